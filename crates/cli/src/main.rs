@@ -1,0 +1,2 @@
+//! The `hythe` command.
+fn main() {}

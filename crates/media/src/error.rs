@@ -1,0 +1,170 @@
+//! What can go wrong in this crate.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Every error of the media crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediaError {
+    /// The input holds no MP3 frame.
+    #[error("no MP3 frame in {bytes} bytes: this is not an MP3 file, or it is damaged throughout")]
+    NoFrames {
+        /// Length of the input.
+        bytes: u64,
+    },
+    /// The input is MP3 in free format.
+    #[error(
+        "the MP3 frame at byte {offset} is in free format (no bit rate in its header), which is \
+         not supported: encode it again with a bit rate"
+    )]
+    FreeFormat {
+        /// Where in the stream.
+        offset: u64,
+    },
+    /// The input is MPEG audio of another layer.
+    #[error("the frame at byte {offset} is MPEG audio of layer I or II; only layer III is decoded")]
+    UnsupportedLayer {
+        /// Where in the stream.
+        offset: u64,
+    },
+    /// The caller left out bytes of the stream.
+    #[error("the window starts at byte {offset} of the stream, but byte {expected} is next")]
+    WindowMissed {
+        /// Where the window starts.
+        offset: u64,
+        /// Where it has to start at the latest.
+        expected: u64,
+    },
+    /// The window cannot hold what has to be seen at once.
+    #[error("a window of {bytes} bytes is too small to find MP3 frames in: {needed} are needed")]
+    WindowTooSmall {
+        /// What the caller gave.
+        bytes: usize,
+        /// What is always enough.
+        needed: usize,
+    },
+    /// Linear PCM of this kind cannot be sent.
+    #[error("{channels} channels at {samples_per_second} Hz cannot be sent as L16: {reason}")]
+    Format {
+        /// Samples per second and channel.
+        samples_per_second: u32,
+        /// Channels.
+        channels: u8,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A payload ends in the middle of a sample frame.
+    #[error("a payload of {bytes} bytes is not a whole number of {frame_bytes}-byte sample frames")]
+    PartialSample {
+        /// Length of the payload.
+        bytes: usize,
+        /// Bytes per sample frame (one sample of each channel).
+        frame_bytes: usize,
+    },
+    /// A packet could not be built; the crate's own limits should have prevented it.
+    #[error("cannot write the {what}: {reason}")]
+    Packet {
+        /// Which packet.
+        what: &'static str,
+        /// What the packet crate says.
+        reason: String,
+    },
+    /// The destination's port leaves no room for RTCP.
+    #[error(
+        "{destination} cannot be sent to: RTP takes an even port from 2 to 65534, RTCP the next"
+    )]
+    Destination {
+        /// Where the packets were to go.
+        destination: SocketAddr,
+    },
+    /// A socket could not be set up.
+    #[error("cannot {what} for {destination}: {source}")]
+    Socket {
+        /// What was tried.
+        what: &'static str,
+        /// Where the packets were to go.
+        destination: SocketAddr,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// A packet could not be sent, for a reason that will not pass.
+    #[error("sending to {destination} failed: {source}")]
+    Send {
+        /// Where the packet was to go.
+        destination: SocketAddr,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// The kernel refused something else.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// A file could not be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        what: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// A session description is not understood.
+    #[error("the session description {}: {reason}", path.display())]
+    Description {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A recording is not a WAV file of 16-bit samples.
+    #[error("{} is no WAV file of 16-bit samples: {reason}", path.display())]
+    Recording {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The receiving program is not there.
+    #[error("ffmpeg is not installed: apt-get install ffmpeg")]
+    FfmpegMissing,
+    /// The receiving program ended before it could receive.
+    #[error("ffmpeg ended ({status}) before it listened on UDP port {port}: {message}")]
+    ReceiverEnded {
+        /// The port it was to listen on.
+        port: u16,
+        /// How it ended.
+        status: String,
+        /// The end of what it printed.
+        message: String,
+    },
+    /// Another program has the port.
+    #[error("UDP port {port} is taken by another program: choose another one")]
+    PortTaken {
+        /// The port.
+        port: u16,
+    },
+    /// The receiving program did not get ready in time.
+    #[error("ffmpeg did not listen on UDP port {port} within {waited:?}")]
+    ReceiverNotReady {
+        /// The port it was to listen on.
+        port: u16,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The receiving program could not be made to end its recording.
+    #[error("ffmpeg did not end its recording within {waited:?} and was killed: {message}")]
+    ReceiverStuck {
+        /// How long was waited.
+        waited: Duration,
+        /// The end of what it printed.
+        message: String,
+    },
+}

@@ -1,0 +1,225 @@
+//! ffmpeg opens our session description as it is and records exactly what was sent.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{env, fs};
+
+use hythe_media::MediaError;
+use hythe_media::counter::{PacketCounter, count_from_recording};
+use hythe_media::receiver::FfmpegReceiver;
+use hythe_media::rtp::{Identity, L16, to_network_order};
+use hythe_media::sdp;
+use hythe_media::send::RtpSender;
+
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Samples of each channel per payload: an MP3 frame.
+const PAYLOAD_SAMPLES: usize = 1152;
+
+#[test]
+fn a_recording_equals_what_was_sent_sample_for_sample() {
+    for (round, rate, channels) in [
+        (0, 44_100, 2),
+        (1, 44_100, 1),
+        (2, 48_000, 2),
+        (3, 22_050, 1),
+    ] {
+        let format = L16::new(rate, channels).unwrap();
+        let Some(setup) = Setup::new("equal", format, "127.0.0.1") else {
+            return;
+        };
+        assert!(setup.run(rate as usize, round), "{format:?}");
+    }
+}
+
+#[test]
+fn ipv6_works_too() {
+    let format = L16::new(16_000, 1).unwrap();
+    let Some(setup) = Setup::new("ipv6", format, "::1") else {
+        return;
+    };
+    assert!(setup.run(8_000, 9));
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let format = L16::new(44_100, 2).unwrap();
+    let Some(setup) = Setup::new("taken", format, "127.0.0.1") else {
+        return;
+    };
+    let port = setup.destination.port() + 1;
+    let _other = std::net::UdpSocket::bind(("127.0.0.1", port)).unwrap();
+    let error = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap_err();
+    assert!(
+        matches!(error, MediaError::PortTaken { port: taken } if taken == port),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_receiver_that_gives_up_says_why() {
+    let format = L16::new(44_100, 2).unwrap();
+    let Some(setup) = Setup::new("gives-up", format, "127.0.0.1") else {
+        return;
+    };
+    let wav = setup.path("wav");
+    fs::create_dir(&wav).unwrap();
+    let started = FfmpegReceiver::start(&setup.path("sdp"), &wav);
+    assert!(
+        matches!(started, Err(MediaError::File { .. })),
+        "{started:?}"
+    );
+
+    fs::remove_dir(&wav).unwrap();
+    let mut receiver = FfmpegReceiver::start(&setup.path("sdp"), &wav).unwrap();
+    kill(&receiver);
+    let error = receiver.wait_ready(READY_TIMEOUT).unwrap_err();
+    assert!(
+        matches!(&error, MediaError::ReceiverEnded { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_receiver_killed_in_the_middle_ends_the_wait() {
+    let format = L16::new(44_100, 2).unwrap();
+    let Some(setup) = Setup::new("killed", format, "127.0.0.1") else {
+        return;
+    };
+    let mut receiver = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap();
+    receiver.wait_ready(READY_TIMEOUT).unwrap();
+    kill(&receiver);
+    // Without samples there is no recording, or one that is shorter than expected.
+    match receiver.finish(44_100) {
+        Ok(received) => assert!(received.recording.samples.is_empty()),
+        Err(error) => assert!(matches!(error, MediaError::File { .. }), "{error}"),
+    }
+}
+
+#[test]
+fn a_sender_that_falls_silent_leaves_a_shorter_recording() {
+    let format = L16::new(8_000, 1).unwrap();
+    let Some(setup) = Setup::new("silent", format, "127.0.0.1") else {
+        return;
+    };
+    let mut receiver = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap();
+    receiver.wait_ready(READY_TIMEOUT).unwrap();
+    let identity = Identity::seeded(1);
+    let mut sender = RtpSender::connect(setup.destination, format, identity).unwrap();
+    sender.send(&[1; 1600]).unwrap();
+    drop(sender); // without a BYE
+    let received = receiver.finish(8_000).unwrap();
+    assert_eq!(received.recording.samples, [0x0101; 800]);
+}
+
+/// As a crash would end it.
+fn kill(receiver: &FfmpegReceiver) {
+    let pid = rustix::process::Pid::from_raw(receiver.pid() as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+#[test]
+fn a_dropped_receiver_leaves_no_process() {
+    let format = L16::new(44_100, 2).unwrap();
+    let Some(setup) = Setup::new("dropped", format, "127.0.0.1") else {
+        return;
+    };
+    let receiver = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap();
+    let process = PathBuf::from(format!("/proc/{}", receiver.pid()));
+    assert!(process.exists());
+    drop(receiver);
+    assert!(!process.exists());
+}
+
+/// A directory with a session description, and a free port; `None` (said aloud) without ffmpeg.
+struct Setup {
+    directory: PathBuf,
+    format: L16,
+    destination: SocketAddr,
+}
+
+impl Drop for Setup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Setup {
+    fn new(name: &str, format: L16, host: &str) -> Option<Self> {
+        if let Err(error) = std::process::Command::new("ffmpeg")
+            .arg("-version")
+            .output()
+        {
+            eprintln!("SKIPPED: ffmpeg cannot be started ({error}): apt-get install ffmpeg");
+            return None;
+        }
+        let directory = env::temp_dir().join(format!("hythe-ffmpeg-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let Some(port) = free_port(host) else {
+            eprintln!("SKIPPED: this machine has no {host}");
+            return None;
+        };
+        let destination = SocketAddr::new(host.parse().unwrap(), port);
+        let setup = Self {
+            directory,
+            format,
+            destination,
+        };
+        sdp::write(&setup.path("sdp"), &sdp::describe(format, destination, 1)).unwrap();
+        Some(setup)
+    }
+
+    fn path(&self, extension: &str) -> PathBuf {
+        self.directory.join("stream").with_extension(extension)
+    }
+
+    /// Sends `frames` sample frames and compares what ffmpeg recorded.
+    fn run(&self, frames: usize, seed: u64) -> bool {
+        let channels = usize::from(self.format.channels());
+        let samples: Vec<i16> = (0..frames * channels)
+            .map(|index| ((index as u64 * 2_654_435_761 + seed) >> 7) as i16)
+            .collect();
+        let mut receiver = FfmpegReceiver::start(&self.path("sdp"), &self.path("wav")).unwrap();
+        receiver.wait_ready(READY_TIMEOUT).unwrap();
+
+        let counter = PacketCounter::start(self.destination);
+
+        let identity = Identity::seeded(seed);
+        let mut sender = RtpSender::connect(self.destination, self.format, identity).unwrap();
+        let mut bytes: Vec<u8> = samples
+            .iter()
+            .flat_map(|sample| sample.to_ne_bytes())
+            .collect();
+        to_network_order(&mut bytes);
+        for payload in bytes.chunks(PAYLOAD_SAMPLES * self.format.frame_bytes()) {
+            sender.send(payload).unwrap();
+        }
+        let received = receiver.finish(frames as u64).unwrap();
+        let statistics = sender.finish(Duration::ZERO).unwrap();
+        let recorded = (received.recording.samples.len() / channels) as u64;
+        let count = match counter {
+            Ok(counter) => counter.stop().unwrap(),
+            Err(error) => {
+                eprintln!("counting from the recording: {error}");
+                count_from_recording(self.format, PAYLOAD_SAMPLES as u64, recorded)
+            }
+        };
+        println!("{:?} {statistics:?} {count:?}", self.format);
+        assert_eq!((count.packets, count.missing), (statistics.packets, 0));
+        assert_eq!(received.dropped, 0);
+        assert_eq!(statistics.samples, frames as u64);
+        assert_eq!(received.recording.format, self.format);
+        received.recording.samples == samples
+    }
+}
+
+/// An even port of `host` that is free together with the next one.
+fn free_port(host: &str) -> Option<u16> {
+    (0..100).find_map(|_| {
+        let socket = std::net::UdpSocket::bind((host, 0)).ok()?;
+        let port = socket.local_addr().ok()?.port();
+        let next = std::net::UdpSocket::bind((host, port.checked_add(1)?));
+        (port.is_multiple_of(2) && next.is_ok()).then_some(port)
+    })
+}

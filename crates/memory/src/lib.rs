@@ -1,0 +1,116 @@
+//! Views on memory that a peer may write at any moment.
+//!
+//! [`Memory`] is the facade through which every shared word is read and written: whole words, each access with an
+//! ordering, no reference ever. [`Mapped`] is the real thing; under `cfg(loom)` [`model::ModelMemory`] takes its place in
+//! the models of queue, bell and ledger; tests wrap it to count stores and to die at any of them.
+//!
+//! One of the two crates that may use `unsafe`. Never interprets a byte, never waits except in [`Mapped::wait`], never hands
+//! out a reference to shared bytes but for the named decision [`TrustPeers`].
+
+#[cfg(not(loom))]
+mod mapped;
+#[cfg(loom)]
+pub mod model;
+mod trust;
+
+pub use core::sync::atomic::Ordering;
+#[cfg(not(loom))]
+pub use mapped::{Access, Mapped};
+pub use trust::TrustPeers;
+
+/// A full barrier between this thread's earlier and later accesses (the store-load case that plain orderings leave open).
+pub fn full_barrier() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+    #[cfg(not(loom))]
+    core::sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// Shared words, addressed by byte offset. Words (32 bits) are aligned to 4, cells (64 bits) to 8.
+///
+/// Offsets come from private, checked geometry: one that is out of range or misaligned is a bug of ours, and panics.
+pub trait Memory {
+    /// Size in bytes.
+    fn bytes(&self) -> usize;
+
+    /// Reads a word.
+    fn load(&self, at: usize, order: Ordering) -> u32;
+    /// Writes a word.
+    fn store(&self, at: usize, value: u32, order: Ordering);
+    /// Adds to a word that several sides write (wrapping); returns the value before.
+    fn add(&self, at: usize, value: u32, order: Ordering) -> u32;
+
+    /// Reads a cell.
+    fn load_cell(&self, at: usize, order: Ordering) -> u64;
+    /// Writes a cell.
+    fn store_cell(&self, at: usize, value: u64, order: Ordering);
+    /// Replaces `current` by `new` in a cell (acquire and release); otherwise says what stands there.
+    ///
+    /// # Errors
+    /// The value found, if it is not `current`.
+    fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64>;
+}
+
+impl<M: Memory + ?Sized> Memory for &M {
+    fn bytes(&self) -> usize {
+        (**self).bytes()
+    }
+    fn load(&self, at: usize, order: Ordering) -> u32 {
+        (**self).load(at, order)
+    }
+    fn store(&self, at: usize, value: u32, order: Ordering) {
+        (**self).store(at, value, order);
+    }
+    fn add(&self, at: usize, value: u32, order: Ordering) -> u32 {
+        (**self).add(at, value, order)
+    }
+    fn load_cell(&self, at: usize, order: Ordering) -> u64 {
+        (**self).load_cell(at, order)
+    }
+    fn store_cell(&self, at: usize, value: u64, order: Ordering) {
+        (**self).store_cell(at, value, order);
+    }
+    fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
+        (**self).replace_cell(at, current, new)
+    }
+}
+
+/// Reads a zero-padded name of `bytes` bytes (a multiple of 4). Bytes that are not UTF-8 show as replacement characters.
+pub fn read_name<M: Memory>(memory: &M, at: usize, bytes: usize) -> String {
+    let mut raw = Vec::with_capacity(bytes);
+    for word in (at..at + bytes).step_by(4) {
+        raw.extend_from_slice(&memory.load(word, Ordering::Relaxed).to_le_bytes());
+    }
+    let end = raw.iter().position(|&byte| byte == 0).unwrap_or(raw.len());
+    String::from_utf8_lossy(&raw[..end]).into_owned()
+}
+
+/// Writes a zero-padded name of `bytes` bytes (a multiple of 4); a longer name is cut at a character.
+pub fn write_name<M: Memory>(memory: &M, at: usize, bytes: usize, name: &str) {
+    let mut end = name.len().min(bytes);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    let raw = &name.as_bytes()[..end];
+    for index in (0..bytes).step_by(4) {
+        let mut word = [0; 4];
+        for (into, from) in word.iter_mut().zip(raw.iter().skip(index)) {
+            *into = *from;
+        }
+        memory.store(at + index, u32::from_le_bytes(word), Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cut_and_padded() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        write_name(&memory, 64, 8, "abc");
+        assert_eq!(read_name(&memory, 64, 8), "abc");
+        write_name(&memory, 64, 8, "abcdefgéh");
+        assert_eq!(read_name(&memory, 64, 8), "abcdefg");
+    }
+}

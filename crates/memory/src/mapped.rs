@@ -1,0 +1,298 @@
+//! A file, or anonymous memory, mapped into this process.
+
+#![allow(unsafe_code, reason = "this is the island: raw views on mapped memory")]
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::thread::futex;
+
+use crate::{Memory, TrustPeers};
+
+/// What a mapping may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only; a store panics before it reaches the memory.
+    Read,
+    /// Reading and writing.
+    Write,
+}
+
+/// Mapped memory, shared by its clones and unmapped with the last of them.
+#[derive(Clone, Debug)]
+pub struct Mapped {
+    mapping: Arc<Mapping>,
+}
+
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+    access: Access,
+}
+
+// SAFETY: the mapping is plain memory; all access to it is through atomics or raw copies, from any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; nothing in `Mapping` itself changes after it was made.
+unsafe impl Sync for Mapping {}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: `base` and `bytes` are those of a mapping that this value alone owns; no view outlives the `Arc`.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
+        debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
+    }
+}
+
+impl Mapped {
+    /// Maps `bytes` of `file` from `offset` (a multiple of the page size), shared with whoever else maps it.
+    ///
+    /// # Errors
+    /// What `mmap` says: no permission, no memory, a bad offset.
+    pub fn file(file: impl AsFd, offset: u64, bytes: usize, access: Access) -> io::Result<Self> {
+        let protection = match access {
+            Access::Read => ProtFlags::READ,
+            Access::Write => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        // SAFETY: a null hint never replaces an existing mapping.
+        let base = unsafe {
+            mmap(core::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file.as_fd(), offset)
+        }?;
+        Self::own(base, bytes, access)
+    }
+
+    /// Anonymous zeroed memory, for tests and for regions that no other process sees.
+    ///
+    /// # Errors
+    /// What `mmap` says.
+    pub fn anonymous(bytes: usize) -> io::Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a null hint never replaces an existing mapping.
+        let base = unsafe {
+            mmap_anonymous(core::ptr::null_mut(), bytes, protection, MapFlags::SHARED)
+        }?;
+        Self::own(base, bytes, Access::Write)
+    }
+
+    fn own(base: *mut core::ffi::c_void, bytes: usize, access: Access) -> io::Result<Self> {
+        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { mapping: Arc::new(Mapping { base, bytes, access }) })
+    }
+
+    /// Touches every page, so that no first touch is paid later. Returns the sum of one byte per page, which means nothing.
+    #[must_use]
+    pub fn prefault(&self) -> u64 {
+        let pages = (0..self.mapping.bytes / 4).step_by(1024);
+        pages.map(|word| u64::from(self.load(word * 4, Ordering::Relaxed))).sum()
+    }
+
+    /// Copies bytes out.
+    ///
+    /// # Panics
+    /// If the range is not inside the mapping.
+    pub fn read(&self, at: usize, into: &mut [u8]) {
+        let from = self.range(at, into.len());
+        // SAFETY: `range` checked that the source lies in the mapping; `into` is ours, so they cannot overlap. A peer that
+        // writes meanwhile can tear what is read, which the caller treats as a claim.
+        unsafe { core::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Panics
+    /// If the range is not inside the mapping, or the mapping is read-only.
+    pub fn write(&self, at: usize, from: &[u8]) {
+        let into = self.writable(at, from.len());
+        // SAFETY: `writable` checked that the target lies in the mapping and may be written; `from` is ours.
+        unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
+    }
+
+    /// Reads from a file straight into the mapping; returns the bytes read, 0 at the end of the file.
+    ///
+    /// # Errors
+    /// What `pread` says.
+    ///
+    /// # Panics
+    /// If the range is not inside the mapping, or the mapping is read-only.
+    pub fn read_file(
+        &self,
+        file: BorrowedFd<'_>,
+        position: u64,
+        at: usize,
+        bytes: usize,
+    ) -> io::Result<usize> {
+        let into = self.writable(at, bytes);
+        // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
+        let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
+        Ok(rustix::io::pread(file, into, position)?)
+    }
+
+    /// Reads from a pipe, socket or terminal straight into the mapping; returns the bytes read, 0 at the end.
+    ///
+    /// # Errors
+    /// What `read` says.
+    ///
+    /// # Panics
+    /// If the range is not inside the mapping, or the mapping is read-only.
+    pub fn read_stream(&self, from: BorrowedFd<'_>, at: usize, bytes: usize) -> io::Result<usize> {
+        let into = self.writable(at, bytes);
+        // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
+        let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
+        Ok(rustix::io::read(from, into)?)
+    }
+
+    /// The bytes in place, by decision of trust.
+    ///
+    /// # Panics
+    /// If the range is not inside the mapping.
+    #[must_use]
+    pub fn trusted(&self, _decision: TrustPeers, at: usize, bytes: usize) -> &[u8] {
+        let from = self.range(at, bytes);
+        // SAFETY: the range is inside the mapping, which lives as long as `self`. That no peer writes meanwhile is what
+        // the decision promised.
+        unsafe { core::slice::from_raw_parts(from, bytes) }
+    }
+
+    /// The bytes in place for writing, by decision of trust. The caller holds the lease of the slot and lends the slice once.
+    ///
+    /// # Panics
+    /// If the range is not inside the mapping, or the mapping is read-only.
+    #[must_use]
+    #[allow(clippy::mut_from_ref, reason = "what is exclusive is the lease, held by the caller")]
+    pub fn trusted_mut(&self, _decision: TrustPeers, at: usize, bytes: usize) -> &mut [u8] {
+        let into = self.writable(at, bytes);
+        // SAFETY: the range is inside the mapping, which lives as long as `self`. The lease is exclusive by the ledger; that
+        // the caller lends it once, and that peers keep to the ledger, is what the decision promised.
+        unsafe { core::slice::from_raw_parts_mut(into, bytes) }
+    }
+
+    /// Sleeps until the word is woken, if it still holds `expected`; returns at once otherwise. Wakes without reason are possible.
+    pub fn wait(&self, at: usize, expected: u32, timeout: Duration) {
+        let timeout = futex::Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        // Every outcome (woken, changed, timed out, interrupted) means the same to the caller: look again.
+        let _ = futex::wait(self.word(at), futex::Flags::empty(), expected, Some(&timeout));
+    }
+
+    /// Wakes everyone who waits on the word.
+    pub fn wake(&self, at: usize) {
+        let woken = futex::wake(self.word(at), futex::Flags::empty(), i32::MAX as u32);
+        debug_assert!(woken.is_ok(), "futex wake on an own mapping: {woken:?}");
+    }
+
+    fn range(&self, at: usize, bytes: usize) -> *mut u8 {
+        let end = at.checked_add(bytes);
+        assert!(
+            end.is_some_and(|end| end <= self.mapping.bytes),
+            "{bytes} bytes at {at} are outside a mapping of {}",
+            self.mapping.bytes
+        );
+        // SAFETY: `at` is at most the size of the mapping, checked above.
+        unsafe { self.mapping.base.as_ptr().add(at) }
+    }
+
+    fn writable(&self, at: usize, bytes: usize) -> *mut u8 {
+        assert!(self.mapping.access == Access::Write, "a store at {at} into read-only memory");
+        self.range(at, bytes)
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        let word = self.range(at, 4);
+        assert!(at.is_multiple_of(4), "word at {at} is not aligned");
+        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared words are atomics.
+        unsafe { AtomicU32::from_ptr(word.cast()) }
+    }
+
+    fn cell(&self, at: usize) -> &AtomicU64 {
+        let cell = self.range(at, 8);
+        assert!(at.is_multiple_of(8), "cell at {at} is not aligned");
+        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared cells are atomics.
+        unsafe { AtomicU64::from_ptr(cell.cast()) }
+    }
+
+    fn check_store(&self, at: usize) {
+        assert!(self.mapping.access == Access::Write, "a store at {at} into read-only memory");
+    }
+}
+
+impl Memory for Mapped {
+    fn bytes(&self) -> usize {
+        self.mapping.bytes
+    }
+    fn load(&self, at: usize, order: Ordering) -> u32 {
+        self.word(at).load(order)
+    }
+    fn store(&self, at: usize, value: u32, order: Ordering) {
+        self.check_store(at);
+        self.word(at).store(value, order);
+    }
+    fn add(&self, at: usize, value: u32, order: Ordering) -> u32 {
+        self.check_store(at);
+        self.word(at).fetch_add(value, order)
+    }
+    fn load_cell(&self, at: usize, order: Ordering) -> u64 {
+        self.cell(at).load(order)
+    }
+    fn store_cell(&self, at: usize, value: u64, order: Ordering) {
+        self.check_store(at);
+        self.cell(at).store(value, order);
+    }
+    fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
+        self.check_store(at);
+        self.cell(at)
+            .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
+            .map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_bytes_are_the_same_memory() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        memory.store(8, 0x0403_0201, Ordering::Relaxed);
+        let mut bytes = [0; 6];
+        memory.read(7, &mut bytes);
+        assert_eq!(bytes, [0, 1, 2, 3, 4, 0]);
+        memory.write(16, &[9; 8]);
+        assert_eq!(memory.load_cell(16, Ordering::Relaxed), 0x0909_0909_0909_0909);
+    }
+
+    #[test]
+    fn replace_says_what_stands_there() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        assert_eq!(memory.replace_cell(0, 0, 5), Ok(()));
+        assert_eq!(memory.replace_cell(0, 0, 6), Err(5));
+    }
+
+    #[test]
+    #[should_panic(expected = "outside a mapping")]
+    fn outside_panics() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        memory.write(4090, &[0; 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "read-only")]
+    fn read_only_refuses_stores() {
+        let file = std::fs::File::open("/proc/self/exe").expect("own program");
+        let memory = Mapped::file(&file, 0, 4096, Access::Read).expect("mapped");
+        memory.store(0, 1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn wait_returns_when_the_word_changed() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        memory.store(0, 1, Ordering::Relaxed);
+        memory.wait(0, 0, Duration::from_secs(60));
+    }
+}

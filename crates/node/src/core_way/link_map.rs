@@ -1,0 +1,229 @@
+//! The two sections of a link, mapped.
+
+use hythe_abi::link::{
+    CORE_MAGIC, CoreState, Direction, ENDPOINTS_MAX, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION,
+    bell_line, core_header, endpoint_record, flow_line, linux_header,
+};
+use hythe_abi::{HEADROOM_BYTES, LINE_BYTES, RegionIndex};
+use hythe_memory::{Access, Mapped, Memory, Ordering, read_name};
+use hythe_pool::RegionGeometry;
+
+use crate::directory::open_file;
+use crate::pool::Pool;
+use crate::NodeError;
+
+/// A link, mapped, with its layout checked.
+#[derive(Clone, Debug)]
+pub struct LinkMap {
+    memory: Mapped,
+    layout: LinkLayout,
+    region: RegionIndex,
+}
+
+/// What a link says at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkStatus {
+    /// The Linux agent's session; 0: none.
+    pub linux_session: u32,
+    /// The core's session.
+    pub core_session: u32,
+    /// The core's state.
+    pub state: CoreState,
+    /// Why it refused, by number (`spec/link.md`).
+    pub reason: u32,
+    /// The Linux session that the state answers to.
+    pub echo: u32,
+    /// Name of the program on the core.
+    pub name: String,
+    /// Its endpoints.
+    pub endpoints: Vec<EndpointRecord>,
+}
+
+impl LinkStatus {
+    /// Has the core answered the present Linux session?
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.linux_session != 0 && self.state == CoreState::Up && self.echo == self.linux_session
+    }
+}
+
+/// An endpoint as the core announces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointRecord {
+    /// Name, and that of its channel.
+    pub name: String,
+    /// Which way payload travels.
+    pub direction: Direction,
+    /// The largest payload.
+    pub max_bytes: u32,
+}
+
+impl LinkMap {
+    /// Maps the link of a core's region, as its agent has filled it.
+    ///
+    /// # Errors
+    /// [`NodeError::BadLink`] if there is none, or its words make no sense.
+    pub fn open(pool: &Pool, region: RegionIndex) -> Result<Self, NodeError> {
+        let memory = map(pool, region)?;
+        let word = |at| memory.load(at, Ordering::Acquire);
+        let bad = |reason: &str| NodeError::BadLink { region, reason: reason.to_owned() };
+        if word(linux_header::MAGIC) != LINUX_MAGIC || word(linux_header::VERSION) != VERSION {
+            return Err(bad("no agent has filled it, or one of another version"));
+        }
+        let section = word(linux_header::SECTION_BYTES) as usize;
+        let layout = LinkLayout::new(word(linux_header::ENDPOINTS), word(linux_header::CAPACITY), section);
+        let layout = layout.filter(|layout| layout.bytes() <= memory.bytes());
+        let layout = layout.ok_or_else(|| bad("its sizes do not fit"))?;
+        Ok(Self { memory, layout, region })
+    }
+
+    /// Maps the link of a core's region and fills the Linux section, all but the session. For the agent.
+    ///
+    /// # Errors
+    /// [`NodeError::BadLink`] if the sizes do not fit.
+    pub fn fill(
+        pool: &Pool,
+        region: RegionIndex,
+        endpoints: u32,
+        capacity: u32,
+    ) -> Result<Self, NodeError> {
+        let memory = map(pool, region)?;
+        let section = memory.bytes() / 2;
+        let unknown = || NodeError::BadLink { region, reason: "unknown region".to_owned() };
+        let geometry = pool.region(region).ok_or_else(unknown)?;
+        let layout = LinkLayout::new(endpoints, capacity, section).ok_or_else(|| {
+            let reason = format!(
+                "{endpoints} endpoints with queues of {capacity} do not fit {} bytes",
+                memory.bytes()
+            );
+            NodeError::BadLink { region, reason }
+        })?;
+        let link = Self { memory, layout, region };
+        link.write_linux_header(&geometry);
+        Ok(link)
+    }
+
+    fn write_linux_header(&self, region: &RegionGeometry) {
+        let word = |at, value: u32| self.memory.store(at, value, Ordering::Relaxed);
+        word(linux_header::SESSION, 0);
+        word(linux_header::MAGIC, LINUX_MAGIC);
+        word(linux_header::VERSION, VERSION);
+        word(linux_header::LINE_BYTES, LINE_BYTES as u32);
+        word(linux_header::SECTION_BYTES, self.layout.section_bytes() as u32);
+        word(linux_header::ENDPOINTS, self.layout.endpoints() as u32);
+        word(linux_header::CAPACITY, self.layout.capacity() as u32);
+        word(linux_header::REGION, region.index.0.into());
+        // A core's addresses have 32 bits; `add_core_region` was given a size that fits.
+        word(linux_header::REGION_BYTES, region.bytes as u32);
+        word(linux_header::CLASSES, region.classes.len() as u32);
+        word(linux_header::HEADROOM, HEADROOM_BYTES);
+        for (index, class) in region.classes.iter().enumerate() {
+            let at = self.layout.classes() + 16 * index;
+            word(at, class.slot_bytes);
+            word(at + 4, class.count);
+            word(at + 8, class.first);
+            word(at + 12, class.offset as u32);
+        }
+        word(self.layout.linux_bell() + bell_line::WANTED, 1);
+    }
+
+    /// Begins a session: everything filled before becomes visible to the core.
+    pub fn begin_session(&self, session: u32) {
+        self.memory.store(linux_header::SESSION, session, Ordering::Release);
+    }
+
+    /// What the link says now. Claims of the core, cut to what is possible.
+    #[must_use]
+    pub fn status(&self) -> LinkStatus {
+        let core = self.layout.core_header();
+        let word = |at| self.memory.load(at, Ordering::Acquire);
+        // First the state: what the core wrote before it is visible then.
+        let state = CoreState::from_word(word(core + core_header::STATE));
+        let is_core = word(core + core_header::MAGIC) == CORE_MAGIC
+            && word(core + core_header::VERSION) == VERSION;
+        let count = word(core + core_header::ENDPOINTS).min(ENDPOINTS_MAX) as usize;
+        let count = if is_core { count.min(self.layout.endpoints()) } else { 0 };
+        LinkStatus {
+            linux_session: word(linux_header::SESSION),
+            core_session: word(core + core_header::SESSION),
+            state: if is_core { state } else { CoreState::Down },
+            reason: word(core + core_header::REASON),
+            echo: word(core + core_header::ECHO),
+            name: read_name(&self.memory, core + core_header::NAME, NAME_BYTES),
+            endpoints: (0..count).filter_map(|index| self.endpoint(index)).collect(),
+        }
+    }
+
+    /// An endpoint's record; `None` if its number or direction is impossible.
+    #[must_use]
+    pub fn endpoint(&self, index: usize) -> Option<EndpointRecord> {
+        if index >= self.layout.endpoints() {
+            return None;
+        }
+        let at = self.layout.endpoint_record(index);
+        Some(EndpointRecord {
+            name: read_name(&self.memory, at + endpoint_record::NAME, NAME_BYTES),
+            direction: Direction::from_word(
+                self.memory.load(at + endpoint_record::DIRECTION, Ordering::Relaxed),
+            )?,
+            max_bytes: self.memory.load(at + endpoint_record::MAX_BYTES, Ordering::Relaxed),
+        })
+    }
+
+    /// How often Linux has rung; the agent passes each change on to the core.
+    #[must_use]
+    pub fn linux_rings(&self) -> u32 {
+        self.memory.load(self.layout.linux_bell() + bell_line::COUNT, Ordering::Acquire)
+    }
+
+    /// Notes a ring for the core. False: the core polls, and no doorbell is needed.
+    #[must_use]
+    pub fn note_ring(&self) -> bool {
+        self.memory.add(self.layout.linux_bell() + bell_line::COUNT, 1, Ordering::Release);
+        self.memory.load(self.layout.core_bell() + bell_line::WANTED, Ordering::Acquire) != 0
+    }
+
+    /// Sets whether the core shall ring after each push. For the agent.
+    pub fn want_rings(&self, wanted: bool) {
+        let at = self.layout.linux_bell() + bell_line::WANTED;
+        self.memory.store(at, wanted.into(), Ordering::Release);
+    }
+
+    /// The endpoint's session as Linux last wrote it, and the core's echo.
+    #[must_use]
+    pub fn endpoint_sessions(&self, endpoint: usize) -> (u32, u32) {
+        let word = |at| self.memory.load(at + flow_line::SESSION, Ordering::Acquire);
+        (word(self.layout.linux_flow(endpoint)), word(self.layout.core_flow(endpoint)))
+    }
+
+    /// The region whose slots the link's descriptors name.
+    #[must_use]
+    pub const fn region(&self) -> RegionIndex {
+        self.region
+    }
+
+    pub(super) const fn memory(&self) -> &Mapped {
+        &self.memory
+    }
+
+    pub(super) const fn layout(&self) -> &LinkLayout {
+        &self.layout
+    }
+}
+
+/// Maps link words: behind the region's slots, or a file of their own.
+fn map(pool: &Pool, region: RegionIndex) -> Result<Mapped, NodeError> {
+    let bad = |reason: &str| NodeError::BadLink { region, reason: reason.to_owned() };
+    let geometry = pool.region(region).ok_or_else(|| bad("unknown region"))?;
+    let place = geometry.link.ok_or_else(|| bad("the region belongs to no core"))?;
+    let name = match place.offset {
+        0 => format!("link.{}", region.0),
+        _ => format!("region.{}", region.0),
+    };
+    let (file, bytes) = open_file(pool.directory(), &name, true, pool.options())?;
+    if bytes < place.offset + u64::from(place.bytes) {
+        return Err(bad("its file was cut"));
+    }
+    Mapped::file(&file, place.offset, place.bytes as usize, Access::Write)
+        .map_err(crate::error::file("map", pool.path().join(name)))
+}

@@ -1,0 +1,109 @@
+//! A look at a pool from outside: members, channels, ports, who holds what.
+
+use hythe_pool::{Audit, ChannelInfo, ConnectionInfo, HolderKind, MemberInfo, PortInfo, RegionGeometry, audit};
+
+use crate::clock;
+use crate::pool::Pool;
+
+/// A buffer and who holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBuffer {
+    /// Region and slot within it.
+    pub place: hythe_abi::Place,
+    /// Size of the slot.
+    pub slot_bytes: u32,
+    /// Who.
+    pub holder: HolderKind,
+    /// References.
+    pub count: u32,
+    /// For how long, in milliseconds, to 128 ms; 0 for queues.
+    pub held_ms: u64,
+}
+
+/// Everything about a pool at about one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Number chosen when the pool was made.
+    pub pool_id: u64,
+    /// Its regions.
+    pub regions: Vec<RegionGeometry>,
+    /// Its participants.
+    pub members: Vec<MemberInfo>,
+    /// Its channels.
+    pub channels: Vec<ChannelInfo>,
+    /// Their ports.
+    pub ports: Vec<PortInfo>,
+    /// Their connections.
+    pub connections: Vec<ConnectionInfo>,
+    /// The ledger, summed up.
+    pub audit: Audit,
+    /// The control file's parts, with their sizes.
+    pub control_terms: Vec<(&'static str, usize)>,
+    /// Limits of the tables.
+    pub limits: hythe_abi::pool::Limits,
+}
+
+impl Snapshot {
+    pub(crate) fn take(pool: &Pool) -> Self {
+        let control = pool.control();
+        // A region that cannot be read is not there for us; opening the pool has said why.
+        let _ = pool.regions().refresh(control);
+        Self {
+            pool_id: control.pool_id(),
+            regions: pool.regions().iter().cloned().collect(),
+            members: control.members().collect(),
+            channels: control.channels().collect(),
+            ports: control.ports().collect(),
+            connections: control.connections().collect(),
+            audit: audit(control, pool.regions(), clock::coarse_ms()),
+            control_terms: control.layout().terms().to_vec(),
+            limits: control.layout().limits(),
+        }
+    }
+
+    /// Every buffer that somebody holds, in the order of their slots.
+    #[must_use]
+    pub fn held_buffers(&self) -> Vec<HeldBuffer> {
+        let region_of = |slot: u32| {
+            self.regions.iter().find(|region| {
+                slot >= region.ledger_base && slot - region.ledger_base < region.slots
+            })
+        };
+        let holders = self.audit.holders.iter();
+        holders
+            .filter_map(|holder| {
+                let region = region_of(holder.slot.0)?;
+                let slot = holder.slot.0 - region.ledger_base;
+                Some(HeldBuffer {
+                    place: hythe_abi::Place { region: region.index, slot },
+                    slot_bytes: region.class_of(slot)?.slot_bytes,
+                    holder: holder.kind,
+                    count: holder.count,
+                    held_ms: holder.held_ms,
+                })
+            })
+            .collect()
+    }
+
+    /// What to call a holder.
+    #[must_use]
+    pub fn holder_name(&self, holder: HolderKind) -> String {
+        let member = |index| {
+            let found = self.members.iter().find(|member| member.index == index);
+            found.map_or_else(
+                || format!("participant {}", index.0),
+                |member| format!("{} (pid {})", member.name, member.identity.pid),
+            )
+        };
+        match holder {
+            HolderKind::Member(index) => member(index),
+            HolderKind::Queue(index) => {
+                let connection = self.connections.iter().find(|found| found.index == index);
+                connection.map_or_else(
+                    || format!("queue {}", index.0),
+                    |found| format!("queue from {} to {}", member(found.producer), member(found.consumer)),
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Pools as directories, participants as processes, channels between them.
+//!
+//! [`Pool`] is the directory: made, opened, looked at, removed. [`Node`] is this process taking part in it: it leases buffers,
+//! opens [`Publisher`]s and [`Subscriber`]s, and runs one watcher thread that recovers what dead peers held. A channel may
+//! end on a core; the same ports serve it ([`Publisher`], [`Subscriber`] over `core_way`).
+//!
+//! ```
+//! # fn main() -> Result<(), hythe_node::NodeError> {
+//! # let root = std::env::temp_dir().join(format!("hythe-doc-{}", std::process::id()));
+//! use std::time::Duration;
+//! use hythe_node::{Node, Pool, PoolOptions, PublisherOptions, SubscriberOptions};
+//!
+//! let options = PoolOptions::new("example").root(&root).bytes(16 << 20);
+//! let pool = Pool::open_or_create(&options)?;
+//! let node = Node::join(&pool, "doc-test")?;
+//! let mut subscriber = node.subscriber("greetings", &SubscriberOptions::default())?;
+//! let mut publisher = node.publisher("greetings", &PublisherOptions::default())?;
+//!
+//! let mut lease = node.lease(64)?;
+//! lease.write(0, b"good morning");
+//! publisher.publish(lease, 12)?;
+//!
+//! let sample = subscriber.take(Duration::from_secs(1))?.expect("one message");
+//! assert_eq!(sample.to_vec(), b"good morning");
+//! # drop((sample, subscriber, publisher, node));
+//! # Pool::remove(&options)?;
+//! # std::fs::remove_dir_all(&root).ok();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Never puts payload through a daemon, never waits without a bound, never decides a death by a timer.
+
+mod buffer;
+mod clock;
+mod core_way;
+mod directory;
+mod error;
+mod introspect;
+mod node;
+mod pool;
+mod process;
+mod publisher;
+mod subscriber;
+mod wait;
+mod watcher;
+
+pub use buffer::{Lease, Sample};
+pub use core_way::{EndpointRecord, LinkMap, LinkStatus};
+pub use directory::{PoolOptions, default_root};
+pub use error::NodeError;
+pub use hythe_memory::TrustPeers;
+pub use hythe_pool::{
+    Audit, ChannelInfo, ChannelType, ClassPlan, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry,
+    HolderKind, LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError, PortInfo,
+    PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry, RegionKind, SlotClass, Term,
+};
+pub use introspect::{HeldBuffer, Snapshot};
+pub use node::Node;
+pub use pool::Pool;
+pub use process::own_identity;
+pub use publisher::{Published, Publisher, PublisherOptions};
+pub use subscriber::{Subscriber, SubscriberOptions};

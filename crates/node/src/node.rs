@@ -1,0 +1,240 @@
+//! A node: this process as a participant of a pool.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hythe_abi::RegionIndex;
+use hythe_abi::pool::REGIONS_MAX;
+use hythe_pool::{
+    ChannelInfo, ChannelType, Member, MemberIndex, MemberKind, PoolError, RegionKind,
+};
+
+use crate::buffer::{Lease, Reference};
+use crate::pool::Pool;
+use crate::process::own_identity;
+use crate::publisher::{Publisher, PublisherOptions};
+use crate::subscriber::{Subscriber, SubscriberOptions};
+use crate::watcher::Watcher;
+use crate::{NodeError, clock};
+
+/// How long somebody else may take to make a channel or region of the same name.
+const BUSY_BOUND: Duration = Duration::from_secs(2);
+
+/// A participant. Clones share it; it leaves the pool when the last clone, port, lease and sample is gone.
+#[derive(Clone, Debug)]
+pub struct Node {
+    shared: Arc<Shared>,
+}
+
+/// What ports, leases and samples share with their node.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pool: Pool,
+    index: MemberIndex,
+    session: u32,
+    acting: Mutex<Acting>,
+    watcher: Option<Watcher>,
+}
+
+/// The one place from which this participant acts on the ledger.
+#[derive(Debug)]
+pub(crate) struct Acting {
+    /// `None` only while the node goes.
+    member: Option<Member>,
+    cursors: [u32; REGIONS_MAX],
+}
+
+impl Node {
+    /// Joins a pool under a name.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`] if the pool has as many participants as it can, [`PoolError::BadName`].
+    pub fn join(pool: &Pool, name: &str) -> Result<Self, NodeError> {
+        let member = Member::join(pool.control(), MemberKind::Process, own_identity(), name)?;
+        let watcher = Watcher::start(pool.clone(), member.index(), member.recoverer());
+        let (watcher, failed) = match watcher {
+            Ok(watcher) => (Some(watcher), None),
+            Err(error) => (None, Some(error)),
+        };
+        let shared = Shared {
+            pool: pool.clone(),
+            index: member.index(),
+            session: member.session(),
+            acting: Mutex::new(Acting { member: Some(member), cursors: [0; REGIONS_MAX] }),
+            watcher,
+        };
+        // Made first, so that the record is given back if the thread could not be started.
+        let node = Self { shared: Arc::new(shared) };
+        match failed {
+            None => Ok(node),
+            Some(error) => Err(crate::error::file("start the watcher of", pool.path())(error)),
+        }
+    }
+
+    /// The pool.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.shared.pool
+    }
+
+    /// This participant's number.
+    #[must_use]
+    pub fn index(&self) -> MemberIndex {
+        self.shared.index
+    }
+
+    /// This participant's session.
+    #[must_use]
+    pub fn session(&self) -> u32 {
+        self.shared.session
+    }
+
+    /// Leases a buffer for at most `bytes` of payload.
+    ///
+    /// # Errors
+    /// [`PoolError::TooLarge`], [`PoolError::PoolFull`].
+    pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
+        self.lease_in(RegionIndex(0), bytes)
+    }
+
+    /// Leases a buffer of a certain region: one that a core sees, for instance.
+    ///
+    /// # Errors
+    /// As [`Node::lease`]; no such region.
+    pub fn lease_in(&self, region: RegionIndex, bytes: usize) -> Result<Lease, NodeError> {
+        lease_in(&self.shared, region, bytes)
+    }
+
+    /// The region that a core of this name shares, once it has run in this pool.
+    #[must_use]
+    pub fn core_region(&self, name: &str) -> Option<RegionIndex> {
+        // A region that cannot be read is not there for us; opening the pool has said why.
+        let _ = self.shared.pool.regions().refresh(self.shared.pool.control());
+        let mut regions = self.shared.pool.regions().iter();
+        regions.find(|region| region.kind == RegionKind::Core && region.name == name).map(|region| region.index)
+    }
+
+    /// Opens a publisher on a channel, which is made if there is none.
+    ///
+    /// # Errors
+    /// Another type, a full table, a core endpoint that somebody else is attached to or that carries payload the other way.
+    pub fn publisher(&self, channel: &str, options: &PublisherOptions) -> Result<Publisher, NodeError> {
+        Publisher::open(&self.shared, channel, options)
+    }
+
+    /// Opens a subscriber on a channel, which is made if there is none.
+    ///
+    /// # Errors
+    /// As [`Node::publisher`].
+    pub fn subscriber(
+        &self,
+        channel: &str,
+        options: &SubscriberOptions,
+    ) -> Result<Subscriber, NodeError> {
+        Subscriber::open(&self.shared, channel, options)
+    }
+
+    /// Acts on the ledger as this participant: for the crates that bring other hops.
+    pub fn act<T>(
+        &self,
+        step: impl FnOnce(&mut Member, &hythe_pool::Control<hythe_memory::Mapped>) -> T,
+    ) -> T {
+        let control = self.shared.pool.control();
+        self.shared.act(|member| step(member, control))
+    }
+}
+
+impl Shared {
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(crate) const fn index(&self) -> MemberIndex {
+        self.index
+    }
+
+    pub(crate) fn act<T>(&self, step: impl FnOnce(&mut Member) -> T) -> T {
+        self.act_with_cursors(|member, _| step(member))
+    }
+
+    fn act_with_cursors<T>(
+        &self,
+        step: impl FnOnce(&mut Member, &mut [u32; REGIONS_MAX]) -> T,
+    ) -> T {
+        // A panic inside a step leaves the journal open, which recovery settles; what is here is still consistent.
+        let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Acting { member, cursors } = &mut *acting;
+        #[allow(clippy::expect_used, reason = "proof: it is taken in `drop` only, when no one else has the value")]
+        let member = member.as_mut().expect("a node acts before it goes");
+        member.set_time(clock::coarse_ms());
+        step(member, cursors)
+    }
+
+    /// Finds or makes a channel. `None` as type takes whatever an existing channel carries.
+    pub(crate) fn open_channel(
+        &self,
+        name: &str,
+        carries: Option<&ChannelType>,
+    ) -> Result<ChannelInfo, NodeError> {
+        let control = self.pool.control();
+        if carries.is_none()
+            && let Some(found) = control.find_channel(name)
+        {
+            return Ok(found);
+        }
+        let raw = ChannelType::default();
+        let index = until_not_busy(|| {
+            self.act(|member| member.open_channel(control, name, carries.unwrap_or(&raw)))
+        })?;
+        control.channel(index).ok_or_else(|| PoolError::Busy("the channel").into())
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // First the watcher: it must not act for a participant that is gone.
+        self.watcher = None;
+        let acting = self.acting.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(member) = acting.member.take() else { return };
+        let control = self.pool.control();
+        if let Err(error) = member.depart(control, self.pool.regions()) {
+            tracing::error!(%error, "could not give everything back on leaving");
+        }
+        for member in control.members() {
+            crate::wait::ring(control, member.index);
+        }
+    }
+}
+
+pub(crate) fn lease_in(
+    shared: &Arc<Shared>,
+    region: RegionIndex,
+    bytes: usize,
+) -> Result<Lease, NodeError> {
+    let pool = shared.pool();
+    pool.map(region)?;
+    let unknown = || PoolError::NotAPool(format!("it has no region {}", region.0));
+    let geometry = pool.regions().region(region).ok_or_else(unknown)?;
+    let (slot, generation) = shared.act_with_cursors(|member, cursors| {
+        let cursor = &mut cursors[usize::from(region.0)];
+        member.lease_any(pool.control(), geometry, bytes, cursor)
+    })?;
+    let room = geometry.class_of(slot).map_or(0, hythe_pool::SlotClass::payload_bytes);
+    Ok(Lease::new(Reference::leased(shared, geometry, slot, generation), room))
+}
+
+/// Tries again while somebody else is at it, a little later each time, not in step with the other.
+pub(crate) fn until_not_busy<T>(
+    mut attempt: impl FnMut() -> Result<T, PoolError>,
+) -> Result<T, PoolError> {
+    let start = Instant::now();
+    loop {
+        match attempt() {
+            Err(PoolError::Busy(_)) if start.elapsed() < BUSY_BOUND => {
+                let jitter = u64::from(std::process::id() ^ start.elapsed().subsec_nanos()) % 400;
+                std::thread::sleep(Duration::from_micros(100 + jitter));
+            }
+            done => return done,
+        }
+    }
+}

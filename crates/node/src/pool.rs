@@ -1,0 +1,235 @@
+//! A pool, open in this process: control file and regions mapped.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use hythe_abi::RegionIndex;
+use hythe_abi::pool::REGIONS_MAX;
+use hythe_memory::{Access, Mapped};
+use hythe_pool::{Control, Geometry, PoolError, RegionGeometry, Regions};
+
+use crate::directory::{self, PoolOptions};
+use crate::introspect::Snapshot;
+use crate::NodeError;
+
+/// A pool that this process has open. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    options: PoolOptions,
+    directory: OwnedFd,
+    control: Control<Mapped>,
+    regions: Regions,
+    maps: [OnceLock<Mapped>; REGIONS_MAX],
+}
+
+impl Pool {
+    /// Opens a pool, or makes it if there is none.
+    ///
+    /// # Errors
+    /// No permission, no room, an unsafe directory, a pool of another version.
+    pub fn open_or_create(options: &PoolOptions) -> Result<Self, NodeError> {
+        match Self::open(options) {
+            Err(NodeError::NoSuchPool { .. }) => {}
+            Err(NodeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        Self::create(options)?;
+        Self::open(options)
+    }
+
+    /// Makes a pool. False: it exists already, and was left as it is.
+    ///
+    /// # Errors
+    /// No permission, no room, an unsafe directory, a geometry that does not work.
+    pub fn create(options: &PoolOptions) -> Result<bool, NodeError> {
+        options.check_name()?;
+        let geometry = match &options.geometry {
+            Some(geometry) => geometry.clone(),
+            None => Geometry::for_bytes(options.bytes.unwrap_or_else(default_bytes))?,
+        };
+        let user = directory::open_user_directory(options, true)?;
+        directory::sweep_hidden(&user);
+        let (hidden, made) = directory::make_hidden(&user, options)?;
+        if let Err(error) = fill(&made, options, &geometry) {
+            directory::remove_directory(&user, &hidden);
+            return Err(error);
+        }
+        directory::reveal(&user, &hidden, options)
+    }
+
+    /// Opens an existing pool.
+    ///
+    /// # Errors
+    /// [`NodeError::NoSuchPool`]; no permission; a file that is not a pool's, or of another version.
+    pub fn open(options: &PoolOptions) -> Result<Self, NodeError> {
+        options.check_name()?;
+        let user = directory::open_user_directory(options, false)?;
+        let directory = directory::open_pool(&user, options)?;
+        let (file, bytes) = directory::open_file(&directory, "control", true, options)?;
+        let path = options.path().join("control");
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if bytes < hythe_abi::PAGE_BYTES {
+            return Err(PoolError::NotAPool(format!("{} has {bytes} bytes", path.display())).into());
+        }
+        let memory = Mapped::file(&file, 0, bytes, Access::Write)
+            .map_err(crate::error::file("map", path))?;
+        let control = Control::open(memory)?;
+        let regions = Regions::read(&control)?;
+        let maps = Default::default();
+        let pool = Self {
+            shared: Arc::new(Shared { options: options.clone(), directory, control, regions, maps }),
+        };
+        if options.prefault {
+            let _ = pool.control().memory().prefault();
+            let _ = pool.map(RegionIndex(0))?.prefault();
+        }
+        Ok(pool)
+    }
+
+    /// Removes a pool that nobody takes part in.
+    ///
+    /// # Errors
+    /// [`NodeError::NoSuchPool`], [`NodeError::InUse`], no permission.
+    pub fn remove(options: &PoolOptions) -> Result<(), NodeError> {
+        let living = Self::open(options).map(|pool| pool.living_members());
+        match living {
+            Ok(living) if !living.is_empty() => {
+                return Err(NodeError::InUse { name: options.name.clone(), members: living });
+            }
+            // A pool of another version or a damaged one can be removed all the same.
+            Ok(_) | Err(NodeError::Pool(PoolError::NotAPool(_) | PoolError::Busy(_))) => {}
+            Err(error) => return Err(error),
+        }
+        Self::remove_by_force(options)
+    }
+
+    /// Removes a pool whether or not somebody takes part: those who do keep their mappings, and meet nobody new.
+    ///
+    /// # Errors
+    /// [`NodeError::NoSuchPool`], no permission.
+    pub fn remove_by_force(options: &PoolOptions) -> Result<(), NodeError> {
+        options.check_name()?;
+        let user = directory::open_user_directory(options, false)?;
+        directory::open_pool(&user, options)?;
+        directory::remove_directory(&user, &options.name);
+        match directory::open_pool(&user, options) {
+            Err(NodeError::NoSuchPool { .. }) => Ok(()),
+            _ => Err(NodeError::Unsafe {
+                path: options.path(),
+                reason: "it could not be emptied; see what is in it".to_owned(),
+            }),
+        }
+    }
+
+    /// Names of this user's pools under the root of `options`.
+    ///
+    /// # Errors
+    /// An unsafe or unreadable directory. No directory is no pools.
+    pub fn list(options: &PoolOptions) -> Result<Vec<String>, NodeError> {
+        let user = match directory::open_user_directory(options, false) {
+            Ok(user) => user,
+            Err(NodeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(error),
+        };
+        let mut names = directory::entries(&user);
+        names.retain(|name| !name.starts_with('.'));
+        names.sort();
+        Ok(names)
+    }
+
+    /// The options it was opened with.
+    #[must_use]
+    pub fn options(&self) -> &PoolOptions {
+        &self.shared.options
+    }
+
+    /// Its directory.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.shared.options.path()
+    }
+
+    /// Who holds what, and what is going on.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::take(self)
+    }
+
+    /// A region's geometry, if the pool has it.
+    #[must_use]
+    pub fn region(&self, index: RegionIndex) -> Option<RegionGeometry> {
+        // A region that cannot be read is not there for us; opening the pool has said why.
+        let _ = self.shared.regions.refresh(&self.shared.control);
+        self.shared.regions.region(index).cloned()
+    }
+
+    pub(crate) fn control(&self) -> &Control<Mapped> {
+        &self.shared.control
+    }
+
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.shared.regions
+    }
+
+    pub(crate) fn directory(&self) -> &OwnedFd {
+        &self.shared.directory
+    }
+
+    /// The slots of a region, mapped at first use.
+    pub(crate) fn map(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
+        let unknown = || PoolError::NotAPool(format!("it has no region {}", index.0));
+        let place = self.shared.maps.get(usize::from(index.0)).ok_or_else(unknown)?;
+        if let Some(map) = place.get() {
+            return Ok(map);
+        }
+        self.shared.regions.refresh(&self.shared.control)?;
+        let region = self.shared.regions.region(index).ok_or_else(unknown)?;
+        let name = format!("region.{}", index.0);
+        let options = &self.shared.options;
+        let (file, bytes) = directory::open_file(&self.shared.directory, &name, true, options)?;
+        if bytes < region.bytes {
+            let why = format!("{name} has {bytes} bytes and needs {}: the file was cut", region.bytes);
+            return Err(PoolError::NotAPool(why).into());
+        }
+        let wanted = usize::try_from(region.bytes).unwrap_or(usize::MAX);
+        let map = Mapped::file(&file, 0, wanted, Access::Write)
+            .map_err(crate::error::file("map", options.path().join(name)))?;
+        Ok(place.get_or_init(|| map))
+    }
+
+    fn living_members(&self) -> Vec<String> {
+        self.control()
+            .members()
+            .filter(|member| !matches!(crate::process::life_of(&member.identity), crate::process::Life::Dead))
+            .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
+            .collect()
+    }
+}
+
+fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Result<(), NodeError> {
+    let bytes = geometry.layout()?.bytes();
+    let control = directory::make_file(directory, "control", bytes as u64, options)?;
+    directory::make_file(directory, "region.0", geometry.region_bytes() as u64, options)?;
+    let memory = Mapped::file(&control, 0, bytes, Access::Write)
+        .map_err(crate::error::file("map", options.path().join("control")))?;
+    let mut id = [0; 8];
+    // An id only tells pools apart in messages: whatever is there will do if the kernel gives no random bytes.
+    let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
+    Control::create(memory, geometry, u64::from_le_bytes(id))?;
+    Ok(())
+}
+
+/// The smaller of 64 MiB and an eighth of the memory.
+fn default_bytes() -> usize {
+    let memory = rustix::system::sysinfo();
+    let total = memory.totalram as usize * (memory.mem_unit as usize).max(1);
+    (total / 8).min(64 << 20)
+}

@@ -1,0 +1,172 @@
+//! The audit: does the sum hold, and who holds what?
+//!
+//! Reading while others work, it can meet a reference between two records. It therefore looks again at slots that do not add up,
+//! and reports only those that stay wrong while nothing about them moves.
+
+use std::collections::HashMap;
+
+use hythe_memory::Memory;
+
+use crate::connections::{ConnectionIndex, queued};
+use crate::control::Control;
+use crate::holds::hold;
+use crate::ledger::LedgerSlot;
+use crate::members::{MemberKind, since_units};
+use crate::regions::Regions;
+use crate::MemberIndex;
+
+/// Looks at a slot that does not add up before it is reported.
+const LOOKS: usize = 200;
+
+/// Who answers for references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HolderKind {
+    /// A participant.
+    Member(MemberIndex),
+    /// The queue of a connection.
+    Queue(ConnectionIndex),
+}
+
+/// References of one holder to one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The slot.
+    pub slot: LedgerSlot,
+    /// Who.
+    pub kind: HolderKind,
+    /// How many.
+    pub count: u32,
+    /// For how long, in milliseconds, to 128 ms; 0 for queues.
+    pub held_ms: u64,
+}
+
+/// A slot whose count is not the sum of its holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The slot.
+    pub slot: LedgerSlot,
+    /// What its cell says.
+    pub counted: u32,
+    /// What holders and queues sum up to.
+    pub found: u32,
+}
+
+/// The state of the ledger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// Slots of all regions.
+    pub slots: u32,
+    /// Slots that nobody holds.
+    pub free: u32,
+    /// Slots with a holder that is a participant.
+    pub held: u32,
+    /// Slots that are only in queues.
+    pub queued: u32,
+    /// Every holder.
+    pub holders: Vec<Holder>,
+    /// Slots that do not add up.
+    pub mismatches: Vec<Mismatch>,
+}
+
+/// Sums the ledger up.
+pub fn audit<M: Memory>(control: &Control<M>, regions: &Regions, monotonic_ms: u64) -> Audit {
+    let mut audit = Audit::default();
+    let slots: Vec<LedgerSlot> = regions
+        .iter()
+        .flat_map(|region| region.ledger_base..region.ledger_base + region.slots)
+        .map(LedgerSlot)
+        .collect();
+    let in_queues = queue_references(control, regions);
+    let rows = rows_in_use(control);
+    for slot in slots {
+        audit.slots += 1;
+        let mut holders = holders_of(control, &rows, slot, &in_queues, monotonic_ms);
+        let mut counted = control.slot(slot).0;
+        if sum(&holders) != counted {
+            (counted, holders) = look_again(control, regions, slot, monotonic_ms);
+        }
+        if sum(&holders) != counted {
+            audit.mismatches.push(Mismatch { slot, counted, found: sum(&holders) });
+        }
+        if holders.iter().any(|holder| matches!(holder.kind, HolderKind::Member(_))) {
+            audit.held += 1;
+        } else if counted > 0 {
+            audit.queued += 1;
+        } else {
+            audit.free += 1;
+        }
+        audit.holders.extend(holders);
+    }
+    audit
+}
+
+type QueueReferences = HashMap<u32, Vec<ConnectionIndex>>;
+
+fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> QueueReferences {
+    let mut found = QueueReferences::new();
+    for info in control.connections() {
+        for descriptor in queued(control, info) {
+            if let Ok(slot) = regions.check(descriptor) {
+                found.entry(slot.0).or_default().push(info.index);
+            }
+        }
+    }
+    found
+}
+
+/// Rows that may hold something: those of all participants. Row numbers of free records are left out; recovery emptied them.
+fn rows_in_use<M: Memory>(control: &Control<M>) -> Vec<(MemberIndex, MemberKind)> {
+    control.members().map(|member| (member.index, member.kind)).collect()
+}
+
+fn holders_of<M: Memory>(
+    control: &Control<M>,
+    rows: &[(MemberIndex, MemberKind)],
+    slot: LedgerSlot,
+    in_queues: &QueueReferences,
+    monotonic_ms: u64,
+) -> Vec<Holder> {
+    let now = since_units(monotonic_ms);
+    let members = rows.iter().filter_map(|&(index, _)| {
+        let found = hold(control, index.0, slot);
+        let units = now.wrapping_sub(found.upper) & 0x00FF_FFFF;
+        (found.count > 0).then(|| Holder {
+            slot,
+            kind: HolderKind::Member(index),
+            count: found.count,
+            held_ms: u64::from(units) * hythe_abi::pool::SINCE_UNIT_MS,
+        })
+    });
+    let queues = in_queues.get(&slot.0).into_iter().flatten().map(|&connection| Holder {
+        slot,
+        kind: HolderKind::Queue(connection),
+        count: 1,
+        held_ms: 0,
+    });
+    members.chain(queues).collect()
+}
+
+fn look_again<M: Memory>(
+    control: &Control<M>,
+    regions: &Regions,
+    slot: LedgerSlot,
+    monotonic_ms: u64,
+) -> (u32, Vec<Holder>) {
+    let mut last = (0, Vec::new());
+    for _ in 0..LOOKS {
+        let counted = control.slot(slot).0;
+        let rows = rows_in_use(control);
+        let in_queues = queue_references(control, regions);
+        let holders = holders_of(control, &rows, slot, &in_queues, monotonic_ms);
+        let adds_up = sum(&holders) == counted;
+        last = (counted, holders);
+        if adds_up {
+            break;
+        }
+    }
+    last
+}
+
+fn sum(holders: &[Holder]) -> u32 {
+    holders.iter().map(|holder| holder.count).sum()
+}

@@ -1,0 +1,170 @@
+//! A counter that several participants change, and of which each can say after a crash whether its last change happened.
+//!
+//! The cell carries, beside the count, who changed it last and the low 20 bits of the number of its step. Before anyone
+//! replaces another's mark, it looks into that participant's journal; if the step stands there as the last one begun, it notes
+//! the step's number in a word of its own (the *witness*). So the last change of a dead participant happened if its mark stands
+//! in the cell, or if somebody witnessed it. This is the recoverable compare-and-swap of Attiya, Ben-Baruch and Hendler
+//! ("Nesting-Safe Recoverable Linearizability", PODC 2018), in 64 bits, with one witness word per pair for all cells. One
+//! word is enough because only the last step of an actor is ever asked for, and a note of it is followed by none about older
+//! ones: their numbers are no longer in the journal.
+//!
+//! Twenty bits come round. A step therefore never takes a number whose mark stands in its cell already, and a witness looks
+//! at the cell once more behind the journal. What is left: a swap that sleeps through exactly a multiple of 2^20 steps of
+//! one actor, and finds count, generation and mark as they were.
+
+use hythe_abi::pool::{ControlLayout, REFERENCES_MAX};
+use hythe_memory::{Memory, Ordering};
+
+use crate::journal;
+
+/// Tries of one change before the cell counts as damaged: somebody keeps changing it without reason.
+const ATTEMPTS: usize = 1 << 16;
+const SEQUENCE_MASK: u32 = (1 << 20) - 1;
+
+/// What stands in a cell: count 12 bits, last changer 8, its sequence number 20, and 24 bits of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Counted {
+    pub(crate) count: u32,
+    pub(crate) by: u8,
+    pub(crate) sequence: u32,
+    pub(crate) upper: u32,
+}
+
+impl Counted {
+    pub(crate) const fn from_bits(bits: u64) -> Self {
+        Self {
+            count: bits as u32 & REFERENCES_MAX,
+            by: (bits >> 12) as u8,
+            sequence: (bits >> 20) as u32 & SEQUENCE_MASK,
+            upper: (bits >> 40) as u32,
+        }
+    }
+
+    pub(crate) const fn to_bits(self) -> u64 {
+        (self.count & REFERENCES_MAX) as u64
+            | (self.by as u64) << 12
+            | ((self.sequence & SEQUENCE_MASK) as u64) << 20
+            | (self.upper as u64) << 40
+    }
+}
+
+/// Who changes, and the number of its step, all 32 bits of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) by: u8,
+    pub(crate) number: u32,
+}
+
+impl Mark {
+    const fn sequence(self) -> u32 {
+        self.number & SEQUENCE_MASK
+    }
+
+    /// The mark of the next step. The low bits are never 0, which marks a cell that nobody changed yet.
+    pub(crate) const fn next(self) -> Self {
+        let number = self.number.wrapping_add(1);
+        let skip = (number & SEQUENCE_MASK == 0) as u32;
+        Self { number: number + skip, ..self }
+    }
+
+    /// Does a cell carry this mark?
+    pub(crate) const fn stands_in(self, cell: Counted) -> bool {
+        cell.by == self.by && cell.sequence == self.sequence()
+    }
+}
+
+/// Why a change did not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unchanged {
+    /// `change` declined what it saw.
+    Declined,
+    /// The cell never stood still.
+    Contended,
+}
+
+/// Changes a cell to what `change` makes of count and upper bits; `None` declines. Returns what stood there before.
+pub(crate) fn change<M: Memory>(
+    memory: &M,
+    layout: &ControlLayout,
+    at: usize,
+    mark: Mark,
+    change: impl Fn(Counted) -> Option<(u32, u32)>,
+) -> Result<Counted, Unchanged> {
+    let mut bits = memory.load_cell(at, Ordering::Acquire);
+    for _ in 0..ATTEMPTS {
+        let before = Counted::from_bits(bits);
+        let (count, upper) = change(before).ok_or(Unchanged::Declined)?;
+        let after = Counted { count, by: mark.by, sequence: mark.sequence(), upper };
+        if let Some(number) = unfinished(memory, layout, at, mark.by, before) {
+            let again = memory.load_cell(at, Ordering::Acquire);
+            if again != bits {
+                bits = again;
+                continue;
+            }
+            bear_witness(memory, layout, mark.by, Mark { by: before.by, number });
+        }
+        match memory.replace_cell(at, bits, after.to_bits()) {
+            Ok(()) => return Ok(before),
+            Err(found) => bits = found,
+        }
+    }
+    Err(Unchanged::Contended)
+}
+
+/// The number of the step that left its mark in `seen`, if it is another's and its journal still shows it.
+fn unfinished<M: Memory>(
+    memory: &M,
+    layout: &ControlLayout,
+    at: usize,
+    witness: u8,
+    seen: Counted,
+) -> Option<u32> {
+    if seen.sequence == 0 || seen.by == witness || u32::from(seen.by) >= layout.limits().participants {
+        return None;
+    }
+    let mark = journal::begun_on(memory, layout, seen.by, at)?;
+    mark.stands_in(seen).then_some(mark.number)
+}
+
+fn bear_witness<M: Memory>(memory: &M, layout: &ControlLayout, witness: u8, seen: Mark) {
+    // Made visible by the release half of the swap that follows; `happened` reads the cell first, with acquire.
+    let note = layout.witness(witness.into(), seen.by.into());
+    memory.store(note, seen.number, Ordering::Relaxed);
+}
+
+/// Did the change with this mark happen to the cell? Only asked for the last change its maker began.
+pub(crate) fn happened<M: Memory>(
+    memory: &M,
+    layout: &ControlLayout,
+    at: usize,
+    mark: Mark,
+) -> bool {
+    let now = Counted::from_bits(memory.load_cell(at, Ordering::Acquire));
+    if mark.stands_in(now) {
+        return true;
+    }
+    let participants = layout.limits().participants as usize;
+    (0..participants).any(|witness| {
+        let note = layout.witness(witness, mark.by.into());
+        memory.load(note, Ordering::Relaxed) == mark.number
+    })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_round_trip() {
+        let cell = Counted { count: 4095, by: 254, sequence: SEQUENCE_MASK, upper: 0x00AB_CDEF };
+        assert_eq!(Counted::from_bits(cell.to_bits()), cell);
+    }
+
+    #[test]
+    fn sequence_skips_zero() {
+        let next = |number| Mark { by: 0, number }.next().number;
+        assert_eq!(next(0), 1);
+        assert_eq!(next(SEQUENCE_MASK), SEQUENCE_MASK + 2);
+        assert_eq!(next(u32::MAX), 1);
+    }
+}

@@ -1,0 +1,325 @@
+//! Channels: names under which ports meet.
+//!
+//! A name is claimed by whoever uses it first. Of two claims of one name at the same moment at least one sees the other, takes
+//! itself back, and tries again a little later ([`PoolError::Busy`]).
+
+use hythe_abi::link::Direction;
+use hythe_abi::pool::{NAME_BYTES, channel};
+use hythe_abi::RegionIndex;
+use hythe_memory::{Memory, Ordering, read_name, write_name};
+
+use crate::control::Control;
+use crate::members::check_name;
+use crate::{Member, MemberIndex, PoolError};
+
+const FREE: u64 = 0;
+const CLAIMED: u64 = 1;
+const READY: u64 = 2;
+const CLOSING: u64 = 3;
+
+/// Number of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelIndex(pub u32);
+
+/// What a channel carries. Raw bytes have no size and no name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelType {
+    /// Name of the type; empty for raw bytes.
+    pub name: String,
+    /// Size of a value; 0 for raw bytes.
+    pub bytes: u32,
+    /// Alignment of a value; 0 for raw bytes.
+    pub align: u32,
+}
+
+impl std::fmt::Display for ChannelType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.name.is_empty() {
+            f.write_str("raw bytes")
+        } else {
+            write!(f, "{} ({} bytes, aligned to {})", self.name, self.bytes, self.align)
+        }
+    }
+}
+
+/// The core endpoint behind a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreBinding {
+    /// Region that the core sees.
+    pub region: RegionIndex,
+    /// Endpoint of its link.
+    pub endpoint: u32,
+    /// Which way payload travels.
+    pub direction: Direction,
+    /// The endpoint's row in the ledger.
+    pub row: MemberIndex,
+    /// The participant that runs the core: its bell is the way to the core's.
+    pub agent: MemberIndex,
+}
+
+/// A channel in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelInfo {
+    /// Its number.
+    pub index: ChannelIndex,
+    /// Its name.
+    pub name: String,
+    /// What it carries.
+    pub carries: ChannelType,
+    /// The core endpoint behind it, if any.
+    pub core: Option<CoreBinding>,
+    /// The participant attached to that endpoint.
+    pub attached: Option<MemberIndex>,
+}
+
+const fn state(status: u64, by: u8, hash: u32) -> u64 {
+    status | (by as u64) << 8 | (hash as u64) << 32
+}
+
+const fn status_of(bits: u64) -> u64 {
+    bits & 0xFF
+}
+
+/// FNV-1a: only tells most names apart at a glance; the names themselves decide.
+fn hash_of(name: &str) -> u32 {
+    name.bytes().fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+impl<M: Memory> Control<M> {
+    /// A channel, if it is in use.
+    pub fn channel(&self, index: ChannelIndex) -> Option<ChannelInfo> {
+        if index.0 >= self.layout().limits().channels {
+            return None;
+        }
+        let (memory, at) = (self.memory(), self.layout().channel(index.0 as usize));
+        if status_of(memory.load_cell(at + channel::STATE, Ordering::Acquire)) != READY {
+            return None;
+        }
+        let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
+        Some(ChannelInfo {
+            index,
+            name: read_name(memory, at + channel::NAME, NAME_BYTES),
+            carries: ChannelType {
+                name: read_name(memory, at + channel::TYPE_NAME, NAME_BYTES),
+                bytes: memory.load(at + channel::TYPE_BYTES, Ordering::Relaxed),
+                align: memory.load(at + channel::TYPE_ALIGN, Ordering::Relaxed),
+            },
+            core: self.core_binding(at),
+            attached: (attached as u8).checked_sub(1).map(MemberIndex),
+        })
+    }
+
+    fn core_binding(&self, at: usize) -> Option<CoreBinding> {
+        let word = |offset| self.memory().load(at + offset, Ordering::Acquire);
+        let region = word(channel::CORE_REGION).checked_sub(1)?;
+        let (row, agent) = (word(channel::CORE_ROW), word(channel::CORE_AGENT));
+        let participants = self.layout().limits().participants;
+        if row >= participants || agent >= participants {
+            return None;
+        }
+        Some(CoreBinding {
+            region: RegionIndex(u8::try_from(region).ok()?),
+            endpoint: word(channel::CORE_ENDPOINT),
+            direction: Direction::from_word(word(channel::CORE_DIRECTION))?,
+            row: MemberIndex(row as u8),
+            agent: MemberIndex(agent as u8),
+        })
+    }
+
+    /// Every channel in use.
+    pub fn channels(&self) -> impl Iterator<Item = ChannelInfo> {
+        (0..self.layout().limits().channels).filter_map(|index| self.channel(ChannelIndex(index)))
+    }
+
+    /// The channel of that name.
+    pub fn find_channel(&self, name: &str) -> Option<ChannelInfo> {
+        let hash = hash_of(name);
+        (0..self.layout().limits().channels)
+            .filter(|&index| (self.channel_state(index) >> 32) as u32 == hash)
+            .filter_map(|index| self.channel(ChannelIndex(index)))
+            .find(|info| info.name == name)
+    }
+
+    /// Is there a channel, not only one on its way in or out?
+    pub(crate) fn channel_is_ready(&self, index: ChannelIndex) -> bool {
+        index.0 < self.layout().limits().channels && status_of(self.channel_state(index.0)) == READY
+    }
+
+    fn channel_state(&self, index: u32) -> u64 {
+        let at = self.layout().channel(index as usize) + channel::STATE;
+        self.memory().load_cell(at, Ordering::Acquire)
+    }
+}
+
+impl Member {
+    /// Finds the channel of that name, or makes it.
+    ///
+    /// # Errors
+    /// [`PoolError::TypeMismatch`], [`PoolError::TableFull`], [`PoolError::BadName`];
+    /// [`PoolError::Busy`] while another participant makes a channel that may be this one: try again.
+    pub fn open_channel<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        name: &str,
+        carries: &ChannelType,
+    ) -> Result<ChannelIndex, PoolError> {
+        check_name(name)?;
+        if let Some(found) = control.find_channel(name) {
+            return same_type(&found, carries).map(|()| found.index);
+        }
+        let hash = hash_of(name);
+        let mine = self.claim_channel(control, hash)?;
+        // Our claim is visible; now every other claim or channel of this hash is visible to us, or its maker sees ours.
+        hythe_memory::full_barrier();
+        let rivals = (0..control.layout().limits().channels).filter(|&index| index != mine);
+        for index in rivals {
+            let rival = control.channel_state(index);
+            if status_of(rival) != FREE && (rival >> 32) as u32 == hash {
+                let theirs = control.channel(ChannelIndex(index));
+                if theirs.is_some_and(|theirs| theirs.name != name) {
+                    continue;
+                }
+                self.unclaim_channel(control, mine);
+                return Err(PoolError::Busy("the table of channels"));
+            }
+        }
+        let (memory, at) = (control.memory(), control.layout().channel(mine as usize));
+        write_name(memory, at + channel::NAME, NAME_BYTES, name);
+        write_name(memory, at + channel::TYPE_NAME, NAME_BYTES, &carries.name);
+        memory.store(at + channel::TYPE_BYTES, carries.bytes, Ordering::Relaxed);
+        memory.store(at + channel::TYPE_ALIGN, carries.align, Ordering::Relaxed);
+        memory.store(at + channel::CORE_REGION, 0, Ordering::Relaxed);
+        memory.store_cell(at + channel::ATTACHED, 0, Ordering::Relaxed);
+        memory.store_cell(at + channel::STATE, state(READY, self.index().0, hash), Ordering::Release);
+        Ok(ChannelIndex(mine))
+    }
+
+    fn claim_channel<M: Memory>(&self, control: &Control<M>, hash: u32) -> Result<u32, PoolError> {
+        let limit = control.layout().limits().channels;
+        let claim = state(CLAIMED, self.index().0, hash);
+        (0..limit)
+            .find(|&index| {
+                let at = control.layout().channel(index as usize) + channel::STATE;
+                control.memory().load_cell(at, Ordering::Relaxed) == FREE
+                    && control.memory().replace_cell(at, FREE, claim).is_ok()
+            })
+            .ok_or(PoolError::TableFull { what: "channel", limit })
+    }
+
+    fn unclaim_channel<M: Memory>(&self, control: &Control<M>, index: u32) {
+        let at = control.layout().channel(index as usize) + channel::STATE;
+        control.memory().store_cell(at, FREE, Ordering::Release);
+    }
+
+    /// Frees a channel that has no port and no core behind it.
+    pub fn retire_channel<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
+        if control.channel(index).is_none_or(|info| info.core.is_some()) {
+            return;
+        }
+        let at = control.layout().channel(index.0 as usize) + channel::STATE;
+        let ready = control.memory().load_cell(at, Ordering::Acquire);
+        let closing = state(CLOSING, self.index().0, (ready >> 32) as u32);
+        let has_ports = || control.ports().any(|port| port.channel == index);
+        if status_of(ready) != READY || has_ports() {
+            return;
+        }
+        if control.memory().replace_cell(at, ready, closing).is_err() {
+            return;
+        }
+        // A port opened between the look and the claim keeps the channel.
+        hythe_memory::full_barrier();
+        let after = if has_ports() { ready } else { FREE };
+        control.memory().store_cell(at, after, Ordering::Release);
+    }
+
+    /// Finishes what a dead participant had begun with channels, and detaches it from cores.
+    pub(crate) fn forget_channels<M: Memory>(&mut self, control: &Control<M>) {
+        let (me, memory) = (self.index(), control.memory());
+        for index in 0..control.layout().limits().channels {
+            let bits = control.channel_state(index);
+            let at = control.layout().channel(index as usize);
+            if (bits >> 8) as u8 == me.0 && status_of(bits) == CLAIMED {
+                self.unclaim_channel(control, index);
+            }
+            if (bits >> 8) as u8 == me.0 && status_of(bits) == CLOSING {
+                let ready = state(READY, me.0, (bits >> 32) as u32);
+                memory.store_cell(at + channel::STATE, ready, Ordering::Release);
+                self.retire_channel(control, ChannelIndex(index));
+            }
+            if (bits >> 8) as u8 == me.0 && status_of(bits) == READY {
+                // Made, but perhaps never used: its maker may have gone before it opened a port.
+                self.retire_channel(control, ChannelIndex(index));
+            }
+            let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
+            if attached as u8 == me.0 + 1 {
+                memory.store_cell(at + channel::ATTACHED, 0, Ordering::Release);
+                control.note_ports_changed(ChannelIndex(index));
+            }
+            let bound = control.channel(ChannelIndex(index)).and_then(|info| info.core);
+            if bound.is_some_and(|core| core.row == me) {
+                self.unbind_core(control, ChannelIndex(index));
+            }
+        }
+    }
+
+    /// Puts a core's endpoint behind a channel.
+    pub fn bind_core<M: Memory>(&self, control: &Control<M>, index: ChannelIndex, core: CoreBinding) {
+        let (memory, at) = (control.memory(), control.layout().channel(index.0 as usize));
+        memory.store(at + channel::CORE_ENDPOINT, core.endpoint, Ordering::Relaxed);
+        memory.store(at + channel::CORE_DIRECTION, core.direction.to_word(), Ordering::Relaxed);
+        memory.store(at + channel::CORE_ROW, core.row.0.into(), Ordering::Relaxed);
+        memory.store(at + channel::CORE_AGENT, core.agent.0.into(), Ordering::Relaxed);
+        // Pairs with the acquire loads in `core_binding`.
+        memory.store(at + channel::CORE_REGION, u32::from(core.region.0) + 1, Ordering::Release);
+        control.note_ports_changed(index);
+    }
+
+    /// Takes the core's endpoint away again.
+    pub fn unbind_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
+        let at = control.layout().channel(index.0 as usize) + channel::CORE_REGION;
+        control.memory().store(at, 0, Ordering::Release);
+        control.note_ports_changed(index);
+        self.retire_channel(control, index);
+    }
+
+    /// Attaches to the core endpoint behind a channel: the only one to do so.
+    ///
+    /// # Errors
+    /// [`PoolError::EndpointTaken`].
+    pub fn attach_core<M: Memory>(
+        &self,
+        control: &Control<M>,
+        channel: &ChannelInfo,
+    ) -> Result<(), PoolError> {
+        let at = control.layout().channel(channel.index.0 as usize) + channel::ATTACHED;
+        let me = u64::from(self.index().0) + 1 | u64::from(self.session()) << 40;
+        match control.memory().replace_cell(at, 0, me) {
+            Ok(()) => Ok(()),
+            Err(found) if found == me => Ok(()),
+            Err(found) => Err(PoolError::EndpointTaken {
+                channel: channel.name.clone(),
+                holder: (found as u8).wrapping_sub(1),
+            }),
+        }
+    }
+
+    /// Detaches from the core endpoint behind a channel, if attached.
+    pub fn detach_core<M: Memory>(&self, control: &Control<M>, index: ChannelIndex) {
+        let at = control.layout().channel(index.0 as usize) + channel::ATTACHED;
+        let me = u64::from(self.index().0) + 1 | u64::from(self.session()) << 40;
+        // Somebody else, or nobody, is attached: nothing to do.
+        let _ = control.memory().replace_cell(at, me, 0);
+        control.note_ports_changed(index);
+    }
+}
+
+fn same_type(found: &ChannelInfo, ours: &ChannelType) -> Result<(), PoolError> {
+    if found.carries == *ours {
+        return Ok(());
+    }
+    Err(PoolError::TypeMismatch {
+        channel: found.name.clone(),
+        ours: ours.to_string(),
+        theirs: found.carries.to_string(),
+    })
+}

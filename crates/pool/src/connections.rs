@@ -1,0 +1,437 @@
+//! Connections: one queue from a publisher's port to a subscriber's, made by the publisher, ended by whoever leaves last.
+
+use hythe_abi::Descriptor;
+use hythe_abi::pool::{GRANULE_DESCRIPTORS, NOBODY, connection};
+use hythe_memory::{Memory, Ordering};
+use hythe_queue::{Consumer, Producer, RingPlaces};
+
+use crate::control::Control;
+use crate::members::note_change;
+use crate::ports::PortIndex;
+use crate::regions::Regions;
+use crate::{Member, MemberIndex, PoolError};
+
+/// Number of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionIndex(pub u32);
+
+/// The two sides of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Pushes.
+    Producer,
+    /// Takes.
+    Consumer,
+}
+
+impl Side {
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Producer => 1,
+            Self::Consumer => 2,
+        }
+    }
+}
+
+/// Which sides of a connection a participant is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// It pushes.
+    pub producer: bool,
+    /// It takes.
+    pub consumer: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Free = 0,
+    Claimed = 1,
+    Open = 2,
+    Closing = 3,
+}
+
+/// What the state cell of a connection says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct State {
+    status: Status,
+    producer: u8,
+    consumer: u8,
+    left: u8,
+    finalizer: u8,
+    nonce: u32,
+}
+
+impl State {
+    const fn from_bits(bits: u64) -> Self {
+        let status = match bits & 0xFF {
+            1 => Status::Claimed,
+            2 => Status::Open,
+            3 => Status::Closing,
+            _ => Status::Free,
+        };
+        Self {
+            status,
+            producer: (bits >> 8) as u8,
+            consumer: (bits >> 16) as u8,
+            left: (bits >> 24) as u8,
+            finalizer: (bits >> 32) as u8,
+            nonce: (bits >> 40) as u32,
+        }
+    }
+
+    const fn to_bits(self) -> u64 {
+        self.status as u64
+            | (self.producer as u64) << 8
+            | (self.consumer as u64) << 16
+            | (self.left as u64) << 24
+            | (self.finalizer as u64) << 32
+            | (self.nonce as u64) << 40
+    }
+
+    const fn free(nonce: u32) -> Self {
+        Self { status: Status::Free, producer: NOBODY, consumer: NOBODY, left: 0, finalizer: NOBODY, nonce }
+    }
+}
+
+/// A connection in use, checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionInfo {
+    /// Its number.
+    pub index: ConnectionIndex,
+    /// Tells it from earlier connections of that number.
+    pub nonce: u32,
+    /// Who pushes.
+    pub producer: MemberIndex,
+    /// Who takes.
+    pub consumer: MemberIndex,
+    /// From this port.
+    pub producer_port: PortIndex,
+    /// To this port.
+    pub consumer_port: PortIndex,
+    /// The producer has left.
+    pub producer_left: bool,
+    /// The consumer has left.
+    pub consumer_left: bool,
+    /// Its queue.
+    pub places: RingPlaces,
+}
+
+/// The end of a connection that a participant works with.
+#[derive(Debug)]
+pub struct ConnectionEnd<Q> {
+    /// The connection.
+    pub info: ConnectionInfo,
+    /// Its queue end.
+    pub queue: Q,
+}
+
+impl<M: Memory> Control<M> {
+    /// A connection that is open or closing; `None` if it is free, being made, or its record makes no sense.
+    pub fn connection(&self, index: ConnectionIndex) -> Option<ConnectionInfo> {
+        if index.0 >= self.layout().limits().connections {
+            return None;
+        }
+        let (memory, at) = (self.memory(), self.layout().connection(index.0 as usize));
+        let state = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Acquire));
+        if !matches!(state.status, Status::Open | Status::Closing) {
+            return None;
+        }
+        let capacity = memory.load(at + connection::CAPACITY, Ordering::Relaxed);
+        let granule = memory.load(at + connection::GRANULE, Ordering::Relaxed);
+        let end = granule.checked_add(granules_for(capacity))?;
+        if !capacity_is_possible(capacity) || end > self.layout().limits().granules {
+            return None;
+        }
+        Some(ConnectionInfo {
+            index,
+            nonce: state.nonce,
+            producer: MemberIndex(state.producer),
+            consumer: MemberIndex(state.consumer),
+            producer_port: PortIndex(memory.load(at + connection::PRODUCER_PORT, Ordering::Relaxed)),
+            consumer_port: PortIndex(memory.load(at + connection::CONSUMER_PORT, Ordering::Relaxed)),
+            producer_left: state.left & Side::Producer.bit() != 0,
+            consumer_left: state.left & Side::Consumer.bit() != 0,
+            places: RingPlaces {
+                tail: at + connection::TAIL,
+                head: at + connection::HEAD,
+                entries: self.layout().granule(granule as usize),
+                capacity,
+            },
+        })
+    }
+
+    /// Every connection that is open or closing.
+    pub fn connections(&self) -> impl Iterator<Item = ConnectionInfo> {
+        (0..self.layout().limits().connections).filter_map(|index| self.connection(ConnectionIndex(index)))
+    }
+
+    /// The taking end of a connection, from where its consumer left off.
+    pub fn consumer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Consumer> {
+        let head = self.memory().load(info.places.head, Ordering::Acquire);
+        ConnectionEnd { info, queue: Consumer::resume(info.places, head) }
+    }
+
+    /// The pushing end of a connection, from where its producer left off.
+    pub fn producer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Producer> {
+        let tail = self.memory().load(info.places.tail, Ordering::Acquire);
+        let head = self.memory().load(info.places.head, Ordering::Acquire);
+        ConnectionEnd { info, queue: Producer::resume(info.places, tail, head) }
+    }
+}
+
+impl Member {
+    /// Connects an own publisher's port to a subscriber's.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`] for connections or queue memory.
+    pub fn connect<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        producer_port: PortIndex,
+        consumer: MemberIndex,
+        consumer_port: PortIndex,
+        capacity: u32,
+    ) -> Result<ConnectionInfo, PoolError> {
+        let capacity = capacity.clamp(2, 32768).next_power_of_two();
+        let (index, nonce) = self.claim_connection(control)?;
+        let memory = control.memory();
+        let at = control.layout().connection(index as usize);
+        let Some(granule) = take_granules(control, index, granules_for(capacity)) else {
+            let free = State::free(nonce).to_bits();
+            memory.store_cell(at + connection::STATE, free, Ordering::Release);
+            let limit = control.layout().limits().granules;
+            return Err(PoolError::TableFull { what: "granule for the queue of a connection", limit });
+        };
+        memory.store(at + connection::PRODUCER_PORT, producer_port.0, Ordering::Relaxed);
+        memory.store(at + connection::CONSUMER_PORT, consumer_port.0, Ordering::Relaxed);
+        memory.store(at + connection::GRANULE, granule, Ordering::Relaxed);
+        memory.store(at + connection::CAPACITY, capacity, Ordering::Relaxed);
+        memory.store(at + connection::TAIL, 0, Ordering::Relaxed);
+        memory.store(at + connection::HEAD, 0, Ordering::Relaxed);
+        let open = State {
+            status: Status::Open,
+            producer: self.index().0,
+            consumer: consumer.0,
+            left: 0,
+            finalizer: NOBODY,
+            nonce,
+        };
+        memory.store_cell(at + connection::STATE, open.to_bits(), Ordering::Release);
+        note_change(control, consumer.0);
+        control
+            .connection(ConnectionIndex(index))
+            .ok_or_else(|| PoolError::Damaged(format!("connection {index} changed while it was made")))
+    }
+
+    fn claim_connection<M: Memory>(&self, control: &Control<M>) -> Result<(u32, u32), PoolError> {
+        let limit = control.layout().limits().connections;
+        for index in 0..limit {
+            let at = control.layout().connection(index as usize) + connection::STATE;
+            let bits = control.memory().load_cell(at, Ordering::Acquire);
+            let found = State::from_bits(bits);
+            if found.status != Status::Free {
+                continue;
+            }
+            let nonce = (found.nonce + 1) & 0x00FF_FFFF;
+            let claim = State {
+                status: Status::Claimed,
+                producer: self.index().0,
+                ..State::free(nonce)
+            };
+            if control.memory().replace_cell(at, bits, claim.to_bits()).is_ok() {
+                return Ok((index, nonce));
+            }
+        }
+        Err(PoolError::TableFull { what: "connection", limit })
+    }
+
+    /// Leaves a connection. The last to leave empties its queue and frees it. Leaving twice does nothing.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] if shared words contradict each other.
+    pub fn leave_connection<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        index: ConnectionIndex,
+        nonce: u32,
+        side: Side,
+    ) -> Result<(), PoolError> {
+        let at = control.layout().connection(index.0 as usize) + connection::STATE;
+        loop {
+            let bits = control.memory().load_cell(at, Ordering::Acquire);
+            let found = State::from_bits(bits);
+            if found.status != Status::Open || found.nonce != nonce || found.left & side.bit() != 0 {
+                return Ok(());
+            }
+            let mut after = State { left: found.left | side.bit(), ..found };
+            let last = after.left == Side::Producer.bit() | Side::Consumer.bit();
+            if last {
+                after.status = Status::Closing;
+                after.finalizer = self.index().0;
+            }
+            if control.memory().replace_cell(at, bits, after.to_bits()).is_err() {
+                continue;
+            }
+            note_change(control, found.producer);
+            note_change(control, found.consumer);
+            return if last { self.finalize(control, regions, index) } else { Ok(()) };
+        }
+    }
+
+    /// Empties and frees a connection that both sides left. Can be done again from the start if its doer dies.
+    pub(crate) fn finalize<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        index: ConnectionIndex,
+    ) -> Result<(), PoolError> {
+        if let Some(info) = control.connection(index) {
+            self.drain(control, regions, info)?;
+        }
+        free_granules(control, index.0);
+        let at = control.layout().connection(index.0 as usize) + connection::STATE;
+        let found = State::from_bits(control.memory().load_cell(at, Ordering::Acquire));
+        let free = State::free(found.nonce).to_bits();
+        control.memory().store_cell(at, free, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes and releases all that waits in the queue of a connection whose consumer this is.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] if shared words contradict each other.
+    pub fn drain_own<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        info: ConnectionInfo,
+    ) -> Result<(), PoolError> {
+        let still = control.connection(info.index).filter(|now| now.nonce == info.nonce);
+        match still.filter(|now| now.consumer == self.index() && !now.consumer_left) {
+            Some(now) => self.drain(control, regions, now),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes and releases all that waits in a queue.
+    pub(crate) fn drain<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        info: ConnectionInfo,
+    ) -> Result<(), PoolError> {
+        let mut end = control.consumer_end(info);
+        // As many as the queue can hold: a producer that keeps pushing meanwhile does not keep us here.
+        for _ in 0..info.places.capacity {
+            match self.take(control, regions, &mut end) {
+                Ok(Some(taken)) => {
+                    self.release(control, taken.slot, 1)?;
+                }
+                Ok(None) => break,
+                Err(PoolError::BadDescriptor { .. }) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves every connection of this participant, frees those it had claimed, finishes those it was freeing.
+    pub(crate) fn leave_all_connections<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+    ) -> Result<(), PoolError> {
+        let me = self.index().0;
+        for number in 0..control.layout().limits().connections {
+            let index = ConnectionIndex(number);
+            let at = control.layout().connection(number as usize) + connection::STATE;
+            let state = State::from_bits(control.memory().load_cell(at, Ordering::Acquire));
+            match state.status {
+                Status::Free => {}
+                Status::Claimed if state.producer == me => {
+                    free_granules(control, number);
+                    let free = State::free(state.nonce).to_bits();
+                    control.memory().store_cell(at, free, Ordering::Release);
+                }
+                Status::Closing if state.finalizer == me => self.finalize(control, regions, index)?,
+                Status::Open => self.leave_as(control, regions, index, state)?,
+                Status::Claimed | Status::Closing => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn leave_as<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        index: ConnectionIndex,
+        state: State,
+    ) -> Result<(), PoolError> {
+        if state.consumer == self.index().0 {
+            // Now, not when the producer next looks: it may be idle for long, and others want the buffers.
+            if let Some(info) = control.connection(index).filter(|info| !info.consumer_left) {
+                self.drain(control, regions, info)?;
+            }
+            self.leave_connection(control, regions, index, state.nonce, Side::Consumer)?;
+        }
+        if state.producer == self.index().0 {
+            self.leave_connection(control, regions, index, state.nonce, Side::Producer)?;
+        }
+        Ok(())
+    }
+}
+
+const fn granules_for(capacity: u32) -> u32 {
+    capacity.div_ceil(GRANULE_DESCRIPTORS as u32)
+}
+
+const fn capacity_is_possible(capacity: u32) -> bool {
+    capacity.is_power_of_two() && capacity >= 2 && capacity <= 32768
+}
+
+/// Takes `count` granules in a row, first fit.
+fn take_granules<M: Memory>(control: &Control<M>, index: u32, count: u32) -> Option<u32> {
+    let limit = control.layout().limits().granules;
+    let owner = u64::from(index) + 1;
+    let cell = |granule: u32| control.layout().granule_owner(granule as usize);
+    let mut first = 0;
+    while first + count <= limit {
+        let claimed = (first..first + count)
+            .take_while(|&granule| control.memory().replace_cell(cell(granule), 0, owner).is_ok())
+            .count() as u32;
+        if claimed == count {
+            return Some(first);
+        }
+        for granule in first..first + claimed {
+            control.memory().store_cell(cell(granule), 0, Ordering::Release);
+        }
+        first += claimed + 1;
+    }
+    None
+}
+
+fn free_granules<M: Memory>(control: &Control<M>, index: u32) {
+    for granule in 0..control.layout().limits().granules {
+        let cell = control.layout().granule_owner(granule as usize);
+        // Granules of others stay theirs.
+        let _ = control.memory().replace_cell(cell, u64::from(index) + 1, 0);
+    }
+}
+
+/// Descriptors that wait in a connection's queue, read without taking them. A snapshot: the ends may move meanwhile.
+pub(crate) fn queued<M: Memory>(control: &Control<M>, info: ConnectionInfo) -> Vec<Descriptor> {
+    let memory = control.memory();
+    let head = memory.load(info.places.head, Ordering::Acquire);
+    let mut reader = Consumer::resume(info.places, head);
+    let waiting = reader.waiting(memory).unwrap_or(0);
+    let word = |number: u32, index: usize| {
+        let entry = (number & (info.places.capacity - 1)) as usize * Descriptor::BYTES;
+        memory.load(info.places.entries + entry + index * 4, Ordering::Relaxed)
+    };
+    (0..waiting)
+        .map(|step| head.wrapping_add(step))
+        .map(|number| Descriptor::from_words(std::array::from_fn(|index| word(number, index))))
+        .collect()
+}

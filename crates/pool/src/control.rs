@@ -1,0 +1,146 @@
+//! The control file of a pool: header checked, tables laid out.
+
+use hythe_abi::pool::{ControlLayout, Limits, MAGIC, VERSION, header};
+use hythe_abi::{LINE_BYTES, RegionIndex};
+use hythe_memory::{Memory, Ordering};
+
+use crate::geometry::Geometry;
+use crate::regions::{RegionGeometry, RegionKind, write_region};
+use crate::PoolError;
+
+/// A control file over some memory. What it holds is private and checked; the memory is not.
+#[derive(Clone, Debug)]
+pub struct Control<M> {
+    memory: M,
+    layout: ControlLayout,
+}
+
+impl<M: Memory> Control<M> {
+    /// Makes a new pool in zeroed memory.
+    ///
+    /// # Errors
+    /// [`PoolError::BadGeometry`] if the geometry does not fit the memory.
+    pub fn create(memory: M, geometry: &Geometry, pool_id: u64) -> Result<Self, PoolError> {
+        let layout = geometry.layout()?;
+        if memory.bytes() < layout.bytes() {
+            return Err(PoolError::BadGeometry(format!(
+                "the control file has {} bytes and needs {}",
+                memory.bytes(),
+                layout.bytes()
+            )));
+        }
+        let control = Self { memory, layout };
+        control.write_header(geometry, pool_id);
+        Ok(control)
+    }
+
+    fn write_header(&self, geometry: &Geometry, pool_id: u64) {
+        let memory = &self.memory;
+        let limits = self.layout.limits();
+        let word = |at, value| memory.store(at, value, Ordering::Relaxed);
+        memory.store_cell(header::MAGIC, MAGIC, Ordering::Relaxed);
+        word(header::VERSION, VERSION);
+        memory.store_cell(header::POOL_ID, pool_id, Ordering::Relaxed);
+        memory.store_cell(header::CONTROL_BYTES, self.layout.bytes() as u64, Ordering::Relaxed);
+        word(header::PARTICIPANTS, limits.participants);
+        word(header::CHANNELS, limits.channels);
+        word(header::PORTS, limits.ports);
+        word(header::CONNECTIONS, limits.connections);
+        word(header::GRANULES, limits.granules);
+        word(header::SLOTS, limits.slots);
+        word(header::LINE_BYTES, LINE_BYTES as u32);
+        write_region(
+            self,
+            &RegionGeometry {
+                index: RegionIndex(0),
+                kind: RegionKind::Linux,
+                name: "memory".to_owned(),
+                bytes: geometry.region_bytes() as u64,
+                ledger_base: 0,
+                slots: geometry.classes.iter().map(|class| class.count).sum(),
+                classes: geometry.classes.clone(),
+                link: None,
+            },
+        );
+        // Pairs with the acquire load in `open`: whoever sees it sees the whole header.
+        memory.store(header::READY, 1, Ordering::Release);
+    }
+
+    /// Opens an existing pool.
+    ///
+    /// # Errors
+    /// [`PoolError::NotAPool`] saying what does not fit; [`PoolError::Busy`] while it is still being made.
+    pub fn open(memory: M) -> Result<Self, PoolError> {
+        let refuse = |why: String| Err(PoolError::NotAPool(why));
+        if memory.bytes() < hythe_abi::PAGE_BYTES {
+            return refuse(format!("{} bytes are too few for a header", memory.bytes()));
+        }
+        if memory.load(header::READY, Ordering::Acquire) != 1 {
+            return Err(PoolError::Busy("the pool"));
+        }
+        let magic = memory.load_cell(header::MAGIC, Ordering::Relaxed);
+        if magic != MAGIC {
+            return refuse(format!("magic {magic:#018x}, expected {MAGIC:#018x}"));
+        }
+        let word = |at| memory.load(at, Ordering::Relaxed);
+        if word(header::VERSION) != VERSION {
+            return refuse(format!(
+                "layout version {}, this program speaks {VERSION}; remove the pool or use the other program",
+                word(header::VERSION)
+            ));
+        }
+        if word(header::LINE_BYTES) as usize != LINE_BYTES {
+            return refuse(format!("lines of {} bytes, expected {LINE_BYTES}", word(header::LINE_BYTES)));
+        }
+        let limits = Limits {
+            participants: word(header::PARTICIPANTS),
+            channels: word(header::CHANNELS),
+            ports: word(header::PORTS),
+            connections: word(header::CONNECTIONS),
+            granules: word(header::GRANULES),
+            slots: word(header::SLOTS),
+        };
+        let Some(layout) = ControlLayout::new(limits) else {
+            return refuse(format!("limits out of range: {limits:?}"));
+        };
+        if memory.bytes() < layout.bytes() {
+            return refuse(format!(
+                "{} bytes, but its limits need {}: the file was cut",
+                memory.bytes(),
+                layout.bytes()
+            ));
+        }
+        Ok(Self { memory, layout })
+    }
+
+    /// The shared words.
+    pub const fn memory(&self) -> &M {
+        &self.memory
+    }
+
+    /// Where they stand.
+    pub const fn layout(&self) -> &ControlLayout {
+        &self.layout
+    }
+
+    /// The number chosen when the pool was made.
+    pub fn pool_id(&self) -> u64 {
+        self.memory.load_cell(header::POOL_ID, Ordering::Relaxed)
+    }
+
+    /// Changes each time a participant joins or leaves.
+    pub fn membership(&self) -> u32 {
+        self.memory.load(header::MEMBERSHIP, Ordering::Acquire)
+    }
+
+    /// A session number that nobody had before: 1 to 2^24 - 1.
+    pub fn new_session(&self) -> u32 {
+        loop {
+            let number = self.memory.add(header::NEXT_SESSION, 1, Ordering::Relaxed);
+            let session = number.wrapping_add(1) & 0x00FF_FFFF;
+            if session != 0 {
+                return session;
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Accounting by proxy: references that cross to a core and back.
+//!
+//! A core never touches the ledger. Before a descriptor is pushed over a link, the pusher moves its reference into the row of
+//! the core's endpoint; when one comes back, the taker moves it into its own row. Several may take from one row, and a core may lie
+//! about what it gives back: the row's cell decides, and a taker that finds no reference there has caught a lie.
+
+use hythe_memory::Memory;
+
+use crate::cell::{self, Counted, Unchanged};
+use crate::control::Control;
+use crate::holds::{hold, set_hold};
+use crate::journal::{self, Operation, Step};
+use crate::ledger::{LedgerSlot, contended};
+use crate::{Member, MemberIndex, PoolError};
+
+impl Member {
+    /// Moves one own reference into the row of a core's endpoint. Call before pushing the descriptor.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] if this participant holds none.
+    pub fn give<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        row: MemberIndex,
+        slot: LedgerSlot,
+    ) -> Result<(), PoolError> {
+        let before = self.held(control, slot, 1)?;
+        let now = self.now();
+        let gain = |cell: Counted| cell.gained(1, now).map(|after| (after.count, after.upper));
+        match self.move_row(control, Operation::Give, row, slot, before, gain) {
+            Ok(()) => Ok(()),
+            Err(Unchanged::Contended) => Err(contended(slot)),
+            Err(Unchanged::Declined) => Err(PoolError::Damaged(format!(
+                "core endpoint {} cannot hold more of slot {}",
+                row.0, slot.0
+            ))),
+        }
+    }
+
+    /// Moves one reference from the row of a core's endpoint into the own row. False: the row has none.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] if the cell never stands still.
+    pub fn reclaim<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        row: MemberIndex,
+        slot: LedgerSlot,
+    ) -> Result<bool, PoolError> {
+        let before = hold(control, self.index().0, slot);
+        if before.gained(1, self.now()).is_none() {
+            return Err(PoolError::TooManyReferences { limit: before.count });
+        }
+        let lose = |cell: Counted| {
+            cell.count.checked_sub(1).map(|left| (left, cell.upper))
+        };
+        match self.move_row(control, Operation::Reclaim, row, slot, before, lose) {
+            Ok(()) => Ok(true),
+            Err(Unchanged::Declined) => Ok(false),
+            Err(Unchanged::Contended) => Err(contended(slot)),
+        }
+    }
+
+    /// References to a slot that a row answers for.
+    pub fn row_holds<M: Memory>(control: &Control<M>, row: MemberIndex, slot: LedgerSlot) -> u32 {
+        hold(control, row.0, slot).count
+    }
+
+    fn move_row<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        operation: Operation,
+        row: MemberIndex,
+        slot: LedgerSlot,
+        before: Counted,
+        change: impl Fn(Counted) -> Option<(u32, u32)>,
+    ) -> Result<(), Unchanged> {
+        let step = Step {
+            slot: slot.0,
+            row: row.0.into(),
+            before: before.to_bits(),
+            ..Step::default()
+        };
+        let mark = journal::begin(control, self, operation, step);
+        let at = control.layout().hold(row.0.into(), slot.0 as usize);
+        let changed = cell::change(control.memory(), control.layout(), at, mark, change);
+        let after = match operation {
+            Operation::Give => before.lost(1),
+            _ => before.gained(1, self.now()),
+        };
+        if let (Ok(_), Some(after)) = (changed, after) {
+            set_hold(control, self.index().0, slot, after);
+        }
+        journal::end(control, self);
+        changed.map(|_| ())
+    }
+}

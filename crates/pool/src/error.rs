@@ -1,0 +1,89 @@
+//! What can go wrong, with the values a person needs.
+
+use hythe_abi::{Descriptor, RegionIndex};
+
+/// Errors of this crate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolError {
+    /// The control file is not one, or of another version, or damaged.
+    #[error("not a usable control file: {0}")]
+    NotAPool(String),
+    /// The geometry asked for cannot be laid out.
+    #[error("this geometry does not work: {0}")]
+    BadGeometry(String),
+    /// A table is full.
+    #[error("no free {what}: all {limit} are in use; make the pool with a larger limit, or close some")]
+    TableFull {
+        /// Which table.
+        what: &'static str,
+        /// Its limit.
+        limit: u32,
+    },
+    /// No slot is free for a payload of this size.
+    #[error("no free slot for {bytes} bytes in region {}: {slots} slots are large enough and all are held (`hythe who` shows by whom)", region.0)]
+    PoolFull {
+        /// The region asked for.
+        region: RegionIndex,
+        /// Bytes asked for.
+        bytes: usize,
+        /// Slots that would be large enough.
+        slots: u32,
+    },
+    /// The payload is larger than any slot.
+    #[error("{bytes} bytes do not fit: the largest slot of region {} takes {largest}", region.0)]
+    TooLarge {
+        /// The region asked for.
+        region: RegionIndex,
+        /// Bytes asked for.
+        bytes: usize,
+        /// The largest payload.
+        largest: usize,
+    },
+    /// One slot has as many references as can be counted.
+    #[error("a slot cannot have more than {limit} references at a time")]
+    TooManyReferences {
+        /// The limit.
+        limit: u32,
+    },
+    /// A descriptor from outside does not fit the pool, or is stale.
+    #[error("refused a descriptor ({reason}): {descriptor:?}")]
+    BadDescriptor {
+        /// What was wrong.
+        reason: &'static str,
+        /// The descriptor as claimed.
+        descriptor: Descriptor,
+    },
+    /// Shared words contradict each other: some writer of the pool is broken.
+    #[error("the pool is damaged: {0}")]
+    Damaged(String),
+    /// Somebody else is making the same thing; try again a little later.
+    #[error("{0} is being changed by another participant")]
+    Busy(&'static str),
+    /// A channel exists with another type.
+    #[error("channel `{channel}` carries {theirs}, not {ours}")]
+    TypeMismatch {
+        /// The channel.
+        channel: String,
+        /// The type asked for.
+        ours: String,
+        /// The type it has.
+        theirs: String,
+    },
+    /// A name is empty or too long.
+    #[error("the name `{name}` is not usable: {reason}")]
+    BadName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Somebody is attached to the core endpoint already.
+    #[error("the core endpoint behind channel `{channel}` serves one port at a time, and participant {holder} is attached to it")]
+    EndpointTaken {
+        /// The channel.
+        channel: String,
+        /// Number of the attached participant.
+        holder: u8,
+    },
+}

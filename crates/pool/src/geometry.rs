@@ -1,0 +1,211 @@
+//! How large everything is, and why: chosen once, when a pool is made.
+
+use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits};
+use hythe_abi::{HEADROOM_BYTES, PAGE_BYTES, round_up};
+
+use crate::PoolError;
+use crate::regions::SlotClass;
+
+/// How many slots of which payload size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassPlan {
+    /// Largest payload of a slot, in bytes, without the headroom.
+    pub payload_bytes: usize,
+    /// Slots of this class.
+    pub count: u32,
+}
+
+/// One part of the size of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// What it is for.
+    pub reason: String,
+    /// Its size.
+    pub bytes: usize,
+}
+
+/// The sizes of a pool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// The limits of the control tables.
+    pub limits: Limits,
+    /// The classes of region 0, smallest first.
+    pub classes: Vec<SlotClass>,
+}
+
+/// Payload sizes of the default classes with their share of the pool in percent; what a class cannot use goes to the smaller ones.
+const SHARES: [(usize, usize); 6] =
+    [(4 << 20, 30), (1 << 20, 20), (64 << 10, 22), (16 << 10, 16), (3840, 8), (768, 4)];
+/// No class of the default pool gets more slots than this: beyond, the ledger costs more than the slots are worth.
+const DEFAULT_COUNT_MAX: usize = 2048;
+/// Ledger entries kept for regions that come later (cores, cards).
+const SPARE_SLOTS: u32 = 1024;
+/// The tables of a default pool.
+const DEFAULT_LIMITS: Limits = Limits {
+    participants: 96,
+    channels: 1024,
+    ports: 4096,
+    connections: 4096,
+    granules: 4096,
+    slots: SPARE_SLOTS,
+};
+
+impl Geometry {
+    /// The default geometry for a pool of about `bytes` in all.
+    ///
+    /// # Errors
+    /// [`PoolError::BadGeometry`] if the control tables alone need more.
+    pub fn for_bytes(bytes: usize) -> Result<Self, PoolError> {
+        // Two rounds: the number of slots decides the size of the ledger, which decides what is left for slots.
+        let mut plan = Self::share(bytes);
+        for _ in 0..2 {
+            let control = Self::with_classes(DEFAULT_LIMITS, &plan)?.layout()?.bytes();
+            let left = bytes.checked_sub(control).filter(|left| *left >= 64 * PAGE_BYTES);
+            let left = left.ok_or_else(|| {
+                PoolError::BadGeometry(format!(
+                    "{bytes} bytes are too few: the control tables alone take {control}; give at least {}",
+                    control + 64 * PAGE_BYTES
+                ))
+            })?;
+            plan = Self::share(left);
+        }
+        Self::with_classes(DEFAULT_LIMITS, &plan)
+    }
+
+    /// A geometry with the given classes. `limits.slots` counts the entries kept for later regions; those of the classes are added.
+    ///
+    /// # Errors
+    /// [`PoolError::BadGeometry`] if there is no class, too many, an empty one, or the sum does not fit.
+    pub fn with_classes(limits: Limits, plan: &[ClassPlan]) -> Result<Self, PoolError> {
+        if plan.is_empty() || plan.len() > CLASSES_MAX {
+            return Err(PoolError::BadGeometry(format!(
+                "{} slot classes; 1 to {CLASSES_MAX} are possible",
+                plan.len()
+            )));
+        }
+        let mut plan = plan.to_vec();
+        plan.sort_by_key(|class| class.payload_bytes);
+        let mut classes: Vec<SlotClass> = Vec::new();
+        let (mut first, mut offset) = (0_u32, 0_u64);
+        for class in plan {
+            let slot_bytes = slot_bytes(class.payload_bytes);
+            let fits = u32::try_from(slot_bytes).ok().filter(|_| class.count > 0);
+            let slot_bytes = fits.ok_or_else(|| {
+                PoolError::BadGeometry(format!(
+                    "class of {} slots with {} bytes",
+                    class.count, class.payload_bytes
+                ))
+            })?;
+            classes.push(SlotClass { slot_bytes, count: class.count, first, offset });
+            first = first.checked_add(class.count).ok_or_else(too_many_slots)?;
+            let bytes = u64::from(slot_bytes) * u64::from(class.count);
+            offset = (offset + bytes).next_multiple_of(PAGE_BYTES as u64);
+        }
+        let slots = limits.slots.checked_add(first).ok_or_else(too_many_slots)?;
+        let geometry = Self { limits: Limits { slots, ..limits }, classes };
+        geometry.layout()?;
+        Ok(geometry)
+    }
+
+    /// The tables' default limits, for [`Geometry::with_classes`].
+    #[must_use]
+    pub const fn default_limits() -> Limits {
+        DEFAULT_LIMITS
+    }
+
+    /// Where everything stands in the control file.
+    ///
+    /// # Errors
+    /// [`PoolError::BadGeometry`] if a limit is out of range.
+    pub fn layout(&self) -> Result<ControlLayout, PoolError> {
+        ControlLayout::new(self.limits)
+            .ok_or_else(|| PoolError::BadGeometry(format!("limits out of range: {:?}", self.limits)))
+    }
+
+    /// Size of region 0.
+    #[must_use]
+    pub fn region_bytes(&self) -> usize {
+        let end = self.classes.last().map_or(0, |class| {
+            class.offset + u64::from(class.slot_bytes) * u64::from(class.count)
+        });
+        round_up(usize::try_from(end).unwrap_or(usize::MAX - PAGE_BYTES), PAGE_BYTES)
+    }
+
+    /// The sum that led to the size of the pool.
+    #[must_use]
+    pub fn terms(&self) -> Vec<Term> {
+        let control = self.layout().map(|layout| layout.terms().to_vec()).unwrap_or_default();
+        let control = control
+            .into_iter()
+            .map(|(reason, bytes)| Term { reason: format!("control: {reason}"), bytes });
+        let slots = self.classes.iter().map(|class| Term {
+            reason: format!(
+                "region 0: {} slots of {} bytes (payload {})",
+                class.count,
+                class.slot_bytes,
+                class.payload_bytes()
+            ),
+            bytes: class.slot_bytes as usize * class.count as usize,
+        });
+        control.chain(slots).collect()
+    }
+
+    fn share(bytes: usize) -> Vec<ClassPlan> {
+        let mut plan = Vec::new();
+        let mut carried = 0;
+        for (payload_bytes, percent) in SHARES {
+            let budget = bytes / 100 * percent + carried;
+            let count = (budget / slot_bytes(payload_bytes)).min(DEFAULT_COUNT_MAX);
+            // Fewer than two slots of a size cannot go back and forth: leave the memory to the smaller classes.
+            let count = if count < 2 { 0 } else { count };
+            carried = budget - count * slot_bytes(payload_bytes);
+            if let Ok(count) = u32::try_from(count)
+                && count > 0
+            {
+                plan.push(ClassPlan { payload_bytes, count });
+            }
+        }
+        plan
+    }
+}
+
+/// Size of a slot for a payload: with headroom, and a multiple of 4096 from 4096 up, else of 256.
+fn slot_bytes(payload_bytes: usize) -> usize {
+    let bytes = payload_bytes.saturating_add(HEADROOM_BYTES as usize);
+    let unit = if bytes >= PAGE_BYTES { PAGE_BYTES } else { 256 };
+    bytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
+}
+
+fn too_many_slots() -> PoolError {
+    PoolError::BadGeometry("more slots than a pool can number (2^24)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_fits_its_size_and_uses_most_of_it() {
+        for megabytes in [16, 64, 256] {
+            let bytes = megabytes << 20;
+            let geometry = Geometry::for_bytes(bytes).expect("fits");
+            let sum = geometry.layout().expect("laid out").bytes() + geometry.region_bytes();
+            assert!(sum <= bytes + (1 << 16), "{sum} for {bytes}");
+            assert!(sum * 10 >= bytes * 6, "{sum} for {bytes}");
+        }
+    }
+
+    #[test]
+    fn slots_from_a_page_up_are_whole_pages() {
+        let plan = [ClassPlan { payload_bytes: 65536, count: 3 }];
+        let geometry = Geometry::with_classes(DEFAULT_LIMITS, &plan).expect("fits");
+        assert_eq!(geometry.classes[0].slot_bytes, 69632);
+        assert_eq!(geometry.region_bytes(), 3 * 69632);
+    }
+
+    #[test]
+    fn too_small_is_refused_with_the_sum() {
+        let refused = Geometry::for_bytes(1 << 20).expect_err("too small");
+        assert!(refused.to_string().contains("control tables alone"), "{refused}");
+    }
+}

@@ -1,0 +1,194 @@
+//! The ledger's own steps: lease, duplicate, release.
+
+use hythe_abi::Generation;
+use hythe_abi::pool::REFERENCES_MAX;
+use hythe_memory::{Memory, Ordering};
+
+use crate::cell::{self, Counted, Unchanged};
+use crate::control::Control;
+use crate::holds::{hold, set_hold};
+use crate::journal::{self, Operation, Step};
+use crate::regions::RegionGeometry;
+use crate::{Member, PoolError};
+
+/// Index of a slot in the ledger, over all regions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LedgerSlot(pub u32);
+
+impl<M: Memory> Control<M> {
+    /// References to a slot, and its generation.
+    ///
+    /// # Panics
+    /// If the slot is outside the ledger.
+    pub fn slot(&self, slot: LedgerSlot) -> (u32, Generation) {
+        let found = Counted::from_bits(self.memory().load_cell(self.slot_at(slot), Ordering::Acquire));
+        (found.count, Generation(found.upper))
+    }
+
+    pub(crate) fn slot_at(&self, slot: LedgerSlot) -> usize {
+        assert!(slot.0 < self.layout().limits().slots, "slot {} is outside the ledger", slot.0);
+        self.layout().slot_cell(slot.0 as usize)
+    }
+}
+
+impl Member {
+    /// Leases this slot, if it is free: one atomic step from free to mine.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] if the cell never stands still.
+    pub fn lease<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        slot: LedgerSlot,
+    ) -> Result<Option<Generation>, PoolError> {
+        if control.slot(slot).0 != 0 {
+            return Ok(None);
+        }
+        let before = hold(control, self.index().0, slot);
+        let step = Step { slot: slot.0, before: before.to_bits(), ..Step::default() };
+        let mark = journal::begin(control, self, Operation::Lease, step);
+        let at = control.slot_at(slot);
+        let free_to_mine = |cell: Counted| {
+            (cell.count == 0).then(|| (1, Generation(cell.upper).next().0))
+        };
+        let leased = cell::change(control.memory(), control.layout(), at, mark, free_to_mine);
+        if leased.is_ok() {
+            let mine = Counted { count: 1, upper: self.now(), ..before };
+            set_hold(control, self.index().0, slot, mine);
+        }
+        journal::end(control, self);
+        match leased {
+            Ok(free) => Ok(Some(Generation(free.upper).next())),
+            Err(Unchanged::Declined) => Ok(None),
+            Err(Unchanged::Contended) => Err(contended(slot)),
+        }
+    }
+
+    /// Leases the first free slot of a region that takes `payload_bytes`, looking from `cursor` on in each class, smallest first.
+    ///
+    /// # Errors
+    /// [`PoolError::TooLarge`], [`PoolError::PoolFull`], [`PoolError::Damaged`].
+    pub fn lease_any<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        region: &RegionGeometry,
+        payload_bytes: usize,
+        cursor: &mut u32,
+    ) -> Result<(u32, Generation), PoolError> {
+        let fitting = region.classes.iter().filter(|class| class.payload_bytes() >= payload_bytes);
+        let mut slots = 0;
+        for class in fitting {
+            slots += class.count;
+            for step in 0..class.count {
+                let slot = class.first + (cursor.wrapping_add(step)) % class.count;
+                let leased = self.lease(control, LedgerSlot(region.ledger_base + slot))?;
+                if let Some(generation) = leased {
+                    *cursor = cursor.wrapping_add(step + 1);
+                    return Ok((slot, generation));
+                }
+            }
+        }
+        if slots > 0 {
+            return Err(PoolError::PoolFull { region: region.index, bytes: payload_bytes, slots });
+        }
+        let largest = region.classes.iter().map(crate::SlotClass::payload_bytes).max();
+        Err(PoolError::TooLarge {
+            region: region.index,
+            bytes: payload_bytes,
+            largest: largest.unwrap_or(0),
+        })
+    }
+
+    /// Makes `more` references to a slot of which this participant holds at least one.
+    ///
+    /// # Errors
+    /// [`PoolError::TooManyReferences`], [`PoolError::Damaged`] if it holds none.
+    pub fn duplicate<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        slot: LedgerSlot,
+        more: u32,
+    ) -> Result<(), PoolError> {
+        let too_many = PoolError::TooManyReferences { limit: REFERENCES_MAX };
+        let before = self.held(control, slot, 1)?;
+        let after = more.checked_add(before.count).filter(|sum| *sum <= REFERENCES_MAX);
+        let after = after.and_then(|_| before.gained(more, self.now())).ok_or(too_many.clone())?;
+        let step =
+            Step { slot: slot.0, count: more, before: before.to_bits(), ..Step::default() };
+        let mark = journal::begin(control, self, Operation::Duplicate, step);
+        let at = control.slot_at(slot);
+        let add = |cell: Counted| {
+            let sum = cell.count + more;
+            (cell.count > 0 && sum <= REFERENCES_MAX).then_some((sum, cell.upper))
+        };
+        let changed = cell::change(control.memory(), control.layout(), at, mark, add);
+        if changed.is_ok() {
+            set_hold(control, self.index().0, slot, after);
+        }
+        journal::end(control, self);
+        match changed {
+            Ok(_) => Ok(()),
+            Err(Unchanged::Declined) => Err(too_many),
+            Err(Unchanged::Contended) => Err(contended(slot)),
+        }
+    }
+
+    /// Gives back `count` references to a slot. True: that was the last, and the slot is free.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`] if this participant, or the cell, has fewer.
+    pub fn release<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        slot: LedgerSlot,
+        count: u32,
+    ) -> Result<bool, PoolError> {
+        let before = self.held(control, slot, count)?;
+        let step = Step { slot: slot.0, count, before: before.to_bits(), ..Step::default() };
+        let mark = journal::begin(control, self, Operation::Release, step);
+        let at = control.slot_at(slot);
+        let subtract =
+            |cell: Counted| cell.count.checked_sub(count).map(|left| (left, cell.upper));
+        let changed = cell::change(control.memory(), control.layout(), at, mark, subtract);
+        // Even if the cell declined (damage): this participant no longer answers for them.
+        if let Some(after) = before.lost(count) {
+            set_hold(control, self.index().0, slot, after);
+        }
+        journal::end(control, self);
+        match changed {
+            Ok(cell) => Ok(cell.count == count),
+            Err(Unchanged::Declined) => Err(PoolError::Damaged(format!(
+                "slot {} has fewer references than its holders",
+                slot.0
+            ))),
+            Err(Unchanged::Contended) => Err(contended(slot)),
+        }
+    }
+
+    /// References that this participant holds on a slot.
+    pub fn holds<M: Memory>(&self, control: &Control<M>, slot: LedgerSlot) -> u32 {
+        hold(control, self.index().0, slot).count
+    }
+
+    pub(crate) fn held<M: Memory>(
+        &self,
+        control: &Control<M>,
+        slot: LedgerSlot,
+        at_least: u32,
+    ) -> Result<Counted, PoolError> {
+        let found = hold(control, self.index().0, slot);
+        if found.count < at_least {
+            return Err(PoolError::Damaged(format!(
+                "participant {} answers for {} references to slot {}, not {at_least}",
+                self.index().0,
+                found.count,
+                slot.0
+            )));
+        }
+        Ok(found)
+    }
+}
+
+pub(crate) fn contended(slot: LedgerSlot) -> PoolError {
+    PoolError::Damaged(format!("the cell of slot {} never stands still", slot.0))
+}

@@ -1,0 +1,41 @@
+//! Slots, ledger, leases, recovery: who holds what, as a pure protocol over shared memory.
+//!
+//! One [`Control`] stands for the control file of a pool. A [`Member`] acts on it: it leases, duplicates, sends, takes and
+//! releases references to slots, one journalled step at a time, so that whoever proves its death can finish the step and give
+//! everything back ([`Recoverer`]). The one invariant, at every instant:
+//!
+//! > the count in a slot's cell = the sum of all hold records of the slot + its descriptors in queues,
+//!
+//! where a step begun by a member and not finished is settled by its journal (`docs/adr/`). [`audit`] checks it.
+//!
+//! Never calls the system, never waits, never touches payload, never trusts an index it read from shared memory.
+
+mod audit;
+mod cell;
+mod channels;
+mod connections;
+mod control;
+mod core_rows;
+mod error;
+mod geometry;
+mod holds;
+mod journal;
+mod ledger;
+mod members;
+mod ports;
+mod recovery;
+mod regions;
+mod transfer;
+
+pub use audit::{Audit, Holder, HolderKind, Mismatch, audit};
+pub use channels::{ChannelIndex, ChannelInfo, ChannelType, CoreBinding};
+pub use connections::{ConnectionEnd, ConnectionIndex, ConnectionInfo, Ends, Side};
+pub use control::Control;
+pub use error::PoolError;
+pub use geometry::{ClassPlan, Geometry, Term};
+pub use ledger::LedgerSlot;
+pub use members::{Identity, Member, MemberIndex, MemberInfo, MemberKind, MemberStatus};
+pub use ports::{PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics};
+pub use recovery::{Recovered, Recoverer};
+pub use regions::{CoreRegionPlan, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass};
+pub use transfer::{SendError, Taken};

@@ -1,0 +1,217 @@
+//! Ports: the publishers and subscribers of channels.
+
+use hythe_abi::pool::{channel, port};
+use hythe_memory::{Memory, Ordering};
+
+use crate::channels::ChannelIndex;
+use crate::control::Control;
+use crate::{Member, MemberIndex, PoolError};
+
+const STATUS_FREE: u64 = 0;
+const STATUS_CLAIMED: u64 = 1;
+const STATUS_OPEN: u64 = 2;
+
+/// Number of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortIndex(pub u32);
+
+/// What a port does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortKind {
+    /// Publishes.
+    Publisher,
+    /// Subscribes.
+    Subscriber,
+}
+
+/// What happens to a subscriber whose queue is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortPolicy {
+    /// The new message passes it by, and is counted.
+    DropNewest,
+    /// The publisher waits, for at most this many milliseconds (at least one).
+    Block {
+        /// Bound of the wait.
+        timeout_ms: u32,
+    },
+}
+
+/// A port in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortInfo {
+    /// Its number.
+    pub index: PortIndex,
+    /// Its owner.
+    pub member: MemberIndex,
+    /// The owner's session.
+    pub session: u32,
+    /// What it does.
+    pub kind: PortKind,
+    /// Its channel.
+    pub channel: ChannelIndex,
+    /// Descriptors that wait for it at most, per publisher.
+    pub depth: u32,
+    /// When they do.
+    pub policy: PortPolicy,
+    /// What it has counted.
+    pub statistics: PortStatistics,
+}
+
+/// What a port's owner counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortStatistics {
+    /// Messages published or taken.
+    pub messages: u64,
+    /// Their payload.
+    pub payload_bytes: u64,
+    /// Messages that passed a full subscriber by.
+    pub dropped: u64,
+    /// Descriptors refused.
+    pub violations: u64,
+}
+
+const fn state_bits(status: u64, member: u8, kind: PortKind, session: u32) -> u64 {
+    let kind: u64 = match kind {
+        PortKind::Publisher => 1,
+        PortKind::Subscriber => 2,
+    };
+    status | (member as u64) << 8 | kind << 16 | (session as u64) << 40
+}
+
+impl<M: Memory> Control<M> {
+    /// A port, if it is open.
+    pub fn port(&self, index: PortIndex) -> Option<PortInfo> {
+        let limits = self.layout().limits();
+        if index.0 >= limits.ports {
+            return None;
+        }
+        let (memory, at) = (self.memory(), self.layout().port(index.0 as usize));
+        let state = memory.load_cell(at + port::STATE, Ordering::Acquire);
+        if state & 0xFF != STATUS_OPEN {
+            return None;
+        }
+        let channel = memory.load(at + port::CHANNEL, Ordering::Relaxed);
+        let kind = match (state >> 16) & 0xFF {
+            1 => PortKind::Publisher,
+            2 => PortKind::Subscriber,
+            _ => return None,
+        };
+        let policy = match memory.load(at + port::BLOCK_MS, Ordering::Relaxed) {
+            0 => PortPolicy::DropNewest,
+            timeout_ms => PortPolicy::Block { timeout_ms },
+        };
+        let count = |offset| memory.load_cell(at + offset, Ordering::Relaxed);
+        (channel < limits.channels).then(|| PortInfo {
+            index,
+            member: MemberIndex((state >> 8) as u8),
+            session: (state >> 40) as u32,
+            kind,
+            channel: ChannelIndex(channel),
+            depth: memory.load(at + port::DEPTH, Ordering::Relaxed),
+            policy,
+            statistics: PortStatistics {
+                messages: count(port::MESSAGES),
+                payload_bytes: count(port::PAYLOAD_BYTES),
+                dropped: count(port::DROPPED),
+                violations: count(port::VIOLATIONS),
+            },
+        })
+    }
+
+    /// Every open port.
+    pub fn ports(&self) -> impl Iterator<Item = PortInfo> {
+        (0..self.layout().limits().ports).filter_map(|index| self.port(PortIndex(index)))
+    }
+
+    /// Writes what the owner of a port has counted.
+    pub fn set_statistics(&self, index: PortIndex, statistics: PortStatistics) {
+        let at = self.layout().port(index.0 as usize);
+        let count = |offset, value| self.memory().store_cell(at + offset, value, Ordering::Relaxed);
+        count(port::MESSAGES, statistics.messages);
+        count(port::PAYLOAD_BYTES, statistics.payload_bytes);
+        count(port::DROPPED, statistics.dropped);
+        count(port::VIOLATIONS, statistics.violations);
+    }
+
+    /// Changes when the ports of a channel change.
+    pub fn channel_epoch(&self, index: ChannelIndex) -> u32 {
+        let at = self.layout().channel(index.0 as usize) + channel::EPOCH;
+        self.memory().load(at, Ordering::Acquire)
+    }
+
+    pub(crate) fn note_ports_changed(&self, index: ChannelIndex) {
+        let at = self.layout().channel(index.0 as usize) + channel::EPOCH;
+        self.memory().add(at, 1, Ordering::Release);
+    }
+}
+
+impl Member {
+    /// Opens a port on a channel.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`]; [`PoolError::Busy`] if the channel was retired since it was found: find or make it again.
+    pub fn open_port<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        channel: ChannelIndex,
+        kind: PortKind,
+        depth: u32,
+        policy: PortPolicy,
+    ) -> Result<PortIndex, PoolError> {
+        let limit = control.layout().limits().ports;
+        let (memory, me) = (control.memory(), self.index().0);
+        let claim = state_bits(STATUS_CLAIMED, me, kind, self.session());
+        let index = (0..limit).find(|&index| {
+            let at = control.layout().port(index as usize) + port::STATE;
+            memory.load_cell(at, Ordering::Relaxed) == STATUS_FREE
+                && memory.replace_cell(at, STATUS_FREE, claim).is_ok()
+        });
+        let index = index.ok_or(PoolError::TableFull { what: "port", limit })?;
+        let at = control.layout().port(index as usize);
+        memory.store(at + port::CHANNEL, channel.0, Ordering::Relaxed);
+        memory.store(at + port::DEPTH, depth, Ordering::Relaxed);
+        let block_ms = match policy {
+            PortPolicy::DropNewest => 0,
+            PortPolicy::Block { timeout_ms } => timeout_ms.max(1),
+        };
+        memory.store(at + port::BLOCK_MS, block_ms, Ordering::Relaxed);
+        control.set_statistics(PortIndex(index), PortStatistics::default());
+        let open = state_bits(STATUS_OPEN, me, kind, self.session());
+        memory.store_cell(at + port::STATE, open, Ordering::Release);
+        // Whoever retires the channel sees this port, or its claim is seen here.
+        hythe_memory::full_barrier();
+        if !control.channel_is_ready(channel) {
+            memory.store_cell(at + port::STATE, STATUS_FREE, Ordering::Release);
+            return Err(PoolError::Busy("the channel"));
+        }
+        control.note_ports_changed(channel);
+        Ok(PortIndex(index))
+    }
+
+    /// Closes an own port. Its connections are left separately.
+    pub fn close_port<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
+        let Some(info) = control.port(index).filter(|info| info.member == self.index()) else {
+            return;
+        };
+        let at = control.layout().port(index.0 as usize) + port::STATE;
+        control.memory().store_cell(at, STATUS_FREE, Ordering::Release);
+        control.note_ports_changed(info.channel);
+    }
+
+    /// Closes all ports of this participant, half-opened ones included.
+    pub(crate) fn close_all_ports<M: Memory>(&mut self, control: &Control<M>) {
+        for index in 0..control.layout().limits().ports {
+            let at = control.layout().port(index as usize) + port::STATE;
+            let state = control.memory().load_cell(at, Ordering::Acquire);
+            if state & 0xFF == STATUS_FREE || (state >> 8) as u8 != self.index().0 {
+                continue;
+            }
+            let channel = control.port(PortIndex(index)).map(|info| info.channel);
+            control.memory().store_cell(at, STATUS_FREE, Ordering::Release);
+            if let Some(channel) = channel {
+                control.note_ports_changed(channel);
+                self.retire_channel(control, channel);
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The regions of a pool: private, checked copies of what the control file says about them.
+
+use std::sync::OnceLock;
+
+use hythe_abi::pool::{CLASSES_MAX, NAME_BYTES, REGIONS_MAX, region};
+use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place, RegionIndex};
+use hythe_memory::{Memory, Ordering, read_name, write_name};
+
+use crate::control::Control;
+use crate::ledger::LedgerSlot;
+use crate::{Member, PoolError};
+
+const STATUS_FREE: u64 = 0;
+const STATUS_CLAIMED: u64 = 1;
+const STATUS_READY: u64 = 2;
+
+/// Who else can see a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionKind {
+    /// Processes of this Linux only.
+    Linux,
+    /// A core as well.
+    Core,
+}
+
+/// Slots of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotClass {
+    /// Size of a slot, headroom included.
+    pub slot_bytes: u32,
+    /// How many.
+    pub count: u32,
+    /// Index of the first in its region.
+    pub first: u32,
+    /// From the region's first byte to the first slot.
+    pub offset: u64,
+}
+
+impl SlotClass {
+    /// The largest payload.
+    #[must_use]
+    pub const fn payload_bytes(&self) -> usize {
+        (self.slot_bytes - HEADROOM_BYTES) as usize
+    }
+}
+
+/// A region, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionGeometry {
+    /// Its number.
+    pub index: RegionIndex,
+    /// Who else can see it.
+    pub kind: RegionKind,
+    /// `memory`, or the board it belongs to.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+    /// The ledger's index of its slot 0.
+    pub ledger_base: u32,
+    /// Its slots.
+    pub slots: u32,
+    /// Its classes, smallest first.
+    pub classes: Vec<SlotClass>,
+    /// The core link that belongs to it.
+    pub link: Option<LinkPlace>,
+}
+
+/// Where the link of a core's region is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkPlace {
+    /// Both sections.
+    pub bytes: u32,
+    /// In the region's file, behind the slots; 0: in a file of its own.
+    pub offset: u64,
+}
+
+/// A region to be added for a core.
+#[derive(Clone, Debug)]
+pub struct CoreRegionPlan<'a> {
+    /// The board.
+    pub name: &'a str,
+    /// Size of the slot area.
+    pub bytes: u64,
+    /// Its classes, at most four.
+    pub classes: &'a [SlotClass],
+    /// Its link.
+    pub link: LinkPlace,
+}
+
+impl RegionGeometry {
+    /// The class that a slot of this region belongs to.
+    #[must_use]
+    pub fn class_of(&self, slot: u32) -> Option<&SlotClass> {
+        self.classes.iter().find(|class| slot >= class.first && slot - class.first < class.count)
+    }
+
+    /// From the region's first byte to the slot's.
+    #[must_use]
+    pub fn slot_offset(&self, slot: u32) -> Option<usize> {
+        let class = self.class_of(slot)?;
+        let offset = class.offset + u64::from(slot - class.first) * u64::from(class.slot_bytes);
+        usize::try_from(offset).ok()
+    }
+
+    fn check(&self, ledger_slots: u32) -> Result<(), String> {
+        let end = self.ledger_base.checked_add(self.slots);
+        if end.is_none_or(|end| end > ledger_slots) {
+            return Err(format!("its {} slots leave the ledger", self.slots));
+        }
+        let mut next = 0;
+        for class in &self.classes {
+            let bytes = u64::from(class.slot_bytes) * u64::from(class.count);
+            let fits = class.offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
+            if class.slot_bytes < 2 * HEADROOM_BYTES || class.first != next || !fits {
+                return Err(format!("class {class:?} does not fit"));
+            }
+            next += class.count;
+        }
+        if next != self.slots {
+            return Err(format!("its classes have {next} slots, not {}", self.slots));
+        }
+        Ok(())
+    }
+}
+
+/// The regions that this process knows, by number. A region never changes or goes while its pool lives, so what is known stays
+/// true; what is not known yet may have been added since.
+#[derive(Debug, Default)]
+pub struct Regions {
+    known: [OnceLock<RegionGeometry>; REGIONS_MAX],
+}
+
+impl Regions {
+    /// Reads and checks every region of the pool.
+    ///
+    /// # Errors
+    /// [`PoolError::NotAPool`] for a region that does not fit the ledger.
+    pub fn read<M: Memory>(control: &Control<M>) -> Result<Self, PoolError> {
+        let regions = Self::default();
+        regions.refresh(control)?;
+        Ok(regions)
+    }
+
+    /// Reads the regions that were added since.
+    ///
+    /// # Errors
+    /// [`PoolError::NotAPool`] for a region that does not fit the ledger.
+    pub fn refresh<M: Memory>(&self, control: &Control<M>) -> Result<(), PoolError> {
+        for (index, known) in self.known.iter().enumerate() {
+            if known.get().is_none()
+                && let Some(found) = read_region(control, index)?
+            {
+                // Another thread may have been quicker, with the same.
+                let _ = known.set(found);
+            }
+        }
+        Ok(())
+    }
+
+    /// A region, if known.
+    #[must_use]
+    pub fn region(&self, index: RegionIndex) -> Option<&RegionGeometry> {
+        self.known.get(usize::from(index.0))?.get()
+    }
+
+    /// All known regions.
+    pub fn iter(&self) -> impl Iterator<Item = &RegionGeometry> {
+        self.known.iter().filter_map(OnceLock::get)
+    }
+
+    /// The ledger's slot for a place.
+    #[must_use]
+    pub fn ledger_slot(&self, place: Place) -> Option<LedgerSlot> {
+        let region = self.region(place.region)?;
+        (place.slot < region.slots).then(|| LedgerSlot(region.ledger_base + place.slot))
+    }
+
+    /// The place of a ledger slot.
+    #[must_use]
+    pub fn place(&self, slot: LedgerSlot) -> Option<Place> {
+        let region = self
+            .iter()
+            .find(|region| slot.0 >= region.ledger_base && slot.0 - region.ledger_base < region.slots)?;
+        Some(Place { region: region.index, slot: slot.0 - region.ledger_base })
+    }
+
+    /// Checks a claimed descriptor against the geometry.
+    ///
+    /// # Errors
+    /// [`PoolError::BadDescriptor`] naming what does not fit.
+    pub fn check(&self, descriptor: Descriptor) -> Result<LedgerSlot, PoolError> {
+        let refuse = |reason| PoolError::BadDescriptor { reason, descriptor };
+        let region = self.region(descriptor.place.region).ok_or_else(|| refuse("unknown region"))?;
+        let class = region.class_of(descriptor.place.slot).ok_or_else(|| refuse("no such slot"))?;
+        let end = descriptor.end().ok_or_else(|| refuse("length out of range"))?;
+        if end > class.slot_bytes {
+            return Err(refuse("payload leaves the slot"));
+        }
+        if descriptor.generation == Generation(0) || descriptor.generation.0 > Generation::MAX {
+            return Err(refuse("impossible generation"));
+        }
+        Ok(LedgerSlot(region.ledger_base + descriptor.place.slot))
+    }
+}
+
+fn read_region<M: Memory>(
+    control: &Control<M>,
+    index: usize,
+) -> Result<Option<RegionGeometry>, PoolError> {
+    let (memory, at) = (control.memory(), control.layout().region(index));
+    if memory.load_cell(at + region::STATE, Ordering::Acquire) & 0xFF != STATUS_READY {
+        return Ok(None);
+    }
+    let word = |offset| memory.load(at + offset, Ordering::Relaxed);
+    let count = (word(region::CLASSES) as usize).min(CLASSES_MAX);
+    let classes = (0..count).map(|class| {
+        let entry = region::CLASS_TABLE + class * region::CLASS_BYTES;
+        SlotClass {
+            slot_bytes: word(entry + region::CLASS_SLOT_BYTES),
+            count: word(entry + region::CLASS_COUNT),
+            first: word(entry + region::CLASS_FIRST),
+            offset: memory.load_cell(at + entry + region::CLASS_OFFSET, Ordering::Relaxed),
+        }
+    });
+    let found = RegionGeometry {
+        index: RegionIndex(index as u8),
+        kind: if word(region::KIND) == 1 { RegionKind::Core } else { RegionKind::Linux },
+        name: read_name(memory, at + region::NAME, NAME_BYTES),
+        bytes: memory.load_cell(at + region::REGION_BYTES, Ordering::Relaxed),
+        ledger_base: word(region::LEDGER_BASE),
+        slots: word(region::SLOTS),
+        classes: classes.collect(),
+        link: match word(region::LINK_BYTES) {
+            0 => None,
+            bytes => Some(LinkPlace {
+                bytes,
+                offset: memory.load_cell(at + region::LINK_OFFSET, Ordering::Relaxed),
+            }),
+        },
+    };
+    match found.check(control.layout().limits().slots) {
+        Ok(()) => Ok(Some(found)),
+        Err(why) => Err(PoolError::NotAPool(format!("region {index}: {why}"))),
+    }
+}
+
+/// Writes a region's record; its state is the caller's business.
+pub(crate) fn write_region<M: Memory>(control: &Control<M>, found: &RegionGeometry) {
+    let (memory, at) = (control.memory(), control.layout().region(found.index.0.into()));
+    let word = |offset, value| memory.store(at + offset, value, Ordering::Relaxed);
+    memory.store_cell(at + region::REGION_BYTES, found.bytes, Ordering::Relaxed);
+    word(region::KIND, u32::from(found.kind == RegionKind::Core));
+    word(region::CLASSES, found.classes.len() as u32);
+    word(region::LEDGER_BASE, found.ledger_base);
+    word(region::SLOTS, found.slots);
+    word(region::LINK_BYTES, found.link.map_or(0, |link| link.bytes));
+    let link_offset = found.link.map_or(0, |link| link.offset);
+    memory.store_cell(at + region::LINK_OFFSET, link_offset, Ordering::Relaxed);
+    write_name(memory, at + region::NAME, NAME_BYTES, &found.name);
+    for (index, class) in found.classes.iter().enumerate() {
+        let entry = region::CLASS_TABLE + index * region::CLASS_BYTES;
+        word(entry + region::CLASS_SLOT_BYTES, class.slot_bytes);
+        word(entry + region::CLASS_COUNT, class.count);
+        word(entry + region::CLASS_FIRST, class.first);
+        memory.store_cell(at + entry + region::CLASS_OFFSET, class.offset, Ordering::Relaxed);
+    }
+    memory.store_cell(at + region::STATE, STATUS_READY, Ordering::Release);
+}
+
+impl Member {
+    /// Adds a region for a core: its slots become part of the pool for as long as the pool lives.
+    ///
+    /// `make_file` is called with the number of the region while the record is claimed, before anyone else can see it.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`] for regions or ledger entries, [`PoolError::Busy`] while another is being added,
+    /// [`PoolError::BadGeometry`], or what `make_file` says.
+    pub fn add_core_region<M: Memory, E: From<PoolError>>(
+        &self,
+        control: &Control<M>,
+        plan: &CoreRegionPlan<'_>,
+        make_file: impl FnOnce(RegionIndex) -> Result<(), E>,
+    ) -> Result<RegionIndex, E> {
+        let claim = STATUS_CLAIMED | u64::from(self.index().0) << 8;
+        let index = claim_record(control, claim)?;
+        let planned = plan_region(control, index, plan).map_err(E::from);
+        let added = planned.and_then(|region| make_file(region.index).map(|()| region));
+        match added {
+            Ok(region) => {
+                write_region(control, &region);
+                Ok(region.index)
+            }
+            Err(refused) => {
+                let state = control.layout().region(index) + region::STATE;
+                control.memory().store_cell(state, STATUS_FREE, Ordering::Release);
+                Err(refused)
+            }
+        }
+    }
+}
+
+fn plan_region<M: Memory>(
+    control: &Control<M>,
+    index: usize,
+    plan: &CoreRegionPlan<'_>,
+) -> Result<RegionGeometry, PoolError> {
+    let regions = Regions::read(control)?;
+    let slots: u64 = plan.classes.iter().map(|class| u64::from(class.count)).sum();
+    let base = regions.iter().map(|region| region.ledger_base + region.slots).max().unwrap_or(0);
+    let limit = control.layout().limits().slots;
+    if plan.classes.len() > hythe_abi::link::CLASSES_MAX {
+        let why = format!("{} slot classes; a core's region has at most 4", plan.classes.len());
+        return Err(PoolError::BadGeometry(why));
+    }
+    let full = PoolError::TableFull { what: "ledger entry for the slots of a core", limit };
+    let slots = u32::try_from(slots).ok().filter(|slots| *slots <= limit - base).ok_or(full)?;
+    let region = RegionGeometry {
+        index: RegionIndex(index as u8),
+        kind: RegionKind::Core,
+        name: plan.name.to_owned(),
+        bytes: plan.bytes,
+        ledger_base: base,
+        slots,
+        classes: plan.classes.to_vec(),
+        link: Some(plan.link),
+    };
+    region.check(limit).map_err(PoolError::BadGeometry)?;
+    Ok(region)
+}
+
+/// Claims a free record; only one may be claimed at a time, because each one's place in the ledger depends on the others.
+fn claim_record<M: Memory>(control: &Control<M>, claim: u64) -> Result<usize, PoolError> {
+    let memory = control.memory();
+    let state = |index| control.layout().region(index) + region::STATE;
+    let free = (1..REGIONS_MAX)
+        .find(|&index| memory.replace_cell(state(index), STATUS_FREE, claim).is_ok())
+        .ok_or(PoolError::TableFull { what: "region", limit: REGIONS_MAX as u32 })?;
+    let contested = (1..REGIONS_MAX).any(|index| {
+        index != free && memory.load_cell(state(index), Ordering::Acquire) & 0xFF == STATUS_CLAIMED
+    });
+    if contested {
+        memory.store_cell(state(free), STATUS_FREE, Ordering::Release);
+        return Err(PoolError::Busy("the table of regions"));
+    }
+    Ok(free)
+}
+
+/// Frees the record that a dead member had claimed.
+pub(crate) fn forget_claims<M: Memory>(control: &Control<M>, dead: u8) {
+    for index in 1..REGIONS_MAX {
+        let at = control.layout().region(index) + region::STATE;
+        let claimed = STATUS_CLAIMED | u64::from(dead) << 8;
+        // Someone else's claim, or none: nothing to do.
+        let _ = control.memory().replace_cell(at, claimed, STATUS_FREE);
+    }
+}

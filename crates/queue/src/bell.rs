@@ -1,0 +1,91 @@
+//! The bell: wakes a participant that sleeps, costs almost nothing when it does not.
+//!
+//! Sleeper: take a [`Ticket`], look for work once more, and only then sleep on the count while it equals the ticket. Ringer:
+//! make the work visible, then [`Bell::ring`]. One of the two always sees the other: both put a full barrier between their own
+//! write (ticket taken, work pushed) and their look at the other's.
+
+use hythe_memory::{Memory, Ordering, full_barrier};
+
+/// Where a bell stands in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bell {
+    /// Raised by every ring that found a sleeper. What the sleeper's futex waits on.
+    pub count: usize,
+    /// How many threads are about to sleep or sleep. Written by the bell's owner only.
+    pub sleepers: usize,
+}
+
+/// The count a sleeper saw before its last look for work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    count: u32,
+}
+
+impl Ticket {
+    /// What the futex must still hold for the sleeper to sleep.
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.count
+    }
+}
+
+impl Bell {
+    /// Announces a sleeper. The caller now looks for work again, sleeps if there is none, and then calls [`Bell::rise`].
+    #[must_use]
+    pub fn lie_down<M: Memory>(&self, memory: &M) -> Ticket {
+        // Acquire pairs with the release half of a ring: a count seen here brings the work rung for.
+        let count = memory.load(self.count, Ordering::Acquire);
+        memory.add(self.sleepers, 1, Ordering::Relaxed);
+        // Between the announcement and the look for work; its partner is the barrier in `ring`.
+        full_barrier();
+        Ticket { count }
+    }
+
+    /// Takes the announcement back.
+    pub fn rise<M: Memory>(&self, memory: &M) {
+        memory.add(self.sleepers, u32::MAX, Ordering::Relaxed);
+    }
+
+    /// Call after making work visible. True: somebody sleeps, and the caller must wake the futex on `count`.
+    #[must_use]
+    pub fn ring<M: Memory>(&self, memory: &M) -> bool {
+        // Between the work and the look for sleepers; its partner is the barrier in `lie_down`.
+        full_barrier();
+        if memory.load(self.sleepers, Ordering::Relaxed) == 0 {
+            return false;
+        }
+        memory.add(self.count, 1, Ordering::Release);
+        true
+    }
+
+    /// Rings whether or not somebody sleeps: for a peer's death, and for links whose barriers an emulator may leave out.
+    pub fn ring_always<M: Memory>(&self, memory: &M) {
+        memory.add(self.count, 1, Ordering::Release);
+    }
+
+    /// Has nobody rung since the ticket was taken?
+    #[must_use]
+    pub fn is_quiet<M: Memory>(&self, memory: &M, ticket: Ticket) -> bool {
+        memory.load(self.count, Ordering::Acquire) == ticket.count
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use hythe_memory::Mapped;
+
+    const BELL: Bell = Bell { count: 0, sleepers: 4 };
+
+    #[test]
+    fn rings_only_for_sleepers() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        assert!(!BELL.ring(&memory));
+        let ticket = BELL.lie_down(&memory);
+        assert!(BELL.is_quiet(&memory, ticket));
+        assert!(BELL.ring(&memory));
+        assert!(!BELL.is_quiet(&memory, ticket));
+        BELL.rise(&memory);
+        assert!(!BELL.ring(&memory));
+    }
+}

@@ -1,0 +1,4 @@
+//! Placeholder header, replaced within this session.
+
+pub mod packet;
+pub mod probe;

@@ -1,0 +1,20 @@
+#include "echo.h"
+
+/* Bounds each wait; the loop goes on. */
+#define WAIT_MS 1000u
+
+void echo_run(void *argument)
+{
+    const struct echo *echo = argument;
+    struct hythe_buffer buffer;
+
+    for (;;) {
+        if (hythe_receive(echo->ping, &buffer, WAIT_MS) != HYTHE_OK) {
+            continue;
+        }
+        /* Whoever pings without listening for the pong gets the buffer back unread. */
+        if (hythe_hand_on(&buffer, echo->pong, WAIT_MS) < 0) {
+            (void)hythe_release(&buffer);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+/*
+ * The decoder image: one link, an MP3 decoding task and an echo task. See README.md for the endpoints.
+ */
+#include "FreeRTOS.h"
+#include "task.h"
+
+#include "board.h"
+#include "decode.h"
+#include "echo.h"
+#include "hythe_freertos.h"
+#include "hythe_rt.h"
+#include "log.h"
+
+enum {
+    ENDPOINT_MP3 = 0,
+    ENDPOINT_PCM = 1,
+    ENDPOINT_PING = 2,
+    ENDPOINT_PONG = 3,
+    ENDPOINTS = 4
+};
+
+/* One slot of the largest class of both boards, without its headroom. */
+#define ECHO_BYTES_MAX (1u << 20)
+
+/* Some milliseconds of looking on either board: longer than a Linux that polls takes to answer. */
+#define ECHO_SPIN_CHECKS 2000
+
+/*
+ * minimp3 puts 16 KiB of scratch on the stack; its own frames and an interrupt's take less than 4 KiB. The hosted board
+ * gives each task a thread's stack instead.
+ */
+#define DECODE_STACK_WORDS (24u * 1024u / sizeof(StackType_t))
+#define ECHO_STACK_WORDS (4u * 1024u / sizeof(StackType_t))
+
+/* Echoing spins while Linux polls, so it must be what everything else may interrupt. */
+#define ECHO_PRIORITY 1
+#define DECODE_PRIORITY 2
+
+static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
+    [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, DECODE_FRAME_BYTES_MAX, 0, 0},
+    [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, DECODE_PCM_BYTES_MAX, 0, 0},
+    [ENDPOINT_PING] = {"ping", HYTHE_TO_CORE, ECHO_BYTES_MAX, 0, ECHO_SPIN_CHECKS},
+    [ENDPOINT_PONG] = {"pong", HYTHE_FROM_CORE, ECHO_BYTES_MAX, 0, 0},
+};
+
+static struct hythe_freertos freertos;
+static struct hythe_port port;
+static struct hythe_link core_link;
+static struct decode decode;
+static struct echo echo;
+
+static StackType_t decode_stack[DECODE_STACK_WORDS];
+static StaticTask_t decode_task;
+static StackType_t echo_stack[ECHO_STACK_WORDS];
+static StaticTask_t echo_task;
+
+BaseType_t app_bell_from_isr(void)
+{
+    return hythe_freertos_bell_from_isr(&freertos);
+}
+
+/* Nothing at start can fail but by our own mistake. */
+static void must(int good)
+{
+    if (!good) {
+        board_fail(__FILE__, __LINE__);
+    }
+}
+
+void app_start(const struct board *board)
+{
+    const struct hythe_link_config config = {
+        .link = board->link,
+        .link_bytes = board->link_bytes,
+        .region = board->region,
+        .region_bytes = board->region_bytes,
+        .name = "decoder",
+        .endpoints = endpoints,
+        .endpoint_count = ENDPOINTS,
+        .ring = board->ring,
+        .port = &port,
+    };
+
+    must(hythe_freertos_start(&freertos, board_ring, &port) == 0);
+    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    decode.mp3 = hythe_link_endpoint(&core_link, ENDPOINT_MP3);
+    decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);
+    echo.ping = hythe_link_endpoint(&core_link, ENDPOINT_PING);
+    echo.pong = hythe_link_endpoint(&core_link, ENDPOINT_PONG);
+    must(xTaskCreateStatic(decode_run, "decode", DECODE_STACK_WORDS, &decode, DECODE_PRIORITY, decode_stack,
+                           &decode_task) != NULL);
+    must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack, &echo_task) != NULL);
+    log_number("link session", core_link.session);
+}

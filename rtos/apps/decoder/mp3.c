@@ -1,0 +1,3 @@
+/* The one translation unit with minimp3's bodies. */
+#define MINIMP3_IMPLEMENTATION
+#include "mp3.h"

@@ -1,0 +1,44 @@
+/*
+ * What a board and an application know of each other.
+ *
+ * The board's start-up code finds the shared memory, calls app_start(), opens the doorbell and starts the scheduler. The
+ * board never looks into the shared memory; the application never names a device.
+ */
+#ifndef BOARD_H
+#define BOARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "FreeRTOS.h"
+
+/* What the board hands to the application. */
+struct board {
+    volatile void *link;
+    size_t link_bytes;
+    void *region;
+    size_t region_bytes;
+    /* enum hythe_ring_policy, the same as `ring` in board.toml. */
+    uint32_t ring;
+};
+
+/* ---- Provided by the board ---- */
+
+/* Wakes Linux. From any task; never blocks. */
+void board_ring(void);
+
+/* Writes text to the console. From any task; what does not fit at once is dropped, so it never blocks. */
+void board_write(const char *text, size_t bytes);
+
+/* Ends this core after an error of our own. From anywhere; the agent sees the core die. Does not return. */
+void board_fail(const char *file, int line);
+
+/* ---- Provided by the application ---- */
+
+/* Makes links and tasks, before the scheduler runs. Uses static memory only. */
+void app_start(const struct board *board);
+
+/* The doorbell's interrupt, already cleared at the device. pdTRUE: a task switch is due. */
+BaseType_t app_bell_from_isr(void);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * Start-up of the hosted board: maps the region and the link, connects the doorbell, and runs FreeRTOS in this process.
+ *
+ * Started by the Linux agent as board.toml says. Ends with the process that started it, with the doorbell, on SIGTERM, or
+ * with board_fail().
+ */
+#define _GNU_SOURCE
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "FreeRTOS.h"
+#include "task.h"
+
+#include "board.h"
+#include "doorbell.h"
+#include "hythe_rt.h"
+
+struct options {
+    const char *region;
+    const char *link;
+    const char *doorbell;
+};
+
+static int wrong_use(const char *program)
+{
+    fprintf(stderr, "usage: %s --region FILE --link FILE --doorbell SOCKET\n", program);
+    return 2;
+}
+
+static int failed(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, strerror(errno));
+    return 1;
+}
+
+static int parse(struct options *options, int argc, char **argv)
+{
+    int i;
+
+    for (i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--region") == 0) {
+            options->region = argv[i + 1];
+        } else if (strcmp(argv[i], "--link") == 0) {
+            options->link = argv[i + 1];
+        } else if (strcmp(argv[i], "--doorbell") == 0) {
+            options->doorbell = argv[i + 1];
+        } else {
+            return 0;
+        }
+    }
+    return i == argc && options->region != NULL && options->link != NULL && options->doorbell != NULL;
+}
+
+/* The whole file, shared and in memory from the start; NULL with errno. */
+static void *map(const char *path, size_t *bytes)
+{
+    struct stat status;
+    void *memory = MAP_FAILED;
+    int file = open(path, O_RDWR | O_CLOEXEC);
+
+    if (file < 0) {
+        return NULL;
+    }
+    if (fstat(file, &status) == 0) {
+        *bytes = (size_t)status.st_size;
+        memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+    }
+    close(file);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void vApplicationIdleHook(void)
+{
+    /* Any signal ends it, and the handlers switch tasks themselves, so no wake-up can fall between. */
+    pause();
+}
+
+void board_write(const char *text, size_t bytes)
+{
+    struct pollfd console = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    /* Interrupts off: a task that is switched away inside a system call would keep its lock. */
+    taskENTER_CRITICAL();
+    if (poll(&console, 1, 0) > 0 && (console.revents & POLLOUT) != 0) {
+        ssize_t written = write(STDOUT_FILENO, text, bytes);
+        (void)written;
+    }
+    taskEXIT_CRITICAL();
+}
+
+void board_fail(const char *file, int line)
+{
+    char text[160];
+    int length = snprintf(text, sizeof text, "core failed at %s:%d\n", file, line);
+
+    if (length > 0) {
+        ssize_t written = write(STDOUT_FILENO, text, (size_t)length);
+        (void)written;
+    }
+    _exit(1);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = {NULL, NULL, NULL};
+    struct board board = {.ring = HYTHE_RING_WANTED};
+
+    if (!parse(&options, argc, argv)) {
+        return wrong_use(argv[0]);
+    }
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR) {
+        return failed(argv[0]);
+    }
+    board.region = map(options.region, &board.region_bytes);
+    if (board.region == NULL) {
+        return failed(options.region);
+    }
+    board.link = map(options.link, &board.link_bytes);
+    if (board.link == NULL) {
+        return failed(options.link);
+    }
+    if (doorbell_connect(options.doorbell) != 0) {
+        return failed(options.doorbell);
+    }
+    app_start(&board);
+    if (doorbell_open() != 0) {
+        return failed(options.doorbell);
+    }
+    vTaskStartScheduler();
+    /* Only a kernel without memory for its own tasks returns. */
+    return 1;
+}

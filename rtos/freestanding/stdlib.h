@@ -1,0 +1,7 @@
+/* FreeRTOS and minimp3 include this header and use only what is in <stddef.h>. */
+#ifndef STDLIB_H
+#define STDLIB_H
+
+#include <stddef.h>
+
+#endif

@@ -1,0 +1,285 @@
+/*
+ * Hythe on an RTOS core: buffers of a Linux pool, received, filled and handed on without a copy.
+ *
+ * Call order: hythe_link_start() once, then the endpoint functions from any task. There is no thread inside the library:
+ * sessions are served by whoever calls it, so a program that is idle calls hythe_link_wait() or any blocking function.
+ *
+ * Between calls: every held buffer is known to its endpoint, and the library holds no lock. It never allocates, never
+ * recurses, never waits without a bound, and never believes a word of the other side before checking it against its
+ * private copy of the geometry. The bytes it shares with Linux are described in spec/link.md and spec/descriptor.md.
+ *
+ * No function here may be called from an interrupt; the interrupt of the doorbell calls the port. Unless a function says
+ * otherwise it may be called from several tasks (and cores) at once if the port has a lock. A buffer, like any object,
+ * belongs to one task at a time.
+ *
+ * Results are HYTHE_OK, HYTHE_STALE, or a negative error.
+ */
+#ifndef HYTHE_RT_H
+#define HYTHE_RT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hythe_port.h"
+#include "hythe_rt_config.h"
+
+enum hythe_result {
+    HYTHE_OK = 0,
+    /* The session of the buffer is over: it was dropped, as the protocol asks. Nobody received it. */
+    HYTHE_STALE = 1,
+    /* A parameter or the configuration makes no sense; our own bug. */
+    HYTHE_E_ARGUMENT = -1,
+    /* Nothing came within the time. */
+    HYTHE_E_TIMEOUT = -2,
+    /* No Linux agent has met this core yet, or it has left. */
+    HYTHE_E_DOWN = -3,
+    /* This core does not accept Linux's version or geometry. */
+    HYTHE_E_REFUSED = -4,
+    /* Nobody on Linux is attached to the endpoint. */
+    HYTHE_E_DETACHED = -5,
+    /* Linux has not taken earlier buffers yet: no room within the time. */
+    HYTHE_E_FULL = -6,
+    /* Linux wrote an impossible counter: the endpoint stands still until Linux attaches anew. */
+    HYTHE_E_QUARANTINED = -7,
+    /* The payload is longer than the buffer has room for. */
+    HYTHE_E_LENGTH = -8
+};
+
+enum hythe_direction {
+    HYTHE_TO_CORE = 1,
+    HYTHE_FROM_CORE = 2
+};
+
+enum hythe_ring_policy {
+    /* Ring Linux only while it asks for it. */
+    HYTHE_RING_WANTED = 0,
+    /* Ring after each push; for emulated boards, where "does Linux sleep?" may be answered too early. */
+    HYTHE_RING_ALWAYS = 1
+};
+
+/* One endpoint that the program offers; must outlive the link. */
+struct hythe_endpoint_config {
+    /* 1 to 32 bytes of UTF-8, ended by a zero byte. */
+    const char *name;
+    /* enum hythe_direction */
+    uint32_t direction;
+    /* Largest payload in bytes, told to Linux. */
+    uint32_t max_bytes;
+    /* Hash of the payload's type, told to Linux; 0: plain bytes. */
+    uint32_t type;
+    /*
+     * How often a blocking call on this endpoint looks again before it sleeps, while Linux says that it polls; 0: sleep
+     * at once. Tasks of lower priority stand still meanwhile, so it is for the lowest ones.
+     */
+    uint32_t spin_checks;
+};
+
+/* What hythe_link_start() needs. The configuration may be dropped after the call; what it points to may not. */
+struct hythe_link_config {
+    /* The link's memory, both sections, aligned to a line. */
+    volatile void *link;
+    size_t link_bytes;
+    /* The region's memory under this core's address. */
+    void *region;
+    size_t region_bytes;
+    /* Name of this program, 1 to 32 bytes of UTF-8. */
+    const char *name;
+    const struct hythe_endpoint_config *endpoints;
+    uint32_t endpoint_count;
+    /* enum hythe_ring_policy */
+    uint32_t ring;
+    const struct hythe_port *port;
+};
+
+struct hythe_link;
+struct hythe_endpoint;
+
+/* A slot, or a part of one, that this core holds. Fields are set by the library and read by the program. */
+struct hythe_buffer {
+    /* Whose buffer it is; NULL: nothing is held. */
+    struct hythe_endpoint *endpoint;
+    /* First byte of the slot. The bytes from here to `data` are headroom. */
+    uint8_t *slot;
+    /* First byte of the payload. */
+    uint8_t *data;
+    /* Received: bytes of payload, to be read only. Leased: room for payload. */
+    uint32_t length;
+    /* Which attachment it came under: changes whenever Linux attaches anew. */
+    uint32_t attachment;
+    /* Private: place, generation, offset and length as they came. */
+    uint32_t words[4];
+};
+
+/* Counters of one endpoint since the link started; each stops at nothing and wraps. */
+struct hythe_counters {
+    uint32_t received;    /* buffers handed to the program, stock included */
+    uint32_t returned;    /* given back, unused stock included */
+    uint32_t published;   /* filled buffers given to Linux */
+    uint32_t handed_on;   /* received here, given to Linux over another endpoint */
+    uint32_t dropped;     /* buffers of a session that had ended */
+    uint32_t violations;  /* descriptors and counters that Linux should not have written */
+    uint32_t attachments; /* how often Linux attached */
+    uint32_t held;        /* buffers the program holds now */
+};
+
+/* ---- Private structures: the caller gives them memory, only the library touches them. ---- */
+
+#define HYTHE_MAX_CLASSES 4
+
+struct hythe_slot_class {
+    uint32_t slot_bytes;
+    uint32_t slot_count;
+    uint32_t first_slot;
+    uint32_t region_offset;
+};
+
+struct hythe_geometry {
+    uint32_t version;
+    uint32_t line_bytes;
+    uint32_t section_bytes;
+    uint32_t endpoints;
+    uint32_t capacity;
+    uint32_t region;
+    uint32_t region_bytes;
+    uint32_t classes;
+    uint32_t headroom;
+    struct hythe_slot_class slot_class[HYTHE_MAX_CLASSES];
+};
+
+/* The queue Linux -> core: Linux writes `tail` and the entries, we write `head`. */
+struct hythe_inbox {
+    const volatile uint8_t *entries;
+    const volatile uint32_t *tail_word;
+    volatile uint32_t *head_word;
+    uint32_t capacity;
+    uint32_t head;
+};
+
+/* The queue core -> Linux: we write `tail` and the entries, Linux writes `head`. */
+struct hythe_outbox {
+    volatile uint8_t *entries;
+    volatile uint32_t *tail_word;
+    const volatile uint32_t *head_word;
+    uint32_t capacity;
+    uint32_t tail;
+    /* Newest head of Linux that made sense; the counters' `start` when the attachment began. */
+    uint32_t head_seen;
+    /* Linux's head word has made sense once since the attachment began. */
+    uint32_t settled;
+};
+
+struct hythe_endpoint {
+    struct hythe_link *link;
+    struct hythe_inbox inbox;
+    struct hythe_outbox outbox;
+    /* Linux's flow words that are not part of a queue, and ours. */
+    const volatile uint32_t *linux_flow;
+    volatile uint32_t *core_flow;
+    uint32_t direction;
+    uint32_t spin_checks;
+    /* The Linux session we echoed; 0: none. */
+    uint32_t session;
+    /* A session of another life, never to be echoed; 0: none. */
+    uint32_t void_session;
+    uint32_t quarantined;
+    struct hythe_counters counters;
+};
+
+struct hythe_link {
+    volatile uint8_t *base;
+    size_t link_bytes;
+    uint8_t *region;
+    size_t region_bytes;
+    const char *name;
+    const struct hythe_endpoint_config *endpoint_configs;
+    uint32_t endpoint_count;
+    uint32_t ring_policy;
+    const struct hythe_port *port;
+
+    /* The core section; NULL until Linux has said where it is. */
+    volatile uint8_t *core;
+    struct hythe_geometry geometry;
+    /* The Linux session that was answered, and how. */
+    uint32_t linux_session;
+    uint32_t state;
+    uint32_t reason;
+    /* Our own session, bell counter and bell_wanted word, as last written. */
+    uint32_t session;
+    uint32_t bell_count;
+    uint32_t bell_wanted;
+    struct hythe_endpoint endpoints[HYTHE_MAX_ENDPOINTS];
+};
+
+/* ---- Functions ---- */
+
+/*
+ * Takes the link's memory over and begins to look for Linux. Call once, before any other function, from one task.
+ * Never blocks. The port's lock must work already.
+ *
+ * HYTHE_OK; HYTHE_E_ARGUMENT: a pointer is missing, the link is not aligned to 64 bytes or too small, a name is empty or
+ * longer than 32 bytes, a direction unknown, or there are no or more than HYTHE_MAX_ENDPOINTS endpoints.
+ */
+int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *config);
+
+/*
+ * Answers what Linux has changed since the last call: a new agent, endpoints attached or left. Never blocks; all other
+ * functions do this themselves.
+ *
+ * HYTHE_OK: the link is up; HYTHE_E_DOWN; HYTHE_E_REFUSED.
+ */
+int hythe_link_service(struct hythe_link *link);
+
+/* Waits until the link is up: HYTHE_OK, or the last result of hythe_link_service(). Blocks up to `timeout_ms`. */
+int hythe_link_wait(struct hythe_link *link, uint32_t timeout_ms);
+
+/* The endpoint with the number it has in the configuration; NULL if there is none. Never blocks. */
+struct hythe_endpoint *hythe_link_endpoint(struct hythe_link *link, uint32_t index);
+
+/*
+ * Takes the next filled buffer of a to-core endpoint. The bytes stay as they are until it is released or handed on; Linux
+ * is not trusted to leave them alone, so a program that decides by them reads each once. Blocks up to `timeout_ms`; 0
+ * only looks.
+ *
+ * HYTHE_OK with `buffer` filled; else HYTHE_E_TIMEOUT, _DOWN, _REFUSED, _DETACHED, _QUARANTINED: why nothing came.
+ */
+int hythe_receive(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms);
+
+/* Takes an empty slot of a from-core endpoint's stock, to be written. Blocks and results as in hythe_receive(). */
+int hythe_lease(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms);
+
+/*
+ * Gives a leased buffer, now holding `length` bytes of payload from `data` on, to Linux. Blocks up to `timeout_ms` while
+ * the queue is full.
+ *
+ * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_LENGTH, HYTHE_E_FULL, HYTHE_E_ARGUMENT: it is still held.
+ * HYTHE_E_QUARANTINED: it is gone (dropped).
+ */
+int hythe_publish(struct hythe_buffer *buffer, uint32_t length, uint32_t timeout_ms);
+
+/*
+ * Gives a buffer back: a received one as read, a leased one as unused stock. Never blocks.
+ *
+ * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_QUARANTINED: gone, too (dropped; Linux's counters are broken).
+ * HYTHE_E_FULL: still held; only for leased buffers, when buffers handed on to the same endpoint fill its queue.
+ */
+int hythe_release(struct hythe_buffer *buffer);
+
+/*
+ * Gives a received buffer, as it is, to Linux over the from-core endpoint `to` of the same link, and frees its place in
+ * the flow window of the endpoint it came from. Nothing is copied. Blocks up to `timeout_ms` while `to` is full.
+ *
+ * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_DETACHED, HYTHE_E_FULL, HYTHE_E_QUARANTINED (all about `to`),
+ * HYTHE_E_ARGUMENT: it is still held.
+ */
+int hythe_hand_on(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms);
+
+/*
+ * Is the session of this buffer over? 1: whatever is done with it, nobody will see it, and Linux waits for it to be
+ * released. For work that takes long. Never blocks.
+ */
+int hythe_buffer_is_stale(const struct hythe_buffer *buffer);
+
+/* Copies the counters of an endpoint. Never blocks. */
+void hythe_endpoint_counters(const struct hythe_endpoint *endpoint, struct hythe_counters *counters);
+
+#endif

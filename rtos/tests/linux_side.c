@@ -1,0 +1,175 @@
+#include "linux_side.h"
+
+static uint8_t *core_section(const struct linux_side *side)
+{
+    return side->link + side->section_bytes;
+}
+
+volatile uint32_t *linux_word(const struct linux_side *side, uint32_t offset)
+{
+    return (volatile uint32_t *)(void *)(side->link + offset);
+}
+
+volatile uint32_t *core_word(const struct linux_side *side, uint32_t offset)
+{
+    return (volatile uint32_t *)(void *)(core_section(side) + offset);
+}
+
+static uint32_t core_flow_base(const struct linux_side *side)
+{
+    return 2 * side->line_bytes + (64 * side->endpoints + side->line_bytes - 1) / side->line_bytes * side->line_bytes;
+}
+
+volatile uint32_t *linux_flow(const struct linux_side *side, uint32_t endpoint, uint32_t offset)
+{
+    return linux_word(side, 3 * side->line_bytes + side->line_bytes * endpoint + offset);
+}
+
+volatile uint32_t *core_flow(const struct linux_side *side, uint32_t endpoint, uint32_t offset)
+{
+    return core_word(side, core_flow_base(side) + side->line_bytes * endpoint + offset);
+}
+
+static uint32_t entry_at(const struct linux_side *side, uint32_t endpoint, uint32_t counter)
+{
+    return side->line_bytes * side->endpoints + (endpoint * side->capacity + counter % side->capacity) * 16;
+}
+
+volatile uint32_t *linux_entry(const struct linux_side *side, uint32_t endpoint, uint32_t counter)
+{
+    return linux_word(side, 3 * side->line_bytes + entry_at(side, endpoint, counter));
+}
+
+volatile uint32_t *core_entry(const struct linux_side *side, uint32_t endpoint, uint32_t counter)
+{
+    return core_word(side, core_flow_base(side) + entry_at(side, endpoint, counter));
+}
+
+uint32_t load(const volatile uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+void store(volatile uint32_t *word, uint32_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+void linux_add_class(struct linux_side *side, uint32_t slot_bytes, uint32_t slot_count)
+{
+    struct slot_class *added = &side->slot_class[side->classes];
+
+    added->slot_bytes = slot_bytes;
+    added->slot_count = slot_count;
+    added->first_slot = 0;
+    added->region_offset = 0;
+    if (side->classes > 0) {
+        const struct slot_class *before = added - 1;
+        added->first_slot = before->first_slot + before->slot_count;
+        added->region_offset = before->region_offset + before->slot_bytes * before->slot_count;
+    }
+    side->classes++;
+}
+
+void linux_publish(struct linux_side *side)
+{
+    uint32_t header[10] = {0x4C4C5948u,      1,           side->line_bytes,   side->section_bytes, side->endpoints,
+                           side->capacity, side->region, side->region_bytes, side->classes,       256};
+    uint32_t i;
+
+    for (i = 0; i < 10; i++) {
+        store(linux_word(side, 4 * i), header[i]);
+    }
+    for (i = 0; i < side->classes; i++) {
+        store(linux_word(side, 2 * side->line_bytes + 16 * i), side->slot_class[i].slot_bytes);
+        store(linux_word(side, 2 * side->line_bytes + 16 * i + 4), side->slot_class[i].slot_count);
+        store(linux_word(side, 2 * side->line_bytes + 16 * i + 8), side->slot_class[i].first_slot);
+        store(linux_word(side, 2 * side->line_bytes + 16 * i + 12), side->slot_class[i].region_offset);
+    }
+    store(linux_word(side, side->line_bytes + 4), 1);
+    side->session = load(linux_word(side, 40)) + 1;
+    store(linux_word(side, 40), side->session);
+}
+
+uint32_t linux_state(const struct linux_side *side)
+{
+    uint32_t state = load(core_word(side, 12));
+
+    return load(core_word(side, 20)) == side->session ? state : 0;
+}
+
+void linux_attach(struct linux_side *side, uint32_t endpoint)
+{
+    side->last[endpoint]++;
+    side->attached[endpoint] = side->last[endpoint];
+    side->met[endpoint] = 0;
+    side->tail[endpoint] = load(linux_flow(side, endpoint, 8));
+    store(linux_flow(side, endpoint, 4), side->tail[endpoint]);
+    store(linux_flow(side, endpoint, 0), side->attached[endpoint]);
+}
+
+void linux_detach(struct linux_side *side, uint32_t endpoint)
+{
+    side->attached[endpoint] = 0;
+    store(linux_flow(side, endpoint, 0), 0);
+}
+
+int linux_attach_done(struct linux_side *side, uint32_t endpoint)
+{
+    if (side->attached[endpoint] == 0 || load(core_flow(side, endpoint, 0)) != side->attached[endpoint]) {
+        return 0;
+    }
+    if (side->met[endpoint]) {
+        return 1;
+    }
+    side->met[endpoint] = 1;
+    side->head[endpoint] = load(core_flow(side, endpoint, 4));
+    store(linux_flow(side, endpoint, 12), side->head[endpoint]);
+    return 1;
+}
+
+void linux_push(struct linux_side *side, uint32_t endpoint, struct descriptor descriptor)
+{
+    volatile uint32_t *entry = linux_entry(side, endpoint, side->tail[endpoint]);
+
+    entry[0] = descriptor.place;
+    entry[1] = descriptor.generation;
+    entry[2] = descriptor.offset;
+    entry[3] = descriptor.length;
+    side->tail[endpoint]++;
+    store(linux_flow(side, endpoint, 8), side->tail[endpoint]);
+}
+
+int linux_take(struct linux_side *side, uint32_t endpoint, struct descriptor *descriptor)
+{
+    volatile uint32_t *entry = core_entry(side, endpoint, side->head[endpoint]);
+
+    if (load(core_flow(side, endpoint, 8)) == side->head[endpoint]) {
+        return 0;
+    }
+    descriptor->place = entry[0];
+    descriptor->generation = entry[1];
+    descriptor->offset = entry[2];
+    descriptor->length = entry[3];
+    side->head[endpoint]++;
+    store(linux_flow(side, endpoint, 12), side->head[endpoint]);
+    return 1;
+}
+
+struct descriptor linux_slot(const struct linux_side *side, uint32_t class_index, uint32_t index, uint32_t length)
+{
+    struct descriptor descriptor = {side->region << 24 | (side->slot_class[class_index].first_slot + index), 1, 256,
+                                    length};
+
+    return descriptor;
+}
+
+uint32_t linux_slot_offset(const struct linux_side *side, uint32_t place)
+{
+    uint32_t slot = place & 0xFFFFFFu;
+    uint32_t i;
+
+    for (i = 0; i + 1 < side->classes && slot >= side->slot_class[i + 1].first_slot; i++) {
+    }
+    return side->slot_class[i].region_offset + (slot - side->slot_class[i].first_slot) * side->slot_class[i].slot_bytes;
+}

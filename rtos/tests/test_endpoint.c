@@ -1,0 +1,298 @@
+/* Buffers in both directions with a well-behaved Linux. Lies: test_hostile.c. */
+#include <string.h>
+
+#include "test.h"
+#include "world.h"
+
+/* Takes the next descriptor of the core and checks it. */
+static void expect(struct world *world, uint32_t endpoint, struct descriptor sent, uint32_t length)
+{
+    struct descriptor got = {0, 0, 0, 0};
+
+    CHECK(linux_take(&world->side, endpoint, &got));
+    CHECK_EQUAL(got.place, sent.place);
+    CHECK_EQUAL(got.generation, sent.generation);
+    CHECK_EQUAL(got.offset, sent.offset);
+    CHECK_EQUAL(got.length, length);
+}
+
+static void expect_nothing(struct world *world, uint32_t endpoint)
+{
+    struct descriptor got;
+
+    CHECK(!linux_take(&world->side, endpoint, &got));
+}
+
+static void a_filled_buffer_arrives_in_place_and_comes_back(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    struct descriptor sent;
+
+    world_make_connected(&world);
+    sent = linux_slot(&world.side, 0, 5, 1000);
+    sent.generation = 0xFFFFFF;
+    world.region_memory[5 * WORLD_SLOT_BYTES + 256] = 42;
+    linux_push(&world.side, IN, sent);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
+    CHECK(buffer.slot == world.region_memory + 5 * WORLD_SLOT_BYTES);
+    CHECK(buffer.data == buffer.slot + 256);
+    CHECK_EQUAL(buffer.data[0], 42);
+    CHECK_EQUAL(buffer.length, 1000);
+    CHECK_EQUAL(world_counters(&world, IN).held, 1);
+    CHECK_EQUAL(load(core_flow(&world.side, IN, 12)), world.side.tail[IN]);
+    CHECK_EQUAL(world.rings, 0);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    CHECK_EQUAL(world.rings, 1);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_E_ARGUMENT);
+    expect(&world, IN, sent, 1000);
+    expect_nothing(&world, IN);
+    CHECK_EQUAL(world_counters(&world, IN).held, 0);
+    CHECK_EQUAL(world_counters(&world, IN).returned, 1);
+    CHECK(world.invalidated_bytes >= 1000);
+    world_free(&world);
+}
+
+static void parts_of_one_slot_come_back_one_by_one(void)
+{
+    struct world world;
+    struct hythe_buffer first;
+    struct hythe_buffer second;
+    struct descriptor parts[2];
+
+    world_make_connected(&world);
+    parts[0] = linux_slot(&world.side, 0, 3, 100);
+    parts[1] = parts[0];
+    parts[1].offset = 356;
+    parts[1].length = 4096 - 356;
+    linux_push(&world.side, IN, parts[0]);
+    linux_push(&world.side, IN, parts[1]);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &first, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &second, 0), HYTHE_OK);
+    CHECK(second.slot == first.slot && second.data == first.data + 100);
+    CHECK_EQUAL(hythe_release(&second), HYTHE_OK);
+    CHECK_EQUAL(hythe_release(&first), HYTHE_OK);
+    expect(&world, IN, parts[1], 4096 - 356);
+    expect(&world, IN, parts[0], 100);
+    world_free(&world);
+}
+
+static void a_leased_slot_is_filled_and_published(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    struct descriptor stock;
+
+    world_make_connected(&world);
+    stock = linux_slot(&world.side, 0, 7, WORLD_SLOT_BYTES - 256);
+    linux_push(&world.side, OUT, stock);
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(buffer.length, WORLD_SLOT_BYTES - 256);
+    memset(buffer.data, 0x5A, 300);
+    CHECK_EQUAL(hythe_publish(&buffer, buffer.length + 1, 0), HYTHE_E_LENGTH);
+    CHECK(buffer.endpoint != NULL);
+    world.cleaned_bytes = 0;
+    CHECK_EQUAL(hythe_publish(&buffer, 300, 0), HYTHE_OK);
+    CHECK(world.cleaned_bytes >= 256 + 300);
+    CHECK_EQUAL(hythe_publish(&buffer, 300, 0), HYTHE_E_ARGUMENT);
+    expect(&world, OUT, stock, 300);
+    CHECK_EQUAL(world.region_memory[7 * WORLD_SLOT_BYTES + 256 + 299], 0x5A);
+    CHECK_EQUAL(world_counters(&world, OUT).published, 1);
+    world_free(&world);
+}
+
+static void unused_stock_and_empty_payloads_are_told_apart(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    struct descriptor stock;
+
+    world_make_connected(&world);
+    stock = linux_slot(&world.side, 0, 1, 64);
+    linux_push(&world.side, OUT, stock);
+    linux_push(&world.side, OUT, stock);
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_publish(&buffer, 0, 0), HYTHE_OK);
+    expect(&world, OUT, stock, LINUX_UNUSED);
+    expect(&world, OUT, stock, 0);
+    CHECK_EQUAL(world_counters(&world, OUT).returned, 1);
+    world_free(&world);
+}
+
+static void a_wrong_direction_is_our_own_bug(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+
+    world_make_connected(&world);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, OUT), &buffer, 0), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, IN), &buffer, 0), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_receive(NULL, &buffer, 0), HYTHE_E_ARGUMENT);
+    linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_publish(&buffer, 1, 0), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, IN2), 0), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_hand_on(&buffer, NULL, 0), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    CHECK_EQUAL(hythe_release(NULL), HYTHE_E_ARGUMENT);
+    world_free(&world);
+}
+
+static void handing_on_gives_the_buffer_to_one_and_a_credit_to_the_other(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    struct descriptor sent;
+
+    world_make_connected(&world);
+    sent = linux_slot(&world.side, 0, 9, 77);
+    sent.offset = 300;
+    linux_push(&world.side, IN, sent);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
+    CHECK(buffer.endpoint == NULL);
+    expect(&world, OUT, sent, 77);
+    expect(&world, IN, sent, LINUX_CREDIT);
+    CHECK_EQUAL(world_counters(&world, IN).handed_on, 1);
+    CHECK_EQUAL(world_counters(&world, IN).held, 0);
+    world_free(&world);
+}
+
+static void handing_on_to_nobody_keeps_the_buffer(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+
+    world_make_connected(&world);
+    linux_detach(&world.side, OUT);
+    CHECK_EQUAL(hythe_link_service(&world.link), HYTHE_OK);
+    CHECK_EQUAL(load(core_flow(&world.side, OUT, 0)), 0);
+    linux_push(&world.side, IN, linux_slot(&world.side, 0, 9, 77));
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 50), HYTHE_E_DETACHED);
+    expect_nothing(&world, IN);
+    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT2), 0), HYTHE_OK);
+    world_free(&world);
+}
+
+static void take_one_from_out(struct world *world)
+{
+    struct descriptor got;
+
+    CHECK(linux_take(&world->side, OUT, &got));
+    world->during_wait = NULL;
+}
+
+static void a_full_queue_waits_and_then_gives_up(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    uint32_t i;
+
+    world_make_connected(&world);
+    linux_push(&world.side, OUT, linux_slot(&world.side, 0, 31, 64));
+    for (i = 0; i <= WORLD_CAPACITY; i++) {
+        linux_push(&world.side, IN, linux_slot(&world.side, 0, i, 1));
+        CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
+        if (i < WORLD_CAPACITY) {
+            struct descriptor credit;
+            CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
+            CHECK(linux_take(&world.side, IN, &credit));
+        }
+    }
+    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 25), HYTHE_E_FULL);
+    CHECK_EQUAL(world.waits, 3);
+    world.during_wait = take_one_from_out;
+    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 25), HYTHE_OK);
+    /* Publishing and giving unused stock back find the same full queue. */
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_publish(&buffer, 1, 15), HYTHE_E_FULL);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_E_FULL);
+    world.during_wait = take_one_from_out;
+    CHECK_EQUAL(hythe_publish(&buffer, 1, 15), HYTHE_OK);
+    CHECK_EQUAL(world_counters(&world, OUT).violations, 0);
+    world_free(&world);
+}
+
+static void push_to_in(struct world *world)
+{
+    if (world->waits == 3) {
+        linux_push(&world->side, IN, linux_slot(&world->side, 0, 1, 1));
+    }
+}
+
+static void a_wait_is_bounded_and_ends_early_with_a_buffer(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+
+    world_make_connected(&world);
+    world.now_ms = 0xFFFFFFF0u;
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 45), HYTHE_E_TIMEOUT);
+    CHECK(buffer.endpoint == NULL);
+    CHECK_EQUAL(world.waits, 5);
+    CHECK_EQUAL(world.now_ms, 0xFFFFFFF0u + 45);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_E_TIMEOUT);
+    CHECK_EQUAL(world.waits, 5);
+    world.waits = 0;
+    world.during_wait = push_to_in;
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 1000), HYTHE_OK);
+    CHECK_EQUAL(world.waits, 3);
+    world_free(&world);
+}
+
+static void rings_follow_what_linux_wants_unless_told_otherwise(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    uint32_t policy;
+
+    for (policy = HYTHE_RING_WANTED; policy <= HYTHE_RING_ALWAYS; policy++) {
+        uint32_t count;
+        world_make_connected(&world);
+        world.link.ring_policy = policy;
+        store(linux_word(&world.side, 68), 0);
+        count = load(core_word(&world.side, 64));
+        linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
+        CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
+        CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+        CHECK_EQUAL(world.rings, policy == HYTHE_RING_ALWAYS);
+        CHECK_EQUAL(load(core_word(&world.side, 64)), count + (policy == HYTHE_RING_ALWAYS));
+        world_free(&world);
+    }
+}
+
+static void the_core_polls_while_linux_polls(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+
+    world_make_connected(&world);
+    world.link.endpoints[IN].spin_checks = 100;
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_E_TIMEOUT);
+    CHECK_EQUAL(load(core_word(&world.side, 68)), 1);
+    store(linux_word(&world.side, 68), 0);
+    linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_OK);
+    /* Nothing more: it looks a hundred times with its bell off, and switches it on before it sleeps. */
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_E_TIMEOUT);
+    CHECK_EQUAL(load(core_word(&world.side, 68)), 1);
+    world_free(&world);
+}
+
+void test_endpoint(void)
+{
+    RUN(a_filled_buffer_arrives_in_place_and_comes_back);
+    RUN(parts_of_one_slot_come_back_one_by_one);
+    RUN(a_leased_slot_is_filled_and_published);
+    RUN(unused_stock_and_empty_payloads_are_told_apart);
+    RUN(a_wrong_direction_is_our_own_bug);
+    RUN(handing_on_gives_the_buffer_to_one_and_a_credit_to_the_other);
+    RUN(handing_on_to_nobody_keeps_the_buffer);
+    RUN(a_full_queue_waits_and_then_gives_up);
+    RUN(a_wait_is_bounded_and_ends_early_with_a_buffer);
+    RUN(rings_follow_what_linux_wants_unless_told_otherwise);
+    RUN(the_core_polls_while_linux_polls);
+}

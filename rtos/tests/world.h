@@ -1,0 +1,58 @@
+/*
+ * A core and a Linux side over malloc'd memory in one thread, with a port whose time the test moves: what the unit tests
+ * of the library begin with. Endpoints: "in" (to core), "out" (from core), "in2" (to core), "out2" (from core).
+ */
+#ifndef WORLD_H
+#define WORLD_H
+
+#include "hythe_rt.h"
+#include "linux_side.h"
+
+enum {
+    IN = 0,
+    OUT = 1,
+    IN2 = 2,
+    OUT2 = 3,
+    WORLD_ENDPOINTS = 4,
+    WORLD_CAPACITY = 8,
+    WORLD_SLOTS = 32,
+    WORLD_SLOT_BYTES = 4096
+};
+
+struct world {
+    uint8_t *link_memory;
+    size_t link_bytes;
+    uint8_t *region_memory;
+    size_t region_bytes;
+    struct linux_side side;
+
+    struct hythe_port port;
+    struct hythe_link_config config;
+    struct hythe_link link;
+
+    /* The port's observations, and its time. */
+    uint32_t now_ms;
+    uint32_t rings;
+    uint32_t waits;
+    int locked;
+    uint32_t cleaned_bytes;
+    uint32_t invalidated_bytes;
+    /* Called in each wait, if set: Linux acts while the core sleeps. */
+    void (*during_wait)(struct world *world);
+};
+
+/* Makes memory and both sides; Linux's geometry is filled but not published, the core not started. */
+void world_make(struct world *world);
+void world_free(struct world *world);
+
+/* world_make(), publish, start, attach all endpoints. */
+void world_make_connected(struct world *world);
+/* Attaches one endpoint and lets the core answer. */
+void world_attach(struct world *world, uint32_t endpoint);
+/* A new core over the same memory. */
+void world_restart_core(struct world *world);
+
+struct hythe_endpoint *world_endpoint(struct world *world, uint32_t endpoint);
+struct hythe_counters world_counters(struct world *world, uint32_t endpoint);
+
+#endif

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Prepares a Debian machine for building and testing Hythe: packages, the demo's recording, the board images.
+#
+# Called by `make setup`, and through it by every other target that needs something prepared. What is there is left
+# alone: a second run checks and builds nothing. Never installs Rust, and never installs anything unless run as root.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Relative paths in CARGO_TARGET_DIR count from here, as they do for cargo.
+target=${CARGO_TARGET_DIR:-target}
+recording=$target/demo/spoken.mp3
+boards_stamp=$target/boards/.built
+
+# One reason per package.
+packages=(
+    build-essential      # the linker for Rust, gcc and make for the C library
+    pkg-config           # build scripts of crates
+    clang                # the C library's second compiler
+    libclang-rt-dev      # clang's sanitizers, which clang only recommends
+    clang-format         # the layout of C files, in `make check`
+    gcc-arm-none-eabi    # images for Cortex-M boards
+    qemu-system-arm      # runs them
+    ffmpeg               # encodes the demo's recording, receives its RTP
+    alsa-utils           # spoken recordings, the demo's input
+    iproute2             # network namespaces for tests
+)
+
+fail() {
+    printf 'setup: %s\n' "$*" >&2
+    exit 1
+}
+
+check_rust() {
+    command -v cargo >/dev/null ||
+        fail "cargo is missing; install rustup from https://rustup.rs (it follows rust-toolchain.toml) and open a new shell"
+}
+
+missing_packages() {
+    local installed package
+    # It fails if one of the names is unknown, but still lists the others.
+    installed=" $(dpkg-query --show --showformat '${db:Status-Status}=${Package} ' "${packages[@]}" 2>/dev/null || true)"
+    for package in "${packages[@]}"; do
+        [[ $installed == *" installed=$package "* ]] || printf '%s\n' "$package"
+    done
+}
+
+install_packages() {
+    if ! command -v dpkg-query >/dev/null; then
+        echo "setup: this is not Debian; nothing is checked, have the equivalents of: ${packages[*]}" >&2
+        return
+    fi
+    local missing
+    mapfile -t missing < <(missing_packages)
+    ((${#missing[@]})) || return 0
+    if ((EUID != 0)); then
+        printf 'setup: these packages are missing; run this, then try again:\n\n  sudo apt-get install --no-install-recommends %s\n\n' \
+            "${missing[*]}" >&2
+        exit 1
+    fi
+    echo "setup: installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    # Another apt may be at work on a machine that has just booted: wait for its lock, but not for ever.
+    local apt=(apt-get -qq -o DPkg::Lock::Timeout=120)
+    "${apt[@]}" update </dev/null
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null
+}
+
+# Speech is what an ear judges easily, and ALSA's test recordings are on every Debian: about eleven seconds.
+encode_recording() {
+    [[ -s $recording ]] && return
+    echo "setup: encoding $recording"
+    local folder=/usr/share/sounds/alsa name inputs=()
+    for name in Front_{Left,Center,Right} Side_{Left,Right} Rear_{Left,Center,Right}; do
+        [[ -r $folder/$name.wav ]] || fail "$folder/$name.wav is missing; reinstall alsa-utils"
+        inputs+=(-i "$folder/$name.wav")
+    done
+    mkdir -p "${recording%/*}"
+    # Under another name until it is whole: an interrupted run must not leave half a recording behind.
+    local unfinished=$recording.unfinished
+    ffmpeg -nostdin -loglevel error -y "${inputs[@]}" -filter_complex "concat=n=$((${#inputs[@]} / 2)):v=0:a=1" \
+        -codec:a libmp3lame -ar 44100 -ac 2 -b:a 128k -f mp3 "$unfinished" ||
+        fail "ffmpeg could not encode the recording"
+    local seconds
+    seconds=$(ffprobe -loglevel error -show_entries format=duration -of csv=p=0 "$unfinished")
+    ((${seconds%.*} >= 10)) || fail "the recording has $seconds s, the demo needs 10"
+    mv "$unfinished" "$recording"
+}
+
+# The images follow their sources: `cargo xtask boards` is asked again once something it reads is newer.
+build_boards() {
+    if [[ -e $boards_stamp ]]; then
+        local changed
+        changed=$(find rtos xtask/src -type f -newer "$boards_stamp" -print -quit)
+        [[ $changed ]] || return 0
+    fi
+    echo "setup: building the board images"
+    mkdir -p "${boards_stamp%/*}"
+    # Dated before the build: a source that changes meanwhile must count as newer.
+    touch "$boards_stamp.started"
+    cargo xtask boards || fail "cargo xtask boards failed"
+    mv "$boards_stamp.started" "$boards_stamp"
+}
+
+check_rust
+install_packages
+encode_recording
+build_boards

@@ -1,0 +1,192 @@
+//! Rule `layers`: dependencies between the crates of the workspace point one way.
+//!
+//! The table is the picture of ARCHITECTURE.md. It covers normal and build dependencies; tests may import anything
+//! but `xtask`.
+
+use super::finding::Finding;
+use crate::metadata::{Dependency, Metadata, Package};
+use std::path::Path;
+
+/// A crate, and the crates of ours that it may use. `sys` is for those that call Linux, and hops never meet.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("hythe-abi", &[]),
+    ("hythe-memory", &["hythe-abi"]),
+    ("hythe-queue", &["hythe-abi", "hythe-memory"]),
+    ("hythe-pool", &["hythe-abi", "hythe-memory", "hythe-queue"]),
+    ("hythe-sys", &[]),
+    ("hythe-node", NODE),
+    ("hythe-rtcore", HOP),
+    ("hythe-media", HOP),
+    ("hythe-cluster", HOP),
+    ("hythe-preload", &[]),
+    ("hythe-latency", &[]),
+    ("hythe", FACADE),
+    ("hythe-cli", PRODUCT),
+    ("hythe-c", PRODUCT),
+    ("hythe-python", PRODUCT),
+    ("xtask", &[]),
+];
+const NODE: &[&str] = &[
+    "hythe-abi",
+    "hythe-memory",
+    "hythe-queue",
+    "hythe-pool",
+    "hythe-sys",
+];
+const HOP: &[&str] = &[
+    "hythe-abi",
+    "hythe-memory",
+    "hythe-queue",
+    "hythe-pool",
+    "hythe-sys",
+    "hythe-node",
+];
+const FACADE: &[&str] = &["hythe-node", "hythe-rtcore", "hythe-media", "hythe-cluster"];
+const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
+
+/// Crates that use no third party's crate either: what they define must outlive every fashion.
+const ALONE: &[&str] = &["hythe-abi"];
+
+/// Crates in these folders stand outside the picture: they may use everything, and nothing uses them.
+const OUTSIDE: &[&str] = &["bench", "tests", "examples", "fuzz"];
+
+pub(crate) fn check(metadata: &Metadata) -> Vec<Finding> {
+    let ours: Vec<&Package> = metadata
+        .packages
+        .iter()
+        .filter(|package| package.is_ours())
+        .collect();
+    let check_one = |package: &&Package| check_package(package, &ours, &metadata.workspace_root);
+    ours.iter().flat_map(check_one).collect()
+}
+
+fn check_package(package: &Package, ours: &[&Package], root: &Path) -> Vec<Finding> {
+    let manifest = package
+        .manifest_path
+        .strip_prefix(root)
+        .unwrap_or(&package.manifest_path);
+    let is_ours = |name: &str| ours.iter().any(|package| package.name == name);
+    let is_outside = OUTSIDE.iter().any(|folder| manifest.starts_with(folder));
+    let row = MAY_USE.iter().find(|(name, _uses)| *name == package.name);
+    let finding = |what: String, remedy| Finding {
+        path: manifest.display().to_string(),
+        line: 1,
+        rule: "layers",
+        what,
+        remedy,
+    };
+    if row.is_none() && !is_outside {
+        let what = format!("{} has no place in the picture", package.name);
+        return vec![finding(what, "give it a row in xtask/src/tidy/layers.rs")];
+    }
+    let uses = row.map_or(&[][..], |(_name, uses)| uses);
+    let is_refused = |dependency: &&Dependency| {
+        let name = dependency.name.as_str();
+        let is_free = dependency.is_dev() || is_outside;
+        match is_ours(name) {
+            true => name == "xtask" || !is_free && !uses.contains(&name),
+            false => !is_free && ALONE.contains(&package.name.as_str()),
+        }
+    };
+    let refused = package.dependencies.iter().filter(is_refused);
+    refused
+        .map(|dependency| {
+            let what = format!("{} may not use {}", package.name, dependency.name);
+            finding(
+                what,
+                "move the code to the side that may, or change the picture by an ADR",
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, folder: &str, uses: &[(&str, Option<&str>)]) -> Package {
+        let dependency = |(name, kind): &(&str, Option<&str>)| Dependency {
+            name: (*name).to_owned(),
+            kind: kind.map(str::to_owned),
+        };
+        Package {
+            name: name.to_owned(),
+            version: "0.1.0".to_owned(),
+            license: None,
+            source: None,
+            manifest_path: Path::new("/root").join(folder).join("Cargo.toml"),
+            dependencies: uses.iter().map(dependency).collect(),
+        }
+    }
+
+    /// What is said about `package` beside all crates of the table.
+    fn findings(package: Package) -> Vec<String> {
+        let others = MAY_USE.iter().filter(|(name, _uses)| *name != package.name);
+        let mut packages: Vec<Package> = others
+            .map(|(name, _uses)| self::package(name, "crates", &[]))
+            .collect();
+        packages.push(package);
+        let metadata = Metadata {
+            packages,
+            workspace_root: "/root".into(),
+        };
+        check(&metadata).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn refuses_upward_and_sideways() {
+        for (name, uses) in [
+            ("hythe-queue", "hythe-pool"),
+            ("hythe-pool", "hythe-sys"),
+            ("hythe-rtcore", "hythe-media"),
+            ("hythe-cli", "hythe-pool"),
+            ("hythe-abi", "serde"),
+        ] {
+            let said = findings(package(name, "crates/x", &[(uses, None)]));
+            assert_eq!(said.len(), 1, "{name} -> {uses}");
+            assert!(
+                said[0].starts_with("crates/x/Cargo.toml:1: layers: "),
+                "{said:?}"
+            );
+        }
+        assert_eq!(
+            findings(package(
+                "hythe-pool",
+                "crates/x",
+                &[("hythe-sys", Some("build"))]
+            ))
+            .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn refuses_xtask_everywhere_and_crates_without_a_place() {
+        assert_eq!(
+            findings(package("hythe-pool", "crates/x", &[("xtask", Some("dev"))])).len(),
+            1
+        );
+        assert_eq!(
+            findings(package("hythe-bench", "bench/x", &[("xtask", None)])).len(),
+            1
+        );
+        assert_eq!(findings(package("hythe-novel", "crates/x", &[])).len(), 1);
+    }
+
+    #[test]
+    fn passes_downward_and_what_stands_outside() {
+        for (name, folder, uses, kind) in [
+            ("hythe-media", "crates/x", "hythe-sys", None),
+            ("hythe-pool", "crates/x", "serde", None),
+            ("hythe-queue", "crates/x", "hythe-node", Some("dev")),
+            ("hythe-abi", "crates/x", "serde_json", Some("dev")),
+            ("hythe-bench", "bench/x", "hythe-pool", None),
+        ] {
+            assert_eq!(
+                findings(package(name, folder, &[(uses, kind)])),
+                [""; 0],
+                "{name} -> {uses}"
+            );
+        }
+    }
+}

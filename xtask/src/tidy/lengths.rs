@@ -1,0 +1,104 @@
+//! Rule `length`: files of at most 800 lines, and C functions of at most 70 (clippy measures the Rust ones).
+
+use super::finding::Finding;
+use super::tree::{Language, Source};
+
+const MAX_FILE_LINES: usize = 800;
+const MAX_FUNCTION_LINES: usize = 70;
+
+pub(crate) fn check(source: &Source) -> Vec<Finding> {
+    let is_program = matches!(
+        source.language,
+        Language::Rust | Language::C | Language::Python | Language::Shell
+    );
+    let file_lines = source.text.lines().count();
+    let mut findings = Vec::new();
+    if is_program && file_lines > MAX_FILE_LINES {
+        let what = format!("the file has {file_lines} lines, {MAX_FILE_LINES} are the limit");
+        findings.push(source.finding(1, "length", what, "cut it where a reader would"));
+    }
+    if source.language == Language::C {
+        let functions = c_functions(&source.code).into_iter();
+        let too_long = functions.filter(|function| function.lines > MAX_FUNCTION_LINES);
+        findings.extend(too_long.map(|Function { line, lines }| {
+            let what =
+                format!("the function has {lines} lines, {MAX_FUNCTION_LINES} are the limit");
+            let remedy = "keep the branches, move straight-line work into functions of its own";
+            source.finding(line, "length", what, remedy)
+        }));
+    }
+    findings
+}
+
+/// A C function: where its body opens, and how many lines of code the body has, as clippy counts them for Rust:
+/// without comments and empty lines.
+struct Function {
+    line: usize,
+    lines: usize,
+}
+
+/// Finds bodies by the layout that clang-format enforces: `{` alone in the first column opens a function and nothing
+/// else, the next `}` in the first column closes it. `code` is free of comments and literals.
+fn c_functions(code: &str) -> Vec<Function> {
+    let mut functions = Vec::new();
+    let mut open: Option<Function> = None;
+    for (index, line) in code.lines().enumerate() {
+        if line.trim_end() == "{" {
+            open = Some(Function {
+                line: index + 1,
+                lines: 0,
+            });
+        } else if line.starts_with('}') {
+            functions.extend(open.take());
+        } else if let Some(function) = &mut open {
+            function.lines += usize::from(!line.trim().is_empty());
+        }
+    }
+    functions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOWHERE: [usize; 0] = [];
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        check(&Source::new(path, text))
+            .iter()
+            .map(|finding| finding.line)
+            .collect()
+    }
+
+    fn function(lines: usize) -> String {
+        format!(
+            "int f(void)\n{{\n\t/* why */\n\n{}}}\n",
+            "\tif (a) { b(); }\n".repeat(lines)
+        )
+    }
+
+    #[test]
+    fn refuses_long_files() {
+        assert_eq!(lines("a.rs", &"//\n".repeat(MAX_FILE_LINES + 1)), [1]);
+        assert_eq!(lines("a.sh", &"#\n".repeat(MAX_FILE_LINES + 1)), [1]);
+        assert_eq!(lines("a.rs", &"//\n".repeat(MAX_FILE_LINES)), NOWHERE);
+        assert_eq!(
+            lines("CHANGELOG.md", &"-\n".repeat(MAX_FILE_LINES + 1)),
+            NOWHERE
+        );
+    }
+
+    #[test]
+    fn refuses_long_c_functions_wherever_they_stand() {
+        let too_long = function(MAX_FUNCTION_LINES + 1);
+        assert_eq!(lines("a.c", &too_long), [2]);
+        assert_eq!(lines("a.c", &format!("{}{too_long}", function(1))), [8]);
+    }
+
+    #[test]
+    fn passes_c_functions_at_the_limit_and_long_tables() {
+        assert_eq!(lines("a.c", &function(MAX_FUNCTION_LINES)), NOWHERE);
+        let table = format!("static const int t[] = {{\n{}}};\n", "\t1,\n".repeat(100));
+        assert_eq!(lines("a.c", &format!("{}{table}", function(1))), NOWHERE);
+    }
+}
