@@ -1,8 +1,8 @@
 /*
  * What a board and an application know of each other.
  *
- * The board's start-up code finds the shared memory, calls app_start(), opens the doorbell and starts the scheduler. The
- * board never looks into the shared memory; the application never names a device.
+ * The board's start-up code finds the shared memory, calls app_start(), opens the doorbell and starts the scheduler.
+ * The board never looks into the shared memory; the application never names a device.
  */
 #ifndef BOARD_H
 #define BOARD_H

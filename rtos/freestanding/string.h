@@ -1,3 +1,4 @@
+/* The functions of <string.h> that memory.c has; the compiler calls them, too. */
 #ifndef STRING_H
 #define STRING_H
 

@@ -1,8 +1,8 @@
 /*
  * What the library needs from the platform: how to sleep, ring, lock, tell the time, and maintain caches.
  *
- * Filled by rtos/port/{freertos,posix,bare} or by your own code; called by the library only. The functions get `context`
- * back. All of them run in the task that called the library, never in an interrupt.
+ * Filled by rtos/port/{freertos,posix,bare} or by your own code; called by the library only. The functions get
+ * `context` back. All of them run in the task that called the library, never in an interrupt.
  */
 #ifndef HYTHE_PORT_H
 #define HYTHE_PORT_H
@@ -14,8 +14,8 @@ struct hythe_port {
     void *context;
 
     /*
-     * Sleeps until a ring from Linux or until `timeout_ms` has passed. A ring since this task's previous wait returns at
-     * once, so that no ring is lost between looking and sleeping. May return early.
+     * Sleeps until a ring from Linux or until `timeout_ms` has passed. A ring since this task's previous wait returns
+     * at once, so that no ring is lost between looking and sleeping. May return early.
      */
     void (*wait)(void *context, uint32_t timeout_ms);
 

@@ -1,16 +1,17 @@
 /*
  * Hythe on an RTOS core: buffers of a Linux pool, received, filled and handed on without a copy.
  *
- * Call order: hythe_link_start() once, then the endpoint functions from any task. There is no thread inside the library:
- * sessions are served by whoever calls it, so a program that is idle calls hythe_link_wait() or any blocking function.
+ * Call order: hythe_link_start() once, then the endpoint functions from any task. There is no thread inside the
+ * library: sessions are served by whoever calls it, so a program that is idle calls hythe_link_wait() or any blocking
+ * function.
  *
  * Between calls: every held buffer is known to its endpoint, and the library holds no lock. It never allocates, never
  * recurses, never waits without a bound, and never believes a word of the other side before checking it against its
  * private copy of the geometry. The bytes it shares with Linux are described in spec/link.md and spec/descriptor.md.
  *
- * No function here may be called from an interrupt; the interrupt of the doorbell calls the port. Unless a function says
- * otherwise it may be called from several tasks (and cores) at once if the port has a lock. A buffer, like any object,
- * belongs to one task at a time.
+ * No function here may be called from an interrupt; the interrupt of the doorbell calls the port. Unless a function
+ * says otherwise it may be called from several tasks (and cores) at once if the port has a lock. A buffer, like any
+ * object, belongs to one task at a time.
  *
  * Results are HYTHE_OK, HYTHE_STALE, or a negative error.
  */
@@ -216,8 +217,8 @@ struct hythe_link {
  * Takes the link's memory over and begins to look for Linux. Call once, before any other function, from one task.
  * Never blocks. The port's lock must work already.
  *
- * HYTHE_OK; HYTHE_E_ARGUMENT: a pointer is missing, the link is not aligned to 64 bytes or too small, a name is empty or
- * longer than 32 bytes, a direction unknown, or there are no or more than HYTHE_MAX_ENDPOINTS endpoints.
+ * HYTHE_OK; HYTHE_E_ARGUMENT: a pointer is missing, the link is not aligned to 64 bytes or too small, a name is empty
+ * or longer than 32 bytes, a direction unknown, or there are no or more than HYTHE_MAX_ENDPOINTS endpoints.
  */
 int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *config);
 
@@ -236,9 +237,9 @@ int hythe_link_wait(struct hythe_link *link, uint32_t timeout_ms);
 struct hythe_endpoint *hythe_link_endpoint(struct hythe_link *link, uint32_t index);
 
 /*
- * Takes the next filled buffer of a to-core endpoint. The bytes stay as they are until it is released or handed on; Linux
- * is not trusted to leave them alone, so a program that decides by them reads each once. Blocks up to `timeout_ms`; 0
- * only looks.
+ * Takes the next filled buffer of a to-core endpoint. The bytes stay as they are until it is released or handed on;
+ * Linux is not trusted to leave them alone, so a program that decides by them reads each once. Blocks up to
+ * `timeout_ms`; 0 only looks.
  *
  * HYTHE_OK with `buffer` filled; else HYTHE_E_TIMEOUT, _DOWN, _REFUSED, _DETACHED, _QUARANTINED: why nothing came.
  */
@@ -248,8 +249,8 @@ int hythe_receive(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, 
 int hythe_lease(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms);
 
 /*
- * Gives a leased buffer, now holding `length` bytes of payload from `data` on, to Linux. Blocks up to `timeout_ms` while
- * the queue is full.
+ * Gives a leased buffer, now holding `length` bytes of payload from `data` on, to Linux. Blocks up to `timeout_ms`
+ * while the queue is full.
  *
  * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_LENGTH, HYTHE_E_FULL, HYTHE_E_ARGUMENT: it is still held.
  * HYTHE_E_QUARANTINED: it is gone (dropped).

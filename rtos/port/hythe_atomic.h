@@ -1,9 +1,9 @@
 /*
  * Single loads and stores of words shared with Linux.
  *
- * Used by the library only. Strict C99 has no <stdatomic.h>, so this is the one place that names the compiler's builtins.
- * Both words of a pair are 32 bits and aligned, which every port does in one access. Never a read-modify-write: each
- * shared word has one writer.
+ * Used by the library only. Strict C99 has no <stdatomic.h>, so this is the one place that names the compiler's
+ * builtins. Both words of a pair are 32 bits and aligned, which every port does in one access. Never a
+ * read-modify-write: each shared word has one writer.
  */
 #ifndef HYTHE_ATOMIC_H
 #define HYTHE_ATOMIC_H

@@ -1,8 +1,8 @@
 /*
  * Buffers over an endpoint: receive, lease, publish, release, hand on.
  *
- * Each public function is a loop of "try under the lock, then wait"; the tries below decide, and never wait. A buffer is
- * counted in `held` of the endpoint it came from until it leaves through give_away() or drop().
+ * Each public function is a loop of "try under the lock, then wait"; the tries below decide, and never wait. A buffer
+ * is counted in `held` of the endpoint it came from until it leaves through give_away() or drop().
  */
 #include "descriptor.h"
 #include "geometry.h"

@@ -1,3 +1,7 @@
+/*
+ * Copying Linux's geometry and judging the copy. Called by link.c when it meets an agent, and by endpoint.c for each slot.
+ * Judges private copies only; never writes shared memory.
+ */
 #include "geometry.h"
 
 #include "layout.h"

@@ -1,3 +1,4 @@
+/* Offsets of a link's parts. Called by link.c; touches no memory but its result. */
 #include "layout.h"
 
 #include "shared.h"

@@ -162,8 +162,7 @@ static void meet(struct hythe_link *link, uint32_t linux_session)
         /* Linux is still writing: look again at the next call. */
         return;
     }
-    link->reason =
-        hythe_geometry_check(&link->geometry, link->link_bytes, link->region_bytes, link->endpoint_count);
+    link->reason = hythe_geometry_check(&link->geometry, link->link_bytes, link->region_bytes, link->endpoint_count);
     begin_life(link);
     if (link->reason == HYTHE_REASON_NONE) {
         begin_endpoints(link);
@@ -346,11 +345,10 @@ int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *co
     for (i = 0; i < link->endpoint_count; i++) {
         prepare_endpoint(link, i);
     }
-    /* Whoever still believes in an earlier life learns at once that it is over. */
-    if (find_core_section(link)) {
+    if (hythe_link_service(link) == HYTHE_E_DOWN && find_core_section(link)) {
+        /* No agent to answer yet. Whoever still believes in an earlier life learns now that it is over. */
         begin_life(link);
     }
-    (void)hythe_link_service(link);
     return HYTHE_OK;
 }
 

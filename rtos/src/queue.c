@@ -1,3 +1,4 @@
+/* Both halves of the queue. Called by endpoint.c under the lock. Never waits, never looks at what a descriptor means. */
 #include "queue.h"
 
 #include "descriptor.h"

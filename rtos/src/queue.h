@@ -1,8 +1,8 @@
 /*
  * The descriptor queue (spec/descriptor.md), one half at a time: struct hythe_inbox takes, struct hythe_outbox pushes.
  *
- * Our own counter is kept privately and only written to shared memory, never read back; the other side's is read once per
- * call and refused if it is out of range. Neither half waits, or knows what a descriptor means.
+ * Our own counter is kept privately and only written to shared memory, never read back; the other side's is read once
+ * per call and refused if it is out of range. Neither half waits, or knows what a descriptor means.
  */
 #ifndef HYTHE_QUEUE_H
 #define HYTHE_QUEUE_H

@@ -2,7 +2,8 @@
  * Words shared with Linux, as the rest of the library sees them: read and written whole, with cache maintenance where
  * the port has it. Offsets are those of spec/link.md.
  *
- * A word of the Linux section is read here once and then kept in a private copy; nothing else dereferences shared memory.
+ * A word of the Linux section is read here once and then kept in a private copy; nothing else dereferences shared
+ * memory.
  */
 #ifndef HYTHE_SHARED_H
 #define HYTHE_SHARED_H

@@ -1,3 +1,4 @@
+/* Waiting in bounded slices. Called by every blocking function, outside the lock. Never waits longer than one slice at once. */
 #include "wait.h"
 
 #include "link.h"

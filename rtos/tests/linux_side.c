@@ -1,3 +1,4 @@
+/* The Linux side of a link for tests, from spec/link.md only. Called by the unit tests and the board tests. Checks nothing. */
 #include "linux_side.h"
 
 static uint8_t *core_section(const struct linux_side *side)
@@ -73,8 +74,11 @@ void linux_add_class(struct linux_side *side, uint32_t slot_bytes, uint32_t slot
 
 void linux_publish(struct linux_side *side)
 {
-    uint32_t header[10] = {0x4C4C5948u,      1,           side->line_bytes,   side->section_bytes, side->endpoints,
-                           side->capacity, side->region, side->region_bytes, side->classes,       256};
+    uint32_t header[10] = {0x4C4C5948u,      1,
+                           side->line_bytes, side->section_bytes,
+                           side->endpoints,  side->capacity,
+                           side->region,     side->region_bytes,
+                           side->classes,    256};
     uint32_t i;
 
     for (i = 0; i < 10; i++) {

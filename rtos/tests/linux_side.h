@@ -1,8 +1,9 @@
 /*
- * The Linux side of a link, written for tests from spec/link.md and from nothing else: it shares no code with the library.
+ * The Linux side of a link, written for tests from spec/link.md and from nothing else: it shares no code with the
+ * library.
  *
- * Deliberately naive: it trusts the core, keeps everything in plain structures and exposes every word, so that tests can
- * also lie through it. Works on any memory: malloc'd, or the mapped RAM of a board.
+ * Deliberately naive: it trusts the core, keeps everything in plain structures and exposes every word, so that tests
+ * can also lie through it. Works on any memory: malloc'd, or the mapped RAM of a board.
  */
 #ifndef LINUX_SIDE_H
 #define LINUX_SIDE_H

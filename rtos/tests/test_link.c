@@ -85,8 +85,8 @@ static void no_port(struct hythe_link_config *config)
 static void a_bad_configuration_is_refused(void)
 {
     static void (*const bad[])(struct hythe_link_config *) = {
-        no_link,      crooked_link,       tiny_link,           no_region,          no_name,
-        no_endpoints, too_many_endpoints, empty_endpoint_name, long_endpoint_name, unknown_direction,
+        no_link,      crooked_link,         tiny_link,           no_region,          no_name,
+        no_endpoints, too_many_endpoints,   empty_endpoint_name, long_endpoint_name, unknown_direction,
         no_port,      missing_endpoint_name};
     size_t i;
 

@@ -13,7 +13,10 @@
 #include "test.h"
 #include "world.h"
 
-enum { ROUNDS = 2000, TASKS = 2 };
+enum {
+    ROUNDS = 2000,
+    TASKS = 2
+};
 
 /* ---- posix: two echo threads over one link, Linux in the test's thread ---- */
 

@@ -4,7 +4,9 @@
 #include "queue.h"
 #include "test.h"
 
-enum { CAPACITY = 8 };
+enum {
+    CAPACITY = 8
+};
 
 /* An outbox and an inbox over the same words: a queue with both ends in one hand. */
 struct queue {

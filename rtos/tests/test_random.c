@@ -1,6 +1,6 @@
 /*
- * Random life: both sides act in random order, Linux lies now and then, cores and attachments start again at any moment.
- * Driven by a printed seed (HYTHE_SEED repeats one). After every step the invariants below hold.
+ * Random life: both sides act in random order, Linux lies now and then, cores and attachments start again at any
+ * moment. Driven by a printed seed (HYTHE_SEED repeats one). After every step the invariants below hold.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,11 @@
 #include "test.h"
 #include "world.h"
 
-enum { HELD_MAX = 12, STEPS = 20000, RUNS = 8 };
+enum {
+    HELD_MAX = 12,
+    STEPS = 20000,
+    RUNS = 8
+};
 
 struct life {
     struct world world;

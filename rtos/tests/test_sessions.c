@@ -15,7 +15,7 @@ static void a_restarted_core_raises_its_session_and_delivers_nothing_old(void)
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
 
     world_restart_core(&world);
-    CHECK(load(core_word(&world.side, 8)) > session);
+    CHECK_EQUAL(load(core_word(&world.side, 8)), session + 1);
     CHECK_EQUAL(linux_state(&world.side), 1);
     CHECK_EQUAL(load(core_flow(&world.side, IN, 0)), 0);
     /* Linux has not noticed yet: the attachment of the old life is not answered, and its buffers are not taken. */
@@ -84,6 +84,56 @@ static void a_new_attachment_waits_until_the_program_holds_nothing(void)
     CHECK(!linux_take(&world.side, OUT, &got));
     CHECK_EQUAL(world_counters(&world, IN).dropped, 2);
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &none, 0), HYTHE_E_TIMEOUT);
+    world_free(&world);
+}
+
+/* Linux attaches anew while the core is between the tail it saw and the descriptor behind it. */
+static void attach_before_the_entry_is_read(struct world *world, const volatile void *at)
+{
+    if (at == (const volatile void *)linux_entry(&world->side, IN, world->side.tail[IN] - 1)) {
+        world->before_read = NULL;
+        linux_attach(&world->side, IN);
+    }
+}
+
+static void a_session_that_changes_between_two_reads_delivers_nothing(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+
+    world_make_connected(&world);
+    linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
+    world.before_read = attach_before_the_entry_is_read;
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_E_DETACHED);
+    CHECK(world.before_read == NULL);
+    CHECK_EQUAL(world_counters(&world, IN).held, 0);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_E_TIMEOUT);
+    CHECK(linux_attach_done(&world.side, IN));
+    world_free(&world);
+}
+
+/* A wiped section in the same place: the tail that looks broken belongs to nobody any more. */
+static void wipe_before_the_tail_is_read(struct world *world, const volatile void *at)
+{
+    if (at == (const volatile void *)linux_flow(&world->side, IN, 8)) {
+        world->before_read = NULL;
+        store(linux_flow(&world->side, IN, 8), 0);
+        linux_publish(&world->side);
+    }
+}
+
+static void a_tail_of_another_agent_is_no_violation(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+
+    world_make_connected(&world);
+    linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    world.before_read = wipe_before_the_tail_is_read;
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_E_DETACHED);
+    CHECK_EQUAL(world_counters(&world, IN).violations, 0);
     world_free(&world);
 }
 
@@ -174,6 +224,19 @@ static void an_agent_that_leaves_takes_the_link_down(void)
     world_free(&world);
 }
 
+static void a_core_that_starts_without_an_agent_ends_its_earlier_life(void)
+{
+    struct world world;
+
+    world_make_connected(&world);
+    store(linux_word(&world.side, 40), 0);
+    world_restart_core(&world);
+    CHECK_EQUAL(load(core_word(&world.side, 12)), 0);
+    CHECK_EQUAL(load(core_word(&world.side, 20)), 0);
+    CHECK_EQUAL(load(core_word(&world.side, 8)), 2);
+    world_free(&world);
+}
+
 static void sessions_and_counters_pass_their_wrap_around(void)
 {
     struct world world;
@@ -184,14 +247,14 @@ static void sessions_and_counters_pass_their_wrap_around(void)
     world_make(&world);
     linux_publish(&world.side);
     /* An old life of the core left these: its session and its counters are about to wrap. */
-    store(core_word(&world.side, 8), 0xFFFFFFFEu);
+    store(core_word(&world.side, 8), 0xFFFFFFFFu);
     for (i = 0; i < WORLD_ENDPOINTS; i++) {
         store(core_flow(&world.side, i, 8), 0xFFFFFFF8u);
         store(linux_flow(&world.side, i, 8), 0xFFFFFFFAu);
     }
     CHECK_EQUAL(hythe_link_start(&world.link, &world.config), HYTHE_OK);
     CHECK_EQUAL(linux_state(&world.side), 1);
-    CHECK(load(core_word(&world.side, 8)) != 0);
+    CHECK_EQUAL(load(core_word(&world.side, 8)), 1);
     world_attach(&world, IN);
     world_attach(&world, OUT);
     for (i = 0; i < 40; i++) {
@@ -249,10 +312,13 @@ void test_sessions(void)
     RUN(a_restarted_core_raises_its_session_and_delivers_nothing_old);
     RUN(a_restarted_core_goes_on_counting);
     RUN(a_new_attachment_waits_until_the_program_holds_nothing);
+    RUN(a_session_that_changes_between_two_reads_delivers_nothing);
+    RUN(a_tail_of_another_agent_is_no_violation);
     RUN(a_leased_buffer_of_an_old_session_is_not_published);
     RUN(a_new_attachment_starts_behind_what_is_queued_both_ways);
     RUN(a_new_agent_is_answered_once_every_endpoint_is_idle);
     RUN(an_agent_that_leaves_takes_the_link_down);
+    RUN(a_core_that_starts_without_an_agent_ends_its_earlier_life);
     RUN(sessions_and_counters_pass_their_wrap_around);
     RUN(linux_words_wiped_by_a_new_agent_do_not_look_like_a_lie);
 }

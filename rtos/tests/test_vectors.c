@@ -14,7 +14,9 @@
 #include "test.h"
 #include "vectors.h"
 
-enum { SECTION_MAX = 4096 };
+enum {
+    SECTION_MAX = 4096
+};
 
 static struct vectors vectors;
 static struct hythe_port no_port;
@@ -40,8 +42,8 @@ static void descriptors_make_these_bytes(void)
         memcpy(words, bytes, 16);
         length = vectors_number(&vectors, group, "length");
         kind = vectors_text(&vectors, group, "kind");
-        CHECK_EQUAL(words[HYTHE_WORD_PLACE], hythe_place(vectors_number(&vectors, group, "region"),
-                                                         vectors_number(&vectors, group, "slot")));
+        CHECK_EQUAL(words[HYTHE_WORD_PLACE],
+                    hythe_place(vectors_number(&vectors, group, "region"), vectors_number(&vectors, group, "slot")));
         CHECK_EQUAL(hythe_place_region(words[HYTHE_WORD_PLACE]), vectors_number(&vectors, group, "region"));
         CHECK_EQUAL(hythe_place_slot(words[HYTHE_WORD_PLACE]), vectors_number(&vectors, group, "slot"));
         CHECK_EQUAL(words[HYTHE_WORD_GENERATION], vectors_number(&vectors, group, "generation"));
@@ -234,8 +236,13 @@ static void write_flows(struct hythe_link *link)
         *hythe_word(flow, HYTHE_FLOW_AT_TAIL) = vectors_number(&vectors, group, "tail");
         *hythe_word(flow, HYTHE_FLOW_AT_HEAD) = vectors_number(&vectors, group, "head");
         for (index = 0; index < 4; index++) {
-            struct hythe_outbox outbox = {link->core + layout.core_entries + endpoint * 64, hythe_word(flow, 8),
-                                          hythe_word(flow, 12), 4, index, 0, 0};
+            struct hythe_outbox outbox = {link->core + layout.core_entries + endpoint * 64,
+                                          hythe_word(flow, 8),
+                                          hythe_word(flow, 12),
+                                          4,
+                                          index,
+                                          0,
+                                          0};
             uint32_t words[4];
             uint32_t tail = *outbox.tail_word;
             const char *text;
@@ -265,7 +272,7 @@ static void a_core_section_is_written_as_these_bytes(void)
     memset(memory, 0, 4096);
     write_linux_section(memory);
     /* One session and one ring before the values of the file. */
-    *hythe_word(memory + 1024, HYTHE_CORE_AT_SESSION) = vectors_number(&vectors, "header", "session") - 2;
+    *hythe_word(memory + 1024, HYTHE_CORE_AT_SESSION) = vectors_number(&vectors, "header", "session") - 1;
     *hythe_word(memory + 1024, 64) = vectors_number(&vectors, "bell", "bell_count") - 1;
     for (i = 0; i < 2; i++) {
         char group[32];

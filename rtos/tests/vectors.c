@@ -1,3 +1,4 @@
+/* Reading the golden vectors. Called by test_vectors.c. */
 #include "vectors.h"
 
 #include <stdio.h>

@@ -5,7 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VECTOR_LINES_MAX = 256, VECTOR_TEXT_MAX = 96 };
+enum {
+    VECTOR_LINES_MAX = 256,
+    VECTOR_TEXT_MAX = 96
+};
 
 struct vector_line {
     char group[VECTOR_TEXT_MAX];

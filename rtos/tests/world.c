@@ -1,3 +1,4 @@
+/* Memory, port and both sides for one unit test. Called by every test of the library. */
 #include "world.h"
 
 #include <stdlib.h>
@@ -74,6 +75,9 @@ static void world_invalidate(void *context, const volatile void *at, size_t byte
     CHECK(within(at, bytes, world->link_memory, world->link_bytes) ||
           within(at, bytes, world->region_memory, world->region_bytes));
     world->invalidated_bytes += (uint32_t)bytes;
+    if (world->before_read != NULL) {
+        world->before_read(world, at);
+    }
 }
 
 static void make_core(struct world *world)

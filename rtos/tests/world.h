@@ -1,6 +1,6 @@
 /*
- * A core and a Linux side over malloc'd memory in one thread, with a port whose time the test moves: what the unit tests
- * of the library begin with. Endpoints: "in" (to core), "out" (from core), "in2" (to core), "out2" (from core).
+ * A core and a Linux side over malloc'd memory in one thread, with a port whose time the test moves: what the unit
+ * tests of the library begin with. Endpoints: "in" (to core), "out" (from core), "in2" (to core), "out2" (from core).
  */
 #ifndef WORLD_H
 #define WORLD_H
@@ -39,6 +39,8 @@ struct world {
     uint32_t invalidated_bytes;
     /* Called in each wait, if set: Linux acts while the core sleeps. */
     void (*during_wait)(struct world *world);
+    /* Called before each read of shared memory, if set: Linux acts between two reads of the core. */
+    void (*before_read)(struct world *world, const volatile void *at);
 };
 
 /* Makes memory and both sides; Linux's geometry is filled but not published, the core not started. */

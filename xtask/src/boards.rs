@@ -1,10 +1,105 @@
-//! `cargo xtask boards [BOARD…]`: builds the images of `rtos/boards/*/board.toml` into `target/boards/<board>/`.
+//! `cargo xtask boards [BOARD…]`: builds the images of `rtos/boards/*/board.toml` into `<target>/boards/<board>/`, and the
+//! host's reference decoder into `<target>/boards/reference/`.
 //!
-//! Never builds anything for the host: that is cargo's and `rtos/Makefile`'s work.
+//! Called by the Makefile before anything runs a core. A second run finds everything fresh and compiles nothing.
+//! Third-party sources (FreeRTOS, minimp3) come from the crates that `rtos/vendor/Cargo.toml` pins; they are never changed.
+//! Never runs a board: that is the agent's work.
 
-/// Builds the named boards, or all.
-pub(crate) fn run(boards: &[String]) -> Result<(), String> {
-    Err(format!(
-        "no board of rtos/boards can be built yet (asked for: {boards:?})"
-    ))
+mod compile;
+mod manifest;
+mod sources;
+
+use crate::metadata::Metadata;
+use compile::{Compiler, Program};
+use manifest::Board;
+use sources::Vendor;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Name of the folder, beside those of the boards, that takes the reference decoder.
+const REFERENCE: &str = "reference";
+
+/// Builds the named boards, or all, and the reference decoder.
+pub(crate) fn run(names: &[String]) -> Result<(), String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("rtos");
+    let vendor = Vendor::find(&Metadata::load_manifest(&root.join("vendor/Cargo.toml"))?)?;
+    let out = target_directory(&root).join("boards");
+    let known = board_names(&root)?;
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| !known.contains(name) && *name != REFERENCE)
+    {
+        return Err(format!(
+            "there is no board {unknown}; rtos/boards has: {}",
+            known.join(", ")
+        ));
+    }
+    for name in known
+        .iter()
+        .filter(|name| names.is_empty() || names.contains(name))
+    {
+        build_board(&root, &vendor, &out, name)?;
+    }
+    build_reference(&root, &vendor, &out)
+}
+
+/// Folders of `rtos/boards` that hold a `board.toml`, sorted.
+fn board_names(root: &Path) -> Result<Vec<String>, String> {
+    let boards = root.join("boards");
+    let entries =
+        fs::read_dir(&boards).map_err(|error| format!("{}: {error}", boards.display()))?;
+    let mut names: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().join("board.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Where cargo puts what it builds, so that images lie beside programs.
+fn target_directory(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| root.with_file_name("target"), PathBuf::from)
+}
+
+fn build_board(root: &Path, vendor: &Vendor, out: &Path, name: &str) -> Result<(), String> {
+    let folder = root.join("boards").join(name);
+    let manifest = folder.join("board.toml");
+    let board = Board::read(&manifest)?;
+    if board.name != name {
+        return Err(format!(
+            "{}: name is {}, the folder is {name}",
+            manifest.display(),
+            board.name
+        ));
+    }
+    let images = out.join(name);
+    let compiler = Compiler::new(&board.build.prefix, &board.build.package)?;
+    for app in &board.build.apps {
+        let program = Program {
+            objects: images.join("objects").join(app),
+            image: images.join(format!("{app}.elf")),
+            flags: sources::board_flags(root, vendor, &folder, &board, app),
+            link_flags: sources::board_link_flags(&folder, &board),
+            units: sources::board_units(root, vendor, &folder, &board, app)?,
+        };
+        compiler.build(&program)?;
+    }
+    let copy = images.join("board.toml");
+    fs::copy(&manifest, &copy)
+        .map(drop)
+        .map_err(|error| format!("{}: {error}", copy.display()))
+}
+
+fn build_reference(root: &Path, vendor: &Vendor, out: &Path) -> Result<(), String> {
+    let folder = out.join(REFERENCE);
+    let program = Program {
+        objects: folder.join("objects"),
+        image: folder.join("decode-reference"),
+        flags: sources::reference_flags(root, vendor),
+        link_flags: Vec::new(),
+        units: sources::reference_units(root)?,
+    };
+    Compiler::new("", "gcc")?.build(&program)
 }

@@ -15,7 +15,11 @@ impl Generation {
     /// The generation of the next lease.
     #[must_use]
     pub const fn next(self) -> Self {
-        if self.0 >= Self::MAX { Self(1) } else { Self(self.0 + 1) }
+        if self.0 >= Self::MAX {
+            Self(1)
+        } else {
+            Self(self.0 + 1)
+        }
     }
 }
 
@@ -41,7 +45,10 @@ impl Place {
     /// Reads the word of a descriptor.
     #[must_use]
     pub const fn from_word(word: u32) -> Self {
-        Self { region: RegionIndex((word >> 24) as u8), slot: word & Self::SLOT_MAX }
+        Self {
+            region: RegionIndex((word >> 24) as u8),
+            slot: word & Self::SLOT_MAX,
+        }
     }
 }
 
@@ -78,7 +85,12 @@ impl Descriptor {
     /// The four words as they stand in a queue.
     #[must_use]
     pub const fn to_words(self) -> [u32; 4] {
-        [self.place.to_word(), self.generation.0, self.offset, self.length]
+        [
+            self.place.to_word(),
+            self.generation.0,
+            self.offset,
+            self.length,
+        ]
     }
 
     /// Reads four words. A claim: nothing is checked against any pool.
@@ -116,7 +128,10 @@ mod tests {
     #[test]
     fn words_round_trip() {
         let descriptor = Descriptor {
-            place: Place { region: RegionIndex(3), slot: 0x00AB_CDEF },
+            place: Place {
+                region: RegionIndex(3),
+                slot: 0x00AB_CDEF,
+            },
             generation: Generation(77),
             offset: 256,
             length: 1152,
@@ -134,7 +149,10 @@ mod tests {
     #[test]
     fn marks_are_not_lengths() {
         let words = [0, 1, 256, Descriptor::CREDIT];
-        assert_eq!(Descriptor::from_words(words).mark(), Some(DescriptorMark::Credit));
+        assert_eq!(
+            Descriptor::from_words(words).mark(),
+            Some(DescriptorMark::Credit)
+        );
         assert_eq!(Descriptor::from_words(words).end(), None);
         assert_eq!(Descriptor::from_words([0, 1, 256, 0]).mark(), None);
     }

@@ -19,7 +19,10 @@ pub const ENDPOINT_BYTES: usize = 64;
 
 /// Offsets in the header line of the Linux section.
 pub mod linux_header {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/link.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/link.md"
+    )]
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 4;
     pub const LINE_BYTES: usize = 8;
@@ -35,7 +38,10 @@ pub mod linux_header {
 
 /// Offsets in the header line of the core section.
 pub mod core_header {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/link.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/link.md"
+    )]
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 4;
     pub const SESSION: usize = 8;
@@ -49,14 +55,20 @@ pub mod core_header {
 
 /// Offsets in the bell line of either section, counted from the line.
 pub mod bell_line {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/link.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/link.md"
+    )]
     pub const COUNT: usize = 0;
     pub const WANTED: usize = 4;
 }
 
 /// Offsets in an endpoint record.
 pub mod endpoint_record {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/link.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/link.md"
+    )]
     pub const NAME: usize = 0;
     pub const DIRECTION: usize = 32;
     pub const MAX_BYTES: usize = 36;
@@ -65,7 +77,10 @@ pub mod endpoint_record {
 
 /// Offsets in a flow line of either section.
 pub mod flow_line {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/link.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/link.md"
+    )]
     /// `session` in the Linux section, `echo` in the core section.
     pub const SESSION: usize = 0;
     pub const START: usize = 4;
@@ -145,8 +160,11 @@ impl LinkLayout {
         if !capacity.is_power_of_two() || capacity < 2 || capacity > 4096 {
             return None;
         }
-        let layout =
-            Self { endpoints: endpoints as usize, capacity: capacity as usize, section_bytes };
+        let layout = Self {
+            endpoints: endpoints as usize,
+            capacity: capacity as usize,
+            section_bytes,
+        };
         if section_bytes % LINE_BYTES != 0 || layout.needed_section_bytes() > section_bytes {
             return None;
         }
@@ -253,7 +271,10 @@ mod tests {
         assert_eq!(layout.linux_entries(0), 11 * 64);
         assert!(layout.linux_entries(8) <= layout.core_header());
         assert_eq!(layout.core_flow(0), 16384 + 10 * 64);
-        assert_eq!(layout.core_entries(8), 16384 + layout.needed_section_bytes());
+        assert_eq!(
+            layout.core_entries(8),
+            16384 + layout.needed_section_bytes()
+        );
         assert!(layout.core_entries(8) <= layout.bytes());
     }
 

@@ -25,7 +25,10 @@ pub const SINCE_UNIT_MS: u64 = 128;
 
 /// Offsets in the header (the first page of the control file).
 pub mod header {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/pool.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 8;
     /// 0: being made; 1: ready. Written last, with release.
@@ -47,7 +50,10 @@ pub mod header {
 
 /// Offsets in a region record.
 pub mod region {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/pool.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
     pub const BYTES: usize = 512;
     /// Cell: status in bits 0..7, claiming participant in bits 8..15.
     pub const STATE: usize = 0;
@@ -73,7 +79,10 @@ pub mod region {
 
 /// Offsets in a participant record.
 pub mod participant {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/pool.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
     pub const BYTES: usize = 512;
     /// Cell: process id in bits 0..31, status in 32..39, session in 40..63.
     pub const STATE: usize = 0;
@@ -94,10 +103,13 @@ pub mod participant {
 
 /// Offsets in an intent, counted from `participant::INTENT`.
 pub mod intent {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/pool.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
     /// What is being done; 0: nothing.
     pub const OPERATION: usize = 0;
-    /// Number of the last step that this participant began; the low 20 bits, never 0, are its mark in a cell.
+    /// Number of the last step that this participant began; the low 19 bits, never 0, are in its mark in a cell.
     pub const SEQUENCE: usize = 4;
     pub const SLOT: usize = 8;
     pub const COUNT: usize = 12;
@@ -109,7 +121,10 @@ pub mod intent {
 
 /// Offsets in a channel record.
 pub mod channel {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/pool.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
     pub const BYTES: usize = 256;
     /// Cell: status 0..7, claiming participant 8..15, nonce 16..31, hash of the name 32..63.
     pub const STATE: usize = 0;
@@ -122,7 +137,8 @@ pub mod channel {
     pub const CORE_DIRECTION: usize = 24;
     /// The endpoint's participant number.
     pub const CORE_ROW: usize = 28;
-    /// Cell: the participant attached to the endpoint, plus one, in 0..7; its session in 40..63; 0 nobody.
+    /// Cell: the participant attached to the endpoint, plus one, in 0..7; the endpoint's row, plus one, in 8..15; the
+    /// participant's session in 40..63; 0 nobody.
     pub const ATTACHED: usize = 32;
     /// Raised by one when the channel's ports change.
     /// The participant that runs the core (its agent).
@@ -134,7 +150,10 @@ pub mod channel {
 
 /// Offsets in a port record.
 pub mod port {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/pool.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
     pub const BYTES: usize = 128;
     /// Cell: status 0..7, participant 8..15, kind 16..23 (1 publisher, 2 subscriber), session 40..63.
     pub const STATE: usize = 0;
@@ -151,7 +170,10 @@ pub mod port {
 
 /// Offsets in a connection record.
 pub mod connection {
-    #![allow(missing_docs, reason = "the names are those of the table in spec/pool.md")]
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
     pub const BYTES: usize = 256;
     /// Cell: status 0..7, producer 8..15, consumer 16..23, who left 24..31 (bit 0 producer, bit 1 consumer), finalizer 32..39, nonce 40..63.
     pub const STATE: usize = 0;
@@ -378,8 +400,20 @@ mod tests {
 
     #[test]
     fn limits_are_checked() {
-        assert_eq!(ControlLayout::new(Limits { participants: 255, ..LIMITS }), None);
+        assert_eq!(
+            ControlLayout::new(Limits {
+                participants: 255,
+                ..LIMITS
+            }),
+            None
+        );
         assert_eq!(ControlLayout::new(Limits { slots: 0, ..LIMITS }), None);
-        assert_eq!(ControlLayout::new(Limits { connections: 1 << 21, ..LIMITS }), None);
+        assert_eq!(
+            ControlLayout::new(Limits {
+                connections: 1 << 21,
+                ..LIMITS
+            }),
+            None
+        );
     }
 }

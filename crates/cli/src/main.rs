@@ -1,2 +1,61 @@
 //! The `hythe` command.
-fn main() {}
+//!
+//! One file per command; `args` defines them all, `error` picks the exit code. Never contains behaviour of the pool: what it does,
+//! an application can do with the crate `hythe`.
+
+mod args;
+mod completions;
+mod core;
+mod demo;
+mod doctor;
+mod error;
+mod hz;
+mod list;
+mod logs;
+mod man;
+mod open;
+mod output;
+mod pool;
+mod probe;
+mod publish;
+mod stop;
+mod subscribe;
+mod units;
+mod who;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command};
+use crate::error::CliError;
+use crate::stop::Stop;
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
+
+fn run(arguments: Arguments) -> Result<(), CliError> {
+    let Arguments { globals, command } = arguments;
+    logs::start(globals.verbose)?;
+    match command {
+        Command::Doctor => probe::run(&globals),
+        Command::Demo(args) => {
+            let verdict = demo::run(&args, &Stop::on_signals()?)?;
+            output::print(globals.json, &verdict, demo::render)
+        }
+        Command::DemoStage(args) => Ok(demo::run_stage(&args)?),
+        Command::Pool(command) => pool::run(command, &globals),
+        Command::List => list::run(&globals),
+        Command::Who => who::run(&globals),
+        Command::Publish(args) => publish::run(&args, &globals),
+        Command::Subscribe(args) => subscribe::run(&args, &globals),
+        Command::Hz(args) => hz::run(&args, &globals),
+        Command::Core(command) => core::run(command, &globals),
+        Command::Completions { shell } => completions::run(shell, &globals),
+        Command::Man { directory } => man::run(&directory, &globals),
+    }
+}

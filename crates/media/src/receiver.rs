@@ -12,10 +12,9 @@
 //! - It writes each packet at once (`-flush_packets 1`), so the length of the file says what has
 //!   arrived. Closing after a fixed time, or at the sender's word, would cut what still waits in
 //!   the socket.
-//! - It ends by itself, with a proper header, at an RTCP BYE; but it reads RTCP first, so a BYE may
-//!   overtake packets that arrived earlier. So the BYE that counts is sent from here, after all
-//!   samples are in the file. `q` on standard input and SIGINT are of no use: ffmpeg looks at
-//!   them only between two packets.
+//! - It ends by itself, with a proper header, at an RTCP BYE; but it reads RTCP first, so a BYE
+//!   overtakes packets that arrived earlier. So the BYE that counts is sent from here, after all
+//!   samples are in the file. SIGINT would not do: ffmpeg heeds it only between two packets.
 //! - If this process dies, ffmpeg ends by itself ten seconds after the last packet.
 //!
 //! [`wait_ready`]: FfmpegReceiver::wait_ready

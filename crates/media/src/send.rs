@@ -56,6 +56,8 @@ pub struct Statistics {
     pub stalls: u64,
     /// The most that a packet left after its instant, stalls aside.
     pub max_late_ns: u64,
+    /// How long packets waited for their instant.
+    pub waited_ns: u64,
 }
 
 /// Sends one stream of L16 to one destination.
@@ -127,7 +129,9 @@ impl RtpSender {
         };
         for packet in self.packetizer.packets(payload)? {
             let due_ns = clock.due_ns();
+            let before_ns = now_ns();
             let late_ns = sleep_until(due_ns);
+            way.statistics.waited_ns += now_ns().saturating_sub(before_ns);
             if late_ns > STALL_NS {
                 clock.restart_at(due_ns + late_ns);
                 way.statistics.stalls += 1;

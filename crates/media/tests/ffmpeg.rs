@@ -12,6 +12,7 @@ use hythe_media::receiver::FfmpegReceiver;
 use hythe_media::rtp::{Identity, L16, to_network_order};
 use hythe_media::sdp;
 use hythe_media::send::RtpSender;
+use rustix::process::{Pid, Signal, kill_process};
 
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Samples of each channel per payload: an MP3 frame.
@@ -113,10 +114,35 @@ fn a_sender_that_falls_silent_leaves_a_shorter_recording() {
     assert_eq!(received.recording.samples, [0x0101; 800]);
 }
 
+#[test]
+fn a_receiver_that_reads_late_still_gets_every_sample() {
+    let format = L16::new(44_100, 2).unwrap();
+    let Some(setup) = Setup::new("late", format, "127.0.0.1") else {
+        return;
+    };
+    let mut receiver = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap();
+    receiver.wait_ready(READY_TIMEOUT).unwrap();
+    let identity = Identity::seeded(1);
+    let mut sender = RtpSender::connect(setup.destination, format, identity).unwrap();
+    signal(&receiver, Signal::STOP);
+    for _ in 0..10 {
+        sender.send(&[7; 1152 * 4]).unwrap();
+    }
+    // Everything waits in the socket of a process that does not run.
+    signal(&receiver, Signal::CONT);
+    let received = receiver.finish(11_520).unwrap();
+    sender.finish(Duration::ZERO).unwrap();
+    assert_eq!(received.recording.samples, vec![0x0707; 2 * 11_520]);
+}
+
 /// As a crash would end it.
 fn kill(receiver: &FfmpegReceiver) {
-    let pid = rustix::process::Pid::from_raw(receiver.pid() as i32).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    signal(receiver, Signal::KILL);
+}
+
+fn signal(receiver: &FfmpegReceiver, signal: Signal) {
+    let pid = Pid::from_raw(receiver.pid() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
 }
 
 #[test]

@@ -61,7 +61,14 @@ impl Mapped {
         };
         // SAFETY: a null hint never replaces an existing mapping.
         let base = unsafe {
-            mmap(core::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file.as_fd(), offset)
+            mmap(
+                core::ptr::null_mut(),
+                bytes,
+                protection,
+                MapFlags::SHARED,
+                file.as_fd(),
+                offset,
+            )
         }?;
         Self::own(base, bytes, access)
     }
@@ -73,22 +80,29 @@ impl Mapped {
     pub fn anonymous(bytes: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a null hint never replaces an existing mapping.
-        let base = unsafe {
-            mmap_anonymous(core::ptr::null_mut(), bytes, protection, MapFlags::SHARED)
-        }?;
+        let base =
+            unsafe { mmap_anonymous(core::ptr::null_mut(), bytes, protection, MapFlags::SHARED) }?;
         Self::own(base, bytes, Access::Write)
     }
 
     fn own(base: *mut core::ffi::c_void, bytes: usize, access: Access) -> io::Result<Self> {
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { mapping: Arc::new(Mapping { base, bytes, access }) })
+        Ok(Self {
+            mapping: Arc::new(Mapping {
+                base,
+                bytes,
+                access,
+            }),
+        })
     }
 
     /// Touches every page, so that no first touch is paid later. Returns the sum of one byte per page, which means nothing.
     #[must_use]
     pub fn prefault(&self) -> u64 {
         let pages = (0..self.mapping.bytes / 4).step_by(1024);
-        pages.map(|word| u64::from(self.load(word * 4, Ordering::Relaxed))).sum()
+        pages
+            .map(|word| u64::from(self.load(word * 4, Ordering::Relaxed)))
+            .sum()
     }
 
     /// Copies bytes out.
@@ -163,7 +177,10 @@ impl Mapped {
     /// # Panics
     /// If the range is not inside the mapping, or the mapping is read-only.
     #[must_use]
-    #[allow(clippy::mut_from_ref, reason = "what is exclusive is the lease, held by the caller")]
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "what is exclusive is the lease, held by the caller"
+    )]
     pub fn trusted_mut(&self, _decision: TrustPeers, at: usize, bytes: usize) -> &mut [u8] {
         let into = self.writable(at, bytes);
         // SAFETY: the range is inside the mapping, which lives as long as `self`. The lease is exclusive by the ledger; that
@@ -178,7 +195,12 @@ impl Mapped {
             tv_nsec: timeout.subsec_nanos().into(),
         };
         // Every outcome (woken, changed, timed out, interrupted) means the same to the caller: look again.
-        let _ = futex::wait(self.word(at), futex::Flags::empty(), expected, Some(&timeout));
+        let _ = futex::wait(
+            self.word(at),
+            futex::Flags::empty(),
+            expected,
+            Some(&timeout),
+        );
     }
 
     /// Wakes everyone who waits on the word.
@@ -199,7 +221,10 @@ impl Mapped {
     }
 
     fn writable(&self, at: usize, bytes: usize) -> *mut u8 {
-        assert!(self.mapping.access == Access::Write, "a store at {at} into read-only memory");
+        assert!(
+            self.mapping.access == Access::Write,
+            "a store at {at} into read-only memory"
+        );
         self.range(at, bytes)
     }
 
@@ -218,7 +243,10 @@ impl Mapped {
     }
 
     fn check_store(&self, at: usize) {
-        assert!(self.mapping.access == Access::Write, "a store at {at} into read-only memory");
+        assert!(
+            self.mapping.access == Access::Write,
+            "a store at {at} into read-only memory"
+        );
     }
 }
 
@@ -264,7 +292,10 @@ mod tests {
         memory.read(7, &mut bytes);
         assert_eq!(bytes, [0, 1, 2, 3, 4, 0]);
         memory.write(16, &[9; 8]);
-        assert_eq!(memory.load_cell(16, Ordering::Relaxed), 0x0909_0909_0909_0909);
+        assert_eq!(
+            memory.load_cell(16, Ordering::Relaxed),
+            0x0909_0909_0909_0909
+        );
     }
 
     #[test]

@@ -126,6 +126,15 @@ impl Lease {
         self.reference.map().write(self.reference.payload() + at, bytes);
     }
 
+    /// Copies bytes into the headroom in front of the payload, from the slot's first byte on: what travels beside the payload.
+    ///
+    /// # Panics
+    /// If they do not fit the headroom.
+    pub fn write_headroom(&mut self, at: usize, bytes: &[u8]) {
+        check_headroom(at, bytes.len());
+        self.reference.map().write(self.reference.slot_offset + at, bytes);
+    }
+
     /// Copies bytes out: what was written so far, or an earlier payload.
     ///
     /// # Panics
@@ -231,12 +240,7 @@ impl Sample {
     /// # Panics
     /// If they are not all in the headroom.
     pub fn read_headroom(&self, at: usize, into: &mut [u8]) {
-        let end = at.checked_add(into.len());
-        assert!(
-            end.is_some_and(|end| end <= HEADROOM_BYTES as usize),
-            "{} bytes at {at} are outside the headroom",
-            into.len()
-        );
+        check_headroom(at, into.len());
         self.reference.map().read(self.reference.slot_offset + at, into);
     }
 
@@ -296,4 +300,12 @@ impl Sample {
             self.len()
         );
     }
+}
+
+fn check_headroom(at: usize, bytes: usize) {
+    let end = at.checked_add(bytes);
+    assert!(
+        end.is_some_and(|end| end <= HEADROOM_BYTES as usize),
+        "{bytes} bytes at {at} are outside the headroom"
+    );
 }

@@ -8,3 +8,10 @@ pub(crate) fn coarse_ms() -> u64 {
     // The monotonic clock starts at boot and is never negative.
     now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000
 }
+
+/// Nanoseconds of the monotonic clock, comparable between processes of this machine.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}

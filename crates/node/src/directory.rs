@@ -6,16 +6,19 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
 
 use crate::NodeError;
 use crate::error::file;
 
-/// Where pools live unless told otherwise.
+const DEFAULT_ROOT: &str = "/dev/shm/hythe";
+
+/// Where pools live unless told otherwise: `HYTHE_ROOT`, else `/dev/shm/hythe`.
 #[must_use]
 pub fn default_root() -> PathBuf {
-    std::env::var_os("HYTHE_ROOT").map_or_else(|| PathBuf::from("/dev/shm/hythe"), PathBuf::from)
+    std::env::var_os("HYTHE_ROOT").map_or_else(|| PathBuf::from(DEFAULT_ROOT), PathBuf::from)
 }
 
 /// Which pool, and how to make it.
@@ -158,6 +161,11 @@ fn open_or_make(
     match fs::openat(&at, name, DIRECTORY, Mode::empty()) {
         Ok(opened) => return Ok(opened),
         Err(rustix::io::Errno::NOENT) if make.is_some() => {}
+        Err(rustix::io::Errno::ACCESS) if make.is_none() => {
+            // Another user's directory may be searched without being readable; the names in it are not our business.
+            return fs::openat(&at, name, DIRECTORY | OFlags::PATH, Mode::empty())
+                .map_err(|error| refused("open", path, error.into()));
+        }
         Err(error) => return Err(refused("open", path, error.into())),
     }
     let mode = Mode::from_raw_mode(make.unwrap_or(0o700));
@@ -193,8 +201,8 @@ pub(crate) fn make_hidden(
     user: &OwnedFd,
     options: &PoolOptions,
 ) -> Result<(String, OwnedFd), NodeError> {
-    let hidden = format!(".making.{}.{}", std::process::id(), options.name);
-    // What a process of our id left behind is not in use: the id is ours now.
+    let hidden = hidden_name(options);
+    // What a process of our id left behind is not in use: the id is ours now, and the number nobody else's.
     remove_directory(user, &hidden);
     let mode = Mode::from_raw_mode(options.directory_mode());
     let path = options.path();
@@ -202,6 +210,27 @@ pub(crate) fn make_hidden(
     let made = fs::openat(user, &hidden, DIRECTORY, Mode::empty()).map_err(io(("open", &path)))?;
     fs::fchmod(&made, mode).map_err(io(("set the mode of", &path)))?;
     Ok((hidden, made))
+}
+
+/// Takes the name from a pool, so that nobody finds it any more, then removes it: wholly or, without permission, not at all.
+pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), NodeError> {
+    let hidden = hidden_name(options);
+    fs::renameat(user, &options.name, user, &hidden)
+        .map_err(|error| refused("remove", &options.user_path(), error.into()))?;
+    remove_directory(user, &hidden);
+    if fs::statat(user, &hidden, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        return Ok(());
+    }
+    let path = options.user_path().join(hidden);
+    Err(NodeError::Unsafe { path, reason: "it could not be emptied; see what is in it".to_owned() })
+}
+
+/// A name that nobody looks for, and nobody else uses.
+fn hidden_name(options: &PoolOptions) -> String {
+    // Several threads may make pools at once, even of one name.
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    format!(".making.{}.{number}.{}", std::process::id(), options.name)
 }
 
 /// Gives a filled directory its name. False: a pool of that name appeared meanwhile.
@@ -228,6 +257,15 @@ pub(crate) fn remove_directory(user: &OwnedFd, name: &str) {
     let _ = fs::unlinkat(user, name, AtFlags::REMOVEDIR);
 }
 
+/// Removes the user's directory, and the default root, if they are empty: a machine without pools has no trace of them.
+pub(crate) fn remove_if_empty(options: &PoolOptions) {
+    // Not empty, not ours, gone already: each is fine.
+    let _ = fs::unlinkat(CWD, options.user_path(), AtFlags::REMOVEDIR);
+    if options.root == Path::new(DEFAULT_ROOT) {
+        let _ = fs::unlinkat(CWD, &options.root, AtFlags::REMOVEDIR);
+    }
+}
+
 /// Removes what makers that died left behind.
 pub(crate) fn sweep_hidden(user: &OwnedFd) {
     for name in entries(user) {
@@ -237,6 +275,21 @@ pub(crate) fn sweep_hidden(user: &OwnedFd) {
             remove_directory(user, &name);
         }
     }
+}
+
+/// Names of the pools in a user's directory.
+pub(crate) fn pools(user: &OwnedFd, options: &PoolOptions) -> Result<Vec<String>, NodeError> {
+    let path = options.user_path();
+    let refuse = |error| match error {
+        // Opened for searching only, because reading is not allowed.
+        rustix::io::Errno::BADF => refused("list", &path, io::ErrorKind::PermissionDenied.into()),
+        error => refused("list", &path, error.into()),
+    };
+    fs::Dir::read_from(user).and_then(|mut listing| listing.next().transpose()).map_err(refuse)?;
+    let mut names = entries(user);
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    Ok(names)
 }
 
 /// Names in a directory, without `.` and `..`.

@@ -99,6 +99,14 @@ pub enum NodeError {
         /// What the endpoint takes.
         largest: u32,
     },
+    /// Somebody else uses the endpoint.
+    #[error("the core endpoint behind channel `{channel}` serves one port at a time, and {holder} is attached to it")]
+    EndpointTaken {
+        /// The channel.
+        channel: String,
+        /// Who: name and process.
+        holder: String,
+    },
     /// The core is not there, or does not answer.
     #[error("the core behind channel `{channel}` does not answer: {reason}")]
     CoreSilent {

@@ -46,18 +46,22 @@ mod wait;
 mod watcher;
 
 pub use buffer::{Lease, Sample};
+pub use clock::monotonic_ns;
 pub use core_way::{EndpointRecord, LinkMap, LinkStatus};
 pub use directory::{PoolOptions, default_root};
 pub use error::NodeError;
+pub use hythe_abi::link::Direction;
+pub use hythe_abi::pool::Limits;
+pub use hythe_abi::{Place, RegionIndex};
 pub use hythe_memory::TrustPeers;
 pub use hythe_pool::{
-    Audit, ChannelInfo, ChannelType, ClassPlan, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry,
-    HolderKind, LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError, PortInfo,
+    Audit, ChannelIndex, ChannelInfo, ChannelType, ClassPlan, ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry,
+    HolderKind, LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError, PortIndex, PortInfo,
     PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry, RegionKind, SlotClass, Term,
 };
 pub use introspect::{HeldBuffer, Snapshot};
 pub use node::Node;
 pub use pool::Pool;
-pub use process::own_identity;
+pub use process::{Liveness, liveness, own_identity, identity_of};
 pub use publisher::{Published, Publisher, PublisherOptions};
 pub use subscriber::{Subscriber, SubscriberOptions};

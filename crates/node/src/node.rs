@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_pool::{
-    ChannelInfo, ChannelType, Member, MemberIndex, MemberKind, PoolError, RegionKind,
+    ChannelInfo, ChannelType, CoreRegionPlan, Member, MemberIndex, MemberKind, PoolError, RegionKind,
 };
 
 use crate::buffer::{Lease, Reference};
+use crate::core_way::{LinkMap, caretaker};
 use crate::pool::Pool;
 use crate::process::own_identity;
 use crate::publisher::{Publisher, PublisherOptions};
@@ -132,6 +133,75 @@ impl Node {
         options: &SubscriberOptions,
     ) -> Result<Subscriber, NodeError> {
         Subscriber::open(&self.shared, channel, options)
+    }
+
+    /// Wakes a participant if it sleeps: for the crates that bring other hops.
+    pub fn wake(&self, member: MemberIndex) {
+        crate::wait::ring(self.shared.pool.control(), member);
+    }
+
+    /// Sleeps on the own bell until something comes of `attempt` or the time is over (`None`). Never spins, and looks again
+    /// after `nap` at the latest.
+    ///
+    /// # Errors
+    /// What `attempt` says.
+    pub fn wait_until<T>(
+        &self,
+        nap: Duration,
+        timeout: Duration,
+        attempt: impl FnMut() -> Result<Option<T>, NodeError>,
+    ) -> Result<Option<T>, NodeError> {
+        let plan = crate::wait::WaitPlan { spin: Duration::ZERO, nap };
+        let control = self.shared.pool.control();
+        crate::wait::wait_for(control, self.shared.index, plan, timeout, attempt)
+    }
+
+    /// Adds the region of a core, with its file of `file_bytes` (slots, and the link if it is in the same file) and the file of
+    /// the link if it has one of its own. Both are zero-filled.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`] if the ledger has no entries left for its slots; no room; no permission.
+    pub fn add_core_region(
+        &self,
+        plan: &CoreRegionPlan<'_>,
+        file_bytes: u64,
+    ) -> Result<RegionIndex, NodeError> {
+        let pool = &self.shared.pool;
+        let added = self.shared.act(|member| {
+            member.add_core_region(pool.control(), plan, |region| {
+                pool.make_core_files(region, plan, file_bytes)
+            })
+        })?;
+        pool.regions().refresh(pool.control())?;
+        Ok(added)
+    }
+
+    /// Has the endpoint behind a channel, which nobody is attached to, something that belongs to nobody? For the agent.
+    #[must_use]
+    pub fn core_endpoint_is_left_alone(&self, link: &LinkMap, channel: &ChannelInfo) -> bool {
+        caretaker::is_left_alone(&self.shared, link, channel)
+    }
+
+    /// Ends the session that a dead port left open at an endpoint, and takes back its slots once the core has let go of them.
+    /// False: not within the bound, or a port was quicker. For the agent.
+    ///
+    /// # Errors
+    /// [`PoolError::Damaged`].
+    pub fn take_back_from_core(
+        &self,
+        link: &LinkMap,
+        channel: &ChannelInfo,
+        bound: Duration,
+    ) -> Result<bool, NodeError> {
+        caretaker::take_back(&self.shared, link, channel, bound)
+    }
+
+    /// Finds or makes a channel, without a port on it: for the agent of a core.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`], [`PoolError::BadName`], [`PoolError::Busy`].
+    pub fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError> {
+        self.shared.open_channel(name, None)
     }
 
     /// Acts on the ledger as this participant: for the crates that bring other hops.

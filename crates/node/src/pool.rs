@@ -48,6 +48,16 @@ impl Pool {
     /// # Errors
     /// No permission, no room, an unsafe directory, a geometry that does not work.
     pub fn create(options: &PoolOptions) -> Result<bool, NodeError> {
+        match Self::create_once(options) {
+            // Somebody who removed the last pool took the directory away under us: once more.
+            Err(NodeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Self::create_once(options)
+            }
+            made => made,
+        }
+    }
+
+    fn create_once(options: &PoolOptions) -> Result<bool, NodeError> {
         options.check_name()?;
         let geometry = match &options.geometry {
             Some(geometry) => geometry.clone(),
@@ -69,7 +79,7 @@ impl Pool {
     /// [`NodeError::NoSuchPool`]; no permission; a file that is not a pool's, or of another version.
     pub fn open(options: &PoolOptions) -> Result<Self, NodeError> {
         options.check_name()?;
-        let user = directory::open_user_directory(options, false)?;
+        let user = user_directory(options)?;
         let directory = directory::open_pool(&user, options)?;
         let (file, bytes) = directory::open_file(&directory, "control", true, options)?;
         let path = options.path().join("control");
@@ -115,16 +125,11 @@ impl Pool {
     /// [`NodeError::NoSuchPool`], no permission.
     pub fn remove_by_force(options: &PoolOptions) -> Result<(), NodeError> {
         options.check_name()?;
-        let user = directory::open_user_directory(options, false)?;
+        let user = user_directory(options)?;
         directory::open_pool(&user, options)?;
-        directory::remove_directory(&user, &options.name);
-        match directory::open_pool(&user, options) {
-            Err(NodeError::NoSuchPool { .. }) => Ok(()),
-            _ => Err(NodeError::Unsafe {
-                path: options.path(),
-                reason: "it could not be emptied; see what is in it".to_owned(),
-            }),
-        }
+        directory::remove_pool(&user, options)?;
+        directory::remove_if_empty(options);
+        Ok(())
     }
 
     /// Names of this user's pools under the root of `options`.
@@ -139,10 +144,7 @@ impl Pool {
             }
             Err(error) => return Err(error),
         };
-        let mut names = directory::entries(&user);
-        names.retain(|name| !name.starts_with('.'));
-        names.sort();
-        Ok(names)
+        directory::pools(&user, options)
     }
 
     /// The options it was opened with.
@@ -171,7 +173,9 @@ impl Pool {
         self.shared.regions.region(index).cloned()
     }
 
-    pub(crate) fn control(&self) -> &Control<Mapped> {
+    /// The control file: for the crates that bring other hops.
+    #[must_use]
+    pub fn control(&self) -> &Control<Mapped> {
         &self.shared.control
     }
 
@@ -205,6 +209,25 @@ impl Pool {
         Ok(place.get_or_init(|| map))
     }
 
+    /// Makes the files of a core's region. What is there already was left by somebody who died over it.
+    pub(crate) fn make_core_files(
+        &self,
+        region: RegionIndex,
+        plan: &hythe_pool::CoreRegionPlan<'_>,
+        file_bytes: u64,
+    ) -> Result<(), NodeError> {
+        let (directory, options) = (&self.shared.directory, &self.shared.options);
+        let link = format!("link.{}", region.0);
+        let own_link = (plan.link.offset == 0).then_some((link, u64::from(plan.link.bytes)));
+        let files = std::iter::once((format!("region.{}", region.0), file_bytes)).chain(own_link);
+        for (name, bytes) in files {
+            // Not there is what is hoped for.
+            let _ = rustix::fs::unlinkat(directory, &name, rustix::fs::AtFlags::empty());
+            directory::make_file(directory, &name, bytes, options)?;
+        }
+        Ok(())
+    }
+
     fn living_members(&self) -> Vec<String> {
         self.control()
             .members()
@@ -212,6 +235,16 @@ impl Pool {
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
             .collect()
     }
+}
+
+/// The user's directory, which is there if there is any pool.
+fn user_directory(options: &PoolOptions) -> Result<OwnedFd, NodeError> {
+    directory::open_user_directory(options, false).map_err(|error| match error {
+        NodeError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            NodeError::NoSuchPool { name: options.name.clone(), root: options.user_path() }
+        }
+        other => other,
+    })
 }
 
 fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Result<(), NodeError> {

@@ -21,7 +21,8 @@ pub fn own_identity() -> Identity {
 }
 
 /// The identity of another process in this PID namespace, if it exists.
-pub(crate) fn identity_of(pid: u32) -> Option<Identity> {
+#[must_use]
+pub fn identity_of(pid: u32) -> Option<Identity> {
     let start_time = start_time(pid)?;
     let uid = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
     Some(Identity { pid, start_time, pid_namespace: own_namespace(), uid })
@@ -36,6 +37,27 @@ fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let after_name = &stat[stat.rfind(')')? + 1..];
     after_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether the process of a participant still exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It does.
+    Alive,
+    /// It does not: proven by the kernel. What it held goes back when the next participant looks.
+    Dead,
+    /// It cannot be seen from here: another PID namespace, or no permission.
+    Unknown,
+}
+
+/// Asks the kernel whether the process of a participant still exists.
+#[must_use]
+pub fn liveness(member: &hythe_pool::MemberInfo) -> Liveness {
+    match life_of(&member.identity) {
+        Life::Alive(_) => Liveness::Alive,
+        Life::Dead => Liveness::Dead,
+        Life::Unknown => Liveness::Unknown,
+    }
 }
 
 /// What a process turned out to be.

@@ -61,7 +61,7 @@ enum Way {
 #[derive(Debug)]
 struct Target {
     end: ConnectionEnd<Producer>,
-    policy: PortPolicy,
+    subscriber: PortInfo,
 }
 
 impl Publisher {
@@ -72,29 +72,32 @@ impl Publisher {
     ) -> Result<Self, NodeError> {
         let channel = shared.open_channel(name, options.carries.as_ref())?;
         let control = shared.pool().control();
-        let way = match channel.core {
-            None => Way::Queues(Vec::new()),
-            Some(core) if core.direction == Direction::ToCore => {
-                Way::Core(Box::new(CoreSender::attach(shared, &channel, core)?))
-            }
-            Some(_) => {
-                return Err(NodeError::WrongDirection {
-                    channel: name.to_owned(),
-                    direction: "from the core",
-                    port: "publisher",
-                });
-            }
-        };
-        let plan = match way {
-            Way::Queues(_) => WaitPlan::for_processes(),
-            Way::Core(_) => WaitPlan::for_core(),
-        };
+        if channel.core.is_some_and(|core| core.direction != Direction::ToCore) {
+            return Err(NodeError::WrongDirection {
+                channel: name.to_owned(),
+                direction: "from the core",
+                port: "publisher",
+            });
+        }
         let port = shared.act(|member| {
             member.open_port(control, channel.index, PortKind::Publisher, 0, PortPolicy::DropNewest)
         })?;
-        let statistics = PortStatistics::default();
-        let shared = Arc::clone(shared);
-        Ok(Self { shared, channel, port, statistics, plan, epoch: None, way })
+        let mut publisher = Self {
+            shared: Arc::clone(shared),
+            channel,
+            port,
+            statistics: PortStatistics::default(),
+            plan: WaitPlan::for_processes(),
+            epoch: None,
+            way: Way::Queues(Vec::new()),
+        };
+        if publisher.channel.core.is_some() {
+            // Only now: the port keeps the channel, and the channel the attachment.
+            let sender = CoreSender::attach(shared, &publisher.channel)?;
+            publisher.plan = WaitPlan::for_core();
+            publisher.way = Way::Core(Box::new(sender));
+        }
+        Ok(publisher)
     }
 
     /// The channel's name.
@@ -191,6 +194,7 @@ impl Publisher {
             Way::Core(core) => core.send(reference, self.plan).map(|()| Published { delivered: 1, dropped: 0 }),
             Way::Queues(targets) => send_to_all(&self.shared, &self.channel, self.plan, targets, reference),
         };
+        self.leave_the_left()?;
         match &published {
             Ok(published) => {
                 self.statistics.messages += 1;
@@ -201,6 +205,18 @@ impl Publisher {
         }
         self.shared.pool().control().set_statistics(self.port, self.statistics);
         published
+    }
+
+    /// A subscriber that left, or died, while something was sent to it does not take that: whoever leaves last releases it,
+    /// so leave now and not when the next message comes.
+    fn leave_the_left(&mut self) -> Result<(), NodeError> {
+        let Way::Queues(targets) = &mut self.way else { return Ok(()) };
+        // `ring` stands between the sending and this look: the barrier in it pairs with the marking of the leaving.
+        let mut left = targets.extract_if(.., |target| has_left(&self.shared, target)).peekable();
+        if left.peek().is_none() {
+            return Ok(());
+        }
+        leave(&self.shared, left.collect())
     }
 
     /// Connects to new subscribers, and leaves those that left.
@@ -216,7 +232,7 @@ impl Publisher {
             if let Some(core) = now.filter(|core| core.direction == Direction::ToCore) {
                 leave(&self.shared, std::mem::take(targets))?;
                 self.channel.core = Some(core);
-                let sender = CoreSender::attach(&self.shared, &self.channel, core)?;
+                let sender = CoreSender::attach(&self.shared, &self.channel)?;
                 self.plan = WaitPlan::for_core();
                 self.way = Way::Core(Box::new(sender));
             } else {
@@ -231,8 +247,9 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         let control = self.shared.pool().control();
-        if let Way::Queues(targets) = &mut self.way
-            && let Err(error) = leave(&self.shared, std::mem::take(targets))
+        // A core is left here, too: before the port, which keeps the channel.
+        if let Way::Queues(targets) = std::mem::replace(&mut self.way, Way::Queues(Vec::new()))
+            && let Err(error) = leave(&self.shared, targets)
         {
             tracing::error!(%error, "could not leave a channel");
         }
@@ -262,13 +279,33 @@ fn update_targets(
         let info = shared.act(|member| {
             member.connect(control, port, subscriber.member, subscriber.index, subscriber.depth)
         })?;
+        hythe_memory::full_barrier();
+        if !is_open(shared, &subscriber) {
+            // It closed while we connected, and may have looked before there was something to see: we leave for both.
+            for side in [Side::Producer, Side::Consumer] {
+                shared.act(|member| {
+                    member.leave_connection(control, shared.pool().regions(), info.index, info.nonce, side)
+                })?;
+            }
+            continue;
+        }
         ring(control, subscriber.member);
-        targets.push(Target { end: control.producer_end(info), policy: subscriber.policy });
+        targets.push(Target { end: control.producer_end(info), subscriber });
     }
     Ok(())
 }
 
+fn is_open(shared: &Arc<Shared>, subscriber: &PortInfo) -> bool {
+    let now = shared.pool().control().port(subscriber.index);
+    now.is_some_and(|now| now.session == subscriber.session && now.channel == subscriber.channel)
+}
+
+/// Has the subscriber left the connection, or closed its port, which it does before?
 fn is_gone(shared: &Arc<Shared>, target: &Target) -> bool {
+    has_left(shared, target) || !is_open(shared, &target.subscriber)
+}
+
+fn has_left(shared: &Arc<Shared>, target: &Target) -> bool {
     let now = shared.pool().control().connection(target.end.info.index);
     now.is_none_or(|now| now.nonce != target.end.info.nonce || now.consumer_left)
 }
@@ -342,11 +379,14 @@ fn send_to(
             Err(SendError::Pool(error)) => Err(NodeError::Pool(error)),
         }
     };
-    let sent = match target.policy {
+    let sent = match target.subscriber.policy {
         PortPolicy::DropNewest => attempt(target)?.unwrap_or(false),
         PortPolicy::Block { timeout_ms } => {
             let timeout = Duration::from_millis(timeout_ms.into());
-            let sent = wait_for(control, shared.index(), plan, timeout, || attempt(target))?;
+            let sent = wait_for(control, shared.index(), plan, timeout, || {
+                // Recovery of a dead subscriber makes room, too: for nobody.
+                if is_gone(shared, target) { Ok(Some(false)) } else { attempt(target) }
+            })?;
             sent.ok_or_else(|| blocked(shared, channel, target, timeout))?
         }
     };

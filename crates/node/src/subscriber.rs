@@ -13,7 +13,7 @@ use hythe_queue::Consumer;
 use crate::buffer::{Reference, Sample};
 use crate::core_way::CoreReceiver;
 use crate::node::Shared;
-use crate::wait::{WaitPlan, ring, wait_for};
+use crate::wait::{WaitPlan, ring, wait_counting};
 use crate::NodeError;
 
 /// How to subscribe.
@@ -62,6 +62,7 @@ pub struct Subscriber {
     statistics: PortStatistics,
     policy: PortPolicy,
     plan: WaitPlan,
+    sleeps: u64,
     changes: Option<u32>,
     epoch: Option<u32>,
     way: Way,
@@ -81,23 +82,13 @@ impl Subscriber {
     ) -> Result<Self, NodeError> {
         let channel = shared.open_channel(name, options.carries.as_ref())?;
         let control = shared.pool().control();
-        let way = match channel.core {
-            None => Way::Queues { sources: Vec::new(), next: 0 },
-            Some(core) if core.direction == Direction::FromCore => {
-                Way::Core(Box::new(CoreReceiver::attach(shared, &channel, core, options.depth)?))
-            }
-            Some(_) => {
-                return Err(NodeError::WrongDirection {
-                    channel: name.to_owned(),
-                    direction: "to the core",
-                    port: "subscriber",
-                });
-            }
-        };
-        let plan = match way {
-            Way::Queues { .. } => WaitPlan::for_processes(),
-            Way::Core(_) => WaitPlan::for_core(),
-        };
+        if channel.core.is_some_and(|core| core.direction != Direction::FromCore) {
+            return Err(NodeError::WrongDirection {
+                channel: name.to_owned(),
+                direction: "to the core",
+                port: "subscriber",
+            });
+        }
         let port = shared.act(|member| {
             let kind = PortKind::Subscriber;
             member.open_port(control, channel.index, kind, options.depth, options.policy)
@@ -105,17 +96,25 @@ impl Subscriber {
         // Publishers that wait for a subscriber need not find out by looking.
         let publishers = control.ports().filter(|other| other.channel == channel.index);
         publishers.for_each(|other| ring(control, other.member));
-        Ok(Self {
+        let mut subscriber = Self {
             shared: Arc::clone(shared),
             channel,
             port,
             statistics: PortStatistics::default(),
             policy: options.policy,
-            plan,
+            plan: WaitPlan::for_processes(),
+            sleeps: 0,
             changes: None,
             epoch: None,
-            way,
-        })
+            way: Way::Queues { sources: Vec::new(), next: 0 },
+        };
+        if subscriber.channel.core.is_some() {
+            // Only now: the port keeps the channel, and the channel the attachment.
+            let receiver = CoreReceiver::attach(shared, &subscriber.channel, options.depth)?;
+            subscriber.plan = WaitPlan::for_core();
+            subscriber.way = Way::Core(Box::new(receiver));
+        }
+        Ok(subscriber)
     }
 
     /// The channel's name.
@@ -129,8 +128,12 @@ impl Subscriber {
     /// # Errors
     /// The core's errors; a damaged pool. What a lying peer sent is skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
-        let shared = Arc::clone(&self.shared);
-        wait_for(shared.pool().control(), shared.index(), self.plan, timeout, || self.try_take())
+        let (shared, plan) = (Arc::clone(&self.shared), self.plan);
+        let (control, mut sleeps) = (shared.pool().control(), 0);
+        let taken =
+            wait_counting(control, shared.index(), plan, timeout, &mut sleeps, || self.try_take());
+        self.sleeps += sleeps;
+        taken
     }
 
     /// Takes the next sample if there is one.
@@ -167,6 +170,12 @@ impl Subscriber {
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
+    }
+
+    /// How often [`Subscriber::take`] slept: each costs a wake-up.
+    #[must_use]
+    pub const fn sleeps(&self) -> u64 {
+        self.sleeps
     }
 
     fn take_from_queues(&mut self) -> Result<Option<Sample>, NodeError> {
@@ -215,7 +224,7 @@ impl Subscriber {
             if let Some(core) = now.filter(|core| core.direction == Direction::FromCore) {
                 self.channel.core = Some(core);
                 let depth = control.port(self.port).map_or(32, |port| port.depth);
-                let receiver = CoreReceiver::attach(&self.shared, &self.channel, core, depth)?;
+                let receiver = CoreReceiver::later(&self.shared, &self.channel, depth);
                 for source in std::mem::take(sources) {
                     leave(&self.shared, &source)?;
                 }
@@ -238,8 +247,15 @@ impl Drop for Subscriber {
     fn drop(&mut self) {
         let control = self.shared.pool().control();
         self.shared.act(|member| member.close_port(control, self.port));
-        if let Way::Queues { sources, .. } = &mut self.way {
-            for source in sources.drain(..) {
+        // A core is left here, too: before the channel, which may go.
+        let nothing = Way::Queues { sources: Vec::new(), next: 0 };
+        if let Way::Queues { mut sources, .. } = std::mem::replace(&mut self.way, nothing) {
+            // A publisher that connected meanwhile sees the closed port, or we see its connection.
+            hythe_memory::full_barrier();
+            if let Err(error) = update_sources(&self.shared, self.port, &mut sources) {
+                tracing::error!(%error, "could not look for publishers");
+            }
+            for source in sources {
                 if let Err(error) = leave(&self.shared, &source) {
                     tracing::error!(%error, "could not leave a channel");
                 }

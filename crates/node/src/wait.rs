@@ -51,6 +51,18 @@ pub(crate) fn wait_for<T>(
     me: MemberIndex,
     plan: WaitPlan,
     timeout: Duration,
+    attempt: impl FnMut() -> Result<Option<T>, NodeError>,
+) -> Result<Option<T>, NodeError> {
+    wait_counting(control, me, plan, timeout, &mut 0, attempt)
+}
+
+/// As [`wait_for`]; adds to `sleeps` how often it slept.
+pub(crate) fn wait_counting<T>(
+    control: &Control<Mapped>,
+    me: MemberIndex,
+    plan: WaitPlan,
+    timeout: Duration,
+    sleeps: &mut u64,
     mut attempt: impl FnMut() -> Result<Option<T>, NodeError>,
 ) -> Result<Option<T>, NodeError> {
     if let Some(done) = attempt()? {
@@ -70,6 +82,7 @@ pub(crate) fn wait_for<T>(
         let left = timeout.saturating_sub(start.elapsed());
         if matches!(attempted, Ok(None)) && !left.is_zero() {
             control.memory().wait(bell.count, ticket.count(), left.min(plan.nap));
+            *sleeps += 1;
         }
         bell.rise(control.memory());
         match attempted {

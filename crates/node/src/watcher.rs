@@ -29,7 +29,9 @@ impl Watcher {
     pub(crate) fn start(pool: Pool, me: MemberIndex, recoverer: Recoverer) -> std::io::Result<Self> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0)?;
-        let watch = Watch { pool, me, recoverer, peers: HashMap::new() };
+        let mut watch = Watch { pool, me, recoverer, peers: HashMap::new() };
+        // Before the node is used: what dead participants held is there for its first lease, also if nobody was left to recover them.
+        watch.look_at_all();
         let thread = std::thread::Builder::new()
             .name("hythe-watcher".to_owned())
             .spawn(move || watch.run(&stopped))?;
@@ -74,7 +76,11 @@ impl Watch {
             let key = (member.index, member.session);
             let known = self.peers.contains_key(&key);
             match life_of(&member.identity) {
-                Life::Dead => self.recover(member),
+                Life::Dead => {
+                    // A dead peer's descriptor stays readable: kept, it would make us spin while another recovers the peer.
+                    self.peers.remove(&key);
+                    self.recover(member);
+                }
                 Life::Alive(descriptor) if !known => {
                     self.peers.insert(key, descriptor);
                 }

@@ -7,13 +7,13 @@ use std::collections::HashMap;
 
 use hythe_memory::Memory;
 
+use crate::MemberIndex;
 use crate::connections::{ConnectionIndex, queued};
 use crate::control::Control;
 use crate::holds::hold;
 use crate::ledger::LedgerSlot;
 use crate::members::{MemberKind, since_units};
 use crate::regions::Regions;
-use crate::MemberIndex;
 
 /// Looks at a slot that does not add up before it is reported.
 const LOOKS: usize = 200;
@@ -86,9 +86,16 @@ pub fn audit<M: Memory>(control: &Control<M>, regions: &Regions, monotonic_ms: u
             (counted, holders) = look_again(control, regions, slot, monotonic_ms);
         }
         if sum(&holders) != counted {
-            audit.mismatches.push(Mismatch { slot, counted, found: sum(&holders) });
+            audit.mismatches.push(Mismatch {
+                slot,
+                counted,
+                found: sum(&holders),
+            });
         }
-        if holders.iter().any(|holder| matches!(holder.kind, HolderKind::Member(_))) {
+        if holders
+            .iter()
+            .any(|holder| matches!(holder.kind, HolderKind::Member(_)))
+        {
             audit.held += 1;
         } else if counted > 0 {
             audit.queued += 1;
@@ -116,7 +123,10 @@ fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> Queue
 
 /// Rows that may hold something: those of all participants. Row numbers of free records are left out; recovery emptied them.
 fn rows_in_use<M: Memory>(control: &Control<M>) -> Vec<(MemberIndex, MemberKind)> {
-    control.members().map(|member| (member.index, member.kind)).collect()
+    control
+        .members()
+        .map(|member| (member.index, member.kind))
+        .collect()
 }
 
 fn holders_of<M: Memory>(
@@ -137,12 +147,16 @@ fn holders_of<M: Memory>(
             held_ms: u64::from(units) * hythe_abi::pool::SINCE_UNIT_MS,
         })
     });
-    let queues = in_queues.get(&slot.0).into_iter().flatten().map(|&connection| Holder {
-        slot,
-        kind: HolderKind::Queue(connection),
-        count: 1,
-        held_ms: 0,
-    });
+    let queues = in_queues
+        .get(&slot.0)
+        .into_iter()
+        .flatten()
+        .map(|&connection| Holder {
+            slot,
+            kind: HolderKind::Queue(connection),
+            count: 1,
+            held_ms: 0,
+        });
     members.chain(queues).collect()
 }
 

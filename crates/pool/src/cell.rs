@@ -1,15 +1,19 @@
 //! A counter that several participants change, and of which each can say after a crash whether its last change happened.
 //!
-//! The cell carries, beside the count, who changed it last and the low 20 bits of the number of its step. Before anyone
-//! replaces another's mark, it looks into that participant's journal; if the step stands there as the last one begun, it notes
-//! the step's number in a word of its own (the *witness*). So the last change of a dead participant happened if its mark stands
-//! in the cell, or if somebody witnessed it. This is the recoverable compare-and-swap of Attiya, Ben-Baruch and Hendler
-//! ("Nesting-Safe Recoverable Linearizability", PODC 2018), in 64 bits, with one witness word per pair for all cells. One
-//! word is enough because only the last step of an actor is ever asked for, and a note of it is followed by none about older
-//! ones: their numbers are no longer in the journal.
+//! The cell carries, beside the count, the mark of its last change: who, the low 19 bits of the number of its step, and
+//! whether it was a lease. Before anyone replaces another's mark, it looks into that participant's journal; if the step stands
+//! there as the last one begun, it notes the step's number in a word of its own (the *witness*). So the last change of a dead
+//! participant happened if its mark stands in the cell, or if somebody witnessed it. This is the recoverable compare-and-swap
+//! of Attiya, Ben-Baruch and Hendler ("Nesting-Safe Recoverable Linearizability", PODC 2018), in 64 bits, with one witness
+//! word per pair for all cells. One word is enough because only the last step of an actor is ever asked for, and a note of it
+//! is followed by none about older ones: their numbers are no longer in the journal.
 //!
-//! Twenty bits come round. A step therefore never takes a number whose mark stands in its cell already, and a witness looks
-//! at the cell once more behind the journal. What is left: a swap that sleeps through exactly a multiple of 2^20 steps of
+//! A look into a journal costs its owner a cache line, so it is left out where nothing can be learned. A mark that a lease
+//! replaces brought the count to zero: the new generation says for ever that it happened. A lease whose mark anything else
+//! replaces is over: there is no other reference to a slot before its lessee has gone on to the next step.
+//!
+//! Nineteen bits come round. A step therefore never takes a number whose mark stands in its cell already, and a witness looks
+//! at the cell once more behind the journal. What is left: a swap that sleeps through exactly a multiple of 2^19 steps of
 //! one actor, and finds count, generation and mark as they were.
 
 use hythe_abi::pool::{ControlLayout, REFERENCES_MAX};
@@ -20,8 +24,11 @@ use crate::journal;
 /// Tries of one change before the cell counts as damaged: somebody keeps changing it without reason.
 const ATTEMPTS: usize = 1 << 16;
 const SEQUENCE_MASK: u32 = (1 << 20) - 1;
+/// In a sequence: the change was a lease. The bits below are those of the step's number.
+const LEASE: u32 = 1 << 19;
+const NUMBER_MASK: u32 = LEASE - 1;
 
-/// What stands in a cell: count 12 bits, last changer 8, its sequence number 20, and 24 bits of the user.
+/// What stands in a cell: count 12 bits, last changer 8, its sequence 20, and 24 bits of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) count: u32,
@@ -48,23 +55,27 @@ impl Counted {
     }
 }
 
-/// Who changes, and the number of its step, all 32 bits of it.
+/// Who changes, the number of its step, all 32 bits of it, and whether that is a lease.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) by: u8,
     pub(crate) number: u32,
+    pub(crate) lease: bool,
 }
 
 impl Mark {
     const fn sequence(self) -> u32 {
-        self.number & SEQUENCE_MASK
+        (self.number & NUMBER_MASK) | if self.lease { LEASE } else { 0 }
     }
 
-    /// The mark of the next step. The low bits are never 0, which marks a cell that nobody changed yet.
+    /// The mark of the next step. The low bits are never 0: a sequence of 0 marks a cell that nobody changed yet.
     pub(crate) const fn next(self) -> Self {
         let number = self.number.wrapping_add(1);
-        let skip = (number & SEQUENCE_MASK == 0) as u32;
-        Self { number: number + skip, ..self }
+        let skip = (number & NUMBER_MASK == 0) as u32;
+        Self {
+            number: number + skip,
+            ..self
+        }
     }
 
     /// Does a cell carry this mark?
@@ -94,14 +105,19 @@ pub(crate) fn change<M: Memory>(
     for _ in 0..ATTEMPTS {
         let before = Counted::from_bits(bits);
         let (count, upper) = change(before).ok_or(Unchanged::Declined)?;
-        let after = Counted { count, by: mark.by, sequence: mark.sequence(), upper };
-        if let Some(number) = unfinished(memory, layout, at, mark.by, before) {
+        let after = Counted {
+            count,
+            by: mark.by,
+            sequence: mark.sequence(),
+            upper,
+        };
+        if let Some(seen) = unfinished(memory, layout, at, mark, before) {
             let again = memory.load_cell(at, Ordering::Acquire);
             if again != bits {
                 bits = again;
                 continue;
             }
-            bear_witness(memory, layout, mark.by, Mark { by: before.by, number });
+            bear_witness(memory, layout, mark.by, seen);
         }
         match memory.replace_cell(at, bits, after.to_bits()) {
             Ok(()) => return Ok(before),
@@ -111,19 +127,21 @@ pub(crate) fn change<M: Memory>(
     Err(Unchanged::Contended)
 }
 
-/// The number of the step that left its mark in `seen`, if it is another's and its journal still shows it.
+/// The mark that stands in `seen`, if it is another's and its journal still shows that step.
 fn unfinished<M: Memory>(
     memory: &M,
     layout: &ControlLayout,
     at: usize,
-    witness: u8,
+    mark: Mark,
     seen: Counted,
-) -> Option<u32> {
-    if seen.sequence == 0 || seen.by == witness || u32::from(seen.by) >= layout.limits().participants {
+) -> Option<Mark> {
+    if seen.sequence == 0 || seen.by == mark.by || mark.lease || seen.sequence & LEASE != 0 {
         return None;
     }
-    let mark = journal::begun_on(memory, layout, seen.by, at)?;
-    mark.stands_in(seen).then_some(mark.number)
+    if u32::from(seen.by) >= layout.limits().participants {
+        return None;
+    }
+    journal::begun_on(memory, layout, seen.by, at).filter(|begun| begun.stands_in(seen))
 }
 
 fn bear_witness<M: Memory>(memory: &M, layout: &ControlLayout, witness: u8, seen: Mark) {
@@ -156,15 +174,28 @@ mod tests {
 
     #[test]
     fn bits_round_trip() {
-        let cell = Counted { count: 4095, by: 254, sequence: SEQUENCE_MASK, upper: 0x00AB_CDEF };
+        let cell = Counted {
+            count: 4095,
+            by: 254,
+            sequence: SEQUENCE_MASK,
+            upper: 0x00AB_CDEF,
+        };
         assert_eq!(Counted::from_bits(cell.to_bits()), cell);
     }
 
     #[test]
     fn sequence_skips_zero() {
-        let next = |number| Mark { by: 0, number }.next().number;
+        let next = |number| {
+            Mark {
+                by: 0,
+                number,
+                lease: false,
+            }
+            .next()
+            .number
+        };
         assert_eq!(next(0), 1);
-        assert_eq!(next(SEQUENCE_MASK), SEQUENCE_MASK + 2);
+        assert_eq!(next(NUMBER_MASK), NUMBER_MASK + 2);
         assert_eq!(next(u32::MAX), 1);
     }
 }

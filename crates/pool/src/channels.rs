@@ -3,9 +3,9 @@
 //! A name is claimed by whoever uses it first. Of two claims of one name at the same moment at least one sees the other, takes
 //! itself back, and tries again a little later ([`PoolError::Busy`]).
 
+use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
 use hythe_abi::pool::{NAME_BYTES, channel};
-use hythe_abi::RegionIndex;
 use hythe_memory::{Memory, Ordering, read_name, write_name};
 
 use crate::control::Control;
@@ -16,6 +16,9 @@ const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 const READY: u64 = 2;
 const CLOSING: u64 = 3;
+
+/// The bits of `attached` that name the endpoint's row.
+const ATTACHED_ROW: u64 = 0xFF00;
 
 /// Number of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +40,11 @@ impl std::fmt::Display for ChannelType {
         if self.name.is_empty() {
             f.write_str("raw bytes")
         } else {
-            write!(f, "{} ({} bytes, aligned to {})", self.name, self.bytes, self.align)
+            write!(
+                f,
+                "{} ({} bytes, aligned to {})",
+                self.name, self.bytes, self.align
+            )
         }
     }
 }
@@ -82,7 +89,9 @@ const fn status_of(bits: u64) -> u64 {
 
 /// FNV-1a: only tells most names apart at a glance; the names themselves decide.
 fn hash_of(name: &str) -> u32 {
-    name.bytes().fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    name.bytes().fold(0x811C_9DC5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
 }
 
 impl<M: Memory> Control<M> {
@@ -124,6 +133,20 @@ impl<M: Memory> Control<M> {
             row: MemberIndex(row as u8),
             agent: MemberIndex(agent as u8),
         })
+    }
+
+    /// The participant attached to the core endpoint behind a channel: one load, for whoever passes rings on.
+    pub fn attached(&self, index: ChannelIndex) -> Option<MemberIndex> {
+        let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
+        let bits = self.memory().load_cell(at, Ordering::Acquire);
+        (bits as u8).checked_sub(1).map(MemberIndex)
+    }
+
+    /// The row of the endpoint that somebody is attached to over a channel.
+    pub(crate) fn attached_row(&self, index: ChannelIndex) -> Option<MemberIndex> {
+        let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
+        let bits = self.memory().load_cell(at, Ordering::Acquire);
+        ((bits >> 8) as u8).checked_sub(1).map(MemberIndex)
     }
 
     /// Every channel in use.
@@ -190,7 +213,11 @@ impl Member {
         memory.store(at + channel::TYPE_ALIGN, carries.align, Ordering::Relaxed);
         memory.store(at + channel::CORE_REGION, 0, Ordering::Relaxed);
         memory.store_cell(at + channel::ATTACHED, 0, Ordering::Relaxed);
-        memory.store_cell(at + channel::STATE, state(READY, self.index().0, hash), Ordering::Release);
+        memory.store_cell(
+            at + channel::STATE,
+            state(READY, self.index().0, hash),
+            Ordering::Release,
+        );
         Ok(ChannelIndex(mine))
     }
 
@@ -203,7 +230,10 @@ impl Member {
                 control.memory().load_cell(at, Ordering::Relaxed) == FREE
                     && control.memory().replace_cell(at, FREE, claim).is_ok()
             })
-            .ok_or(PoolError::TableFull { what: "channel", limit })
+            .ok_or(PoolError::TableFull {
+                what: "channel",
+                limit,
+            })
     }
 
     fn unclaim_channel<M: Memory>(&self, control: &Control<M>, index: u32) {
@@ -213,7 +243,10 @@ impl Member {
 
     /// Frees a channel that has no port and no core behind it.
     pub fn retire_channel<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
-        if control.channel(index).is_none_or(|info| info.core.is_some()) {
+        if control
+            .channel(index)
+            .is_none_or(|info| info.core.is_some())
+        {
             return;
         }
         let at = control.layout().channel(index.0 as usize) + channel::STATE;
@@ -226,9 +259,13 @@ impl Member {
         if control.memory().replace_cell(at, ready, closing).is_err() {
             return;
         }
-        // A port opened between the look and the claim keeps the channel.
+        // A port opened, or a core bound, between the look and the claim keeps the channel.
         hythe_memory::full_barrier();
-        let after = if has_ports() { ready } else { FREE };
+        let kept = has_ports()
+            || control
+                .core_binding(control.layout().channel(index.0 as usize))
+                .is_some();
+        let after = if kept { ready } else { FREE };
         control.memory().store_cell(at, after, Ordering::Release);
     }
 
@@ -255,7 +292,9 @@ impl Member {
                 memory.store_cell(at + channel::ATTACHED, 0, Ordering::Release);
                 control.note_ports_changed(ChannelIndex(index));
             }
-            let bound = control.channel(ChannelIndex(index)).and_then(|info| info.core);
+            let bound = control
+                .channel(ChannelIndex(index))
+                .and_then(|info| info.core);
             if bound.is_some_and(|core| core.row == me) {
                 self.unbind_core(control, ChannelIndex(index));
             }
@@ -263,14 +302,35 @@ impl Member {
     }
 
     /// Puts a core's endpoint behind a channel.
-    pub fn bind_core<M: Memory>(&self, control: &Control<M>, index: ChannelIndex, core: CoreBinding) {
+    pub fn bind_core<M: Memory>(
+        &self,
+        control: &Control<M>,
+        index: ChannelIndex,
+        core: CoreBinding,
+    ) {
         let (memory, at) = (control.memory(), control.layout().channel(index.0 as usize));
-        memory.store(at + channel::CORE_ENDPOINT, core.endpoint, Ordering::Relaxed);
-        memory.store(at + channel::CORE_DIRECTION, core.direction.to_word(), Ordering::Relaxed);
+        memory.store(
+            at + channel::CORE_ENDPOINT,
+            core.endpoint,
+            Ordering::Relaxed,
+        );
+        memory.store(
+            at + channel::CORE_DIRECTION,
+            core.direction.to_word(),
+            Ordering::Relaxed,
+        );
         memory.store(at + channel::CORE_ROW, core.row.0.into(), Ordering::Relaxed);
-        memory.store(at + channel::CORE_AGENT, core.agent.0.into(), Ordering::Relaxed);
+        memory.store(
+            at + channel::CORE_AGENT,
+            core.agent.0.into(),
+            Ordering::Relaxed,
+        );
         // Pairs with the acquire loads in `core_binding`.
-        memory.store(at + channel::CORE_REGION, u32::from(core.region.0) + 1, Ordering::Release);
+        memory.store(
+            at + channel::CORE_REGION,
+            u32::from(core.region.0) + 1,
+            Ordering::Release,
+        );
         control.note_ports_changed(index);
     }
 
@@ -282,34 +342,50 @@ impl Member {
         self.retire_channel(control, index);
     }
 
-    /// Attaches to the core endpoint behind a channel: the only one to do so.
+    /// Attaches to the core endpoint behind a channel: the only one to do so. Until [`Member::detach_core`] no row of that core is
+    /// recovered, so what is given to one meanwhile is not lost, even if the core has died.
     ///
     /// # Errors
-    /// [`PoolError::EndpointTaken`].
+    /// [`PoolError::EndpointTaken`]; [`PoolError::Busy`] if `channel` does not say what is behind the channel now.
     pub fn attach_core<M: Memory>(
         &self,
         control: &Control<M>,
         channel: &ChannelInfo,
     ) -> Result<(), PoolError> {
         let at = control.layout().channel(channel.index.0 as usize) + channel::ATTACHED;
-        let me = u64::from(self.index().0) + 1 | u64::from(self.session()) << 40;
-        match control.memory().replace_cell(at, 0, me) {
-            Ok(()) => Ok(()),
-            Err(found) if found == me => Ok(()),
-            Err(found) => Err(PoolError::EndpointTaken {
+        let row = channel.core.map_or(0, |core| u64::from(core.row.0) + 1);
+        if let Err(found) = control
+            .memory()
+            .replace_cell(at, 0, self.attached_bits() | row << 8)
+        {
+            return Err(PoolError::EndpointTaken {
                 channel: channel.name.clone(),
                 holder: (found as u8).wrapping_sub(1),
-            }),
+            });
         }
+        // The attachment comes before this look, or the unbinding before the recoverer's look for attachments.
+        hythe_memory::full_barrier();
+        let now = control.channel(channel.index).and_then(|now| now.core);
+        if now != channel.core {
+            self.detach_core(control, channel.index);
+            return Err(PoolError::Busy("the core behind the channel"));
+        }
+        Ok(())
     }
 
     /// Detaches from the core endpoint behind a channel, if attached.
     pub fn detach_core<M: Memory>(&self, control: &Control<M>, index: ChannelIndex) {
         let at = control.layout().channel(index.0 as usize) + channel::ATTACHED;
-        let me = u64::from(self.index().0) + 1 | u64::from(self.session()) << 40;
-        // Somebody else, or nobody, is attached: nothing to do.
-        let _ = control.memory().replace_cell(at, me, 0);
+        let found = control.memory().load_cell(at, Ordering::Acquire);
+        if found & !ATTACHED_ROW == self.attached_bits() {
+            // If it changed since, it was recovery that detached us: nothing to do.
+            let _ = control.memory().replace_cell(at, found, 0);
+        }
         control.note_ports_changed(index);
+    }
+
+    const fn attached_bits(&self) -> u64 {
+        (self.index().0 as u64 + 1) | ((self.session() as u64) << 40)
     }
 }
 
@@ -322,4 +398,108 @@ fn same_type(found: &ChannelInfo, ours: &ChannelType) -> Result<(), PoolError> {
         ours: ours.to_string(),
         theirs: found.carries.to_string(),
     })
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::scene;
+    use crate::{PortKind, PortPolicy};
+
+    fn frames() -> ChannelType {
+        ChannelType {
+            name: "frame".to_owned(),
+            bytes: 12,
+            align: 4,
+        }
+    }
+
+    #[test]
+    fn another_type_is_refused_with_both() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        let made = member.open_channel(&control, "c", &frames()).expect("made");
+        assert_eq!(member.open_channel(&control, "c", &frames()), Ok(made));
+        let refused = member.open_channel(&control, "c", &ChannelType::default());
+        let refused = refused.expect_err("another type").to_string();
+        assert_eq!(
+            refused,
+            "channel `c` carries frame (12 bytes, aligned to 4), not raw bytes"
+        );
+    }
+
+    #[test]
+    fn full_tables_and_bad_names_are_refused() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        let raw = ChannelType::default();
+        let bad = member.open_channel(&control, "", &raw);
+        assert!(matches!(bad, Err(PoolError::BadName { .. })), "{bad:?}");
+        let limit = scene::LIMITS.channels;
+        let opened = (0..limit).map(|n| member.open_channel(&control, &n.to_string(), &raw));
+        let last = opened.last().expect("some").expect("a free record");
+        let full = member.open_channel(&control, "more", &raw);
+        assert_eq!(
+            full,
+            Err(PoolError::TableFull {
+                what: "channel",
+                limit
+            })
+        );
+
+        let limit = scene::LIMITS.ports;
+        let mut open = || {
+            member.open_port(
+                &control,
+                last,
+                PortKind::Subscriber,
+                2,
+                PortPolicy::DropNewest,
+            )
+        };
+        (0..limit).for_each(|_| assert!(open().is_ok()));
+        assert_eq!(
+            open(),
+            Err(PoolError::TableFull {
+                what: "port",
+                limit
+            })
+        );
+    }
+
+    #[test]
+    fn a_port_does_not_open_on_a_channel_that_went() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        let raw = ChannelType::default();
+        let channel = member.open_channel(&control, "c", &raw).expect("made");
+        member.retire_channel(&control, channel);
+        assert_eq!(control.find_channel("c"), None);
+        let late = member.open_port(
+            &control,
+            channel,
+            PortKind::Publisher,
+            2,
+            PortPolicy::DropNewest,
+        );
+        assert_eq!(late, Err(PoolError::Busy("the channel")));
+        assert_eq!(control.ports().count(), 0);
+    }
+
+    #[test]
+    fn a_channel_with_a_port_stays() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        let channel = member.open_channel(&control, "c", &frames()).expect("made");
+        let policy = PortPolicy::Block { timeout_ms: 3 };
+        let port = member
+            .open_port(&control, channel, PortKind::Publisher, 2, policy)
+            .expect("port");
+        member.retire_channel(&control, channel);
+        assert_eq!(
+            control.find_channel("c").map(|found| found.carries),
+            Some(frames())
+        );
+        assert_eq!(control.port(port).map(|found| found.policy), Some(policy));
+    }
 }

@@ -4,9 +4,9 @@ use hythe_abi::pool::{ControlLayout, Limits, MAGIC, VERSION, header};
 use hythe_abi::{LINE_BYTES, RegionIndex};
 use hythe_memory::{Memory, Ordering};
 
+use crate::PoolError;
 use crate::geometry::Geometry;
 use crate::regions::{RegionGeometry, RegionKind, write_region};
-use crate::PoolError;
 
 /// A control file over some memory. What it holds is private and checked; the memory is not.
 #[derive(Clone, Debug)]
@@ -41,7 +41,11 @@ impl<M: Memory> Control<M> {
         memory.store_cell(header::MAGIC, MAGIC, Ordering::Relaxed);
         word(header::VERSION, VERSION);
         memory.store_cell(header::POOL_ID, pool_id, Ordering::Relaxed);
-        memory.store_cell(header::CONTROL_BYTES, self.layout.bytes() as u64, Ordering::Relaxed);
+        memory.store_cell(
+            header::CONTROL_BYTES,
+            self.layout.bytes() as u64,
+            Ordering::Relaxed,
+        );
         word(header::PARTICIPANTS, limits.participants);
         word(header::CHANNELS, limits.channels);
         word(header::PORTS, limits.ports);
@@ -64,6 +68,12 @@ impl<M: Memory> Control<M> {
         );
         // Pairs with the acquire load in `open`: whoever sees it sees the whole header.
         memory.store(header::READY, 1, Ordering::Release);
+    }
+
+    /// For models, which have only the words that their steps use.
+    #[cfg(all(test, loom))]
+    pub(crate) const fn over(memory: M, layout: ControlLayout) -> Self {
+        Self { memory, layout }
     }
 
     /// Opens an existing pool.
@@ -90,7 +100,10 @@ impl<M: Memory> Control<M> {
             ));
         }
         if word(header::LINE_BYTES) as usize != LINE_BYTES {
-            return refuse(format!("lines of {} bytes, expected {LINE_BYTES}", word(header::LINE_BYTES)));
+            return refuse(format!(
+                "lines of {} bytes, expected {LINE_BYTES}",
+                word(header::LINE_BYTES)
+            ));
         }
         let limits = Limits {
             participants: word(header::PARTICIPANTS),
@@ -142,5 +155,69 @@ impl<M: Memory> Control<M> {
                 return session;
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::scene;
+    use hythe_memory::Mapped;
+
+    /// Opens a good pool whose word at `at` was overwritten.
+    fn open_damaged(at: usize, word: u32) -> PoolError {
+        let (_, memory) = scene::pool();
+        memory.store(at, word, Ordering::Relaxed);
+        Control::open(memory).expect_err("damaged")
+    }
+
+    #[test]
+    fn a_made_pool_opens_with_what_it_was_made_with() {
+        let (made, memory) = scene::pool();
+        let opened = Control::open(memory).expect("opens");
+        assert_eq!(opened.layout(), made.layout());
+        assert_eq!(opened.pool_id(), 7);
+    }
+
+    #[test]
+    fn every_damaged_field_of_the_header_is_named() {
+        let page = hythe_abi::PAGE_BYTES as u32;
+        for (at, word, named) in [
+            (header::MAGIC, 0, "magic"),
+            (header::MAGIC + 4, 0, "magic"),
+            (header::VERSION, VERSION + 1, "version 2"),
+            (header::LINE_BYTES, 32, "lines of 32"),
+            (header::PARTICIPANTS, 0, "limits out of range"),
+            (header::PARTICIPANTS, 255, "limits out of range"),
+            (header::CHANNELS, 0, "limits out of range"),
+            (header::PORTS, u32::MAX, "limits out of range"),
+            (header::CONNECTIONS, 0, "limits out of range"),
+            (header::GRANULES, 0, "limits out of range"),
+            (header::SLOTS, 1 << 24, "limits out of range"),
+            (header::SLOTS, page, "the file was cut"),
+            (header::CONNECTIONS, page, "the file was cut"),
+        ] {
+            let refused = open_damaged(at, word);
+            assert!(
+                matches!(refused, PoolError::NotAPool(_)),
+                "{at}: {refused:?}"
+            );
+            assert!(refused.to_string().contains(named), "{at}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_is_being_made_is_busy() {
+        assert_eq!(open_damaged(header::READY, 0), PoolError::Busy("the pool"));
+    }
+
+    #[test]
+    fn a_short_file_is_refused() {
+        let memory = Mapped::anonymous(512).expect("memory");
+        let refused = Control::open(memory).expect_err("short");
+        assert!(
+            refused.to_string().contains("too few for a header"),
+            "{refused}"
+        );
     }
 }

@@ -11,7 +11,7 @@ use crate::control::Control;
 use crate::holds::{hold, set_hold};
 use crate::journal::{self, Operation, Step};
 use crate::ledger::{LedgerSlot, contended};
-use crate::{Member, MemberIndex, PoolError};
+use crate::{Member, MemberIndex, MemberInfo, MemberKind, PoolError};
 
 impl Member {
     /// Moves one own reference into the row of a core's endpoint. Call before pushing the descriptor.
@@ -49,11 +49,11 @@ impl Member {
     ) -> Result<bool, PoolError> {
         let before = hold(control, self.index().0, slot);
         if before.gained(1, self.now()).is_none() {
-            return Err(PoolError::TooManyReferences { limit: before.count });
+            return Err(PoolError::TooManyReferences {
+                limit: before.count,
+            });
         }
-        let lose = |cell: Counted| {
-            cell.count.checked_sub(1).map(|left| (left, cell.upper))
-        };
+        let lose = |cell: Counted| cell.count.checked_sub(1).map(|left| (left, cell.upper));
         match self.move_row(control, Operation::Reclaim, row, slot, before, lose) {
             Ok(()) => Ok(true),
             Err(Unchanged::Declined) => Ok(false),
@@ -94,4 +94,30 @@ impl Member {
         journal::end(control, self);
         changed.map(|_| ())
     }
+}
+
+/// Unbinds the channels of a dead core. True: somebody is still attached to one of its endpoints, and may be giving to a row, or
+/// taking from it, at this moment: then no row of that core may be recovered yet.
+pub(crate) fn is_in_use<M: Memory>(
+    control: &Control<M>,
+    ghost: &mut Member,
+    dead: &MemberInfo,
+) -> bool {
+    let of_that_core = |row: MemberIndex| {
+        let found = control.member(row);
+        found.is_some_and(|row| {
+            row.kind == MemberKind::CoreEndpoint && row.identity == dead.identity
+        })
+    };
+    for channel in control.channels() {
+        if channel.core.is_some_and(|core| of_that_core(core.row)) {
+            ghost.unbind_core(control, channel.index);
+        }
+    }
+    // Its partner is in `attach_core`.
+    hythe_memory::full_barrier();
+    control
+        .channels()
+        .filter_map(|channel| control.attached_row(channel.index))
+        .any(of_that_core)
 }

@@ -13,7 +13,9 @@ pub enum PoolError {
     #[error("this geometry does not work: {0}")]
     BadGeometry(String),
     /// A table is full.
-    #[error("no free {what}: all {limit} are in use; make the pool with a larger limit, or close some")]
+    #[error(
+        "no free {what}: all {limit} are in use; make the pool with a larger limit, or close some"
+    )]
     TableFull {
         /// Which table.
         what: &'static str,
@@ -79,7 +81,9 @@ pub enum PoolError {
         reason: &'static str,
     },
     /// Somebody is attached to the core endpoint already.
-    #[error("the core endpoint behind channel `{channel}` serves one port at a time, and participant {holder} is attached to it")]
+    #[error(
+        "the core endpoint behind channel `{channel}` serves one port at a time, and participant {holder} is attached to it"
+    )]
     EndpointTaken {
         /// The channel.
         channel: String,

@@ -34,8 +34,14 @@ pub struct Geometry {
 }
 
 /// Payload sizes of the default classes with their share of the pool in percent; what a class cannot use goes to the smaller ones.
-const SHARES: [(usize, usize); 6] =
-    [(4 << 20, 30), (1 << 20, 20), (64 << 10, 22), (16 << 10, 16), (3840, 8), (768, 4)];
+const SHARES: [(usize, usize); 6] = [
+    (4 << 20, 30),
+    (1 << 20, 20),
+    (64 << 10, 22),
+    (16 << 10, 16),
+    (3840, 8),
+    (768, 4),
+];
 /// No class of the default pool gets more slots than this: beyond, the ledger costs more than the slots are worth.
 const DEFAULT_COUNT_MAX: usize = 2048;
 /// Ledger entries kept for regions that come later (cores, cards).
@@ -60,7 +66,9 @@ impl Geometry {
         let mut plan = Self::share(bytes);
         for _ in 0..2 {
             let control = Self::with_classes(DEFAULT_LIMITS, &plan)?.layout()?.bytes();
-            let left = bytes.checked_sub(control).filter(|left| *left >= 64 * PAGE_BYTES);
+            let left = bytes
+                .checked_sub(control)
+                .filter(|left| *left >= 64 * PAGE_BYTES);
             let left = left.ok_or_else(|| {
                 PoolError::BadGeometry(format!(
                     "{bytes} bytes are too few: the control tables alone take {control}; give at least {}",
@@ -96,13 +104,21 @@ impl Geometry {
                     class.count, class.payload_bytes
                 ))
             })?;
-            classes.push(SlotClass { slot_bytes, count: class.count, first, offset });
+            classes.push(SlotClass {
+                slot_bytes,
+                count: class.count,
+                first,
+                offset,
+            });
             first = first.checked_add(class.count).ok_or_else(too_many_slots)?;
             let bytes = u64::from(slot_bytes) * u64::from(class.count);
             offset = (offset + bytes).next_multiple_of(PAGE_BYTES as u64);
         }
         let slots = limits.slots.checked_add(first).ok_or_else(too_many_slots)?;
-        let geometry = Self { limits: Limits { slots, ..limits }, classes };
+        let geometry = Self {
+            limits: Limits { slots, ..limits },
+            classes,
+        };
         geometry.layout()?;
         Ok(geometry)
     }
@@ -118,8 +134,9 @@ impl Geometry {
     /// # Errors
     /// [`PoolError::BadGeometry`] if a limit is out of range.
     pub fn layout(&self) -> Result<ControlLayout, PoolError> {
-        ControlLayout::new(self.limits)
-            .ok_or_else(|| PoolError::BadGeometry(format!("limits out of range: {:?}", self.limits)))
+        ControlLayout::new(self.limits).ok_or_else(|| {
+            PoolError::BadGeometry(format!("limits out of range: {:?}", self.limits))
+        })
     }
 
     /// Size of region 0.
@@ -128,16 +145,23 @@ impl Geometry {
         let end = self.classes.last().map_or(0, |class| {
             class.offset + u64::from(class.slot_bytes) * u64::from(class.count)
         });
-        round_up(usize::try_from(end).unwrap_or(usize::MAX - PAGE_BYTES), PAGE_BYTES)
+        round_up(
+            usize::try_from(end).unwrap_or(usize::MAX - PAGE_BYTES),
+            PAGE_BYTES,
+        )
     }
 
     /// The sum that led to the size of the pool.
     #[must_use]
     pub fn terms(&self) -> Vec<Term> {
-        let control = self.layout().map(|layout| layout.terms().to_vec()).unwrap_or_default();
-        let control = control
-            .into_iter()
-            .map(|(reason, bytes)| Term { reason: format!("control: {reason}"), bytes });
+        let control = self
+            .layout()
+            .map(|layout| layout.terms().to_vec())
+            .unwrap_or_default();
+        let control = control.into_iter().map(|(reason, bytes)| Term {
+            reason: format!("control: {reason}"),
+            bytes,
+        });
         let slots = self.classes.iter().map(|class| Term {
             reason: format!(
                 "region 0: {} slots of {} bytes (payload {})",
@@ -162,7 +186,10 @@ impl Geometry {
             if let Ok(count) = u32::try_from(count)
                 && count > 0
             {
-                plan.push(ClassPlan { payload_bytes, count });
+                plan.push(ClassPlan {
+                    payload_bytes,
+                    count,
+                });
             }
         }
         plan
@@ -180,7 +207,7 @@ fn too_many_slots() -> PoolError {
     PoolError::BadGeometry("more slots than a pool can number (2^24)".to_owned())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -197,7 +224,10 @@ mod tests {
 
     #[test]
     fn slots_from_a_page_up_are_whole_pages() {
-        let plan = [ClassPlan { payload_bytes: 65536, count: 3 }];
+        let plan = [ClassPlan {
+            payload_bytes: 65536,
+            count: 3,
+        }];
         let geometry = Geometry::with_classes(DEFAULT_LIMITS, &plan).expect("fits");
         assert_eq!(geometry.classes[0].slot_bytes, 69632);
         assert_eq!(geometry.region_bytes(), 3 * 69632);
@@ -206,6 +236,9 @@ mod tests {
     #[test]
     fn too_small_is_refused_with_the_sum() {
         let refused = Geometry::for_bytes(1 << 20).expect_err("too small");
-        assert!(refused.to_string().contains("control tables alone"), "{refused}");
+        assert!(
+            refused.to_string().contains("control tables alone"),
+            "{refused}"
+        );
     }
 }

@@ -20,7 +20,9 @@ pub(crate) fn hold<M: Memory>(control: &Control<M>, row: u8, slot: LedgerSlot) -
 /// Writes an own hold record.
 pub(crate) fn set_hold<M: Memory>(control: &Control<M>, row: u8, slot: LedgerSlot, hold: Counted) {
     let at = control.layout().hold(row.into(), slot.0 as usize);
-    control.memory().store_cell(at, hold.to_bits(), Ordering::Release);
+    control
+        .memory()
+        .store_cell(at, hold.to_bits(), Ordering::Release);
 }
 
 impl Counted {
@@ -31,7 +33,11 @@ impl Counted {
             return None;
         }
         let upper = if self.count == 0 { now } else { self.upper };
-        Some(Self { count, upper, ..self })
+        Some(Self {
+            count,
+            upper,
+            ..self
+        })
     }
 
     /// With `fewer` references.
@@ -39,6 +45,9 @@ impl Counted {
         if self.count < fewer {
             return None;
         }
-        Some(Self { count: self.count - fewer, ..self })
+        Some(Self {
+            count: self.count - fewer,
+            ..self
+        })
     }
 }

@@ -40,7 +40,8 @@ impl Operation {
     }
 }
 
-/// Everything the recoverer needs. `before` is the own hold record as it was; fields that a step does not use are zero.
+/// Everything the recoverer needs. `before` is the own hold record as it was, `position` that in the queue, or for a release
+/// the generation of the slot; fields that a step does not use are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) slot: u32,
@@ -90,9 +91,16 @@ pub(crate) fn begin<M: Memory>(
     compiler_fence(Ordering::SeqCst);
     let (memory, at) = (control.memory(), at(control, member.index().0));
     let last = memory.load(at + intent::SEQUENCE, Ordering::Relaxed);
-    let mut mark = Mark { by: member.index().0, number: last }.next();
+    let lease = operation == Operation::Lease;
+    let mut mark = Mark {
+        by: member.index().0,
+        number: last,
+        lease,
+    }
+    .next();
     let target = target(control.layout(), operation, step.slot, step.row);
-    let stands = |cell| Counted::from_bits(memory.load_cell(cell, Ordering::Acquire));
+    // Relaxed: only this participant puts its own marks, and it sees those that it has put.
+    let stands = |cell| Counted::from_bits(memory.load_cell(cell, Ordering::Relaxed));
     if target.is_some_and(|cell| mark.stands_in(stands(cell))) {
         mark = mark.next();
     }
@@ -111,7 +119,9 @@ pub(crate) fn begin<M: Memory>(
 /// The step is finished, or undone.
 pub(crate) fn end<M: Memory>(control: &Control<M>, member: &Member) {
     let at = at(control, member.index().0);
-    control.memory().store(at + intent::OPERATION, 0, Ordering::Release);
+    control
+        .memory()
+        .store(at + intent::OPERATION, 0, Ordering::Release);
 }
 
 /// The mark of the step that a participant, dead or alive, has begun on this cell and not ended.
@@ -129,7 +139,7 @@ pub(crate) fn begun_on<M: Memory>(
     let slot = memory.load(at + intent::SLOT, Ordering::Relaxed);
     let row = memory.load(at + intent::ROW, Ordering::Relaxed);
     let begun = target(layout, operation, slot, row) == Some(cell);
-    begun.then_some(Mark { by: index, number })
+    begun.then_some(mark_of(index, number, operation))
 }
 
 /// The step that a participant has begun, with the mark of its change.
@@ -148,5 +158,17 @@ pub(crate) fn pending<M: Memory>(
         position: word(intent::POSITION),
         row: word(intent::ROW),
     };
-    Some((operation, step, Mark { by: index, number: word(intent::SEQUENCE) }))
+    Some((
+        operation,
+        step,
+        mark_of(index, word(intent::SEQUENCE), operation),
+    ))
+}
+
+fn mark_of(by: u8, number: u32, operation: Operation) -> Mark {
+    Mark {
+        by,
+        number,
+        lease: operation == Operation::Lease,
+    }
 }

@@ -21,12 +21,19 @@ impl<M: Memory> Control<M> {
     /// # Panics
     /// If the slot is outside the ledger.
     pub fn slot(&self, slot: LedgerSlot) -> (u32, Generation) {
-        let found = Counted::from_bits(self.memory().load_cell(self.slot_at(slot), Ordering::Acquire));
+        let found = Counted::from_bits(
+            self.memory()
+                .load_cell(self.slot_at(slot), Ordering::Acquire),
+        );
         (found.count, Generation(found.upper))
     }
 
     pub(crate) fn slot_at(&self, slot: LedgerSlot) -> usize {
-        assert!(slot.0 < self.layout().limits().slots, "slot {} is outside the ledger", slot.0);
+        assert!(
+            slot.0 < self.layout().limits().slots,
+            "slot {} is outside the ledger",
+            slot.0
+        );
         self.layout().slot_cell(slot.0 as usize)
     }
 }
@@ -45,15 +52,22 @@ impl Member {
             return Ok(None);
         }
         let before = hold(control, self.index().0, slot);
-        let step = Step { slot: slot.0, before: before.to_bits(), ..Step::default() };
+        let step = Step {
+            slot: slot.0,
+            before: before.to_bits(),
+            ..Step::default()
+        };
         let mark = journal::begin(control, self, Operation::Lease, step);
         let at = control.slot_at(slot);
-        let free_to_mine = |cell: Counted| {
-            (cell.count == 0).then(|| (1, Generation(cell.upper).next().0))
-        };
+        let free_to_mine =
+            |cell: Counted| (cell.count == 0).then(|| (1, Generation(cell.upper).next().0));
         let leased = cell::change(control.memory(), control.layout(), at, mark, free_to_mine);
         if leased.is_ok() {
-            let mine = Counted { count: 1, upper: self.now(), ..before };
+            let mine = Counted {
+                count: 1,
+                upper: self.now(),
+                ..before
+            };
             set_hold(control, self.index().0, slot, mine);
         }
         journal::end(control, self);
@@ -75,7 +89,10 @@ impl Member {
         payload_bytes: usize,
         cursor: &mut u32,
     ) -> Result<(u32, Generation), PoolError> {
-        let fitting = region.classes.iter().filter(|class| class.payload_bytes() >= payload_bytes);
+        let fitting = region
+            .classes
+            .iter()
+            .filter(|class| class.payload_bytes() >= payload_bytes);
         let mut slots = 0;
         for class in fitting {
             slots += class.count;
@@ -89,9 +106,17 @@ impl Member {
             }
         }
         if slots > 0 {
-            return Err(PoolError::PoolFull { region: region.index, bytes: payload_bytes, slots });
+            return Err(PoolError::PoolFull {
+                region: region.index,
+                bytes: payload_bytes,
+                slots,
+            });
         }
-        let largest = region.classes.iter().map(crate::SlotClass::payload_bytes).max();
+        let largest = region
+            .classes
+            .iter()
+            .map(crate::SlotClass::payload_bytes)
+            .max();
         Err(PoolError::TooLarge {
             region: region.index,
             bytes: payload_bytes,
@@ -109,12 +134,22 @@ impl Member {
         slot: LedgerSlot,
         more: u32,
     ) -> Result<(), PoolError> {
-        let too_many = PoolError::TooManyReferences { limit: REFERENCES_MAX };
+        let too_many = PoolError::TooManyReferences {
+            limit: REFERENCES_MAX,
+        };
         let before = self.held(control, slot, 1)?;
-        let after = more.checked_add(before.count).filter(|sum| *sum <= REFERENCES_MAX);
-        let after = after.and_then(|_| before.gained(more, self.now())).ok_or(too_many.clone())?;
-        let step =
-            Step { slot: slot.0, count: more, before: before.to_bits(), ..Step::default() };
+        let after = more
+            .checked_add(before.count)
+            .filter(|sum| *sum <= REFERENCES_MAX);
+        let after = after
+            .and_then(|_| before.gained(more, self.now()))
+            .ok_or(too_many.clone())?;
+        let step = Step {
+            slot: slot.0,
+            count: more,
+            before: before.to_bits(),
+            ..Step::default()
+        };
         let mark = journal::begin(control, self, Operation::Duplicate, step);
         let at = control.slot_at(slot);
         let add = |cell: Counted| {
@@ -144,11 +179,17 @@ impl Member {
         count: u32,
     ) -> Result<bool, PoolError> {
         let before = self.held(control, slot, count)?;
-        let step = Step { slot: slot.0, count, before: before.to_bits(), ..Step::default() };
+        let step = Step {
+            slot: slot.0,
+            count,
+            before: before.to_bits(),
+            // Stands still while this participant holds references.
+            position: control.slot(slot).1.0,
+            ..Step::default()
+        };
         let mark = journal::begin(control, self, Operation::Release, step);
         let at = control.slot_at(slot);
-        let subtract =
-            |cell: Counted| cell.count.checked_sub(count).map(|left| (left, cell.upper));
+        let subtract = |cell: Counted| cell.count.checked_sub(count).map(|left| (left, cell.upper));
         let changed = cell::change(control.memory(), control.layout(), at, mark, subtract);
         // Even if the cell declined (damage): this participant no longer answers for them.
         if let Some(after) = before.lost(count) {
@@ -191,4 +232,99 @@ impl Member {
 
 pub(crate) fn contended(slot: LedgerSlot) -> PoolError {
     PoolError::Damaged(format!("the cell of slot {} never stands still", slot.0))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::scene::{self, PAYLOAD_BYTES, SLOTS};
+    use hythe_abi::RegionIndex;
+
+    #[test]
+    fn a_payload_that_no_slot_takes_is_refused_with_the_largest() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        let bytes = PAYLOAD_BYTES + 1;
+        let refused = scene::with_region(&control, |_, region| {
+            member.lease_any(&control, region, bytes, &mut 0)
+        });
+        let region = RegionIndex(0);
+        assert_eq!(
+            refused,
+            Err(PoolError::TooLarge {
+                region,
+                bytes,
+                largest: PAYLOAD_BYTES
+            })
+        );
+    }
+
+    #[test]
+    fn a_full_pool_says_how_many_slots_would_have_done() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        scene::with_region(&control, |_, region| {
+            for _ in 0..SLOTS {
+                member
+                    .lease_any(&control, region, 100, &mut 0)
+                    .expect("a free slot");
+            }
+            let refused = member.lease_any(&control, region, 100, &mut 0);
+            let full = PoolError::PoolFull {
+                region: RegionIndex(0),
+                bytes: 100,
+                slots: SLOTS,
+            };
+            assert_eq!(refused, Err(full));
+            member.release(&control, LedgerSlot(1), 1).expect("release");
+            let (slot, generation) = member
+                .lease_any(&control, region, 100, &mut 0)
+                .expect("free");
+            assert_eq!((slot, generation), (1, Generation(2)));
+        });
+    }
+
+    #[test]
+    fn nobody_gives_back_or_shares_what_it_does_not_hold() {
+        let control = scene::control();
+        let (mut holder, mut other) = (scene::join(&control), scene::join(&control));
+        let slot = LedgerSlot(0);
+        assert_eq!(holder.lease(&control, slot), Ok(Some(Generation(1))));
+        assert_eq!(other.lease(&control, slot), Ok(None));
+        assert!(matches!(
+            other.release(&control, slot, 1),
+            Err(PoolError::Damaged(_))
+        ));
+        assert!(matches!(
+            other.duplicate(&control, slot, 1),
+            Err(PoolError::Damaged(_))
+        ));
+        assert!(matches!(
+            holder.release(&control, slot, 2),
+            Err(PoolError::Damaged(_))
+        ));
+        assert_eq!(control.slot(slot), (1, Generation(1)));
+        assert_eq!(holder.release(&control, slot, 1), Ok(true));
+    }
+
+    #[test]
+    fn references_are_counted_up_to_the_limit() {
+        let control = scene::control();
+        let mut member = scene::join(&control);
+        let slot = LedgerSlot(0);
+        member.lease(&control, slot).expect("lease");
+        member
+            .duplicate(&control, slot, REFERENCES_MAX - 1)
+            .expect("up to the limit");
+        for more in [1, REFERENCES_MAX, u32::MAX] {
+            let refused = member.duplicate(&control, slot, more);
+            assert_eq!(
+                refused,
+                Err(PoolError::TooManyReferences {
+                    limit: REFERENCES_MAX
+                })
+            );
+        }
+        assert_eq!(member.release(&control, slot, REFERENCES_MAX), Ok(true));
+    }
 }

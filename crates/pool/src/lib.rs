@@ -12,6 +12,8 @@
 
 mod audit;
 mod cell;
+#[cfg(all(test, loom))]
+mod cell_models;
 mod channels;
 mod connections;
 mod control;
@@ -25,6 +27,8 @@ mod members;
 mod ports;
 mod recovery;
 mod regions;
+#[cfg(all(test, not(loom)))]
+mod scene;
 mod transfer;
 
 pub use audit::{Audit, Holder, HolderKind, Mismatch, audit};

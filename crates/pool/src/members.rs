@@ -115,10 +115,21 @@ impl Member {
             MemberStatus::from_bits(found) == MemberStatus::Free
                 && memory.replace_cell(at, found, joining).is_ok()
         });
-        let index = index.ok_or(PoolError::TableFull { what: "participant", limit })?;
+        let index = index.ok_or(PoolError::TableFull {
+            what: "participant",
+            limit,
+        })?;
         let at = control.layout().participant(index);
-        memory.store_cell(at + participant::START_TIME, identity.start_time, Ordering::Relaxed);
-        memory.store_cell(at + participant::PID_NAMESPACE, identity.pid_namespace, Ordering::Relaxed);
+        memory.store_cell(
+            at + participant::START_TIME,
+            identity.start_time,
+            Ordering::Relaxed,
+        );
+        memory.store_cell(
+            at + participant::PID_NAMESPACE,
+            identity.pid_namespace,
+            Ordering::Relaxed,
+        );
         let kind_word = u32::from(kind == MemberKind::CoreEndpoint);
         memory.store(at + participant::KIND, kind_word, Ordering::Relaxed);
         memory.store(at + participant::UID, identity.uid, Ordering::Relaxed);
@@ -127,12 +138,20 @@ impl Member {
         let alive = state_bits(identity.pid, MemberStatus::Alive, session);
         memory.store_cell(at + participant::STATE, alive, Ordering::Release);
         memory.add(header::MEMBERSHIP, 1, Ordering::Release);
-        Ok(Self { index: MemberIndex(index as u8), session, now: 0 })
+        Ok(Self {
+            index: MemberIndex(index as u8),
+            session,
+            now: 0,
+        })
     }
 
     /// The right to act as a participant whose death is proven. For recovery only.
     pub(crate) const fn impersonate(index: MemberIndex, session: u32, now: u32) -> Self {
-        Self { index, session, now }
+        Self {
+            index,
+            session,
+            now,
+        }
     }
 
     /// Its number.
@@ -160,7 +179,10 @@ impl Member {
     #[must_use]
     pub const fn bell<M: Memory>(control: &Control<M>, index: MemberIndex) -> Bell {
         let at = control.layout().participant(index.0 as usize);
-        Bell { count: at + participant::BELL_COUNT, sleepers: at + participant::BELL_SLEEPERS }
+        Bell {
+            count: at + participant::BELL_COUNT,
+            sleepers: at + participant::BELL_SLEEPERS,
+        }
     }
 
     /// Changes when a connection to or from the participant changes.
@@ -187,7 +209,12 @@ pub(crate) const fn state_bits(pid: u32, status: MemberStatus, session: u32) -> 
 }
 
 pub(crate) fn check_name(name: &str) -> Result<(), PoolError> {
-    let refuse = |reason| Err(PoolError::BadName { name: name.to_owned(), reason });
+    let refuse = |reason| {
+        Err(PoolError::BadName {
+            name: name.to_owned(),
+            reason,
+        })
+    };
     if name.is_empty() {
         return refuse("it is empty");
     }
@@ -217,7 +244,11 @@ impl<M: Memory> Control<M> {
             index,
             session: (state >> 40) as u32,
             status,
-            kind: if core { MemberKind::CoreEndpoint } else { MemberKind::Process },
+            kind: if core {
+                MemberKind::CoreEndpoint
+            } else {
+                MemberKind::Process
+            },
             identity: Identity {
                 pid: state as u32,
                 start_time: memory.load_cell(at + participant::START_TIME, Ordering::Relaxed),
@@ -230,7 +261,8 @@ impl<M: Memory> Control<M> {
 
     /// Every participant's record that is in use.
     pub fn members(&self) -> impl Iterator<Item = MemberInfo> {
-        (0..self.layout().limits().participants).filter_map(|index| self.member(MemberIndex(index as u8)))
+        (0..self.layout().limits().participants)
+            .filter_map(|index| self.member(MemberIndex(index as u8)))
     }
 
     /// Does this participant still have this session?
@@ -245,6 +277,66 @@ impl<M: Memory> Control<M> {
 
     /// The operation that a participant has begun and not finished; 0: none.
     pub fn pending_operation(&self, index: MemberIndex) -> u32 {
-        self.memory().load(journal::at(self, index.0) + intent::OPERATION, Ordering::Acquire)
+        self.memory().load(
+            journal::at(self, index.0) + intent::OPERATION,
+            Ordering::Acquire,
+        )
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::scene;
+
+    #[test]
+    fn names_are_checked() {
+        let control = scene::control();
+        for (name, why) in [
+            ("", "empty"),
+            ("a\nb", "control"),
+            (&"x".repeat(65), "longer than 64"),
+        ] {
+            let refused = scene::try_join(&control, name).expect_err("a bad name");
+            assert!(matches!(refused, PoolError::BadName { .. }), "{refused:?}");
+            assert!(refused.to_string().contains(why), "{refused}");
+        }
+        assert_eq!(
+            control.members().count(),
+            0,
+            "a refused name takes no place"
+        );
+        scene::try_join(&control, &"x".repeat(64)).expect("just fits");
+    }
+
+    #[test]
+    fn a_full_table_names_its_limit() {
+        let control = scene::control();
+        let limit = scene::LIMITS.participants;
+        let members: Vec<Member> = (0..limit).map(|_| scene::join(&control)).collect();
+        assert_eq!(members.len(), 2);
+        let refused = scene::try_join(&control, "late").expect_err("full");
+        assert_eq!(
+            refused,
+            PoolError::TableFull {
+                what: "participant",
+                limit
+            }
+        );
+    }
+
+    #[test]
+    fn a_session_is_never_given_twice() {
+        let control = scene::control();
+        let first = scene::join(&control);
+        let (index, session) = (first.index(), first.session());
+        assert!(control.is_current(index, session));
+        scene::with_region(&control, |regions, _| {
+            first.depart(&control, regions).expect("goes")
+        });
+        assert!(!control.is_current(index, session));
+        let second = scene::join(&control);
+        assert_eq!(second.index(), index);
+        assert_ne!(second.session(), session);
     }
 }

@@ -126,7 +126,10 @@ impl<M: Memory> Control<M> {
     /// Writes what the owner of a port has counted.
     pub fn set_statistics(&self, index: PortIndex, statistics: PortStatistics) {
         let at = self.layout().port(index.0 as usize);
-        let count = |offset, value| self.memory().store_cell(at + offset, value, Ordering::Relaxed);
+        let count = |offset, value| {
+            self.memory()
+                .store_cell(at + offset, value, Ordering::Relaxed)
+        };
         count(port::MESSAGES, statistics.messages);
         count(port::PAYLOAD_BYTES, statistics.payload_bytes);
         count(port::DROPPED, statistics.dropped);
@@ -166,7 +169,10 @@ impl Member {
             memory.load_cell(at, Ordering::Relaxed) == STATUS_FREE
                 && memory.replace_cell(at, STATUS_FREE, claim).is_ok()
         });
-        let index = index.ok_or(PoolError::TableFull { what: "port", limit })?;
+        let index = index.ok_or(PoolError::TableFull {
+            what: "port",
+            limit,
+        })?;
         let at = control.layout().port(index as usize);
         memory.store(at + port::CHANNEL, channel.0, Ordering::Relaxed);
         memory.store(at + port::DEPTH, depth, Ordering::Relaxed);
@@ -190,11 +196,16 @@ impl Member {
 
     /// Closes an own port. Its connections are left separately.
     pub fn close_port<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
-        let Some(info) = control.port(index).filter(|info| info.member == self.index()) else {
+        let Some(info) = control
+            .port(index)
+            .filter(|info| info.member == self.index())
+        else {
             return;
         };
         let at = control.layout().port(index.0 as usize) + port::STATE;
-        control.memory().store_cell(at, STATUS_FREE, Ordering::Release);
+        control
+            .memory()
+            .store_cell(at, STATUS_FREE, Ordering::Release);
         control.note_ports_changed(info.channel);
     }
 
@@ -207,7 +218,9 @@ impl Member {
                 continue;
             }
             let channel = control.port(PortIndex(index)).map(|info| info.channel);
-            control.memory().store_cell(at, STATUS_FREE, Ordering::Release);
+            control
+                .memory()
+                .store_cell(at, STATUS_FREE, Ordering::Release);
             if let Some(channel) = channel {
                 control.note_ports_changed(channel);
                 self.retire_channel(control, channel);

@@ -15,7 +15,7 @@ use crate::journal::{self, Operation, Step};
 use crate::ledger::LedgerSlot;
 use crate::members::{MemberStatus, since_units, state_bits};
 use crate::regions::{self, Regions};
-use crate::{Member, MemberIndex, MemberInfo, PoolError};
+use crate::{Member, MemberIndex, MemberInfo, MemberKind, PoolError, core_rows};
 
 /// What a recovery gave back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,8 @@ pub struct Recoverer {
 
 impl Recoverer {
     /// Recovers a participant. `is_dead` answers whether the operating system has proven the death of a participant; it is asked
-    /// about this one, and about an earlier recoverer. `None`: it is alive, or another recovers it, or it is gone already.
+    /// about this one, and about an earlier recoverer. `None`: it is alive, or another recovers it, or it is gone already, or it
+    /// is the row of a core that somebody is still attached to: try again later.
     ///
     /// # Errors
     /// [`PoolError::Damaged`]: the record stays claimed, for another try.
@@ -59,10 +60,17 @@ impl Recoverer {
         let now = since_units(monotonic_ms);
         let mut ghost = Member::impersonate(dead.index, dead.session, now);
         ghost.set_status(control, dead.identity.pid, MemberStatus::Recovering);
+        if dead.kind == MemberKind::CoreEndpoint && core_rows::is_in_use(control, &mut ghost, dead)
+        {
+            self.drop_claim(control, dead.index);
+            return Ok(None);
+        }
         let recovered = ghost.give_everything_back(control, regions)?;
         ghost.set_status(control, dead.identity.pid, MemberStatus::Free);
         self.drop_claim(control, dead.index);
-        control.memory().add(header::MEMBERSHIP, 1, Ordering::Release);
+        control
+            .memory()
+            .add(header::MEMBERSHIP, 1, Ordering::Release);
         Ok(Some(recovered))
     }
 
@@ -76,16 +84,24 @@ impl Recoverer {
         let found = control.memory().load_cell(at, Ordering::Acquire);
         if let Some(earlier) = (found as u8).checked_sub(1).map(MemberIndex) {
             let session = (found >> 40) as u32;
-            let earlier = control.member(earlier).filter(|earlier| earlier.session == session);
+            let earlier = control
+                .member(earlier)
+                .filter(|earlier| earlier.session == session);
             if earlier.is_some_and(|earlier| earlier.index != self.index && !is_dead(&earlier)) {
                 return false;
             }
         }
-        if control.memory().replace_cell(at, found, self.claim_bits()).is_err() {
+        if control
+            .memory()
+            .replace_cell(at, found, self.claim_bits())
+            .is_err()
+        {
             return false;
         }
         // The claim may have come after another recoverer's last step: then the record is free, or somebody new's.
-        let still = control.member(dead.index).is_some_and(|now| now.session == dead.session);
+        let still = control
+            .member(dead.index)
+            .is_some_and(|now| now.session == dead.session);
         if !still {
             self.drop_claim(control, dead.index);
         }
@@ -99,7 +115,7 @@ impl Recoverer {
     }
 
     fn claim_bits(&self) -> u64 {
-        u64::from(self.index.0) + 1 | u64::from(self.session) << 40
+        (u64::from(self.index.0) + 1) | (u64::from(self.session) << 40)
     }
 }
 
@@ -107,7 +123,10 @@ impl Member {
     /// The right to recover others.
     #[must_use]
     pub const fn recoverer(&self) -> Recoverer {
-        Recoverer { index: self.index(), session: self.session() }
+        Recoverer {
+            index: self.index(),
+            session: self.session(),
+        }
     }
 
     /// Leaves the pool in good order: everything held goes back.
@@ -121,7 +140,9 @@ impl Member {
     ) -> Result<Recovered, PoolError> {
         let recovered = self.give_everything_back(control, regions);
         self.set_status(control, 0, MemberStatus::Free);
-        control.memory().add(header::MEMBERSHIP, 1, Ordering::Release);
+        control
+            .memory()
+            .add(header::MEMBERSHIP, 1, Ordering::Release);
         recovered
     }
 
@@ -136,20 +157,26 @@ impl Member {
         control: &Control<M>,
         regions: &Regions,
     ) -> Result<Recovered, PoolError> {
-        let mut recovered =
-            Recovered { settled: self.settle(control), ..Recovered::default() };
-        self.leave_all_connections(control, regions)?;
+        let mut recovered = Recovered {
+            settled: self.settle(control),
+            ..Recovered::default()
+        };
+        // Damage somewhere does not keep the rest from going back: the first is reported at the end.
+        let mut outcome = self.leave_all_connections(control, regions);
         self.close_all_ports(control);
         for slot in (0..control.layout().limits().slots).map(LedgerSlot) {
             let count = hold(control, self.index().0, slot).count;
             if count > 0 {
                 recovered.references += count;
-                recovered.slots += u32::from(self.release(control, slot, count)?);
+                match self.release(control, slot, count) {
+                    Ok(last) => recovered.slots += u32::from(last),
+                    Err(damage) => outcome = outcome.and(Err(damage)),
+                }
             }
         }
         self.forget_channels(control);
         regions::forget_claims(control, self.index().0);
-        Ok(recovered)
+        outcome.map(|()| recovered)
     }
 
     /// Finishes or undoes the step that the journal left open.
@@ -177,23 +204,45 @@ fn after_step<M: Memory>(
     before: Counted,
     now: u32,
 ) -> Option<Counted> {
-    let (memory, layout) = (control.memory(), control.layout());
-    let happened = match journal::target(layout, operation, step.slot, step.row) {
-        Some(cell) => cell::happened(memory, layout, cell, mark),
-        None if operation == Operation::Send => moved(control, step, connection::TAIL),
-        None if operation == Operation::Take => moved(control, step, connection::HEAD),
-        None => false,
-    };
-    if !happened {
+    if !happened(control, operation, step, mark) {
         return None;
     }
     match operation {
-        Operation::Lease => Some(Counted { count: 1, upper: now, ..before }),
+        Operation::Lease => Some(Counted {
+            count: 1,
+            upper: now,
+            ..before
+        }),
         Operation::Duplicate => before.gained(step.count, now),
         Operation::Release => before.lost(step.count),
         Operation::Send | Operation::Give => before.lost(1),
         Operation::Take | Operation::Reclaim => before.gained(1, now),
     }
+}
+
+/// Did the one change happen that others see of a step?
+pub(crate) fn happened<M: Memory>(
+    control: &Control<M>,
+    operation: Operation,
+    step: Step,
+    mark: Mark,
+) -> bool {
+    let (memory, layout) = (control.memory(), control.layout());
+    match journal::target(layout, operation, step.slot, step.row) {
+        Some(cell) => {
+            cell::happened(memory, layout, cell, mark)
+                || operation == Operation::Release && was_leased_since(control, step)
+        }
+        None if operation == Operation::Send => moved(control, step, connection::TAIL),
+        None if operation == Operation::Take => moved(control, step, connection::HEAD),
+        None => false,
+    }
+}
+
+/// Does the slot of a release have another generation than when the release began? The lease behind the last release leaves
+/// no witness. Asked behind the cell: a lease that took the mark away in between is seen here.
+fn was_leased_since<M: Memory>(control: &Control<M>, step: Step) -> bool {
+    control.slot(LedgerSlot(step.slot)).1.0 != step.position
 }
 
 /// Did the queue word go past the position that the step noted?

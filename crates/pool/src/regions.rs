@@ -91,7 +91,9 @@ impl RegionGeometry {
     /// The class that a slot of this region belongs to.
     #[must_use]
     pub fn class_of(&self, slot: u32) -> Option<&SlotClass> {
-        self.classes.iter().find(|class| slot >= class.first && slot - class.first < class.count)
+        self.classes
+            .iter()
+            .find(|class| slot >= class.first && slot - class.first < class.count)
     }
 
     /// From the region's first byte to the slot's.
@@ -110,7 +112,10 @@ impl RegionGeometry {
         let mut next = 0;
         for class in &self.classes {
             let bytes = u64::from(class.slot_bytes) * u64::from(class.count);
-            let fits = class.offset.checked_add(bytes).is_some_and(|end| end <= self.bytes);
+            let fits = class
+                .offset
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.bytes);
             if class.slot_bytes < 2 * HEADROOM_BYTES || class.first != next || !fits {
                 return Err(format!("class {class:?} does not fit"));
             }
@@ -178,10 +183,13 @@ impl Regions {
     /// The place of a ledger slot.
     #[must_use]
     pub fn place(&self, slot: LedgerSlot) -> Option<Place> {
-        let region = self
-            .iter()
-            .find(|region| slot.0 >= region.ledger_base && slot.0 - region.ledger_base < region.slots)?;
-        Some(Place { region: region.index, slot: slot.0 - region.ledger_base })
+        let region = self.iter().find(|region| {
+            slot.0 >= region.ledger_base && slot.0 - region.ledger_base < region.slots
+        })?;
+        Some(Place {
+            region: region.index,
+            slot: slot.0 - region.ledger_base,
+        })
     }
 
     /// Checks a claimed descriptor against the geometry.
@@ -190,9 +198,15 @@ impl Regions {
     /// [`PoolError::BadDescriptor`] naming what does not fit.
     pub fn check(&self, descriptor: Descriptor) -> Result<LedgerSlot, PoolError> {
         let refuse = |reason| PoolError::BadDescriptor { reason, descriptor };
-        let region = self.region(descriptor.place.region).ok_or_else(|| refuse("unknown region"))?;
-        let class = region.class_of(descriptor.place.slot).ok_or_else(|| refuse("no such slot"))?;
-        let end = descriptor.end().ok_or_else(|| refuse("length out of range"))?;
+        let region = self
+            .region(descriptor.place.region)
+            .ok_or_else(|| refuse("unknown region"))?;
+        let class = region
+            .class_of(descriptor.place.slot)
+            .ok_or_else(|| refuse("no such slot"))?;
+        let end = descriptor
+            .end()
+            .ok_or_else(|| refuse("length out of range"))?;
         if end > class.slot_bytes {
             return Err(refuse("payload leaves the slot"));
         }
@@ -224,7 +238,11 @@ fn read_region<M: Memory>(
     });
     let found = RegionGeometry {
         index: RegionIndex(index as u8),
-        kind: if word(region::KIND) == 1 { RegionKind::Core } else { RegionKind::Linux },
+        kind: if word(region::KIND) == 1 {
+            RegionKind::Core
+        } else {
+            RegionKind::Linux
+        },
         name: read_name(memory, at + region::NAME, NAME_BYTES),
         bytes: memory.load_cell(at + region::REGION_BYTES, Ordering::Relaxed),
         ledger_base: word(region::LEDGER_BASE),
@@ -246,7 +264,10 @@ fn read_region<M: Memory>(
 
 /// Writes a region's record; its state is the caller's business.
 pub(crate) fn write_region<M: Memory>(control: &Control<M>, found: &RegionGeometry) {
-    let (memory, at) = (control.memory(), control.layout().region(found.index.0.into()));
+    let (memory, at) = (
+        control.memory(),
+        control.layout().region(found.index.0.into()),
+    );
     let word = |offset, value| memory.store(at + offset, value, Ordering::Relaxed);
     memory.store_cell(at + region::REGION_BYTES, found.bytes, Ordering::Relaxed);
     word(region::KIND, u32::from(found.kind == RegionKind::Core));
@@ -262,7 +283,11 @@ pub(crate) fn write_region<M: Memory>(control: &Control<M>, found: &RegionGeomet
         word(entry + region::CLASS_SLOT_BYTES, class.slot_bytes);
         word(entry + region::CLASS_COUNT, class.count);
         word(entry + region::CLASS_FIRST, class.first);
-        memory.store_cell(at + entry + region::CLASS_OFFSET, class.offset, Ordering::Relaxed);
+        memory.store_cell(
+            at + entry + region::CLASS_OFFSET,
+            class.offset,
+            Ordering::Relaxed,
+        );
     }
     memory.store_cell(at + region::STATE, STATUS_READY, Ordering::Release);
 }
@@ -292,7 +317,9 @@ impl Member {
             }
             Err(refused) => {
                 let state = control.layout().region(index) + region::STATE;
-                control.memory().store_cell(state, STATUS_FREE, Ordering::Release);
+                control
+                    .memory()
+                    .store_cell(state, STATUS_FREE, Ordering::Release);
                 Err(refused)
             }
         }
@@ -305,15 +332,32 @@ fn plan_region<M: Memory>(
     plan: &CoreRegionPlan<'_>,
 ) -> Result<RegionGeometry, PoolError> {
     let regions = Regions::read(control)?;
-    let slots: u64 = plan.classes.iter().map(|class| u64::from(class.count)).sum();
-    let base = regions.iter().map(|region| region.ledger_base + region.slots).max().unwrap_or(0);
+    let slots: u64 = plan
+        .classes
+        .iter()
+        .map(|class| u64::from(class.count))
+        .sum();
+    let base = regions
+        .iter()
+        .map(|region| region.ledger_base + region.slots)
+        .max()
+        .unwrap_or(0);
     let limit = control.layout().limits().slots;
     if plan.classes.len() > hythe_abi::link::CLASSES_MAX {
-        let why = format!("{} slot classes; a core's region has at most 4", plan.classes.len());
+        let why = format!(
+            "{} slot classes; a core's region has at most 4",
+            plan.classes.len()
+        );
         return Err(PoolError::BadGeometry(why));
     }
-    let full = PoolError::TableFull { what: "ledger entry for the slots of a core", limit };
-    let slots = u32::try_from(slots).ok().filter(|slots| *slots <= limit - base).ok_or(full)?;
+    let full = PoolError::TableFull {
+        what: "ledger entry for the slots of a core",
+        limit,
+    };
+    let slots = u32::try_from(slots)
+        .ok()
+        .filter(|slots| *slots <= limit - base)
+        .ok_or(full)?;
     let region = RegionGeometry {
         index: RegionIndex(index as u8),
         kind: RegionKind::Core,
@@ -333,8 +377,15 @@ fn claim_record<M: Memory>(control: &Control<M>, claim: u64) -> Result<usize, Po
     let memory = control.memory();
     let state = |index| control.layout().region(index) + region::STATE;
     let free = (1..REGIONS_MAX)
-        .find(|&index| memory.replace_cell(state(index), STATUS_FREE, claim).is_ok())
-        .ok_or(PoolError::TableFull { what: "region", limit: REGIONS_MAX as u32 })?;
+        .find(|&index| {
+            memory
+                .replace_cell(state(index), STATUS_FREE, claim)
+                .is_ok()
+        })
+        .ok_or(PoolError::TableFull {
+            what: "region",
+            limit: REGIONS_MAX as u32,
+        })?;
     let contested = (1..REGIONS_MAX).any(|index| {
         index != free && memory.load_cell(state(index), Ordering::Acquire) & 0xFF == STATUS_CLAIMED
     });
@@ -352,5 +403,66 @@ pub(crate) fn forget_claims<M: Memory>(control: &Control<M>, dead: u8) {
         let claimed = STATUS_CLAIMED | u64::from(dead) << 8;
         // Someone else's claim, or none: nothing to do.
         let _ = control.memory().replace_cell(at, claimed, STATUS_FREE);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::scene::{self, PAYLOAD_BYTES, SLOTS};
+
+    #[test]
+    fn descriptors_are_checked_against_private_geometry() {
+        // Region, slot, generation, offset, length: as a peer may claim them.
+        let claim = |[region, slot, generation, offset, length]: [u32; 5]| Descriptor {
+            place: Place {
+                region: RegionIndex(region as u8),
+                slot,
+            },
+            generation: Generation(generation),
+            offset,
+            length,
+        };
+        let (head, full) = (HEADROOM_BYTES, PAYLOAD_BYTES as u32);
+        scene::with_region(&scene::control(), |regions, _| {
+            let good = claim([0, SLOTS - 1, 1, head, full]);
+            assert_eq!(regions.check(good), Ok(LedgerSlot(SLOTS - 1)));
+            for (reason, words) in [
+                ("unknown region", [1, 0, 1, head, full]),
+                ("unknown region", [255, 0, 1, head, full]),
+                ("no such slot", [0, SLOTS, 1, head, full]),
+                ("payload leaves the slot", [0, 0, 1, head + 1, full]),
+                ("payload leaves the slot", [0, 0, 1, head, full + 1]),
+                ("length out of range", [0, 0, 1, head, Descriptor::CREDIT]),
+                ("impossible generation", [0, 0, 0, head, full]),
+                ("impossible generation", [0, 0, 1 << 24, head, full]),
+            ] {
+                let descriptor = claim(words);
+                let refused = Err(PoolError::BadDescriptor { reason, descriptor });
+                assert_eq!(regions.check(descriptor), refused);
+            }
+        });
+    }
+
+    #[test]
+    fn a_region_that_leaves_the_ledger_is_refused() {
+        let (control, memory) = scene::pool();
+        let at = control.layout().region(0);
+        for (word, value) in [
+            (region::SLOTS, scene::LIMITS.slots + SLOTS + 1),
+            (region::LEDGER_BASE, u32::MAX),
+            (region::CLASS_TABLE + region::CLASS_FIRST, 1),
+            (region::CLASS_TABLE + region::CLASS_SLOT_BYTES, u32::MAX),
+        ] {
+            let good = memory.load(at + word, Ordering::Relaxed);
+            memory.store(at + word, value, Ordering::Relaxed);
+            let refused = Regions::read(&control).expect_err("damaged");
+            assert!(
+                matches!(refused, PoolError::NotAPool(_)),
+                "{word}: {refused}"
+            );
+            memory.store(at + word, good, Ordering::Relaxed);
+        }
+        Regions::read(&control).expect("mended");
     }
 }

@@ -92,7 +92,9 @@ impl Member {
         };
         let before = hold(control, self.index().0, slot);
         let gained = before.gained(1, self.now());
-        let after = gained.ok_or(PoolError::TooManyReferences { limit: before.count })?;
+        let after = gained.ok_or(PoolError::TooManyReferences {
+            limit: before.count,
+        })?;
         let step = Step {
             slot: slot.0,
             before: before.to_bits(),
@@ -121,13 +123,18 @@ fn check_current<M: Memory>(
     let slot = regions.check(descriptor)?;
     let (references, generation) = control.slot(slot);
     if references == 0 || generation != descriptor.generation {
-        return Err(PoolError::BadDescriptor { reason: "stale generation", descriptor });
+        return Err(PoolError::BadDescriptor {
+            reason: "stale generation",
+            descriptor,
+        });
     }
     Ok(slot)
 }
 
 fn violated(own: u32, claimed: u32) -> PoolError {
-    PoolError::Damaged(format!("a queue's other side claims counter {claimed}, impossible beside {own}"))
+    PoolError::Damaged(format!(
+        "a queue's other side claims counter {claimed}, impossible beside {own}"
+    ))
 }
 
 impl<M: Memory> Control<M> {

@@ -33,8 +33,8 @@ impl Bell {
     /// Announces a sleeper. The caller now looks for work again, sleeps if there is none, and then calls [`Bell::rise`].
     #[must_use]
     pub fn lie_down<M: Memory>(&self, memory: &M) -> Ticket {
-        // Acquire pairs with the release half of a ring: a count seen here brings the work rung for.
-        let count = memory.load(self.count, Ordering::Acquire);
+        // Relaxed: the barrier below stands between it and the look for work, so a count seen here brings the work rung for.
+        let count = memory.load(self.count, Ordering::Relaxed);
         memory.add(self.sleepers, 1, Ordering::Relaxed);
         // Between the announcement and the look for work; its partner is the barrier in `ring`.
         full_barrier();
@@ -54,18 +54,21 @@ impl Bell {
         if memory.load(self.sleepers, Ordering::Relaxed) == 0 {
             return false;
         }
-        memory.add(self.count, 1, Ordering::Release);
+        // Relaxed: the barrier above stands between it and the work.
+        memory.add(self.count, 1, Ordering::Relaxed);
         true
     }
 
     /// Rings whether or not somebody sleeps: for a peer's death, and for links whose barriers an emulator may leave out.
     pub fn ring_always<M: Memory>(&self, memory: &M) {
+        // Pairs with the acquire load in `is_quiet` and the barrier in `lie_down`.
         memory.add(self.count, 1, Ordering::Release);
     }
 
     /// Has nobody rung since the ticket was taken?
     #[must_use]
     pub fn is_quiet<M: Memory>(&self, memory: &M, ticket: Ticket) -> bool {
+        // Pairs with the barrier of `ring` and the release half of `ring_always`: a moved count brings the work.
         memory.load(self.count, Ordering::Acquire) == ticket.count
     }
 }
@@ -75,7 +78,10 @@ mod tests {
     use super::*;
     use hythe_memory::Mapped;
 
-    const BELL: Bell = Bell { count: 0, sleepers: 4 };
+    const BELL: Bell = Bell {
+        count: 0,
+        sleepers: 4,
+    };
 
     #[test]
     fn rings_only_for_sleepers() {

@@ -51,7 +51,11 @@ impl Producer {
     /// Starts, or goes on, at `tail`, with the consumer at `head`.
     #[must_use]
     pub const fn resume(places: RingPlaces, tail: u32, head: u32) -> Self {
-        Self { places, tail, seen_head: head }
+        Self {
+            places,
+            tail,
+            seen_head: head,
+        }
     }
 
     /// How many descriptors were ever pushed, wrapping: the number of the next one.
@@ -68,7 +72,10 @@ impl Producer {
         // Pairs with the consumer's release store: what it has taken, it has finished reading.
         let head = memory.load(self.places.head, Ordering::Acquire);
         if head.wrapping_sub(self.seen_head) > self.tail.wrapping_sub(self.seen_head) {
-            return Err(QueueError::Violated { own: self.tail, claimed: head });
+            return Err(QueueError::Violated {
+                own: self.tail,
+                claimed: head,
+            });
         }
         self.seen_head = head;
         Ok(self.places.capacity - self.tail.wrapping_sub(head))
@@ -110,7 +117,11 @@ impl Consumer {
     /// Starts, or goes on, at `head`.
     #[must_use]
     pub const fn resume(places: RingPlaces, head: u32) -> Self {
-        Self { places, head, seen_tail: head }
+        Self {
+            places,
+            head,
+            seen_tail: head,
+        }
     }
 
     /// How many descriptors were ever taken, wrapping: the number of the next one.
@@ -128,7 +139,10 @@ impl Consumer {
         let tail = memory.load(self.places.tail, Ordering::Acquire);
         let waiting = tail.wrapping_sub(self.head);
         if waiting > self.places.capacity {
-            return Err(QueueError::Violated { own: self.head, claimed: tail });
+            return Err(QueueError::Violated {
+                own: self.head,
+                claimed: tail,
+            });
         }
         self.seen_tail = tail;
         Ok(waiting)
@@ -165,11 +179,19 @@ mod tests {
     use hythe_abi::{Generation, Place, RegionIndex};
     use hythe_memory::Mapped;
 
-    const PLACES: RingPlaces = RingPlaces { tail: 0, head: 64, entries: 128, capacity: 4 };
+    const PLACES: RingPlaces = RingPlaces {
+        tail: 0,
+        head: 64,
+        entries: 128,
+        capacity: 4,
+    };
 
     fn number(n: u32) -> Descriptor {
         Descriptor {
-            place: Place { region: RegionIndex(1), slot: n },
+            place: Place {
+                region: RegionIndex(1),
+                slot: n,
+            },
             generation: Generation(1),
             offset: 256,
             length: n,
@@ -180,7 +202,11 @@ mod tests {
         let memory = Mapped::anonymous(4096).expect("memory");
         memory.store(PLACES.tail, start, Ordering::Relaxed);
         memory.store(PLACES.head, start, Ordering::Relaxed);
-        (memory, Producer::resume(PLACES, start, start), Consumer::resume(PLACES, start))
+        (
+            memory,
+            Producer::resume(PLACES, start, start),
+            Consumer::resume(PLACES, start),
+        )
     }
 
     #[test]
@@ -203,7 +229,10 @@ mod tests {
     fn a_lying_producer_is_found_out() {
         let (memory, _, mut consumer) = ends(0);
         memory.store(PLACES.tail, 5, Ordering::Relaxed);
-        assert_eq!(consumer.peek(&memory), Err(QueueError::Violated { own: 0, claimed: 5 }));
+        assert_eq!(
+            consumer.peek(&memory),
+            Err(QueueError::Violated { own: 0, claimed: 5 })
+        );
     }
 
     #[test]
@@ -215,7 +244,13 @@ mod tests {
         for lie in [5, u32::MAX] {
             memory.store(PLACES.head, lie, Ordering::Relaxed);
             let found = producer.push(&memory, number(4));
-            assert_eq!(found, Err(QueueError::Violated { own: 4, claimed: lie }));
+            assert_eq!(
+                found,
+                Err(QueueError::Violated {
+                    own: 4,
+                    claimed: lie
+                })
+            );
         }
     }
 }

@@ -1,1 +1,38 @@
-//! Placeholder header, replaced within this session.
+//! The Linux side of a processor core that runs an RTOS: boards, and the agent that starts, watches and stops a core.
+//!
+//! [`Board`] is what a folder of `rtos/boards/` says about a core. [`Core`] is the agent: it gives the core a region of the pool,
+//! starts it, meets it over the link, puts its endpoints behind channels, passes rings on, and cleans up when it dies.
+//! [`control`] looks at and stops an agent that runs in another process. Programs then use the core through the channels of
+//! `hythe-node`, like any other peer.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use hythe_node::{Pool, PoolOptions};
+//! use hythe_rtcore::{Board, Core, CoreOptions};
+//!
+//! let pool = Pool::open_or_create(&PoolOptions::new("default"))?;
+//! let core = Core::start(&pool, &Board::find("hosted")?, &CoreOptions::default())?;
+//! println!("{} runs as process {}", core.board(), core.status().pid);
+//! core.stop()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Never touches payload, never is in the data path, never waits without a bound.
+
+mod agent;
+mod board;
+mod boot;
+mod caretaker;
+pub mod control;
+mod doorbell;
+mod error;
+mod keeper;
+mod log;
+mod manifest;
+mod region;
+
+pub use agent::{Core, CoreOptions, CoreState, CoreStatus};
+pub use board::{Board, Listed, list, search_path};
+pub use error::CoreError;
+pub use manifest::{BoardKind, LinkPlan, Requirement, SharedFile, SlotPlan, Span};

@@ -1,3 +1,7 @@
+/*
+ * The decoding task (README.md). Runs for ever; between two frames it holds no buffer. Never copies a payload: minimp3 reads
+ * the frame where Linux put it and writes the samples where they leave from.
+ */
 #include "decode.h"
 
 #include "log.h"
@@ -61,9 +65,8 @@ static uint32_t decode_frame(struct decode *decode, const struct hythe_buffer *f
 {
     mp3dec_frame_info_t info = {0, 0, 0, 0, 0, 0};
     uint32_t *words = (uint32_t *)(void *)pcm->slot;
-    uint32_t samples =
-        (uint32_t)mp3dec_decode_frame(&decode->decoder, frame->data, (int)frame->length,
-                                      (mp3d_sample_t *)(void *)pcm->data, &info);
+    uint32_t samples = (uint32_t)mp3dec_decode_frame(&decode->decoder, frame->data, (int)frame->length,
+                                                     (mp3d_sample_t *)(void *)pcm->data, &info);
 
     words[INFO_HZ] = (uint32_t)info.hz;
     words[INFO_CHANNELS] = (uint32_t)info.channels;

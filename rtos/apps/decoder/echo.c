@@ -1,3 +1,4 @@
+/* The echo task. Runs for ever; between two rounds it holds no buffer. Never looks at a payload. */
 #include "echo.h"
 
 /* Bounds each wait; the loop goes on. */

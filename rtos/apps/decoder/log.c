@@ -1,3 +1,4 @@
+/* Lines on the console, put together on the stack and written in one piece. Never waits. */
 #include "log.h"
 
 #include <stddef.h>
@@ -7,7 +8,7 @@
 enum {
     WHAT_MAX = 40,
     DIGITS_MAX = 10,
-    LINE_MAX = 9 + WHAT_MAX + 1 + DIGITS_MAX + 1
+    LOG_BYTES_MAX = 9 + WHAT_MAX + 1 + DIGITS_MAX + 1
 };
 
 static size_t append(char *line, size_t at, const char *text, size_t limit)
@@ -22,7 +23,7 @@ static size_t append(char *line, size_t at, const char *text, size_t limit)
 
 void log_number(const char *what, uint32_t number)
 {
-    char line[LINE_MAX];
+    char line[LOG_BYTES_MAX];
     char digits[DIGITS_MAX];
     size_t count = 0;
     size_t at = append(line, 0, "decoder: ", 9);

@@ -1,3 +1,7 @@
+/*
+ * The doorbell socket and its signal handler, the hosted board's only interrupt beside the tick. Called by start.c and, for
+ * ringing, by the FreeRTOS port of the library. Never blocks.
+ */
 #define _GNU_SOURCE
 
 #include "doorbell.h"

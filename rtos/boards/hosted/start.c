@@ -1,8 +1,8 @@
 /*
  * Start-up of the hosted board: maps the region and the link, connects the doorbell, and runs FreeRTOS in this process.
  *
- * Started by the Linux agent as board.toml says. Ends with the process that started it, with the doorbell, on SIGTERM, or
- * with board_fail().
+ * Started by the Linux agent as board.toml says. Ends with the process that started it, with the doorbell, on SIGTERM,
+ * or with board_fail().
  */
 #define _GNU_SOURCE
 

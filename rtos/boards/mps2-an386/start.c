@@ -1,8 +1,8 @@
 /*
  * Start-up of the mps2-an386 board: vectors, memory, interrupts, and the way to die.
  *
- * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 64 KiB (board.toml says the same).
- * QEMU runs with -no-reboot, so a reset ends it and the agent sees the core die.
+ * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 64 KiB (board.toml says the
+ * same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the core die.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -53,18 +53,9 @@ typedef void (*vector)(void);
 
 /* Armv7-M's 16 exceptions, then the interrupts up to the doorbell; the others are never enabled. */
 __attribute__((section(".vectors"), used)) static const vector vectors[16 + DOORBELL_IRQ + 1] = {
-    [0] = (vector)stack_top,
-    [1] = Reset_Handler,
-    [2] = Fault_Handler,
-    [3] = Fault_Handler,
-    [4] = Fault_Handler,
-    [5] = Fault_Handler,
-    [6] = Fault_Handler,
-    [11] = SVC_Handler,
-    [12] = Fault_Handler,
-    [14] = PendSV_Handler,
-    [15] = SysTick_Handler,
-    [16 + DOORBELL_IRQ] = Doorbell_Handler,
+    [0] = (vector)stack_top, [1] = Reset_Handler,   [2] = Fault_Handler,    [3] = Fault_Handler,
+    [4] = Fault_Handler,     [5] = Fault_Handler,   [6] = Fault_Handler,    [11] = SVC_Handler,
+    [12] = Fault_Handler,    [14] = PendSV_Handler, [15] = SysTick_Handler, [16 + DOORBELL_IRQ] = Doorbell_Handler,
 };
 
 void board_fail(const char *file, int line)

@@ -1,3 +1,7 @@
+/*
+ * Driver of the console and the doorbell. Called by start.c, by tasks that ring or write, and by the doorbell's interrupt.
+ * Never waits for the host: what a full transmitter cannot take is dropped.
+ */
 #include "uart.h"
 
 #include <stdint.h>

@@ -1,3 +1,7 @@
+/*
+ * The port without an operating system: one flag that the doorbell's interrupt raises. Called by the library from the main
+ * loop; never from an interrupt, but for hythe_bare_bell().
+ */
 #include "hythe_bare.h"
 
 #include "hythe_atomic.h"
@@ -7,8 +11,7 @@ static void bare_wait(void *context, uint32_t timeout_ms)
     struct hythe_bare *bare = context;
     uint32_t start_ms = bare->board.now_ms(bare->board.context);
 
-    while (hythe_load_acquire(&bare->rung) == 0 &&
-           bare->board.now_ms(bare->board.context) - start_ms < timeout_ms) {
+    while (hythe_load_acquire(&bare->rung) == 0 && bare->board.now_ms(bare->board.context) - start_ms < timeout_ms) {
         bare->board.idle(bare->board.context);
     }
     /* A ring from here on is for the next wait; one from before is served by the look that follows this return. */

@@ -1,6 +1,6 @@
 /*
- * Port for a core without an operating system: one main loop and interrupts. No lock, since only the main loop calls the
- * library.
+ * Port for a core without an operating system: one main loop and interrupts. No lock, since only the main loop calls
+ * the library.
  */
 #ifndef HYTHE_BARE_H
 #define HYTHE_BARE_H

@@ -1,3 +1,7 @@
+/*
+ * The FreeRTOS port: task notifications, one mutex, the kernel's ticks. Called by the library from tasks; never from an
+ * interrupt, but for hythe_freertos_bell_from_isr(). Allocates nothing.
+ */
 #include "hythe_freertos.h"
 
 /* 1: the task was new, and a bell may have come before it could be notified. */

@@ -1,7 +1,7 @@
 /*
  * Port for FreeRTOS: each task sleeps on a task notification of its own, the doorbell's interrupt notifies all of them,
- * the lock is a mutex with priority inheritance. Caches are taken to be coherent; a board whose are not sets `clean` and
- * `invalidate` after hythe_freertos_start().
+ * the lock is a mutex with priority inheritance. Caches are taken to be coherent; a board whose are not sets `clean`
+ * and `invalidate` after hythe_freertos_start().
  *
  * Uses notification index HYTHE_FREERTOS_NOTIFY_INDEX of every task that calls a blocking function of the library; the
  * program must leave it alone. Needs configUSE_MUTEXES and configSUPPORT_STATIC_ALLOCATION.
@@ -34,7 +34,8 @@ struct hythe_freertos {
     volatile UBaseType_t task_count;
 };
 
-/* Fills `port`. `ring` wakes Linux and must not block. Call before or after the scheduler starts. 0, or -1: no mutex. */
+/* Fills `port`. `ring` wakes Linux and must not block. Call before or after the scheduler starts. 0, or -1: no mutex.
+ */
 int hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void), struct hythe_port *port);
 
 /*

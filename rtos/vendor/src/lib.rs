@@ -1,1 +1,1 @@
-//! Empty on purpose: this package only pins and locates C sources, see its manifest.
+//! Empty on purpose: this package only pins and locates C sources (see its manifest). It is never compiled.

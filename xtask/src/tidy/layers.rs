@@ -21,7 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-preload", &[]),
     ("hythe-latency", &[]),
     ("hythe", FACADE),
-    ("hythe-cli", PRODUCT),
+    ("hythe-cli", COMMAND),
     ("hythe-c", PRODUCT),
     ("hythe-python", PRODUCT),
     ("xtask", &[]),
@@ -43,6 +43,9 @@ const HOP: &[&str] = &[
 ];
 const FACADE: &[&str] = &["hythe-node", "hythe-rtcore", "hythe-media", "hythe-cluster"];
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
+
+/// The command besides asks the kernel what this machine can do (`hythe doctor`).
+const COMMAND: &[&str] = &["hythe", "hythe-preload", "hythe-latency", "hythe-sys"];
 
 /// Crates that use no third party's crate either: what they define must outlive every fashion.
 const ALONE: &[&str] = &["hythe-abi"];

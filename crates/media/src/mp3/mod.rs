@@ -21,19 +21,17 @@
 //!
 //! # Which frames
 //!
-//! Exactly those that minimp3 finds when `mp3dec_decode_frame` is called over the whole stream in
-//! one buffer, in the same order: the rules of its `mp3d_find_frame` are followed to the letter,
-//! and `tests/minimp3.rs` compares the two on intact and on damaged streams. That includes two
-//! things worth knowing:
+//! Exactly those that minimp3 finds, in the same order, when `mp3dec_decode_frame` is called over
+//! the whole stream in one buffer: the rules of its `mp3d_find_frame` are followed to the letter,
+//! and `tests/minimp3.rs` compares the two on intact and on damaged streams. Worth knowing:
 //!
+//! - The stream is the file without its tags, as minimp3's own loader sees it. The splitter skips
+//!   ID3v2 in front; the caller ends the stream where [`audio_end`] says.
 //! - A frame counts only if a consistent header follows it or the stream ends with its last byte.
-//!   A truncated last frame is dropped, and so is a last frame with an ID3v1 or APEv2 tag behind
-//!   it, unless the caller ends the stream before the tag ([`audio_end`]).
+//!   So a truncated last frame is dropped, and so is a last frame with a tag behind it if the
+//!   caller did not cut that off.
 //! - Xing, Info and VBRI frames are frames like any other.
-//!
-//! It differs in two places. An ID3v2 tag at the start is skipped by its declared size rather than
-//! searched, provided that a frame stands where it ends; otherwise it is searched, too. Free format
-//! and layers I and II are refused with an error.
+//! - Free format and layers I and II are refused with an error, where minimp3 would decode them.
 //!
 //! # What a decoder that gets single frames has to know
 //!
@@ -51,4 +49,4 @@ mod tags;
 pub use header::{Header, Layer, Version};
 pub use splitter::{Frame, FrameSplitter, Gap, Step, Window};
 pub use sync::MIN_WINDOW_BYTES;
-pub use tags::audio_end;
+pub use tags::{TAIL_BYTES, audio_end};

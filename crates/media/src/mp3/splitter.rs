@@ -60,8 +60,8 @@ pub enum Step {
     Frame(Frame),
     /// Bytes to pass over.
     Gap(Gap),
-    /// Nothing more can be told from this window: the next one has to start here, or before. Goes
-    /// back, to 0, at most once: when an ID3v2 tag turns out to have lied about its size.
+    /// Nothing more can be told from this window: the next one has to start here, or before. Never
+    /// goes back.
     ReadFrom(u64),
     /// The stream is finished.
     End,
@@ -105,8 +105,6 @@ pub struct FrameSplitter {
     position: u64,
     state: State,
     frames: u64,
-    /// A tag was skipped, and there was no reason to distrust it yet.
-    tag_skipped: bool,
     /// Where the window ended that left a question open, so that the same window is noticed.
     asked_beyond: Option<u64>,
 }
@@ -125,7 +123,6 @@ impl FrameSplitter {
             position: 0,
             state: State::Tags,
             frames: 0,
-            tag_skipped: false,
             asked_beyond: None,
         }
     }
@@ -178,25 +175,11 @@ impl FrameSplitter {
         if let Some(bytes) = tags::id3v2_bytes(rest) {
             let offset = self.position;
             self.position += bytes;
-            self.tag_skipped = true;
             return Ok(Step::Gap(Gap { offset, bytes }));
         }
-        // Behind a tag the search has a past: a single frame that fills the rest is no frame then.
-        let from = if self.tag_skipped { 0 } else { self.position };
-        if self.tag_skipped && verdict_at(rest, window.is_last, false) == Verdict::Nothing {
-            return Ok(self.distrust_tag());
-        }
+        let from = self.position;
         self.state = State::Searching { from };
         self.search(window, from)
-    }
-
-    /// No frame stands where the tag ends, so its size is not believed: it is searched after all.
-    fn distrust_tag(&mut self) -> Step {
-        self.tag_skipped = false;
-        self.asked_beyond = None;
-        self.position = 0;
-        self.state = State::Searching { from: 0 };
-        Step::ReadFrom(0)
     }
 
     fn in_sync(&mut self, window: &Window<'_>, previous: Header) -> Result<Step, MediaError> {
@@ -390,12 +373,10 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_lies_about_its_size_is_searched() {
+    fn a_tag_longer_than_the_stream_leaves_no_frames() {
         let mut stream = [tag(50, false), silence(12)].concat();
-        stream[8] = 0x7f; // far beyond the end
-        assert_eq!(frame_offsets(&stream).len(), 12);
-        stream[8] = 1; // into the middle of a frame
-        assert_eq!(frame_offsets(&stream).len(), 12);
+        stream[7] = 0x7f;
+        assert!(matches!(steps(&stream), Err(MediaError::NoFrames { .. })));
     }
 
     #[test]

@@ -1,11 +1,17 @@
 //! What stands before and behind the frames of an MP3 file: ID3v2 in front, APEv2 and ID3v1 behind.
 
+/// How much of the end of a file [`audio_end`] has to see: ID3v1, its extension, an APE footer.
+pub const TAIL_BYTES: usize = ID3V1_BYTES + ID3V1_EXTENSION_BYTES + APE_BYTES;
+
 /// Bytes of an ID3v2 header, and of its footer.
 pub(super) const ID3V2_HEADER_BYTES: usize = 10;
-const ID3V1_BYTES: usize = 128;
-const APE_FOOTER_BYTES: usize = 32;
 const ID3V2_HAS_FOOTER: u8 = 0x10;
-const APE_HAS_HEADER: u32 = 1 << 31;
+/// Flags without a meaning: a tag that has one is none.
+const ID3V2_RESERVED: u8 = 0x0f;
+const ID3V1_BYTES: usize = 128;
+const ID3V1_EXTENSION_BYTES: usize = 227;
+/// Of the header, and of the footer.
+const APE_BYTES: usize = 32;
 
 /// The whole length of the ID3v2 tag at the start of `bytes`, header and footer included; `None`
 /// if there is no sound tag header.
@@ -13,8 +19,7 @@ pub(super) fn id3v2_bytes(bytes: &[u8]) -> Option<u64> {
     let header = bytes.first_chunk::<ID3V2_HEADER_BYTES>()?;
     let size = &header[6..];
     let is_sound = header.starts_with(b"ID3")
-        && header[3] != 0xff
-        && header[4] != 0xff
+        && header[5] & ID3V2_RESERVED == 0
         && size.iter().all(|byte| byte & 0x80 == 0);
     if !is_sound {
         return None;
@@ -28,40 +33,34 @@ pub(super) fn id3v2_bytes(bytes: &[u8]) -> Option<u64> {
     Some(ID3V2_HEADER_BYTES as u64 + body + footer)
 }
 
-/// Where the audio of a file of `file_bytes` bytes ends: before the APEv2 and ID3v1 tags at its end.
+/// Where the audio of a file of `file_bytes` bytes ends: before the tags at its end.
 ///
-/// `tail` is the end of the file, 160 bytes of it or all. A caller who wants the last frame of a
-/// tagged file, which minimp3 drops (see [the module](super)), gives the splitter only what lies
-/// before this offset. A tag that claims more than the file holds is not believed.
+/// `tail` is the end of the file, [`TAIL_BYTES`] of it or all. Recognised is what minimp3's own
+/// loader (`mp3dec_load`) recognises: ID3v1 with or without its extension, and before it APE with
+/// header and footer. An APE tag that claims more than the file holds is not believed.
 #[must_use]
 pub fn audio_end(tail: &[u8], file_bytes: u64) -> u64 {
     let mut rest = tail;
-    let mut end = file_bytes;
-    if let Some(at) = rest.len().checked_sub(ID3V1_BYTES)
-        && rest[at..].starts_with(b"TAG")
-    {
-        rest = &rest[..at];
-        end -= ID3V1_BYTES as u64;
+    for (bytes, mark) in [(ID3V1_BYTES, &b"TAG"[..]), (ID3V1_EXTENSION_BYTES, b"TAG+")] {
+        match rest
+            .len()
+            .checked_sub(bytes)
+            .and_then(|at| rest.split_at_checked(at))
+        {
+            Some((before, tag)) if tag.starts_with(mark) => rest = before,
+            _ => break, // the extension stands only before a tag
+        }
     }
+    let end = file_bytes.saturating_sub((tail.len() - rest.len()) as u64);
     end - ape_bytes(rest).filter(|bytes| *bytes <= end).unwrap_or(0)
 }
 
-/// The whole length of the APEv2 tag whose footer ends `tail`.
+/// The whole length of the APE tag whose footer ends `tail`.
 fn ape_bytes(tail: &[u8]) -> Option<u64> {
-    let footer = tail.last_chunk::<APE_FOOTER_BYTES>()?;
-    let word = |at: usize| {
-        u32::from_le_bytes([footer[at], footer[at + 1], footer[at + 2], footer[at + 3]])
-    };
-    if !footer.starts_with(b"APETAGEX") {
-        return None;
-    }
-    // The declared size counts the footer, not the header.
-    let header = if word(20) & APE_HAS_HEADER != 0 {
-        APE_FOOTER_BYTES as u64
-    } else {
-        0
-    };
-    Some(u64::from(word(12)) + header)
+    let footer = tail.last_chunk::<APE_BYTES>()?.strip_prefix(b"APETAGEX")?;
+    // Behind the mark: the version, then the size, which counts the footer, not the header.
+    let size = u32::from_le_bytes(*footer[4..].first_chunk()?);
+    Some(u64::from(size) + APE_BYTES as u64)
 }
 
 #[cfg(test)]
@@ -77,36 +76,41 @@ mod tests {
         );
         assert_eq!(id3v2_bytes(b"ID3\x04\0\0\0\0\x80\x01rest"), None);
         assert_eq!(id3v2_bytes(b"ID3\x04\0\0\0\0\x02"), None);
+        assert_eq!(id3v2_bytes(b"ID3\x04\0\x01\0\0\x02\x01rest"), None);
         assert_eq!(id3v2_bytes(b"\xff\xfb\x90\x64\0\0\0\0\0\0"), None);
     }
 
-    fn ape(size: u32, flags: u32) -> Vec<u8> {
+    fn ape(size: u32) -> Vec<u8> {
         let mut footer = b"APETAGEX".to_vec();
-        for word in [2000, size, 1, flags, 0, 0] {
+        for word in [2000, size, 1, 1 << 31, 0, 0] {
             footer.extend_from_slice(&u32::to_le_bytes(word));
         }
         footer
     }
 
-    fn id3v1() -> Vec<u8> {
-        let mut tag = b"TAG".to_vec();
-        tag.resize(128, b' ');
+    fn id3v1(mark: &[u8], bytes: usize) -> Vec<u8> {
+        let mut tag = mark.to_vec();
+        tag.resize(bytes, b' ');
         tag
     }
 
     #[test]
-    fn tails_are_cut_off_in_either_combination() {
-        assert_eq!(audio_end(&[0; 160], 10_000), 10_000);
-        assert_eq!(audio_end(&id3v1(), 10_000), 9_872);
-        assert_eq!(audio_end(&ape(100, 0), 10_000), 9_900);
-        assert_eq!(audio_end(&ape(100, 1 << 31), 10_000), 9_868);
-        let both = [ape(100, 1 << 31), id3v1()].concat();
-        assert_eq!(audio_end(&both, 10_000), 9_740);
+    fn tails_are_cut_off_in_every_combination() {
+        let (tag, extension) = (id3v1(b"TAG", 128), id3v1(b"TAG+", 227));
+        assert_eq!(audio_end(&[0; TAIL_BYTES], 10_000), 10_000);
+        assert_eq!(audio_end(&tag, 10_000), 9_872);
+        assert_eq!(audio_end(&extension, 10_000), 10_000);
+        assert_eq!(audio_end(&[&extension[..], &tag].concat(), 10_000), 9_645);
+        assert_eq!(audio_end(&ape(100), 10_000), 9_868);
+        assert_eq!(audio_end(&[&ape(100)[..], &tag].concat(), 10_000), 9_740);
+        let all = [&ape(100)[..], &extension, &tag].concat();
+        assert_eq!(all.len(), TAIL_BYTES);
+        assert_eq!(audio_end(&all, 10_000), 9_513);
         assert_eq!(audio_end(&[], 0), 0);
     }
 
     #[test]
     fn a_tag_longer_than_the_file_is_not_believed() {
-        assert_eq!(audio_end(&ape(20_000, 0), 10_000), 10_000);
+        assert_eq!(audio_end(&ape(20_000), 10_000), 10_000);
     }
 }

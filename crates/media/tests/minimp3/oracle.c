@@ -1,13 +1,14 @@
 /* What minimp3 itself finds and decodes: the oracle of tests/minimp3.rs, which compiles and runs it.
  *
- *   oracle whole FILE          decodes FILE from one buffer; per frame "offset bytes reset samples"
+ *   oracle whole FILE          decodes FILE without its tags from one buffer; per frame
+ *                              "offset bytes reset samples"
  *   oracle pieces FILE LIST    decodes only the pieces "offset bytes" of LIST, each on its own
  *
  * Both end with "pcm SAMPLES HASH". `reset` is 1 where the decoder forgot its state.
  */
 #define MINIMP3_IMPLEMENTATION
 #define MINIMP3_NO_SIMD
-#include "minimp3.h"
+#include "minimp3_ex.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,10 +47,14 @@ static int finds_frame(const unsigned char *mp3, int bytes)
     return size != 0 && at + size <= bytes;
 }
 
-static void decode_whole(mp3dec_t *dec, const unsigned char *data, int bytes)
+static void decode_whole(mp3dec_t *dec, const unsigned char *file, size_t file_bytes)
 {
     static mp3d_sample_t pcm[MINIMP3_MAX_SAMPLES_PER_FRAME];
-    int at = 0;
+    const unsigned char *data = file;
+    int at = 0, bytes, start;
+    mp3dec_skip_id3(&data, &file_bytes);
+    bytes = (int)file_bytes;
+    start = (int)(data - file);
     for (;;)
     {
         mp3dec_frame_info_t info;
@@ -60,7 +65,7 @@ static void decode_whole(mp3dec_t *dec, const unsigned char *data, int bytes)
             return;
         }
         samples = mp3dec_decode_frame(dec, data + at, bytes - at, pcm, &info);
-        printf("%d %d %d %d\n", at + info.frame_offset, info.frame_bytes - info.frame_offset,
+        printf("%d %d %d %d\n", start + at + info.frame_offset, info.frame_bytes - info.frame_offset,
                !in_sync, samples);
         hash_pcm(pcm, samples * info.channels);
         at += info.frame_bytes;
@@ -104,7 +109,7 @@ int main(int argc, char **argv)
     mp3dec_init(&dec);
     if (strcmp(argv[1], "whole") == 0)
     {
-        decode_whole(&dec, data, (int)bytes);
+        decode_whole(&dec, data, (size_t)bytes);
     } else
     {
         FILE *list = argc >= 4 ? fopen(argv[3], "r") : NULL;

@@ -1,82 +1,175 @@
 //! Being attached to one endpoint of a core: the handshake, and the two queues.
+//!
+//! An attachment goes through three states: proposed (a new session number is written, the echo awaited), met (both queues in
+//! use), over (the core, its agent, or the binding of the channel is another). Only the first look decides, none of the steps
+//! waits; [`attach`] is the loop around them. While an attachment exists, no row of its core is recovered.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_abi::Descriptor;
-use hythe_abi::link::{Direction, flow_line};
-use hythe_memory::{Memory, Ordering};
-use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError, RegionKind};
+use hythe_abi::link::flow_line;
+use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError};
 use hythe_queue::{Consumer, Producer, RingPlaces};
 
-use super::link_map::LinkMap;
+use super::link_map::{Life, LinkMap};
+use super::settle;
 use crate::NodeError;
 use crate::node::Shared;
 use crate::wait::{WaitPlan, ring, wait_for};
 
 /// How long a core may take to answer a new session: its tasks must first let go of what they hold.
-const ECHO_BOUND: Duration = Duration::from_secs(5);
-/// How long it may take to let go when we leave.
-const DETACH_BOUND: Duration = Duration::from_millis(500);
+pub(super) const ECHO_BOUND: Duration = Duration::from_secs(5);
+/// How often an echo is looked for without being rung for.
+pub(super) const ECHO_NAP: Duration = Duration::from_millis(2);
 
 /// The right to use one endpoint, under one session.
 #[derive(Debug)]
 pub(super) struct Attachment {
-    pub(super) shared: Arc<Shared>,
-    pub(super) channel: ChannelInfo,
+    right: Right,
     pub(super) core: CoreBinding,
-    pub(super) link: LinkMap,
-    pub(super) to_core: Producer,
-    pub(super) from_core: Consumer,
     pub(super) max_bytes: u32,
+    pub(super) link: LinkMap,
+    life: Life,
+    epoch: u32,
     session: u32,
+    /// The own tail at which the session starts.
+    start: u32,
+    queues: Option<Queues>,
+}
+
+#[derive(Debug)]
+struct Queues {
+    to_core: Producer,
+    from_core: Consumer,
+}
+
+/// What an attachment has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meeting {
+    /// No echo yet.
+    Proposed,
+    /// Both sides use the queues.
+    Met,
+    /// The core is another one now, or none.
+    Over,
+}
+
+/// Attaches, waiting for the echo.
+pub(super) fn attach(
+    shared: &Arc<Shared>,
+    channel: &ChannelInfo,
+    attachment: &mut Option<Attachment>,
+    bound: Duration,
+) -> Result<(), NodeError> {
+    let plan = WaitPlan {
+        nap: ECHO_NAP,
+        ..WaitPlan::for_core()
+    };
+    let met = wait_for(shared.pool().control(), shared.index(), plan, bound, || {
+        Ok(step(shared, channel, attachment)?.then_some(()))
+    })?;
+    if met.is_some() {
+        return Ok(());
+    }
+    let reason = match attachment.take() {
+        Some(_) => "no echo of a new session; is a task on it holding a buffer?",
+        None => "its link is down",
+    };
+    Err(silent(channel, reason))
+}
+
+/// One step towards being attached, without waiting. True: attached.
+///
+/// # Errors
+/// [`NodeError::CoreSilent`] if no core is behind the channel; [`NodeError::EndpointTaken`].
+pub(super) fn step(
+    shared: &Arc<Shared>,
+    channel: &ChannelInfo,
+    attachment: &mut Option<Attachment>,
+) -> Result<bool, NodeError> {
+    if let Some(begun) = attachment {
+        match begun.meet()? {
+            Meeting::Met => return Ok(true),
+            Meeting::Proposed => return Ok(false),
+            Meeting::Over => *attachment = None,
+        }
+    }
+    *attachment = Attachment::propose(shared, channel)?;
+    Ok(false)
+}
+
+/// The error that a core does not answer.
+pub(super) fn silent(channel: &ChannelInfo, reason: &str) -> NodeError {
+    NodeError::CoreSilent {
+        channel: channel.name.clone(),
+        reason: reason.to_owned(),
+    }
 }
 
 impl Attachment {
-    /// Attaches: the only one, with empty queues and an empty row.
-    pub(super) fn new(
-        shared: &Arc<Shared>,
-        channel: &ChannelInfo,
-        core: CoreBinding,
-    ) -> Result<Self, NodeError> {
+    /// Takes the endpoint and writes a new session. `None`: not at this moment.
+    fn propose(shared: &Arc<Shared>, channel: &ChannelInfo) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();
-        shared.act(|member| member.attach_core(control, channel))?;
-        let attached = Self::meet(shared, channel, core);
-        if attached.is_err() {
-            shared.act(|member| member.detach_core(control, channel.index));
-        }
-        attached
-    }
-
-    fn meet(
-        shared: &Arc<Shared>,
-        channel: &ChannelInfo,
-        core: CoreBinding,
-    ) -> Result<Self, NodeError> {
-        let silent = |reason: &str| NodeError::CoreSilent {
-            channel: channel.name.clone(),
-            reason: reason.to_owned(),
+        // Before the look at the binding: a change behind it is noticed.
+        let epoch = control.channel_epoch(channel.index);
+        let now = control.channel(channel.index).and_then(|now| now.core.map(|core| (now, core)));
+        let Some((now, core)) = now else {
+            return Err(silent(channel, "it is not running (`hythe core status`)"));
+        };
+        let Some(right) = Right::take(shared, &now)? else {
+            return Ok(None);
         };
         let link = LinkMap::open(shared.pool(), core.region)?;
-        if !link.status().is_up() {
-            return Err(silent("its link is down"));
-        }
+        let Some(life) = link.life() else {
+            return Ok(None);
+        };
         let endpoint = core.endpoint as usize;
-        let record = link.endpoint(endpoint).filter(|record| record.direction == core.direction);
-        let record = record.ok_or_else(|| silent("it has no such endpoint any more"))?;
-        let session = shared.pool().control().new_session();
-        let (memory, layout) = (link.memory(), link.layout());
+        let record = link.endpoint(endpoint).filter(|found| found.direction == core.direction);
+        let record = record.ok_or_else(|| silent(channel, "it has no such endpoint any more"))?;
+        let session = control.new_session();
+        let start = link.propose(endpoint, session);
+        let proposed = Self {
+            right,
+            core,
+            max_bytes: record.max_bytes,
+            link,
+            life,
+            // Taking the right does not change it, so this attachment need not look at the binding before others do something.
+            epoch,
+            session,
+            start,
+            queues: None,
+        };
+        proposed.ring_core();
+        Ok(Some(proposed))
+    }
+
+    /// Looks for the echo; when it is there, takes back what earlier sessions left, and opens the queues.
+    fn meet(&mut self) -> Result<Meeting, NodeError> {
+        if self.is_over() {
+            return Ok(Meeting::Over);
+        }
+        let endpoint = self.core.endpoint as usize;
+        let (ours, theirs) = self.link.endpoint_sessions(endpoint);
+        if ours != self.session {
+            return Ok(Meeting::Over);
+        }
+        if theirs != self.session {
+            return Ok(if self.queues.is_none() { Meeting::Proposed } else { Meeting::Over });
+        }
+        if self.queues.is_none() {
+            let head = settle::after_echo(&self.right.shared, &self.link, self.core)?;
+            self.queues = Some(self.open_queues(head));
+        }
+        Ok(Meeting::Met)
+    }
+
+    fn open_queues(&self, head: u32) -> Queues {
+        let endpoint = self.core.endpoint as usize;
+        let layout = self.link.layout();
         let (ours, theirs) = (layout.linux_flow(endpoint), layout.core_flow(endpoint));
-        let tail = memory.load(ours + flow_line::TAIL, Ordering::Relaxed);
-        memory.store(ours + flow_line::START, tail, Ordering::Relaxed);
-        memory.store(ours + flow_line::SESSION, session, Ordering::Release);
-        ring_core(shared, &link, core);
-        await_echo(shared, &link, endpoint, session, ECHO_BOUND)?
-            .then_some(())
-            .ok_or_else(|| silent("no echo of a new session; is a task on it holding a buffer?"))?;
-        let start = memory.load(theirs + flow_line::START, Ordering::Relaxed);
-        memory.store(ours + flow_line::HEAD, start, Ordering::Release);
-        let capacity = layout.capacity() as u32;
+        let capacity = self.capacity();
         let to_core = RingPlaces {
             tail: ours + flow_line::TAIL,
             head: theirs + flow_line::HEAD,
@@ -89,38 +182,30 @@ impl Attachment {
             entries: layout.core_entries(endpoint),
             capacity,
         };
-        // After the echo the core holds nothing of earlier sessions.
-        empty_row(shared, core)?;
-        Ok(Self {
-            shared: Arc::clone(shared),
-            channel: channel.clone(),
-            core,
-            to_core: Producer::resume(to_core, tail, tail),
-            from_core: Consumer::resume(from_core, start),
-            max_bytes: record.max_bytes,
-            session,
-            link,
-        })
+        Queues {
+            to_core: Producer::resume(to_core, self.start, self.start),
+            from_core: Consumer::resume(from_core, head),
+        }
     }
 
-    /// Is the session still the one both sides agreed on?
-    pub(super) fn is_current(&self) -> bool {
+    /// Is the session the one that both sides agreed on, and the core the one it was agreed on with?
+    pub(super) fn is_current(&mut self) -> bool {
         let (ours, theirs) = self.link.endpoint_sessions(self.core.endpoint as usize);
-        ours == self.session && theirs == self.session
+        self.queues.is_some() && ours == self.session && theirs == self.session && !self.is_over()
     }
 
-    /// The core behind the channel as the pool knows it now.
-    pub(super) fn binding(&self) -> Option<CoreBinding> {
-        self.shared.pool().control().channel(self.channel.index)?.core
-    }
-
-    /// Attaches again after the core, or its agent, was started anew.
-    pub(super) fn again(&self) -> Result<Self, NodeError> {
-        let core = self.binding().ok_or_else(|| NodeError::CoreSilent {
-            channel: self.channel.name.clone(),
-            reason: "it is not running (`hythe core status`)".to_owned(),
-        })?;
-        Self::new(&self.shared, &self.channel, core)
+    /// Another core, another agent, or another binding.
+    fn is_over(&mut self) -> bool {
+        let control = self.right.shared.pool().control();
+        let index = self.right.channel.index;
+        let epoch = control.channel_epoch(index);
+        if epoch != self.epoch {
+            if control.channel(index).and_then(|now| now.core) != Some(self.core) {
+                return true;
+            }
+            self.epoch = epoch;
+        }
+        self.link.life() != Some(self.life)
     }
 
     /// Queue descriptors in each direction.
@@ -129,28 +214,40 @@ impl Attachment {
     }
 
     /// Moves an own reference to the core. On error it is still ours.
-    pub(super) fn push(&mut self, slot: LedgerSlot, descriptor: Descriptor) -> Result<(), NodeError> {
-        let (shared, control) = (&self.shared, self.shared.pool().control());
-        let row = self.core.row;
+    pub(super) fn push(
+        &mut self,
+        slot: LedgerSlot,
+        descriptor: Descriptor,
+    ) -> Result<(), NodeError> {
+        let (shared, row) = (&self.right.shared, self.core.row);
+        let control = shared.pool().control();
+        let Some(queues) = &mut self.queues else {
+            return Err(silent(&self.right.channel, "its session is not agreed on"));
+        };
         shared.act(|member| member.give(control, row, slot))?;
-        if self.to_core.push(self.link.memory(), descriptor).is_ok() {
+        if queues.to_core.push(self.link.memory(), descriptor).is_ok() {
             return Ok(());
         }
         shared.act(|member| member.reclaim(control, row, slot))?;
-        Err(NodeError::CoreSilent {
-            channel: self.channel.name.clone(),
-            reason: "its queue counters make no sense; the endpoint is closed until the next session".to_owned(),
-        })
+        let reason =
+            "its queue counters make no sense; the endpoint is closed until the next session";
+        Err(silent(&self.right.channel, reason))
     }
 
-    /// Takes what the core pushed, unchecked. `None`: nothing, or a session that is over.
-    pub(super) fn pull(&mut self) -> Option<Descriptor> {
-        let descriptor = self.from_core.peek(self.link.memory()).ok().flatten()?;
-        if !self.is_current() {
-            return None;
+    /// What the core pushed next, unchecked; it stays in the queue until [`Attachment::advance`]. `None`: nothing, or a session
+    /// that is over.
+    pub(super) fn peek(&mut self) -> Option<Descriptor> {
+        let queues = self.queues.as_mut()?;
+        let descriptor = queues.from_core.peek(self.link.memory()).ok().flatten()?;
+        self.is_current().then_some(descriptor)
+    }
+
+    /// Removes what [`Attachment::peek`] showed. Call when the ledger knows where the reference is now: whoever finds the entry
+    /// after our death then finds nothing to do for it.
+    pub(super) fn advance(&mut self) {
+        if let Some(queues) = &mut self.queues {
+            queues.from_core.advance(self.link.memory());
         }
-        self.from_core.advance(self.link.memory());
-        Some(descriptor)
     }
 
     /// Moves a reference that came back out of a row of this core. `None`: the core did not hold it.
@@ -159,48 +256,52 @@ impl Attachment {
         row: MemberIndex,
         descriptor: Descriptor,
     ) -> Result<Option<LedgerSlot>, NodeError> {
-        let pool = self.shared.pool();
-        let Ok(slot) = pool.control().check_descriptor(pool.regions(), descriptor) else {
-            return Ok(None);
-        };
-        if descriptor.place.region != self.core.region {
-            return Ok(None);
-        }
-        let ours = self.shared.act(|member| member.reclaim(pool.control(), row, slot))?;
-        Ok(ours.then_some(slot))
+        settle::reclaim(&self.right.shared, self.core, row, descriptor)
     }
 
     pub(super) fn ring_core(&self) {
-        ring_core(&self.shared, &self.link, self.core);
+        ring_core(&self.right.shared, &self.link, self.core);
     }
 
-    /// Rows of the same core's endpoints that take payload: what came in there may be handed on out of here.
-    pub(super) fn rows_to_core(&self) -> Vec<MemberIndex> {
-        let bindings = self.shared.pool().control().channels().filter_map(|channel| channel.core);
-        bindings
-            .filter(|core| core.region == self.core.region && core.direction == Direction::ToCore)
-            .map(|core| core.row)
-            .collect()
-    }
-
-    /// Ends the session and takes back what the core lets go of. What it does not is taken back at the next session.
-    pub(super) fn end_session(&self) -> Result<(), NodeError> {
-        let endpoint = self.core.endpoint as usize;
-        let ours = self.link.layout().linux_flow(endpoint);
-        self.link.memory().store(ours + flow_line::SESSION, 0, Ordering::Release);
-        self.ring_core();
-        if await_echo(&self.shared, &self.link, endpoint, 0, DETACH_BOUND)? {
-            empty_row(&self.shared, self.core)?;
+    /// Ends the session and takes back what the core lets go of within the bound. What it does not is taken back at the next
+    /// session, or by the agent.
+    pub(super) fn end_session(&mut self, bound: Duration) -> Result<(), NodeError> {
+        if !self.is_current() {
+            return Ok(());
         }
+        self.queues = None;
+        end_session(&self.right.shared, &self.link, self.core, bound)?;
         Ok(())
     }
 }
 
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        let control = self.shared.pool().control();
-        self.shared.act(|member| member.detach_core(control, self.channel.index));
+/// Writes session 0 and waits for its echo; then settles. True: all is settled.
+pub(super) fn end_session(
+    shared: &Arc<Shared>,
+    link: &LinkMap,
+    core: CoreBinding,
+    bound: Duration,
+) -> Result<bool, NodeError> {
+    let endpoint = core.endpoint as usize;
+    let life = link.life();
+    if life.is_none() {
+        return Ok(false);
     }
+    link.withdraw(endpoint);
+    ring_core(shared, link, core);
+    let plan = WaitPlan {
+        nap: ECHO_NAP,
+        ..WaitPlan::for_core()
+    };
+    let echoed = wait_for(shared.pool().control(), shared.index(), plan, bound, || {
+        let echoed = link.endpoint_sessions(endpoint).1 == 0;
+        Ok((echoed || link.life() != life).then_some(echoed))
+    })?;
+    let let_go = echoed == Some(true) && link.life() == life;
+    if let_go {
+        settle::after_echo(shared, link, core)?;
+    }
+    Ok(let_go)
 }
 
 fn ring_core(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) {
@@ -209,35 +310,47 @@ fn ring_core(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) {
     }
 }
 
-fn await_echo(
-    shared: &Arc<Shared>,
-    link: &LinkMap,
-    endpoint: usize,
-    session: u32,
-    bound: Duration,
-) -> Result<bool, NodeError> {
-    let plan = WaitPlan { nap: Duration::from_millis(2), ..WaitPlan::for_core() };
-    let echoed = wait_for(shared.pool().control(), shared.index(), plan, bound, || {
-        Ok((link.endpoint_sessions(endpoint).1 == session).then_some(()))
-    })?;
-    Ok(echoed.is_some())
+/// Being the one participant at an endpoint, until dropped.
+#[derive(Debug)]
+pub(super) struct Right {
+    pub(super) shared: Arc<Shared>,
+    channel: ChannelInfo,
 }
 
-/// Takes back everything that the row of an endpoint answers for.
-fn empty_row(shared: &Arc<Shared>, core: CoreBinding) -> Result<(), NodeError> {
-    let pool = shared.pool();
-    let Some(region) = pool.regions().region(core.region) else { return Ok(()) };
-    debug_assert!(region.kind == RegionKind::Core, "rows of endpoints hold slots of a core's region");
-    let slots = region.ledger_base..region.ledger_base + region.slots;
-    shared.act(|member| -> Result<(), PoolError> {
-        for slot in slots.map(LedgerSlot) {
-            while hythe_pool::Member::row_holds(pool.control(), core.row, slot) > 0 {
-                if member.reclaim(pool.control(), core.row, slot)? {
-                    member.release(pool.control(), slot, 1)?;
+impl Right {
+    /// `None`: the core behind the channel has just changed, or its agent is taking back what the last one left there: in a
+    /// moment it will be free.
+    pub(super) fn take(
+        shared: &Arc<Shared>,
+        channel: &ChannelInfo,
+    ) -> Result<Option<Self>, NodeError> {
+        let control = shared.pool().control();
+        match shared.act(|member| member.attach_core(control, channel)) {
+            Ok(()) => Ok(Some(Self {
+                shared: Arc::clone(shared),
+                channel: channel.clone(),
+            })),
+            Err(PoolError::Busy(_)) => Ok(None),
+            Err(PoolError::EndpointTaken { holder, .. }) => {
+                let agent = channel.core.map(|core| core.agent.0);
+                if agent == Some(holder) && shared.index().0 != holder {
+                    return Ok(None);
                 }
+                let holder = control.member(MemberIndex(holder)).map_or_else(
+                    || "a participant that has just left".to_owned(),
+                    |member| format!("{} (pid {})", member.name, member.identity.pid),
+                );
+                let channel = channel.name.clone();
+                Err(NodeError::EndpointTaken { channel, holder })
             }
+            Err(error) => Err(error.into()),
         }
-        Ok(())
-    })?;
-    Ok(())
+    }
+}
+
+impl Drop for Right {
+    fn drop(&mut self) {
+        let control = self.shared.pool().control();
+        self.shared.act(|member| member.detach_core(control, self.channel.index));
+    }
 }

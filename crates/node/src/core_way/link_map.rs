@@ -4,8 +4,8 @@ use hythe_abi::link::{
     CORE_MAGIC, CoreState, Direction, ENDPOINTS_MAX, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION,
     bell_line, core_header, endpoint_record, flow_line, linux_header,
 };
-use hythe_abi::{HEADROOM_BYTES, LINE_BYTES, RegionIndex};
-use hythe_memory::{Access, Mapped, Memory, Ordering, read_name};
+use hythe_abi::{Descriptor, HEADROOM_BYTES, LINE_BYTES, RegionIndex};
+use hythe_memory::{Access, Mapped, Memory, Ordering, full_barrier, read_name};
 use hythe_pool::RegionGeometry;
 
 use crate::directory::open_file;
@@ -37,6 +37,13 @@ pub struct LinkStatus {
     pub name: String,
     /// Its endpoints.
     pub endpoints: Vec<EndpointRecord>,
+}
+
+/// The two sessions that make one life of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Life {
+    linux: u32,
+    core: u32,
 }
 
 impl LinkStatus {
@@ -180,6 +187,8 @@ impl LinkMap {
     #[must_use]
     pub fn note_ring(&self) -> bool {
         self.memory.add(self.layout.linux_bell() + bell_line::COUNT, 1, Ordering::Release);
+        // Our tail before the core's "I sleep": its mirror image there is "I sleep" before our tail.
+        full_barrier();
         self.memory.load(self.layout.core_bell() + bell_line::WANTED, Ordering::Acquire) != 0
     }
 
@@ -194,6 +203,80 @@ impl LinkMap {
     pub fn endpoint_sessions(&self, endpoint: usize) -> (u32, u32) {
         let word = |at| self.memory.load(at + flow_line::SESSION, Ordering::Acquire);
         (word(self.layout.linux_flow(endpoint)), word(self.layout.core_flow(endpoint)))
+    }
+
+    /// The two sessions, if the core is up and has answered the agent.
+    #[must_use]
+    pub(crate) fn life(&self) -> Option<Life> {
+        let core = self.layout.core_header();
+        let word = |at| self.memory.load(at, Ordering::Acquire);
+        let linux = word(linux_header::SESSION);
+        let up = CoreState::from_word(word(core + core_header::STATE)) == CoreState::Up;
+        let answered = linux != 0 && word(core + core_header::ECHO) == linux;
+        (up && answered).then(|| Life { linux, core: word(core + core_header::SESSION) })
+    }
+
+    /// Writes a new session of an endpoint, and returns the own tail at which it starts.
+    pub(super) fn propose(&self, endpoint: usize, session: u32) -> u32 {
+        let ours = self.layout.linux_flow(endpoint);
+        let tail = self.memory.load(ours + flow_line::TAIL, Ordering::Relaxed);
+        self.memory.store(ours + flow_line::START, tail, Ordering::Relaxed);
+        self.memory.store(ours + flow_line::SESSION, session, Ordering::Release);
+        tail
+    }
+
+    /// Ends the session of an endpoint.
+    pub(super) fn withdraw(&self, endpoint: usize) {
+        let ours = self.layout.linux_flow(endpoint);
+        self.memory.store(ours + flow_line::SESSION, 0, Ordering::Release);
+    }
+
+    /// What a session that the core has ended left in the queue core -> Linux, and where the next one starts.
+    pub(super) fn leftovers(&self, endpoint: usize) -> (Vec<Descriptor>, u32) {
+        let start = self.layout.core_flow(endpoint) + flow_line::START;
+        let start = self.memory.load(start, Ordering::Acquire);
+        (self.entries_before(endpoint, start), start)
+    }
+
+    /// What waits in the queue core -> Linux.
+    pub(super) fn waiting(&self, endpoint: usize) -> Vec<Descriptor> {
+        let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
+        self.entries_before(endpoint, self.memory.load(tail, Ordering::Acquire))
+    }
+
+    /// Is there anything in the queue core -> Linux?
+    pub(super) fn has_waiting(&self, endpoint: usize) -> bool {
+        !self.waiting(endpoint).is_empty()
+    }
+
+    /// Entries from the own head on. A claim that is out of range counts as none.
+    fn entries_before(&self, endpoint: usize, end: u32) -> Vec<Descriptor> {
+        let head = self.layout.linux_flow(endpoint) + flow_line::HEAD;
+        let head = self.memory.load(head, Ordering::Acquire);
+        let count = end.wrapping_sub(head);
+        let capacity = self.layout.capacity() as u32;
+        let count = if count > capacity { 0 } else { count };
+        let numbers = (0..count).map(|step| head.wrapping_add(step) & (capacity - 1));
+        numbers.map(|index| self.entry(endpoint, index as usize)).collect()
+    }
+
+    fn entry(&self, endpoint: usize, index: usize) -> Descriptor {
+        let at = self.layout.core_entries(endpoint) + index * Descriptor::BYTES;
+        let word = |word: usize| self.memory.load(at + 4 * word, Ordering::Relaxed);
+        Descriptor::from_words([word(0), word(1), word(2), word(3)])
+    }
+
+    pub(super) fn set_head(&self, endpoint: usize, head: u32) {
+        let ours = self.layout.linux_flow(endpoint) + flow_line::HEAD;
+        self.memory.store(ours, head, Ordering::Release);
+    }
+
+    /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent, between two lives.
+    pub fn forget_queues(&self) {
+        for endpoint in 0..self.layout.endpoints() {
+            let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
+            self.set_head(endpoint, self.memory.load(tail, Ordering::Acquire));
+        }
     }
 
     /// The region whose slots the link's descriptors name.

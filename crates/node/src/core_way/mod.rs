@@ -4,9 +4,11 @@
 //! before a push, out of it after a take. A core that is gone or new is noticed by its echo; the next use attaches again.
 
 mod attachment;
+pub(crate) mod caretaker;
 mod link_map;
 mod receiver;
 mod sender;
+mod settle;
 
 pub use link_map::{EndpointRecord, LinkMap, LinkStatus};
 pub(crate) use receiver::CoreReceiver;

@@ -1,21 +1,30 @@
 //! Taking from a core: it fills slots of the stock it was given.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hythe_abi::{Descriptor, DescriptorMark};
-use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError, PortStatistics, Taken};
+use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, PoolError, PortStatistics, Taken};
 
-use super::attachment::Attachment;
+use super::attachment::{Attachment, ECHO_BOUND, attach, step};
+use super::settle::rows_to_core;
 use crate::NodeError;
 use crate::buffer::Sample;
 use crate::node::{Shared, lease_in};
 use crate::subscriber::sample_of;
 
+/// How long a core may take to let go of its stock when we leave.
+const DETACH_BOUND: Duration = Duration::from_millis(500);
+
 /// The Linux end of an endpoint that gives payload.
 #[derive(Debug)]
 pub(crate) struct CoreReceiver {
-    attachment: Attachment,
+    shared: Arc<Shared>,
+    channel: ChannelInfo,
+    attachment: Option<Attachment>,
     rows_to_core: Vec<MemberIndex>,
+    /// Messages that the subscriber wants to have room for.
+    depth: u32,
     /// Empty slots that the core shall have.
     level: u32,
     /// Empty slots that it has.
@@ -23,21 +32,29 @@ pub(crate) struct CoreReceiver {
 }
 
 impl CoreReceiver {
+    /// Attaches now.
     pub(crate) fn attach(
         shared: &Arc<Shared>,
         channel: &ChannelInfo,
-        core: CoreBinding,
         depth: u32,
     ) -> Result<Self, NodeError> {
-        let mut receiver = Self::over(Attachment::new(shared, channel, core)?, depth);
-        receiver.restock()?;
+        let mut receiver = Self::later(shared, channel, depth);
+        attach(shared, channel, &mut receiver.attachment, ECHO_BOUND)?;
+        receiver.begin_stock()?;
         Ok(receiver)
     }
 
-    fn over(attachment: Attachment, depth: u32) -> Self {
-        let level = depth.clamp(1, attachment.capacity());
-        let rows_to_core = attachment.rows_to_core();
-        Self { attachment, rows_to_core, level, stock: 0 }
+    /// Attaches while taking.
+    pub(crate) fn later(shared: &Arc<Shared>, channel: &ChannelInfo, depth: u32) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            channel: channel.clone(),
+            attachment: None,
+            rows_to_core: Vec::new(),
+            depth,
+            level: 0,
+            stock: 0,
+        }
     }
 
     /// The next sample, if there is one. While the core is down there is none.
@@ -45,22 +62,17 @@ impl CoreReceiver {
         &mut self,
         statistics: &mut PortStatistics,
     ) -> Result<Option<Sample>, NodeError> {
-        if !self.attachment.is_current() {
-            if self.attachment.binding().is_none() {
-                return Ok(None);
-            }
-            match self.attachment.again() {
-                Ok(attachment) => *self = Self::over(attachment, self.level),
-                // It may still be starting.
-                Err(NodeError::CoreSilent { .. }) => return Ok(None),
-                Err(error) => return Err(error),
-            }
+        if !self.attachment.as_mut().is_some_and(Attachment::is_current) && !self.attach_again()? {
+            return Ok(None);
         }
-        while let Some(descriptor) = self.attachment.pull() {
-            match self.accept(descriptor)? {
+        while let Some(descriptor) = self.attachment.as_mut().and_then(Attachment::peek) {
+            let accepted = self.accept(descriptor)?;
+            if let Some(attachment) = &mut self.attachment {
+                attachment.advance();
+            }
+            match accepted {
                 Accepted::Sample(slot) => {
-                    let taken = Taken { descriptor, slot };
-                    let sample = sample_of(&self.attachment.shared, taken)?;
+                    let sample = sample_of(&self.shared, Taken { descriptor, slot })?;
                     self.restock()?;
                     return Ok(Some(sample));
                 }
@@ -72,24 +84,49 @@ impl CoreReceiver {
         Ok(None)
     }
 
+    fn attach_again(&mut self) -> Result<bool, NodeError> {
+        match step(&self.shared, &self.channel, &mut self.attachment) {
+            Ok(true) => self.begin_stock().map(|()| true),
+            // It may still be starting, or be gone for now.
+            Ok(false) | Err(NodeError::CoreSilent { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin_stock(&mut self) -> Result<(), NodeError> {
+        let Some(attachment) = &self.attachment else { return Ok(()) };
+        self.rows_to_core = rows_to_core(&self.shared, attachment.core);
+        self.stock = 0;
+        self.level = self.depth.clamp(1, attachment.capacity());
+        if let Some(region) = self.shared.pool().region(attachment.core.region) {
+            let room = attachment.max_bytes as usize;
+            let fitting = region.classes.iter().filter(|class| class.payload_bytes() >= room);
+            let fitting: u32 = fitting.map(|class| class.count).sum();
+            // Half of what is large enough stays with Linux: without it nobody could send to the core.
+            self.level = self.level.min((fitting / 2).max(1));
+        }
+        self.restock()
+    }
+
+    /// Moves what the core gave into our row.
     fn accept(&mut self, descriptor: Descriptor) -> Result<Accepted, NodeError> {
+        let Some(attachment) = &self.attachment else { return Ok(Accepted::Lie) };
         if descriptor.mark() == Some(DescriptorMark::Credit) {
             return Ok(Accepted::Lie);
         }
         let unused = descriptor.mark() == Some(DescriptorMark::Unused);
         let checked = if unused { Descriptor { length: 0, ..descriptor } } else { descriptor };
-        if let Some(slot) = self.attachment.reclaim(self.attachment.core.row, checked)? {
+        if let Some(slot) = attachment.reclaim(attachment.core.row, checked)? {
             self.stock = self.stock.saturating_sub(1);
             if unused {
-                let shared = &self.attachment.shared;
-                shared.act(|member| member.release(shared.pool().control(), slot, 1))?;
+                self.shared.act(|member| member.release(self.shared.pool().control(), slot, 1))?;
                 return Ok(Accepted::Unused);
             }
             return Ok(Accepted::Sample(slot));
         }
         if !unused {
             for &row in &self.rows_to_core {
-                if let Some(slot) = self.attachment.reclaim(row, checked)? {
+                if let Some(slot) = attachment.reclaim(row, checked)? {
                     return Ok(Accepted::Sample(slot));
                 }
             }
@@ -99,11 +136,11 @@ impl CoreReceiver {
 
     /// Gives the core empty slots up to its level; fewer while the region is full.
     fn restock(&mut self) -> Result<(), NodeError> {
+        let Some(attachment) = &mut self.attachment else { return Ok(()) };
         let before = self.stock;
         while self.stock < self.level {
-            let region = self.attachment.core.region;
-            let room = self.attachment.max_bytes as usize;
-            let lease = match lease_in(&self.attachment.shared, region, room) {
+            let room = attachment.max_bytes as usize;
+            let lease = match lease_in(&self.shared, attachment.core.region, room) {
                 Ok(lease) => lease,
                 Err(NodeError::Pool(PoolError::PoolFull { .. })) => break,
                 Err(error) => return Err(error),
@@ -111,12 +148,12 @@ impl CoreReceiver {
             // Fits: a slot's size is 32 bits.
             let bytes = lease.capacity() as u32;
             let reference = lease.into_reference(bytes);
-            self.attachment.push(reference.slot(), reference.descriptor())?;
+            attachment.push(reference.slot(), reference.descriptor())?;
             reference.moved();
             self.stock += 1;
         }
         if self.stock > before {
-            self.attachment.ring_core();
+            attachment.ring_core();
         }
         Ok(())
     }
@@ -130,9 +167,8 @@ enum Accepted {
 
 impl Drop for CoreReceiver {
     fn drop(&mut self) {
-        if self.attachment.is_current()
-            && let Err(error) = self.attachment.end_session()
-        {
+        let ended = self.attachment.as_mut().map(|attached| attached.end_session(DETACH_BOUND));
+        if let Some(Err(error)) = ended {
             tracing::warn!(%error, "left a core with empty slots");
         }
     }

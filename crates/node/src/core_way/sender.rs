@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_abi::{Descriptor, DescriptorMark};
-use hythe_pool::{ChannelInfo, CoreBinding};
+use hythe_pool::ChannelInfo;
 
-use super::attachment::Attachment;
+use super::attachment::{Attachment, ECHO_BOUND, attach, silent};
 use crate::NodeError;
 use crate::buffer::Reference;
 use crate::node::Shared;
@@ -17,45 +17,72 @@ const WINDOW_BOUND: Duration = Duration::from_secs(10);
 /// How long a publisher that goes waits for what the core still has.
 const FAREWELL_BOUND: Duration = Duration::from_secs(2);
 
+const INTERRUPTED: &str = "it was stopped or started anew meanwhile";
+
 /// The Linux end of an endpoint that takes payload.
 #[derive(Debug)]
 pub(crate) struct CoreSender {
-    attachment: Attachment,
+    shared: Arc<Shared>,
+    channel: ChannelInfo,
+    attachment: Option<Attachment>,
     /// Buffers at the core.
     outstanding: u32,
 }
 
 impl CoreSender {
-    pub(crate) fn attach(
-        shared: &Arc<Shared>,
-        channel: &ChannelInfo,
-        core: CoreBinding,
-    ) -> Result<Self, NodeError> {
-        Ok(Self { attachment: Attachment::new(shared, channel, core)?, outstanding: 0 })
+    pub(crate) fn attach(shared: &Arc<Shared>, channel: &ChannelInfo) -> Result<Self, NodeError> {
+        let mut sender = Self {
+            shared: Arc::clone(shared),
+            channel: channel.clone(),
+            attachment: None,
+            outstanding: 0,
+        };
+        sender.attached()?;
+        Ok(sender)
     }
 
-    /// Moves a buffer to the core, waiting for a place in its window.
+    /// Moves a buffer to the core, waiting for a place in its window. On error the buffer is released.
     pub(crate) fn send(&mut self, reference: Reference, plan: WaitPlan) -> Result<(), NodeError> {
-        self.attach_again_if_needed()?;
+        let capacity = self.attached()?.capacity();
         self.check(reference.descriptor())?;
-        let capacity = self.attachment.capacity();
         let bound = WINDOW_BOUND;
         if !self.wait_for_returns(plan, bound, |outstanding| outstanding < capacity)? {
-            return Err(self.silent(format!("all {capacity} places of its window are in use for {bound:?}")));
+            let reason = format!("all {capacity} places of its window are in use for {bound:?}");
+            return Err(silent(&self.channel, &reason));
         }
-        self.attachment.push(reference.slot(), reference.descriptor())?;
-        self.outstanding += 1;
+        let Some(attachment) = &mut self.attachment else { return Err(self.interrupted()) };
+        attachment.push(reference.slot(), reference.descriptor())?;
         reference.moved();
-        self.attachment.ring_core();
+        attachment.ring_core();
+        self.outstanding += 1;
         Ok(())
     }
 
     /// Waits until the core has given everything back.
     pub(crate) fn flush(&mut self, plan: WaitPlan, timeout: Duration) -> Result<(), NodeError> {
-        if self.wait_for_returns(plan, timeout, |outstanding| outstanding == 0)? {
+        if self.outstanding == 0
+            || self.wait_for_returns(plan, timeout, |outstanding| outstanding == 0)?
+        {
             return Ok(());
         }
-        Err(self.silent(format!("it kept {} buffers for {timeout:?}", self.outstanding)))
+        let reason = format!("it kept {} buffers for {timeout:?}", self.outstanding);
+        Err(silent(&self.channel, &reason))
+    }
+
+    /// The attachment, made anew if the core was.
+    fn attached(&mut self) -> Result<&mut Attachment, NodeError> {
+        if !self.is_current() {
+            self.outstanding = 0;
+            attach(&self.shared, &self.channel, &mut self.attachment, ECHO_BOUND)?;
+        }
+        match &mut self.attachment {
+            Some(attachment) => Ok(attachment),
+            None => Err(silent(&self.channel, INTERRUPTED)),
+        }
+    }
+
+    fn is_current(&mut self) -> bool {
+        self.attachment.as_mut().is_some_and(Attachment::is_current)
     }
 
     fn wait_for_returns(
@@ -64,11 +91,13 @@ impl CoreSender {
         timeout: Duration,
         enough: impl Fn(u32) -> bool,
     ) -> Result<bool, NodeError> {
-        let shared = Arc::clone(&self.attachment.shared);
+        let shared = Arc::clone(&self.shared);
         let done = wait_for(shared.pool().control(), shared.index(), plan, timeout, || {
             self.take_returns()?;
-            if !self.attachment.is_current() {
-                return Err(self.silent("it was stopped or started anew meanwhile".to_owned()));
+            if !self.is_current() {
+                // Let go at once: the core's rows are not recovered before.
+                self.attachment = None;
+                return Err(self.interrupted());
             }
             Ok(enough(self.outstanding).then_some(()))
         })?;
@@ -76,37 +105,34 @@ impl CoreSender {
     }
 
     fn take_returns(&mut self) -> Result<(), NodeError> {
-        while let Some(descriptor) = self.attachment.pull() {
-            if descriptor.mark() == Some(DescriptorMark::Credit) {
-                self.outstanding = self.outstanding.saturating_sub(1);
-                continue;
-            }
-            // What the core never had cannot come back: a lie is dropped.
-            if let Some(slot) = self.attachment.reclaim(self.attachment.core.row, descriptor)? {
-                self.outstanding = self.outstanding.saturating_sub(1);
-                let shared = &self.attachment.shared;
-                shared.act(|member| member.release(shared.pool().control(), slot, 1))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn attach_again_if_needed(&mut self) -> Result<(), NodeError> {
-        if !self.attachment.is_current() {
-            self.attachment = self.attachment.again()?;
-            self.outstanding = 0;
+        let Some(attachment) = &mut self.attachment else { return Ok(()) };
+        while let Some(descriptor) = attachment.peek() {
+            let returned = if descriptor.mark() == Some(DescriptorMark::Credit) {
+                true
+            } else {
+                // What the core never had cannot come back: a lie is dropped.
+                let reclaimed = attachment.reclaim(attachment.core.row, descriptor)?;
+                if let Some(slot) = reclaimed {
+                    let control = self.shared.pool().control();
+                    self.shared.act(|member| member.release(control, slot, 1))?;
+                }
+                reclaimed.is_some()
+            };
+            attachment.advance();
+            self.outstanding = self.outstanding.saturating_sub(returned.into());
         }
         Ok(())
     }
 
     fn check(&self, descriptor: Descriptor) -> Result<(), NodeError> {
-        let channel = &self.attachment.channel.name;
-        let wanted = self.attachment.core.region;
+        let Some(attachment) = &self.attachment else { return Err(self.interrupted()) };
+        let channel = &self.channel.name;
+        let wanted = attachment.core.region;
         if descriptor.place.region != wanted {
             let region = descriptor.place.region;
             return Err(NodeError::RegionNotVisible { channel: channel.clone(), region, wanted });
         }
-        let largest = self.attachment.max_bytes;
+        let largest = attachment.max_bytes;
         if descriptor.length > largest {
             let bytes = descriptor.length;
             return Err(NodeError::TooLargeForCore { channel: channel.clone(), bytes, largest });
@@ -114,19 +140,19 @@ impl CoreSender {
         Ok(())
     }
 
-    fn silent(&self, reason: String) -> NodeError {
-        NodeError::CoreSilent { channel: self.attachment.channel.name.clone(), reason }
+    fn interrupted(&self) -> NodeError {
+        silent(&self.channel, INTERRUPTED)
     }
 }
 
 impl Drop for CoreSender {
     fn drop(&mut self) {
-        // What the core has not worked off by then stays in the endpoint's row, for the next session to take back.
-        if self.attachment.is_current() && self.outstanding > 0 {
-            let kept = self.flush(WaitPlan::for_core(), FAREWELL_BOUND);
-            if let Err(error) = kept {
-                tracing::warn!(%error, "left a core with buffers");
-            }
+        // What the core has not worked off by then stays in the endpoint's row, for the next session or the agent to take back.
+        if self.outstanding > 0
+            && self.is_current()
+            && let Err(error) = self.flush(WaitPlan::for_core(), FAREWELL_BOUND)
+        {
+            tracing::warn!(%error, "left a core with buffers");
         }
     }
 }

@@ -37,16 +37,42 @@ pub(crate) fn all() -> Vec<Case> {
         ("leave as consumer", leave_as_consumer),
         ("depart", depart),
     ];
-    let mut cases: Vec<Case> =
-        plain.into_iter().map(|(name, act)| Case { name, before: |_| {}, act }).collect();
+    let mut cases: Vec<Case> = plain
+        .into_iter()
+        .map(|(name, act)| Case {
+            name,
+            before: |_| {},
+            act,
+        })
+        .collect();
     let near_left_out: fn(&mut Stage) = |s| near_leaves(s, Side::Consumer);
     let near_left_back: fn(&mut Stage) = |s| near_leaves(s, Side::Producer);
     cases.extend([
-        Case { name: "leave last, as producer", before: near_left_out, act: leave_as_producer },
-        Case { name: "leave last, as consumer", before: near_left_back, act: leave_as_consumer },
-        Case { name: "recover another", before: another_dies, act: recover_another },
-        Case { name: "retire channel", before: idle_channel, act: retire_channel },
-        Case { name: "detach core", before: attached, act: detach_core },
+        Case {
+            name: "leave last, as producer",
+            before: near_left_out,
+            act: leave_as_producer,
+        },
+        Case {
+            name: "leave last, as consumer",
+            before: near_left_back,
+            act: leave_as_consumer,
+        },
+        Case {
+            name: "recover another",
+            before: another_dies,
+            act: recover_another,
+        },
+        Case {
+            name: "retire channel",
+            before: idle_channel,
+            act: retire_channel,
+        },
+        Case {
+            name: "detach core",
+            before: attached,
+            act: detach_core,
+        },
     ]);
     cases
 }
@@ -65,12 +91,16 @@ impl Actor {
     fn me_sends<M: Memory>(&mut self, control: &Control<M>) {
         let (held, way) = (self.held, &mut self.out.producer);
         let member = self.member.as_mut().expect("a member");
-        member.send(control, way, held.slot, held.descriptor).expect("send");
+        member
+            .send(control, way, held.slot, held.descriptor)
+            .expect("send");
     }
 
     fn me_takes<M: Memory>(&mut self, control: &Control<M>, regions: &Regions) {
         let member = self.member.as_mut().expect("a member");
-        let taken = member.take(control, regions, &mut self.back.consumer).expect("take");
+        let taken = member
+            .take(control, regions, &mut self.back.consumer)
+            .expect("take");
         taken.expect("a message waits");
     }
 }
@@ -82,7 +112,10 @@ fn join(_: &mut Actor, control: &Control<Dying>, _: &Regions) {
 fn lease_any(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
     let region = regions.region(RegionIndex(0)).expect("region 0");
     // Not the first slot of the class is free: looking at the others stores nothing.
-    actor.me().lease_any(control, region, SMALL_BYTES, &mut 0).expect("lease");
+    actor
+        .me()
+        .lease_any(control, region, SMALL_BYTES, &mut 0)
+        .expect("lease");
 }
 
 fn duplicate(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
@@ -119,19 +152,38 @@ fn release_last(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 
 fn hand_on(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
     let member = actor.member.as_mut().expect("a member");
-    let taken = member.take(control, regions, &mut actor.back.consumer).expect("take");
+    let taken = member
+        .take(control, regions, &mut actor.back.consumer)
+        .expect("take");
     let taken = taken.expect("a message waits");
-    member.send(control, &mut actor.out.producer, taken.slot, taken.descriptor).expect("send");
+    member
+        .send(
+            control,
+            &mut actor.out.producer,
+            taken.slot,
+            taken.descriptor,
+        )
+        .expect("send");
 }
 
 fn open_channel(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
-    let carries = ChannelType { name: "frame".to_owned(), bytes: 12, align: 4 };
-    actor.me().open_channel(control, "new", &carries).expect("channel");
+    let carries = ChannelType {
+        name: "frame".to_owned(),
+        bytes: 12,
+        align: 4,
+    };
+    actor
+        .me()
+        .open_channel(control, "new", &carries)
+        .expect("channel");
 }
 
 fn open_port(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let (channel, policy) = (actor.channel, PortPolicy::Block { timeout_ms: 5 });
-    actor.me().open_port(control, channel, PortKind::Subscriber, 4, policy).expect("port");
+    actor
+        .me()
+        .open_port(control, channel, PortKind::Subscriber, 4, policy)
+        .expect("port");
 }
 
 fn bind_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
@@ -151,15 +203,29 @@ fn detach_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 
 fn add_core_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let made = |_| Ok::<(), PoolError>(());
-    let link = LinkPlace { bytes: 8192, offset: 0 };
-    let plan = CoreRegionPlan { name: "board", bytes: 8192, classes: &core_classes(), link };
-    actor.me().add_core_region(control, &plan, made).expect("region");
+    let link = LinkPlace {
+        bytes: 8192,
+        offset: 0,
+    };
+    let plan = CoreRegionPlan {
+        name: "board",
+        bytes: 8192,
+        classes: &core_classes(),
+        link,
+    };
+    actor
+        .me()
+        .add_core_region(control, &plan, made)
+        .expect("region");
 }
 
 fn connect(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let (from, to, near) = (actor.out.producer_port, actor.out.consumer_port, actor.near);
     // Two granules, so that a death between them is seen.
-    actor.me().connect(control, from, near, to, 64).expect("connection");
+    actor
+        .me()
+        .connect(control, from, near, to, 64)
+        .expect("connection");
 }
 
 fn leave<Q>(
@@ -170,15 +236,30 @@ fn leave<Q>(
     side: Side,
 ) {
     let ConnectionInfo { index, nonce, .. } = end(actor).info;
-    actor.me().leave_connection(control, regions, index, nonce, side).expect("leave");
+    actor
+        .me()
+        .leave_connection(control, regions, index, nonce, side)
+        .expect("leave");
 }
 
 fn leave_as_producer(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
-    leave(actor, control, regions, |actor| &actor.out.producer, Side::Producer);
+    leave(
+        actor,
+        control,
+        regions,
+        |actor| &actor.out.producer,
+        Side::Producer,
+    );
 }
 
 fn leave_as_consumer(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
-    leave(actor, control, regions, |actor| &actor.back.consumer, Side::Consumer);
+    leave(
+        actor,
+        control,
+        regions,
+        |actor| &actor.back.consumer,
+        Side::Consumer,
+    );
 }
 
 fn depart(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
@@ -192,7 +273,9 @@ fn near_leaves(stage: &mut Stage, side: Side) {
         Side::Producer => stage.actor.back.producer.info,
     };
     let (control, regions) = (&stage.world.control, &stage.world.regions);
-    let left = stage.near.leave_connection(control, regions, info.index, info.nonce, side);
+    let left = stage
+        .near
+        .leave_connection(control, regions, info.index, info.nonce, side);
     left.expect("leave");
 }
 
@@ -202,10 +285,15 @@ fn another_dies(stage: &mut Stage) {
     let mut other = world.join("other");
     let mut way = world.connect(&mut stage.near, &mut other, 2);
     let mut message = stage.older;
-    stage.near.duplicate(&world.control, message.slot, 1).expect("duplicate");
+    stage
+        .near
+        .duplicate(&world.control, message.slot, 1)
+        .expect("duplicate");
     world.send(&mut stage.near, &mut way, message);
     message = world.take(&mut other, &mut way).expect("a message waits");
-    other.duplicate(&world.control, message.slot, 1).expect("duplicate");
+    other
+        .duplicate(&world.control, message.slot, 1)
+        .expect("duplicate");
     stage.actor.other = world.control.member(other.index());
     let dying = world.dying();
     // Eight stores of the journal and the swap are done; the hold record is not reached.
@@ -217,8 +305,14 @@ fn another_dies(stage: &mut Stage) {
 fn recover_another(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
     let other = actor.other.clone().expect("somebody died");
     let mut is_dead = |member: &hythe_pool::MemberInfo| member.index == other.index;
-    let recovered = actor.me().recoverer().recover(control, regions, &other, 0, &mut is_dead);
-    assert_eq!(recovered.expect("recovery").map(|found| found.references), Some(1));
+    let recovered = actor
+        .me()
+        .recoverer()
+        .recover(control, regions, &other, 0, &mut is_dead);
+    assert_eq!(
+        recovered.expect("recovery").map(|found| found.references),
+        Some(1)
+    );
 }
 
 fn idle_channel(stage: &mut Stage) {

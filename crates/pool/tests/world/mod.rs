@@ -7,12 +7,13 @@
 
 pub(crate) mod cases;
 pub(crate) mod stage;
+pub(crate) mod turns;
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 
-use hythe_abi::pool::{Limits, REGIONS_MAX, channel, connection, participant, port, region};
+use hythe_abi::pool::{Limits, REGIONS_MAX, channel, connection, port, region};
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, RegionIndex};
 use hythe_memory::{Mapped, Memory, Ordering};
 use hythe_pool::{
@@ -33,7 +34,7 @@ pub(crate) const SPARE_SLOTS: u32 = 4;
 pub(crate) const LIMITS: Limits = Limits {
     participants: 7,
     channels: 3,
-    ports: 12,
+    ports: 16,
     connections: 8,
     granules: 10,
     slots: SPARE_SLOTS,
@@ -144,19 +145,32 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let plan = [
-            ClassPlan { payload_bytes: SMALL_BYTES, count: SMALL_SLOTS },
-            ClassPlan { payload_bytes: LARGE_BYTES, count: LARGE_SLOTS },
+            ClassPlan {
+                payload_bytes: SMALL_BYTES,
+                count: SMALL_SLOTS,
+            },
+            ClassPlan {
+                payload_bytes: LARGE_BYTES,
+                count: LARGE_SLOTS,
+            },
         ];
         let geometry = Geometry::with_classes(LIMITS, &plan).expect("geometry");
         let memory = Mapped::anonymous(geometry.layout().expect("layout").bytes()).expect("memory");
         let control = Control::create(memory.clone(), &geometry, 1).expect("control");
         let regions = Regions::read(&control).expect("regions");
-        Self { memory, control, regions }
+        Self {
+            memory,
+            control,
+            regions,
+        }
     }
 
     /// The same pool for a member that may die.
     pub(crate) fn dying(&self) -> Control<Dying> {
-        let memory = Dying { memory: self.memory.clone(), fuse: Rc::default() };
+        let memory = Dying {
+            memory: self.memory.clone(),
+            fuse: Rc::default(),
+        };
         Control::open(memory).expect("open")
     }
 
@@ -179,7 +193,9 @@ impl World {
         let channel = from.open_channel(control, "way", &raw).expect("channel");
         let policy = PortPolicy::DropNewest;
         let open = |member: &mut Member, kind| {
-            member.open_port(control, channel, kind, capacity, policy).expect("port")
+            member
+                .open_port(control, channel, kind, capacity, policy)
+                .expect("port")
         };
         let producer_port = open(from, PortKind::Publisher);
         let consumer_port = open(to, PortKind::Subscriber);
@@ -194,14 +210,23 @@ impl World {
     }
 
     pub(crate) fn send(&self, member: &mut Member, way: &mut Way, message: Message) {
-        let sent =
-            member.send(&self.control, &mut way.producer, message.slot, message.descriptor);
+        let sent = member.send(
+            &self.control,
+            &mut way.producer,
+            message.slot,
+            message.descriptor,
+        );
         sent.expect("send");
     }
 
     pub(crate) fn take(&self, member: &mut Member, way: &mut Way) -> Option<Message> {
-        let taken = member.take(&self.control, &self.regions, &mut way.consumer).expect("take");
-        taken.map(|taken| Message { slot: taken.slot, descriptor: taken.descriptor })
+        let taken = member
+            .take(&self.control, &self.regions, &mut way.consumer)
+            .expect("take");
+        taken.map(|taken| Message {
+            slot: taken.slot,
+            descriptor: taken.descriptor,
+        })
     }
 
     pub(crate) fn release(&self, member: &mut Member, slot: LedgerSlot, count: u32) -> bool {
@@ -217,7 +242,10 @@ impl World {
     ) -> Option<Recovered> {
         let info = self.control.member(dead)?;
         let mut is_dead = |member: &hythe_pool::MemberInfo| !living.contains(&member.index);
-        recoverer.recoverer().recover(&self.control, &self.regions, &info, 0, &mut is_dead).expect("recovery")
+        recoverer
+            .recoverer()
+            .recover(&self.control, &self.regions, &info, 0, &mut is_dead)
+            .expect("recovery")
     }
 
     /// Recovers everyone but `living`, and says who was found, in the order given by `order`.
@@ -228,7 +256,8 @@ impl World {
             dead.reverse();
         }
         for &index in &dead {
-            self.recover(recoverer, index, living).expect("nobody else recovers");
+            self.recover(recoverer, index, living)
+                .expect("nobody else recovers");
         }
         dead.len()
     }
@@ -237,7 +266,11 @@ impl World {
     pub(crate) fn check_sums(&self, context: &str) {
         let found = audit(&self.control, &self.regions, 0);
         assert_eq!(found.mismatches, [], "{context}");
-        assert_eq!(found.free + found.held + found.queued, found.slots, "{context}");
+        assert_eq!(
+            found.free + found.held + found.queued,
+            found.slots,
+            "{context}"
+        );
     }
 
     /// Nobody is there, and everything is free.
@@ -252,20 +285,29 @@ impl World {
             assert_eq!(status(at + channel::STATE), 0, "{context}: channel {index}");
         }
         for index in 0..limits.ports as usize {
-            assert_eq!(status(layout.port(index) + port::STATE), 0, "{context}: port {index}");
+            assert_eq!(
+                status(layout.port(index) + port::STATE),
+                0,
+                "{context}: port {index}"
+            );
         }
         for index in 0..limits.connections as usize {
             let at = layout.connection(index) + connection::STATE;
             assert_eq!(status(at), 0, "{context}: connection {index}");
         }
         for index in 0..limits.granules as usize {
-            assert_eq!(status(layout.granule_owner(index)), 0, "{context}: granule {index}");
+            assert_eq!(
+                status(layout.granule_owner(index)),
+                0,
+                "{context}: granule {index}"
+            );
         }
         for row in 0..limits.participants as usize {
-            let at = layout.participant(row) + participant::RECOVERER;
-            assert_eq!(status(at), 0, "{context}: claim on {row}");
             for slot in 0..limits.slots as usize {
-                let count = self.memory.load_cell(layout.hold(row, slot), Ordering::Acquire) & 0xFFF;
+                let count = self
+                    .memory
+                    .load_cell(layout.hold(row, slot), Ordering::Acquire)
+                    & 0xFFF;
                 assert_eq!(count, 0, "{context}: hold of {row} on {slot}");
             }
         }
@@ -277,7 +319,12 @@ impl World {
 }
 
 pub(crate) const fn identity() -> Identity {
-    Identity { pid: 1, start_time: 2, pid_namespace: 3, uid: 4 }
+    Identity {
+        pid: 1,
+        start_time: 2,
+        pid_namespace: 3,
+        uid: 4,
+    }
 }
 
 /// Leases a small slot.
@@ -287,8 +334,9 @@ pub(crate) fn lease<M: Memory>(
     regions: &Regions,
 ) -> Message {
     let region = regions.region(RegionIndex(0)).expect("region 0");
-    let (slot, generation) =
-        member.lease_any(control, region, SMALL_BYTES, &mut 0).expect("a free slot");
+    let (slot, generation) = member
+        .lease_any(control, region, SMALL_BYTES, &mut 0)
+        .expect("a free slot");
     message(regions, LedgerSlot(slot), generation)
 }
 

@@ -1,10 +1,10 @@
 //! A scene with everything in it that a step can touch: shared slots, queues with messages, a core's row, older marks.
 
-use hythe_abi::link::Direction;
 use hythe_abi::RegionIndex;
+use hythe_abi::link::Direction;
 use hythe_pool::{
-    ChannelIndex, ChannelType, Control, CoreBinding, LedgerSlot, Member, MemberIndex, MemberInfo,
-    MemberKind, Regions, SlotClass,
+    ChannelIndex, ChannelType, ConnectionInfo, Control, CoreBinding, LedgerSlot, Member,
+    MemberIndex, MemberInfo, MemberKind, Regions, SlotClass,
 };
 
 use super::{Dying, Message, Way, World};
@@ -66,7 +66,8 @@ impl Stage {
         let control = &world.control;
 
         let incoming = world.lease(&mut near);
-        near.duplicate(control, incoming.slot, 1).expect("duplicate");
+        near.duplicate(control, incoming.slot, 1)
+            .expect("duplicate");
         world.send(&mut near, &mut back, incoming);
         world.send(&mut near, &mut back, incoming);
 
@@ -103,7 +104,16 @@ impl Stage {
             other: None,
         };
         let dying = world.dying();
-        Self { dying, actor, near, far, core, near_to_far, older, world }
+        Self {
+            dying,
+            actor,
+            near,
+            far,
+            core,
+            near_to_far,
+            older,
+            world,
+        }
     }
 
     /// Everyone but the actor, and whoever joined late.
@@ -111,16 +121,32 @@ impl Stage {
         [self.near.index(), self.far.index(), self.core.index()]
     }
 
+    /// The connections of `near`, and the word that tells it to look at them again.
+    pub(crate) fn seen_by_near(&self) -> (Vec<ConnectionInfo>, u32) {
+        let near = self.near.index();
+        let own = |info: &ConnectionInfo| info.producer == near || info.consumer == near;
+        let connections = self.world.control.connections().filter(own).collect();
+        (connections, Member::changes(&self.world.control, near))
+    }
+
     /// What `near` does between a death and the recovery: changes cells that carry marks of the dead, the latest first.
     pub(crate) fn work_meanwhile(&mut self) {
         let (world, held, older) = (&self.world, self.actor.held, self.older);
         for slot in [held.slot, older.slot] {
-            self.near.duplicate(&world.control, slot, 1).expect("duplicate");
+            self.near
+                .duplicate(&world.control, slot, 1)
+                .expect("duplicate");
             world.release(&mut self.near, slot, 1);
         }
         let core = self.core.index();
-        self.near.give(&world.control, core, held.slot).expect("give");
-        assert!(self.near.reclaim(&world.control, core, held.slot).expect("reclaim"));
+        self.near
+            .give(&world.control, core, held.slot)
+            .expect("give");
+        assert!(
+            self.near
+                .reclaim(&world.control, core, held.slot)
+                .expect("reclaim")
+        );
         // Whatever is free by now, the slot of an unfinished lease or release included.
         let mut leased = Vec::new();
         let region = world.regions.region(RegionIndex(0)).expect("region 0");
@@ -137,33 +163,66 @@ impl Stage {
         let world = &self.world;
         world.check_sums(context);
         let held = self.actor.held;
-        assert_eq!(self.near.holds(&world.control, held.slot), 1, "{context}: held");
-        assert_eq!(self.near.holds(&world.control, self.older.slot), 1, "{context}: older");
+        assert_eq!(
+            self.near.holds(&world.control, held.slot),
+            1,
+            "{context}: held"
+        );
+        assert_eq!(
+            self.near.holds(&world.control, self.older.slot),
+            1,
+            "{context}: older"
+        );
         let message = world.lease(&mut self.near);
         world.send(&mut self.near, &mut self.near_to_far, message);
-        assert_eq!(world.take(&mut self.far, &mut self.near_to_far), Some(message), "{context}");
+        assert_eq!(
+            world.take(&mut self.far, &mut self.near_to_far),
+            Some(message),
+            "{context}"
+        );
         assert!(world.release(&mut self.far, message.slot, 1), "{context}");
         self.check_a_newcomer(context);
         self.world.check_sums(context);
     }
 
-    /// A new member finds a place, connects, and reaches `near`.
+    /// New members find their places, connect, reach `near`; they depart, or die, and the places are free again.
     fn check_a_newcomer(&mut self, context: &str) {
         let world = &self.world;
         let mut newcomer = world.join("newcomer");
         let mut way = world.connect(&mut newcomer, &mut self.near, 2);
         let message = world.lease(&mut newcomer);
         world.send(&mut newcomer, &mut way, message);
-        assert_eq!(world.take(&mut self.near, &mut way), Some(message), "{context}");
+        assert_eq!(
+            world.take(&mut self.near, &mut way),
+            Some(message),
+            "{context}"
+        );
         world.release(&mut self.near, message.slot, 1);
-        newcomer.depart(&world.control, &world.regions).expect("departure");
+        let mut doomed = world.join("doomed");
+        world.lease(&mut doomed);
+        let living = [
+            self.near.index(),
+            self.far.index(),
+            self.core.index(),
+            newcomer.index(),
+        ];
+        assert_eq!(
+            world.bury(&newcomer, &living, false),
+            1,
+            "{context}: doomed"
+        );
+        newcomer
+            .depart(&world.control, &world.regions)
+            .expect("departure");
     }
 
     /// Everyone left departs; then nothing is left.
     pub(crate) fn check_nothing_leaks(self, context: &str) {
         let world = self.world;
         for member in [self.near, self.core, self.far] {
-            member.depart(&world.control, &world.regions).expect("departure");
+            member
+                .depart(&world.control, &world.regions)
+                .expect("departure");
             world.check_sums(context);
         }
         world.check_empty(context);
@@ -171,12 +230,23 @@ impl Stage {
 }
 
 pub(crate) fn binding(row: MemberIndex) -> CoreBinding {
-    CoreBinding { region: RegionIndex(0), endpoint: 0, direction: Direction::ToCore, row, agent: row }
+    CoreBinding {
+        region: RegionIndex(0),
+        endpoint: 0,
+        direction: Direction::ToCore,
+        row,
+        agent: row,
+    }
 }
 
 /// The classes of a core's region that fits the spare entries of the ledger.
 pub(crate) fn core_classes() -> [SlotClass; 1] {
-    [SlotClass { slot_bytes: 1024, count: super::SPARE_SLOTS, first: 0, offset: 0 }]
+    [SlotClass {
+        slot_bytes: 1024,
+        count: super::SPARE_SLOTS,
+        first: 0,
+        offset: 0,
+    }]
 }
 
 /// What one case does, as the member that may die.

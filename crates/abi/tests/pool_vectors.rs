@@ -1,0 +1,72 @@
+//! The layout of a control file against `spec/vectors/pool.txt`, which was computed from the page
+//! and not by this crate.
+
+use std::collections::HashMap;
+
+use hythe_abi::pool::{ControlLayout, Limits};
+
+type Group = HashMap<String, String>;
+
+/// The groups of a vector file whose names begin with `prefix`.
+fn groups(text: &str, prefix: &str) -> Vec<Group> {
+    let mut found: Vec<Group> = Vec::new();
+    let mut inside = false;
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        if let Some(name) = line
+            .strip_prefix('[')
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            inside = name.starts_with(prefix);
+            if inside {
+                found.push(Group::new());
+            }
+        } else if let (true, Some((key, value))) = (inside, line.split_once(" = ")) {
+            found
+                .last_mut()
+                .expect("a group")
+                .insert(key.to_owned(), value.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn tables_stand_where_the_page_says() {
+    let layouts = groups(include_str!("../../../spec/vectors/pool.txt"), "layout.");
+    assert_eq!(layouts.len(), 3);
+    for group in layouts {
+        let number = |key: &str| group[key].parse::<usize>().expect("a number");
+        let limit = |key: &str| number(&format!("limit_{key}")) as u32;
+        let limits = Limits {
+            participants: limit("participants"),
+            channels: limit("channels"),
+            ports: limit("ports"),
+            connections: limit("connections"),
+            granules: limit("granules"),
+            slots: limit("slots"),
+        };
+        let layout = ControlLayout::new(limits).expect("possible limits");
+        let last = limits.participants as usize - 1;
+        let found = [
+            ("participants", layout.participant(0)),
+            ("witnesses", layout.witness(0, 0)),
+            ("channels", layout.channel(0)),
+            ("ports", layout.port(0)),
+            ("connections", layout.connection(0)),
+            ("granule_owners", layout.granule_owner(0)),
+            ("ledger", layout.slot_cell(0)),
+            ("holds", layout.hold(0, 0)),
+            ("granules", layout.granule(0)),
+            ("bytes", layout.bytes()),
+            ("last_participant", layout.participant(last)),
+            ("last_witness", layout.witness(last, last)),
+            ("last_hold", layout.hold(last, limits.slots as usize - 1)),
+        ];
+        for (key, at) in found {
+            assert_eq!(at, number(key), "{key} with {limits:?}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The command line: help, completions and man pages all come from these definitions.
+//!
+//! Every command's help ends with an example, in `after_help`. Never acts.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use clap_complete::Shell;
+use hythe::ClassPlan;
+
+use crate::demo::{DemoArgs, StageArgs};
+use crate::units;
+
+/// One pool of shared memory, from flash to wire.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hythe",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+#[command(
+    after_help = "Examples:\n  hythe pool create --size 32M\n  hythe sub greetings &\n  echo good morning | hythe pub greetings"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command understands.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Globals {
+    /// The pool; UID/NAME is another user's
+    #[arg(long, global = true, help_heading = GLOBAL, env = "HYTHE_POOL", value_name = "NAME", default_value = DEFAULT_POOL)]
+    pub(crate) pool: String,
+    /// Print one JSON document on standard output and nothing else there
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    pub(crate) json: bool,
+    /// Log more to standard error: -v informs, -vv explains, -vvv traces (RUST_LOG overrides)
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+const GLOBAL: &str = "Options of every command";
+/// The pool that is made on first use.
+pub(crate) const DEFAULT_POOL: &str = "default";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Probe this machine: which fast paths work, why not, and how to enable them
+    #[command(after_help = "Example:\n  hythe doctor")]
+    Doctor,
+    /// Play an MP3 file from flash over an RTOS core to the wire, check it end to end, print what each hop cost
+    #[command(after_help = "Examples:\n  hythe demo\n  hythe demo song.mp3 --board hosted --json")]
+    Demo(DemoArgs),
+    /// One stage of the demo, as a process of its own
+    #[command(hide = true)]
+    DemoStage(StageArgs),
+    /// Make, show and remove pools
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  hythe pool create camera --size 64M")]
+    Pool(PoolCommand),
+    /// Show participants and channels
+    #[command(after_help = "Example:\n  hythe list --json | jq '.channels[].name'")]
+    List,
+    /// Show who holds which buffers, and for how long
+    #[command(after_help = "Example:\n  hythe who --pool camera")]
+    Who,
+    /// Publish from standard input or a file
+    #[command(name = "pub")]
+    #[command(
+        after_help = "Examples:\n  echo good morning | hythe pub greetings\n  hythe pub frames frame.raw --repeat 100 --rate 25\n  hythe pub blocks image.bin --size 64K"
+    )]
+    Publish(PublishArgs),
+    /// Print what arrives on a channel
+    #[command(name = "sub")]
+    #[command(
+        after_help = "Examples:\n  hythe sub greetings\n  hythe sub frames --count 1 --timeout 5 --raw > frame.raw"
+    )]
+    Subscribe(SubscribeArgs),
+    /// Print the rates of a channel, without taking part in it
+    #[command(after_help = "Example:\n  hythe hz frames --count 10")]
+    Hz(HzArgs),
+    /// Run RTOS cores and look at them
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
+    Core(CoreCommand),
+    /// Print the completions of a shell
+    #[command(after_help = "Example:\n  hythe completions bash > /etc/bash_completion.d/hythe")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Write the man pages into a directory
+    #[command(after_help = "Example:\n  hythe man /usr/local/share/man/man1")]
+    Man {
+        /// Where to; made if it is missing
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+}
+
+/// What can be done with pools.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PoolCommand {
+    /// List your pools
+    #[command(after_help = "Example:\n  hythe pool list")]
+    List,
+    /// Make a pool
+    #[command(
+        after_help = "Examples:\n  hythe pool create --size 32M\n  hythe pool create camera --class 4Mx8 --class 2Kx512 --mode 660"
+    )]
+    Create(PoolCreateArgs),
+    /// Show a pool: geometry and the sum that led to it, regions, use
+    #[command(after_help = "Example:\n  hythe pool show camera")]
+    Show(PoolNameArgs),
+    /// Remove a pool that nobody uses
+    #[command(after_help = "Example:\n  hythe pool remove camera")]
+    Remove(PoolRemoveArgs),
+}
+
+/// Which pool, by position.
+#[derive(Args, Debug)]
+pub(crate) struct PoolNameArgs {
+    /// The pool; default: that of --pool
+    pub(crate) name: Option<String>,
+}
+
+/// What to make.
+#[derive(Args, Debug)]
+pub(crate) struct PoolCreateArgs {
+    #[command(flatten)]
+    pub(crate) which: PoolNameArgs,
+    /// Size of the whole pool, control tables included: 64M, 1G [default: 64M, or an eighth of the memory if that is less]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, conflicts_with = "class")]
+    pub(crate) size: Option<usize>,
+    /// A class of slots, as payload x count: 64Kx100; may be repeated
+    #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
+    pub(crate) class: Vec<ClassPlan>,
+    /// Permissions of the files, in octal: 660 lets a group take part
+    #[arg(long, value_name = "MODE", value_parser = units::parse_mode, default_value = "600")]
+    pub(crate) mode: u32,
+}
+
+/// What to remove.
+#[derive(Args, Debug)]
+pub(crate) struct PoolRemoveArgs {
+    #[command(flatten)]
+    pub(crate) which: PoolNameArgs,
+    /// Also if somebody takes part: they keep what they have mapped, and meet nobody new
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// What to publish, and how.
+#[derive(Args, Debug)]
+pub(crate) struct PublishArgs {
+    /// The channel; made if there is none
+    pub(crate) channel: String,
+    /// What to publish; `-` is standard input
+    #[arg(default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// Cut the input into messages of this size; without it, the whole input is one message
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_size, conflicts_with = "lines")]
+    pub(crate) size: Option<usize>,
+    /// Cut the input into messages at line ends
+    #[arg(long)]
+    pub(crate) lines: bool,
+    /// Publish the input so many times; 0: until interrupted
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    pub(crate) repeat: u64,
+    /// Messages per second at most
+    #[arg(long, value_name = "HERTZ", value_parser = units::parse_rate)]
+    pub(crate) rate: Option<f64>,
+    /// Wait so many seconds for a first subscriber, and fail if there is none
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    pub(crate) wait: Option<std::time::Duration>,
+}
+
+/// What to take, and how to show it.
+#[derive(Args, Debug)]
+pub(crate) struct SubscribeArgs {
+    /// The channel; made if there is none
+    pub(crate) channel: String,
+    /// End after so many messages; fewer are a failure
+    #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// End when no message came for so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    pub(crate) timeout: Option<std::time::Duration>,
+    /// Print the payload in hexadecimal
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) hex: bool,
+    /// Print the payload as it is, and nothing else
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) raw: bool,
+    /// Messages that may wait, per publisher
+    #[arg(long, value_name = "MESSAGES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=32768))]
+    pub(crate) depth: u32,
+    /// Let publishers wait so many seconds for room, instead of dropping the newest message
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    pub(crate) block: Option<std::time::Duration>,
+}
+
+/// What to measure.
+#[derive(Args, Debug)]
+pub(crate) struct HzArgs {
+    /// The channel
+    pub(crate) channel: String,
+    /// Seconds between two lines
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "1")]
+    pub(crate) interval: std::time::Duration,
+    /// End after so many lines; default: when interrupted
+    #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+}
+
+/// What can be done with cores.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CoreCommand {
+    /// List the boards there are, and what each lacks here
+    #[command(after_help = "Example:\n  hythe core boards")]
+    Boards,
+    /// Start a board's core and keep it running until interrupted
+    #[command(
+        after_help = "Examples:\n  hythe core run hosted\n  hythe core run mps2-an386 --detach --restart"
+    )]
+    Run(CoreRunArgs),
+    /// Show the cores that run, their endpoints and who is attached
+    #[command(after_help = "Example:\n  hythe core status mps2-an386")]
+    Status(CoreStatusArgs),
+    /// Stop a core, wherever its agent runs
+    #[command(after_help = "Example:\n  hythe core stop mps2-an386")]
+    Stop(CoreStopArgs),
+    /// Print what a core has said since it was started
+    #[command(after_help = "Example:\n  hythe core log mps2-an386")]
+    Log(CoreLogArgs),
+}
+
+/// What to run, and how.
+#[derive(Args, Debug)]
+pub(crate) struct CoreRunArgs {
+    /// The board
+    pub(crate) board: String,
+    /// Application to run; default: the first that the board names
+    #[arg(long, value_name = "NAME")]
+    pub(crate) app: Option<String>,
+    /// Return when the core is up, and leave it running
+    #[arg(long)]
+    pub(crate) detach: bool,
+    /// Start a core that died again, so many times; without a number, always
+    #[arg(long, value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "4294967295")]
+    pub(crate) restart: Option<u32>,
+    /// Seconds that the core may take until it answers
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "10")]
+    pub(crate) start_timeout: std::time::Duration,
+    /// For `--detach` itself: the process that stays
+    #[arg(long, hide = true, conflicts_with = "detach")]
+    pub(crate) detached: bool,
+}
+
+/// Which core to look at.
+#[derive(Args, Debug)]
+pub(crate) struct CoreStatusArgs {
+    /// The board; default: all that run
+    pub(crate) board: Option<String>,
+}
+
+/// Which core to stop.
+#[derive(Args, Debug)]
+pub(crate) struct CoreStopArgs {
+    /// The board
+    pub(crate) board: String,
+    /// Seconds that it may take
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "10")]
+    pub(crate) timeout: std::time::Duration,
+}
+
+/// Whose log.
+#[derive(Args, Debug)]
+pub(crate) struct CoreLogArgs {
+    /// The board
+    pub(crate) board: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn definitions_are_consistent() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,21 @@
+//! `hythe core log`: what the core has said since its agent was started last.
+
+use hythe::rtcore::control;
+use serde::Serialize;
+
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::output;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    board: &'a str,
+    log: String,
+}
+
+pub(super) fn run(board: &str, globals: &Globals) -> Result<(), CliError> {
+    let log = control::log(&globals.open()?, board)?;
+    output::print(globals.json, &Document { board, log }, |document| {
+        document.log.clone()
+    })
+}

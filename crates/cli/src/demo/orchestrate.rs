@@ -1,0 +1,162 @@
+//! The conductor: sets up, starts the stages, waits, checks.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hythe::media::counter::{PacketCounter, count_from_recording};
+use hythe::media::receiver::FfmpegReceiver;
+use hythe::media::rtp::L16;
+use hythe::media::sdp;
+use hythe::rtcore::{Board, Core, CoreOptions, CoreState};
+
+use super::children::{StageProcess, wait_for_all};
+use super::report::{StageReports, hops};
+use super::scan::{Scan, scan};
+use super::workspace::Workspace;
+use super::{CHANNEL_PCM, DemoArgs, DemoError, PATIENCE, Verdict, reference};
+use crate::stop::Stop;
+
+/// The board that is used where it can be.
+const PREFERRED_BOARD: &str = "mps2-an386";
+/// The board that runs everywhere.
+const FALLBACK_BOARD: &str = "hosted";
+/// How long ffmpeg may take to listen.
+const RECEIVER_BOUND: Duration = Duration::from_secs(20);
+/// What the stages may take beyond the length of the recording.
+const MARGIN: Duration = Duration::from_secs(60);
+/// Ports tried before giving up.
+const PORT_ATTEMPTS: usize = 50;
+
+/// Runs the demo.
+pub(crate) fn run(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
+    let file = input(args.file.as_deref())?;
+    let scan = scan(&file)?;
+    let board = choose_board(args.board.as_deref())?;
+    let format = L16::new(scan.hz, scan.channels)?;
+    let workspace = Workspace::make()?;
+    let expected = reference::decode(&file, scan.audio_bytes, workspace.files())?;
+
+    let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, choose_port(args.port)?));
+    let description = workspace.files().join("stream.sdp");
+    sdp::write(&description, &sdp::describe(format, destination, std::process::id().into()))?;
+    let mut receiver = FfmpegReceiver::start(&description, &workspace.files().join("recorded.wav"))?;
+    receiver.wait_ready(RECEIVER_BOUND)?;
+    // Where a tap is not allowed, packets are counted from the recording.
+    let counter = PacketCounter::start(destination).ok();
+
+    let core = Core::start(&workspace.pool, &board, &CoreOptions::default())?;
+    let reports = run_stages(&workspace, &core, &file, scan, destination, stop)?;
+    let received = receiver.finish(reports.play.samples)?;
+    core.stop()?;
+    let samples = received.recording.samples;
+    let per_channel = samples.len() as u64 / u64::from(scan.channels);
+    let counted = match counter.map(PacketCounter::stop) {
+        Some(Ok(counted)) => counted,
+        Some(Err(_)) | None => count_from_recording(format, frame_samples(&reports, scan), per_channel),
+    };
+    let audit = workspace.pool.snapshot().audit;
+    let verdict = Verdict {
+        board: board.name().to_owned(),
+        emulated: board.is_emulated(),
+        input: file.display().to_string(),
+        hz: scan.hz,
+        channels: scan.channels,
+        samples: per_channel,
+        pcm_sha256: reference::sha256(&samples),
+        reference_sha256: reference::sha256(&expected),
+        packets_sent: reports.play.packets,
+        packets_received: counted.packets,
+        packets_received_by: counted.method.to_string(),
+        slots_leaked: audit.slots - audit.free + audit.mismatches.len() as u32,
+        hops: hops(&reports),
+    };
+    verdict.check(reports.play.unsent)?;
+    Ok(verdict)
+}
+
+fn run_stages(
+    workspace: &Workspace,
+    core: &Core,
+    file: &Path,
+    scan: Scan,
+    destination: SocketAddr,
+    stop: &Stop,
+) -> Result<StageReports, DemoError> {
+    let pool = workspace.options.name();
+    let region = core.region().0;
+    let option = |name: &str, value: &dyn ToString| [format!("--{name}"), value.to_string()];
+    let play = [
+        option("destination", &destination),
+        option("hz", &scan.hz),
+        option("channels", &scan.channels),
+        option("parts", &scan.parts),
+    ];
+    let storage = [
+        option("file", &file.display()),
+        option("audio-bytes", &scan.audio_bytes),
+        option("region", &region),
+    ];
+    // From the end to the start, so that nothing is sent before somebody takes it.
+    let mut play = StageProcess::start("play", pool, &play.concat())?;
+    let said = play.line(PATIENCE)?;
+    if said != "ready" {
+        return Err(DemoError::Stalled(format!("the sender of {CHANNEL_PCM} said {said:?}")));
+    }
+    let mut demux = StageProcess::start("demux", pool, &[])?;
+    let mut storage = StageProcess::start("storage", pool, &storage.concat())?;
+    let length = Duration::from_secs(scan.samples / u64::from(scan.hz));
+    let mut stages = [&mut storage, &mut demux, &mut play];
+    wait_for_all(&mut stages, length + MARGIN, || {
+        if stop.asked() {
+            return Err(DemoError::Interrupted);
+        }
+        let status = core.status();
+        match status.state {
+            CoreState::Up => Ok(()),
+            _ => Err(DemoError::CoreEnded(status.reason.unwrap_or_default())),
+        }
+    })?;
+    Ok(StageReports { storage: storage.report()?, demux: demux.report()?, play: play.report()? })
+}
+
+/// Samples of each channel in one decoded frame.
+fn frame_samples(reports: &StageReports, scan: Scan) -> u64 {
+    let frames = reports.play.send_ns.len().max(1) as u64;
+    scan.samples.div_ceil(frames)
+}
+
+/// The file named, or the recording that `make setup` encoded beside the boards.
+fn input(file: Option<&Path>) -> Result<PathBuf, DemoError> {
+    if let Some(file) = file {
+        return Ok(file.to_owned());
+    }
+    reference::built("../demo/spoken.mp3").map_err(|path| DemoError::NoRecording { path })
+}
+
+fn choose_board(name: Option<&str>) -> Result<Board, DemoError> {
+    if let Some(name) = name {
+        return Ok(Board::find(name)?);
+    }
+    match Board::find(PREFERRED_BOARD) {
+        Ok(board) if board.missing(board.default_app()).is_empty() => Ok(board),
+        _ => Ok(Board::find(FALLBACK_BOARD)?),
+    }
+}
+
+/// An even port with a free neighbour for RTCP. One that was asked for is not looked at: ffmpeg says if it is taken.
+fn choose_port(asked: Option<u16>) -> Result<u16, DemoError> {
+    if let Some(port) = asked {
+        return Ok(port);
+    }
+    for _ in 0..PORT_ATTEMPTS {
+        let first = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
+        let port = first.map(|address| address.port() & !1);
+        let port = port.map_err(|source| DemoError::System { action: "find a free UDP port", source })?;
+        let free = |port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+        if port > 1024 && free(port) && free(port + 1) {
+            return Ok(port);
+        }
+    }
+    Err(DemoError::Stalled(format!("no free pair of UDP ports in {PORT_ATTEMPTS} tries; name one with --port")))
+}

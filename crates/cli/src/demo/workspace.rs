@@ -1,0 +1,68 @@
+//! What the demo makes outside its own memory: a pool and a directory for temporary files. Both go when it ends.
+
+use std::path::Path;
+
+use hythe::{ClassPlan, Geometry, Limits, Pool, PoolOptions};
+use tempfile::TempDir;
+
+use super::DemoError;
+
+/// Names of the demo's pools: this and the process id.
+const PREFIX: &str = "demo-";
+/// Three stages, an agent, four endpoints of a core, and room to look at them with `hythe who`.
+const LIMITS: Limits =
+    Limits { participants: 16, channels: 32, ports: 64, connections: 64, granules: 128, slots: 1024 };
+
+/// The pool and the directory.
+#[derive(Debug)]
+pub(super) struct Workspace {
+    pub(super) options: PoolOptions,
+    pub(super) pool: Pool,
+    files: TempDir,
+}
+
+impl Workspace {
+    pub(super) fn make() -> Result<Self, DemoError> {
+        sweep();
+        // Payload lives in the core's region; region 0 only has to exist.
+        let plan = [ClassPlan { payload_bytes: 3840, count: 64 }];
+        let geometry = Geometry::with_classes(LIMITS, &plan).map_err(hythe::NodeError::from)?;
+        let options = PoolOptions::new(&pool_name(std::process::id())).geometry(geometry);
+        let files = tempfile::Builder::new().prefix("hythe-demo-").tempdir();
+        let files = files.map_err(|source| DemoError::System {
+            action: "make a directory for temporary files",
+            source,
+        })?;
+        let pool = Pool::open_or_create(&options)?;
+        Ok(Self { options, pool, files })
+    }
+
+    pub(super) fn files(&self) -> &Path {
+        self.files.path()
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        if let Err(error) = Pool::remove_by_force(&self.options) {
+            tracing::error!(%error, "could not remove the demo's pool");
+        }
+    }
+}
+
+fn pool_name(pid: u32) -> String {
+    format!("{PREFIX}{pid}")
+}
+
+/// Removes pools of demos that were killed before they could.
+fn sweep() {
+    // Where nothing can be listed there is nothing to sweep.
+    let names = Pool::list(&PoolOptions::new("any")).unwrap_or_default();
+    for name in names {
+        let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            // Refused while somebody still takes part: then it is not ours to remove.
+            let _ = Pool::remove(&PoolOptions::new(&name));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What ends a command early, and the exit code it gets.
+//!
+//! Only this file and `main` print errors. 0: done. 1: it failed. 2: wrong use, which is mostly clap's to say.
+
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use hythe::rtcore::CoreError;
+use hythe::{NodeError, PoolError};
+
+use crate::demo::DemoError;
+
+/// Errors of the command.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// The library refused.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A core's or board's error.
+    #[error(transparent)]
+    Core(#[from] CoreError),
+    /// The demo did not work.
+    #[error(transparent)]
+    Demo(#[from] DemoError),
+    /// Something about a file that is not a pool's.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Standard output is gone or full.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[source] io::Error),
+    /// It did not come to what was asked for; the text says what, with which values, and what to do.
+    #[error("{0}")]
+    Failed(String),
+    /// What was asked for makes no sense; the text says what would.
+    #[error("{0}")]
+    WrongUse(String),
+}
+
+impl CliError {
+    /// Names path and action of an I/O error.
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
+
+    fn is_wrong_use(&self) -> bool {
+        let node = match self {
+            Self::WrongUse(_) => return true,
+            Self::Node(error) | Self::Core(CoreError::Node(error)) => error,
+            _ => return false,
+        };
+        matches!(node, NodeError::Pool(PoolError::BadName { .. }))
+    }
+
+    /// Prints the error, and says with which code to exit.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            // Whoever read our output has seen enough: `hythe sub … | head`.
+            Self::Output(error) if error.kind() == ErrorKind::BrokenPipe => {
+                return ExitCode::SUCCESS;
+            }
+            // Nobody may be left to read it: whoever started a detached agent.
+            error => drop(writeln!(io::stderr(), "hythe: {error}")),
+        }
+        if self.is_wrong_use() {
+            ExitCode::from(2)
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `hythe list`: participants, and channels with their ports.
+
+use hythe::{
+    ChannelInfo, Direction, HolderKind, MemberIndex, MemberKind, MemberStatus, PortInfo, PortKind,
+    PortPolicy, Snapshot, liveness,
+};
+use serde::Serialize;
+
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::{output, units, who};
+
+#[derive(Serialize)]
+struct Document {
+    pool: String,
+    participants: Vec<ParticipantDocument>,
+    channels: Vec<ChannelDocument>,
+}
+
+#[derive(Serialize)]
+struct ParticipantDocument {
+    participant: u8,
+    name: String,
+    kind: &'static str,
+    pid: u32,
+    uid: u32,
+    session: u32,
+    state: &'static str,
+}
+
+#[derive(Serialize)]
+struct ChannelDocument {
+    name: String,
+    #[serde(rename = "type")]
+    carries: String,
+    core: Option<CoreDocument>,
+    ports: Vec<PortDocument>,
+}
+
+#[derive(Serialize)]
+struct CoreDocument {
+    name: String,
+    region: u8,
+    endpoint: u32,
+    direction: &'static str,
+    agent: String,
+    attached: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PortDocument {
+    kind: &'static str,
+    participant: String,
+    pid: u32,
+    /// Messages that may wait, and that do; of subscribers only.
+    depth: Option<u32>,
+    waiting: Option<u32>,
+    block_ms: Option<u32>,
+    messages: u64,
+    payload_bytes: u64,
+    dropped: u64,
+    violations: u64,
+}
+
+pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
+    let pool = globals.open()?;
+    let snapshot = pool.snapshot();
+    let document = Document {
+        pool: pool.options().name().to_owned(),
+        participants: participants(&snapshot),
+        channels: snapshot
+            .channels
+            .iter()
+            .map(|found| channel(&snapshot, found))
+            .collect(),
+    };
+    output::print(globals.json, &document, text)
+}
+
+fn participants(snapshot: &Snapshot) -> Vec<ParticipantDocument> {
+    let members = snapshot.members.iter();
+    members
+        .map(|member| ParticipantDocument {
+            participant: member.index.0,
+            name: member.name.clone(),
+            kind: match member.kind {
+                MemberKind::Process => "process",
+                MemberKind::CoreEndpoint => "core endpoint",
+            },
+            pid: member.identity.pid,
+            uid: member.identity.uid,
+            session: member.session,
+            state: match member.status {
+                MemberStatus::Joining => "joining",
+                MemberStatus::Recovering => "recovering",
+                MemberStatus::Alive | MemberStatus::Free => who::state(liveness(member)),
+            },
+        })
+        .collect()
+}
+
+fn channel(snapshot: &Snapshot, found: &ChannelInfo) -> ChannelDocument {
+    let name = |index: MemberIndex| snapshot.holder_name(HolderKind::Member(index));
+    let core = found.core.map(|core| CoreDocument {
+        name: snapshot
+            .regions
+            .iter()
+            .find(|region| region.index == core.region)
+            .map_or_else(String::new, |region| region.name.clone()),
+        region: core.region.0,
+        endpoint: core.endpoint,
+        direction: match core.direction {
+            Direction::ToCore => "to core",
+            Direction::FromCore => "from core",
+        },
+        agent: name(core.agent),
+        attached: found.attached.map(name),
+    });
+    let ports = snapshot
+        .ports
+        .iter()
+        .filter(|port| port.channel == found.index);
+    ChannelDocument {
+        name: found.name.clone(),
+        carries: found.carries.to_string(),
+        core,
+        ports: ports.map(|found| port(snapshot, found)).collect(),
+    }
+}
+
+fn port(snapshot: &Snapshot, found: &PortInfo) -> PortDocument {
+    let member = snapshot
+        .members
+        .iter()
+        .find(|member| member.index == found.member);
+    let subscribes = found.kind == PortKind::Subscriber;
+    PortDocument {
+        kind: if subscribes {
+            "subscriber"
+        } else {
+            "publisher"
+        },
+        participant: member.map_or_else(
+            || format!("participant {}", found.member.0),
+            |member| member.name.clone(),
+        ),
+        pid: member.map_or(0, |member| member.identity.pid),
+        depth: subscribes.then_some(found.depth),
+        waiting: subscribes.then(|| waiting(snapshot, found)),
+        block_ms: match found.policy {
+            PortPolicy::Block { timeout_ms } => Some(timeout_ms),
+            PortPolicy::DropNewest => None,
+        },
+        messages: found.statistics.messages,
+        payload_bytes: found.statistics.payload_bytes,
+        dropped: found.statistics.dropped,
+        violations: found.statistics.violations,
+    }
+}
+
+/// References in the queues that lead to a subscriber.
+fn waiting(snapshot: &Snapshot, subscriber: &PortInfo) -> u32 {
+    let connections = snapshot
+        .connections
+        .iter()
+        .filter(|connection| connection.consumer_port == subscriber.index);
+    connections
+        .map(|connection| {
+            let kind = HolderKind::Queue(connection.index);
+            let queued = snapshot
+                .audit
+                .holders
+                .iter()
+                .filter(|holder| holder.kind == kind);
+            queued.map(|holder| holder.count).sum::<u32>()
+        })
+        .sum()
+}
+
+fn text(document: &Document) -> String {
+    let participants: Vec<Vec<String>> = document
+        .participants
+        .iter()
+        .map(|found| {
+            vec![
+                found.participant.to_string(),
+                found.name.clone(),
+                found.kind.to_owned(),
+                found.pid.to_string(),
+                found.uid.to_string(),
+                found.state.to_owned(),
+            ]
+        })
+        .collect();
+    let mut text = if participants.is_empty() {
+        format!("nobody takes part in pool {}\n", document.pool)
+    } else {
+        output::table(
+            &[">NUMBER", "PARTICIPANT", "KIND", ">PID", ">USER", "STATE"],
+            &participants,
+        )
+    };
+    for channel in &document.channels {
+        text += &channel_text(channel);
+    }
+    text
+}
+
+fn channel_text(channel: &ChannelDocument) -> String {
+    let mut text = format!("\nchannel {} carries {}\n", channel.name, channel.carries);
+    if let Some(core) = &channel.core {
+        let attached = core.attached.as_deref().unwrap_or("nobody");
+        text += &format!(
+            "  {} {}: endpoint {}, region {}, agent {}, attached: {attached}\n",
+            core.direction, core.name, core.endpoint, core.region, core.agent
+        );
+    }
+    if channel.ports.is_empty() {
+        return text;
+    }
+    let rows: Vec<Vec<String>> = channel
+        .ports
+        .iter()
+        .map(|port| {
+            let number =
+                |number: Option<u32>| number.map_or_else(String::new, |number| number.to_string());
+            vec![
+                format!("  {}", port.kind),
+                format!("{} (pid {})", port.participant, port.pid),
+                port.messages.to_string(),
+                units::bytes(port.payload_bytes),
+                port.dropped.to_string(),
+                port.violations.to_string(),
+                number(port.waiting),
+                number(port.depth),
+            ]
+        })
+        .collect();
+    let headings = [
+        "  PORT",
+        "OF",
+        ">MESSAGES",
+        ">PAYLOAD",
+        ">DROPPED",
+        ">VIOLATIONS",
+        ">WAITING",
+        ">DEPTH",
+    ];
+    text + &output::table(&headings, &rows)
+}

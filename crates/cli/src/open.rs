@@ -1,0 +1,68 @@
+//! Which pool a command works on.
+
+use hythe::{Node, NodeError, Pool, PoolError, PoolOptions};
+
+use crate::args::{DEFAULT_POOL, Globals, PoolNameArgs};
+use crate::error::CliError;
+
+impl Globals {
+    /// The pool chosen by `--pool` or `HYTHE_POOL`.
+    pub(crate) fn options(&self) -> PoolOptions {
+        PoolOptions::new(&self.pool)
+    }
+
+    /// The pool to look at. It must exist.
+    pub(crate) fn open(&self) -> Result<Pool, CliError> {
+        Ok(Pool::open(&self.options())?)
+    }
+
+    /// The pool to take part in. The default pool is made on first use.
+    pub(crate) fn open_to_use(&self) -> Result<Pool, CliError> {
+        let options = self.options();
+        let opened = if self.pool == DEFAULT_POOL {
+            Pool::open_or_create(&options)
+        } else {
+            Pool::open(&options)
+        };
+        Ok(opened?)
+    }
+
+    /// Takes part in the pool under the name of a command.
+    pub(crate) fn join(&self, command: &str) -> Result<Node, CliError> {
+        Ok(Node::join(&self.open_to_use()?, command)?)
+    }
+}
+
+impl PoolNameArgs {
+    /// The pool named by position, else that of `--pool`.
+    pub(crate) fn options(&self, globals: &Globals) -> PoolOptions {
+        self.name
+            .as_deref()
+            .map_or_else(|| globals.options(), PoolOptions::new)
+    }
+}
+
+/// Adds to "no free slot" who holds them.
+pub(crate) fn name_holders(pool: &Pool, error: NodeError) -> CliError {
+    let NodeError::Pool(PoolError::PoolFull { bytes, .. }) = &error else {
+        return error.into();
+    };
+    let snapshot = pool.snapshot();
+    let mut holders: Vec<(String, u64)> = Vec::new();
+    for held in snapshot.held_buffers() {
+        if (held.slot_bytes as usize) < *bytes {
+            continue;
+        }
+        let name = snapshot.holder_name(held.holder);
+        match holders.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => holders.push((name, 1)),
+        }
+    }
+    holders.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let named: Vec<String> = holders
+        .iter()
+        .map(|(name, count)| format!("{name} has {count}"))
+        .collect();
+    CliError::Failed(format!("{error}: {}", named.join(", ")))
+}

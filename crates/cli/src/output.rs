@@ -1,0 +1,163 @@
+//! What commands print: a document for machines or a text for people, never both.
+//!
+//! A document that grows while the command runs ([`Growing`]) is one JSON document all the same, closed also if the command fails.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::error::CliError;
+
+/// Prints `document` as JSON, or the text that `human` makes of it.
+pub(crate) fn print<T: Serialize>(
+    json: bool,
+    document: &T,
+    human: impl FnOnce(&T) -> String,
+) -> Result<(), CliError> {
+    let mut text = if json {
+        to_json(document)?
+    } else {
+        human(document)
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    write(text.as_bytes())
+}
+
+/// Prints bytes as they are, at once.
+pub(crate) fn write(bytes: &[u8]) -> Result<(), CliError> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .map_err(CliError::Output)
+}
+
+fn to_json<T: Serialize>(document: &T) -> Result<String, CliError> {
+    serde_json::to_string_pretty(document).map_err(|error| CliError::Output(error.into()))
+}
+
+/// A JSON object whose list grows while the command runs: a head, the items one by one, a tail.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    items: u64,
+}
+
+impl Growing {
+    /// Prints the members of `head` and opens the list `name` behind them.
+    pub(crate) fn begin<T: Serialize>(head: &T, name: &str) -> Result<Self, CliError> {
+        write(format!("{{{},\n\"{name}\": [", members(head)?).as_bytes())?;
+        Ok(Self { items: 0 })
+    }
+
+    /// Prints one more item.
+    pub(crate) fn push<T: Serialize>(&mut self, item: &T) -> Result<(), CliError> {
+        let comma = if self.items == 0 { "" } else { "," };
+        self.items += 1;
+        write(format!("{comma}\n{}", compact(item)?).as_bytes())
+    }
+
+    /// Closes the list and prints the members of `tail`.
+    pub(crate) fn end<T: Serialize>(self, tail: &T) -> Result<(), CliError> {
+        write(format!("],\n{}}}\n", members(tail)?).as_bytes())
+    }
+}
+
+fn compact<T: Serialize>(document: &T) -> Result<String, CliError> {
+    serde_json::to_string(document).map_err(|error| CliError::Output(error.into()))
+}
+
+/// An object without its braces.
+fn members<T: Serialize>(document: &T) -> Result<String, CliError> {
+    let object = compact(document)?;
+    let inside = object
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    Ok(inside.unwrap_or_default().to_owned())
+}
+
+/// Columns under their headings, each as wide as its widest cell. Cells of a column that starts with `>` stand right.
+pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let titles: Vec<&str> = headings
+        .iter()
+        .map(|heading| heading.trim_start_matches('>'))
+        .collect();
+    let widths: Vec<usize> = titles
+        .iter()
+        .enumerate()
+        .map(|(column, title)| {
+            let cells = rows.iter().filter_map(|row| row.get(column));
+            cells
+                .map(|cell| cell.chars().count())
+                .chain([title.chars().count()])
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut made = String::new();
+        for ((cell, width), heading) in cells.zip(&widths).zip(headings) {
+            // Writing to a string does not fail.
+            let _ = if heading.starts_with('>') {
+                write!(made, "{cell:>width$}  ")
+            } else {
+                write!(made, "{cell:<width$}  ")
+            };
+        }
+        text.push_str(made.trim_end());
+        text.push('\n');
+    };
+    line(&mut titles.iter().copied());
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+    text
+}
+
+/// A bar on standard error while something takes long; nothing where that is not a terminal.
+pub(crate) fn progress(total: Option<u64>) -> ProgressBar {
+    let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+    let look = if total.is_some() {
+        "{bar:40} {pos}/{len} {per_sec}, {eta} left"
+    } else {
+        "{spinner} {pos} {per_sec}"
+    };
+    match ProgressStyle::with_template(look) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows = [
+            vec!["a".to_owned(), "10".to_owned()],
+            vec!["longer".to_owned(), "9".to_owned()],
+        ];
+        assert_eq!(
+            table(&["NAME", ">N"], &rows),
+            "NAME     N\na       10\nlonger   9\n"
+        );
+    }
+
+    #[test]
+    fn members_are_an_object_without_braces() {
+        #[derive(Serialize)]
+        struct Two {
+            a: u8,
+            b: &'static str,
+        }
+        assert_eq!(
+            members(&Two { a: 1, b: "}" }).expect("plain"),
+            r#""a":1,"b":"}""#
+        );
+    }
+}

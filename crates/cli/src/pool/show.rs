@@ -1,0 +1,127 @@
+//! `hythe pool show`: geometry with the sum that led to it, regions, use.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use hythe::{Pool, Snapshot};
+use serde::Serialize;
+
+use super::geometry::{self, RegionDocument, TermDocument};
+use crate::args::{Globals, PoolNameArgs};
+use crate::error::CliError;
+use crate::who::{MismatchDocument, mismatches};
+use crate::{output, units};
+
+#[derive(Serialize)]
+struct Document {
+    pool: String,
+    path: PathBuf,
+    id: String,
+    mode: String,
+    owner: u32,
+    bytes: u64,
+    terms: Vec<TermDocument>,
+    regions: Vec<RegionDocument>,
+    slots: SlotsDocument,
+    mismatches: Vec<MismatchDocument>,
+    tables: Vec<TableDocument>,
+}
+
+#[derive(Serialize)]
+struct SlotsDocument {
+    total: u32,
+    free: u32,
+    held: u32,
+    queued: u32,
+}
+
+#[derive(Serialize)]
+struct TableDocument {
+    table: &'static str,
+    used: usize,
+    limit: u32,
+}
+
+pub(crate) fn run(args: &PoolNameArgs, globals: &Globals) -> Result<(), CliError> {
+    let options = args.options(globals);
+    let pool = Pool::open(&options)?;
+    let control = options.path().join("control");
+    let file = std::fs::metadata(&control).map_err(CliError::file("look at", &control))?;
+    let snapshot = pool.snapshot();
+    let terms = geometry::terms(&snapshot);
+    let audit = &snapshot.audit;
+    let document = Document {
+        pool: options.name().to_owned(),
+        path: options.path(),
+        id: format!("{:016x}", snapshot.pool_id),
+        mode: format!("{:04o}", file.mode() & 0o7777),
+        owner: file.uid(),
+        bytes: geometry::total(&terms),
+        terms,
+        regions: geometry::regions(&snapshot),
+        slots: SlotsDocument {
+            total: audit.slots,
+            free: audit.free,
+            held: audit.held,
+            queued: audit.queued,
+        },
+        mismatches: mismatches(&snapshot),
+        tables: tables(&snapshot),
+    };
+    output::print(globals.json, &document, text)
+}
+
+fn tables(snapshot: &Snapshot) -> Vec<TableDocument> {
+    let limits = snapshot.limits;
+    let table = |table, used, limit| TableDocument { table, used, limit };
+    let slots = snapshot.audit.slots as usize;
+    vec![
+        table("participants", snapshot.members.len(), limits.participants),
+        table("channels", snapshot.channels.len(), limits.channels),
+        table("ports", snapshot.ports.len(), limits.ports),
+        table(
+            "connections",
+            snapshot.connections.len(),
+            limits.connections,
+        ),
+        table("slots", slots, limits.slots),
+    ]
+}
+
+fn text(shown: &Document) -> String {
+    let SlotsDocument {
+        total,
+        free,
+        held,
+        queued,
+    } = shown.slots;
+    let ledger = if shown.mismatches.is_empty() {
+        "the ledger adds up".to_owned()
+    } else {
+        let slots = units::counted(shown.mismatches.len() as u64, "slot");
+        format!("THE LEDGER DOES NOT ADD UP at {slots} (`hythe who` names them)")
+    };
+    let rows: Vec<Vec<String>> = shown
+        .tables
+        .iter()
+        .map(|table| {
+            vec![
+                table.table.to_owned(),
+                table.used.to_string(),
+                table.limit.to_string(),
+            ]
+        })
+        .collect();
+    format!(
+        "pool {}, {}, in {} (mode {}, owner {}, id {})\n\n{}\n{}\n{}\n{free} free + {held} held + {queued} queued = {total} slots; {ledger}\n",
+        shown.pool,
+        units::bytes(shown.bytes),
+        shown.path.display(),
+        shown.mode,
+        shown.owner,
+        shown.id,
+        geometry::terms_text(&shown.terms),
+        geometry::regions_text(&shown.regions),
+        output::table(&["TABLE", ">USED", ">LIMIT"], &rows),
+    )
+}

@@ -1,0 +1,98 @@
+//! Ctrl-C and SIGTERM: asked for politely, so that a command can leave the pool in order. A second one ends it at once.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::error::CliError;
+
+/// How long a wait that cannot see signals may last before it looks.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);
+
+/// Whether somebody asked the command to stop.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    asked: Arc<AtomicBool>,
+    /// Becomes readable when somebody does.
+    woken: UnixStream,
+}
+
+impl Stop {
+    /// From now on, signals ask instead of killing.
+    pub(crate) fn on_signals() -> Result<Self, CliError> {
+        Self::register()
+            .map_err(|error| CliError::Failed(format!("cannot listen for signals: {error}")))
+    }
+
+    fn register() -> io::Result<Self> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let (wake, woken) = UnixStream::pair()?;
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: only a signal that finds the flag set ends the process.
+            signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(&asked))?;
+            signal_hook::flag::register(signal, Arc::clone(&asked))?;
+            signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
+        }
+        Ok(Self { asked, woken })
+    }
+
+    /// Has somebody asked?
+    pub(crate) fn asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps, at most until somebody asks.
+    pub(crate) fn sleep_until(&self, end: Instant) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        let nap = Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        // Whatever wakes us early, the caller looks at flag and clock again.
+        let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&nap));
+    }
+
+    /// Waits until there is something to read. False: somebody asked first.
+    pub(crate) fn wait_readable(&self, from: BorrowedFd<'_>) -> io::Result<bool> {
+        loop {
+            if self.asked() {
+                return Ok(false);
+            }
+            let mut both = [
+                PollFd::new(&self.woken, PollFlags::IN),
+                PollFd::from_borrowed_fd(from, PollFlags::IN),
+            ];
+            match poll(&mut both, None) {
+                Ok(_) if !both[1].revents().is_empty() => return Ok(true),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// A reader that comes to its end when somebody asks the command to stop.
+#[derive(Debug)]
+pub(crate) struct StoppableReader<'a, R> {
+    pub(crate) stop: &'a Stop,
+    pub(crate) from: R,
+}
+
+impl<R: Read + AsFd> Read for StoppableReader<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.stop.wait_readable(self.from.as_fd())? {
+            self.from.read(into)
+        } else {
+            Ok(0)
+        }
+    }
+}

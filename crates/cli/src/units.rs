@@ -1,0 +1,170 @@
+//! Sizes, counts and times as people write and read them.
+//!
+//! `K`, `M`, `G` are powers of 1024. Parsers are called by the command line's definitions and say what they would have taken.
+
+use std::time::Duration;
+
+use hythe::ClassPlan;
+
+/// `4096`, `64K`, `64KiB`, `1.5M` is not one.
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        _ => return Err("a size is a whole number of bytes, or of K, M or G: 64M".to_owned()),
+    };
+    let number: usize = number
+        .parse()
+        .map_err(|error| format!("{error}; a size looks like 64M"))?;
+    let bytes = number.checked_mul(1 << shift).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "a size is at least 1 and fits the machine's memory".to_owned())
+}
+
+/// `65536x100`, `64Kx100`: payload times count.
+pub(crate) fn parse_class(text: &str) -> Result<ClassPlan, String> {
+    let parts = text.rsplit_once(['x', 'X']);
+    let (payload, count) = parts.ok_or("a class is a payload size and a count: 64Kx100")?;
+    let count = count.parse().ok().filter(|count| *count > 0);
+    let count = count.ok_or("the count of a class is a whole number from 1 up: 64Kx100")?;
+    Ok(ClassPlan {
+        payload_bytes: parse_size(payload)?,
+        count,
+    })
+}
+
+/// `600`, `0660`.
+pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| mode & !0o666 == 0);
+    let mode = mode.filter(|mode| mode & 0o600 == 0o600);
+    mode.ok_or_else(|| {
+        "a mode is octal, with read and write for the owner, such as 600, 640 or 660".to_owned()
+    })
+}
+
+/// `0.5`, `10`.
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text
+        .parse()
+        .ok()
+        .filter(|seconds: &f64| *seconds > 0.0 && *seconds <= 1e9);
+    let seconds = seconds.ok_or("a time is a number of seconds above 0, such as 0.5 or 10")?;
+    Ok(Duration::from_secs_f64(seconds).max(Duration::from_millis(1)))
+}
+
+/// `25`, `0.2`.
+pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text
+        .parse()
+        .ok()
+        .filter(|rate: &f64| *rate >= 1e-3 && *rate <= 1e9);
+    rate.ok_or_else(|| "a rate is a number of messages per second, such as 25 or 0.2".to_owned())
+}
+
+/// `5 B`, `64 KiB`, `1.5 MiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let Some((unit, shift)) = units.into_iter().find(|(_, shift)| bytes >> shift > 0) else {
+        return format!("{bytes} B");
+    };
+    if bytes % (1 << shift) == 0 {
+        return format!("{} {unit}", bytes >> shift);
+    }
+    format!("{:.1} {unit}", bytes as f64 / (1_u64 << shift) as f64)
+}
+
+/// `320 ms`, `2.5 s`, `3 min 5 s`, `2 h 10 min`.
+pub(crate) fn milliseconds(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{:.1} s", ms as f64 / 1e3),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms / 1_000 % 60),
+        _ => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+    }
+}
+
+/// `1 message`, `2 messages`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_refused() {
+        assert_eq!(parse_size("4096"), Ok(4096));
+        assert_eq!(parse_size("64M"), Ok(64 << 20));
+        assert_eq!(parse_size("64KiB"), Ok(64 << 10));
+        for wrong in [
+            "",
+            "M",
+            "-1",
+            "1.5M",
+            "0",
+            "64X",
+            "99999999999999999999",
+            "18446744073709551615G",
+        ] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn classes_are_read_and_refused() {
+        assert_eq!(
+            parse_class("65536x100"),
+            Ok(ClassPlan {
+                payload_bytes: 65536,
+                count: 100
+            })
+        );
+        assert_eq!(
+            parse_class("64Kx2"),
+            Ok(ClassPlan {
+                payload_bytes: 65536,
+                count: 2
+            })
+        );
+        for wrong in ["65536", "65536x", "x100", "65536x0", "0x5", "1x-1"] {
+            assert!(parse_class(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn modes_leave_the_owner_in_and_execution_out() {
+        assert_eq!(parse_mode("660"), Ok(0o660));
+        assert_eq!(parse_mode("0600"), Ok(0o600));
+        for wrong in ["777", "060", "", "9", "10600"] {
+            assert!(parse_mode(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_and_rates_are_positive_and_finite() {
+        assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(parse_rate("25"), Ok(25.0));
+        for wrong in ["0", "-1", "inf", "NaN", "", "1s"] {
+            assert!(parse_seconds(wrong).is_err(), "{wrong}");
+            assert!(parse_rate(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn figures_read_well() {
+        assert_eq!(bytes(5), "5 B");
+        assert_eq!(bytes(65536), "64 KiB");
+        assert_eq!(bytes(1_572_864), "1.5 MiB");
+        assert_eq!(milliseconds(320), "320 ms");
+        assert_eq!(milliseconds(185_000), "3 min 5 s");
+        assert_eq!(counted(1, "message"), "1 message");
+        assert_eq!(counted(0, "message"), "0 messages");
+    }
+}

@@ -1,0 +1,269 @@
+//! `hythe core`: a core run, looked at, used through `pub` and `sub`, killed and stopped, from other processes.
+//!
+//! The boards are those that `make setup` built; without them these tests fail, because then the product does not work.
+
+mod support;
+
+use serde_json::Value;
+use support::{Root, Running, eventually};
+
+const HOSTED: &str = "hosted";
+
+/// A core in the background, stopped with this value.
+struct Detached<'a> {
+    root: &'a Root,
+    board: &'static str,
+    up: Value,
+}
+
+impl<'a> Detached<'a> {
+    fn start(root: &'a Root, board: &'static str, more: &[&str]) -> Self {
+        let up = root.json(&[&["core", "run", board, "--detach"], more].concat());
+        Self { root, board, up }
+    }
+
+    fn status(&self) -> Value {
+        self.root.json(&["core", "status", self.board])["cores"][0].clone()
+    }
+}
+
+impl Drop for Detached<'_> {
+    fn drop(&mut self) {
+        let _ = self.root.run(&["core", "stop", self.board]);
+    }
+}
+
+fn lives(pid: &Value) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn kill(pid: &Value) {
+    let pid = i32::try_from(pid.as_i64().expect("a process")).expect("a process");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL)
+        .expect("started by this test");
+}
+
+/// Sends a payload to the core's echo and takes what comes back.
+fn echo(root: &Root, payload: &[u8]) -> Vec<u8> {
+    let subscriber = root.start(&["sub", "pong", "--count", "1", "--timeout", "20", "--raw"]);
+    eventually("somebody listens", || root.subscribers("pong") == 1);
+    let published = root.feed(&["pub", "ping", "--json"], payload);
+    assert_eq!(published.code, Some(0), "{}", published.errors);
+    let received = subscriber.end();
+    assert_eq!(received.code, Some(0), "{}", received.errors);
+    received.output
+}
+
+fn is_all_free(root: &Root) -> bool {
+    let shown = root.json(&["pool", "show"]);
+    assert_eq!(shown["mismatches"], Value::Array(Vec::new()));
+    shown["slots"]["free"] == shown["slots"]["total"]
+}
+
+#[test]
+fn boards_are_listed_with_what_they_lack() {
+    let root = Root::new();
+    let document = root.json(&["core", "boards"]);
+    let boards = document["boards"].as_array().expect("a list");
+    let hosted = boards
+        .iter()
+        .find(|board| board["name"] == HOSTED)
+        .expect("`make setup` builds it");
+    assert_eq!(
+        (&hosted["runnable"], &hosted["emulated"]),
+        (&true.into(), &false.into()),
+        "{hosted}"
+    );
+    assert!(root.ok(&["core", "boards"]).contains(HOSTED));
+    let mut command = root.command(&["core", "boards"]);
+    command.env("HYTHE_BOARDS", root.path());
+    let none = Running::new(command).end();
+    assert!(
+        none.text().contains("no boards in") && none.text().contains("cargo xtask boards"),
+        "{}",
+        none.text()
+    );
+}
+
+#[test]
+fn a_detached_core_serves_until_it_is_stopped() {
+    for board in [HOSTED, "mps2-an386"] {
+        let root = Root::new();
+        let core = Detached::start(&root, board, &[]);
+        let status = core.status();
+        assert_eq!(
+            (&status["up"], &status["board"]),
+            (&true.into(), &board.into())
+        );
+        assert_eq!(
+            (&status["core_pid"], &status["agent_pid"]),
+            (&core.up["core_pid"], &core.up["agent_pid"])
+        );
+        let payload: Vec<u8> = (0..200_000_u32)
+            .map(|index| (index * 7 + index / 251) as u8)
+            .collect();
+        assert!(echo(&root, &payload) == payload, "{board} changed it");
+        let list = root.ok(&["list"]);
+        assert!(
+            list.contains(&format!("to core {board}")) && list.contains("from core"),
+            "{list}"
+        );
+        assert!(root.ok(&["core", "status"]).contains("CARRIES PAYLOAD"));
+        assert!(root.ok(&["core", "log", board]).contains("link"));
+        root.run(&["core", "run", board, "--detach"])
+            .failed(1, &["runs in this pool already", "hythe core stop"]);
+        assert_eq!(root.json(&["core", "stop", board])["stopped"], board);
+        assert!(!lives(&core.up["core_pid"]), "the core of {board} lives on");
+        assert!(is_all_free(&root));
+        assert!(root.ok(&["core", "status"]).contains("no core runs"));
+        root.run(&["core", "stop", board])
+            .failed(1, &["does not run in this pool"]);
+        assert!(
+            !root.json(&["core", "log", board])["log"]
+                .as_str()
+                .unwrap_or_default()
+                .is_empty(),
+            "readable afterwards"
+        );
+        root.ok(&["pool", "remove"]);
+        assert!(root.traces().is_empty());
+    }
+}
+
+#[test]
+fn a_core_in_the_foreground_ends_with_its_terminal_key() {
+    let root = Root::new();
+    let running = root.start(&["core", "run", HOSTED, "--json"]);
+    eventually("it is up", || {
+        root.run(&["core", "status", HOSTED])
+            .text()
+            .contains("is up")
+    });
+    let core = root.json(&["core", "status", HOSTED])["cores"][0]["core_pid"].clone();
+    running.interrupt();
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let document: Value = serde_json::from_slice(&ended.output).expect("one document, closed");
+    assert_eq!(
+        (&document["core_pid"], &document["restarts"]),
+        (&core, &0.into())
+    );
+    assert!(!lives(&core) && is_all_free(&root));
+}
+
+#[test]
+fn a_core_that_dies_ends_the_command_or_is_started_again() {
+    let root = Root::new();
+    let running = root.start(&["core", "run", HOSTED]);
+    eventually("it is up", || {
+        root.run(&["core", "status", HOSTED])
+            .text()
+            .contains("is up")
+    });
+    kill(&root.json(&["core", "status", HOSTED])["cores"][0]["core_pid"]);
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.errors.contains("the core of board `hosted` ended"),
+        "{}",
+        ended.errors
+    );
+    assert!(is_all_free(&root));
+
+    let core = Detached::start(&root, HOSTED, &["--restart=3"]);
+    let first = core.up["core_pid"].clone();
+    kill(&first);
+    eventually("another one is up", || {
+        let now = core.status();
+        now["up"] == true && now["core_pid"] != first
+    });
+    assert_eq!(echo(&root, b"still here"), b"still here");
+    assert_eq!(core.status()["agent_pid"], core.up["agent_pid"]);
+    drop(core);
+    assert!(is_all_free(&root));
+}
+
+#[test]
+fn a_killed_agent_takes_its_core_along_and_can_be_followed_by_another() {
+    let root = Root::new();
+    let core = Detached::start(&root, HOSTED, &[]);
+    kill(&core.up["agent_pid"]);
+    eventually("the core dies with it", || !lives(&core.up["core_pid"]));
+    let next = Detached::start(&root, HOSTED, &[]);
+    assert_ne!(next.up["agent_pid"], core.up["agent_pid"]);
+    assert_eq!(echo(&root, b"again"), b"again");
+    drop(next);
+    eventually("all is free", || is_all_free(&root));
+}
+
+#[test]
+fn looking_takes_nothing_away_from_a_core() {
+    let root = Root::new();
+    let _core = Detached::start(&root, HOSTED, &[]);
+    let subscriber = root.start(&["sub", "pong", "--count", "20", "--timeout", "20", "--raw"]);
+    eventually("somebody listens", || root.subscribers("pong") == 1);
+    let file = root.path().join("byte");
+    std::fs::write(&file, "x").expect("own");
+    let publisher = root.start(&[
+        "pub",
+        "ping",
+        file.to_str().expect("plain"),
+        "--repeat",
+        "20",
+        "--rate",
+        "40",
+    ]);
+    for _ in 0..3 {
+        for look in [
+            "hz ping --count 1 --interval 0.05",
+            "hz pong --count 1 --interval 0.05",
+            "who",
+            "list",
+            "core status",
+        ] {
+            let arguments: Vec<&str> = look.split(' ').collect();
+            // The publisher may be done before the last look.
+            let _ = root.run(&arguments);
+        }
+    }
+    assert_eq!(publisher.end().code, Some(0));
+    let received = subscriber.end();
+    assert_eq!(
+        (received.code, received.output),
+        (Some(0), vec![b'x'; 20]),
+        "{}",
+        received.errors
+    );
+}
+
+#[test]
+fn refusals_of_cores_name_what_and_what_to_do() {
+    let root = Root::new();
+    root.ok(&["pool", "create"]);
+    root.run(&["core", "run", "no-such-board"])
+        .failed(1, &["no board `no-such-board`", "hosted"]);
+    root.run(&["core", "run", "no-such-board", "--detach"])
+        .failed(1, &["no board `no-such-board`", "hosted"]);
+    root.run(&["core", "run", HOSTED, "--app", "nothing"])
+        .failed(1, &["cannot run here", "cargo xtask boards hosted"]);
+    root.run(&["core", "status", HOSTED])
+        .failed(1, &["does not run in this pool", "hythe core run hosted"]);
+    root.run(&["core", "log", HOSTED])
+        .failed(1, &["cannot read", "log.hosted"]);
+    root.run(&["core", "run", HOSTED, "--pool", "none", "--detach"])
+        .failed(1, &["no pool `none`"]);
+    root.run(&["core", "run", HOSTED, "--pool", "a/b", "--detach"])
+        .failed(2, &["one path component"]);
+    let _core = Detached::start(&root, HOSTED, &[]);
+    root.run(&["sub", "ping", "--timeout", "0.1"])
+        .failed(1, &["carries payload", "subscriber is not possible"]);
+    root.feed(&["pub", "pong"], b"x")
+        .failed(1, &["carries payload", "publisher is not possible"]);
+    let subscriber = root.start(&["sub", "pong"]);
+    eventually("somebody listens", || root.subscribers("pong") == 1);
+    root.run(&["sub", "pong", "--timeout", "0.1"])
+        .failed(1, &["serves one port at a time"]);
+    subscriber.interrupt();
+    assert_eq!(subscriber.end().code, Some(0));
+}

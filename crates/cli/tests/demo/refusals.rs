@@ -1,0 +1,160 @@
+//! Everything that can go wrong: a clear error, exit code 1, and nothing left behind.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::Signal;
+
+use crate::world::{World, end_of, signal};
+
+fn says(said: &str, words: &[&str]) {
+    for word in words {
+        assert!(said.contains(word), "{word:?} in {said:?}");
+    }
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let world = World::new();
+    let said = world.refusal(&["/nowhere/song.mp3"]);
+    says(&said, &["/nowhere/song.mp3", "No such file"]);
+    world.is_clean();
+}
+
+#[test]
+fn a_file_that_is_no_mp3_is_refused() {
+    let world = World::new();
+    let file = world.path("text.mp3");
+    fs::write(&file, "not music at all. ".repeat(5000)).expect("written");
+    let said = world.refusal(&[file.to_str().expect("a plain path")]);
+    says(&said, &["text.mp3", "no frame of MPEG layer III"]);
+    fs::write(&file, "").expect("written");
+    says(&world.refusal(&[file.to_str().expect("a plain path")]), &["no frame"]);
+    world.is_clean();
+}
+
+#[test]
+fn an_unknown_board_is_named() {
+    let world = World::new();
+    let file = world.recording("plain.mp3", &["-t", "1"]);
+    says(&world.refusal(&["--board", "abacus", &file]), &["abacus"]);
+    world.is_clean();
+}
+
+#[test]
+fn a_taken_port_is_named() {
+    let world = World::new();
+    let file = world.recording("plain.mp3", &["-t", "1"]);
+    let taken = loop {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        if socket.local_addr().expect("an address").port() % 2 == 0 {
+            break socket;
+        }
+    };
+    let port = taken.local_addr().expect("an address").port().to_string();
+    says(&world.refusal(&["--board", "hosted", "--port", &port, &file]), &[&port]);
+    world.is_clean();
+}
+
+#[test]
+fn missing_ffmpeg_is_said_with_the_package() {
+    let world = World::new();
+    let file = world.recording("plain.mp3", &["-t", "1"]);
+    let empty = world.path("empty");
+    fs::create_dir(&empty).expect("made");
+    let output = world.command(&["demo", "--board", "hosted", &file]).env("PATH", &empty).output();
+    let output = output.expect("the program runs");
+    assert_eq!(output.status.code(), Some(1));
+    says(&String::from_utf8_lossy(&output.stderr), &["ffmpeg", "install"]);
+    world.is_clean();
+}
+
+#[test]
+fn a_root_that_cannot_be_written_is_named() {
+    if !rustix::process::getuid().is_root() {
+        eprintln!("skipped: needs root, to become somebody else");
+        return;
+    }
+    let world = World::new();
+    let file = world.recording("plain.mp3", &["-t", "1"]);
+    fs::create_dir(world.root()).expect("made");
+    fs::set_permissions(world.root(), fs::Permissions::from_mode(0o755)).expect("set");
+    // As nobody, over a root that belongs to us.
+    let program = env!("CARGO_BIN_EXE_hythe");
+    let reachable = fs::metadata(program).is_ok_and(|found| found.permissions().mode() & 0o005 == 0o005);
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program, "demo", &file]);
+    command.env("HYTHE_ROOT", world.root());
+    let output = command.output().expect("setpriv runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !reachable || output.status.code() == Some(127) || output.status.code() == Some(126) {
+        eprintln!("skipped: somebody else cannot reach {program}: {said}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("ermission denied") || said.contains("refusing"), "{said}");
+    world.is_clean();
+}
+
+/// Starts a long demo, waits until the process with that word runs, ends it, and returns what the demo said.
+fn killing(word: &str, with: Signal) -> (World, String) {
+    let world = World::new();
+    let file = world.recording("long.mp3", &["-stream_loop", "-1", "-t", "3"]);
+    let demo = world.start(&["--board", "hosted", &file]);
+    let victim = world.process_with(word);
+    // In the middle: the frames flow by then.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    signal(victim, with);
+    let output = end_of(demo);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stdout.is_empty(), "{output:?}");
+    (world, String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_core_killed_in_the_middle_is_named() {
+    let (world, said) = killing("decoder.elf", Signal::KILL);
+    says(&said, &["core"]);
+    world.is_clean();
+}
+
+#[test]
+fn a_sender_killed_in_the_middle_is_named() {
+    let (world, said) = killing(" play ", Signal::KILL);
+    says(&said, &["play", "signal: 9"]);
+    world.is_clean();
+}
+
+#[test]
+fn a_demultiplexer_killed_in_the_middle_is_named() {
+    let (world, said) = killing(" demux", Signal::KILL);
+    says(&said, &["demux", "signal: 9"]);
+    world.is_clean();
+}
+
+#[test]
+fn ctrl_c_leaves_nothing_behind() {
+    let world = World::new();
+    let file = world.recording("long.mp3", &["-t", "3"]);
+    let demo = world.start(&["--board", "hosted", &file]);
+    world.process_with(" demux");
+    signal(demo.id(), Signal::INT);
+    let output = end_of(demo);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    says(&String::from_utf8_lossy(&output.stderr), &["interrupted"]);
+    world.is_clean();
+}
+
+#[test]
+fn a_demo_killed_outright_takes_its_children_along() {
+    let world = World::new();
+    let file = world.recording("long.mp3", &["-t", "3"]);
+    let demo = world.start(&["--board", "hosted", &file]);
+    world.process_with(" demux");
+    signal(demo.id(), Signal::KILL);
+    end_of(demo);
+    // Its pool is swept by the next demo.
+    world.demo(&["--board", "hosted", &file]);
+    world.is_clean();
+}

@@ -1,0 +1,249 @@
+//! The real `hythe` binary, run in a root of its own for each test.
+//!
+//! Every wait is bounded, everything started is ended with the value that stands for it.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// No wait of a test is longer. It only ends tests that have failed.
+pub(crate) const BOUND: Duration = Duration::from_secs(30);
+
+/// A root for pools, and a place for files.
+#[derive(Debug)]
+pub(crate) struct Root(PathBuf);
+
+impl Root {
+    pub(crate) fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path =
+            std::env::temp_dir().join(format!("hythe-cli-test-{}-{number}", std::process::id()));
+        std::fs::create_dir(&path).expect("a fresh directory");
+        std::fs::create_dir(path.join("pools")).expect("a fresh directory");
+        Self(path)
+    }
+
+    /// Where the test's own files go.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where the pools go.
+    pub(crate) fn pools(&self) -> PathBuf {
+        self.0.join("pools")
+    }
+
+    /// Names under the root of the pools, at any depth.
+    pub(crate) fn traces(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut left = vec![self.pools()];
+        while let Some(directory) = left.pop() {
+            for entry in std::fs::read_dir(directory)
+                .expect("own")
+                .map(|entry| entry.expect("read"))
+            {
+                if entry.file_type().expect("read").is_dir() {
+                    left.push(entry.path());
+                }
+                found.push(entry.path());
+            }
+        }
+        found
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hythe"));
+        command
+            .args(arguments)
+            .env("HYTHE_ROOT", self.pools())
+            .env("HYTHE_BOARDS", boards())
+            .env_remove("HYTHE_POOL")
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts it and lets it run.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::new(self.command(arguments))
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        self.start(arguments).end()
+    }
+
+    /// Runs it to its end with something on its standard input.
+    pub(crate) fn feed(&self, arguments: &[&str], input: &[u8]) -> Ended {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped());
+        let mut running = Running::new(command);
+        let mut stdin = running.child.stdin.take().expect("piped");
+        // Whoever fails early does not read to the end.
+        let _ = stdin.write_all(input);
+        drop(stdin);
+        running.end()
+    }
+
+    /// Runs it to its end, which must be a good one.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> String {
+        let ended = self.run(arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.errors);
+        ended.text()
+    }
+
+    /// The one document that it prints, and nothing else.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.ok(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&text)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error} in {text}"))
+    }
+
+    /// How many subscribers a channel of the default pool has.
+    pub(crate) fn subscribers(&self, channel: &str) -> usize {
+        let ended = self.run(&["list", "--json"]);
+        let list: Value = serde_json::from_slice(&ended.output).unwrap_or_default();
+        let channels = list["channels"].as_array().cloned().unwrap_or_default();
+        let ports = channels
+            .iter()
+            .filter(|found| found["name"] == channel)
+            .flat_map(|found| found["ports"].as_array());
+        ports
+            .flatten()
+            .filter(|port| port["kind"] == "subscriber")
+            .count()
+    }
+}
+
+impl Drop for Root {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The boards that `make setup` built: beside the folder with the program.
+fn boards() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_hythe"));
+    program
+        .parent()
+        .and_then(Path::parent)
+        .expect("target")
+        .join("boards")
+}
+
+/// A `hythe` that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    output: Option<JoinHandle<Vec<u8>>>,
+    errors: Option<JoinHandle<Vec<u8>>>,
+}
+
+/// A `hythe` that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Its exit code; none if a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) output: Vec<u8>,
+    pub(crate) errors: String,
+}
+
+impl Running {
+    pub(crate) fn new(mut command: Command) -> Self {
+        let mut child = command.spawn().expect("started");
+        let output = child.stdout.take().map(collect);
+        let errors = child.stderr.take().map(collect);
+        Self {
+            child,
+            output,
+            errors,
+        }
+    }
+
+    /// Asks it to stop, as Ctrl-C does.
+    pub(crate) fn interrupt(&self) {
+        self.signal(rustix::process::Signal::INT);
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).expect("own child");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        let status = self.wait();
+        let text = |collected: Option<JoinHandle<Vec<u8>>>| {
+            collected.map_or_else(Vec::new, |all| all.join().expect("read"))
+        };
+        Ended {
+            code: status.code(),
+            output: text(self.output.take()),
+            errors: String::from_utf8_lossy(&text(self.errors.take())).into_owned(),
+        }
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("own child") {
+                return status;
+            }
+            assert!(start.elapsed() < BOUND, "it does not end");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.output).into_owned()
+    }
+
+    /// It failed with this code, said each of `words`, and printed nothing on standard output.
+    pub(crate) fn failed(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}", self.errors);
+        for word in words {
+            assert!(
+                self.errors.contains(word),
+                "no `{word}` in: {}",
+                self.errors
+            );
+        }
+        assert_eq!(self.text(), "", "an error is no result");
+    }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut all = Vec::new();
+        let _ = from.read_to_end(&mut all);
+        all
+    })
+}
+
+/// Waits until it holds, and fails the test if it never does.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

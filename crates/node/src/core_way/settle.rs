@@ -1,0 +1,135 @@
+//! Taking back what a session that is over left: in the rows of the ledger, and in the queues.
+//!
+//! Called when the core has echoed a new session of the endpoint, or 0: it holds nothing of earlier ones then. What is left is in
+//! the endpoint's row, or was handed on by the core and waits in the queue of another endpoint, where its reader will find it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hythe_abi::link::Direction;
+use hythe_abi::{Descriptor, Place};
+use hythe_pool::{CoreBinding, LedgerSlot, Member, MemberIndex, PoolError, RegionKind};
+
+use super::link_map::LinkMap;
+use crate::NodeError;
+use crate::node::Shared;
+
+/// How often to look again while another participant is taking what was handed on.
+const ROUNDS: usize = 100;
+
+/// Settles an endpoint behind an echo, and returns where its queue core -> Linux starts now.
+pub(super) fn after_echo(
+    shared: &Arc<Shared>,
+    link: &LinkMap,
+    core: CoreBinding,
+) -> Result<u32, NodeError> {
+    let endpoint = core.endpoint as usize;
+    let (waiting, head) = link.leftovers(endpoint);
+    if core.direction == Direction::FromCore {
+        // Handed on to this endpoint and not taken any more. The endpoint's own slots follow below.
+        let rows = rows_to_core(shared, core);
+        for descriptor in waiting.into_iter().filter(|found| found.mark().is_none()) {
+            for &row in &rows {
+                if let Some(slot) = reclaim(shared, core, row, descriptor)? {
+                    shared.act(|member| member.release(shared.pool().control(), slot, 1))?;
+                    break;
+                }
+            }
+        }
+    }
+    link.set_head(endpoint, head);
+    empty_row(shared, link, core)?;
+    Ok(head)
+}
+
+/// Rows of the same core's endpoints that take payload: what came in there may be handed on out of here.
+pub(super) fn rows_to_core(shared: &Arc<Shared>, core: CoreBinding) -> Vec<MemberIndex> {
+    let bindings = shared.pool().control().channels().filter_map(|channel| channel.core);
+    bindings
+        .filter(|other| other.region == core.region && other.direction == Direction::ToCore)
+        .map(|other| other.row)
+        .collect()
+}
+
+/// Moves a reference that came back out of a row of this core. `None`: the core did not hold it.
+pub(super) fn reclaim(
+    shared: &Arc<Shared>,
+    core: CoreBinding,
+    row: MemberIndex,
+    descriptor: Descriptor,
+) -> Result<Option<LedgerSlot>, NodeError> {
+    let pool = shared.pool();
+    if descriptor.place.region != core.region {
+        return Ok(None);
+    }
+    let Ok(slot) = pool.control().check_descriptor(pool.regions(), descriptor) else {
+        return Ok(None);
+    };
+    let ours = shared.act(|member| member.reclaim(pool.control(), row, slot))?;
+    Ok(ours.then_some(slot))
+}
+
+/// Does the row of an endpoint answer for anything, or its queue hold anything?
+pub(super) fn is_clean(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) -> bool {
+    let pool = shared.pool();
+    let Some(region) = pool.regions().region(core.region) else { return true };
+    let handed_on = handed_on(link);
+    let empty = (0..region.slots).all(|slot| {
+        let held = Member::row_holds(pool.control(), core.row, LedgerSlot(region.ledger_base + slot));
+        held <= handed_on.get(&slot).copied().unwrap_or(0)
+    });
+    let nobody_reads = core.direction == Direction::FromCore;
+    empty && !(nobody_reads && link.has_waiting(core.endpoint as usize))
+}
+
+/// Releases everything that the row of an endpoint answers for, except what was handed on and is still to be taken.
+fn empty_row(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) -> Result<(), NodeError> {
+    let pool = shared.pool();
+    let Some(region) = pool.regions().region(core.region) else { return Ok(()) };
+    debug_assert!(
+        region.kind == RegionKind::Core,
+        "rows of endpoints hold slots of a core's region"
+    );
+    for _ in 0..ROUNDS {
+        let before = handed_on(link);
+        let mut at_rest = true;
+        shared.act(|member| -> Result<(), PoolError> {
+            for index in 0..region.slots {
+                let slot = LedgerSlot(region.ledger_base + index);
+                let keep = before.get(&index).copied().unwrap_or(0);
+                let held = Member::row_holds(pool.control(), core.row, slot);
+                at_rest &= keep == 0 || held >= keep;
+                for _ in keep..held {
+                    if member.reclaim(pool.control(), core.row, slot)? {
+                        member.release(pool.control(), slot, 1)?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        // A reader that took in between may have made us keep one too many.
+        if at_rest && handed_on(link) == before {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    Ok(())
+}
+
+/// References, by slot, that wait in queues of endpoints that give payload.
+fn handed_on(link: &LinkMap) -> HashMap<u32, u32> {
+    let mut found = HashMap::new();
+    for endpoint in 0..link.layout().endpoints() {
+        let record = link.endpoint(endpoint);
+        if record.is_none_or(|record| record.direction != Direction::FromCore) {
+            continue;
+        }
+        for descriptor in link.waiting(endpoint) {
+            let Place { region, slot } = descriptor.place;
+            if region == link.region() && descriptor.mark().is_none() {
+                *found.entry(slot).or_default() += 1;
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,269 @@
+//! The agent: a core that runs for as long as a [`Core`] lives.
+
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use hythe_abi::RegionIndex;
+use hythe_node::{Liveness, MemberKind, Node, Pool, liveness};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::error::system;
+use crate::keeper::Keeper;
+use crate::log::Log;
+use crate::{Board, CoreError, control, region};
+
+/// How long the core of an agent that died may take to die, too.
+const ORPHAN_BOUND: Duration = Duration::from_secs(5);
+
+/// How to run a core.
+#[derive(Clone, Debug)]
+pub struct CoreOptions {
+    pub(crate) app: Option<String>,
+    pub(crate) start_bound: Duration,
+    pub(crate) restarts: u32,
+}
+
+impl Default for CoreOptions {
+    fn default() -> Self {
+        Self { app: None, start_bound: Duration::from_secs(10), restarts: 0 }
+    }
+}
+
+impl CoreOptions {
+    /// Which application; default: the first that the board names.
+    #[must_use]
+    pub fn app(mut self, app: &str) -> Self {
+        self.app = Some(app.to_owned());
+        self
+    }
+
+    /// How long the core may take from its start to its answer over the link; default 10 seconds.
+    #[must_use]
+    pub const fn start_bound(mut self, bound: Duration) -> Self {
+        self.start_bound = bound;
+        self
+    }
+
+    /// How often a core that died is started again; default never.
+    #[must_use]
+    pub const fn restarts(mut self, restarts: u32) -> Self {
+        self.restarts = restarts;
+        self
+    }
+}
+
+/// Where a core is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoreState {
+    /// It is being started.
+    Starting,
+    /// Its endpoints are behind their channels.
+    Up,
+    /// It has ended, and may be started again.
+    Down,
+    /// The agent has ended.
+    Stopped,
+}
+
+/// A core as its agent sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreStatus {
+    /// Where it is in its life.
+    pub state: CoreState,
+    /// Why it is down, if not because it was told to.
+    pub reason: Option<String>,
+    /// Its process, the last one if it is down; 0: there was none yet.
+    pub pid: u32,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// Its endpoints, which are the names of their channels.
+    pub endpoints: Vec<String>,
+}
+
+/// A running core. Dropped, it is stopped.
+#[derive(Debug)]
+pub struct Core {
+    board: String,
+    region: RegionIndex,
+    stop: OwnedFd,
+    shared: Arc<Shared>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+/// What the keeper tells.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    told: Mutex<Told>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Told {
+    status: CoreStatus,
+    failure: Option<CoreError>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Told> {
+        // What is in there is whole after each statement.
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut CoreStatus)) {
+        change(&mut self.lock().status);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn end(&self, reason: Option<String>, failure: Option<CoreError>) {
+        let mut told = self.lock();
+        told.status.state = CoreState::Stopped;
+        told.status.reason = reason;
+        told.failure = failure;
+        self.changed.notify_all();
+    }
+}
+
+impl Core {
+    /// Starts a board's core in a pool, and returns when its endpoints are behind their channels.
+    ///
+    /// # Errors
+    /// [`CoreError::NotRunnable`], [`CoreError::AlreadyRunning`], [`CoreError::Refused`], [`CoreError::NoAnswer`],
+    /// [`CoreError::Died`]; a pool without room for the core's slots.
+    pub fn start(pool: &Pool, board: &Board, options: &CoreOptions) -> Result<Self, CoreError> {
+        let name = board.name();
+        let missing = board.missing(options.app.as_deref().unwrap_or(board.default_app()));
+        if !missing.is_empty() {
+            return Err(CoreError::NotRunnable { board: name.to_owned(), missing });
+        }
+        let Some(log) = Log::begin(&pool.path(), name)? else {
+            let by = control::find_agent(pool, name);
+            let by = by.map_or_else(|| "another agent".to_owned(), |agent| control::show(&agent));
+            return Err(CoreError::AlreadyRunning { board: name.to_owned(), by });
+        };
+        let node = Node::join(pool, &control::agent_name(name))?;
+        await_orphans(pool, name)?;
+        let region = region::find_or_add(&node, board)?;
+        let (stop, stopped) = stop_pair().map_err(system("make an event for", pool.path()))?;
+        let status = CoreStatus {
+            state: CoreState::Starting,
+            reason: None,
+            pid: 0,
+            restarts: 0,
+            endpoints: Vec::new(),
+        };
+        let told = Mutex::new(Told { status, failure: None });
+        let shared = Arc::new(Shared { told, changed: Condvar::new() });
+        let keeper = Keeper {
+            node,
+            board: board.clone(),
+            options: options.clone(),
+            region,
+            pool: pool.path(),
+            log,
+            stop: stopped,
+            shared: Arc::clone(&shared),
+        };
+        let (started, outcome) = channel();
+        let keeper = std::thread::Builder::new()
+            .name("hythe-core".to_owned())
+            .spawn(move || keeper.run(started))
+            .map_err(system("start a thread for", pool.path()))?;
+        let core = Self { board: name.to_owned(), region, stop, shared, keeper: Some(keeper) };
+        // Bounded: the keeper gives up by itself. A keeper that is gone without a word panicked.
+        match outcome.recv() {
+            Ok(Ok(())) => Ok(core),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(CoreError::Died {
+                board: name.to_owned(),
+                how: "its keeper failed".to_owned(),
+                log: Vec::new(),
+            }),
+        }
+    }
+
+    /// The board's name.
+    #[must_use]
+    pub fn board(&self) -> &str {
+        &self.board
+    }
+
+    /// The region that the core sees.
+    #[must_use]
+    pub const fn region(&self) -> RegionIndex {
+        self.region
+    }
+
+    /// How the core is.
+    #[must_use]
+    pub fn status(&self) -> CoreStatus {
+        self.shared.lock().status.clone()
+    }
+
+    /// Waits until the status is as wanted. False: not within the time.
+    #[must_use]
+    pub fn wait_until(&self, timeout: Duration, wanted: impl Fn(&CoreStatus) -> bool) -> bool {
+        let told = self.shared.lock();
+        let waited =
+            self.shared.changed.wait_timeout_while(told, timeout, |told| !wanted(&told.status));
+        let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        wanted(&told.status)
+    }
+
+    /// Waits until the agent has ended by itself: the core died, and may not be started again. False: it runs on.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> bool {
+        self.wait_until(timeout, |status| status.state == CoreState::Stopped)
+    }
+
+    /// Stops the core and leaves the pool.
+    ///
+    /// # Errors
+    /// Why the core had ended before, if it had.
+    pub fn stop(mut self) -> Result<(), CoreError> {
+        self.end();
+        self.shared.lock().failure.take().map_or(Ok(()), Err)
+    }
+
+    fn end(&mut self) {
+        // An eventfd that holds nothing takes a write at once.
+        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        if let Some(keeper) = self.keeper.take() {
+            // A keeper that panicked has nothing to hand over; the core died with its thread.
+            let _ = keeper.join();
+        }
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn stop_pair() -> Result<(OwnedFd, OwnedFd), rustix::io::Errno> {
+    let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0)?;
+    Ok((stop, stopped))
+}
+
+/// Waits for the death of a core whose agent has died: until then it may write to its slots.
+fn await_orphans(pool: &Pool, board: &str) -> Result<(), CoreError> {
+    let deadline = Instant::now() + ORPHAN_BOUND;
+    let prefix = format!("{board}/");
+    loop {
+        let alive = pool.control().members().find(|member| {
+            member.kind == MemberKind::CoreEndpoint
+                && (member.name == board || member.name.starts_with(&prefix))
+                && liveness(member) != Liveness::Dead
+        });
+        let Some(alive) = alive else { return Ok(()) };
+        if Instant::now() > deadline {
+            let by = format!("its core lives on without an agent, as process {}", alive.identity.pid);
+            return Err(CoreError::AlreadyRunning { board: board.to_owned(), by });
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,207 @@
+//! Boards: where they are, and whether they can run here.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::CoreError;
+use crate::manifest::{BoardKind, LinkPlan, Manifest, Requirement, SharedFile, SlotPlan};
+
+const MANIFEST: &str = "board.toml";
+
+/// A board that was built: its folder holds `board.toml` and one image per application.
+#[derive(Clone, Debug)]
+pub struct Board {
+    pub(crate) folder: PathBuf,
+    pub(crate) manifest: Manifest,
+}
+
+/// A folder where a board may be.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The folder's name.
+    pub name: String,
+    /// The board, or why it cannot be read.
+    pub board: Result<Board, String>,
+    /// Why it cannot run here; empty: it can.
+    pub missing: Vec<String>,
+}
+
+/// Where boards are looked for: `HYTHE_BOARDS`, else beside this program, as built or as installed.
+#[must_use]
+pub fn search_path() -> Vec<PathBuf> {
+    if let Some(chosen) = std::env::var_os("HYTHE_BOARDS") {
+        return vec![PathBuf::from(chosen)];
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let Some(folder) = program.parent() else { return Vec::new() };
+    // `target/debug/hythe`, a folder unpacked as it is, `bin/hythe` installed, `target/debug/deps/some-test`.
+    let places = ["../boards", "boards", "../share/hythe/boards", "../../boards"];
+    places.iter().map(|place| folder.join(place)).collect()
+}
+
+/// Every board that can be found, by name.
+#[must_use]
+pub fn list() -> Vec<Listed> {
+    let mut found: Vec<Listed> = Vec::new();
+    for place in search_path() {
+        for name in folders(&place) {
+            if found.iter().all(|known| known.name != name) {
+                found.push(look(&place.join(&name), name));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn folders(place: &Path) -> Vec<String> {
+    let entries = fs::read_dir(place).into_iter().flatten().filter_map(Result::ok);
+    let boards = entries.filter(|entry| entry.path().join(MANIFEST).is_file());
+    boards.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn look(folder: &Path, name: String) -> Listed {
+    match Board::read(folder) {
+        Ok(board) => {
+            let missing = board.missing(board.default_app());
+            Listed { name, board: Ok(board), missing }
+        }
+        Err(error) => Listed {
+            name,
+            board: Err(error.to_string()),
+            missing: vec![error.to_string()],
+        },
+    }
+}
+
+impl Board {
+    /// The board of that name.
+    ///
+    /// # Errors
+    /// [`CoreError::UnknownBoard`] with the boards there are; [`CoreError::BadBoard`].
+    pub fn find(name: &str) -> Result<Self, CoreError> {
+        let is_name = !name.is_empty() && !name.contains(['/', '\0']) && !name.starts_with('.');
+        let folder = search_path()
+            .into_iter()
+            .map(|place| place.join(name))
+            .find(|folder| is_name && folder.join(MANIFEST).is_file());
+        match folder {
+            Some(folder) => Self::read(&folder),
+            None => Err(CoreError::UnknownBoard {
+                name: name.to_owned(),
+                known: list().into_iter().map(|board| board.name).collect(),
+                searched: search_path(),
+            }),
+        }
+    }
+
+    /// Reads the board in a folder.
+    ///
+    /// # Errors
+    /// [`CoreError::BadBoard`] saying what is wrong with its `board.toml`.
+    pub fn read(folder: &Path) -> Result<Self, CoreError> {
+        let path = folder.join(MANIFEST);
+        let bad = |reason| CoreError::BadBoard { path: path.clone(), reason };
+        let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
+        let manifest = Manifest::parse(&text).map_err(bad)?;
+        Ok(Self { folder: folder.to_owned(), manifest })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.manifest.name
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn summary(&self) -> &str {
+        &self.manifest.summary
+    }
+
+    /// Times measured on it are no claim about hardware.
+    #[must_use]
+    pub const fn is_emulated(&self) -> bool {
+        self.manifest.emulated
+    }
+
+    /// What its process is.
+    #[must_use]
+    pub const fn kind(&self) -> BoardKind {
+        self.manifest.run.kind
+    }
+
+    /// Programs that it needs.
+    #[must_use]
+    pub fn requires(&self) -> &[Requirement] {
+        &self.manifest.requires
+    }
+
+    /// The applications that are built for it.
+    #[must_use]
+    pub fn apps(&self) -> &[String] {
+        &self.manifest.build.apps
+    }
+
+    /// The first of them.
+    #[must_use]
+    pub fn default_app(&self) -> &str {
+        self.apps().first().map_or("", String::as_str)
+    }
+
+    /// The image of an application.
+    #[must_use]
+    pub fn image(&self, app: &str) -> PathBuf {
+        self.folder.join(format!("{app}.elf"))
+    }
+
+    /// Its link.
+    #[must_use]
+    pub const fn link(&self) -> &LinkPlan {
+        &self.manifest.run.link
+    }
+
+    /// The slots of its region.
+    #[must_use]
+    pub fn slots(&self) -> &[SlotPlan] {
+        &self.manifest.run.classes
+    }
+
+    /// The size of a file that it shares.
+    pub(crate) fn file_bytes(&self, name: &str) -> u64 {
+        let file = self.manifest.run.files.iter().find(|file| file.name == name);
+        file.map_or(0, |file: &SharedFile| file.bytes)
+    }
+
+    /// Why this application cannot run here; empty: it can.
+    #[must_use]
+    pub fn missing(&self, app: &str) -> Vec<String> {
+        let programs = self.requires().iter().filter(|needed| which(&needed.program).is_none());
+        let mut missing: Vec<String> = programs
+            .map(|needed| {
+                let Requirement { program, package } = needed;
+                format!("{program} is not installed: sudo apt-get install {package}")
+            })
+            .collect();
+        let image = self.image(app);
+        if !image.is_file() {
+            missing.push(format!(
+                "its image {} is not built: cargo xtask boards {}",
+                image.display(),
+                self.name()
+            ));
+        }
+        missing
+    }
+}
+
+/// The program of that name on `PATH`.
+fn which(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|folder| folder.join(OsStr::new(program)));
+    found.into_iter().find(|file| {
+        fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    })
+}

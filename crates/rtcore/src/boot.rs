@@ -1,0 +1,286 @@
+//! Starting a core: its process, its doorbell, the meeting over the link, its endpoints behind channels.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hythe_abi::RegionIndex;
+use hythe_abi::link::CoreState;
+use hythe_node::{ChannelIndex, CoreBinding, LinkMap, MemberKind, Node, NodeError, PoolError};
+use hythe_pool::{Identity, Member, MemberIndex};
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::doorbell::{Doorbell, Entrance};
+use crate::error::system;
+use crate::keeper::{Ended, Watched, poll_for};
+use crate::manifest::BoardKind;
+use crate::{Board, CoreError};
+
+/// How often the link is looked at without being rung for.
+const LOOK: Duration = Duration::from_millis(5);
+/// How often to try to put an endpoint behind a channel that comes and goes.
+const TRIES: usize = 100;
+/// How long a core may take to end after SIGTERM, before SIGKILL.
+const TERM_BOUND: Duration = Duration::from_secs(2);
+
+/// The process of a core. Ended and reaped when dropped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    pidfd: OwnedFd,
+    pub(crate) identity: Identity,
+}
+
+/// An endpoint of a running core, behind its channel.
+#[derive(Clone, Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) channel: ChannelIndex,
+    pub(crate) name: String,
+    pub(crate) binding: CoreBinding,
+}
+
+/// Starts the board's process. The calling thread must live as long as the core shall.
+pub(crate) fn start_process(
+    board: &Board,
+    app: &str,
+    pool: &Path,
+    region: RegionIndex,
+    entrance: &Entrance,
+) -> Result<Process, CoreError> {
+    let image = board.image(app);
+    let fill = |text: &str| fill_in(board, text, &image, pool, region, entrance);
+    let program = fill(&board.manifest.run.command)?;
+    let mut command = Command::new(&program);
+    for argument in &board.manifest.run.args {
+        command.arg(fill(argument)?);
+    }
+    // A process group of its own: a terminal's interrupt is for the agent, which then ends the core in order.
+    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    hythe_sys::spawn::die_with_parent(&mut command);
+    let mut child = command.spawn().map_err(system("start", &program))?;
+    match watch(&child) {
+        Ok((pidfd, identity)) => Ok(Process { child, pidfd, identity }),
+        Err(error) => {
+            // It cannot be watched, so it shall not run.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(system("watch", &program)(error))
+        }
+    }
+}
+
+fn watch(child: &Child) -> std::io::Result<(OwnedFd, Identity)> {
+    let gone = || std::io::Error::from(rustix::io::Errno::SRCH);
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    let identity = hythe_node::identity_of(child.id()).ok_or_else(gone)?;
+    Ok((pidfd, identity))
+}
+
+/// Puts paths in place of `{image}`, `{doorbell}` and the names of shared files.
+fn fill_in(
+    board: &Board,
+    text: &str,
+    image: &Path,
+    pool: &Path,
+    region: RegionIndex,
+    entrance: &Entrance,
+) -> Result<String, CoreError> {
+    let run = &board.manifest.run;
+    let mut filled = text.to_owned();
+    let mut put = |name: &str, path: &Path| {
+        let placeholder = format!("{{{name}}}");
+        if !filled.contains(&placeholder) {
+            return Ok(());
+        }
+        let refuse = |reason| CoreError::Path { board: run_name(board), path: path.to_owned(), reason };
+        let text = path.to_str().ok_or_else(|| refuse("it is not UTF-8"))?;
+        if run.kind == BoardKind::Qemu && text.contains(',') {
+            return Err(refuse("QEMU's options are separated by commas"));
+        }
+        filled = filled.replace(&placeholder, text);
+        Ok(())
+    };
+    put("image", image)?;
+    put("doorbell", &entrance.path)?;
+    put(&run.region.file, &pool.join(format!("region.{}", region.0)))?;
+    if run.link.file != run.region.file {
+        put(&run.link.file, &pool.join(format!("link.{}", region.0)))?;
+    }
+    Ok(filled)
+}
+
+fn run_name(board: &Board) -> String {
+    board.name().to_owned()
+}
+
+/// Waits until the core has connected its doorbell.
+pub(crate) fn connect(
+    watched: &mut Watched<'_>,
+    process: &mut Process,
+    entrance: &Entrance,
+    deadline: Instant,
+) -> Result<Doorbell, Ended> {
+    loop {
+        if let Some(doorbell) = entrance.accept(process.identity.pid)? {
+            return Ok(doorbell);
+        }
+        let entry = PollFd::new(&entrance.listener, PollFlags::IN);
+        poll_for(watched, process, Some(entry), LOOK.max(Duration::from_millis(20)))?;
+        watched.check(deadline, "connect its doorbell")?;
+    }
+}
+
+/// Waits until the core has answered the session.
+pub(crate) fn meet(
+    watched: &mut Watched<'_>,
+    process: &mut Process,
+    doorbell: &Doorbell,
+    link: &LinkMap,
+    session: u32,
+    deadline: Instant,
+) -> Result<(), Ended> {
+    loop {
+        let status = link.status();
+        if status.is_up() {
+            return Ok(());
+        }
+        if status.state == CoreState::Refused && status.echo == session {
+            let reason = match status.reason {
+                1 => "it speaks another version of the link".to_owned(),
+                2 => "the link's geometry does not fit its memory".to_owned(),
+                3 => "it has more endpoints than the link has room for".to_owned(),
+                other => format!("reason {other}"),
+            };
+            let board = watched.board.to_owned();
+            return Err(CoreError::Refused { board, reason }.into());
+        }
+        doorbell.ring();
+        let rung = PollFd::from_borrowed_fd(doorbell.as_fd(), PollFlags::IN);
+        if poll_for(watched, process, Some(rung), LOOK)? {
+            doorbell.drain();
+        }
+        watched.check(deadline, "answer over its link")?;
+    }
+}
+
+/// Gives the core its row and each endpoint its own, and puts them behind channels of their names.
+pub(crate) fn bind(
+    node: &Node,
+    board: &str,
+    process: &Process,
+    link: &LinkMap,
+) -> Result<Vec<Endpoint>, NodeError> {
+    let join = |name: &str| {
+        let control = node.pool().control();
+        Member::join(control, MemberKind::CoreEndpoint, process.identity, name)
+    };
+    let mut endpoints = Vec::new();
+    for (index, record) in link.status().endpoints.into_iter().enumerate() {
+        // The record stays when this value goes: recovery frees it when the core is dead and nobody uses it any more.
+        let row = join(&format!("{board}/{}", record.name))?.index();
+        let binding = CoreBinding {
+            region: link.region(),
+            endpoint: index as u32,
+            direction: record.direction,
+            row,
+            agent: node.index(),
+        };
+        let channel = put_behind(node, &record.name, binding)?;
+        endpoints.push(Endpoint { channel, name: record.name, binding });
+    }
+    wake_all(node);
+    Ok(endpoints)
+}
+
+/// Binds an endpoint to the channel of its name.
+fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIndex, NodeError> {
+    for _ in 0..TRIES {
+        let channel = node.open_channel(name)?;
+        if let Some(other) = channel.core {
+            refuse_if_alive(node, name, other.row)?;
+            // Nobody may see half of one binding and half of the other. The channel may go with that: found or made again.
+            node.act(|member, control| member.unbind_core(control, channel.index));
+            continue;
+        }
+        node.act(|member, control| member.bind_core(control, channel.index, binding));
+        // Its last port may have retired the channel meanwhile; then that is seen here, or the binding there.
+        hythe_memory::full_barrier();
+        let now = node.pool().control().channel(channel.index);
+        if now.is_some_and(|now| now.name == name && now.core == Some(binding)) {
+            return Ok(channel.index);
+        }
+    }
+    Err(PoolError::Busy("the channel").into())
+}
+
+/// Another core's endpoint of the same name keeps its channel as long as it lives.
+fn refuse_if_alive(node: &Node, channel: &str, row: MemberIndex) -> Result<(), NodeError> {
+    let holder = node.pool().control().member(row);
+    let alive = holder.filter(|row| hythe_node::liveness(row) != hythe_node::Liveness::Dead);
+    match alive {
+        None => Ok(()),
+        Some(row) => Err(NodeError::EndpointTaken {
+            channel: channel.to_owned(),
+            holder: format!("{} (pid {})", row.name, row.identity.pid),
+        }),
+    }
+}
+
+/// Wakes every participant: something about channels has changed.
+pub(crate) fn wake_all(node: &Node) {
+    for member in node.pool().control().members() {
+        node.wake(member.index);
+    }
+}
+
+impl Process {
+    pub(crate) fn pidfd(&self) -> &OwnedFd {
+        &self.pidfd
+    }
+
+    /// What it says: standard output and standard error.
+    pub(crate) fn voices(&self) -> impl Iterator<Item = std::os::fd::BorrowedFd<'_>> {
+        let out = self.child.stdout.as_ref().map(AsFd::as_fd);
+        out.into_iter().chain(self.child.stderr.as_ref().map(AsFd::as_fd))
+    }
+
+    /// Ends it: politely, then not. Returns how it ended.
+    pub(crate) fn end(&mut self) -> String {
+        let _ = pidfd_send_signal(&self.pidfd, Signal::TERM);
+        let deadline = Instant::now() + TERM_BOUND;
+        while !self.has_ended(Duration::from_millis(50)) {
+            if Instant::now() > deadline {
+                let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+                break;
+            }
+        }
+        self.reap()
+    }
+
+    /// Waits for a process that has ended, or was killed, and says how it ended.
+    pub(crate) fn reap(&mut self) -> String {
+        match self.child.wait() {
+            Ok(status) => status.to_string(),
+            Err(error) => format!("in an unknown way ({error})"),
+        }
+    }
+
+    fn has_ended(&self, within: Duration) -> bool {
+        let mut asked = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let nap = rustix::event::Timespec { tv_sec: 0, tv_nsec: within.subsec_nanos().into() };
+        rustix::event::poll(&mut asked, Some(&nap)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Ended already in the ordinary course; then this does nothing.
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.end();
+        }
+    }
+}

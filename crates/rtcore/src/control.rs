@@ -1,0 +1,167 @@
+//! Looking at, and stopping, an agent that runs in another process. All of it is read from the pool: there is no protocol.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use hythe_node::{
+    Direction, HolderKind, LinkMap, LinkStatus, Liveness, MemberInfo, MemberKind, Pool, Snapshot, liveness,
+};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::error::system;
+use crate::{CoreError, log};
+
+/// What can be seen of a running core from outside.
+#[derive(Clone, Debug)]
+pub struct AgentStatus {
+    /// The board.
+    pub board: String,
+    /// The agent.
+    pub agent: MemberInfo,
+    /// The core's process; 0: there is none at this moment.
+    pub core_pid: u32,
+    /// What the link says; `None`: it cannot be read yet.
+    pub link: Option<LinkStatus>,
+    /// The endpoints that are behind channels.
+    pub endpoints: Vec<EndpointStatus>,
+}
+
+/// An endpoint of a running core.
+#[derive(Clone, Debug)]
+pub struct EndpointStatus {
+    /// Its channel.
+    pub channel: String,
+    /// Which way payload travels.
+    pub direction: Direction,
+    /// Who is attached: name and process.
+    pub attached: Option<String>,
+    /// Buffers that the core answers for over this endpoint.
+    pub held: u32,
+}
+
+pub(crate) fn agent_name(board: &str) -> String {
+    format!("agent-{board}")
+}
+
+/// The living agent of a board.
+pub(crate) fn find_agent(pool: &Pool, board: &str) -> Option<MemberInfo> {
+    let name = agent_name(board);
+    pool.control().members().find(|member| {
+        member.kind == MemberKind::Process && member.name == name && liveness(member) != Liveness::Dead
+    })
+}
+
+pub(crate) fn show(member: &MemberInfo) -> String {
+    format!("{} (pid {})", member.name, member.identity.pid)
+}
+
+/// The agents that run in a pool.
+#[must_use]
+pub fn list(pool: &Pool) -> Vec<AgentStatus> {
+    let agents = pool.control().members().filter(|member| member.kind == MemberKind::Process);
+    let boards = agents.filter_map(|member| Some(member.name.strip_prefix("agent-")?.to_owned()));
+    boards.filter_map(|board| status(pool, &board).ok()).collect()
+}
+
+/// What can be seen of a board's core.
+///
+/// # Errors
+/// [`CoreError::NotRunning`].
+pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
+    let agent = find_agent(pool, board)
+        .ok_or_else(|| CoreError::NotRunning { board: board.to_owned() })?;
+    let snapshot = pool.snapshot();
+    let region = snapshot.regions.iter().find(|region| region.name == board && region.link.is_some());
+    let link = region.and_then(|region| LinkMap::open(pool, region.index).ok());
+    let core = snapshot.members.iter().find(|member| {
+        member.kind == MemberKind::CoreEndpoint
+            && member.name == board
+            && liveness(member) == Liveness::Alive
+    });
+    let region = region.map(|region| region.index);
+    let channels = snapshot.channels.iter();
+    let ours = channels.filter(|channel| channel.core.is_some_and(|core| Some(core.region) == region));
+    Ok(AgentStatus {
+        board: board.to_owned(),
+        agent,
+        core_pid: core.map_or(0, |core| core.identity.pid),
+        link: link.map(|link| link.status()),
+        endpoints: ours.filter_map(|channel| endpoint(&snapshot, channel)).collect(),
+    })
+}
+
+fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<EndpointStatus> {
+    let core = channel.core?;
+    let name = |index| {
+        let member = snapshot.members.iter().find(|member| member.index == index);
+        member.map_or_else(|| format!("participant {}", index.0), show)
+    };
+    let holders = snapshot.audit.holders.iter();
+    let held = holders.filter(|holder| holder.kind == HolderKind::Member(core.row));
+    Some(EndpointStatus {
+        channel: channel.name.clone(),
+        direction: core.direction,
+        attached: channel.attached.map(name),
+        held: held.map(|holder| holder.count).sum(),
+    })
+}
+
+/// Tells the agent to stop, and waits until it and its core are gone.
+///
+/// # Errors
+/// [`CoreError::NotRunning`]; [`CoreError::StillThere`] naming what did not go in time.
+pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> {
+    let not_running = || CoreError::NotRunning { board: board.to_owned() };
+    let agent = find_agent(pool, board).ok_or_else(not_running)?;
+    let core_pid = status(pool, board).map_or(0, |status| status.core_pid);
+    let pid = i32::try_from(agent.identity.pid).ok().and_then(Pid::from_raw).ok_or_else(not_running)?;
+    let process = format!("/proc/{}", agent.identity.pid);
+    // The descriptor first: if the process behind it still is the agent, it stays so.
+    let opened = pidfd_open(pid, PidfdFlags::empty()).map_err(system("open", &process))?;
+    if liveness(&agent) == Liveness::Dead {
+        return Err(not_running());
+    }
+    pidfd_send_signal(&opened, Signal::TERM).map_err(system("stop", &process))?;
+    let deadline = Instant::now() + bound;
+    loop {
+        let left = remains(pool, board, &agent, core_pid);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            let left = left.join(" and ");
+            return Err(CoreError::StillThere { board: board.to_owned(), bound, left });
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn remains(pool: &Pool, board: &str, agent: &MemberInfo, core_pid: u32) -> Vec<String> {
+    let mut left = Vec::new();
+    let is_agent = |member: &MemberInfo| {
+        member.index == agent.index && member.session == agent.session && liveness(member) != Liveness::Dead
+    };
+    if pool.control().members().any(|member| is_agent(&member)) {
+        left.push(format!("its agent {}", show(agent)));
+    }
+    let is_core = |member: &MemberInfo| {
+        member.kind == MemberKind::CoreEndpoint
+            && member.name == board
+            && member.identity.pid == core_pid
+            && liveness(member) == Liveness::Alive
+    };
+    if core_pid != 0 && pool.control().members().any(|member| is_core(&member)) {
+        left.push(format!("its core, process {core_pid}"));
+    }
+    left
+}
+
+/// What the core has said since its agent was started last, or the newest of it. It can be read after both have ended.
+///
+/// # Errors
+/// [`CoreError::System`] if there is none, or it cannot be read.
+pub fn log(pool: &Pool, board: &str) -> Result<String, CoreError> {
+    let path = log::path(&pool.path(), board);
+    let bytes = fs::read(&path).map_err(system("read", &path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,132 @@
+//! The doorbell: a Unix stream socket of which a byte in either direction is one ring.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hythe_node::{LinkMap, Node};
+
+use crate::CoreError;
+use crate::error::system;
+
+/// Longest path that the core's side can take (`rtos/boards/README.md`).
+const PATH_BYTES_MAX: usize = 99;
+/// A wake-up that was lost, in an emulator for instance, costs at most this.
+pub(crate) const NAP: Duration = Duration::from_millis(20);
+/// How long the sleeper goes without looking whether it is still wanted.
+const LONG: Duration = Duration::from_secs(1);
+
+/// Where the core connects to. The socket is removed when the core has, or when this goes.
+#[derive(Debug)]
+pub(crate) struct Entrance {
+    pub(crate) listener: UnixListener,
+    pub(crate) path: PathBuf,
+}
+
+impl Entrance {
+    pub(crate) fn open(pool: &Path, region: u8, board: &str) -> Result<Self, CoreError> {
+        let path = pool.join(format!("doorbell.{region}"));
+        if path.as_os_str().len() > PATH_BYTES_MAX {
+            let reason = "a socket's path has at most 99 bytes; choose a shorter HYTHE_ROOT or pool name";
+            return Err(CoreError::Path { board: board.to_owned(), path, reason });
+        }
+        // Left by an agent that died before its core had connected; the log's lock says that it is not in use.
+        let _ = fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).map_err(system("listen on", &path))?;
+        let entrance = Self { listener, path };
+        entrance.listener.set_nonblocking(true).map_err(system("open", &entrance.path))?;
+        Ok(entrance)
+    }
+
+    /// The connection of this process, if it is there. Of any other: refused.
+    pub(crate) fn accept(&self, pid: u32) -> Result<Option<Doorbell>, CoreError> {
+        let socket = match self.listener.accept() {
+            Ok((socket, _)) => socket,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(system("accept on", &self.path)(error)),
+        };
+        let peer = rustix::net::sockopt::socket_peercred(&socket)
+            .map_err(system("ask who connected to", &self.path))?;
+        if u32::try_from(peer.pid.as_raw_nonzero().get()) != Ok(pid) {
+            tracing::warn!(peer = ?peer.pid, "refused a doorbell connection: it is not the core's");
+            return Ok(None);
+        }
+        socket.set_nonblocking(true).map_err(system("open", &self.path))?;
+        Ok(Some(Doorbell { socket }))
+    }
+}
+
+impl Drop for Entrance {
+    fn drop(&mut self) {
+        // Gone already is fine.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The connection.
+#[derive(Debug)]
+pub(crate) struct Doorbell {
+    socket: UnixStream,
+}
+
+/// What came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rung {
+    /// At least one ring.
+    Yes,
+    /// Nothing.
+    No,
+    /// The other side closed it.
+    Closed,
+}
+
+impl Doorbell {
+    /// Rings the core. A full socket holds rings enough; a closed one is noticed by the reader.
+    pub(crate) fn ring(&self) {
+        let _ = (&self.socket).write(b"!");
+    }
+
+    /// Takes all rings out of the socket.
+    pub(crate) fn drain(&self) -> Rung {
+        let mut bytes = [0; 256];
+        let mut rung = Rung::No;
+        loop {
+            match (&self.socket).read(&mut bytes) {
+                Ok(0) => return Rung::Closed,
+                Ok(count) if count == bytes.len() => rung = Rung::Yes,
+                Ok(_) => return Rung::Yes,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return rung,
+                Err(_) => return Rung::Closed,
+            }
+        }
+    }
+
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Passes each ring of Linux on to the core, until `over`. Rings are counted in the link, so none is lost between two looks.
+pub(crate) fn pass_on(node: &Node, link: &LinkMap, doorbell: &Doorbell, over: &AtomicBool) {
+    let mut seen = link.linux_rings().wrapping_sub(1);
+    while !over.load(Ordering::Acquire) {
+        let rung = node.wait_until(NAP, LONG, || {
+            let rings = link.linux_rings();
+            let ended = over.load(Ordering::Acquire);
+            Ok((rings != seen || ended).then_some(rings))
+        });
+        if let Ok(Some(rings)) = rung
+            && rings != seen
+        {
+            seen = rings;
+            doorbell.ring();
+        }
+    }
+}

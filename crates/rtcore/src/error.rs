@@ -1,0 +1,153 @@
+//! What can go wrong with a core, with what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use hythe_node::NodeError;
+
+/// Errors of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CoreError {
+    /// There is no such board.
+    #[error("there is no board `{name}`; {}", there_are(known, searched))]
+    UnknownBoard {
+        /// The name asked for.
+        name: String,
+        /// The boards there are.
+        known: Vec<String>,
+        /// Where was looked.
+        searched: Vec<PathBuf>,
+    },
+    /// A board's description cannot be used.
+    #[error("{} cannot be used: {reason}", path.display())]
+    BadBoard {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The board cannot run on this machine.
+    #[error("board `{board}` cannot run here: {}", missing.join("; "))]
+    NotRunnable {
+        /// The board.
+        board: String,
+        /// What is missing.
+        missing: Vec<String>,
+    },
+    /// The board's core runs in this pool already.
+    #[error("board `{board}` runs in this pool already: {by}; `hythe core stop {board}` stops it")]
+    AlreadyRunning {
+        /// The board.
+        board: String,
+        /// Its agent or core.
+        by: String,
+    },
+    /// The board's core does not run in this pool.
+    #[error("board `{board}` does not run in this pool; `hythe core run {board}` starts it")]
+    NotRunning {
+        /// The board.
+        board: String,
+    },
+    /// The pool has a region of this board, laid out differently.
+    #[error("the pool has a region for board `{board}` with other sizes ({reason}); remove the pool, or use the board it was made for")]
+    RegionDiffers {
+        /// The board.
+        board: String,
+        /// What differs.
+        reason: String,
+    },
+    /// Something about a file or process failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    System {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A path that the board cannot be given.
+    #[error("{} cannot be used as path for board `{board}`: {reason}", path.display())]
+    Path {
+        /// The board.
+        board: String,
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The core's process does nothing that can be seen.
+    #[error("the core of board `{board}` did not {what} within {bound:?}{}", last_lines(log))]
+    NoAnswer {
+        /// The board.
+        board: String,
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        bound: Duration,
+        /// The last lines of its log.
+        log: Vec<String>,
+    },
+    /// The core refused the link.
+    #[error("the core of board `{board}` refused its link: {reason}; is its image of another version?")]
+    Refused {
+        /// The board.
+        board: String,
+        /// Why.
+        reason: String,
+    },
+    /// The core's process ended by itself.
+    #[error("the core of board `{board}` ended: {how}{}", last_lines(log))]
+    Died {
+        /// The board.
+        board: String,
+        /// Exit code or signal.
+        how: String,
+        /// The last lines of its log.
+        log: Vec<String>,
+    },
+    /// An agent was told to stop, and something of it is still there.
+    #[error("board `{board}` was told to stop, and after {bound:?} there is still {left}")]
+    StillThere {
+        /// The board.
+        board: String,
+        /// How long was waited.
+        bound: Duration,
+        /// What is left.
+        left: String,
+    },
+    /// The pool refused.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+}
+
+impl From<hythe_node::PoolError> for CoreError {
+    fn from(error: hythe_node::PoolError) -> Self {
+        Self::Node(error.into())
+    }
+}
+
+fn there_are(known: &[String], searched: &[PathBuf]) -> String {
+    if known.is_empty() {
+        let places: Vec<_> = searched.iter().map(|place| place.display().to_string()).collect();
+        return format!("none was found in {} (HYTHE_BOARDS chooses another place)", places.join(", "));
+    }
+    format!("there are {}", known.join(", "))
+}
+
+fn last_lines(log: &[String]) -> String {
+    if log.is_empty() {
+        return String::new();
+    }
+    format!("; it last said:\n  {}", log.join("\n  "))
+}
+
+/// Names path and action of a failed system call.
+pub(crate) fn system<E: Into<io::Error>>(
+    action: &'static str,
+    path: impl Into<PathBuf>,
+) -> impl FnOnce(E) -> CoreError {
+    move |source| CoreError::System { action, path: path.into(), source: source.into() }
+}

@@ -1,0 +1,319 @@
+//! The thread that keeps a core: starts its process, passes its rings on, and cleans up after it.
+//!
+//! The process is bound to this thread: it dies when the thread does. One `poll` waits for all that can happen: the process ends,
+//! it says something, it rings, or the agent is told to stop.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hythe_abi::RegionIndex;
+use hythe_node::{LinkMap, MemberKind, Node};
+use hythe_pool::{Identity, Member};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::agent::{CoreOptions, CoreState, CoreStatus, Shared};
+use crate::boot::{self, Endpoint, Process};
+use crate::doorbell::{self, Doorbell, Entrance, Rung};
+use crate::log::Log;
+use crate::{Board, CoreError, caretaker};
+
+/// How long a dead core's rows may take to be recovered before the agent goes on without waiting for it.
+const RECOVERY_BOUND: Duration = Duration::from_secs(1);
+/// How long the poll of a running core sleeps at most.
+const LONG: Duration = Duration::from_secs(1);
+/// A core that died is started again a little later each time.
+const RESTART_STEP: Duration = Duration::from_millis(100);
+
+/// What the thread needs.
+pub(crate) struct Keeper {
+    pub(crate) node: Node,
+    pub(crate) board: Board,
+    pub(crate) options: CoreOptions,
+    pub(crate) region: RegionIndex,
+    pub(crate) pool: PathBuf,
+    pub(crate) log: Log,
+    pub(crate) stop: OwnedFd,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Why a life of the core is over.
+pub(crate) enum Ended {
+    /// The agent was told to stop.
+    Stopped,
+    /// Its process ended by itself.
+    Died,
+    /// It could not be started, or not be met.
+    Failed(CoreError),
+}
+
+impl From<CoreError> for Ended {
+    fn from(error: CoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<hythe_node::NodeError> for Ended {
+    fn from(error: hythe_node::NodeError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// What is watched beside the process, whatever else is waited for.
+pub(crate) struct Watched<'a> {
+    pub(crate) board: &'a str,
+    bound: Duration,
+    stop: &'a OwnedFd,
+    log: &'a mut Log,
+}
+
+impl Watched<'_> {
+    /// Is there still time?
+    pub(crate) fn check(&self, deadline: Instant, what: &'static str) -> Result<(), Ended> {
+        if Instant::now() < deadline {
+            return Ok(());
+        }
+        let (board, log) = (self.board.to_owned(), self.log.last_lines());
+        Err(CoreError::NoAnswer { board, what, bound: self.bound, log }.into())
+    }
+}
+
+/// Waits for a descriptor, listening to the process meanwhile. True: it is ready.
+pub(crate) fn poll_for(
+    watched: &mut Watched<'_>,
+    process: &Process,
+    extra: Option<PollFd<'_>>,
+    nap: Duration,
+) -> Result<bool, Ended> {
+    let mut asked = vec![
+        PollFd::new(watched.stop, PollFlags::IN),
+        PollFd::new(process.pidfd(), PollFlags::IN),
+    ];
+    let has_extra = extra.is_some();
+    asked.extend(extra);
+    let voices = asked.len();
+    asked.extend(process.voices().map(|voice| PollFd::from_borrowed_fd(voice, PollFlags::IN)));
+    let nap = Timespec {
+        tv_sec: nap.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: nap.subsec_nanos().into(),
+    };
+    // An interrupted poll is a short nap.
+    let _ = poll(&mut asked, Some(&nap));
+    let ready = |index: usize| asked.get(index).is_some_and(|asked| !asked.revents().is_empty());
+    let (stop, dead, extra) = (ready(0), ready(1), has_extra && ready(2));
+    let heard: Vec<bool> = (voices..asked.len()).map(ready).collect();
+    drop(asked);
+    for (voice, heard) in process.voices().zip(heard) {
+        let mut said = [0; 4096];
+        if heard && let Ok(count) = rustix::io::read(voice, &mut said) {
+            watched.log.add(&said[..count]);
+            if count == 0 && !dead {
+                // A closed voice stays ready: do not let it turn this wait into spinning.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+    match (stop, dead) {
+        (true, _) => Err(Ended::Stopped),
+        (false, true) => Err(Ended::Died),
+        (false, false) => Ok(extra),
+    }
+}
+
+impl Keeper {
+    /// Runs the core until it is told to stop, or it died more often than it may. Says once when it is up or will not be.
+    pub(crate) fn run(mut self, started: Sender<Result<(), CoreError>>) {
+        let mut started = Some(started);
+        let mut restarts = 0;
+        let outcome = loop {
+            let (ended, was_up) = self.live(&mut started);
+            match ended {
+                None => break None,
+                Some(_) if was_up && restarts < self.options.restarts => {
+                    restarts += 1;
+                    self.shared.change(|status| status.restarts = restarts);
+                    self.log.note("starting the core again");
+                    if self.sleep(RESTART_STEP * restarts.min(20)) {
+                        break None;
+                    }
+                }
+                Some(error) => break Some(error),
+            }
+        };
+        // The pool is left before anybody learns that it is over.
+        drop(self.node);
+        let down = outcome.as_ref().map(ToString::to_string);
+        if let Some(started) = started.take()
+            && let Some(error) = outcome
+        {
+            // Whoever started us waits for this.
+            let _ = started.send(Err(error));
+            self.shared.end(down, None);
+        } else {
+            self.shared.end(down, outcome);
+        }
+    }
+
+    /// One life of the core. `None`: it was told to stop. True: it had been up.
+    fn live(&mut self, started: &mut Option<Sender<Result<(), CoreError>>>) -> (Option<CoreError>, bool) {
+        let mut was_up = false;
+        let (mut process, identity) = (None, &mut None);
+        let ended = match self.start(&mut process, identity) {
+            Err(ended) => ended,
+            Ok((link, doorbell, endpoints)) => {
+                was_up = true;
+                if let Some(started) = started.take() {
+                    // Whoever started us waits for this.
+                    let _ = started.send(Ok(()));
+                }
+                let ended = self.serve(process.as_ref(), &link, &doorbell, &endpoints);
+                // From here on no port takes the core for alive.
+                link.begin_session(0);
+                ended
+            }
+        };
+        let how = process.map(|mut process| {
+            if matches!(ended, Ended::Died) { process.reap() } else { process.end() }
+        });
+        let how = how.unwrap_or_else(|| "before it had a process".to_owned());
+        self.log.note(&format!("the core ended: {how}"));
+        if let Some(identity) = identity.take() {
+            self.leave_rows(identity);
+        }
+        let error = match ended {
+            Ended::Stopped => None,
+            Ended::Failed(error) => Some(error),
+            Ended::Died => {
+                let (board, log) = (self.board.name().to_owned(), self.log.last_lines());
+                Some(CoreError::Died { board, how, log })
+            }
+        };
+        let reason = error.as_ref().map(ToString::to_string);
+        self.shared.change(|status| {
+            *status = CoreStatus { state: CoreState::Down, reason, ..status.clone() };
+        });
+        (error, was_up)
+    }
+
+    fn start(
+        &mut self,
+        place: &mut Option<Process>,
+        identity: &mut Option<Identity>,
+    ) -> Result<(LinkMap, Doorbell, Vec<Endpoint>), Ended> {
+        let (board, plan) = (self.board.name().to_owned(), self.board.link().clone());
+        let deadline = Instant::now() + self.options.start_bound;
+        let link = LinkMap::fill(self.node.pool(), self.region, plan.endpoints, plan.capacity)?;
+        link.forget_queues();
+        let session = self.node.pool().control().new_session();
+        link.begin_session(session);
+        let entrance = Entrance::open(&self.pool, self.region.0, &board)?;
+        let app = self.options.app.as_deref().unwrap_or(self.board.default_app());
+        let process = boot::start_process(&self.board, app, &self.pool, self.region, &entrance)?;
+        let process = place.insert(process);
+        self.log.note(&format!("started process {}", process.identity.pid));
+        *identity = Some(process.identity);
+        // The core as a whole: what a later agent sees of a core whose agent died before it had endpoints.
+        Member::join(self.node.pool().control(), MemberKind::CoreEndpoint, process.identity, &board)
+            .map_err(CoreError::from)?;
+        let mut watched = Watched {
+            board: &board,
+            bound: self.options.start_bound,
+            stop: &self.stop,
+            log: &mut self.log,
+        };
+        let doorbell = boot::connect(&mut watched, process, &entrance, deadline)?;
+        drop(entrance);
+        boot::meet(&mut watched, process, &doorbell, &link, session, deadline)?;
+        let endpoints = boot::bind(&self.node, &board, process, &link)?;
+        let pid = process.identity.pid;
+        self.shared.change(|status| {
+            status.state = CoreState::Up;
+            status.reason = None;
+            status.pid = pid;
+            status.endpoints = endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
+        });
+        Ok((link, doorbell, endpoints))
+    }
+
+    /// Passes rings on until the core's life ends.
+    fn serve(
+        &mut self,
+        process: Option<&Process>,
+        link: &LinkMap,
+        doorbell: &Doorbell,
+        endpoints: &[Endpoint],
+    ) -> Ended {
+        let Some(process) = process else { return Ended::Died };
+        let (node, over) = (&self.node, AtomicBool::new(false));
+        let mut watched = Watched {
+            board: self.board.name(),
+            bound: self.options.start_bound,
+            stop: &self.stop,
+            log: &mut self.log,
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| doorbell::pass_on(node, link, doorbell, &over));
+            let caretaker = scope.spawn(|| caretaker::run(node, link, endpoints, &over));
+            let ended = listen(&mut watched, node, process, doorbell, endpoints);
+            over.store(true, Ordering::Release);
+            caretaker.thread().unpark();
+            node.wake(node.index());
+            ended
+        })
+    }
+
+    /// Takes the endpoints from behind their channels, and waits until the watchers of the pool have emptied and freed the rows of
+    /// a core that is dead. What a port still uses then is freed when the port has noticed.
+    fn leave_rows(&self, dead: Identity) {
+        let control = self.node.pool().control();
+        let rows = || control.members().filter(|member| {
+            member.kind == MemberKind::CoreEndpoint && member.identity == dead
+        });
+        let of_dead = |row| rows().any(|member| member.index == row);
+        let bound = control.channels().filter(|channel| channel.core.is_some_and(|core| of_dead(core.row)));
+        for channel in bound.collect::<Vec<_>>() {
+            self.node.act(|member, control| member.unbind_core(control, channel.index));
+        }
+        let deadline = Instant::now() + RECOVERY_BOUND;
+        while rows().next().is_some() && Instant::now() < deadline {
+            // A port that waits on a channel lets go of the core when it is woken.
+            boot::wake_all(&self.node);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// True: told to stop meanwhile.
+    fn sleep(&self, nap: Duration) -> bool {
+        let mut asked = [PollFd::new(&self.stop, PollFlags::IN)];
+        let nap = Timespec {
+            tv_sec: nap.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: nap.subsec_nanos().into(),
+        };
+        poll(&mut asked, Some(&nap)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+/// Wakes whoever is attached to the core each time it rings.
+fn listen(
+    watched: &mut Watched<'_>,
+    node: &Node,
+    process: &Process,
+    doorbell: &Doorbell,
+    endpoints: &[Endpoint],
+) -> Ended {
+    let mut open = true;
+    loop {
+        let rung = open.then(|| PollFd::from_borrowed_fd(doorbell.as_fd(), PollFlags::IN));
+        match poll_for(watched, process, rung, LONG) {
+            Err(ended) => return ended,
+            Ok(false) => continue,
+            Ok(true) => open = doorbell.drain() != Rung::Closed,
+        }
+        // Whatever the core pushed is visible here: it came before the byte. So the ordinary ring finds every sleeper.
+        let attached = endpoints.iter().filter_map(|endpoint| node.pool().control().attached(endpoint.channel));
+        attached.for_each(|member| node.wake(member));
+    }
+}

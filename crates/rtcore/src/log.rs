@@ -1,0 +1,123 @@
+//! What a core says: kept in `log.BOARD` in the pool's directory, at most [`LIMIT`] bytes of it, the newest.
+//!
+//! The open file is also the lock that keeps a second agent away: the kernel lets go of it when the agent dies.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+
+use crate::CoreError;
+use crate::error::system;
+
+/// Most bytes kept.
+const LIMIT: u64 = 1 << 20;
+/// Lines that error messages show.
+const LINES: usize = 12;
+/// Longest line that they show.
+const LINE_BYTES: usize = 200;
+
+/// A log being written.
+#[derive(Debug)]
+pub(crate) struct Log {
+    file: File,
+    bytes: u64,
+    last: VecDeque<String>,
+    unfinished: Vec<u8>,
+}
+
+/// Where the log of a board is.
+pub(crate) fn path(pool: &Path, board: &str) -> PathBuf {
+    pool.join(format!("log.{board}"))
+}
+
+impl Log {
+    /// Begins an empty log. `None`: another agent has it.
+    pub(crate) fn begin(pool: &Path, board: &str) -> Result<Option<Self>, CoreError> {
+        let path = path(pool, board);
+        let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = open(&path, flags, Mode::from_raw_mode(0o600)).map_err(system("open", &path))?;
+        match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(error) => return Err(system("lock", &path)(error)),
+        }
+        let file = File::from(opened);
+        file.set_len(0).map_err(system("empty", &path))?;
+        Ok(Some(Self { file, bytes: 0, last: VecDeque::new(), unfinished: Vec::new() }))
+    }
+
+    /// Adds what the core said. A log that cannot be written is not worth a core's life: only the last lines are kept then.
+    pub(crate) fn add(&mut self, said: &[u8]) {
+        if self.file.write_all(said).is_ok() {
+            self.bytes += said.len() as u64;
+        }
+        if self.bytes > LIMIT {
+            // Tried again with the next addition if it failed.
+            let _ = self.forget_half();
+        }
+        for &byte in said {
+            if byte == b'\n' {
+                self.end_line();
+            } else if self.unfinished.len() < LINE_BYTES {
+                self.unfinished.push(byte);
+            }
+        }
+    }
+
+    /// A line of the agent's own.
+    pub(crate) fn note(&mut self, line: &str) {
+        self.add(format!("agent: {line}\n").as_bytes());
+    }
+
+    /// The last lines.
+    pub(crate) fn last_lines(&self) -> Vec<String> {
+        self.last.iter().cloned().collect()
+    }
+
+    fn end_line(&mut self) {
+        let line = String::from_utf8_lossy(&self.unfinished).trim_end().to_owned();
+        self.unfinished.clear();
+        if self.last.len() == LINES {
+            self.last.pop_front();
+        }
+        self.last.push_back(line);
+    }
+
+    fn forget_half(&mut self) -> io::Result<()> {
+        let mut kept = Vec::new();
+        self.file.seek(SeekFrom::Start(self.bytes - LIMIT / 2))?;
+        self.file.read_to_end(&mut kept)?;
+        let first_line = kept.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&kept[first_line..])?;
+        self.bytes = (kept.len() - first_line) as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_the_newest_and_one_agent() {
+        let folder = std::env::temp_dir().join(format!("hythe-log-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("folder");
+        let mut log = Log::begin(&folder, "b").expect("opened").expect("alone");
+        assert!(Log::begin(&folder, "b").expect("opened").is_none());
+        for number in 0..60_000 {
+            log.add(format!("line number {number:06} of many\n").as_bytes());
+        }
+        let kept = std::fs::read_to_string(path(&folder, "b")).expect("read");
+        assert!(kept.len() as u64 <= LIMIT);
+        assert!(kept.starts_with("line number ") && kept.ends_with("059999 of many\n"));
+        assert_eq!(log.last_lines().len(), LINES);
+        drop(log);
+        assert!(Log::begin(&folder, "b").expect("opened").is_some());
+        std::fs::remove_dir_all(&folder).expect("removed");
+    }
+}

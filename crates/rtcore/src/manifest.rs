@@ -1,0 +1,197 @@
+//! `board.toml`, schema 1 (`rtos/boards/README.md`): what the agent reads of it, checked.
+
+use serde::Deserialize;
+
+/// A board as its file describes it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Manifest {
+    schema: u32,
+    pub(crate) name: String,
+    pub(crate) summary: String,
+    pub(crate) emulated: bool,
+    #[serde(default)]
+    pub(crate) requires: Vec<Requirement>,
+    pub(crate) build: Build,
+    pub(crate) run: Run,
+}
+
+/// What the agent needs to know of how the board is built.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Build {
+    pub(crate) apps: Vec<String>,
+}
+
+/// How the board is run.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Run {
+    pub(crate) kind: BoardKind,
+    pub(crate) command: String,
+    pub(crate) args: Vec<String>,
+    console: String,
+    doorbell: String,
+    #[serde(rename = "file")]
+    pub(crate) files: Vec<SharedFile>,
+    pub(crate) region: Span,
+    pub(crate) link: LinkPlan,
+    #[serde(rename = "class")]
+    pub(crate) classes: Vec<SlotPlan>,
+}
+
+/// A program that must be on `PATH`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "(String, String)")]
+pub struct Requirement {
+    /// Its name.
+    pub program: String,
+    /// The Debian package that has it.
+    pub package: String,
+}
+
+impl From<(String, String)> for Requirement {
+    fn from((program, package): (String, String)) -> Self {
+        Self { program, package }
+    }
+}
+
+/// What the core's process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BoardKind {
+    /// The RTOS itself, as a Linux process.
+    Process,
+    /// An emulator.
+    Qemu,
+}
+
+/// A file that Linux and the core map.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct SharedFile {
+    /// Its name in the board's arguments.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// A part of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Span {
+    /// Which file.
+    pub file: String,
+    /// First byte.
+    pub offset: u64,
+    /// Size.
+    pub bytes: u64,
+}
+
+/// Where the link is, and its sizes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct LinkPlan {
+    /// Which file.
+    pub file: String,
+    /// First byte.
+    pub offset: u64,
+    /// Both sections.
+    pub bytes: u32,
+    /// The line size.
+    pub line_bytes: u32,
+    /// Room for endpoints.
+    pub endpoints: u32,
+    /// Descriptors in each queue.
+    pub capacity: u32,
+}
+
+/// Slots of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct SlotPlan {
+    /// Size of a slot, headroom included.
+    pub slot_bytes: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl Manifest {
+    /// Reads and checks the text of a `board.toml`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let manifest: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.schema != 1 {
+            return Err(format!("schema {}, this program reads 1", self.schema));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if self.name.is_empty() || self.name.len() > 32 || !self.name.chars().all(plain) {
+            return Err(format!("`{}` is no name for a board", self.name));
+        }
+        let run = &self.run;
+        if run.console != "stdout" || run.doorbell != "connect" {
+            let found = format!("console `{}`, doorbell `{}`", run.console, run.doorbell);
+            return Err(format!("{found}: this program knows `stdout` and `connect`"));
+        }
+        if run.link.line_bytes as usize != hythe_abi::LINE_BYTES {
+            let wanted = hythe_abi::LINE_BYTES;
+            return Err(format!("lines of {} bytes, Linux has {wanted}", run.link.line_bytes));
+        }
+        self.check_places()
+    }
+
+    /// The region begins its file; the link is behind it or has a file of its own; no other files.
+    fn check_places(&self) -> Result<(), String> {
+        let Run { region, link, files, .. } = &self.run;
+        let size = |name: &str| {
+            let file = files.iter().find(|file| file.name == name);
+            file.map(|file| file.bytes).ok_or_else(|| format!("no file `{name}`"))
+        };
+        if region.offset != 0 || region.bytes > size(&region.file)? {
+            return Err(format!("the region must begin file `{}` and fit it", region.file));
+        }
+        let own = link.file != region.file;
+        let fits = link.offset + u64::from(link.bytes) <= size(&link.file)?;
+        let apart = if own { link.offset == 0 } else { link.offset >= region.bytes };
+        if !fits || !apart {
+            return Err(format!("the link does not fit file `{}` beside the region", link.file));
+        }
+        if files.len() != 1 + usize::from(own) {
+            return Err("files other than those of the region and the link".to_owned());
+        }
+        let slots = self.run.classes.iter();
+        let slots: u64 = slots.map(|class| u64::from(class.slot_bytes) * u64::from(class.count)).sum();
+        if slots > region.bytes {
+            return Err(format!("{slots} bytes of slots in a region of {}", region.bytes));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = include_str!("../../../rtos/boards/mps2-an386/board.toml");
+
+    #[test]
+    fn reads_the_boards_we_have() {
+        let manifest = Manifest::parse(GOOD).expect("mps2-an386");
+        assert_eq!(manifest.name, "mps2-an386");
+        assert_eq!(manifest.run.kind, BoardKind::Qemu);
+        assert_eq!(manifest.run.region.bytes, 16_711_680);
+        let hosted = include_str!("../../../rtos/boards/hosted/board.toml");
+        assert_eq!(Manifest::parse(hosted).expect("hosted").run.kind, BoardKind::Process);
+    }
+
+    #[test]
+    fn says_what_does_not_fit() {
+        let refuse = |from: &str, to: &str| {
+            assert!(GOOD.contains(from), "{from}");
+            Manifest::parse(&GOOD.replace(from, to)).expect_err(to)
+        };
+        assert!(refuse("schema = 1", "schema = 2").contains("schema 2"));
+        assert!(refuse("name = \"mps2-an386\"", "name = \"../x\"").contains("no name"));
+        assert!(refuse("line_bytes = 64", "line_bytes = 128").contains("128"));
+        assert!(refuse("offset = 16711680", "offset = 16711616").contains("does not fit"));
+        assert!(refuse("count = 768", "count = 7680").contains("bytes of slots"));
+        assert!(refuse("console = \"stdout\"", "console = \"tty\"").contains("tty"));
+    }
+}

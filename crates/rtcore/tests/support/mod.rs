@@ -1,0 +1,217 @@
+//! What the tests of this folder share: boards that can run here, pools of their own, and an echo over a core.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use hythe_node::{
+    Node, NodeError, Pool, PoolOptions, Publisher, PublisherOptions, Sample, Subscriber,
+    SubscriberOptions,
+};
+use hythe_rtcore::{Board, Core, CoreOptions};
+
+/// Longer than anything here takes on a loaded machine.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The boards that can run here; why another cannot is said aloud.
+pub fn boards() -> Vec<Board> {
+    ["hosted", "mps2-an386"].into_iter().filter_map(board).collect()
+}
+
+/// A board, if it can run here.
+pub fn board(name: &str) -> Option<Board> {
+    let board = Board::find(name).or_else(|_| Board::read(&built().join(name)));
+    let missing = match &board {
+        Ok(board) => board.missing(board.default_app()),
+        Err(error) => vec![error.to_string()],
+    };
+    if missing.is_empty() {
+        return board.ok();
+    }
+    eprintln!("SKIPPED on board {name}: {}", missing.join("; "));
+    None
+}
+
+/// Where `cargo xtask boards` puts them unless told otherwise.
+fn built() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/boards")
+}
+
+/// A pool of its own, removed when dropped.
+pub struct World {
+    pub options: PoolOptions,
+    pub root: PathBuf,
+    pub pool: Pool,
+}
+
+impl World {
+    pub fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let root = PathBuf::from(format!("/dev/shm/hythe-test-{}-{number}", std::process::id()));
+        let options = PoolOptions::new("rtcore").root(&root).bytes(12 << 20);
+        let pool = Pool::open_or_create(&options).expect("pool");
+        Self { options, root, pool }
+    }
+
+    /// Every slot is free and every sum holds.
+    pub fn assert_clean(&self) {
+        let audit = self.settled();
+        assert_eq!(audit.mismatches, [], "{audit:?}");
+        assert_eq!(audit.free, audit.slots, "still held: {:?}", audit.holders);
+    }
+
+    /// The audit, once all slots are free; or as it is at last.
+    pub fn settled(&self) -> hythe_node::Audit {
+        let start = Instant::now();
+        loop {
+            let audit = self.pool.snapshot().audit;
+            if audit.free == audit.slots || start.elapsed() > Duration::from_secs(20) {
+                return audit;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Names of the files in the pool's directory.
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.pool.path()).expect("directory");
+        let names = entries.map(|entry| entry.expect("entry").file_name());
+        let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.root);
+    }
+}
+
+/// A node with a port on either end of the echo.
+pub struct Echo {
+    pub node: Node,
+    pub ping: Publisher,
+    pub pong: Subscriber,
+}
+
+impl Echo {
+    pub fn open(pool: &Pool, name: &str) -> Result<Self, NodeError> {
+        let node = Node::join(pool, name)?;
+        let pong = node.subscriber("pong", &SubscriberOptions::default().depth(4))?;
+        let ping = node.publisher("ping", &PublisherOptions::default())?;
+        Ok(Self { node, ping, pong })
+    }
+
+    /// Sends a payload through the core and takes it again.
+    pub fn round_trip(&mut self, payload: &[u8]) -> Sample {
+        self.send(payload).expect("published");
+        self.pong.take(LONG).expect("taken").expect("an echo")
+    }
+
+    /// As [`Echo::round_trip`], from ports that do not know yet that there is a new core: a message that is sent before the
+    /// subscriber has met it is one that nobody listens for, and comes back to us unread.
+    pub fn round_trip_anew(&mut self, payload: &[u8]) -> Sample {
+        let start = Instant::now();
+        loop {
+            assert!(start.elapsed() < LONG, "no echo of a new core");
+            let met = self.send(payload).is_ok();
+            let back = self.pong.take(Duration::from_millis(200)).expect("taken");
+            if let Some(back) = back.filter(|back| met && back.to_vec() == payload) {
+                return back;
+            }
+        }
+    }
+
+    pub fn send(&mut self, payload: &[u8]) -> Result<(), NodeError> {
+        let mut lease = self.ping.lease(payload.len())?;
+        lease.write(0, payload);
+        self.ping.publish(lease, payload.len()).map(|_| ())
+    }
+}
+
+/// Bytes that differ from place to place and from message to message.
+pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// Waits, bounded, until something holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < LONG, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process that is not ours to wait for: ends it by its id.
+pub fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid.try_into().expect("a pid")).expect("not 0");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+}
+
+/// Does the process exist, other than as a zombie?
+pub fn exists(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(')').next().unwrap_or_default().trim_start().to_owned();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+/// Another process of this test program, in a role; killed when dropped.
+pub struct Other {
+    pub child: Child,
+}
+
+impl Other {
+    /// Starts the test `role` of this program, which [`role`] then lets go on.
+    pub fn start(role: &str, world: &World, board: &Board) -> Self {
+        let program = std::env::current_exe().expect("this program");
+        let child = Command::new(program)
+            .args([role, "--exact", "--nocapture", "--test-threads=1"])
+            .env("HYTHE_TEST_ROLE", role)
+            .env("HYTHE_TEST_ROOT", &world.root)
+            .env("HYTHE_TEST_BOARD", board.name())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("another process");
+        Self { child }
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("waited");
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// In a process started for this role: its pool, and the board.
+pub fn role(name: &str) -> Option<(Pool, Board)> {
+    if std::env::var("HYTHE_TEST_ROLE").ok()? != name {
+        return None;
+    }
+    let root = std::env::var_os("HYTHE_TEST_ROOT").expect("root");
+    let pool = Pool::open(&PoolOptions::new("rtcore").root(Path::new(&root))).expect("pool");
+    let name = std::env::var("HYTHE_TEST_BOARD").expect("board");
+    Some((pool, board(&name).expect("board")))
+}
+
+pub fn start(world: &World, board: &Board) -> Core {
+    Core::start(&world.pool, board, &CoreOptions::default().start_bound(LONG)).expect("core")
+}

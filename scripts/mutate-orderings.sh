@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Weakens every ordering of the lock-free code, one at a time, in a scratch copy, and checks that a loom model fails.
+#
+# Called by `make mutants`. Works on a copy of the four crates, with a target directory of its own (first argument): cargo
+# does not tell a copy's artefacts from the original's. Prints one line per mutant; fails if one survives, if
+# the models fail without any mutation, or if a mutant does not compile.
+#
+# Left out, by name of the function (file:function), are orderings that a model checker cannot see the use of:
+#   journal.rs:end      keeps the order of one thread's own stores for the moment of its death; a model keeps that anyway
+#   journal.rs:pending  reads the journal of the dead, behind the proof of death, which is an ordering of its own
+
+set -euo pipefail
+shopt -s extglob
+cd "$(dirname "$0")/.."
+target=$(mkdir -p "$1" && cd "$1" && pwd)
+exempt=' journal.rs:end journal.rs:pending '
+files=(
+    crates/queue/src/ring.rs
+    crates/queue/src/bell.rs
+    crates/pool/src/cell.rs
+    crates/pool/src/journal.rs
+    crates/memory/src/model.rs
+)
+
+# Steps of the counted cell that are not orderings, and that the models must miss as well: file|from|to.
+steps=(
+    'crates/pool/src/cell.rs|bear_witness(memory, layout, mark.by, seen);|'
+    'crates/pool/src/cell.rs|if again != bits|if again == 0'
+    'crates/pool/src/journal.rs|        mark = mark.next();|        let _ = mark.next();'
+    'crates/pool/src/journal.rs|== Some(cell)|!= None'
+    'crates/pool/src/recovery.rs|== Operation::Release \&\& was_leased_since(control, step)|== Operation::Give'
+)
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+copy() {
+    mkdir "$scratch/crates"
+    cp -r crates/{abi,memory,queue,pool} "$scratch/crates/"
+    cp Cargo.lock rust-toolchain.toml "$scratch/"
+    sed 's|^members = .*|members = ["crates/*"]|' Cargo.toml >"$scratch/Cargo.toml"
+}
+
+# The models that can see a change of this file: only queue and bell are used without the pool.
+models() {
+    case $1 in
+    crates/queue/*) cargo_models -p hythe-queue --test 'loom_*' ;;
+    *) cargo_models -p hythe-pool --lib ;;
+    esac
+}
+
+# A mutant may make a model loop for ever: it then counts as caught, like one that fails.
+cargo_models() {
+    (cd "$scratch" && RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$target RUST_BACKTRACE=0 \
+        cargo build --release --tests "${@:1:2}" 2>&1) >"$scratch/build.log" || return 2
+    (cd "$scratch" && RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=$target RUST_BACKTRACE=0 \
+        timeout 120 cargo test --release "$@" loom 2>&1) >"$scratch/test.log"
+}
+
+# Every mutation as: line, function, from, to. Comments, `use` lines and unit tests are passed over.
+mutations() {
+    awk '
+        /^#\[cfg\(all\(test/ { exit }
+        /^ *(\/\/|use )/ { next }
+        match($0, /fn [a-z_]+/) { name = substr($0, RSTART + 3, RLENGTH - 3) }
+        /Ordering::AcqRel/ { print NR, name, "Ordering::AcqRel", "Ordering::Relaxed"
+                             print NR, name, "Ordering::AcqRel", "Ordering::Acquire" }
+        /Ordering::Acquire/ { print NR, name, "Ordering::Acquire", "Ordering::Relaxed" }
+        /Ordering::Release/ { print NR, name, "Ordering::Release", "Ordering::Relaxed" }
+        /full_barrier\(\);/ { print NR, name, "full_barrier();", "" }
+    ' "$1"
+}
+
+copy
+echo "without mutation:"
+for package in crates/queue crates/pool; do
+    if ! models "$package/"; then
+        cat "$scratch"/build.log "$scratch"/test.log >&2 2>/dev/null
+        exit 1
+    fi
+    echo "  $package: the models pass"
+done
+
+survivors=0
+count=0
+
+# try FILE NAME FROM TO: runs the models on the mutated scratch copy, says what became of it, and mends the copy.
+try() {
+    local status=0 verdict
+    if cmp -s "$1" "$scratch/$1"; then
+        echo "$1: nothing to mutate at \`$3\`" >&2
+        exit 1
+    fi
+    models "$1" || status=$?
+    case $status in
+    0) verdict=SURVIVED survivors=$((survivors + 1)) ;;
+    2) cat "$scratch/build.log" >&2 && exit 1 ;;
+    124) verdict='caught (endless)' ;;
+    *) verdict=caught ;;
+    esac
+    count=$((count + 1))
+    printf '%-26s %-14s %s -> %s: %s\n' "$1" "$2" "$3" "${4:-nothing}" "$verdict"
+    cp "$1" "$scratch/$1"
+}
+
+for file in "${files[@]}"; do
+    while read -r line name from to; do
+        [[ $exempt == *" ${file##*/}:$name "* ]] && continue
+        sed -i "${line}s/$from/$to/" "$scratch/$file"
+        try "$file" "$line $name" "$from" "$to"
+    done < <(mutations "$file")
+done
+for step in "${steps[@]}"; do
+    IFS='|' read -r file from to <<<"$step"
+    sed -i "s/$from/$to/" "$scratch/$file"
+    try "$file" 'step' "${from##+( )}" "${to##+( )}"
+done
+echo "$count mutants, $survivors survived"
+((survivors == 0))

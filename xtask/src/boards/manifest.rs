@@ -1,0 +1,58 @@
+//! The part of `board.toml` that building needs (schema: `rtos/boards/README.md`). The rest is the agent's.
+
+use serde::Deserialize;
+use std::path::Path;
+
+/// The schema this program understands.
+const SCHEMA: u32 = 1;
+
+/// One board.
+#[derive(Deserialize)]
+pub(super) struct Board {
+    schema: u32,
+    pub(super) name: String,
+    pub(super) build: Build,
+}
+
+/// `[build]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Build {
+    /// Of the compiler, such as `arm-none-eabi-`.
+    pub(super) prefix: String,
+    /// The Debian package that has the compiler.
+    pub(super) package: String,
+    pub(super) flags: Vec<String>,
+    pub(super) link_flags: Vec<String>,
+    pub(super) sources: Vec<String>,
+    pub(super) linker_script: Option<String>,
+    pub(super) freestanding: bool,
+    pub(super) apps: Vec<String>,
+    pub(super) freertos: Freertos,
+}
+
+/// `[build.freertos]`: the port, below the kernel's folder.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Freertos {
+    pub(super) sources: Vec<String>,
+    pub(super) include: Vec<String>,
+}
+
+impl Board {
+    /// Reads and checks one file.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let board: Self =
+            toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        if board.schema != SCHEMA {
+            return Err(format!(
+                "{}: schema is {}, not {SCHEMA}",
+                path.display(),
+                board.schema
+            ));
+        }
+        Ok(board)
+    }
+}

@@ -1,0 +1,158 @@
+//! What an image is made of: which files, in whose name, with which flags.
+//!
+//! Our own code is compiled with warnings as errors, third-party code without warnings: it is not ours to change.
+
+use super::compile::Unit;
+use super::manifest::Board;
+use crate::metadata::Metadata;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Files of the FreeRTOS kernel that every image needs; mutexes are in `queue.c`.
+const KERNEL: [&str; 3] = ["tasks.c", "list.c", "queue.c"];
+
+/// Both sides of an exact comparison of samples are built with these (`rtos/apps/decoder/README.md`).
+const EXACT: &str = "-ffp-contract=off";
+
+/// Where the pinned crates were unpacked.
+pub(super) struct Vendor {
+    kernel: PathBuf,
+    minimp3: PathBuf,
+}
+
+impl Vendor {
+    /// Finds the third-party sources among the packages of `rtos/vendor`.
+    pub(super) fn find(metadata: &Metadata) -> Result<Self, String> {
+        Ok(Self {
+            kernel: folder_of(metadata, "freertos-next", "FreeRTOS-Kernel")?,
+            minimp3: folder_of(metadata, "minimp3-sys", "minimp3")?,
+        })
+    }
+}
+
+fn folder_of(metadata: &Metadata, package: &str, folder: &str) -> Result<PathBuf, String> {
+    let found = metadata
+        .packages
+        .iter()
+        .find(|candidate| candidate.name == package)
+        .ok_or_else(|| format!("rtos/vendor/Cargo.toml does not resolve {package}"))?;
+    let path = found.manifest_path.with_file_name(folder);
+    if path.is_dir() {
+        Ok(path)
+    } else {
+        Err(format!(
+            "{package} {} has no folder {}",
+            found.version,
+            path.display()
+        ))
+    }
+}
+
+/// Flags for compiling any file of an image.
+pub(super) fn board_flags(
+    root: &Path,
+    vendor: &Vendor,
+    folder: &Path,
+    board: &Board,
+    app: &str,
+) -> Vec<String> {
+    let mut flags = board.build.flags.clone();
+    if board.build.freestanding {
+        flags.push("-ffreestanding".into());
+        flags.extend(system_include(&root.join("freestanding")));
+    }
+    for ours in ["boards", "include", "port", "port/freertos"] {
+        flags.extend(include(&root.join(ours)));
+    }
+    flags.extend(include(folder));
+    flags.extend(include(&root.join("apps").join(app)));
+    flags.extend(system_include(&vendor.kernel.join("include")));
+    for port in &board.build.freertos.include {
+        flags.extend(system_include(&vendor.kernel.join(port)));
+    }
+    flags.extend(system_include(&vendor.minimp3));
+    flags
+}
+
+/// Flags behind the objects when an image is linked.
+pub(super) fn board_link_flags(folder: &Path, board: &Board) -> Vec<String> {
+    let mut flags = board.build.flags.clone();
+    if board.build.freestanding {
+        flags.push("-nostdlib".into());
+        flags.push("-nostartfiles".into());
+    }
+    if let Some(script) = &board.build.linker_script {
+        flags.push("-T".into());
+        flags.push(text(&folder.join(script)));
+    }
+    flags.extend(board.build.link_flags.iter().cloned());
+    flags
+}
+
+/// All files of an image.
+pub(super) fn board_units(
+    root: &Path,
+    vendor: &Vendor,
+    folder: &Path,
+    board: &Board,
+    app: &str,
+) -> Result<Vec<Unit>, String> {
+    let mut units = Vec::new();
+    for source in &board.build.sources {
+        units.push(Unit::ours(folder.join(source)));
+    }
+    let mut folders = vec!["src", "port/freertos"];
+    if board.build.freestanding {
+        folders.push("freestanding");
+    }
+    for folder in folders {
+        units.extend(c_files(&root.join(folder))?);
+    }
+    units.extend(c_files(&root.join("apps").join(app))?);
+    for file in KERNEL {
+        units.push(Unit::third_party(vendor.kernel.join(file)));
+    }
+    for file in &board.build.freertos.sources {
+        units.push(Unit::third_party(vendor.kernel.join(file)));
+    }
+    Ok(units)
+}
+
+/// Flags for the reference decoder.
+pub(super) fn reference_flags(root: &Path, vendor: &Vendor) -> Vec<String> {
+    let mut flags: Vec<String> = ["-std=c11", "-O2", "-g", EXACT].map(String::from).into();
+    flags.extend(include(&root.join("apps/decoder")));
+    flags.extend(system_include(&vendor.minimp3));
+    flags
+}
+
+/// Files of the reference decoder; it shares minimp3's translation unit with the image.
+pub(super) fn reference_units(root: &Path) -> Result<Vec<Unit>, String> {
+    let mut units = c_files(&root.join("apps/reference"))?;
+    units.push(Unit::ours(root.join("apps/decoder/mp3.c")));
+    Ok(units)
+}
+
+/// The C files of a folder, sorted, so that every build links in the same order.
+fn c_files(folder: &Path) -> Result<Vec<Unit>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .collect();
+    files.sort();
+    Ok(files.into_iter().map(Unit::ours).collect())
+}
+
+fn include(folder: &Path) -> [String; 2] {
+    ["-I".into(), text(folder)]
+}
+
+fn system_include(folder: &Path) -> [String; 2] {
+    ["-isystem".into(), text(folder)]
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
