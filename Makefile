@@ -21,7 +21,7 @@ test: setup ## all tests: Rust, the model checker's, C
 	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
 	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos test
 
-mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 minutes)
+mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)
 	scripts/mutate-orderings.sh $(target)/mutants
 
 check: setup ## format, lints, tidy, licences, docs; mends nothing

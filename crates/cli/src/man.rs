@@ -40,11 +40,12 @@ fn write_pages(
 ) -> Result<(), CliError> {
     let written = Man::new(command.clone()).generate_to(directory);
     let path = written.map_err(CliError::file("write the man pages into", directory))?;
-    pages.extend(
-        path.file_name()
-            .map(|name| name.to_string_lossy().into_owned()),
-    );
-    command
+    let page = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    pages.extend(page);
+    let mut shown = command
         .get_subcommands()
-        .try_for_each(|inner| write_pages(inner, directory, pages))
+        .filter(|inner| !inner.is_hide_set());
+    shown.try_for_each(|inner| write_pages(inner, directory, pages))
 }

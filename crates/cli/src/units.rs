@@ -72,7 +72,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     let Some((unit, shift)) = units.into_iter().find(|(_, shift)| bytes >> shift > 0) else {
         return format!("{bytes} B");
     };
-    if bytes % (1 << shift) == 0 {
+    if bytes.is_multiple_of(1 << shift) {
         return format!("{} {unit}", bytes >> shift);
     }
     format!("{:.1} {unit}", bytes as f64 / (1_u64 << shift) as f64)

@@ -12,10 +12,13 @@ fn commands(root: &Root, above: &[String]) -> Vec<Vec<String>> {
     arguments.push("--help");
     let help = root.ok(&arguments);
     let listed = help.split("Commands:\n").nth(1).unwrap_or_default();
-    let names = listed
+    // What is deeper in is the rest of a long description.
+    let of_command = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+    let lines = listed
         .lines()
         .take_while(|line| line.starts_with("  "))
-        .filter_map(|line| line.split_whitespace().next());
+        .filter(of_command);
+    let names = lines.filter_map(|line| line.split_whitespace().next());
     let mut found = vec![above.to_vec()];
     for name in names {
         let inner = [above, &[name.to_owned()]].concat();

@@ -57,7 +57,7 @@ pub enum NodeError {
         members: Vec<String>,
     },
     /// The system has not enough memory for the pool.
-    #[error("no room for a pool of {bytes} bytes at {}: {source}; make it smaller (--size) or enlarge the file system", path.display())]
+    #[error("no room for {bytes} bytes at {}: {source}; enlarge the file system, or make the pool smaller (--size)", path.display())]
     NoRoom {
         /// Bytes needed.
         bytes: u64,

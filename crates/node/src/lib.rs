@@ -52,7 +52,7 @@ pub use directory::{PoolOptions, default_root};
 pub use error::NodeError;
 pub use hythe_abi::link::Direction;
 pub use hythe_abi::pool::Limits;
-pub use hythe_abi::{Place, RegionIndex};
+pub use hythe_abi::{HEADROOM_BYTES, Place, RegionIndex};
 pub use hythe_memory::TrustPeers;
 pub use hythe_pool::{
     Audit, ChannelIndex, ChannelInfo, ChannelType, ClassPlan, ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry,

@@ -172,7 +172,7 @@ impl Subscriber {
         self.statistics
     }
 
-    /// How often [`Subscriber::take`] slept: each costs a wake-up.
+    /// How many sleeps of [`Subscriber::take`] a bell ended: each cost a wake-up.
     #[must_use]
     pub const fn sleeps(&self) -> u64 {
         self.sleeps

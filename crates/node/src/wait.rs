@@ -56,7 +56,7 @@ pub(crate) fn wait_for<T>(
     wait_counting(control, me, plan, timeout, &mut 0, attempt)
 }
 
-/// As [`wait_for`]; adds to `sleeps` how often it slept.
+/// As [`wait_for`]; adds to `sleeps` how many sleeps a bell ended.
 pub(crate) fn wait_counting<T>(
     control: &Control<Mapped>,
     me: MemberIndex,
@@ -82,7 +82,7 @@ pub(crate) fn wait_counting<T>(
         let left = timeout.saturating_sub(start.elapsed());
         if matches!(attempted, Ok(None)) && !left.is_zero() {
             control.memory().wait(bell.count, ticket.count(), left.min(plan.nap));
-            *sleeps += 1;
+            *sleeps += u64::from(!bell.is_quiet(control.memory(), ticket));
         }
         bell.rise(control.memory());
         match attempted {

@@ -63,6 +63,8 @@ impl Watch {
             let membership = self.pool.control().membership();
             self.look_at_all();
             if self.sleep(stop, membership) {
+                // Once more: a dead core's rows may only have waited for the ports of this node to go.
+                self.look_at_all();
                 return;
             }
         }

@@ -79,7 +79,7 @@ pub enum CoreError {
         reason: &'static str,
     },
     /// The core's process does nothing that can be seen.
-    #[error("the core of board `{board}` did not {what} within {bound:?}{}", last_lines(log))]
+    #[error("the core of board `{board}` did not {what} within {bound:?}{}", said(log))]
     NoAnswer {
         /// The board.
         board: String,
@@ -87,7 +87,7 @@ pub enum CoreError {
         what: &'static str,
         /// How long.
         bound: Duration,
-        /// The last lines of its log.
+        /// The first and last lines of its log.
         log: Vec<String>,
     },
     /// The core refused the link.
@@ -99,13 +99,13 @@ pub enum CoreError {
         reason: String,
     },
     /// The core's process ended by itself.
-    #[error("the core of board `{board}` ended: {how}{}", last_lines(log))]
+    #[error("the core of board `{board}` ended: {how}{}", said(log))]
     Died {
         /// The board.
         board: String,
         /// Exit code or signal.
         how: String,
-        /// The last lines of its log.
+        /// The first and last lines of its log.
         log: Vec<String>,
     },
     /// An agent was told to stop, and something of it is still there.
@@ -137,11 +137,11 @@ fn there_are(known: &[String], searched: &[PathBuf]) -> String {
     format!("there are {}", known.join(", "))
 }
 
-fn last_lines(log: &[String]) -> String {
+fn said(log: &[String]) -> String {
     if log.is_empty() {
         return String::new();
     }
-    format!("; it last said:\n  {}", log.join("\n  "))
+    format!("; it said:\n  {}", log.join("\n  "))
 }
 
 /// Names path and action of a failed system call.

@@ -76,7 +76,7 @@ impl Watched<'_> {
         if Instant::now() < deadline {
             return Ok(());
         }
-        let (board, log) = (self.board.to_owned(), self.log.last_lines());
+        let (board, log) = (self.board.to_owned(), self.log.excerpt());
         Err(CoreError::NoAnswer { board, what, bound: self.bound, log }.into())
     }
 }
@@ -179,6 +179,7 @@ impl Keeper {
             if matches!(ended, Ended::Died) { process.reap() } else { process.end() }
         });
         let how = how.unwrap_or_else(|| "before it had a process".to_owned());
+        let log = self.log.excerpt();
         self.log.note(&format!("the core ended: {how}"));
         if let Some(identity) = identity.take() {
             self.leave_rows(identity);
@@ -187,8 +188,7 @@ impl Keeper {
             Ended::Stopped => None,
             Ended::Failed(error) => Some(error),
             Ended::Died => {
-                let (board, log) = (self.board.name().to_owned(), self.log.last_lines());
-                Some(CoreError::Died { board, how, log })
+                Some(CoreError::Died { board: self.board.name().to_owned(), how, log })
             }
         };
         let reason = error.as_ref().map(ToString::to_string);

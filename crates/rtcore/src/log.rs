@@ -14,8 +14,9 @@ use crate::error::system;
 
 /// Most bytes kept.
 const LIMIT: u64 = 1 << 20;
-/// Lines that error messages show.
-const LINES: usize = 12;
+/// Lines that error messages show: the first ones, where emulators say why they give up, and the last.
+const FIRST_LINES: usize = 4;
+const LAST_LINES: usize = 8;
 /// Longest line that they show.
 const LINE_BYTES: usize = 200;
 
@@ -24,6 +25,7 @@ const LINE_BYTES: usize = 200;
 pub(crate) struct Log {
     file: File,
     bytes: u64,
+    first: Vec<String>,
     last: VecDeque<String>,
     unfinished: Vec<u8>,
 }
@@ -46,7 +48,7 @@ impl Log {
         }
         let file = File::from(opened);
         file.set_len(0).map_err(system("empty", &path))?;
-        Ok(Some(Self { file, bytes: 0, last: VecDeque::new(), unfinished: Vec::new() }))
+        Ok(Some(Self { file, bytes: 0, first: Vec::new(), last: VecDeque::new(), unfinished: Vec::new() }))
     }
 
     /// Adds what the core said. A log that cannot be written is not worth a core's life: only the last lines are kept then.
@@ -72,15 +74,19 @@ impl Log {
         self.add(format!("agent: {line}\n").as_bytes());
     }
 
-    /// The last lines.
-    pub(crate) fn last_lines(&self) -> Vec<String> {
-        self.last.iter().cloned().collect()
+    /// Its first and last lines.
+    pub(crate) fn excerpt(&self) -> Vec<String> {
+        self.first.iter().chain(&self.last).cloned().collect()
     }
 
     fn end_line(&mut self) {
         let line = String::from_utf8_lossy(&self.unfinished).trim_end().to_owned();
         self.unfinished.clear();
-        if self.last.len() == LINES {
+        if self.first.len() < FIRST_LINES {
+            self.first.push(line);
+            return;
+        }
+        if self.last.len() == LAST_LINES {
             self.last.pop_front();
         }
         self.last.push_back(line);
@@ -115,7 +121,9 @@ mod tests {
         let kept = std::fs::read_to_string(path(&folder, "b")).expect("read");
         assert!(kept.len() as u64 <= LIMIT);
         assert!(kept.starts_with("line number ") && kept.ends_with("059999 of many\n"));
-        assert_eq!(log.last_lines().len(), LINES);
+        let excerpt = log.excerpt();
+        assert_eq!(excerpt.len(), FIRST_LINES + LAST_LINES);
+        assert_eq!(excerpt[0], "line number 000000 of many");
         drop(log);
         assert!(Log::begin(&folder, "b").expect("opened").is_some());
         std::fs::remove_dir_all(&folder).expect("removed");

@@ -59,15 +59,13 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
             .messages()
             .map(|messages| messages * args.repeat.max(1)),
     );
-    let published = publish_all(
-        args,
-        &stop,
+    let mut way = Way {
+        publisher: &mut publisher,
         pool,
-        &mut publisher,
-        &mut input,
-        &mut document,
-        &bar,
-    );
+        document: &mut document,
+        bar: &bar,
+    };
+    let published = publish_all(args, &stop, &mut way, &mut input);
     bar.finish_and_clear();
     published?;
     publisher.flush(FLUSH_BOUND)?;
@@ -82,14 +80,39 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
     output::print(globals.json, &document, text)
 }
 
+/// Where messages go, and where they are counted.
+struct Way<'a> {
+    publisher: &'a mut Publisher,
+    pool: &'a Pool,
+    document: &'a mut Document,
+    bar: &'a ProgressBar,
+}
+
+impl Way<'_> {
+    /// Publishes the next message of the input. False: that was all.
+    fn publish_next(&mut self, input: &mut Input<'_>) -> Result<bool, CliError> {
+        let next = input.next(self.publisher).map_err(|error| match error {
+            CliError::Node(error) => name_holders(self.pool, error),
+            other => other,
+        })?;
+        let Some((lease, bytes)) = next else {
+            return Ok(false);
+        };
+        let published = self.publisher.publish(lease, bytes)?;
+        self.document.messages += 1;
+        self.document.payload_bytes += bytes as u64;
+        self.document.delivered += u64::from(published.delivered);
+        self.document.dropped += u64::from(published.dropped);
+        self.bar.inc(1);
+        Ok(true)
+    }
+}
+
 fn publish_all(
     args: &PublishArgs,
     stop: &Stop,
-    pool: &Pool,
-    publisher: &mut Publisher,
+    way: &mut Way<'_>,
     input: &mut Input<'_>,
-    document: &mut Document,
-    bar: &ProgressBar,
 ) -> Result<(), CliError> {
     let mut pace = Pace::new(args.rate);
     let mut round = 0;
@@ -100,17 +123,9 @@ fn publish_all(
             if stop.asked() {
                 return Ok(());
             }
-            let next = input.next(publisher).map_err(|error| match error {
-                CliError::Node(error) => name_holders(pool, error),
-                other => other,
-            })?;
-            let Some((lease, bytes)) = next else { break };
-            let published = publisher.publish(lease, bytes)?;
-            document.messages += 1;
-            document.payload_bytes += bytes as u64;
-            document.delivered += u64::from(published.delivered);
-            document.dropped += u64::from(published.dropped);
-            bar.inc(1);
+            if !way.publish_next(input)? {
+                break;
+            }
         }
         round += 1;
     }

@@ -28,9 +28,9 @@ fn a_file_that_is_no_mp3_is_refused() {
     let file = world.path("text.mp3");
     fs::write(&file, "not music at all. ".repeat(5000)).expect("written");
     let said = world.refusal(&[file.to_str().expect("a plain path")]);
-    says(&said, &["text.mp3", "no frame of MPEG layer III"]);
+    says(&said, &["text.mp3", "no MP3 frame"]);
     fs::write(&file, "").expect("written");
-    says(&world.refusal(&[file.to_str().expect("a plain path")]), &["no frame"]);
+    says(&world.refusal(&[file.to_str().expect("a plain path")]), &["no MP3 frame"]);
     world.is_clean();
 }
 
@@ -97,10 +97,29 @@ fn a_root_that_cannot_be_written_is_named() {
     world.is_clean();
 }
 
+#[test]
+fn a_file_system_without_room_is_named_with_what_is_needed() {
+    if !rustix::process::getuid().is_root() {
+        eprintln!("skipped: needs root, to mount a small file system");
+        return;
+    }
+    let world = World::new();
+    let file = world.recording("plain.mp3", &["-t", "1"]);
+    fs::create_dir(world.root()).expect("made");
+    // In a mount namespace of its own: the file system goes with the demo.
+    let script = "mount -t tmpfs -o size=8m,mode=1777 none \"$HYTHE_ROOT\" && exec \"$0\" demo --board hosted \"$1\"";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_hythe"), &file]);
+    let output = command.env("HYTHE_ROOT", world.root()).output().expect("unshare runs");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    says(&String::from_utf8_lossy(&output.stderr), &["no room", "region.1", "enlarge the file system"]);
+    world.is_clean();
+}
+
 /// Starts a long demo, waits until the process with that word runs, ends it, and returns what the demo said.
 fn killing(word: &str, with: Signal) -> (World, String) {
     let world = World::new();
-    let file = world.recording("long.mp3", &["-stream_loop", "-1", "-t", "3"]);
+    let file = world.recording("long.mp3", &["-t", "3"]);
     let demo = world.start(&["--board", "hosted", &file]);
     let victim = world.process_with(word);
     // In the middle: the frames flow by then.

@@ -1,8 +1,9 @@
 //! Being attached to one endpoint of a core: the handshake, and the two queues.
 //!
-//! An attachment goes through three states: proposed (a new session number is written, the echo awaited), met (both queues in
-//! use), over (the core, its agent, or the binding of the channel is another). Only the first look decides, none of the steps
-//! waits; [`attach`] is the loop around them. While an attachment exists, no row of its core is recovered.
+//! An attachment clears first: whatever session an earlier port left open is ended, and once the core has echoed that, what it left
+//! is taken back (only then: under a new session the core would write over it). Then it proposes a session, and when that is
+//! echoed both sides use the queues. It is over when the core, its agent, or the binding of the channel is another. None of the
+//! steps waits; [`attach`] is the loop around them. While an attachment exists, no row of its core is recovered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,7 @@ pub(super) struct Attachment {
     pub(super) link: LinkMap,
     life: Life,
     epoch: u32,
+    /// 0 while clearing.
     session: u32,
     /// The own tail at which the session starts.
     start: u32,
@@ -47,8 +49,8 @@ struct Queues {
 /// What an attachment has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meeting {
-    /// No echo yet.
-    Proposed,
+    /// No echo yet: of the end of the last session, or of the new one.
+    Waiting,
     /// Both sides use the queues.
     Met,
     /// The core is another one now, or none.
@@ -88,15 +90,14 @@ pub(super) fn step(
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
 ) -> Result<bool, NodeError> {
-    if let Some(begun) = attachment {
-        match begun.meet()? {
-            Meeting::Met => return Ok(true),
-            Meeting::Proposed => return Ok(false),
-            Meeting::Over => *attachment = None,
-        }
+    if attachment.is_none() {
+        *attachment = Attachment::begin(shared, channel)?;
     }
-    *attachment = Attachment::propose(shared, channel)?;
-    Ok(false)
+    let meeting = attachment.as_mut().map_or(Ok(Meeting::Waiting), Attachment::meet)?;
+    if meeting == Meeting::Over {
+        *attachment = None;
+    }
+    Ok(meeting == Meeting::Met)
 }
 
 /// The error that a core does not answer.
@@ -108,8 +109,8 @@ pub(super) fn silent(channel: &ChannelInfo, reason: &str) -> NodeError {
 }
 
 impl Attachment {
-    /// Takes the endpoint and writes a new session. `None`: not at this moment.
-    fn propose(shared: &Arc<Shared>, channel: &ChannelInfo) -> Result<Option<Self>, NodeError> {
+    /// Takes the endpoint and ends the session it finds. `None`: not at this moment.
+    fn begin(shared: &Arc<Shared>, channel: &ChannelInfo) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();
         // Before the look at the binding: a change behind it is noticed.
         let epoch = control.channel_epoch(channel.index);
@@ -127,9 +128,9 @@ impl Attachment {
         let endpoint = core.endpoint as usize;
         let record = link.endpoint(endpoint).filter(|found| found.direction == core.direction);
         let record = record.ok_or_else(|| silent(channel, "it has no such endpoint any more"))?;
-        let session = control.new_session();
-        let start = link.propose(endpoint, session);
-        let proposed = Self {
+        withdraw_abandoned(shared, &link, core)?;
+        link.withdraw(endpoint);
+        let begun = Self {
             right,
             core,
             max_bytes: record.max_bytes,
@@ -137,36 +138,43 @@ impl Attachment {
             life,
             // Taking the right does not change it, so this attachment need not look at the binding before others do something.
             epoch,
-            session,
-            start,
+            session: 0,
+            start: 0,
             queues: None,
         };
-        proposed.ring_core();
-        Ok(Some(proposed))
+        begun.ring_core();
+        Ok(Some(begun))
     }
 
-    /// Looks for the echo; when it is there, takes back what earlier sessions left, and opens the queues.
+    /// Looks for the echo, and does what comes behind it.
     fn meet(&mut self) -> Result<Meeting, NodeError> {
         if self.is_over() {
             return Ok(Meeting::Over);
         }
         let endpoint = self.core.endpoint as usize;
         let (ours, theirs) = self.link.endpoint_sessions(endpoint);
-        if ours != self.session {
-            return Ok(Meeting::Over);
+        match &self.queues {
+            _ if ours != self.session => Ok(Meeting::Over),
+            None if theirs != self.session => Ok(Meeting::Waiting),
+            None if self.session == 0 => {
+                settle::endpoint(&self.right.shared, &self.link, self.core)?;
+                self.session = self.right.shared.pool().control().new_session();
+                self.start = self.link.propose(endpoint, self.session);
+                self.ring_core();
+                Ok(Meeting::Waiting)
+            }
+            None => {
+                self.queues = Some(self.open_queues());
+                Ok(Meeting::Met)
+            }
+            Some(_) if theirs == self.session => Ok(Meeting::Met),
+            Some(_) => Ok(Meeting::Over),
         }
-        if theirs != self.session {
-            return Ok(if self.queues.is_none() { Meeting::Proposed } else { Meeting::Over });
-        }
-        if self.queues.is_none() {
-            let head = settle::after_echo(&self.right.shared, &self.link, self.core)?;
-            self.queues = Some(self.open_queues(head));
-        }
-        Ok(Meeting::Met)
     }
 
-    fn open_queues(&self, head: u32) -> Queues {
+    fn open_queues(&self) -> Queues {
         let endpoint = self.core.endpoint as usize;
+        let head = self.link.begin_at_start(endpoint);
         let layout = self.link.layout();
         let (ours, theirs) = (layout.linux_flow(endpoint), layout.core_flow(endpoint));
         let capacity = self.capacity();
@@ -263,6 +271,13 @@ impl Attachment {
         ring_core(&self.right.shared, &self.link, self.core);
     }
 
+    /// Ends the session, without waiting for the core to know.
+    pub(super) fn withdraw(&mut self) {
+        self.queues = None;
+        self.link.withdraw(self.core.endpoint as usize);
+        self.ring_core();
+    }
+
     /// Ends the session and takes back what the core lets go of within the bound. What it does not is taken back at the next
     /// session, or by the agent.
     pub(super) fn end_session(&mut self, bound: Duration) -> Result<(), NodeError> {
@@ -299,9 +314,31 @@ pub(super) fn end_session(
     })?;
     let let_go = echoed == Some(true) && link.life() == life;
     if let_go {
-        settle::after_echo(shared, link, core)?;
+        settle::endpoint(shared, link, core)?;
     }
     Ok(let_go)
+}
+
+/// Ends the sessions that dead ports left open at other endpoints of the core, so that nothing of theirs is handed on to us: the
+/// core sees these ends before it sees our session.
+fn withdraw_abandoned(
+    shared: &Arc<Shared>,
+    link: &LinkMap,
+    core: CoreBinding,
+) -> Result<(), NodeError> {
+    let channels = shared.pool().control().channels();
+    let others = channels.filter(|other| {
+        let bound = other.core.filter(|bound| bound.region == core.region && *bound != core);
+        bound.is_some_and(|bound| link.endpoint_sessions(bound.endpoint as usize).0 != 0)
+    });
+    for other in others.filter(|other| other.attached.is_none()).collect::<Vec<_>>() {
+        match Right::take(shared, &other) {
+            Ok(Some(_right)) => link.withdraw(other.core.map_or(0, |core| core.endpoint as usize)),
+            Ok(None) | Err(NodeError::EndpointTaken { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn ring_core(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) {

@@ -231,17 +231,12 @@ impl LinkMap {
         self.memory.store(ours + flow_line::SESSION, 0, Ordering::Release);
     }
 
-    /// What a session that the core has ended left in the queue core -> Linux, and where the next one starts.
-    pub(super) fn leftovers(&self, endpoint: usize) -> (Vec<Descriptor>, u32) {
+    /// Begins to take where the core says that the session starts; returns that.
+    pub(super) fn begin_at_start(&self, endpoint: usize) -> u32 {
         let start = self.layout.core_flow(endpoint) + flow_line::START;
         let start = self.memory.load(start, Ordering::Acquire);
-        (self.entries_before(endpoint, start), start)
-    }
-
-    /// What waits in the queue core -> Linux.
-    pub(super) fn waiting(&self, endpoint: usize) -> Vec<Descriptor> {
-        let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
-        self.entries_before(endpoint, self.memory.load(tail, Ordering::Acquire))
+        self.set_head(endpoint, start);
+        start
     }
 
     /// Is there anything in the queue core -> Linux?
@@ -249,11 +244,13 @@ impl LinkMap {
         !self.waiting(endpoint).is_empty()
     }
 
-    /// Entries from the own head on. A claim that is out of range counts as none.
-    fn entries_before(&self, endpoint: usize, end: u32) -> Vec<Descriptor> {
+    /// What waits in the queue core -> Linux. A claim that is out of range counts as none.
+    pub(super) fn waiting(&self, endpoint: usize) -> Vec<Descriptor> {
+        let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
+        let tail = self.memory.load(tail, Ordering::Acquire);
         let head = self.layout.linux_flow(endpoint) + flow_line::HEAD;
         let head = self.memory.load(head, Ordering::Acquire);
-        let count = end.wrapping_sub(head);
+        let count = tail.wrapping_sub(head);
         let capacity = self.layout.capacity() as u32;
         let count = if count > capacity { 0 } else { count };
         let numbers = (0..count).map(|step| head.wrapping_add(step) & (capacity - 1));
@@ -266,17 +263,19 @@ impl LinkMap {
         Descriptor::from_words([word(0), word(1), word(2), word(3)])
     }
 
-    pub(super) fn set_head(&self, endpoint: usize, head: u32) {
+    fn set_head(&self, endpoint: usize, head: u32) {
         let ours = self.layout.linux_flow(endpoint) + flow_line::HEAD;
         self.memory.store(ours, head, Ordering::Release);
     }
 
     /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent, between two lives.
     pub fn forget_queues(&self) {
-        for endpoint in 0..self.layout.endpoints() {
-            let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
-            self.set_head(endpoint, self.memory.load(tail, Ordering::Acquire));
-        }
+        (0..self.layout.endpoints()).for_each(|endpoint| self.forget_queue(endpoint));
+    }
+
+    pub(super) fn forget_queue(&self, endpoint: usize) {
+        let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
+        self.set_head(endpoint, self.memory.load(tail, Ordering::Acquire));
     }
 
     /// The region whose slots the link's descriptors name.

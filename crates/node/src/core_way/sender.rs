@@ -147,12 +147,18 @@ impl CoreSender {
 
 impl Drop for CoreSender {
     fn drop(&mut self) {
-        // What the core has not worked off by then stays in the endpoint's row, for the next session or the agent to take back.
-        if self.outstanding > 0
-            && self.is_current()
-            && let Err(error) = self.flush(WaitPlan::for_core(), FAREWELL_BOUND)
-        {
-            tracing::warn!(%error, "left a core with buffers");
+        if !self.is_current() {
+            return;
+        }
+        match self.flush(WaitPlan::for_core(), FAREWELL_BOUND) {
+            Ok(()) => {
+                // The core has nothing of ours: its echo need not be awaited.
+                if let Some(attachment) = &mut self.attachment {
+                    attachment.withdraw();
+                }
+            }
+            // It stays in the endpoint's row, for the next session or the agent to take back.
+            Err(error) => tracing::warn!(%error, "left a core with buffers"),
         }
     }
 }

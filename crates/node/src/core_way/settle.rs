@@ -1,7 +1,7 @@
 //! Taking back what a session that is over left: in the rows of the ledger, and in the queues.
 //!
-//! Called when the core has echoed a new session of the endpoint, or 0: it holds nothing of earlier ones then. What is left is in
-//! the endpoint's row, or was handed on by the core and waits in the queue of another endpoint, where its reader will find it.
+//! Called when the core has echoed session 0 of the endpoint: it holds nothing then, and pushes nothing. What is left is in the
+//! endpoint's row, or was handed on by the core and waits in the queue of another endpoint, where its reader will find it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::node::Shared;
 /// How often to look again while another participant is taking what was handed on.
 const ROUNDS: usize = 100;
 
-/// Settles an endpoint behind an echo, and returns where its queue core -> Linux starts now.
-pub(super) fn after_echo(
+/// Empties the queue and the row of an endpoint.
+pub(super) fn endpoint(
     shared: &Arc<Shared>,
     link: &LinkMap,
     core: CoreBinding,
-) -> Result<u32, NodeError> {
+) -> Result<(), NodeError> {
     let endpoint = core.endpoint as usize;
-    let (waiting, head) = link.leftovers(endpoint);
+    let waiting = link.waiting(endpoint);
     if core.direction == Direction::FromCore {
         // Handed on to this endpoint and not taken any more. The endpoint's own slots follow below.
         let rows = rows_to_core(shared, core);
@@ -37,9 +37,8 @@ pub(super) fn after_echo(
             }
         }
     }
-    link.set_head(endpoint, head);
-    empty_row(shared, link, core)?;
-    Ok(head)
+    link.forget_queue(endpoint);
+    empty_row(shared, link, core)
 }
 
 /// Rows of the same core's endpoints that take payload: what came in there may be handed on out of here.

@@ -1,6 +1,6 @@
 //! What the tests of this folder share: boards that can run here, pools of their own, and an echo over a core.
 
-#![allow(dead_code, reason = "each test program uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
