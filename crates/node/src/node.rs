@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
+use hythe_abi::link::Direction;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_pool::{
-    ChannelInfo, ChannelType, CoreRegionPlan, Member, MemberIndex, MemberKind, PoolError, RegionKind,
+    ChannelInfo, ChannelType, CoreRegionPlan, Member, MemberIndex, MemberKind, PoolError,
+    PortIndex, PortKind, PortPolicy, RegionKind,
 };
 
 use crate::buffer::{Lease, Reference};
@@ -241,7 +243,15 @@ impl Shared {
     }
 
     /// Finds or makes a channel. `None` as type takes whatever an existing channel carries.
-    pub(crate) fn open_channel(
+    fn open_channel(
+        &self,
+        name: &str,
+        carries: Option<&ChannelType>,
+    ) -> Result<ChannelInfo, NodeError> {
+        until_not_busy(|| self.open_channel_once(name, carries))
+    }
+
+    fn open_channel_once(
         &self,
         name: &str,
         carries: Option<&ChannelType>,
@@ -253,10 +263,52 @@ impl Shared {
             return Ok(found);
         }
         let raw = ChannelType::default();
-        let index = until_not_busy(|| {
-            self.act(|member| member.open_channel(control, name, carries.unwrap_or(&raw)))
-        })?;
+        let index =
+            self.act(|member| member.open_channel(control, name, carries.unwrap_or(&raw)))?;
         control.channel(index).ok_or_else(|| PoolError::Busy("the channel").into())
+    }
+
+    /// Opens a port on a channel, which is made if there is none.
+    pub(crate) fn open_port(
+        &self,
+        name: &str,
+        carries: Option<&ChannelType>,
+        plan: PortPlan,
+    ) -> Result<(ChannelInfo, PortIndex), NodeError> {
+        let control = self.pool.control();
+        until_not_busy(|| {
+            let channel = self.open_channel_once(name, carries)?;
+            plan.check_direction(&channel)?;
+            let PortPlan { kind, depth, policy } = plan;
+            let port =
+                self.act(|member| member.open_port(control, channel.index, kind, depth, policy))?;
+            // Until it had a port, the channel could be retired, and its record taken by another.
+            if control.channel(channel.index).is_some_and(|now| now.name == name) {
+                return Ok((channel, port));
+            }
+            self.act(|member| member.close_port(control, port));
+            Err(PoolError::Busy("the channel").into())
+        })
+    }
+}
+
+/// The port that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortPlan {
+    pub(crate) kind: PortKind,
+    pub(crate) depth: u32,
+    pub(crate) policy: PortPolicy,
+}
+
+impl PortPlan {
+    /// A channel that ends on a core carries payload one way only.
+    fn check_direction(self, channel: &ChannelInfo) -> Result<(), NodeError> {
+        let (direction, port) = match (self.kind, channel.core.map(|core| core.direction)) {
+            (PortKind::Publisher, Some(Direction::FromCore)) => ("from the core", "publisher"),
+            (PortKind::Subscriber, Some(Direction::ToCore)) => ("to the core", "subscriber"),
+            _ => return Ok(()),
+        };
+        Err(NodeError::WrongDirection { channel: channel.name.clone(), direction, port })
     }
 }
 
@@ -295,12 +347,12 @@ pub(crate) fn lease_in(
 
 /// Tries again while somebody else is at it, a little later each time, not in step with the other.
 pub(crate) fn until_not_busy<T>(
-    mut attempt: impl FnMut() -> Result<T, PoolError>,
-) -> Result<T, PoolError> {
+    mut attempt: impl FnMut() -> Result<T, NodeError>,
+) -> Result<T, NodeError> {
     let start = Instant::now();
     loop {
         match attempt() {
-            Err(PoolError::Busy(_)) if start.elapsed() < BUSY_BOUND => {
+            Err(NodeError::Pool(PoolError::Busy(_))) if start.elapsed() < BUSY_BOUND => {
                 let jitter = u64::from(std::process::id() ^ start.elapsed().subsec_nanos()) % 400;
                 std::thread::sleep(Duration::from_micros(100 + jitter));
             }

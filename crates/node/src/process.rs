@@ -72,7 +72,8 @@ pub(crate) enum Life {
 
 /// Asks the kernel. A process id that now belongs to another process (another start time) is a dead process.
 pub(crate) fn life_of(identity: &Identity) -> Life {
-    if identity.pid_namespace != own_namespace() {
+    // Unknown while its owner joins: then it is looked for here.
+    if identity.pid_namespace != 0 && identity.pid_namespace != own_namespace() {
         return Life::Unknown;
     }
     let Some(pid) = i32::try_from(identity.pid).ok().and_then(Pid::from_raw) else {

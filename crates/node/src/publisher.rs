@@ -12,7 +12,7 @@ use hythe_queue::Producer;
 
 use crate::buffer::{Lease, Reference, Sample};
 use crate::core_way::CoreSender;
-use crate::node::{Shared, lease_in};
+use crate::node::{PortPlan, Shared, lease_in};
 use crate::wait::{WaitPlan, ring, wait_for};
 use crate::NodeError;
 
@@ -70,18 +70,9 @@ impl Publisher {
         name: &str,
         options: &PublisherOptions,
     ) -> Result<Self, NodeError> {
-        let channel = shared.open_channel(name, options.carries.as_ref())?;
-        let control = shared.pool().control();
-        if channel.core.is_some_and(|core| core.direction != Direction::ToCore) {
-            return Err(NodeError::WrongDirection {
-                channel: name.to_owned(),
-                direction: "from the core",
-                port: "publisher",
-            });
-        }
-        let port = shared.act(|member| {
-            member.open_port(control, channel.index, PortKind::Publisher, 0, PortPolicy::DropNewest)
-        })?;
+        let policy = PortPolicy::DropNewest;
+        let plan = PortPlan { kind: PortKind::Publisher, depth: 0, policy };
+        let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
         let mut publisher = Self {
             shared: Arc::clone(shared),
             channel,

@@ -12,7 +12,7 @@ use hythe_queue::Consumer;
 
 use crate::buffer::{Reference, Sample};
 use crate::core_way::CoreReceiver;
-use crate::node::Shared;
+use crate::node::{PortPlan, Shared};
 use crate::wait::{WaitPlan, ring, wait_counting};
 use crate::NodeError;
 
@@ -80,19 +80,10 @@ impl Subscriber {
         name: &str,
         options: &SubscriberOptions,
     ) -> Result<Self, NodeError> {
-        let channel = shared.open_channel(name, options.carries.as_ref())?;
+        let kind = PortKind::Subscriber;
+        let plan = PortPlan { kind, depth: options.depth, policy: options.policy };
+        let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
         let control = shared.pool().control();
-        if channel.core.is_some_and(|core| core.direction != Direction::FromCore) {
-            return Err(NodeError::WrongDirection {
-                channel: name.to_owned(),
-                direction: "to the core",
-                port: "subscriber",
-            });
-        }
-        let port = shared.act(|member| {
-            let kind = PortKind::Subscriber;
-            member.open_port(control, channel.index, kind, options.depth, options.policy)
-        })?;
         // Publishers that wait for a subscriber need not find out by looking.
         let publishers = control.ports().filter(|other| other.channel == channel.index);
         publishers.for_each(|other| ring(control, other.member));

@@ -184,6 +184,33 @@ mod tests {
     }
 
     #[test]
+    fn bits_are_those_of_the_golden_vectors() {
+        let text = include_str!("../../../spec/vectors/pool.txt");
+        let groups: Vec<&str> = text.split("[cell.").skip(1).collect();
+        assert_eq!(groups.len(), 4);
+        for group in groups {
+            let value = |key: &str| {
+                let line = group.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
+                line.expect("the key")
+            };
+            let number = |key: &str| value(key).parse::<u32>().expect("a number");
+            let mark = Mark {
+                by: number("by") as u8,
+                number: number("number"),
+                lease: number("lease") == 1,
+            };
+            let cell = Counted {
+                count: number("count"),
+                by: mark.by,
+                sequence: mark.sequence(),
+                upper: number("upper"),
+            };
+            let hex: String = cell.to_bits().to_le_bytes().map(|byte| format!("{byte:02x}")).concat();
+            assert_eq!(hex, value("hex"), "{group}");
+        }
+    }
+
+    #[test]
     fn sequence_skips_zero() {
         let next = |number| {
             Mark {

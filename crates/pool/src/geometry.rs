@@ -45,7 +45,7 @@ const SHARES: [(usize, usize); 6] = [
 /// No class of the default pool gets more slots than this: beyond, the ledger costs more than the slots are worth.
 const DEFAULT_COUNT_MAX: usize = 2048;
 /// Ledger entries kept for regions that come later (cores, cards).
-const SPARE_SLOTS: u32 = 1024;
+const SPARE_SLOTS: u32 = 2048;
 /// The tables of a default pool.
 const DEFAULT_LIMITS: Limits = Limits {
     participants: 96,

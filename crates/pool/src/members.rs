@@ -59,9 +59,9 @@ impl MemberStatus {
 pub struct Identity {
     /// Process id, in the namespace below.
     pub pid: u32,
-    /// Start of the process, in clock ticks since boot (`/proc/PID/stat`): tells a reused id apart.
+    /// Start of the process, in clock ticks since boot (`/proc/PID/stat`): tells a reused id apart. 0: not known yet.
     pub start_time: u64,
-    /// Inode of the PID namespace.
+    /// Inode of the PID namespace. 0: not known yet.
     pub pid_namespace: u64,
     /// User id.
     pub uid: u32,
@@ -249,14 +249,21 @@ impl<M: Memory> Control<M> {
             } else {
                 MemberKind::Process
             },
-            identity: Identity {
-                pid: state as u32,
-                start_time: memory.load_cell(at + participant::START_TIME, Ordering::Relaxed),
-                pid_namespace: memory.load_cell(at + participant::PID_NAMESPACE, Ordering::Relaxed),
-                uid: memory.load(at + participant::UID, Ordering::Relaxed),
-            },
+            identity: self.identity(at, state as u32, status),
             name: read_name(memory, at + participant::NAME, NAME_BYTES),
         })
+    }
+
+    /// While a participant joins, its record still holds start time and namespace of an earlier one: only the process id is its own.
+    fn identity(&self, at: usize, pid: u32, status: MemberStatus) -> Identity {
+        let joining = status == MemberStatus::Joining;
+        let cell = |offset| self.memory().load_cell(at + offset, Ordering::Relaxed);
+        Identity {
+            pid,
+            start_time: if joining { 0 } else { cell(participant::START_TIME) },
+            pid_namespace: if joining { 0 } else { cell(participant::PID_NAMESPACE) },
+            uid: self.memory().load(at + participant::UID, Ordering::Relaxed),
+        }
     }
 
     /// Every participant's record that is in use.

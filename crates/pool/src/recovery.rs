@@ -161,9 +161,10 @@ impl Member {
             settled: self.settle(control),
             ..Recovered::default()
         };
+        // First the ports, so that no publisher connects behind the look at the connections.
+        self.close_all_ports(control);
         // Damage somewhere does not keep the rest from going back: the first is reported at the end.
         let mut outcome = self.leave_all_connections(control, regions);
-        self.close_all_ports(control);
         for slot in (0..control.layout().limits().slots).map(LedgerSlot) {
             let count = hold(control, self.index().0, slot).count;
             if count > 0 {

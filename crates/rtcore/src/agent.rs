@@ -28,7 +28,11 @@ pub struct CoreOptions {
 
 impl Default for CoreOptions {
     fn default() -> Self {
-        Self { app: None, start_bound: Duration::from_secs(10), restarts: 0 }
+        Self {
+            app: None,
+            start_bound: Duration::from_secs(10),
+            restarts: 0,
+        }
     }
 }
 
@@ -136,12 +140,18 @@ impl Core {
         let name = board.name();
         let missing = board.missing(options.app.as_deref().unwrap_or(board.default_app()));
         if !missing.is_empty() {
-            return Err(CoreError::NotRunnable { board: name.to_owned(), missing });
+            return Err(CoreError::NotRunnable {
+                board: name.to_owned(),
+                missing,
+            });
         }
         let Some(log) = Log::begin(&pool.path(), name)? else {
             let by = control::find_agent(pool, name);
             let by = by.map_or_else(|| "another agent".to_owned(), |agent| control::show(&agent));
-            return Err(CoreError::AlreadyRunning { board: name.to_owned(), by });
+            return Err(CoreError::AlreadyRunning {
+                board: name.to_owned(),
+                by,
+            });
         };
         let node = Node::join(pool, &control::agent_name(name))?;
         await_orphans(pool, name)?;
@@ -154,8 +164,14 @@ impl Core {
             restarts: 0,
             endpoints: Vec::new(),
         };
-        let told = Mutex::new(Told { status, failure: None });
-        let shared = Arc::new(Shared { told, changed: Condvar::new() });
+        let told = Mutex::new(Told {
+            status,
+            failure: None,
+        });
+        let shared = Arc::new(Shared {
+            told,
+            changed: Condvar::new(),
+        });
         let keeper = Keeper {
             node,
             board: board.clone(),
@@ -171,7 +187,13 @@ impl Core {
             .name("hythe-core".to_owned())
             .spawn(move || keeper.run(started))
             .map_err(system("start a thread for", pool.path()))?;
-        let core = Self { board: name.to_owned(), region, stop, shared, keeper: Some(keeper) };
+        let core = Self {
+            board: name.to_owned(),
+            region,
+            stop,
+            shared,
+            keeper: Some(keeper),
+        };
         // Bounded: the keeper gives up by itself. A keeper that is gone without a word panicked.
         match outcome.recv() {
             Ok(Ok(())) => Ok(core),
@@ -206,8 +228,10 @@ impl Core {
     #[must_use]
     pub fn wait_until(&self, timeout: Duration, wanted: impl Fn(&CoreStatus) -> bool) -> bool {
         let told = self.shared.lock();
-        let waited =
-            self.shared.changed.wait_timeout_while(told, timeout, |told| !wanted(&told.status));
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(told, timeout, |told| !wanted(&told.status));
         let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
         wanted(&told.status)
     }
@@ -261,8 +285,14 @@ fn await_orphans(pool: &Pool, board: &str) -> Result<(), CoreError> {
         });
         let Some(alive) = alive else { return Ok(()) };
         if Instant::now() > deadline {
-            let by = format!("its core lives on without an agent, as process {}", alive.identity.pid);
-            return Err(CoreError::AlreadyRunning { board: board.to_owned(), by });
+            let by = format!(
+                "its core lives on without an agent, as process {}",
+                alive.identity.pid
+            );
+            return Err(CoreError::AlreadyRunning {
+                board: board.to_owned(),
+                by,
+            });
         }
         std::thread::sleep(Duration::from_millis(10));
     }

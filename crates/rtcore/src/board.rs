@@ -35,9 +35,16 @@ pub fn search_path() -> Vec<PathBuf> {
         return vec![PathBuf::from(chosen)];
     }
     let program = std::env::current_exe().unwrap_or_default();
-    let Some(folder) = program.parent() else { return Vec::new() };
+    let Some(folder) = program.parent() else {
+        return Vec::new();
+    };
     // `target/debug/hythe`, a folder unpacked as it is, `bin/hythe` installed, `target/debug/deps/some-test`.
-    let places = ["../boards", "boards", "../share/hythe/boards", "../../boards"];
+    let places = [
+        "../boards",
+        "boards",
+        "../share/hythe/boards",
+        "../../boards",
+    ];
     places.iter().map(|place| folder.join(place)).collect()
 }
 
@@ -57,16 +64,25 @@ pub fn list() -> Vec<Listed> {
 }
 
 fn folders(place: &Path) -> Vec<String> {
-    let entries = fs::read_dir(place).into_iter().flatten().filter_map(Result::ok);
+    let entries = fs::read_dir(place)
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok);
     let boards = entries.filter(|entry| entry.path().join(MANIFEST).is_file());
-    boards.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    boards
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 fn look(folder: &Path, name: String) -> Listed {
     match Board::read(folder) {
         Ok(board) => {
             let missing = board.missing(board.default_app());
-            Listed { name, board: Ok(board), missing }
+            Listed {
+                name,
+                board: Ok(board),
+                missing,
+            }
         }
         Err(error) => Listed {
             name,
@@ -103,10 +119,16 @@ impl Board {
     /// [`CoreError::BadBoard`] saying what is wrong with its `board.toml`.
     pub fn read(folder: &Path) -> Result<Self, CoreError> {
         let path = folder.join(MANIFEST);
-        let bad = |reason| CoreError::BadBoard { path: path.clone(), reason };
+        let bad = |reason| CoreError::BadBoard {
+            path: path.clone(),
+            reason,
+        };
         let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
         let manifest = Manifest::parse(&text).map_err(bad)?;
-        Ok(Self { folder: folder.to_owned(), manifest })
+        Ok(Self {
+            folder: folder.to_owned(),
+            manifest,
+        })
     }
 
     /// Its name.
@@ -171,14 +193,22 @@ impl Board {
 
     /// The size of a file that it shares.
     pub(crate) fn file_bytes(&self, name: &str) -> u64 {
-        let file = self.manifest.run.files.iter().find(|file| file.name == name);
+        let file = self
+            .manifest
+            .run
+            .files
+            .iter()
+            .find(|file| file.name == name);
         file.map_or(0, |file: &SharedFile| file.bytes)
     }
 
     /// Why this application cannot run here; empty: it can.
     #[must_use]
     pub fn missing(&self, app: &str) -> Vec<String> {
-        let programs = self.requires().iter().filter(|needed| which(&needed.program).is_none());
+        let programs = self
+            .requires()
+            .iter()
+            .filter(|needed| which(&needed.program).is_none());
         let mut missing: Vec<String> = programs
             .map(|needed| {
                 let Requirement { program, package } = needed;
@@ -202,6 +232,7 @@ fn which(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).map(|folder| folder.join(OsStr::new(program)));
     found.into_iter().find(|file| {
-        fs::metadata(file).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        fs::metadata(file)
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     })
 }

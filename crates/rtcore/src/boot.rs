@@ -58,11 +58,19 @@ pub(crate) fn start_process(
         command.arg(fill(argument)?);
     }
     // A process group of its own: a terminal's interrupt is for the agent, which then ends the core in order.
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     hythe_sys::spawn::die_with_parent(&mut command);
     let mut child = command.spawn().map_err(system("start", &program))?;
     match watch(&child) {
-        Ok((pidfd, identity)) => Ok(Process { child, pidfd, identity }),
+        Ok((pidfd, identity)) => Ok(Process {
+            child,
+            pidfd,
+            identity,
+        }),
         Err(error) => {
             // It cannot be watched, so it shall not run.
             let _ = child.kill();
@@ -74,7 +82,10 @@ pub(crate) fn start_process(
 
 fn watch(child: &Child) -> std::io::Result<(OwnedFd, Identity)> {
     let gone = || std::io::Error::from(rustix::io::Errno::SRCH);
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(gone)?;
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     let identity = hythe_node::identity_of(child.id()).ok_or_else(gone)?;
     Ok((pidfd, identity))
@@ -96,7 +107,11 @@ fn fill_in(
         if !filled.contains(&placeholder) {
             return Ok(());
         }
-        let refuse = |reason| CoreError::Path { board: run_name(board), path: path.to_owned(), reason };
+        let refuse = |reason| CoreError::Path {
+            board: run_name(board),
+            path: path.to_owned(),
+            reason,
+        };
         let text = path.to_str().ok_or_else(|| refuse("it is not UTF-8"))?;
         if run.kind == BoardKind::Qemu && text.contains(',') {
             return Err(refuse("QEMU's options are separated by commas"));
@@ -129,7 +144,12 @@ pub(crate) fn connect(
             return Ok(doorbell);
         }
         let entry = PollFd::new(&entrance.listener, PollFlags::IN);
-        poll_for(watched, process, Some(entry), LOOK.max(Duration::from_millis(20)))?;
+        poll_for(
+            watched,
+            process,
+            Some(entry),
+            LOOK.max(Duration::from_millis(20)),
+        )?;
         watched.check(deadline, "connect its doorbell")?;
     }
 }
@@ -190,7 +210,11 @@ pub(crate) fn bind(
             agent: node.index(),
         };
         let channel = put_behind(node, &record.name, binding)?;
-        endpoints.push(Endpoint { channel, name: record.name, binding });
+        endpoints.push(Endpoint {
+            channel,
+            name: record.name,
+            binding,
+        });
     }
     wake_all(node);
     Ok(endpoints)
@@ -245,7 +269,8 @@ impl Process {
     /// What it says: standard output and standard error.
     pub(crate) fn voices(&self) -> impl Iterator<Item = std::os::fd::BorrowedFd<'_>> {
         let out = self.child.stdout.as_ref().map(AsFd::as_fd);
-        out.into_iter().chain(self.child.stderr.as_ref().map(AsFd::as_fd))
+        out.into_iter()
+            .chain(self.child.stderr.as_ref().map(AsFd::as_fd))
     }
 
     /// Ends it: politely, then not. Returns how it ended.
@@ -271,7 +296,10 @@ impl Process {
 
     fn has_ended(&self, within: Duration) -> bool {
         let mut asked = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        let nap = rustix::event::Timespec { tv_sec: 0, tv_nsec: within.subsec_nanos().into() };
+        let nap = rustix::event::Timespec {
+            tv_sec: 0,
+            tv_nsec: within.subsec_nanos().into(),
+        };
         rustix::event::poll(&mut asked, Some(&nap)).is_ok_and(|ready| ready > 0)
     }
 }

@@ -39,7 +39,9 @@ pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &At
             if *looks >= PATIENCE {
                 match node.take_back_from_core(link, &channel, BOUND) {
                     Ok(done) => tracing::debug!(channel = channel.name, done, "took back"),
-                    Err(error) => tracing::warn!(channel = channel.name, %error, "could not take back"),
+                    Err(error) => {
+                        tracing::warn!(channel = channel.name, %error, "could not take back")
+                    }
                 }
             }
         }

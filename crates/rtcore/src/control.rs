@@ -4,7 +4,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use hythe_node::{
-    Direction, HolderKind, LinkMap, LinkStatus, Liveness, MemberInfo, MemberKind, Pool, Snapshot, liveness,
+    Direction, HolderKind, LinkMap, LinkStatus, Liveness, MemberInfo, MemberKind, Pool, Snapshot,
+    liveness,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -47,7 +48,9 @@ pub(crate) fn agent_name(board: &str) -> String {
 pub(crate) fn find_agent(pool: &Pool, board: &str) -> Option<MemberInfo> {
     let name = agent_name(board);
     pool.control().members().find(|member| {
-        member.kind == MemberKind::Process && member.name == name && liveness(member) != Liveness::Dead
+        member.kind == MemberKind::Process
+            && member.name == name
+            && liveness(member) != Liveness::Dead
     })
 }
 
@@ -58,9 +61,14 @@ pub(crate) fn show(member: &MemberInfo) -> String {
 /// The agents that run in a pool.
 #[must_use]
 pub fn list(pool: &Pool) -> Vec<AgentStatus> {
-    let agents = pool.control().members().filter(|member| member.kind == MemberKind::Process);
+    let agents = pool
+        .control()
+        .members()
+        .filter(|member| member.kind == MemberKind::Process);
     let boards = agents.filter_map(|member| Some(member.name.strip_prefix("agent-")?.to_owned()));
-    boards.filter_map(|board| status(pool, &board).ok()).collect()
+    boards
+        .filter_map(|board| status(pool, &board).ok())
+        .collect()
 }
 
 /// What can be seen of a board's core.
@@ -68,10 +76,14 @@ pub fn list(pool: &Pool) -> Vec<AgentStatus> {
 /// # Errors
 /// [`CoreError::NotRunning`].
 pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
-    let agent = find_agent(pool, board)
-        .ok_or_else(|| CoreError::NotRunning { board: board.to_owned() })?;
+    let agent = find_agent(pool, board).ok_or_else(|| CoreError::NotRunning {
+        board: board.to_owned(),
+    })?;
     let snapshot = pool.snapshot();
-    let region = snapshot.regions.iter().find(|region| region.name == board && region.link.is_some());
+    let region = snapshot
+        .regions
+        .iter()
+        .find(|region| region.name == board && region.link.is_some());
     let link = region.and_then(|region| LinkMap::open(pool, region.index).ok());
     let core = snapshot.members.iter().find(|member| {
         member.kind == MemberKind::CoreEndpoint
@@ -80,13 +92,16 @@ pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
     });
     let region = region.map(|region| region.index);
     let channels = snapshot.channels.iter();
-    let ours = channels.filter(|channel| channel.core.is_some_and(|core| Some(core.region) == region));
+    let ours =
+        channels.filter(|channel| channel.core.is_some_and(|core| Some(core.region) == region));
     Ok(AgentStatus {
         board: board.to_owned(),
         agent,
         core_pid: core.map_or(0, |core| core.identity.pid),
         link: link.map(|link| link.status()),
-        endpoints: ours.filter_map(|channel| endpoint(&snapshot, channel)).collect(),
+        endpoints: ours
+            .filter_map(|channel| endpoint(&snapshot, channel))
+            .collect(),
     })
 }
 
@@ -111,10 +126,15 @@ fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<En
 /// # Errors
 /// [`CoreError::NotRunning`]; [`CoreError::StillThere`] naming what did not go in time.
 pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> {
-    let not_running = || CoreError::NotRunning { board: board.to_owned() };
+    let not_running = || CoreError::NotRunning {
+        board: board.to_owned(),
+    };
     let agent = find_agent(pool, board).ok_or_else(not_running)?;
     let core_pid = status(pool, board).map_or(0, |status| status.core_pid);
-    let pid = i32::try_from(agent.identity.pid).ok().and_then(Pid::from_raw).ok_or_else(not_running)?;
+    let pid = i32::try_from(agent.identity.pid)
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(not_running)?;
     let process = format!("/proc/{}", agent.identity.pid);
     // The descriptor first: if the process behind it still is the agent, it stays so.
     let opened = pidfd_open(pid, PidfdFlags::empty()).map_err(system("open", &process))?;
@@ -130,7 +150,11 @@ pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> 
         }
         if Instant::now() > deadline {
             let left = left.join(" and ");
-            return Err(CoreError::StillThere { board: board.to_owned(), bound, left });
+            return Err(CoreError::StillThere {
+                board: board.to_owned(),
+                bound,
+                left,
+            });
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -139,7 +163,9 @@ pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> 
 fn remains(pool: &Pool, board: &str, agent: &MemberInfo, core_pid: u32) -> Vec<String> {
     let mut left = Vec::new();
     let is_agent = |member: &MemberInfo| {
-        member.index == agent.index && member.session == agent.session && liveness(member) != Liveness::Dead
+        member.index == agent.index
+            && member.session == agent.session
+            && liveness(member) != Liveness::Dead
     };
     if pool.control().members().any(|member| is_agent(&member)) {
         left.push(format!("its agent {}", show(agent)));

@@ -31,14 +31,22 @@ impl Entrance {
     pub(crate) fn open(pool: &Path, region: u8, board: &str) -> Result<Self, CoreError> {
         let path = pool.join(format!("doorbell.{region}"));
         if path.as_os_str().len() > PATH_BYTES_MAX {
-            let reason = "a socket's path has at most 99 bytes; choose a shorter HYTHE_ROOT or pool name";
-            return Err(CoreError::Path { board: board.to_owned(), path, reason });
+            let reason =
+                "a socket's path has at most 99 bytes; choose a shorter HYTHE_ROOT or pool name";
+            return Err(CoreError::Path {
+                board: board.to_owned(),
+                path,
+                reason,
+            });
         }
         // Left by an agent that died before its core had connected; the log's lock says that it is not in use.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path).map_err(system("listen on", &path))?;
         let entrance = Self { listener, path };
-        entrance.listener.set_nonblocking(true).map_err(system("open", &entrance.path))?;
+        entrance
+            .listener
+            .set_nonblocking(true)
+            .map_err(system("open", &entrance.path))?;
         Ok(entrance)
     }
 
@@ -46,7 +54,9 @@ impl Entrance {
     pub(crate) fn accept(&self, pid: u32) -> Result<Option<Doorbell>, CoreError> {
         let socket = match self.listener.accept() {
             Ok((socket, _)) => socket,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
                 return Ok(None);
             }
             Err(error) => return Err(system("accept on", &self.path)(error)),
@@ -57,7 +67,9 @@ impl Entrance {
             tracing::warn!(peer = ?peer.pid, "refused a doorbell connection: it is not the core's");
             return Ok(None);
         }
-        socket.set_nonblocking(true).map_err(system("open", &self.path))?;
+        socket
+            .set_nonblocking(true)
+            .map_err(system("open", &self.path))?;
         Ok(Some(Doorbell { socket }))
     }
 }

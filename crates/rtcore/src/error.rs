@@ -51,7 +51,9 @@ pub enum CoreError {
         board: String,
     },
     /// The pool has a region of this board, laid out differently.
-    #[error("the pool has a region for board `{board}` with other sizes ({reason}); remove the pool, or use the board it was made for")]
+    #[error(
+        "the pool has a region for board `{board}` with other sizes ({reason}); remove the pool, or use the board it was made for"
+    )]
     RegionDiffers {
         /// The board.
         board: String,
@@ -79,7 +81,10 @@ pub enum CoreError {
         reason: &'static str,
     },
     /// The core's process does nothing that can be seen.
-    #[error("the core of board `{board}` did not {what} within {bound:?}{}", said(log))]
+    #[error(
+        "the core of board `{board}` did not {what} within {bound:?}{}",
+        said(log)
+    )]
     NoAnswer {
         /// The board.
         board: String,
@@ -91,7 +96,9 @@ pub enum CoreError {
         log: Vec<String>,
     },
     /// The core refused the link.
-    #[error("the core of board `{board}` refused its link: {reason}; is its image of another version?")]
+    #[error(
+        "the core of board `{board}` refused its link: {reason}; is its image of another version?"
+    )]
     Refused {
         /// The board.
         board: String,
@@ -131,8 +138,14 @@ impl From<hythe_node::PoolError> for CoreError {
 
 fn there_are(known: &[String], searched: &[PathBuf]) -> String {
     if known.is_empty() {
-        let places: Vec<_> = searched.iter().map(|place| place.display().to_string()).collect();
-        return format!("none was found in {} (HYTHE_BOARDS chooses another place)", places.join(", "));
+        let places: Vec<_> = searched
+            .iter()
+            .map(|place| place.display().to_string())
+            .collect();
+        return format!(
+            "none was found in {} (HYTHE_BOARDS chooses another place)",
+            places.join(", ")
+        );
     }
     format!("there are {}", known.join(", "))
 }
@@ -149,5 +162,9 @@ pub(crate) fn system<E: Into<io::Error>>(
     action: &'static str,
     path: impl Into<PathBuf>,
 ) -> impl FnOnce(E) -> CoreError {
-    move |source| CoreError::System { action, path: path.into(), source: source.into() }
+    move |source| CoreError::System {
+        action,
+        path: path.into(),
+        source: source.into(),
+    }
 }

@@ -5,9 +5,9 @@
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
@@ -77,7 +77,13 @@ impl Watched<'_> {
             return Ok(());
         }
         let (board, log) = (self.board.to_owned(), self.log.excerpt());
-        Err(CoreError::NoAnswer { board, what, bound: self.bound, log }.into())
+        Err(CoreError::NoAnswer {
+            board,
+            what,
+            bound: self.bound,
+            log,
+        }
+        .into())
     }
 }
 
@@ -95,14 +101,22 @@ pub(crate) fn poll_for(
     let has_extra = extra.is_some();
     asked.extend(extra);
     let voices = asked.len();
-    asked.extend(process.voices().map(|voice| PollFd::from_borrowed_fd(voice, PollFlags::IN)));
+    asked.extend(
+        process
+            .voices()
+            .map(|voice| PollFd::from_borrowed_fd(voice, PollFlags::IN)),
+    );
     let nap = Timespec {
         tv_sec: nap.as_secs().try_into().unwrap_or(i64::MAX),
         tv_nsec: nap.subsec_nanos().into(),
     };
     // An interrupted poll is a short nap.
     let _ = poll(&mut asked, Some(&nap));
-    let ready = |index: usize| asked.get(index).is_some_and(|asked| !asked.revents().is_empty());
+    let ready = |index: usize| {
+        asked
+            .get(index)
+            .is_some_and(|asked| !asked.revents().is_empty())
+    };
     let (stop, dead, extra) = (ready(0), ready(1), has_extra && ready(2));
     let heard: Vec<bool> = (voices..asked.len()).map(ready).collect();
     drop(asked);
@@ -158,7 +172,10 @@ impl Keeper {
     }
 
     /// One life of the core. `None`: it was told to stop. True: it had been up.
-    fn live(&mut self, started: &mut Option<Sender<Result<(), CoreError>>>) -> (Option<CoreError>, bool) {
+    fn live(
+        &mut self,
+        started: &mut Option<Sender<Result<(), CoreError>>>,
+    ) -> (Option<CoreError>, bool) {
         let mut was_up = false;
         let (mut process, identity) = (None, &mut None);
         let ended = match self.start(&mut process, identity) {
@@ -176,7 +193,11 @@ impl Keeper {
             }
         };
         let how = process.map(|mut process| {
-            if matches!(ended, Ended::Died) { process.reap() } else { process.end() }
+            if matches!(ended, Ended::Died) {
+                process.reap()
+            } else {
+                process.end()
+            }
         });
         let how = how.unwrap_or_else(|| "before it had a process".to_owned());
         let log = self.log.excerpt();
@@ -187,13 +208,19 @@ impl Keeper {
         let error = match ended {
             Ended::Stopped => None,
             Ended::Failed(error) => Some(error),
-            Ended::Died => {
-                Some(CoreError::Died { board: self.board.name().to_owned(), how, log })
-            }
+            Ended::Died => Some(CoreError::Died {
+                board: self.board.name().to_owned(),
+                how,
+                log,
+            }),
         };
         let reason = error.as_ref().map(ToString::to_string);
         self.shared.change(|status| {
-            *status = CoreStatus { state: CoreState::Down, reason, ..status.clone() };
+            *status = CoreStatus {
+                state: CoreState::Down,
+                reason,
+                ..status.clone()
+            };
         });
         (error, was_up)
     }
@@ -210,14 +237,24 @@ impl Keeper {
         let session = self.node.pool().control().new_session();
         link.begin_session(session);
         let entrance = Entrance::open(&self.pool, self.region.0, &board)?;
-        let app = self.options.app.as_deref().unwrap_or(self.board.default_app());
+        let app = self
+            .options
+            .app
+            .as_deref()
+            .unwrap_or(self.board.default_app());
         let process = boot::start_process(&self.board, app, &self.pool, self.region, &entrance)?;
         let process = place.insert(process);
-        self.log.note(&format!("started process {}", process.identity.pid));
+        self.log
+            .note(&format!("started process {}", process.identity.pid));
         *identity = Some(process.identity);
         // The core as a whole: what a later agent sees of a core whose agent died before it had endpoints.
-        Member::join(self.node.pool().control(), MemberKind::CoreEndpoint, process.identity, &board)
-            .map_err(CoreError::from)?;
+        Member::join(
+            self.node.pool().control(),
+            MemberKind::CoreEndpoint,
+            process.identity,
+            &board,
+        )
+        .map_err(CoreError::from)?;
         let mut watched = Watched {
             board: &board,
             bound: self.options.start_bound,
@@ -233,7 +270,10 @@ impl Keeper {
             status.state = CoreState::Up;
             status.reason = None;
             status.pid = pid;
-            status.endpoints = endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
+            status.endpoints = endpoints
+                .iter()
+                .map(|endpoint| endpoint.name.clone())
+                .collect();
         });
         Ok((link, doorbell, endpoints))
     }
@@ -246,7 +286,9 @@ impl Keeper {
         doorbell: &Doorbell,
         endpoints: &[Endpoint],
     ) -> Ended {
-        let Some(process) = process else { return Ended::Died };
+        let Some(process) = process else {
+            return Ended::Died;
+        };
         let (node, over) = (&self.node, AtomicBool::new(false));
         let mut watched = Watched {
             board: self.board.name(),
@@ -269,13 +311,18 @@ impl Keeper {
     /// a core that is dead. What a port still uses then is freed when the port has noticed.
     fn leave_rows(&self, dead: Identity) {
         let control = self.node.pool().control();
-        let rows = || control.members().filter(|member| {
-            member.kind == MemberKind::CoreEndpoint && member.identity == dead
-        });
+        let rows = || {
+            control
+                .members()
+                .filter(|member| member.kind == MemberKind::CoreEndpoint && member.identity == dead)
+        };
         let of_dead = |row| rows().any(|member| member.index == row);
-        let bound = control.channels().filter(|channel| channel.core.is_some_and(|core| of_dead(core.row)));
+        let bound = control
+            .channels()
+            .filter(|channel| channel.core.is_some_and(|core| of_dead(core.row)));
         for channel in bound.collect::<Vec<_>>() {
-            self.node.act(|member, control| member.unbind_core(control, channel.index));
+            self.node
+                .act(|member, control| member.unbind_core(control, channel.index));
         }
         let deadline = Instant::now() + RECOVERY_BOUND;
         while rows().next().is_some() && Instant::now() < deadline {
@@ -313,7 +360,9 @@ fn listen(
             Ok(true) => open = doorbell.drain() != Rung::Closed,
         }
         // Whatever the core pushed is visible here: it came before the byte. So the ordinary ring finds every sleeper.
-        let attached = endpoints.iter().filter_map(|endpoint| node.pool().control().attached(endpoint.channel));
+        let attached = endpoints
+            .iter()
+            .filter_map(|endpoint| node.pool().control().attached(endpoint.channel));
         attached.for_each(|member| node.wake(member));
     }
 }

@@ -40,7 +40,8 @@ impl Log {
     pub(crate) fn begin(pool: &Path, board: &str) -> Result<Option<Self>, CoreError> {
         let path = path(pool, board);
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = open(&path, flags, Mode::from_raw_mode(0o600)).map_err(system("open", &path))?;
+        let opened =
+            open(&path, flags, Mode::from_raw_mode(0o600)).map_err(system("open", &path))?;
         match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
@@ -48,7 +49,13 @@ impl Log {
         }
         let file = File::from(opened);
         file.set_len(0).map_err(system("empty", &path))?;
-        Ok(Some(Self { file, bytes: 0, first: Vec::new(), last: VecDeque::new(), unfinished: Vec::new() }))
+        Ok(Some(Self {
+            file,
+            bytes: 0,
+            first: Vec::new(),
+            last: VecDeque::new(),
+            unfinished: Vec::new(),
+        }))
     }
 
     /// Adds what the core said. A log that cannot be written is not worth a core's life: only the last lines are kept then.
@@ -80,7 +87,9 @@ impl Log {
     }
 
     fn end_line(&mut self) {
-        let line = String::from_utf8_lossy(&self.unfinished).trim_end().to_owned();
+        let line = String::from_utf8_lossy(&self.unfinished)
+            .trim_end()
+            .to_owned();
         self.unfinished.clear();
         if self.first.len() < FIRST_LINES {
             self.first.push(line);
@@ -96,7 +105,10 @@ impl Log {
         let mut kept = Vec::new();
         self.file.seek(SeekFrom::Start(self.bytes - LIMIT / 2))?;
         self.file.read_to_end(&mut kept)?;
-        let first_line = kept.iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let first_line = kept
+            .iter()
+            .position(|&byte| byte == b'\n')
+            .map_or(0, |end| end + 1);
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&kept[first_line..])?;

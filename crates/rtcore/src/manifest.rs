@@ -128,38 +128,64 @@ impl Manifest {
         let run = &self.run;
         if run.console != "stdout" || run.doorbell != "connect" {
             let found = format!("console `{}`, doorbell `{}`", run.console, run.doorbell);
-            return Err(format!("{found}: this program knows `stdout` and `connect`"));
+            return Err(format!(
+                "{found}: this program knows `stdout` and `connect`"
+            ));
         }
         if run.link.line_bytes as usize != hythe_abi::LINE_BYTES {
             let wanted = hythe_abi::LINE_BYTES;
-            return Err(format!("lines of {} bytes, Linux has {wanted}", run.link.line_bytes));
+            return Err(format!(
+                "lines of {} bytes, Linux has {wanted}",
+                run.link.line_bytes
+            ));
         }
         self.check_places()
     }
 
     /// The region begins its file; the link is behind it or has a file of its own; no other files.
     fn check_places(&self) -> Result<(), String> {
-        let Run { region, link, files, .. } = &self.run;
+        let Run {
+            region,
+            link,
+            files,
+            ..
+        } = &self.run;
         let size = |name: &str| {
             let file = files.iter().find(|file| file.name == name);
-            file.map(|file| file.bytes).ok_or_else(|| format!("no file `{name}`"))
+            file.map(|file| file.bytes)
+                .ok_or_else(|| format!("no file `{name}`"))
         };
         if region.offset != 0 || region.bytes > size(&region.file)? {
-            return Err(format!("the region must begin file `{}` and fit it", region.file));
+            return Err(format!(
+                "the region must begin file `{}` and fit it",
+                region.file
+            ));
         }
         let own = link.file != region.file;
         let fits = link.offset + u64::from(link.bytes) <= size(&link.file)?;
-        let apart = if own { link.offset == 0 } else { link.offset >= region.bytes };
+        let apart = if own {
+            link.offset == 0
+        } else {
+            link.offset >= region.bytes
+        };
         if !fits || !apart {
-            return Err(format!("the link does not fit file `{}` beside the region", link.file));
+            return Err(format!(
+                "the link does not fit file `{}` beside the region",
+                link.file
+            ));
         }
         if files.len() != 1 + usize::from(own) {
             return Err("files other than those of the region and the link".to_owned());
         }
         let slots = self.run.classes.iter();
-        let slots: u64 = slots.map(|class| u64::from(class.slot_bytes) * u64::from(class.count)).sum();
+        let slots: u64 = slots
+            .map(|class| u64::from(class.slot_bytes) * u64::from(class.count))
+            .sum();
         if slots > region.bytes {
-            return Err(format!("{slots} bytes of slots in a region of {}", region.bytes));
+            return Err(format!(
+                "{slots} bytes of slots in a region of {}",
+                region.bytes
+            ));
         }
         Ok(())
     }
@@ -178,7 +204,10 @@ mod tests {
         assert_eq!(manifest.run.kind, BoardKind::Qemu);
         assert_eq!(manifest.run.region.bytes, 16_711_680);
         let hosted = include_str!("../../../rtos/boards/hosted/board.toml");
-        assert_eq!(Manifest::parse(hosted).expect("hosted").run.kind, BoardKind::Process);
+        assert_eq!(
+            Manifest::parse(hosted).expect("hosted").run.kind,
+            BoardKind::Process
+        );
     }
 
     #[test]

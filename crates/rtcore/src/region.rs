@@ -9,17 +9,29 @@ use crate::{Board, CoreError};
 pub(crate) fn find_or_add(node: &Node, board: &Board) -> Result<RegionIndex, CoreError> {
     let run = &board.manifest.run;
     let classes = classes(board);
-    let link = LinkPlace { bytes: run.link.bytes, offset: run.link.offset };
+    let link = LinkPlace {
+        bytes: run.link.bytes,
+        offset: run.link.offset,
+    };
     if let Some(found) = node.core_region(board.name()) {
-        return match node.pool().region(found).map(|region| difference(&region, &classes, link)) {
-            Some(Some(reason)) => {
-                Err(CoreError::RegionDiffers { board: board.name().to_owned(), reason })
-            }
+        return match node
+            .pool()
+            .region(found)
+            .map(|region| difference(&region, &classes, link))
+        {
+            Some(Some(reason)) => Err(CoreError::RegionDiffers {
+                board: board.name().to_owned(),
+                reason,
+            }),
             _ => Ok(found),
         };
     }
-    let plan =
-        CoreRegionPlan { name: board.name(), bytes: run.region.bytes, classes: &classes, link };
+    let plan = CoreRegionPlan {
+        name: board.name(),
+        bytes: run.region.bytes,
+        classes: &classes,
+        link,
+    };
     Ok(node.add_core_region(&plan, board.file_bytes(&run.region.file))?)
 }
 
@@ -28,7 +40,12 @@ fn classes(board: &Board) -> Vec<SlotClass> {
     let mut offset = 0;
     let mut classes = Vec::new();
     for plan in board.slots() {
-        let class = SlotClass { slot_bytes: plan.slot_bytes, count: plan.count, first, offset };
+        let class = SlotClass {
+            slot_bytes: plan.slot_bytes,
+            count: plan.count,
+            first,
+            offset,
+        };
         first += plan.count;
         offset += u64::from(plan.slot_bytes) * u64::from(plan.count);
         classes.push(class);

@@ -14,7 +14,20 @@ fn every_size_comes_back_as_it_went() {
         let world = World::new();
         let core = start(&world, &board);
         let mut echo = Echo::open(&world.pool, "echo").expect("ports");
-        let sizes = [1, 2, 63, 64, 4095, 3840, 3841, 20224, 20225, 69376, 69377, 1 << 20];
+        let sizes = [
+            1,
+            2,
+            63,
+            64,
+            4095,
+            3840,
+            3841,
+            20224,
+            20225,
+            69376,
+            69377,
+            1 << 20,
+        ];
         for (seed, bytes) in sizes.into_iter().enumerate() {
             let sent = pattern(bytes, seed as u64);
             let back = echo.round_trip(&sent);
@@ -26,7 +39,9 @@ fn every_size_comes_back_as_it_went() {
         world.assert_clean();
         // Nothing but the pool itself, its new region and the log.
         let files = world.files();
-        let known = |name: &String| ["control", "region", "link", "log"].contains(&name.split('.').next().unwrap_or(""));
+        let known = |name: &String| {
+            ["control", "region", "link", "log"].contains(&name.split('.').next().unwrap_or(""))
+        };
         assert!(files.iter().all(known), "{files:?}");
     }
 }
@@ -38,8 +53,15 @@ fn what_comes_back_is_the_slot_that_went() {
         let core = start(&world, &board);
         let mut echo = Echo::open(&world.pool, "echo").expect("ports");
         let region = world.pool.region(core.region()).expect("region");
-        let file = world.pool.path().join(format!("region.{}", core.region().0));
-        let file = std::fs::File::options().read(true).write(true).open(file).expect("region file");
+        let file = world
+            .pool
+            .path()
+            .join(format!("region.{}", core.region().0));
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open(file)
+            .expect("region file");
         for round in 0..20_u8 {
             let mut lease = echo.ping.lease(5000).expect("lease");
             lease.write(0, &[round; 5000]);
@@ -48,14 +70,22 @@ fn what_comes_back_is_the_slot_that_went() {
             let held = world.pool.snapshot().held_buffers();
             let places = held.iter().map(|buffer| buffer.place);
             let at = |slot| region.slot_offset(slot).expect("slot") as u64 + 256;
-            let mine = places.filter(|place| place.region == core.region()).find(|place| {
-                let mut found = [0; 5000];
-                file.read_exact_at(&mut found, at(place.slot)).expect("read");
-                found == [round; 5000]
-            });
+            let mine = places
+                .filter(|place| place.region == core.region())
+                .find(|place| {
+                    let mut found = [0; 5000];
+                    file.read_exact_at(&mut found, at(place.slot))
+                        .expect("read");
+                    found == [round; 5000]
+                });
             let mine = mine.expect("the slot that was sent");
-            file.write_all_at(&[round ^ 0xFF], at(mine.slot) + 4321).expect("changed");
-            let back = echo.pong.take(support::LONG).expect("taken").expect("an echo");
+            file.write_all_at(&[round ^ 0xFF], at(mine.slot) + 4321)
+                .expect("changed");
+            let back = echo
+                .pong
+                .take(support::LONG)
+                .expect("taken")
+                .expect("an echo");
             assert_eq!(back.descriptor().place, mine, "{}", board.name());
             let mut expected = vec![round; 5000];
             expected[4321] ^= 0xFF;
@@ -123,15 +153,24 @@ fn refusals_name_what_is_wrong() {
         let second = Node::join(&world.pool, "second").expect("node");
         for node in [&echo.node, &second] {
             // Also from the process that has the port.
-            let taken = node.publisher("ping", &PublisherOptions::default()).expect_err("taken");
+            let taken = node
+                .publisher("ping", &PublisherOptions::default())
+                .expect_err("taken");
             let says = taken.to_string();
             assert!(matches!(taken, NodeError::EndpointTaken { .. }), "{says}");
             let pid = std::process::id();
-            assert!(says.contains("`ping`") && says.contains(&format!("first (pid {pid})")), "{says}");
+            assert!(
+                says.contains("`ping`") && says.contains(&format!("first (pid {pid})")),
+                "{says}"
+            );
         }
-        let wrong = second.subscriber("ping", &SubscriberOptions::default()).expect_err("wrong");
+        let wrong = second
+            .subscriber("ping", &SubscriberOptions::default())
+            .expect_err("wrong");
         assert!(matches!(wrong, NodeError::WrongDirection { .. }), "{wrong}");
-        let wrong = second.publisher("pong", &PublisherOptions::default()).expect_err("wrong");
+        let wrong = second
+            .publisher("pong", &PublisherOptions::default())
+            .expect_err("wrong");
         assert!(matches!(wrong, NodeError::WrongDirection { .. }), "{wrong}");
 
         let elsewhere = echo.node.lease(100).expect("lease");
@@ -139,16 +178,28 @@ fn refusals_name_what_is_wrong() {
         let wanted = core.region();
         assert!(matches!(unseen, NodeError::RegionNotVisible { wanted: w, .. } if w == wanted));
         let large = echo.ping.lease((1 << 20) + 1).expect("lease");
-        let large = echo.ping.publish(large, (1 << 20) + 1).expect_err("too large");
+        let large = echo
+            .ping
+            .publish(large, (1 << 20) + 1)
+            .expect_err("too large");
         assert!(
-            matches!(large, NodeError::TooLargeForCore { bytes: 1_048_577, largest: 1_048_576, .. }),
+            matches!(
+                large,
+                NodeError::TooLargeForCore {
+                    bytes: 1_048_577,
+                    largest: 1_048_576,
+                    ..
+                }
+            ),
             "{large}"
         );
         // And the way is as good as before.
         assert_eq!(echo.round_trip(b"fine").to_vec(), b"fine");
         drop(echo);
         // The endpoint is free for the next.
-        let port = second.publisher("ping", &PublisherOptions::default()).expect("free");
+        let port = second
+            .publisher("ping", &PublisherOptions::default())
+            .expect("free");
         drop((port, second));
         core.stop().expect("stopped");
         world.assert_clean();
@@ -160,7 +211,12 @@ fn ports_that_were_there_first_meet_the_core() {
     for board in boards() {
         let world = World::new();
         let mut echo = Echo::open(&world.pool, "early").expect("ports");
-        assert!(echo.pong.take(Duration::from_millis(10)).expect("nothing").is_none());
+        assert!(
+            echo.pong
+                .take(Duration::from_millis(10))
+                .expect("nothing")
+                .is_none()
+        );
         let core = start(&world, &board);
         // A lease from before the core would not be visible to it: the publisher's next lease is.
         let back = echo.round_trip_anew(b"hello");

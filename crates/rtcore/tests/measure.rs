@@ -28,7 +28,9 @@ fn round_trips() {
                 std::hint::spin_loop();
             }
         });
-        show(board.name(), "take", 20_000, || drop(echo.round_trip(&[1; 64])));
+        show(board.name(), "take", 20_000, || {
+            drop(echo.round_trip(&[1; 64]))
+        });
         show(board.name(), "bell", 500, || {
             let begin = Instant::now();
             drop(echo.round_trip(&[1; 64]));
@@ -58,6 +60,10 @@ fn show(board: &str, wait: &str, count: usize, mut trip: impl FnMut()) {
     let at = |share: f64| times[((count - 1) as f64 * share) as usize];
     println!(
         "{board} {wait}: min {:?} p50 {:?} p99 {:?} p99.9 {:?} max {:?}",
-        times[0], at(0.5), at(0.99), at(0.999), times[count - 1]
+        times[0],
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        times[count - 1]
     );
 }

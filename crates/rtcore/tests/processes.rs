@@ -14,14 +14,16 @@ use support::{Echo, LONG, Other, World, boards, eventually, exists, pattern, rol
 /// The role of a process that sends and takes without a pause, until it is killed.
 #[test]
 fn linux_side() {
-    let Some((pool, _)) = role("linux_side") else { return };
+    let Some((pool, _)) = role("linux_side") else {
+        return;
+    };
     let mut echo = Echo::open(&pool, "victim").expect("ports");
     let mut number = 0_u64;
     loop {
         number += 1;
         // More on the way than are taken, so that there always is something in every queue.
         let _ = echo.send(&[b"old ", number.to_le_bytes().as_slice()].concat());
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             let _ = echo.pong.take(Duration::from_millis(1));
         }
     }
@@ -30,7 +32,9 @@ fn linux_side() {
 /// The role of a process that runs the agent, until it is killed or told to stop.
 #[test]
 fn agent() {
-    let Some((pool, board)) = role("agent") else { return };
+    let Some((pool, board)) = role("agent") else {
+        return;
+    };
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("signal");
     let options = CoreOptions::default().start_bound(LONG);
@@ -42,8 +46,12 @@ fn agent() {
 
 fn is_attached(world: &World, name: &str) -> bool {
     let snapshot = world.pool.snapshot();
-    let attached = snapshot.channels.iter().filter_map(|channel| channel.attached);
-    let names = attached.filter_map(|index| snapshot.members.iter().find(|member| member.index == index));
+    let attached = snapshot
+        .channels
+        .iter()
+        .filter_map(|channel| channel.attached);
+    let names =
+        attached.filter_map(|index| snapshot.members.iter().find(|member| member.index == index));
     names.filter(|member| member.name == name).count() == 2
 }
 
@@ -113,7 +121,9 @@ fn a_killed_agent_takes_its_core_along_and_the_next_starts() {
         for number in 0..30_u32 {
             let _ = echo.send(&number.to_le_bytes());
         }
-        let core_pid = control::status(&world.pool, board.name()).expect("status").core_pid;
+        let core_pid = control::status(&world.pool, board.name())
+            .expect("status")
+            .core_pid;
         assert!(exists(core_pid));
         agent.kill();
         eventually("the core died with its agent", || !exists(core_pid));
@@ -123,7 +133,10 @@ fn a_killed_agent_takes_its_core_along_and_the_next_starts() {
         let core = start(&world, &board);
         let back = echo.round_trip_anew(b"anew");
         assert_eq!(back.to_vec(), b"anew");
-        assert!(kept.to_vec() == pattern(3000, 7), "a kept sample is still what it was");
+        assert!(
+            kept.to_vec() == pattern(3000, 7),
+            "a kept sample is still what it was"
+        );
         drop((kept, back, echo));
         world.assert_clean();
         core.stop().expect("stopped");
@@ -151,27 +164,54 @@ fn an_agent_elsewhere_is_seen_and_stopped() {
         assert_eq!(status.agent.identity.pid, agent.child.id());
         assert!(exists(status.core_pid));
         assert_eq!(status.link.expect("link").name, "decoder");
-        let channels: Vec<_> = status.endpoints.iter().map(|endpoint| endpoint.channel.as_str()).collect();
+        let channels: Vec<_> = status
+            .endpoints
+            .iter()
+            .map(|endpoint| endpoint.channel.as_str())
+            .collect();
         assert_eq!(channels, ["mp3", "pcm", "ping", "pong"]);
-        assert!(status.endpoints.iter().all(|endpoint| endpoint.attached.is_none()));
+        assert!(
+            status
+                .endpoints
+                .iter()
+                .all(|endpoint| endpoint.attached.is_none())
+        );
 
         let echo = Echo::open(&world.pool, "user").expect("ports");
         let status = control::status(&world.pool, name).expect("status");
-        let pong = status.endpoints.iter().find(|endpoint| endpoint.channel == "pong").expect("pong");
-        assert!(pong.attached.as_ref().is_some_and(|by| by.starts_with("user (pid")), "{pong:?}");
+        let pong = status
+            .endpoints
+            .iter()
+            .find(|endpoint| endpoint.channel == "pong")
+            .expect("pong");
+        assert!(
+            pong.attached
+                .as_ref()
+                .is_some_and(|by| by.starts_with("user (pid")),
+            "{pong:?}"
+        );
         assert!(pong.held > 0, "the stock is with the core");
 
         let twice = Core::start(&world.pool, &board, &CoreOptions::default()).expect_err("twice");
         let says = twice.to_string();
         assert!(matches!(twice, CoreError::AlreadyRunning { .. }), "{says}");
-        assert!(says.contains(&format!("agent-{name} (pid {})", agent.child.id())), "{says}");
+        assert!(
+            says.contains(&format!("agent-{name} (pid {})", agent.child.id())),
+            "{says}"
+        );
 
         let core_pid = status.core_pid;
         control::stop(&world.pool, name, LONG).expect("stopped");
         assert!(!exists(core_pid));
-        assert!(agent.child.wait().expect("waited").success(), "it ended in order");
+        assert!(
+            agent.child.wait().expect("waited").success(),
+            "it ended in order"
+        );
         let log = control::log(&world.pool, name).expect("log");
-        assert!(log.contains("link session") && log.contains("agent: the core ended"), "{log}");
+        assert!(
+            log.contains("link session") && log.contains("agent: the core ended"),
+            "{log}"
+        );
         drop(echo);
         world.assert_clean();
     }

@@ -45,8 +45,14 @@ fn a_killed_core_comes_back_without_its_past() {
             over.store(true, Ordering::SeqCst);
             let sent = sender.join().expect("sender");
             let received = receiver.join().expect("receiver");
-            eprintln!("{}: sent {sent:?}, received {received:?} by life", board.name());
-            assert!(received.iter().all(|&count| count > 0), "every life was used: {received:?}");
+            eprintln!(
+                "{}: sent {sent:?}, received {received:?} by life",
+                board.name()
+            );
+            assert!(
+                received.iter().all(|&count| count > 0),
+                "every life was used: {received:?}"
+            );
         });
         core.stop().expect("stopped");
         world.assert_clean();
@@ -56,7 +62,9 @@ fn a_killed_core_comes_back_without_its_past() {
 /// Sends without a pause; returns how much in each life.
 fn send_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32> {
     let node = Node::join(&world.pool, "sender").expect("node");
-    let mut ping = node.publisher("ping", &PublisherOptions::default()).expect("port");
+    let mut ping = node
+        .publisher("ping", &PublisherOptions::default())
+        .expect("port");
     let mut sent = vec![0; 4];
     let mut number = 0;
     while !over.load(Ordering::SeqCst) {
@@ -82,20 +90,26 @@ fn send_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32> {
 /// Takes what comes; a message must be of the life in which it was handed to the core.
 fn receive_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32> {
     let node = Node::join(&world.pool, "receiver").expect("node");
-    let mut pong = node.subscriber("pong", &SubscriberOptions::default()).expect("port");
+    let mut pong = node
+        .subscriber("pong", &SubscriberOptions::default())
+        .expect("port");
     let mut received = vec![0; 4];
     let mut session = 0;
     let mut last = (0, 0);
     while !over.load(Ordering::SeqCst) {
         let before = life.load(Ordering::SeqCst);
-        let Some(sample) = pong.take(Duration::from_millis(20)).expect("taken") else { continue };
+        let Some(sample) = pong.take(Duration::from_millis(20)).expect("taken") else {
+            continue;
+        };
         let mut bytes = [0; 8];
         sample.read(0, &mut bytes);
-        let [life_at_send, number] = [0, 4].map(|at| {
-            u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
-        });
+        let [life_at_send, number] =
+            [0, 4].map(|at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes")));
         received[life_at_send as usize] += 1;
-        assert!((life_at_send, number) > last, "nothing comes twice, and nothing goes back");
+        assert!(
+            (life_at_send, number) > last,
+            "nothing comes twice, and nothing goes back"
+        );
         last = (life_at_send, number);
         if life_at_send > session {
             session = life_at_send;
@@ -103,7 +117,10 @@ fn receive_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32>
         // A message of a life that had ended before this take began could only come out of a dead core's queue. One exception: it
         // was leased before the core died and published after the next had started.
         if before > life_at_send {
-            assert!(before - life_at_send == 1, "life {life_at_send} in life {before}");
+            assert!(
+                before - life_at_send == 1,
+                "life {life_at_send} in life {before}"
+            );
         }
     }
     assert_eq!(pong.statistics().violations, 0);
@@ -125,11 +142,17 @@ fn what_a_dead_core_had_pushed_is_not_read() {
         echo.ping.flush(LONG).expect("flushed");
         let pid = core.status().pid;
         kill(pid);
-        let again = |status: &hythe_rtcore::CoreStatus| status.restarts == 1 && status.state == CoreState::Up;
+        let again = |status: &hythe_rtcore::CoreStatus| {
+            status.restarts == 1 && status.state == CoreState::Up
+        };
         assert!(core.wait_until(LONG, again), "{:?}", core.status());
         let back = echo.round_trip_anew(&tagged(1, 0));
         assert_eq!(back.to_vec(), tagged(1, 0));
-        assert_eq!(echo.pong.statistics().messages, 2, "nothing of the old life was taken");
+        assert_eq!(
+            echo.pong.statistics().messages,
+            2,
+            "nothing of the old life was taken"
+        );
         drop((back, echo));
         core.stop().expect("stopped");
         world.assert_clean();
@@ -147,12 +170,24 @@ fn without_leave_to_restart_the_agent_ends_and_says_why() {
         assert!(core.wait(LONG));
         let status = core.status();
         assert_eq!(status.state, CoreState::Stopped);
-        assert!(status.reason.is_some_and(|reason| reason.contains("SIGKILL")));
+        assert!(
+            status
+                .reason
+                .is_some_and(|reason| reason.contains("SIGKILL"))
+        );
         let down = echo.send(b"nobody").expect_err("down");
         assert!(matches!(down, NodeError::CoreSilent { .. }), "{down}");
-        assert!(echo.pong.take(Duration::from_millis(50)).expect("nothing").is_none());
+        assert!(
+            echo.pong
+                .take(Duration::from_millis(50))
+                .expect("nothing")
+                .is_none()
+        );
         let error = core.stop().expect_err("it had died");
-        assert!(matches!(&error, CoreError::Died { how, .. } if how.contains("SIGKILL")), "{error}");
+        assert!(
+            matches!(&error, CoreError::Died { how, .. } if how.contains("SIGKILL")),
+            "{error}"
+        );
         drop(echo);
         world.assert_clean();
     }

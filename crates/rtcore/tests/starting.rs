@@ -51,7 +51,14 @@ fn assert_nothing_left(world: &World) {
     world.assert_clean();
     let members = world.pool.snapshot().members;
     assert!(members.is_empty(), "{members:?}");
-    assert!(world.files().iter().all(|name| !name.starts_with("doorbell")), "{:?}", world.files());
+    assert!(
+        world
+            .files()
+            .iter()
+            .all(|name| !name.starts_with("doorbell")),
+        "{:?}",
+        world.files()
+    );
 }
 
 #[test]
@@ -59,7 +66,10 @@ fn an_unknown_board_is_named_with_the_known() {
     let unknown = Board::find("no-such-board").expect_err("unknown");
     assert!(unknown.to_string().contains("no-such-board"), "{unknown}");
     assert!(matches!(unknown, CoreError::UnknownBoard { .. }));
-    assert!(matches!(Board::find("../hosted"), Err(CoreError::UnknownBoard { .. })));
+    assert!(matches!(
+        Board::find("../hosted"),
+        Err(CoreError::UnknownBoard { .. })
+    ));
     let nothing = Board::read(Path::new("/proc/self")).expect_err("no board there");
     assert!(matches!(nothing, CoreError::BadBoard { .. }), "{nothing}");
 }
@@ -70,18 +80,35 @@ fn a_missing_image_and_a_missing_program_are_named() {
         let world = World::new();
         let copied = Copied::of(&board);
         std::fs::remove_file(copied.0.join("decoder.elf")).expect("removed");
-        let error = start(&world, &Board::read(&copied.0).expect("board"), Duration::from_secs(1));
+        let error = start(
+            &world,
+            &Board::read(&copied.0).expect("board"),
+            Duration::from_secs(1),
+        );
         assert!(matches!(error, CoreError::NotRunnable { .. }));
-        assert!(error.to_string().contains("decoder.elf is not built"), "{error}");
+        assert!(
+            error.to_string().contains("decoder.elf is not built"),
+            "{error}"
+        );
         assert!(error.to_string().contains("cargo xtask boards"), "{error}");
         assert_nothing_left(&world);
     }
-    let Some(board) = support::board("mps2-an386") else { return };
+    let Some(board) = support::board("mps2-an386") else {
+        return;
+    };
     let world = World::new();
     let copied = Copied::of(&board);
-    let board = copied.edit("[[\"qemu-system-arm\", \"qemu-system-arm\"]", "[[\"qemu-system-none\", \"qemu-none\"]");
+    let board = copied.edit(
+        "[[\"qemu-system-arm\", \"qemu-system-arm\"]",
+        "[[\"qemu-system-none\", \"qemu-none\"]",
+    );
     let error = start(&world, &board, Duration::from_secs(1));
-    assert!(error.to_string().contains("qemu-system-none is not installed: sudo apt-get install qemu-none"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("qemu-system-none is not installed: sudo apt-get install qemu-none"),
+        "{error}"
+    );
     assert_nothing_left(&world);
 }
 
@@ -93,10 +120,17 @@ fn a_wrong_image_is_told_with_what_was_said() {
         // Hosted: a program that says something and ends. Emulated: no image at all, which the emulator complains about.
         let image = copied.0.join("decoder.elf");
         std::fs::write(&image, "#!/bin/sh\necho not a core >&2\nexit 7\n").expect("written");
-        let error = start(&world, &Board::read(&copied.0).expect("board"), Duration::from_secs(20));
+        let error = start(
+            &world,
+            &Board::read(&copied.0).expect("board"),
+            Duration::from_secs(20),
+        );
         match &error {
             CoreError::Died { how, log, .. } => {
-                assert!(how.contains("exit status") || board.is_emulated(), "{error}");
+                assert!(
+                    how.contains("exit status") || board.is_emulated(),
+                    "{error}"
+                );
                 assert!(!log.is_empty(), "{error}");
             }
             CoreError::NoAnswer { .. } => assert!(board.is_emulated(), "{error}"),
@@ -108,13 +142,35 @@ fn a_wrong_image_is_told_with_what_was_said() {
 
 #[test]
 fn a_core_that_never_connects_is_given_up() {
-    let Some(board) = support::board("hosted") else { return };
+    let Some(board) = support::board("hosted") else {
+        return;
+    };
     let world = World::new();
     let copied = Copied::of(&board);
-    std::fs::write(copied.0.join("decoder.elf"), "#!/bin/sh\necho waiting\nexec sleep 600\n").expect("written");
-    let error = start(&world, &Board::read(&copied.0).expect("board"), Duration::from_millis(500));
-    assert!(matches!(&error, CoreError::NoAnswer { what: "connect its doorbell", .. }), "{error}");
-    assert!(error.to_string().contains("agent: started process"), "{error}");
+    std::fs::write(
+        copied.0.join("decoder.elf"),
+        "#!/bin/sh\necho waiting\nexec sleep 600\n",
+    )
+    .expect("written");
+    let error = start(
+        &world,
+        &Board::read(&copied.0).expect("board"),
+        Duration::from_millis(500),
+    );
+    assert!(
+        matches!(
+            &error,
+            CoreError::NoAnswer {
+                what: "connect its doorbell",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("agent: started process"),
+        "{error}"
+    );
     assert_nothing_left(&world);
 }
 
@@ -126,7 +182,12 @@ fn a_link_with_too_little_room_is_refused_by_the_core() {
         let board = copied.edit("endpoints = 8", "endpoints = 2");
         let error = start(&world, &board, Duration::from_secs(60));
         assert!(matches!(&error, CoreError::Refused { .. }), "{error}");
-        assert!(error.to_string().contains("more endpoints than the link has room for"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("more endpoints than the link has room for"),
+            "{error}"
+        );
         assert_nothing_left(&world);
     }
 }
@@ -137,7 +198,11 @@ fn another_layout_under_the_same_name_is_refused() {
         let world = World::new();
         support::start(&world, &board).stop().expect("stopped");
         let copied = Copied::of(&board);
-        let error = start(&world, &copied.edit("count = 768", "count = 700"), Duration::from_secs(60));
+        let error = start(
+            &world,
+            &copied.edit("count = 768", "count = 700"),
+            Duration::from_secs(60),
+        );
         assert!(matches!(&error, CoreError::RegionDiffers { .. }), "{error}");
         assert_nothing_left(&world);
     }

@@ -48,7 +48,7 @@ fn a_taken_port_is_named() {
     let file = world.recording("plain.mp3", &["-t", "1"]);
     let taken = loop {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        if socket.local_addr().expect("an address").port() % 2 == 0 {
+        if socket.local_addr().expect("an address").port().is_multiple_of(2) {
             break socket;
         }
     };

@@ -93,7 +93,9 @@ pub(super) fn step(
     if attachment.is_none() {
         *attachment = Attachment::begin(shared, channel)?;
     }
-    let meeting = attachment.as_mut().map_or(Ok(Meeting::Waiting), Attachment::meet)?;
+    let meeting = attachment
+        .as_mut()
+        .map_or(Ok(Meeting::Waiting), Attachment::meet)?;
     if meeting == Meeting::Over {
         *attachment = None;
     }
@@ -114,7 +116,9 @@ impl Attachment {
         let control = shared.pool().control();
         // Before the look at the binding: a change behind it is noticed.
         let epoch = control.channel_epoch(channel.index);
-        let now = control.channel(channel.index).and_then(|now| now.core.map(|core| (now, core)));
+        let now = control
+            .channel(channel.index)
+            .and_then(|now| now.core.map(|core| (now, core)));
         let Some((now, core)) = now else {
             return Err(silent(channel, "it is not running (`hythe core status`)"));
         };
@@ -126,7 +130,9 @@ impl Attachment {
             return Ok(None);
         };
         let endpoint = core.endpoint as usize;
-        let record = link.endpoint(endpoint).filter(|found| found.direction == core.direction);
+        let record = link
+            .endpoint(endpoint)
+            .filter(|found| found.direction == core.direction);
         let record = record.ok_or_else(|| silent(channel, "it has no such endpoint any more"))?;
         withdraw_abandoned(shared, &link, core)?;
         link.withdraw(endpoint);
@@ -328,10 +334,15 @@ fn withdraw_abandoned(
 ) -> Result<(), NodeError> {
     let channels = shared.pool().control().channels();
     let others = channels.filter(|other| {
-        let bound = other.core.filter(|bound| bound.region == core.region && *bound != core);
+        let bound = other
+            .core
+            .filter(|bound| bound.region == core.region && *bound != core);
         bound.is_some_and(|bound| link.endpoint_sessions(bound.endpoint as usize).0 != 0)
     });
-    for other in others.filter(|other| other.attached.is_none()).collect::<Vec<_>>() {
+    for other in others
+        .filter(|other| other.attached.is_none())
+        .collect::<Vec<_>>()
+    {
         match Right::take(shared, &other) {
             Ok(Some(_right)) => link.withdraw(other.core.map_or(0, |core| core.endpoint as usize)),
             Ok(None) | Err(NodeError::EndpointTaken { .. }) => {}
@@ -388,6 +399,7 @@ impl Right {
 impl Drop for Right {
     fn drop(&mut self) {
         let control = self.shared.pool().control();
-        self.shared.act(|member| member.detach_core(control, self.channel.index));
+        self.shared
+            .act(|member| member.detach_core(control, self.channel.index));
     }
 }

@@ -13,7 +13,9 @@ use crate::node::Shared;
 
 /// Has the endpoint behind a channel, which nobody is attached to, something that belongs to nobody?
 pub(crate) fn is_left_alone(shared: &Arc<Shared>, link: &LinkMap, channel: &ChannelInfo) -> bool {
-    let Some(core) = channel.core else { return false };
+    let Some(core) = channel.core else {
+        return false;
+    };
     channel.attached.is_none() && link.life().is_some() && !settle::is_clean(shared, link, core)
 }
 
@@ -25,7 +27,9 @@ pub(crate) fn take_back(
     channel: &ChannelInfo,
     bound: Duration,
 ) -> Result<bool, NodeError> {
-    let Some(core) = channel.core else { return Ok(false) };
+    let Some(core) = channel.core else {
+        return Ok(false);
+    };
     match Right::take(shared, channel) {
         Ok(Some(_right)) => end_session(shared, link, core, bound),
         Ok(None) | Err(NodeError::EndpointTaken { .. }) => Ok(false),

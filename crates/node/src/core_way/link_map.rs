@@ -8,9 +8,9 @@ use hythe_abi::{Descriptor, HEADROOM_BYTES, LINE_BYTES, RegionIndex};
 use hythe_memory::{Access, Mapped, Memory, Ordering, full_barrier, read_name};
 use hythe_pool::RegionGeometry;
 
+use crate::NodeError;
 use crate::directory::open_file;
 use crate::pool::Pool;
-use crate::NodeError;
 
 /// A link, mapped, with its layout checked.
 #[derive(Clone, Debug)]
@@ -73,15 +73,26 @@ impl LinkMap {
     pub fn open(pool: &Pool, region: RegionIndex) -> Result<Self, NodeError> {
         let memory = map(pool, region)?;
         let word = |at| memory.load(at, Ordering::Acquire);
-        let bad = |reason: &str| NodeError::BadLink { region, reason: reason.to_owned() };
+        let bad = |reason: &str| NodeError::BadLink {
+            region,
+            reason: reason.to_owned(),
+        };
         if word(linux_header::MAGIC) != LINUX_MAGIC || word(linux_header::VERSION) != VERSION {
             return Err(bad("no agent has filled it, or one of another version"));
         }
         let section = word(linux_header::SECTION_BYTES) as usize;
-        let layout = LinkLayout::new(word(linux_header::ENDPOINTS), word(linux_header::CAPACITY), section);
+        let layout = LinkLayout::new(
+            word(linux_header::ENDPOINTS),
+            word(linux_header::CAPACITY),
+            section,
+        );
         let layout = layout.filter(|layout| layout.bytes() <= memory.bytes());
         let layout = layout.ok_or_else(|| bad("its sizes do not fit"))?;
-        Ok(Self { memory, layout, region })
+        Ok(Self {
+            memory,
+            layout,
+            region,
+        })
     }
 
     /// Maps the link of a core's region and fills the Linux section, all but the session. For the agent.
@@ -96,7 +107,10 @@ impl LinkMap {
     ) -> Result<Self, NodeError> {
         let memory = map(pool, region)?;
         let section = memory.bytes() / 2;
-        let unknown = || NodeError::BadLink { region, reason: "unknown region".to_owned() };
+        let unknown = || NodeError::BadLink {
+            region,
+            reason: "unknown region".to_owned(),
+        };
         let geometry = pool.region(region).ok_or_else(unknown)?;
         let layout = LinkLayout::new(endpoints, capacity, section).ok_or_else(|| {
             let reason = format!(
@@ -105,7 +119,11 @@ impl LinkMap {
             );
             NodeError::BadLink { region, reason }
         })?;
-        let link = Self { memory, layout, region };
+        let link = Self {
+            memory,
+            layout,
+            region,
+        };
         link.write_linux_header(&geometry);
         Ok(link)
     }
@@ -116,7 +134,10 @@ impl LinkMap {
         word(linux_header::MAGIC, LINUX_MAGIC);
         word(linux_header::VERSION, VERSION);
         word(linux_header::LINE_BYTES, LINE_BYTES as u32);
-        word(linux_header::SECTION_BYTES, self.layout.section_bytes() as u32);
+        word(
+            linux_header::SECTION_BYTES,
+            self.layout.section_bytes() as u32,
+        );
         word(linux_header::ENDPOINTS, self.layout.endpoints() as u32);
         word(linux_header::CAPACITY, self.layout.capacity() as u32);
         word(linux_header::REGION, region.index.0.into());
@@ -136,7 +157,8 @@ impl LinkMap {
 
     /// Begins a session: everything filled before becomes visible to the core.
     pub fn begin_session(&self, session: u32) {
-        self.memory.store(linux_header::SESSION, session, Ordering::Release);
+        self.memory
+            .store(linux_header::SESSION, session, Ordering::Release);
     }
 
     /// What the link says now. Claims of the core, cut to what is possible.
@@ -149,7 +171,11 @@ impl LinkMap {
         let is_core = word(core + core_header::MAGIC) == CORE_MAGIC
             && word(core + core_header::VERSION) == VERSION;
         let count = word(core + core_header::ENDPOINTS).min(ENDPOINTS_MAX) as usize;
-        let count = if is_core { count.min(self.layout.endpoints()) } else { 0 };
+        let count = if is_core {
+            count.min(self.layout.endpoints())
+        } else {
+            0
+        };
         LinkStatus {
             linux_session: word(linux_header::SESSION),
             core_session: word(core + core_header::SESSION),
@@ -157,7 +183,9 @@ impl LinkMap {
             reason: word(core + core_header::REASON),
             echo: word(core + core_header::ECHO),
             name: read_name(&self.memory, core + core_header::NAME, NAME_BYTES),
-            endpoints: (0..count).filter_map(|index| self.endpoint(index)).collect(),
+            endpoints: (0..count)
+                .filter_map(|index| self.endpoint(index))
+                .collect(),
         }
     }
 
@@ -171,25 +199,38 @@ impl LinkMap {
         Some(EndpointRecord {
             name: read_name(&self.memory, at + endpoint_record::NAME, NAME_BYTES),
             direction: Direction::from_word(
-                self.memory.load(at + endpoint_record::DIRECTION, Ordering::Relaxed),
+                self.memory
+                    .load(at + endpoint_record::DIRECTION, Ordering::Relaxed),
             )?,
-            max_bytes: self.memory.load(at + endpoint_record::MAX_BYTES, Ordering::Relaxed),
+            max_bytes: self
+                .memory
+                .load(at + endpoint_record::MAX_BYTES, Ordering::Relaxed),
         })
     }
 
     /// How often Linux has rung; the agent passes each change on to the core.
     #[must_use]
     pub fn linux_rings(&self) -> u32 {
-        self.memory.load(self.layout.linux_bell() + bell_line::COUNT, Ordering::Acquire)
+        self.memory.load(
+            self.layout.linux_bell() + bell_line::COUNT,
+            Ordering::Acquire,
+        )
     }
 
     /// Notes a ring for the core. False: the core polls, and no doorbell is needed.
     #[must_use]
     pub fn note_ring(&self) -> bool {
-        self.memory.add(self.layout.linux_bell() + bell_line::COUNT, 1, Ordering::Release);
+        self.memory.add(
+            self.layout.linux_bell() + bell_line::COUNT,
+            1,
+            Ordering::Release,
+        );
         // Our tail before the core's "I sleep": its mirror image there is "I sleep" before our tail.
         full_barrier();
-        self.memory.load(self.layout.core_bell() + bell_line::WANTED, Ordering::Acquire) != 0
+        self.memory.load(
+            self.layout.core_bell() + bell_line::WANTED,
+            Ordering::Acquire,
+        ) != 0
     }
 
     /// Sets whether the core shall ring after each push. For the agent.
@@ -202,7 +243,10 @@ impl LinkMap {
     #[must_use]
     pub fn endpoint_sessions(&self, endpoint: usize) -> (u32, u32) {
         let word = |at| self.memory.load(at + flow_line::SESSION, Ordering::Acquire);
-        (word(self.layout.linux_flow(endpoint)), word(self.layout.core_flow(endpoint)))
+        (
+            word(self.layout.linux_flow(endpoint)),
+            word(self.layout.core_flow(endpoint)),
+        )
     }
 
     /// The two sessions, if the core is up and has answered the agent.
@@ -213,22 +257,28 @@ impl LinkMap {
         let linux = word(linux_header::SESSION);
         let up = CoreState::from_word(word(core + core_header::STATE)) == CoreState::Up;
         let answered = linux != 0 && word(core + core_header::ECHO) == linux;
-        (up && answered).then(|| Life { linux, core: word(core + core_header::SESSION) })
+        (up && answered).then(|| Life {
+            linux,
+            core: word(core + core_header::SESSION),
+        })
     }
 
     /// Writes a new session of an endpoint, and returns the own tail at which it starts.
     pub(super) fn propose(&self, endpoint: usize, session: u32) -> u32 {
         let ours = self.layout.linux_flow(endpoint);
         let tail = self.memory.load(ours + flow_line::TAIL, Ordering::Relaxed);
-        self.memory.store(ours + flow_line::START, tail, Ordering::Relaxed);
-        self.memory.store(ours + flow_line::SESSION, session, Ordering::Release);
+        self.memory
+            .store(ours + flow_line::START, tail, Ordering::Relaxed);
+        self.memory
+            .store(ours + flow_line::SESSION, session, Ordering::Release);
         tail
     }
 
     /// Ends the session of an endpoint.
     pub(super) fn withdraw(&self, endpoint: usize) {
         let ours = self.layout.linux_flow(endpoint);
-        self.memory.store(ours + flow_line::SESSION, 0, Ordering::Release);
+        self.memory
+            .store(ours + flow_line::SESSION, 0, Ordering::Release);
     }
 
     /// Begins to take where the core says that the session starts; returns that.
@@ -254,7 +304,9 @@ impl LinkMap {
         let capacity = self.layout.capacity() as u32;
         let count = if count > capacity { 0 } else { count };
         let numbers = (0..count).map(|step| head.wrapping_add(step) & (capacity - 1));
-        numbers.map(|index| self.entry(endpoint, index as usize)).collect()
+        numbers
+            .map(|index| self.entry(endpoint, index as usize))
+            .collect()
     }
 
     fn entry(&self, endpoint: usize, index: usize) -> Descriptor {
@@ -295,9 +347,14 @@ impl LinkMap {
 
 /// Maps link words: behind the region's slots, or a file of their own.
 fn map(pool: &Pool, region: RegionIndex) -> Result<Mapped, NodeError> {
-    let bad = |reason: &str| NodeError::BadLink { region, reason: reason.to_owned() };
+    let bad = |reason: &str| NodeError::BadLink {
+        region,
+        reason: reason.to_owned(),
+    };
     let geometry = pool.region(region).ok_or_else(|| bad("unknown region"))?;
-    let place = geometry.link.ok_or_else(|| bad("the region belongs to no core"))?;
+    let place = geometry
+        .link
+        .ok_or_else(|| bad("the region belongs to no core"))?;
     let name = match place.offset {
         0 => format!("link.{}", region.0),
         _ => format!("region.{}", region.0),

@@ -94,13 +94,18 @@ impl CoreReceiver {
     }
 
     fn begin_stock(&mut self) -> Result<(), NodeError> {
-        let Some(attachment) = &self.attachment else { return Ok(()) };
+        let Some(attachment) = &self.attachment else {
+            return Ok(());
+        };
         self.rows_to_core = rows_to_core(&self.shared, attachment.core);
         self.stock = 0;
         self.level = self.depth.clamp(1, attachment.capacity());
         if let Some(region) = self.shared.pool().region(attachment.core.region) {
             let room = attachment.max_bytes as usize;
-            let fitting = region.classes.iter().filter(|class| class.payload_bytes() >= room);
+            let fitting = region
+                .classes
+                .iter()
+                .filter(|class| class.payload_bytes() >= room);
             let fitting: u32 = fitting.map(|class| class.count).sum();
             // Half of what is large enough stays with Linux: without it nobody could send to the core.
             self.level = self.level.min((fitting / 2).max(1));
@@ -110,16 +115,26 @@ impl CoreReceiver {
 
     /// Moves what the core gave into our row.
     fn accept(&mut self, descriptor: Descriptor) -> Result<Accepted, NodeError> {
-        let Some(attachment) = &self.attachment else { return Ok(Accepted::Lie) };
+        let Some(attachment) = &self.attachment else {
+            return Ok(Accepted::Lie);
+        };
         if descriptor.mark() == Some(DescriptorMark::Credit) {
             return Ok(Accepted::Lie);
         }
         let unused = descriptor.mark() == Some(DescriptorMark::Unused);
-        let checked = if unused { Descriptor { length: 0, ..descriptor } } else { descriptor };
+        let checked = if unused {
+            Descriptor {
+                length: 0,
+                ..descriptor
+            }
+        } else {
+            descriptor
+        };
         if let Some(slot) = attachment.reclaim(attachment.core.row, checked)? {
             self.stock = self.stock.saturating_sub(1);
             if unused {
-                self.shared.act(|member| member.release(self.shared.pool().control(), slot, 1))?;
+                self.shared
+                    .act(|member| member.release(self.shared.pool().control(), slot, 1))?;
                 return Ok(Accepted::Unused);
             }
             return Ok(Accepted::Sample(slot));
@@ -136,7 +151,9 @@ impl CoreReceiver {
 
     /// Gives the core empty slots up to its level; fewer while the region is full.
     fn restock(&mut self) -> Result<(), NodeError> {
-        let Some(attachment) = &mut self.attachment else { return Ok(()) };
+        let Some(attachment) = &mut self.attachment else {
+            return Ok(());
+        };
         let before = self.stock;
         while self.stock < self.level {
             let room = attachment.max_bytes as usize;
@@ -167,7 +184,10 @@ enum Accepted {
 
 impl Drop for CoreReceiver {
     fn drop(&mut self) {
-        let ended = self.attachment.as_mut().map(|attached| attached.end_session(DETACH_BOUND));
+        let ended = self
+            .attachment
+            .as_mut()
+            .map(|attached| attached.end_session(DETACH_BOUND));
         if let Some(Err(error)) = ended {
             tracing::warn!(%error, "left a core with empty slots");
         }

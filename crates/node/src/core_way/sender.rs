@@ -50,7 +50,9 @@ impl CoreSender {
             let reason = format!("all {capacity} places of its window are in use for {bound:?}");
             return Err(silent(&self.channel, &reason));
         }
-        let Some(attachment) = &mut self.attachment else { return Err(self.interrupted()) };
+        let Some(attachment) = &mut self.attachment else {
+            return Err(self.interrupted());
+        };
         attachment.push(reference.slot(), reference.descriptor())?;
         reference.moved();
         attachment.ring_core();
@@ -73,7 +75,12 @@ impl CoreSender {
     fn attached(&mut self) -> Result<&mut Attachment, NodeError> {
         if !self.is_current() {
             self.outstanding = 0;
-            attach(&self.shared, &self.channel, &mut self.attachment, ECHO_BOUND)?;
+            attach(
+                &self.shared,
+                &self.channel,
+                &mut self.attachment,
+                ECHO_BOUND,
+            )?;
         }
         match &mut self.attachment {
             Some(attachment) => Ok(attachment),
@@ -92,20 +99,28 @@ impl CoreSender {
         enough: impl Fn(u32) -> bool,
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(&self.shared);
-        let done = wait_for(shared.pool().control(), shared.index(), plan, timeout, || {
-            self.take_returns()?;
-            if !self.is_current() {
-                // Let go at once: the core's rows are not recovered before.
-                self.attachment = None;
-                return Err(self.interrupted());
-            }
-            Ok(enough(self.outstanding).then_some(()))
-        })?;
+        let done = wait_for(
+            shared.pool().control(),
+            shared.index(),
+            plan,
+            timeout,
+            || {
+                self.take_returns()?;
+                if !self.is_current() {
+                    // Let go at once: the core's rows are not recovered before.
+                    self.attachment = None;
+                    return Err(self.interrupted());
+                }
+                Ok(enough(self.outstanding).then_some(()))
+            },
+        )?;
         Ok(done.is_some())
     }
 
     fn take_returns(&mut self) -> Result<(), NodeError> {
-        let Some(attachment) = &mut self.attachment else { return Ok(()) };
+        let Some(attachment) = &mut self.attachment else {
+            return Ok(());
+        };
         while let Some(descriptor) = attachment.peek() {
             let returned = if descriptor.mark() == Some(DescriptorMark::Credit) {
                 true
@@ -125,17 +140,27 @@ impl CoreSender {
     }
 
     fn check(&self, descriptor: Descriptor) -> Result<(), NodeError> {
-        let Some(attachment) = &self.attachment else { return Err(self.interrupted()) };
+        let Some(attachment) = &self.attachment else {
+            return Err(self.interrupted());
+        };
         let channel = &self.channel.name;
         let wanted = attachment.core.region;
         if descriptor.place.region != wanted {
             let region = descriptor.place.region;
-            return Err(NodeError::RegionNotVisible { channel: channel.clone(), region, wanted });
+            return Err(NodeError::RegionNotVisible {
+                channel: channel.clone(),
+                region,
+                wanted,
+            });
         }
         let largest = attachment.max_bytes;
         if descriptor.length > largest {
             let bytes = descriptor.length;
-            return Err(NodeError::TooLargeForCore { channel: channel.clone(), bytes, largest });
+            return Err(NodeError::TooLargeForCore {
+                channel: channel.clone(),
+                bytes,
+                largest,
+            });
         }
         Ok(())
     }

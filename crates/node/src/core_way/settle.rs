@@ -43,7 +43,11 @@ pub(super) fn endpoint(
 
 /// Rows of the same core's endpoints that take payload: what came in there may be handed on out of here.
 pub(super) fn rows_to_core(shared: &Arc<Shared>, core: CoreBinding) -> Vec<MemberIndex> {
-    let bindings = shared.pool().control().channels().filter_map(|channel| channel.core);
+    let bindings = shared
+        .pool()
+        .control()
+        .channels()
+        .filter_map(|channel| channel.core);
     bindings
         .filter(|other| other.region == core.region && other.direction == Direction::ToCore)
         .map(|other| other.row)
@@ -71,10 +75,16 @@ pub(super) fn reclaim(
 /// Does the row of an endpoint answer for anything, or its queue hold anything?
 pub(super) fn is_clean(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) -> bool {
     let pool = shared.pool();
-    let Some(region) = pool.regions().region(core.region) else { return true };
+    let Some(region) = pool.regions().region(core.region) else {
+        return true;
+    };
     let handed_on = handed_on(link);
     let empty = (0..region.slots).all(|slot| {
-        let held = Member::row_holds(pool.control(), core.row, LedgerSlot(region.ledger_base + slot));
+        let held = Member::row_holds(
+            pool.control(),
+            core.row,
+            LedgerSlot(region.ledger_base + slot),
+        );
         held <= handed_on.get(&slot).copied().unwrap_or(0)
     });
     let nobody_reads = core.direction == Direction::FromCore;
@@ -84,7 +94,9 @@ pub(super) fn is_clean(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) 
 /// Releases everything that the row of an endpoint answers for, except what was handed on and is still to be taken.
 fn empty_row(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) -> Result<(), NodeError> {
     let pool = shared.pool();
-    let Some(region) = pool.regions().region(core.region) else { return Ok(()) };
+    let Some(region) = pool.regions().region(core.region) else {
+        return Ok(());
+    };
     debug_assert!(
         region.kind == RegionKind::Core,
         "rows of endpoints hold slots of a core's region"

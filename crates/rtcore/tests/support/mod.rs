@@ -1,6 +1,10 @@
 //! What the tests of this folder share: boards that can run here, pools of their own, and an echo over a core.
 
-#![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test program uses a part of it"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,7 +22,10 @@ pub const LONG: Duration = Duration::from_secs(60);
 
 /// The boards that can run here; why another cannot is said aloud.
 pub fn boards() -> Vec<Board> {
-    ["hosted", "mps2-an386"].into_iter().filter_map(board).collect()
+    ["hosted", "mps2-an386"]
+        .into_iter()
+        .filter_map(board)
+        .collect()
 }
 
 /// A board, if it can run here.
@@ -51,10 +58,17 @@ impl World {
     pub fn new() -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let root = PathBuf::from(format!("/dev/shm/hythe-test-{}-{number}", std::process::id()));
+        let root = PathBuf::from(format!(
+            "/dev/shm/hythe-test-{}-{number}",
+            std::process::id()
+        ));
         let options = PoolOptions::new("rtcore").root(&root).bytes(12 << 20);
         let pool = Pool::open_or_create(&options).expect("pool");
-        Self { options, root, pool }
+        Self {
+            options,
+            root,
+            pool,
+        }
     }
 
     /// Every slot is free and every sum holds.
@@ -80,7 +94,9 @@ impl World {
     pub fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.pool.path()).expect("directory");
         let names = entries.map(|entry| entry.expect("entry").file_name());
-        let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        let mut names: Vec<_> = names
+            .map(|name| name.to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }
@@ -164,7 +180,12 @@ pub fn kill(pid: u32) {
 /// Does the process exist, other than as a zombie?
 pub fn exists(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat.rsplit(')').next().unwrap_or_default().trim_start().to_owned();
+    let state = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .trim_start()
+        .to_owned();
     !state.is_empty() && !state.starts_with('Z')
 }
 
@@ -213,5 +234,10 @@ pub fn role(name: &str) -> Option<(Pool, Board)> {
 }
 
 pub fn start(world: &World, board: &Board) -> Core {
-    Core::start(&world.pool, board, &CoreOptions::default().start_bound(LONG)).expect("core")
+    Core::start(
+        &world.pool,
+        board,
+        &CoreOptions::default().start_bound(LONG),
+    )
+    .expect("core")
 }
