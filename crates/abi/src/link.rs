@@ -165,7 +165,9 @@ impl LinkLayout {
             capacity: capacity as usize,
             section_bytes,
         };
-        if !section_bytes.is_multiple_of(LINE_BYTES) || layout.needed_section_bytes() > section_bytes {
+        if !section_bytes.is_multiple_of(LINE_BYTES)
+            || layout.needed_section_bytes() > section_bytes
+        {
             return None;
         }
         Some(layout)

@@ -1,7 +1,7 @@
 //! Views on memory that a peer may write at any moment.
 //!
 //! [`Memory`] is the facade through which every shared word is read and written: whole words, each access with an
-//! ordering, no reference ever. [`Mapped`] is the real thing; under `cfg(loom)` [`model::ModelMemory`] takes its place in
+//! ordering, no reference ever. [`Mapped`] is the real thing; under `cfg(loom)` `model::ModelMemory` takes its place in
 //! the models of queue, bell and ledger; tests wrap it to count stores and to die at any of them.
 //!
 //! One of the two crates that may use `unsafe`. Never interprets a byte, never waits except in [`Mapped::wait`], never hands

@@ -31,7 +31,10 @@ impl Reference {
         generation: Generation,
     ) -> Self {
         let descriptor = Descriptor {
-            place: Place { region: region.index, slot },
+            place: Place {
+                region: region.index,
+                slot,
+            },
             generation,
             offset: HEADROOM_BYTES,
             length: 0,
@@ -72,8 +75,14 @@ impl Reference {
     }
 
     fn map(&self) -> &Mapped {
-        #[allow(clippy::expect_used, reason = "proof: the region was mapped before the reference was made, and stays so")]
-        self.shared.pool().map(self.descriptor.place.region).expect("a mapped region")
+        #[allow(
+            clippy::expect_used,
+            reason = "proof: the region was mapped before the reference was made, and stays so"
+        )]
+        self.shared
+            .pool()
+            .map(self.descriptor.place.region)
+            .expect("a mapped region")
     }
 
     const fn payload(&self) -> usize {
@@ -87,7 +96,10 @@ impl Drop for Reference {
             return;
         }
         let control = self.shared.pool().control();
-        if let Err(error) = self.shared.act(|member| member.release(control, self.slot, 1)) {
+        if let Err(error) = self
+            .shared
+            .act(|member| member.release(control, self.slot, 1))
+        {
             tracing::error!(%error, "could not release a buffer");
         }
     }
@@ -123,7 +135,9 @@ impl Lease {
     /// If they do not fit.
     pub fn write(&mut self, at: usize, bytes: &[u8]) {
         self.check(at, bytes.len());
-        self.reference.map().write(self.reference.payload() + at, bytes);
+        self.reference
+            .map()
+            .write(self.reference.payload() + at, bytes);
     }
 
     /// Copies bytes into the headroom in front of the payload, from the slot's first byte on: what travels beside the payload.
@@ -132,7 +146,9 @@ impl Lease {
     /// If they do not fit the headroom.
     pub fn write_headroom(&mut self, at: usize, bytes: &[u8]) {
         check_headroom(at, bytes.len());
-        self.reference.map().write(self.reference.slot_offset + at, bytes);
+        self.reference
+            .map()
+            .write(self.reference.slot_offset + at, bytes);
     }
 
     /// Copies bytes out: what was written so far, or an earlier payload.
@@ -141,7 +157,9 @@ impl Lease {
     /// If the range does not fit.
     pub fn read(&self, at: usize, into: &mut [u8]) {
         self.check(at, into.len());
-        self.reference.map().read(self.reference.payload() + at, into);
+        self.reference
+            .map()
+            .read(self.reference.payload() + at, into);
     }
 
     /// Reads from a file at `position` straight into the buffer; returns the bytes read, 0 at the end of the file.
@@ -160,7 +178,9 @@ impl Lease {
     ) -> io::Result<usize> {
         self.check(at, bytes);
         let target = self.reference.payload() + at;
-        self.reference.map().read_file(file.as_fd(), position, target, bytes)
+        self.reference
+            .map()
+            .read_file(file.as_fd(), position, target, bytes)
     }
 
     /// Reads from a pipe or socket straight into the buffer; returns the bytes read, 0 at the end.
@@ -172,13 +192,17 @@ impl Lease {
     /// If the range does not fit.
     pub fn read_stream(&mut self, from: impl AsFd, at: usize, bytes: usize) -> io::Result<usize> {
         self.check(at, bytes);
-        self.reference.map().read_stream(from.as_fd(), self.reference.payload() + at, bytes)
+        self.reference
+            .map()
+            .read_stream(from.as_fd(), self.reference.payload() + at, bytes)
     }
 
     /// The whole buffer in place, by decision of trust.
     #[must_use]
     pub fn as_mut_slice(&mut self, decision: TrustPeers) -> &mut [u8] {
-        self.reference.map().trusted_mut(decision, self.reference.payload(), self.room)
+        self.reference
+            .map()
+            .trusted_mut(decision, self.reference.payload(), self.room)
     }
 
     pub(crate) fn into_reference(self, length: u32) -> Reference {
@@ -232,7 +256,9 @@ impl Sample {
     /// If they are not all in the payload.
     pub fn read(&self, at: usize, into: &mut [u8]) {
         self.check(at, into.len());
-        self.reference.map().read(self.reference.payload() + at, into);
+        self.reference
+            .map()
+            .read(self.reference.payload() + at, into);
     }
 
     /// Copies bytes out of the headroom in front of the payload, from the slot's first byte on.
@@ -241,7 +267,9 @@ impl Sample {
     /// If they are not all in the headroom.
     pub fn read_headroom(&self, at: usize, into: &mut [u8]) {
         check_headroom(at, into.len());
-        self.reference.map().read(self.reference.slot_offset + at, into);
+        self.reference
+            .map()
+            .read(self.reference.slot_offset + at, into);
     }
 
     /// A copy of the payload.
@@ -255,7 +283,9 @@ impl Sample {
     /// The payload in place, by decision of trust.
     #[must_use]
     pub fn as_slice(&self, decision: TrustPeers) -> &[u8] {
-        self.reference.map().trusted(decision, self.reference.payload(), self.len())
+        self.reference
+            .map()
+            .trusted(decision, self.reference.payload(), self.len())
     }
 
     /// Another sample of a part of this payload, without copying: both are references to one slot.
@@ -269,7 +299,9 @@ impl Sample {
         self.check(at, bytes);
         let reference = &self.reference;
         let control = reference.shared.pool().control();
-        reference.shared.act(|member| member.duplicate(control, reference.slot, 1))?;
+        reference
+            .shared
+            .act(|member| member.duplicate(control, reference.slot, 1))?;
         let whole = reference.descriptor;
         // Both fit: they are inside a payload whose offset and length are 32 bits.
         let descriptor = Descriptor {

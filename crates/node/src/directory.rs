@@ -38,7 +38,9 @@ impl PoolOptions {
     #[must_use]
     pub fn new(name: &str) -> Self {
         let own = rustix::process::getuid().as_raw();
-        let other = name.split_once('/').and_then(|(uid, name)| Some((uid.parse().ok()?, name)));
+        let other = name
+            .split_once('/')
+            .and_then(|(uid, name)| Some((uid.parse().ok()?, name)));
         let (owner, name) = other.unwrap_or((own, name));
         Self {
             name: name.to_owned(),
@@ -110,7 +112,10 @@ impl PoolOptions {
     pub(crate) fn check_name(&self) -> Result<(), NodeError> {
         let bad = |reason| {
             let name = self.name.clone();
-            Err(NodeError::Pool(hythe_pool::PoolError::BadName { name, reason }))
+            Err(NodeError::Pool(hythe_pool::PoolError::BadName {
+                name,
+                reason,
+            }))
         };
         if self.name.is_empty() || self.name.len() > 64 {
             return bad("a pool's name has 1 to 64 bytes");
@@ -122,13 +127,20 @@ impl PoolOptions {
     }
 }
 
-const DIRECTORY: OFlags =
-    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+const DIRECTORY: OFlags = OFlags::DIRECTORY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::RDONLY);
 
 /// Opens `ROOT/<uid>`, making what is missing if `make`.
 pub(crate) fn open_user_directory(options: &PoolOptions, make: bool) -> Result<OwnedFd, NodeError> {
     let own = rustix::process::getuid().as_raw();
-    let root = open_or_make(CWD.as_fd(), &options.root, &options.root, make.then_some(0o1777))?;
+    let root = open_or_make(
+        CWD.as_fd(),
+        &options.root,
+        &options.root,
+        make.then_some(0o1777),
+    )?;
     let found = stat(&root, &options.root)?;
     let foreign = found.st_uid != 0 && found.st_uid != own;
     let open_to_all = found.st_mode & 0o022 != 0 && found.st_mode & 0o1000 == 0;
@@ -138,12 +150,19 @@ pub(crate) fn open_user_directory(options: &PoolOptions, make: bool) -> Result<O
             found.st_uid,
             found.st_mode & 0o7777
         );
-        return Err(NodeError::Unsafe { path: options.root.clone(), reason });
+        return Err(NodeError::Unsafe {
+            path: options.root.clone(),
+            reason,
+        });
     }
     let path = options.user_path();
     let user = PathBuf::from(options.owner.to_string());
     let make = make && options.owner == own;
-    let mode = if options.mode & 0o077 == 0 { 0o700 } else { 0o711 };
+    let mode = if options.mode & 0o077 == 0 {
+        0o700
+    } else {
+        0o711
+    };
     let opened = open_or_make(root.as_fd(), &user, &path, make.then_some(mode))?;
     check_owner(&opened, &path, options.owner)?;
     if make && stat(&opened, &path)?.st_mode & 0o777 & mode != mode {
@@ -171,7 +190,8 @@ fn open_or_make(
     let mode = Mode::from_raw_mode(make.unwrap_or(0o700));
     match fs::mkdirat(&at, name, mode) {
         Ok(()) => {
-            let made = fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))?;
+            let made =
+                fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))?;
             // The umask has had its say in mkdir; this is the mode that is wanted.
             fs::fchmod(&made, mode).map_err(io(("set the mode of", path)))?;
             Ok(made)
@@ -222,7 +242,10 @@ pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), N
         return Ok(());
     }
     let path = options.user_path().join(hidden);
-    Err(NodeError::Unsafe { path, reason: "it could not be emptied; see what is in it".to_owned() })
+    Err(NodeError::Unsafe {
+        path,
+        reason: "it could not be emptied; see what is in it".to_owned(),
+    })
 }
 
 /// A name that nobody looks for, and nobody else uses.
@@ -234,7 +257,11 @@ fn hidden_name(options: &PoolOptions) -> String {
 }
 
 /// Gives a filled directory its name. False: a pool of that name appeared meanwhile.
-pub(crate) fn reveal(user: &OwnedFd, hidden: &str, options: &PoolOptions) -> Result<bool, NodeError> {
+pub(crate) fn reveal(
+    user: &OwnedFd,
+    hidden: &str,
+    options: &PoolOptions,
+) -> Result<bool, NodeError> {
     match fs::renameat_with(user, hidden, user, &options.name, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::EXIST) => {
@@ -269,8 +296,12 @@ pub(crate) fn remove_if_empty(options: &PoolOptions) {
 /// Removes what makers that died left behind.
 pub(crate) fn sweep_hidden(user: &OwnedFd) {
     for name in entries(user) {
-        let maker = name.strip_prefix(".making.").and_then(|rest| rest.split('.').next());
-        let Some(maker) = maker.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        let maker = name
+            .strip_prefix(".making.")
+            .and_then(|rest| rest.split('.').next());
+        let Some(maker) = maker.and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
         if maker != std::process::id() && crate::process::identity_of(maker).is_none() {
             remove_directory(user, &name);
         }
@@ -285,7 +316,9 @@ pub(crate) fn pools(user: &OwnedFd, options: &PoolOptions) -> Result<Vec<String>
         rustix::io::Errno::BADF => refused("list", &path, io::ErrorKind::PermissionDenied.into()),
         error => refused("list", &path, error.into()),
     };
-    fs::Dir::read_from(user).and_then(|mut listing| listing.next().transpose()).map_err(refuse)?;
+    fs::Dir::read_from(user)
+        .and_then(|mut listing| listing.next().transpose())
+        .map_err(refuse)?;
     let mut names = entries(user);
     names.retain(|name| !name.starts_with('.'));
     names.sort();
@@ -317,8 +350,13 @@ pub(crate) fn make_file(
     let made = fs::openat(directory, name, flags, mode).map_err(io(("make", &path)))?;
     fs::fchmod(&made, mode).map_err(io(("set the mode of", &path)))?;
     // Reserved, not sparse: a page that is missing later would kill whoever touches it.
-    fs::fallocate(&made, fs::FallocateFlags::empty(), 0, bytes)
-        .map_err(|error| NodeError::NoRoom { bytes, path, source: error.into() })?;
+    fs::fallocate(&made, fs::FallocateFlags::empty(), 0, bytes).map_err(|error| {
+        NodeError::NoRoom {
+            bytes,
+            path,
+            source: error.into(),
+        }
+    })?;
     Ok(made)
 }
 
@@ -330,13 +368,20 @@ pub(crate) fn open_file(
     options: &PoolOptions,
 ) -> Result<(OwnedFd, u64), NodeError> {
     let path = options.path().join(name);
-    let access = if writable { OFlags::RDWR } else { OFlags::RDONLY };
+    let access = if writable {
+        OFlags::RDWR
+    } else {
+        OFlags::RDONLY
+    };
     let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = fs::openat(directory, name, flags, Mode::empty())
         .map_err(|error| refused("open", &path, error.into()))?;
     let found = stat(&opened, &path)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(NodeError::Unsafe { path, reason: "it is not a regular file".to_owned() });
+        return Err(NodeError::Unsafe {
+            path,
+            reason: "it is not a regular file".to_owned(),
+        });
     }
     check_owner(&opened, &path, options.owner)?;
     Ok((opened, found.st_size.unsigned_abs()))
@@ -347,8 +392,14 @@ fn check_owner(opened: &OwnedFd, path: &Path, owner: u32) -> Result<(), NodeErro
     if found.st_uid == owner {
         return Ok(());
     }
-    let reason = format!("it belongs to user {}, not {owner}: somebody put it there", found.st_uid);
-    Err(NodeError::Unsafe { path: path.to_owned(), reason })
+    let reason = format!(
+        "it belongs to user {}, not {owner}: somebody put it there",
+        found.st_uid
+    );
+    Err(NodeError::Unsafe {
+        path: path.to_owned(),
+        reason,
+    })
 }
 
 fn stat(opened: &OwnedFd, path: &Path) -> Result<Stat, NodeError> {

@@ -70,7 +70,9 @@ pub enum NodeError {
     #[error(transparent)]
     Pool(#[from] PoolError),
     /// A subscriber did not make room in time.
-    #[error("the subscriber of channel `{channel}` made no room within {waited_ms} ms: {subscriber}")]
+    #[error(
+        "the subscriber of channel `{channel}` made no room within {waited_ms} ms: {subscriber}"
+    )]
     Blocked {
         /// The channel.
         channel: String,
@@ -90,7 +92,9 @@ pub enum NodeError {
         wanted: RegionIndex,
     },
     /// More than the endpoint on the core takes.
-    #[error("{bytes} bytes are more than the core endpoint behind channel `{channel}` takes ({largest})")]
+    #[error(
+        "{bytes} bytes are more than the core endpoint behind channel `{channel}` takes ({largest})"
+    )]
     TooLargeForCore {
         /// The channel.
         channel: String,
@@ -100,7 +104,9 @@ pub enum NodeError {
         largest: u32,
     },
     /// Somebody else uses the endpoint.
-    #[error("the core endpoint behind channel `{channel}` serves one port at a time, and {holder} is attached to it")]
+    #[error(
+        "the core endpoint behind channel `{channel}` serves one port at a time, and {holder} is attached to it"
+    )]
     EndpointTaken {
         /// The channel.
         channel: String,
@@ -116,7 +122,9 @@ pub enum NodeError {
         reason: String,
     },
     /// The channel carries payload the other way.
-    #[error("channel `{channel}` ends on a core and carries payload {direction}; a {port} is not possible on it")]
+    #[error(
+        "channel `{channel}` ends on a core and carries payload {direction}; a {port} is not possible on it"
+    )]
     WrongDirection {
         /// The channel.
         channel: String,
@@ -145,6 +153,13 @@ impl From<SendError> for NodeError {
 }
 
 /// Names path and action of an I/O error.
-pub(crate) fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> NodeError {
-    move |source| NodeError::File { action, path: path.into(), source }
+pub(crate) fn file(
+    action: &'static str,
+    path: impl Into<PathBuf>,
+) -> impl FnOnce(io::Error) -> NodeError {
+    move |source| NodeError::File {
+        action,
+        path: path.into(),
+        source,
+    }
 }

@@ -1,6 +1,8 @@
 //! A look at a pool from outside: members, channels, ports, who holds what.
 
-use hythe_pool::{Audit, ChannelInfo, ConnectionInfo, HolderKind, MemberInfo, PortInfo, RegionGeometry, audit};
+use hythe_pool::{
+    Audit, ChannelInfo, ConnectionInfo, HolderKind, MemberInfo, PortInfo, RegionGeometry, audit,
+};
 
 use crate::clock;
 use crate::pool::Pool;
@@ -75,7 +77,10 @@ impl Snapshot {
                 let region = region_of(holder.slot.0)?;
                 let slot = holder.slot.0 - region.ledger_base;
                 Some(HeldBuffer {
-                    place: hythe_abi::Place { region: region.index, slot },
+                    place: hythe_abi::Place {
+                        region: region.index,
+                        slot,
+                    },
                     slot_bytes: region.class_of(slot)?.slot_bytes,
                     holder: holder.kind,
                     count: holder.count,
@@ -101,7 +106,13 @@ impl Snapshot {
                 let connection = self.connections.iter().find(|found| found.index == index);
                 connection.map_or_else(
                     || format!("queue {}", index.0),
-                    |found| format!("queue from {} to {}", member(found.producer), member(found.consumer)),
+                    |found| {
+                        format!(
+                            "queue from {} to {}",
+                            member(found.producer),
+                            member(found.consumer)
+                        )
+                    },
                 )
             }
         }

@@ -55,13 +55,14 @@ pub use hythe_abi::pool::Limits;
 pub use hythe_abi::{HEADROOM_BYTES, Place, RegionIndex};
 pub use hythe_memory::TrustPeers;
 pub use hythe_pool::{
-    Audit, ChannelIndex, ChannelInfo, ChannelType, ClassPlan, ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry,
-    HolderKind, LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError, PortIndex, PortInfo,
-    PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry, RegionKind, SlotClass, Term,
+    Audit, ChannelIndex, ChannelInfo, ChannelType, ClassPlan, ConnectionIndex, ConnectionInfo,
+    CoreBinding, CoreRegionPlan, Geometry, HolderKind, LinkPlace, MemberIndex, MemberInfo,
+    MemberKind, MemberStatus, PoolError, PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics,
+    Recovered, RegionGeometry, RegionKind, SlotClass, Term,
 };
 pub use introspect::{HeldBuffer, Snapshot};
 pub use node::Node;
 pub use pool::Pool;
-pub use process::{Liveness, liveness, own_identity, identity_of};
+pub use process::{Liveness, identity_of, liveness, own_identity};
 pub use publisher::{Published, Publisher, PublisherOptions};
 pub use subscriber::{Subscriber, SubscriberOptions};

@@ -63,14 +63,21 @@ impl Node {
             pool: pool.clone(),
             index: member.index(),
             session: member.session(),
-            acting: Mutex::new(Acting { member: Some(member), cursors: [0; REGIONS_MAX] }),
+            acting: Mutex::new(Acting {
+                member: Some(member),
+                cursors: [0; REGIONS_MAX],
+            }),
             watcher,
         };
         // Made first, so that the record is given back if the thread could not be started.
-        let node = Self { shared: Arc::new(shared) };
+        let node = Self {
+            shared: Arc::new(shared),
+        };
         match failed {
             None => Ok(node),
-            Some(error) => Err(crate::error::file("start the watcher of", pool.path())(error)),
+            Some(error) => Err(crate::error::file("start the watcher of", pool.path())(
+                error,
+            )),
         }
     }
 
@@ -112,16 +119,26 @@ impl Node {
     #[must_use]
     pub fn core_region(&self, name: &str) -> Option<RegionIndex> {
         // A region that cannot be read is not there for us; opening the pool has said why.
-        let _ = self.shared.pool.regions().refresh(self.shared.pool.control());
+        let _ = self
+            .shared
+            .pool
+            .regions()
+            .refresh(self.shared.pool.control());
         let mut regions = self.shared.pool.regions().iter();
-        regions.find(|region| region.kind == RegionKind::Core && region.name == name).map(|region| region.index)
+        regions
+            .find(|region| region.kind == RegionKind::Core && region.name == name)
+            .map(|region| region.index)
     }
 
     /// Opens a publisher on a channel, which is made if there is none.
     ///
     /// # Errors
     /// Another type, a full table, a core endpoint that somebody else is attached to or that carries payload the other way.
-    pub fn publisher(&self, channel: &str, options: &PublisherOptions) -> Result<Publisher, NodeError> {
+    pub fn publisher(
+        &self,
+        channel: &str,
+        options: &PublisherOptions,
+    ) -> Result<Publisher, NodeError> {
         Publisher::open(&self.shared, channel, options)
     }
 
@@ -153,7 +170,10 @@ impl Node {
         timeout: Duration,
         attempt: impl FnMut() -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
-        let plan = crate::wait::WaitPlan { spin: Duration::ZERO, nap };
+        let plan = crate::wait::WaitPlan {
+            spin: Duration::ZERO,
+            nap,
+        };
         let control = self.shared.pool.control();
         crate::wait::wait_for(control, self.shared.index, plan, timeout, attempt)
     }
@@ -236,7 +256,10 @@ impl Shared {
         // A panic inside a step leaves the journal open, which recovery settles; what is here is still consistent.
         let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
         let Acting { member, cursors } = &mut *acting;
-        #[allow(clippy::expect_used, reason = "proof: it is taken in `drop` only, when no one else has the value")]
+        #[allow(
+            clippy::expect_used,
+            reason = "proof: it is taken in `drop` only, when no one else has the value"
+        )]
         let member = member.as_mut().expect("a node acts before it goes");
         member.set_time(clock::coarse_ms());
         step(member, cursors)
@@ -265,7 +288,9 @@ impl Shared {
         let raw = ChannelType::default();
         let index =
             self.act(|member| member.open_channel(control, name, carries.unwrap_or(&raw)))?;
-        control.channel(index).ok_or_else(|| PoolError::Busy("the channel").into())
+        control
+            .channel(index)
+            .ok_or_else(|| PoolError::Busy("the channel").into())
     }
 
     /// Opens a port on a channel, which is made if there is none.
@@ -279,11 +304,18 @@ impl Shared {
         until_not_busy(|| {
             let channel = self.open_channel_once(name, carries)?;
             plan.check_direction(&channel)?;
-            let PortPlan { kind, depth, policy } = plan;
+            let PortPlan {
+                kind,
+                depth,
+                policy,
+            } = plan;
             let port =
                 self.act(|member| member.open_port(control, channel.index, kind, depth, policy))?;
             // Until it had a port, the channel could be retired, and its record taken by another.
-            if control.channel(channel.index).is_some_and(|now| now.name == name) {
+            if control
+                .channel(channel.index)
+                .is_some_and(|now| now.name == name)
+            {
                 return Ok((channel, port));
             }
             self.act(|member| member.close_port(control, port));
@@ -308,7 +340,11 @@ impl PortPlan {
             (PortKind::Subscriber, Some(Direction::ToCore)) => ("to the core", "subscriber"),
             _ => return Ok(()),
         };
-        Err(NodeError::WrongDirection { channel: channel.name.clone(), direction, port })
+        Err(NodeError::WrongDirection {
+            channel: channel.name.clone(),
+            direction,
+            port,
+        })
     }
 }
 
@@ -316,8 +352,13 @@ impl Drop for Shared {
     fn drop(&mut self) {
         // First the watcher: it must not act for a participant that is gone.
         self.watcher = None;
-        let acting = self.acting.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(member) = acting.member.take() else { return };
+        let acting = self
+            .acting
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(member) = acting.member.take() else {
+            return;
+        };
         let control = self.pool.control();
         if let Err(error) = member.depart(control, self.pool.regions()) {
             tracing::error!(%error, "could not give everything back on leaving");
@@ -341,8 +382,13 @@ pub(crate) fn lease_in(
         let cursor = &mut cursors[usize::from(region.0)];
         member.lease_any(pool.control(), geometry, bytes, cursor)
     })?;
-    let room = geometry.class_of(slot).map_or(0, hythe_pool::SlotClass::payload_bytes);
-    Ok(Lease::new(Reference::leased(shared, geometry, slot, generation), room))
+    let room = geometry
+        .class_of(slot)
+        .map_or(0, hythe_pool::SlotClass::payload_bytes);
+    Ok(Lease::new(
+        Reference::leased(shared, geometry, slot, generation),
+        room,
+    ))
 }
 
 /// Tries again while somebody else is at it, a little later each time, not in step with the other.

@@ -9,9 +9,9 @@ use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{Control, Geometry, PoolError, RegionGeometry, Regions};
 
+use crate::NodeError;
 use crate::directory::{self, PoolOptions};
 use crate::introspect::Snapshot;
-use crate::NodeError;
 
 /// A pool that this process has open. Clones share it.
 #[derive(Clone, Debug)]
@@ -36,7 +36,8 @@ impl Pool {
     pub fn open_or_create(options: &PoolOptions) -> Result<Self, NodeError> {
         match Self::open(options) {
             Err(NodeError::NoSuchPool { .. }) => {}
-            Err(NodeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(NodeError::File { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound => {}
             found => return found,
         }
         Self::create(options)?;
@@ -50,7 +51,9 @@ impl Pool {
     pub fn create(options: &PoolOptions) -> Result<bool, NodeError> {
         match Self::create_once(options) {
             // Somebody who removed the last pool took the directory away under us: once more.
-            Err(NodeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(NodeError::File { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
                 Self::create_once(options)
             }
             made => made,
@@ -85,7 +88,9 @@ impl Pool {
         let path = options.path().join("control");
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         if bytes < hythe_abi::PAGE_BYTES {
-            return Err(PoolError::NotAPool(format!("{} has {bytes} bytes", path.display())).into());
+            return Err(
+                PoolError::NotAPool(format!("{} has {bytes} bytes", path.display())).into(),
+            );
         }
         let memory = Mapped::file(&file, 0, bytes, Access::Write)
             .map_err(crate::error::file("map", path))?;
@@ -93,7 +98,13 @@ impl Pool {
         let regions = Regions::read(&control)?;
         let maps = Default::default();
         let pool = Self {
-            shared: Arc::new(Shared { options: options.clone(), directory, control, regions, maps }),
+            shared: Arc::new(Shared {
+                options: options.clone(),
+                directory,
+                control,
+                regions,
+                maps,
+            }),
         };
         if options.prefault {
             let _ = pool.control().memory().prefault();
@@ -110,7 +121,10 @@ impl Pool {
         let living = Self::open(options).map(|pool| pool.living_members());
         match living {
             Ok(living) if !living.is_empty() => {
-                return Err(NodeError::InUse { name: options.name.clone(), members: living });
+                return Err(NodeError::InUse {
+                    name: options.name.clone(),
+                    members: living,
+                });
             }
             // A pool of another version or a damaged one can be removed all the same.
             Ok(_) | Err(NodeError::Pool(PoolError::NotAPool(_) | PoolError::Busy(_))) => {}
@@ -139,7 +153,9 @@ impl Pool {
     pub fn list(options: &PoolOptions) -> Result<Vec<String>, NodeError> {
         let user = match directory::open_user_directory(options, false) {
             Ok(user) => user,
-            Err(NodeError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(NodeError::File { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
                 return Ok(Vec::new());
             }
             Err(error) => return Err(error),
@@ -190,7 +206,11 @@ impl Pool {
     /// The slots of a region, mapped at first use.
     pub(crate) fn map(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
         let unknown = || PoolError::NotAPool(format!("it has no region {}", index.0));
-        let place = self.shared.maps.get(usize::from(index.0)).ok_or_else(unknown)?;
+        let place = self
+            .shared
+            .maps
+            .get(usize::from(index.0))
+            .ok_or_else(unknown)?;
         if let Some(map) = place.get() {
             return Ok(map);
         }
@@ -200,7 +220,10 @@ impl Pool {
         let options = &self.shared.options;
         let (file, bytes) = directory::open_file(&self.shared.directory, &name, true, options)?;
         if bytes < region.bytes {
-            let why = format!("{name} has {bytes} bytes and needs {}: the file was cut", region.bytes);
+            let why = format!(
+                "{name} has {bytes} bytes and needs {}: the file was cut",
+                region.bytes
+            );
             return Err(PoolError::NotAPool(why).into());
         }
         let wanted = usize::try_from(region.bytes).unwrap_or(usize::MAX);
@@ -231,7 +254,12 @@ impl Pool {
     fn living_members(&self) -> Vec<String> {
         self.control()
             .members()
-            .filter(|member| !matches!(crate::process::life_of(&member.identity), crate::process::Life::Dead))
+            .filter(|member| {
+                !matches!(
+                    crate::process::life_of(&member.identity),
+                    crate::process::Life::Dead
+                )
+            })
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
             .collect()
     }
@@ -241,7 +269,10 @@ impl Pool {
 fn user_directory(options: &PoolOptions) -> Result<OwnedFd, NodeError> {
     directory::open_user_directory(options, false).map_err(|error| match error {
         NodeError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            NodeError::NoSuchPool { name: options.name.clone(), root: options.user_path() }
+            NodeError::NoSuchPool {
+                name: options.name.clone(),
+                root: options.user_path(),
+            }
         }
         other => other,
     })
@@ -250,7 +281,12 @@ fn user_directory(options: &PoolOptions) -> Result<OwnedFd, NodeError> {
 fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Result<(), NodeError> {
     let bytes = geometry.layout()?.bytes();
     let control = directory::make_file(directory, "control", bytes as u64, options)?;
-    directory::make_file(directory, "region.0", geometry.region_bytes() as u64, options)?;
+    directory::make_file(
+        directory,
+        "region.0",
+        geometry.region_bytes() as u64,
+        options,
+    )?;
     let memory = Mapped::file(&control, 0, bytes, Access::Write)
         .map_err(crate::error::file("map", options.path().join("control")))?;
     let mut id = [0; 8];

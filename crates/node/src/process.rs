@@ -25,7 +25,12 @@ pub fn own_identity() -> Identity {
 pub fn identity_of(pid: u32) -> Option<Identity> {
     let start_time = start_time(pid)?;
     let uid = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
-    Some(Identity { pid, start_time, pid_namespace: own_namespace(), uid })
+    Some(Identity {
+        pid,
+        start_time,
+        pid_namespace: own_namespace(),
+        uid,
+    })
 }
 
 fn own_namespace() -> u64 {
@@ -86,14 +91,21 @@ pub(crate) fn life_of(identity: &Identity) -> Life {
         Ok(descriptor) => {
             let reused = identity.start_time != 0
                 && start_time(identity.pid).is_some_and(|now| now != identity.start_time);
-            if reused || has_ended(&descriptor) { Life::Dead } else { Life::Alive(descriptor) }
+            if reused || has_ended(&descriptor) {
+                Life::Dead
+            } else {
+                Life::Alive(descriptor)
+            }
         }
     }
 }
 
 fn has_ended(descriptor: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(descriptor, PollFlags::IN)];
-    let no_wait = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    let no_wait = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     poll(&mut asked, Some(&no_wait)).is_ok_and(|ready| ready > 0)
 }
 
@@ -108,7 +120,10 @@ mod tests {
 
     #[test]
     fn a_reused_id_is_dead() {
-        let other = Identity { start_time: 1, ..own_identity() };
+        let other = Identity {
+            start_time: 1,
+            ..own_identity()
+        };
         assert!(matches!(life_of(&other), Life::Dead));
     }
 
@@ -126,7 +141,10 @@ mod tests {
 
     #[test]
     fn another_namespace_is_unknown() {
-        let other = Identity { pid_namespace: 1, ..own_identity() };
+        let other = Identity {
+            pid_namespace: 1,
+            ..own_identity()
+        };
         assert!(matches!(life_of(&other), Life::Unknown));
     }
 }

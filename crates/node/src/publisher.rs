@@ -10,11 +10,11 @@ use hythe_pool::{
 };
 use hythe_queue::Producer;
 
+use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::core_way::CoreSender;
 use crate::node::{PortPlan, Shared, lease_in};
 use crate::wait::{WaitPlan, ring, wait_for};
-use crate::NodeError;
 
 /// How to publish.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,11 @@ impl Publisher {
         options: &PublisherOptions,
     ) -> Result<Self, NodeError> {
         let policy = PortPolicy::DropNewest;
-        let plan = PortPlan { kind: PortKind::Publisher, depth: 0, policy };
+        let plan = PortPlan {
+            kind: PortKind::Publisher,
+            depth: 0,
+            policy,
+        };
         let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
         let mut publisher = Self {
             shared: Arc::clone(shared),
@@ -102,7 +106,10 @@ impl Publisher {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        let region = self.channel.core.map_or(hythe_abi::RegionIndex(0), |core| core.region);
+        let region = self
+            .channel
+            .core
+            .map_or(hythe_abi::RegionIndex(0), |core| core.region);
         lease_in(&self.shared, region, bytes)
     }
 
@@ -115,7 +122,11 @@ impl Publisher {
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
     pub fn publish(&mut self, lease: Lease, bytes: usize) -> Result<Published, NodeError> {
-        assert!(bytes <= lease.capacity(), "{bytes} bytes from a buffer of {}", lease.capacity());
+        assert!(
+            bytes <= lease.capacity(),
+            "{bytes} bytes from a buffer of {}",
+            lease.capacity()
+        );
         // Fits: a slot's size is 32 bits.
         self.send(lease.into_reference(bytes as u32))
     }
@@ -153,10 +164,17 @@ impl Publisher {
         timeout: Duration,
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(&self.shared);
-        let plan = WaitPlan { nap: Duration::from_millis(5), ..self.plan };
-        let enough = wait_for(shared.pool().control(), shared.index(), plan, timeout, || {
-            Ok((self.subscribers()? >= count).then_some(()))
-        })?;
+        let plan = WaitPlan {
+            nap: Duration::from_millis(5),
+            ..self.plan
+        };
+        let enough = wait_for(
+            shared.pool().control(),
+            shared.index(),
+            plan,
+            timeout,
+            || Ok((self.subscribers()? >= count).then_some(())),
+        )?;
         Ok(enough.is_some())
     }
 
@@ -178,12 +196,20 @@ impl Publisher {
     }
 
     fn send(&mut self, reference: Reference) -> Result<Published, NodeError> {
-        assert!(reference.is_of(&self.shared), "a buffer is published by the node that leased or took it");
+        assert!(
+            reference.is_of(&self.shared),
+            "a buffer is published by the node that leased or took it"
+        );
         self.refresh()?;
         let bytes = u64::from(reference.descriptor().length);
         let published = match &mut self.way {
-            Way::Core(core) => core.send(reference, self.plan).map(|()| Published { delivered: 1, dropped: 0 }),
-            Way::Queues(targets) => send_to_all(&self.shared, &self.channel, self.plan, targets, reference),
+            Way::Core(core) => core.send(reference, self.plan).map(|()| Published {
+                delivered: 1,
+                dropped: 0,
+            }),
+            Way::Queues(targets) => {
+                send_to_all(&self.shared, &self.channel, self.plan, targets, reference)
+            }
         };
         self.leave_the_left()?;
         match &published {
@@ -194,16 +220,23 @@ impl Publisher {
             }
             Err(_) => self.statistics.dropped += 1,
         }
-        self.shared.pool().control().set_statistics(self.port, self.statistics);
+        self.shared
+            .pool()
+            .control()
+            .set_statistics(self.port, self.statistics);
         published
     }
 
     /// A subscriber that left, or died, while something was sent to it does not take that: whoever leaves last releases it,
     /// so leave now and not when the next message comes.
     fn leave_the_left(&mut self) -> Result<(), NodeError> {
-        let Way::Queues(targets) = &mut self.way else { return Ok(()) };
+        let Way::Queues(targets) = &mut self.way else {
+            return Ok(());
+        };
         // `ring` stands between the sending and this look: the barrier in it pairs with the marking of the leaving.
-        let mut left = targets.extract_if(.., |target| has_left(&self.shared, target)).peekable();
+        let mut left = targets
+            .extract_if(.., |target| has_left(&self.shared, target))
+            .peekable();
         if left.peek().is_none() {
             return Ok(());
         }
@@ -219,7 +252,9 @@ impl Publisher {
         }
         if let Way::Queues(targets) = &mut self.way {
             // A core that started behind the channel takes the place of its Linux subscribers.
-            let now = control.channel(self.channel.index).and_then(|info| info.core);
+            let now = control
+                .channel(self.channel.index)
+                .and_then(|info| info.core);
             if let Some(core) = now.filter(|core| core.direction == Direction::ToCore) {
                 leave(&self.shared, std::mem::take(targets))?;
                 self.channel.core = Some(core);
@@ -264,24 +299,43 @@ fn update_targets(
     let subscribers: Vec<PortInfo> = control
         .ports()
         .filter(|other| other.kind == PortKind::Subscriber && other.channel == channel.index)
-        .filter(|other| !targets.iter().any(|target| target.end.info.consumer_port == other.index))
+        .filter(|other| {
+            !targets
+                .iter()
+                .any(|target| target.end.info.consumer_port == other.index)
+        })
         .collect();
     for subscriber in subscribers {
         let info = shared.act(|member| {
-            member.connect(control, port, subscriber.member, subscriber.index, subscriber.depth)
+            member.connect(
+                control,
+                port,
+                subscriber.member,
+                subscriber.index,
+                subscriber.depth,
+            )
         })?;
         hythe_memory::full_barrier();
         if !is_open(shared, &subscriber) {
             // It closed while we connected, and may have looked before there was something to see: we leave for both.
             for side in [Side::Producer, Side::Consumer] {
                 shared.act(|member| {
-                    member.leave_connection(control, shared.pool().regions(), info.index, info.nonce, side)
+                    member.leave_connection(
+                        control,
+                        shared.pool().regions(),
+                        info.index,
+                        info.nonce,
+                        side,
+                    )
                 })?;
             }
             continue;
         }
         ring(control, subscriber.member);
-        targets.push(Target { end: control.producer_end(info), subscriber });
+        targets.push(Target {
+            end: control.producer_end(info),
+            subscriber,
+        });
     }
     Ok(())
 }
@@ -306,7 +360,13 @@ fn leave(shared: &Arc<Shared>, targets: Vec<Target>) -> Result<(), NodeError> {
     for target in targets {
         let info = target.end.info;
         shared.act(|member| {
-            member.leave_connection(pool.control(), pool.regions(), info.index, info.nonce, Side::Producer)
+            member.leave_connection(
+                pool.control(),
+                pool.regions(),
+                info.index,
+                info.nonce,
+                Side::Producer,
+            )
         })?;
         ring(pool.control(), info.consumer);
     }
@@ -362,13 +422,13 @@ fn send_to(
 ) -> Result<bool, NodeError> {
     let control = shared.pool().control();
     let (slot, descriptor) = (reference.slot(), reference.descriptor());
-    let attempt = |target: &mut Target| {
-        match shared.act(|member| member.send(control, &mut target.end, slot, descriptor)) {
-            Ok(()) => Ok(Some(true)),
-            Err(SendError::Full) if is_gone(shared, target) => Ok(Some(false)),
-            Err(SendError::Full) => Ok(None),
-            Err(SendError::Pool(error)) => Err(NodeError::Pool(error)),
-        }
+    let attempt = |target: &mut Target| match shared
+        .act(|member| member.send(control, &mut target.end, slot, descriptor))
+    {
+        Ok(()) => Ok(Some(true)),
+        Err(SendError::Full) if is_gone(shared, target) => Ok(Some(false)),
+        Err(SendError::Full) => Ok(None),
+        Err(SendError::Pool(error)) => Err(NodeError::Pool(error)),
     };
     let sent = match target.subscriber.policy {
         PortPolicy::DropNewest => attempt(target)?.unwrap_or(false),
@@ -376,7 +436,11 @@ fn send_to(
             let timeout = Duration::from_millis(timeout_ms.into());
             let sent = wait_for(control, shared.index(), plan, timeout, || {
                 // Recovery of a dead subscriber makes room, too: for nobody.
-                if is_gone(shared, target) { Ok(Some(false)) } else { attempt(target) }
+                if is_gone(shared, target) {
+                    Ok(Some(false))
+                } else {
+                    attempt(target)
+                }
             })?;
             sent.ok_or_else(|| blocked(shared, channel, target, timeout))?
         }
@@ -399,5 +463,9 @@ fn blocked(
         |member| format!("{} (pid {})", member.name, member.identity.pid),
     );
     let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-    NodeError::Blocked { channel: channel.name.clone(), waited_ms, subscriber }
+    NodeError::Blocked {
+        channel: channel.name.clone(),
+        waited_ms,
+        subscriber,
+    }
 }

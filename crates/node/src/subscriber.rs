@@ -10,11 +10,11 @@ use hythe_pool::{
 };
 use hythe_queue::Consumer;
 
+use crate::NodeError;
 use crate::buffer::{Reference, Sample};
 use crate::core_way::CoreReceiver;
 use crate::node::{PortPlan, Shared};
 use crate::wait::{WaitPlan, ring, wait_counting};
-use crate::NodeError;
 
 /// How to subscribe.
 #[derive(Clone, Debug)]
@@ -26,7 +26,11 @@ pub struct SubscriberOptions {
 
 impl Default for SubscriberOptions {
     fn default() -> Self {
-        Self { carries: None, depth: 32, policy: PortPolicy::DropNewest }
+        Self {
+            carries: None,
+            depth: 32,
+            policy: PortPolicy::DropNewest,
+        }
     }
 }
 
@@ -70,7 +74,10 @@ pub struct Subscriber {
 
 #[derive(Debug)]
 enum Way {
-    Queues { sources: Vec<ConnectionEnd<Consumer>>, next: usize },
+    Queues {
+        sources: Vec<ConnectionEnd<Consumer>>,
+        next: usize,
+    },
     Core(Box<CoreReceiver>),
 }
 
@@ -81,11 +88,17 @@ impl Subscriber {
         options: &SubscriberOptions,
     ) -> Result<Self, NodeError> {
         let kind = PortKind::Subscriber;
-        let plan = PortPlan { kind, depth: options.depth, policy: options.policy };
+        let plan = PortPlan {
+            kind,
+            depth: options.depth,
+            policy: options.policy,
+        };
         let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
         let control = shared.pool().control();
         // Publishers that wait for a subscriber need not find out by looking.
-        let publishers = control.ports().filter(|other| other.channel == channel.index);
+        let publishers = control
+            .ports()
+            .filter(|other| other.channel == channel.index);
         publishers.for_each(|other| ring(control, other.member));
         let mut subscriber = Self {
             shared: Arc::clone(shared),
@@ -97,7 +110,10 @@ impl Subscriber {
             sleeps: 0,
             changes: None,
             epoch: None,
-            way: Way::Queues { sources: Vec::new(), next: 0 },
+            way: Way::Queues {
+                sources: Vec::new(),
+                next: 0,
+            },
         };
         if subscriber.channel.core.is_some() {
             // Only now: the port keeps the channel, and the channel the attachment.
@@ -121,8 +137,9 @@ impl Subscriber {
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, plan) = (Arc::clone(&self.shared), self.plan);
         let (control, mut sleeps) = (shared.pool().control(), 0);
-        let taken =
-            wait_counting(control, shared.index(), plan, timeout, &mut sleeps, || self.try_take());
+        let taken = wait_counting(control, shared.index(), plan, timeout, &mut sleeps, || {
+            self.try_take()
+        });
         self.sleeps += sleeps;
         taken
     }
@@ -140,7 +157,10 @@ impl Subscriber {
         if let Some(sample) = &sample {
             self.statistics.messages += 1;
             self.statistics.payload_bytes += sample.len() as u64;
-            self.shared.pool().control().set_statistics(self.port, self.statistics);
+            self.shared
+                .pool()
+                .control()
+                .set_statistics(self.port, self.statistics);
         }
         Ok(sample)
     }
@@ -170,7 +190,9 @@ impl Subscriber {
     }
 
     fn take_from_queues(&mut self) -> Result<Option<Sample>, NodeError> {
-        let Way::Queues { sources, next } = &mut self.way else { return Ok(None) };
+        let Way::Queues { sources, next } = &mut self.way else {
+            return Ok(None);
+        };
         let pool = self.shared.pool();
         for step in 0..sources.len() {
             let index = (*next + step) % sources.len();
@@ -185,7 +207,9 @@ impl Subscriber {
                     return Ok(None);
                 }
             }
-            let taken = self.shared.act(|member| member.take(pool.control(), pool.regions(), source));
+            let taken = self
+                .shared
+                .act(|member| member.take(pool.control(), pool.regions(), source));
             let producer = source.info.producer;
             *next = index + 1;
             match taken {
@@ -209,9 +233,13 @@ impl Subscriber {
         let control = self.shared.pool().control();
         let epoch = control.channel_epoch(self.channel.index);
         let changes = hythe_pool::Member::changes(control, self.shared.index());
-        let Way::Queues { sources, .. } = &mut self.way else { return Ok(()) };
+        let Way::Queues { sources, .. } = &mut self.way else {
+            return Ok(());
+        };
         if self.epoch != Some(epoch) {
-            let now = control.channel(self.channel.index).and_then(|info| info.core);
+            let now = control
+                .channel(self.channel.index)
+                .and_then(|info| info.core);
             if let Some(core) = now.filter(|core| core.direction == Direction::FromCore) {
                 self.channel.core = Some(core);
                 let depth = control.port(self.port).map_or(32, |port| port.depth);
@@ -237,9 +265,13 @@ impl Subscriber {
 impl Drop for Subscriber {
     fn drop(&mut self) {
         let control = self.shared.pool().control();
-        self.shared.act(|member| member.close_port(control, self.port));
+        self.shared
+            .act(|member| member.close_port(control, self.port));
         // A core is left here, too: before the channel, which may go.
-        let nothing = Way::Queues { sources: Vec::new(), next: 0 };
+        let nothing = Way::Queues {
+            sources: Vec::new(),
+            next: 0,
+        };
         if let Way::Queues { mut sources, .. } = std::mem::replace(&mut self.way, nothing) {
             // A publisher that connected meanwhile sees the closed port, or we see its connection.
             hythe_memory::full_barrier();
@@ -252,7 +284,8 @@ impl Drop for Subscriber {
                 }
             }
         }
-        self.shared.act(|member| member.retire_channel(control, self.channel.index));
+        self.shared
+            .act(|member| member.retire_channel(control, self.channel.index));
     }
 }
 
@@ -264,10 +297,12 @@ fn update_sources(
 ) -> Result<bool, NodeError> {
     let control = shared.pool().control();
     let connections = control.connections();
-    for info in connections.filter(|info| info.consumer == shared.index() && info.consumer_port == port) {
-        let known = sources.iter().any(|source| {
-            source.info.index == info.index && source.info.nonce == info.nonce
-        });
+    for info in
+        connections.filter(|info| info.consumer == shared.index() && info.consumer_port == port)
+    {
+        let known = sources
+            .iter()
+            .any(|source| source.info.index == info.index && source.info.nonce == info.nonce);
         if !known && !info.consumer_left {
             sources.push(control.consumer_end(info));
         }
@@ -276,7 +311,9 @@ fn update_sources(
     let mut index = 0;
     while index < sources.len() {
         let source = &mut sources[index];
-        let now = control.connection(source.info.index).filter(|now| now.nonce == source.info.nonce);
+        let now = control
+            .connection(source.info.index)
+            .filter(|now| now.nonce == source.info.nonce);
         let left = now.is_none_or(|now| now.producer_left);
         // Looked at after the leaving: nothing comes behind it.
         let empty = source.queue.waiting(control.memory()).unwrap_or(0) == 0;
@@ -296,7 +333,13 @@ fn leave(shared: &Arc<Shared>, source: &ConnectionEnd<Consumer>) -> Result<(), N
     shared.act(|member| -> Result<(), PoolError> {
         // What still waits here is released now: the publisher may not look for long.
         member.drain_own(pool.control(), pool.regions(), info)?;
-        member.leave_connection(pool.control(), pool.regions(), info.index, info.nonce, Side::Consumer)
+        member.leave_connection(
+            pool.control(),
+            pool.regions(),
+            info.index,
+            info.nonce,
+            Side::Consumer,
+        )
     })?;
     ring(pool.control(), info.producer);
     Ok(())
@@ -308,7 +351,11 @@ pub(crate) fn sample_of(shared: &Arc<Shared>, taken: Taken) -> Result<Sample, No
     let region = taken.descriptor.place.region;
     let geometry = pool.map(region).map(|_| pool.regions().region(region));
     match geometry {
-        Ok(Some(geometry)) => Ok(Sample::new(Reference::own(shared, geometry, taken.descriptor))),
+        Ok(Some(geometry)) => Ok(Sample::new(Reference::own(
+            shared,
+            geometry,
+            taken.descriptor,
+        ))),
         Ok(None) => Err(PoolError::NotAPool(format!("it has no region {}", region.0)).into()),
         Err(error) => {
             shared.act(|member| member.release(pool.control(), taken.slot, 1))?;

@@ -22,19 +22,29 @@ const SPIN: Duration = Duration::from_micros(20);
 impl WaitPlan {
     /// For a peer on this Linux.
     pub(crate) fn for_processes() -> Self {
-        Self { spin: spin_budget(), nap: Duration::from_secs(1) }
+        Self {
+            spin: spin_budget(),
+            nap: Duration::from_secs(1),
+        }
     }
 
     /// For a peer on a core, which may be emulated.
     pub(crate) fn for_core() -> Self {
-        Self { spin: spin_budget(), nap: Duration::from_millis(20) }
+        Self {
+            spin: spin_budget(),
+            nap: Duration::from_millis(20),
+        }
     }
 }
 
 /// None where the peer could not run meanwhile: on a single CPU, or when this thread outranks all others.
 fn spin_budget() -> Duration {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if cpus > 1 && !is_realtime() { SPIN } else { Duration::ZERO }
+    if cpus > 1 && !is_realtime() {
+        SPIN
+    } else {
+        Duration::ZERO
+    }
 }
 
 /// Field 41 of the thread's `stat` is its policy; 1 is SCHED_FIFO, 2 SCHED_RR, 6 SCHED_DEADLINE.
@@ -81,7 +91,9 @@ pub(crate) fn wait_counting<T>(
         let attempted = attempt();
         let left = timeout.saturating_sub(start.elapsed());
         if matches!(attempted, Ok(None)) && !left.is_zero() {
-            control.memory().wait(bell.count, ticket.count(), left.min(plan.nap));
+            control
+                .memory()
+                .wait(bell.count, ticket.count(), left.min(plan.nap));
             *sleeps += u64::from(!bell.is_quiet(control.memory(), ticket));
         }
         bell.rise(control.memory());

@@ -26,16 +26,28 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    pub(crate) fn start(pool: Pool, me: MemberIndex, recoverer: Recoverer) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        pool: Pool,
+        me: MemberIndex,
+        recoverer: Recoverer,
+    ) -> std::io::Result<Self> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0)?;
-        let mut watch = Watch { pool, me, recoverer, peers: HashMap::new() };
+        let mut watch = Watch {
+            pool,
+            me,
+            recoverer,
+            peers: HashMap::new(),
+        };
         // Before the node is used: what dead participants held is there for its first lease, also if nobody was left to recover them.
         watch.look_at_all();
         let thread = std::thread::Builder::new()
             .name("hythe-watcher".to_owned())
             .spawn(move || watch.run(&stopped))?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
     }
 }
 
@@ -73,7 +85,11 @@ impl Watch {
     /// Recovers the dead, and keeps a descriptor of each of the living.
     fn look_at_all(&mut self) {
         let members: Vec<MemberInfo> = self.pool.control().members().collect();
-        self.peers.retain(|key, _| members.iter().any(|member| (member.index, member.session) == *key));
+        self.peers.retain(|key, _| {
+            members
+                .iter()
+                .any(|member| (member.index, member.session) == *key)
+        });
         for member in members.iter().filter(|member| member.index != self.me) {
             let key = (member.index, member.session);
             let known = self.peers.contains_key(&key);
@@ -96,7 +112,8 @@ impl Watch {
         let mut is_dead = |member: &MemberInfo| matches!(life_of(&member.identity), Life::Dead);
         let now = clock::coarse_ms();
         let recovered =
-            self.recoverer.recover(control, self.pool.regions(), dead, now, &mut is_dead);
+            self.recoverer
+                .recover(control, self.pool.regions(), dead, now, &mut is_dead);
         match recovered {
             Ok(None) => {}
             Ok(Some(recovered)) => {
@@ -111,7 +128,9 @@ impl Watch {
                     wait::ring_always(control, member.index);
                 }
             }
-            Err(error) => tracing::error!(name = dead.name, %error, "recovery failed, will be tried again"),
+            Err(error) => {
+                tracing::error!(name = dead.name, %error, "recovery failed, will be tried again")
+            }
         }
     }
 
@@ -123,7 +142,10 @@ impl Watch {
         };
         loop {
             let mut waited_for = vec![PollFd::new(stop, PollFlags::IN)];
-            let peers = self.peers.values().map(|peer| PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::IN));
+            let peers = self
+                .peers
+                .values()
+                .map(|peer| PollFd::from_borrowed_fd(peer.as_fd(), PollFlags::IN));
             waited_for.extend(peers);
             // An interrupted poll is a short nap.
             let ready = poll(&mut waited_for, Some(&nap)).unwrap_or(0);

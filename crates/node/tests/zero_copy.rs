@@ -12,14 +12,19 @@ use support::Root;
 /// Overwrites a byte of the only payload that is in a queue, behind everybody's back, in the region's file.
 fn change_the_queued_byte(pool: &Pool, at: u64, byte: u8) {
     let held = pool.snapshot().held_buffers();
-    let queued: Vec<_> =
-        held.iter().filter(|held| matches!(held.holder, HolderKind::Queue(_))).collect();
+    let queued: Vec<_> = held
+        .iter()
+        .filter(|held| matches!(held.holder, HolderKind::Queue(_)))
+        .collect();
     assert_eq!(queued.len(), 1, "{held:?}");
     let place = queued[0].place;
     let region = pool.region(place.region).expect("its region");
     let slot = region.slot_offset(place.slot).expect("its slot") as u64;
     let file = pool.path().join(format!("region.{}", place.region.0));
-    let file = OpenOptions::new().write(true).open(file).expect("the region's file");
+    let file = OpenOptions::new()
+        .write(true)
+        .open(file)
+        .expect("the region's file");
     let payload = slot + u64::from(hythe_node::HEADROOM_BYTES);
     file.write_all_at(&[byte], payload + at).expect("written");
 }
@@ -29,13 +34,20 @@ fn a_byte_changed_after_publishing_is_seen() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joined");
-    let mut subscriber = node.subscriber("bytes", &SubscriberOptions::default()).expect("opened");
-    let mut publisher = node.publisher("bytes", &PublisherOptions::default()).expect("opened");
+    let mut subscriber = node
+        .subscriber("bytes", &SubscriberOptions::default())
+        .expect("opened");
+    let mut publisher = node
+        .publisher("bytes", &PublisherOptions::default())
+        .expect("opened");
     let mut lease = node.lease(5).expect("leased");
     lease.write(0, b"hythe");
     publisher.publish(lease, 5).expect("published");
     change_the_queued_byte(&pool, 1, b'o');
-    let sample = subscriber.take(Duration::from_secs(5)).expect("taken").expect("one");
+    let sample = subscriber
+        .take(Duration::from_secs(5))
+        .expect("taken")
+        .expect("one");
     assert_eq!(sample.to_vec(), b"hothe");
 }
 
@@ -44,18 +56,34 @@ fn a_byte_changed_after_handing_on_a_part_is_seen() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "all three").expect("joined");
-    let mut first = node.subscriber("whole", &SubscriberOptions::default()).expect("opened");
-    let mut second = node.subscriber("parts", &SubscriberOptions::default()).expect("opened");
-    let mut whole = node.publisher("whole", &PublisherOptions::default()).expect("opened");
-    let mut parts = node.publisher("parts", &PublisherOptions::default()).expect("opened");
+    let mut first = node
+        .subscriber("whole", &SubscriberOptions::default())
+        .expect("opened");
+    let mut second = node
+        .subscriber("parts", &SubscriberOptions::default())
+        .expect("opened");
+    let mut whole = node
+        .publisher("whole", &PublisherOptions::default())
+        .expect("opened");
+    let mut parts = node
+        .publisher("parts", &PublisherOptions::default())
+        .expect("opened");
     let mut lease = node.lease(10).expect("leased");
     lease.write(0, b"flash wire");
     whole.publish(lease, 10).expect("published");
-    let sample = first.take(Duration::from_secs(5)).expect("taken").expect("one");
-    parts.hand_on(sample.part(6, 4).expect("a part")).expect("handed on");
+    let sample = first
+        .take(Duration::from_secs(5))
+        .expect("taken")
+        .expect("one");
+    parts
+        .hand_on(sample.part(6, 4).expect("a part"))
+        .expect("handed on");
     drop(sample);
     change_the_queued_byte(&pool, 6, b'f');
-    let part = second.take(Duration::from_secs(5)).expect("taken").expect("one");
+    let part = second
+        .take(Duration::from_secs(5))
+        .expect("taken")
+        .expect("one");
     assert_eq!(part.to_vec(), b"fire");
     drop(part);
     assert_eq!(pool.snapshot().audit.free, pool.snapshot().audit.slots);

@@ -190,7 +190,9 @@ mod tests {
         assert_eq!(groups.len(), 4);
         for group in groups {
             let value = |key: &str| {
-                let line = group.lines().find_map(|line| line.strip_prefix(&format!("{key} = ")));
+                let line = group
+                    .lines()
+                    .find_map(|line| line.strip_prefix(&format!("{key} = ")));
                 line.expect("the key")
             };
             let number = |key: &str| value(key).parse::<u32>().expect("a number");
@@ -205,7 +207,11 @@ mod tests {
                 sequence: mark.sequence(),
                 upper: number("upper"),
             };
-            let hex: String = cell.to_bits().to_le_bytes().map(|byte| format!("{byte:02x}")).concat();
+            let hex: String = cell
+                .to_bits()
+                .to_le_bytes()
+                .map(|byte| format!("{byte:02x}"))
+                .concat();
             assert_eq!(hex, value("hex"), "{group}");
         }
     }

@@ -260,8 +260,16 @@ impl<M: Memory> Control<M> {
         let cell = |offset| self.memory().load_cell(at + offset, Ordering::Relaxed);
         Identity {
             pid,
-            start_time: if joining { 0 } else { cell(participant::START_TIME) },
-            pid_namespace: if joining { 0 } else { cell(participant::PID_NAMESPACE) },
+            start_time: if joining {
+                0
+            } else {
+                cell(participant::START_TIME)
+            },
+            pid_namespace: if joining {
+                0
+            } else {
+                cell(participant::PID_NAMESPACE)
+            },
             uid: self.memory().load(at + participant::UID, Ordering::Relaxed),
         }
     }

@@ -27,12 +27,18 @@ impl StageProcess {
         pool: &str,
         arguments: &[String],
     ) -> Result<Self, DemoError> {
-        let failed = |source| DemoError::System { action: "start a stage", source };
+        let failed = |source| DemoError::System {
+            action: "start a stage",
+            source,
+        };
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
         command.args(["demo-stage", "--parent", &std::process::id().to_string()]);
         command.args(["--demo-pool", pool, name]).args(arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
         let (sender, lines) = channel();
         if let Some(stdout) = child.stdout.take() {
@@ -51,7 +57,13 @@ impl StageProcess {
                 String::from_utf8_lossy(&said).trim().to_owned()
             })
         });
-        Ok(Self { name, child, lines, complaints, status: None })
+        Ok(Self {
+            name,
+            child,
+            lines,
+            complaints,
+            status: None,
+        })
     }
 
     /// Waits for a line of standard output.
@@ -60,7 +72,10 @@ impl StageProcess {
             return Ok(line);
         }
         self.check()?;
-        Err(DemoError::Stalled(format!("the {} stage said nothing for {timeout:?}", self.name)))
+        Err(DemoError::Stalled(format!(
+            "the {} stage said nothing for {timeout:?}",
+            self.name
+        )))
     }
 
     /// Has it ended well?
@@ -69,8 +84,10 @@ impl StageProcess {
     pub(super) fn check(&mut self) -> Result<bool, DemoError> {
         if self.status.is_none() {
             let looked = self.child.try_wait();
-            self.status =
-                looked.map_err(|source| DemoError::System { action: "look at a stage", source })?;
+            self.status = looked.map_err(|source| DemoError::System {
+                action: "look at a stage",
+                source,
+            })?;
         }
         match self.status {
             None => Ok(false),
@@ -87,7 +104,9 @@ impl StageProcess {
 
     fn failure(&mut self, status: ExitStatus) -> DemoError {
         let complaints = self.complaints.take().and_then(|thread| thread.join().ok());
-        let said = complaints.filter(|said| !said.is_empty()).map(|said| format!(": {said}"));
+        let said = complaints
+            .filter(|said| !said.is_empty())
+            .map(|said| format!(": {said}"));
         DemoError::StageFailed {
             stage: self.name,
             how: format!("ended early ({status})"),

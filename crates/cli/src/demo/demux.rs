@@ -7,7 +7,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use hythe::media::mp3::{FrameSplitter, Step, Window};
-use hythe::{Node, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions, TrustPeers, monotonic_ns};
+use hythe::{
+    Node, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions,
+    TrustPeers, monotonic_ns,
+};
 use serde::{Deserialize, Serialize};
 
 use super::storage::Placement;
@@ -34,7 +37,9 @@ pub(super) struct DemuxReport {
 }
 
 pub(super) fn run(node: &Node) -> Result<DemuxReport, DemoError> {
-    let policy = PortPolicy::Block { timeout_ms: PATIENCE.as_millis() as u32 };
+    let policy = PortPolicy::Block {
+        timeout_ms: PATIENCE.as_millis() as u32,
+    };
     let options = SubscriberOptions::default().depth(2).policy(policy);
     let subscriber = node.subscriber(CHANNEL_FILE, &options)?;
     let mut handing_on = HandingOn {
@@ -50,12 +55,23 @@ pub(super) fn run(node: &Node) -> Result<DemuxReport, DemoError> {
     let walked = handing_on.walk(&ahead);
     // The taker ends when nobody receives any more.
     drop(ahead);
-    let taken = taker.join().map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))?;
+    let taken = taker
+        .join()
+        .map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))?;
     walked?;
     let (arrivals, wakes) = taken?;
     handing_on.publisher.flush(PATIENCE)?;
-    let HandingOn { bytes, published_ns, .. } = handing_on;
-    Ok(DemuxReport { arrivals, wakes, bytes, published_ns })
+    let HandingOn {
+        bytes,
+        published_ns,
+        ..
+    } = handing_on;
+    Ok(DemuxReport {
+        arrivals,
+        wakes,
+        bytes,
+        published_ns,
+    })
 }
 
 /// Takes buffers as they come, so that the time of the hop is not that of the work behind it.
@@ -67,9 +83,14 @@ fn take_buffers(
     loop {
         let waiting_ns = monotonic_ns();
         let Some(sample) = subscriber.take(PATIENCE)? else {
-            return Err(DemoError::Stalled(format!("no buffer of the file for {PATIENCE:?}")));
+            return Err(DemoError::Stalled(format!(
+                "no buffer of the file for {PATIENCE:?}"
+            )));
         };
-        arrivals.push(Arrival { waiting_ns, taken_ns: monotonic_ns() });
+        arrivals.push(Arrival {
+            waiting_ns,
+            taken_ns: monotonic_ns(),
+        });
         let mut beside = [0; Placement::BYTES];
         sample.read_headroom(0, &mut beside);
         let placement = Placement::from_bytes(beside);
@@ -97,7 +118,9 @@ impl HandingOn {
                 return Ok(());
             }
         }
-        Err(DemoError::Stalled("the buffers of the file ended before the file".to_owned()))
+        Err(DemoError::Stalled(
+            "the buffers of the file ended before the file".to_owned(),
+        ))
     }
 
     /// Hands on the frames of one buffer. True: the last.
@@ -114,7 +137,8 @@ impl HandingOn {
                     self.pace();
                     self.hand_on(sample.part(frame.start, frame.bytes)?)?;
                     let samples = u64::from(frame.header.samples());
-                    self.due_ns += samples * 1_000_000_000 / u64::from(frame.header.samples_per_second());
+                    self.due_ns +=
+                        samples * 1_000_000_000 / u64::from(frame.header.samples_per_second());
                 }
                 Step::Gap(gap) if self.start_ns.is_some() => {
                     // The decoder has to know, or it would go on with the state of before.

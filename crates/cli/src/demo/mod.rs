@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use error::DemoError;
 pub(crate) use orchestrate::run;
-pub(crate) use report::render;
 use report::Verdict;
+pub(crate) use report::render;
 
 /// From storage to demultiplexer.
 const CHANNEL_FILE: &str = "file";
@@ -110,5 +110,9 @@ fn die_with(parent: u32) -> Result<(), DemoError> {
     let signal = rustix::process::Signal::TERM;
     rustix::process::set_parent_process_death_signal(Some(signal)).map_err(system)?;
     let now = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get().unsigned_abs());
-    if now == Some(parent) { Ok(()) } else { Err(DemoError::Interrupted) }
+    if now == Some(parent) {
+        Ok(())
+    } else {
+        Err(DemoError::Interrupted)
+    }
 }

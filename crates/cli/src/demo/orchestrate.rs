@@ -39,8 +39,12 @@ pub(crate) fn run(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
 
     let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, choose_port(args.port)?));
     let description = workspace.files().join("stream.sdp");
-    sdp::write(&description, &sdp::describe(format, destination, std::process::id().into()))?;
-    let mut receiver = FfmpegReceiver::start(&description, &workspace.files().join("recorded.wav"))?;
+    sdp::write(
+        &description,
+        &sdp::describe(format, destination, std::process::id().into()),
+    )?;
+    let mut receiver =
+        FfmpegReceiver::start(&description, &workspace.files().join("recorded.wav"))?;
     receiver.wait_ready(RECEIVER_BOUND)?;
     // Where a tap is not allowed, packets are counted from the recording.
     let counter = PacketCounter::start(destination).ok();
@@ -53,7 +57,9 @@ pub(crate) fn run(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
     let per_channel = samples.len() as u64 / u64::from(scan.channels);
     let counted = match counter.map(PacketCounter::stop) {
         Some(Ok(counted)) => counted,
-        Some(Err(_)) | None => count_from_recording(format, frame_samples(&reports, scan), per_channel),
+        Some(Err(_)) | None => {
+            count_from_recording(format, frame_samples(&reports, scan), per_channel)
+        }
     };
     let audit = workspace.pool.snapshot().audit;
     let verdict = Verdict {
@@ -101,7 +107,9 @@ fn run_stages(
     let mut play = StageProcess::start("play", pool, &play.concat())?;
     let said = play.line(PATIENCE)?;
     if said != "ready" {
-        return Err(DemoError::Stalled(format!("the sender of {CHANNEL_PCM} said {said:?}")));
+        return Err(DemoError::Stalled(format!(
+            "the sender of {CHANNEL_PCM} said {said:?}"
+        )));
     }
     let mut demux = StageProcess::start("demux", pool, &[])?;
     let mut storage = StageProcess::start("storage", pool, &storage.concat())?;
@@ -117,7 +125,11 @@ fn run_stages(
             _ => Err(DemoError::CoreEnded(status.reason.unwrap_or_default())),
         }
     })?;
-    Ok(StageReports { storage: storage.report()?, demux: demux.report()?, play: play.report()? })
+    Ok(StageReports {
+        storage: storage.report()?,
+        demux: demux.report()?,
+        play: play.report()?,
+    })
 }
 
 /// Samples of each channel in one decoded frame.
@@ -150,13 +162,19 @@ fn choose_port(asked: Option<u16>) -> Result<u16, DemoError> {
         return Ok(port);
     }
     for _ in 0..PORT_ATTEMPTS {
-        let first = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
+        let first =
+            UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
         let port = first.map(|address| address.port() & !1);
-        let port = port.map_err(|source| DemoError::System { action: "find a free UDP port", source })?;
+        let port = port.map_err(|source| DemoError::System {
+            action: "find a free UDP port",
+            source,
+        })?;
         let free = |port| UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
         if port > 1024 && free(port) && free(port + 1) {
             return Ok(port);
         }
     }
-    Err(DemoError::Stalled(format!("no free pair of UDP ports in {PORT_ATTEMPTS} tries; name one with --port")))
+    Err(DemoError::Stalled(format!(
+        "no free pair of UDP ports in {PORT_ATTEMPTS} tries; name one with --port"
+    )))
 }

@@ -79,16 +79,22 @@ pub(super) fn run(node: &Node, args: &PlayArgs) -> Result<PlayReport, DemoError>
         report.bytes += sample.len() as u64;
         let waited = sender.statistics().waited_ns;
         let start = monotonic_ns();
-        if let Err(error) = check(&sample, args).and_then(|()| Ok(sender.send(sample.as_slice(trust))?)) {
+        if let Err(error) =
+            check(&sample, args).and_then(|()| Ok(sender.send(sample.as_slice(trust))?))
+        {
             failed = Some(error);
             break;
         }
         let waited = sender.statistics().waited_ns - waited;
-        report.send_ns.push((monotonic_ns() - start).saturating_sub(waited));
+        report
+            .send_ns
+            .push((monotonic_ns() - start).saturating_sub(waited));
     }
     // The taker ends when nobody receives any more.
     drop(ahead);
-    let taken = taker.join().map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))?;
+    let taken = taker
+        .join()
+        .map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))?;
     if let Some(error) = failed {
         return Err(error);
     }
@@ -111,10 +117,15 @@ fn take_frames(
     for number in 0..expected {
         let waiting_ns = monotonic_ns();
         let Some(sample) = subscriber.take(PATIENCE)? else {
-            let said = format!("the core sent {number} of {expected} decoded frames, then none for {PATIENCE:?}");
+            let said = format!(
+                "the core sent {number} of {expected} decoded frames, then none for {PATIENCE:?}"
+            );
             return Err(DemoError::Stalled(said));
         };
-        arrivals.push(Arrival { waiting_ns, taken_ns: monotonic_ns() });
+        arrivals.push(Arrival {
+            waiting_ns,
+            taken_ns: monotonic_ns(),
+        });
         if frames.send(sample).is_err() {
             break;
         }

@@ -10,20 +10,39 @@ use sha2::{Digest, Sha256};
 use super::DemoError;
 
 /// Decodes the first `audio_bytes` of a file; returns its samples, interleaved.
-pub(super) fn decode(file: &Path, audio_bytes: u64, directory: &Path) -> Result<Vec<i16>, DemoError> {
-    let decoder = built("reference/decode-reference")
-        .map_err(|path| DemoError::NotBuilt { what: "the reference decoder", path })?;
+pub(super) fn decode(
+    file: &Path,
+    audio_bytes: u64,
+    directory: &Path,
+) -> Result<Vec<i16>, DemoError> {
+    let decoder = built("reference/decode-reference").map_err(|path| DemoError::NotBuilt {
+        what: "the reference decoder",
+        path,
+    })?;
     let audio = directory.join("audio.mp3");
     let pcm = directory.join("reference.pcm");
     copy_start(file, audio_bytes, &audio)?;
-    let ran = Command::new(&decoder).arg(&audio).arg(&pcm).stdin(Stdio::null()).output();
-    let ran = ran.map_err(|source| DemoError::File { path: decoder, source })?;
+    let ran = Command::new(&decoder)
+        .arg(&audio)
+        .arg(&pcm)
+        .stdin(Stdio::null())
+        .output();
+    let ran = ran.map_err(|source| DemoError::File {
+        path: decoder,
+        source,
+    })?;
     if !ran.status.success() {
         let said = String::from_utf8_lossy(&ran.stderr).trim().to_owned();
-        return Err(DemoError::Reference { path: file.to_owned(), said });
+        return Err(DemoError::Reference {
+            path: file.to_owned(),
+            said,
+        });
     }
     let bytes = fs::read(&pcm).map_err(|source| DemoError::File { path: pcm, source })?;
-    Ok(bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect())
+    Ok(bytes
+        .chunks_exact(2)
+        .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
+        .collect())
 }
 
 /// The audio without the tags behind it, which would cost minimp3 the last frame.
@@ -58,8 +77,14 @@ pub(super) fn built(name: &str) -> Result<PathBuf, PathBuf> {
 pub(super) fn sha256(samples: &[i16]) -> String {
     let mut hash = Sha256::new();
     for chunk in samples.chunks(4096) {
-        let bytes: Vec<u8> = chunk.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        let bytes: Vec<u8> = chunk
+            .iter()
+            .flat_map(|sample| sample.to_le_bytes())
+            .collect();
         hash.update(&bytes);
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -74,7 +74,11 @@ pub(super) struct StageReports {
 /// Time: storage, the read; process and core, from the later of publishing and the taker's readiness to its having the buffer
 /// (over the core that includes decoding); media, the calls that send one buffer's packets, without waiting for their time.
 pub(super) fn hops(reports: &StageReports) -> Vec<Hop> {
-    let StageReports { storage, demux, play } = reports;
+    let StageReports {
+        storage,
+        demux,
+        play,
+    } = reports;
     let process = crossing_times(&storage.published_ns, &demux.arrivals);
     let core = crossing_times(&demux.published_ns, &play.arrivals);
     let read: u64 = storage.bytes.iter().sum();
@@ -101,7 +105,13 @@ fn hop(name: &'static str, bytes: u64, cpu_copies: u32, wakes: u64, mut times: V
 
 fn crossing_times(published_ns: &[u64], arrivals: &[Arrival]) -> Vec<u64> {
     let pairs = published_ns.iter().zip(arrivals);
-    pairs.map(|(&published, arrival)| arrival.taken_ns.saturating_sub(published.max(arrival.waiting_ns))).collect()
+    pairs
+        .map(|(&published, arrival)| {
+            arrival
+                .taken_ns
+                .saturating_sub(published.max(arrival.waiting_ns))
+        })
+        .collect()
 }
 
 /// The nearest-rank percentile of sorted values; 0 if there are none.
@@ -135,7 +145,11 @@ impl Verdict {
         if self.slots_leaked > 0 {
             wrong.push(format!("{} slots were not given back", self.slots_leaked));
         }
-        if wrong.is_empty() { Ok(()) } else { Err(DemoError::NotExact(wrong.join("; "))) }
+        if wrong.is_empty() {
+            Ok(())
+        } else {
+            Err(DemoError::NotExact(wrong.join("; ")))
+        }
     }
 }
 
@@ -156,10 +170,22 @@ pub(crate) fn render(verdict: &Verdict) -> String {
             ]
         })
         .collect();
-    let headings = [">HOP", ">BUFFERS", ">BYTES", ">CPU COPIES", ">WAKES", ">P50", ">P99"];
+    let headings = [
+        ">HOP",
+        ">BUFFERS",
+        ">BYTES",
+        ">CPU COPIES",
+        ">WAKES",
+        ">P50",
+        ">P99",
+    ];
     let mut text = table(&headings, &rows);
     let seconds = verdict.samples as f64 / f64::from(verdict.hz.max(1));
-    let emulated = if verdict.emulated { " (emulated: its times say nothing about hardware)" } else { "" };
+    let emulated = if verdict.emulated {
+        " (emulated: its times say nothing about hardware)"
+    } else {
+        ""
+    };
     // Writing to a string does not fail.
     let _ = write!(
         text,
@@ -199,8 +225,14 @@ mod tests {
     #[test]
     fn a_crossing_begins_when_the_taker_is_ready() {
         let arrivals = [
-            Arrival { waiting_ns: 10, taken_ns: 50 },
-            Arrival { waiting_ns: 70, taken_ns: 75 },
+            Arrival {
+                waiting_ns: 10,
+                taken_ns: 50,
+            },
+            Arrival {
+                waiting_ns: 70,
+                taken_ns: 75,
+            },
         ];
         assert_eq!(crossing_times(&[20, 30], &arrivals), [30, 5]);
     }

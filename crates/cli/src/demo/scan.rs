@@ -29,22 +29,35 @@ pub(super) struct Scan {
 
 /// Looks through a file as storage and demultiplexer will.
 pub(super) fn scan(path: &Path) -> Result<Scan, DemoError> {
-    let unreadable = |source| DemoError::File { path: path.to_owned(), source };
+    let unreadable = |source| DemoError::File {
+        path: path.to_owned(),
+        source,
+    };
     let file = File::open(path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
     let tail_at = bytes.saturating_sub(TAIL_BYTES);
     let mut tail = vec![0; usize::try_from(bytes - tail_at).unwrap_or(0)];
     file.read_exact_at(&mut tail, tail_at).map_err(unreadable)?;
     let audio_bytes = audio_end(&tail, bytes);
-    let mut walk = Walk { parts: 0, samples: 0, first: None };
+    let mut walk = Walk {
+        parts: 0,
+        samples: 0,
+        first: None,
+    };
     let mut splitter = FrameSplitter::new();
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut position = 0;
     loop {
-        let wanted = usize::try_from((audio_bytes - position).min(BUFFER_BYTES as u64)).unwrap_or(0);
-        file.read_exact_at(&mut buffer[..wanted], position).map_err(unreadable)?;
+        let wanted =
+            usize::try_from((audio_bytes - position).min(BUFFER_BYTES as u64)).unwrap_or(0);
+        file.read_exact_at(&mut buffer[..wanted], position)
+            .map_err(unreadable)?;
         let is_last = position + wanted as u64 == audio_bytes;
-        let window = Window { offset: position, bytes: &buffer[..wanted], is_last };
+        let window = Window {
+            offset: position,
+            bytes: &buffer[..wanted],
+            is_last,
+        };
         match walk.through(&mut splitter, &window, path)? {
             Some(next) => position = next,
             None => break,
@@ -77,9 +90,14 @@ impl Walk {
         window: &Window<'_>,
         path: &Path,
     ) -> Result<Option<u64>, DemoError> {
-        let broken = |reason: String| DemoError::NotMp3 { path: path.to_owned(), reason };
+        let broken = |reason: String| DemoError::NotMp3 {
+            path: path.to_owned(),
+            reason,
+        };
         loop {
-            let step = splitter.next(window).map_err(|error| broken(error.to_string()))?;
+            let step = splitter
+                .next(window)
+                .map_err(|error| broken(error.to_string()))?;
             match step {
                 Step::Frame(frame) => {
                     let first = *self.first.get_or_insert(frame.header);
@@ -97,7 +115,11 @@ impl Walk {
                 Step::Gap(_) if self.first.is_none() => {}
                 Step::Gap(_) => self.parts += 1,
                 Step::ReadFrom(0) if window.offset > 0 => {
-                    *self = Self { parts: 0, samples: 0, first: None };
+                    *self = Self {
+                        parts: 0,
+                        samples: 0,
+                        first: None,
+                    };
                     return Ok(Some(0));
                 }
                 Step::ReadFrom(next) => return Ok(Some(next)),

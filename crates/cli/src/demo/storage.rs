@@ -38,7 +38,10 @@ impl Placement {
     pub(super) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let mut offset = [0; 8];
         offset.copy_from_slice(&bytes[..8]);
-        Self { offset: u64::from_le_bytes(offset), is_last: bytes[8] != 0 }
+        Self {
+            offset: u64::from_le_bytes(offset),
+            is_last: bytes[8] != 0,
+        }
     }
 }
 
@@ -68,14 +71,23 @@ pub(super) struct StorageArgs {
 }
 
 pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, DemoError> {
-    let unreadable = |source| DemoError::File { path: args.file.clone(), source };
+    let unreadable = |source| DemoError::File {
+        path: args.file.clone(),
+        source,
+    };
     let file = File::open(&args.file).map_err(unreadable)?;
     let mut publisher = node.publisher(CHANNEL_FILE, &PublisherOptions::default())?;
     if !publisher.wait_for_subscribers(1, PATIENCE)? {
-        return Err(DemoError::Stalled("no demultiplexer subscribed to the file".to_owned()));
+        return Err(DemoError::Stalled(
+            "no demultiplexer subscribed to the file".to_owned(),
+        ));
     }
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
-    let mut report = StorageReport { bytes: Vec::new(), read_ns: Vec::new(), published_ns: Vec::new() };
+    let mut report = StorageReport {
+        bytes: Vec::new(),
+        read_ns: Vec::new(),
+        published_ns: Vec::new(),
+    };
     let mut splitter = FrameSplitter::new();
     let mut position = 0;
     loop {
@@ -87,7 +99,11 @@ pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, Demo
         while read < wanted {
             let got = lease.read_file(&file, position + read as u64, read, wanted - read);
             match got.map_err(unreadable)? {
-                0 => return Err(DemoError::FileShrank { path: args.file.clone() }),
+                0 => {
+                    return Err(DemoError::FileShrank {
+                        path: args.file.clone(),
+                    });
+                }
                 got => read += got,
             }
         }
@@ -95,9 +111,20 @@ pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, Demo
         report.bytes.push(read as u64);
         let is_last = wanted == left;
         let payload = &lease.as_mut_slice(trust)[..wanted];
-        let window = Window { offset: position, bytes: payload, is_last };
+        let window = Window {
+            offset: position,
+            bytes: payload,
+            is_last,
+        };
         let next = next_read(&mut splitter, &window)?;
-        lease.write_headroom(0, &Placement { offset: position, is_last }.to_bytes());
+        lease.write_headroom(
+            0,
+            &Placement {
+                offset: position,
+                is_last,
+            }
+            .to_bytes(),
+        );
         report.published_ns.push(monotonic_ns());
         publisher.publish(lease, wanted)?;
         match next {
@@ -139,7 +166,10 @@ mod tests {
 
     #[test]
     fn placement_round_trips() {
-        let placement = Placement { offset: 0x0102_0304_0506_0708, is_last: true };
+        let placement = Placement {
+            offset: 0x0102_0304_0506_0708,
+            is_last: true,
+        };
         let back = Placement::from_bytes(placement.to_bytes());
         assert_eq!((back.offset, back.is_last), (placement.offset, true));
     }

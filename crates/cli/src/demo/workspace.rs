@@ -12,8 +12,14 @@ const PREFIX: &str = "demo-";
 /// Names of its directories for temporary files: this, the process id, and something random.
 const FILES_PREFIX: &str = "hythe-demo-";
 /// Three stages, an agent, four endpoints of a core, and room to look at them with `hythe who`.
-const LIMITS: Limits =
-    Limits { participants: 16, channels: 32, ports: 64, connections: 64, granules: 128, slots: 1024 };
+const LIMITS: Limits = Limits {
+    participants: 16,
+    channels: 32,
+    ports: 64,
+    connections: 64,
+    granules: 128,
+    slots: 1024,
+};
 
 /// The pool and the directory.
 #[derive(Debug)]
@@ -27,7 +33,10 @@ impl Workspace {
     pub(super) fn make() -> Result<Self, DemoError> {
         sweep();
         // Payload lives in the core's region; region 0 only has to exist.
-        let plan = [ClassPlan { payload_bytes: 3840, count: 64 }];
+        let plan = [ClassPlan {
+            payload_bytes: 3840,
+            count: 64,
+        }];
         let geometry = Geometry::with_classes(LIMITS, &plan).map_err(hythe::NodeError::from)?;
         let options = PoolOptions::new(&pool_name(std::process::id())).geometry(geometry);
         let prefix = format!("{FILES_PREFIX}{}-", std::process::id());
@@ -37,7 +46,11 @@ impl Workspace {
             source,
         })?;
         let pool = Pool::open_or_create(&options)?;
-        Ok(Self { options, pool, files })
+        Ok(Self {
+            options,
+            pool,
+            files,
+        })
     }
 
     pub(super) fn files(&self) -> &Path {
@@ -65,7 +78,10 @@ fn sweep() {
         // Refused while somebody still takes part: then it is not ours to remove.
         let _ = Pool::remove(&PoolOptions::new(name));
     }
-    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten()
+        .flatten();
     for entry in entries {
         if maker_is_gone(&entry.file_name().to_string_lossy(), FILES_PREFIX) {
             // Somebody else's: the system refuses.
@@ -76,7 +92,9 @@ fn sweep() {
 
 /// Does the name begin with the prefix and the id of a process that is no more?
 fn maker_is_gone(name: &str, prefix: &str) -> bool {
-    let pid = name.strip_prefix(prefix).and_then(|rest| rest.split('-').next());
+    let pid = name
+        .strip_prefix(prefix)
+        .and_then(|rest| rest.split('-').next());
     let pid = pid.and_then(|pid| pid.parse::<u32>().ok());
     pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }

@@ -16,23 +16,54 @@ fn plays(name: &str, options: &[&str], hz: u32, channels: u32) {
 
 #[test]
 fn mono_at_22050() {
-    plays("mono.mp3", &["-t", "2", "-ar", "22050", "-ac", "1"], 22050, 1);
+    plays(
+        "mono.mp3",
+        &["-t", "2", "-ar", "22050", "-ac", "1"],
+        22050,
+        1,
+    );
 }
 
 #[test]
 fn stereo_at_48000_with_variable_bit_rate() {
-    plays("vbr.mp3", &["-t", "2", "-ar", "48000", "-ac", "2", "-q:a", "4"], 48000, 2);
+    plays(
+        "vbr.mp3",
+        &["-t", "2", "-ar", "48000", "-ac", "2", "-q:a", "4"],
+        48000,
+        2,
+    );
 }
 
 #[test]
 fn low_rate_of_mpeg_2_5() {
-    plays("low.mp3", &["-t", "2", "-ar", "11025", "-ac", "1"], 11025, 1);
+    plays(
+        "low.mp3",
+        &["-t", "2", "-ar", "11025", "-ac", "1"],
+        11025,
+        1,
+    );
 }
 
 #[test]
 fn tags_before_and_behind() {
-    let options = ["-t", "2", "-ar", "44100", "-ac", "2", "-id3v2_version", "3", "-write_id3v1", "1"];
-    let tags = ["-metadata", "title=Front Left", "-metadata", "artist=Debian"];
+    let options = [
+        "-t",
+        "2",
+        "-ar",
+        "44100",
+        "-ac",
+        "2",
+        "-id3v2_version",
+        "3",
+        "-write_id3v1",
+        "1",
+    ];
+    let tags = [
+        "-metadata",
+        "title=Front Left",
+        "-metadata",
+        "artist=Debian",
+    ];
     plays("tags.mp3", &[&options[..], &tags[..]].concat(), 44100, 2);
 }
 

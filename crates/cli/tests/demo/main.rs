@@ -36,7 +36,10 @@ fn the_table_names_each_hop_with_its_copies() {
     let verdict = world.demo(&["--board", "hosted", &file]);
     let hops = verdict["hops"].as_array().expect("hops");
     let of = |name: &str, key: &str| {
-        let hop = hops.iter().find(|hop| hop["name"] == name).expect("the hop");
+        let hop = hops
+            .iter()
+            .find(|hop| hop["name"] == name)
+            .expect("the hop");
         hop[key].as_u64().expect("a number")
     };
     for (name, copies) in [("storage", 1), ("process", 0), ("core", 0), ("media", 1)] {
@@ -46,7 +49,14 @@ fn the_table_names_each_hop_with_its_copies() {
         assert!(of(name, "p50_ns") <= of(name, "p99_ns"), "{name}");
     }
     let text = world.demo_text(&["--board", "hosted", &file]);
-    for word in ["storage", "process", "core", "media", "CPU COPIES", "SHA-256"] {
+    for word in [
+        "storage",
+        "process",
+        "core",
+        "media",
+        "CPU COPIES",
+        "SHA-256",
+    ] {
         assert!(text.contains(word), "{word} in {text}");
     }
     world.is_clean();

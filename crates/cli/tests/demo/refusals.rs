@@ -30,7 +30,10 @@ fn a_file_that_is_no_mp3_is_refused() {
     let said = world.refusal(&[file.to_str().expect("a plain path")]);
     says(&said, &["text.mp3", "no MP3 frame"]);
     fs::write(&file, "").expect("written");
-    says(&world.refusal(&[file.to_str().expect("a plain path")]), &["no MP3 frame"]);
+    says(
+        &world.refusal(&[file.to_str().expect("a plain path")]),
+        &["no MP3 frame"],
+    );
     world.is_clean();
 }
 
@@ -48,12 +51,20 @@ fn a_taken_port_is_named() {
     let file = world.recording("plain.mp3", &["-t", "1"]);
     let taken = loop {
         let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-        if socket.local_addr().expect("an address").port().is_multiple_of(2) {
+        if socket
+            .local_addr()
+            .expect("an address")
+            .port()
+            .is_multiple_of(2)
+        {
             break socket;
         }
     };
     let port = taken.local_addr().expect("an address").port().to_string();
-    says(&world.refusal(&["--board", "hosted", "--port", &port, &file]), &[&port]);
+    says(
+        &world.refusal(&["--board", "hosted", "--port", &port, &file]),
+        &[&port],
+    );
     world.is_clean();
 }
 
@@ -63,10 +74,16 @@ fn missing_ffmpeg_is_said_with_the_package() {
     let file = world.recording("plain.mp3", &["-t", "1"]);
     let empty = world.path("empty");
     fs::create_dir(&empty).expect("made");
-    let output = world.command(&["demo", "--board", "hosted", &file]).env("PATH", &empty).output();
+    let output = world
+        .command(&["demo", "--board", "hosted", &file])
+        .env("PATH", &empty)
+        .output();
     let output = output.expect("the program runs");
     assert_eq!(output.status.code(), Some(1));
-    says(&String::from_utf8_lossy(&output.stderr), &["ffmpeg", "install"]);
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["ffmpeg", "install"],
+    );
     world.is_clean();
 }
 
@@ -82,9 +99,17 @@ fn a_root_that_cannot_be_written_is_named() {
     fs::set_permissions(world.root(), fs::Permissions::from_mode(0o755)).expect("set");
     // As nobody, over a root that belongs to us.
     let program = env!("CARGO_BIN_EXE_hythe");
-    let reachable = fs::metadata(program).is_ok_and(|found| found.permissions().mode() & 0o005 == 0o005);
+    let reachable =
+        fs::metadata(program).is_ok_and(|found| found.permissions().mode() & 0o005 == 0o005);
     let mut command = std::process::Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program, "demo", &file]);
+    command.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        program,
+        "demo",
+        &file,
+    ]);
     command.env("HYTHE_ROOT", world.root());
     let output = command.output().expect("setpriv runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -93,7 +118,10 @@ fn a_root_that_cannot_be_written_is_named() {
         return;
     }
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("ermission denied") || said.contains("refusing"), "{said}");
+    assert!(
+        said.contains("ermission denied") || said.contains("refusing"),
+        "{said}"
+    );
     world.is_clean();
 }
 
@@ -109,10 +137,23 @@ fn a_file_system_without_room_is_named_with_what_is_needed() {
     // In a mount namespace of its own: the file system goes with the demo.
     let script = "mount -t tmpfs -o size=8m,mode=1777 none \"$HYTHE_ROOT\" && exec \"$0\" demo --board hosted \"$1\"";
     let mut command = std::process::Command::new("unshare");
-    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_hythe"), &file]);
-    let output = command.env("HYTHE_ROOT", world.root()).output().expect("unshare runs");
+    command.args([
+        "--mount",
+        "sh",
+        "-c",
+        script,
+        env!("CARGO_BIN_EXE_hythe"),
+        &file,
+    ]);
+    let output = command
+        .env("HYTHE_ROOT", world.root())
+        .output()
+        .expect("unshare runs");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    says(&String::from_utf8_lossy(&output.stderr), &["no room", "region.1", "enlarge the file system"]);
+    says(
+        &String::from_utf8_lossy(&output.stderr),
+        &["no room", "region.1", "enlarge the file system"],
+    );
     world.is_clean();
 }
 

@@ -15,7 +15,9 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a temporary directory") }
+        Self {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -33,7 +35,14 @@ impl World {
         let spoken = |word: &str| format!("/usr/share/sounds/alsa/{word}.wav");
         let encoded = Command::new("ffmpeg")
             .args(["-nostdin", "-loglevel", "error", "-y"])
-            .args(["-i", &spoken("Front_Left"), "-i", &spoken("Rear_Right"), "-i", &spoken("Side_Left")])
+            .args([
+                "-i",
+                &spoken("Front_Left"),
+                "-i",
+                &spoken("Rear_Right"),
+                "-i",
+                &spoken("Side_Left"),
+            ])
             .args(["-filter_complex", "concat=n=3:v=0:a=1"])
             .args(options)
             .arg(&path)
@@ -46,7 +55,10 @@ impl World {
     /// The program with this test's root.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hythe"));
-        command.args(arguments).env("HYTHE_ROOT", self.root()).env("TMPDIR", self.directory.path());
+        command
+            .args(arguments)
+            .env("HYTHE_ROOT", self.root())
+            .env("TMPDIR", self.directory.path());
         command.env("HYTHE_BOARDS", boards()).stdin(Stdio::null());
         command
     }
@@ -54,13 +66,21 @@ impl World {
     /// Runs the demo to its end; it must succeed.
     pub(crate) fn demo(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[&["demo", "--json"], arguments].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         serde_json::from_slice(&output.stdout).expect("one JSON document and nothing else")
     }
 
     pub(crate) fn demo_text(&self, arguments: &[&str]) -> String {
         let output = self.run(&[&["demo"], arguments].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).expect("text")
     }
 
@@ -79,31 +99,51 @@ impl World {
     /// Starts the demo and leaves it running.
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(&[&["demo"], arguments].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs")
+        command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program runs")
     }
 
     /// Nothing of the demo is left: no pool, no temporary file, no process.
     pub(crate) fn is_clean(&self) {
-        let pools = self.root().join(rustix::process::getuid().as_raw().to_string());
+        let pools = self
+            .root()
+            .join(rustix::process::getuid().as_raw().to_string());
         let left = || {
             let mut left = names_in(&pools);
-            left.extend(names_in(self.directory.path()).into_iter().filter(|name| name.starts_with("hythe-demo-")));
+            left.extend(
+                names_in(self.directory.path())
+                    .into_iter()
+                    .filter(|name| name.starts_with("hythe-demo-")),
+            );
             left.extend(self.processes());
             left
         };
-        eventually("nothing is left behind", || left().is_empty(), || format!("{:?}", left()));
+        eventually(
+            "nothing is left behind",
+            || left().is_empty(),
+            || format!("{:?}", left()),
+        );
     }
 
     /// Processes that work with this test's files, by their command lines.
     pub(crate) fn processes(&self) -> Vec<String> {
-        let mine = self.directory.path().to_str().expect("a plain path").to_owned();
+        let mine = self
+            .directory
+            .path()
+            .to_str()
+            .expect("a plain path")
+            .to_owned();
         let all = std::fs::read_dir("/proc").expect("proc").flatten();
         all.filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             let line = std::fs::read(entry.path().join("cmdline")).ok()?;
             let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
-            let ours = line.contains(&mine) || String::from_utf8_lossy(&environment).contains(&mine);
+            let ours =
+                line.contains(&mine) || String::from_utf8_lossy(&environment).contains(&mine);
             (ours && pid != std::process::id()).then(|| format!("{pid} {line}"))
         })
         .collect()
@@ -111,10 +151,21 @@ impl World {
 
     /// The process whose command line has this word, once it runs.
     pub(crate) fn process_with(&self, word: &str) -> u32 {
-        let find = || self.processes().into_iter().find(|line| line.contains(word));
-        eventually(word, || find().is_some(), || format!("{:?}", self.processes()));
+        let find = || {
+            self.processes()
+                .into_iter()
+                .find(|line| line.contains(word))
+        };
+        eventually(
+            word,
+            || find().is_some(),
+            || format!("{:?}", self.processes()),
+        );
         let line = find().expect("just seen");
-        line.split(' ').next().and_then(|pid| pid.parse().ok()).expect("a process id")
+        line.split(' ')
+            .next()
+            .and_then(|pid| pid.parse().ok())
+            .expect("a process id")
     }
 }
 
@@ -139,26 +190,48 @@ pub(crate) fn end_of(child: Child) -> Output {
 pub(crate) fn eventually(what: &str, is_true: impl Fn() -> bool, state: impl Fn() -> String) {
     let start = Instant::now();
     while !is_true() {
-        assert!(start.elapsed() < BOUND, "not within {BOUND:?}: {what}; now: {}", state());
+        assert!(
+            start.elapsed() < BOUND,
+            "not within {BOUND:?}: {what}; now: {}",
+            state()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 /// The verdict says that everything adds up.
 pub(crate) fn exact(verdict: &Value) {
-    assert_eq!(verdict["pcm_sha256"], verdict["reference_sha256"], "{verdict}");
-    assert_eq!(verdict["packets_sent"], verdict["packets_received"], "{verdict}");
+    assert_eq!(
+        verdict["pcm_sha256"], verdict["reference_sha256"],
+        "{verdict}"
+    );
+    assert_eq!(
+        verdict["packets_sent"], verdict["packets_received"],
+        "{verdict}"
+    );
     assert_eq!(verdict["slots_leaked"], 0, "{verdict}");
-    assert!(verdict["samples"].as_u64().expect("samples") > 10_000, "{verdict}");
+    assert!(
+        verdict["samples"].as_u64().expect("samples") > 10_000,
+        "{verdict}"
+    );
 }
 
 fn names_in(directory: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// The boards that `make setup` built: beside the folder with this test's program.
 fn boards() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_hythe"));
-    program.parent().and_then(Path::parent).map(|target| target.join("boards")).expect("target")
+    program
+        .parent()
+        .and_then(Path::parent)
+        .map(|target| target.join("boards"))
+        .expect("target")
 }
