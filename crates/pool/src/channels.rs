@@ -241,31 +241,30 @@ impl Member {
         control.memory().store_cell(at, FREE, Ordering::Release);
     }
 
-    /// Frees a channel that has no port and no core behind it.
+    /// Frees a channel that has no port and no core behind it, and to whose core nobody is attached any more.
     pub fn retire_channel<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
-        if control
-            .channel(index)
-            .is_none_or(|info| info.core.is_some())
-        {
+        if index.0 >= control.layout().limits().channels {
             return;
         }
         let at = control.layout().channel(index.0 as usize) + channel::STATE;
         let ready = control.memory().load_cell(at, Ordering::Acquire);
         let closing = state(CLOSING, self.index().0, (ready >> 32) as u32);
-        let has_ports = || control.ports().any(|port| port.channel == index);
-        if status_of(ready) != READY || has_ports() {
+        let is_used = || {
+            control.attached(index).is_some()
+                || control.ports().any(|port| port.channel == index)
+                || control
+                    .core_binding(control.layout().channel(index.0 as usize))
+                    .is_some()
+        };
+        if status_of(ready) != READY || is_used() {
             return;
         }
         if control.memory().replace_cell(at, ready, closing).is_err() {
             return;
         }
-        // A port opened, or a core bound, between the look and the claim keeps the channel.
+        // What came between the look and the claim keeps the channel. Whoever comes later looks whether it still is one.
         hythe_memory::full_barrier();
-        let kept = has_ports()
-            || control
-                .core_binding(control.layout().channel(index.0 as usize))
-                .is_some();
-        let after = if kept { ready } else { FREE };
+        let after = if is_used() { ready } else { FREE };
         control.memory().store_cell(at, after, Ordering::Release);
     }
 
@@ -275,6 +274,12 @@ impl Member {
         for index in 0..control.layout().limits().channels {
             let bits = control.channel_state(index);
             let at = control.layout().channel(index as usize);
+            let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
+            if attached as u8 == me.0 + 1 {
+                memory.store_cell(at + channel::ATTACHED, 0, Ordering::Release);
+                control.note_ports_changed(ChannelIndex(index));
+                self.retire_channel(control, ChannelIndex(index));
+            }
             if (bits >> 8) as u8 == me.0 && status_of(bits) == CLAIMED {
                 self.unclaim_channel(control, index);
             }
@@ -286,11 +291,6 @@ impl Member {
             if (bits >> 8) as u8 == me.0 && status_of(bits) == READY {
                 // Made, but perhaps never used: its maker may have gone before it opened a port.
                 self.retire_channel(control, ChannelIndex(index));
-            }
-            let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
-            if attached as u8 == me.0 + 1 {
-                memory.store_cell(at + channel::ATTACHED, 0, Ordering::Release);
-                control.note_ports_changed(ChannelIndex(index));
             }
             let bound = control
                 .channel(ChannelIndex(index))

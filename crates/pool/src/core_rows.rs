@@ -121,3 +121,136 @@ pub(crate) fn is_in_use<M: Memory>(
         .filter_map(|channel| control.attached_row(channel.index))
         .any(of_that_core)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{
+        ChannelInfo, ChannelType, ClassPlan, CoreBinding, Geometry, Identity, MemberStatus, Regions,
+    };
+    use hythe_abi::RegionIndex;
+    use hythe_abi::link::Direction;
+    use hythe_memory::Mapped;
+
+    const SLOT: LedgerSlot = LedgerSlot(0);
+
+    /// A process and a core's endpoint behind a channel.
+    struct World {
+        control: Control<Mapped>,
+        regions: Regions,
+        process: Member,
+        row: MemberIndex,
+        channel: ChannelInfo,
+    }
+
+    fn identity(pid: u32) -> Identity {
+        Identity {
+            pid,
+            start_time: 1,
+            pid_namespace: 1,
+            uid: 0,
+        }
+    }
+
+    fn binding(row: MemberIndex, agent: MemberIndex) -> CoreBinding {
+        let (region, endpoint, direction) = (RegionIndex(0), 0, Direction::ToCore);
+        CoreBinding {
+            region,
+            endpoint,
+            direction,
+            row,
+            agent,
+        }
+    }
+
+    fn world() -> World {
+        let class = ClassPlan {
+            payload_bytes: 768,
+            count: 4,
+        };
+        let geometry =
+            Geometry::with_classes(Geometry::default_limits(), &[class]).expect("geometry");
+        let bytes = geometry.layout().expect("layout").bytes();
+        let memory = Mapped::anonymous(bytes).expect("memory");
+        let control = Control::create(memory, &geometry, 1).expect("control");
+        let regions = Regions::read(&control).expect("regions");
+        let join = |kind, pid, name| Member::join(&control, kind, identity(pid), name);
+        let mut process = join(MemberKind::Process, 10, "process").expect("process");
+        let row = join(MemberKind::CoreEndpoint, 20, "core")
+            .expect("core")
+            .index();
+        let raw = ChannelType::default();
+        let index = process.open_channel(&control, "c", &raw).expect("channel");
+        process.bind_core(&control, index, binding(row, process.index()));
+        let channel = control.channel(index).expect("channel");
+        World {
+            control,
+            regions,
+            process,
+            row,
+            channel,
+        }
+    }
+
+    impl World {
+        /// The core is dead, and everybody knows it.
+        fn recover(&self) -> bool {
+            let dead = self.control.member(self.row).expect("the row");
+            let mut is_dead = |member: &MemberInfo| member.identity.pid == 20;
+            let recoverer = self.process.recoverer();
+            let recovered = recoverer.recover(&self.control, &self.regions, &dead, 0, &mut is_dead);
+            recovered.expect("no damage").is_some()
+        }
+    }
+
+    #[test]
+    fn a_row_is_not_recovered_under_the_hands_of_a_port() {
+        let mut world = world();
+        let control = &world.control;
+        let process = &mut world.process;
+        process.attach_core(control, &world.channel).expect("alone");
+        assert!(process.lease(control, SLOT).expect("leased").is_some());
+        assert!(!world.recover(), "somebody is attached");
+        let status = |row| control.member(row).map(|member| member.status);
+        assert_eq!(status(world.row), Some(MemberStatus::Recovering));
+        // It does not know yet that the core is dead, and gives: nothing is lost by that.
+        let process = &mut world.process;
+        process.give(control, world.row, SLOT).expect("given");
+        process.detach_core(control, world.channel.index);
+        assert!(world.recover(), "nobody is attached any more");
+        assert_eq!(status(world.row), None);
+        assert_eq!(control.slot(SLOT).0, 0, "the slot is free");
+    }
+
+    #[test]
+    fn a_port_does_not_attach_to_a_core_that_has_gone() {
+        let mut world = world();
+        assert!(world.recover());
+        let attached = world.process.attach_core(&world.control, &world.channel);
+        assert!(matches!(attached, Err(PoolError::Busy(_))), "{attached:?}");
+        let raw = ChannelType::default();
+        let process = &mut world.process;
+        let index = process
+            .open_channel(&world.control, "c", &raw)
+            .expect("channel");
+        assert_eq!(
+            world.control.attached(index),
+            None,
+            "and leaves nothing behind"
+        );
+    }
+
+    #[test]
+    fn one_port_at_a_time_also_of_one_participant() {
+        let world = world();
+        let attach = || world.process.attach_core(&world.control, &world.channel);
+        attach().expect("alone");
+        let holder = world.process.index().0;
+        let taken = attach().expect_err("taken");
+        assert!(matches!(taken, PoolError::EndpointTaken { holder: h, .. } if h == holder));
+        world
+            .process
+            .detach_core(&world.control, world.channel.index);
+        attach().expect("alone again");
+    }
+}

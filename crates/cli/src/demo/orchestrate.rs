@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe::media::counter::{PacketCounter, count_from_recording};
 use hythe::media::receiver::FfmpegReceiver;
@@ -15,6 +15,7 @@ use super::report::{StageReports, hops};
 use super::scan::{Scan, scan};
 use super::workspace::Workspace;
 use super::{CHANNEL_PCM, DemoArgs, DemoError, PATIENCE, Verdict, reference};
+use crate::output::progress;
 use crate::stop::Stop;
 
 /// The board that is used where it can be.
@@ -114,8 +115,10 @@ fn run_stages(
     let mut demux = StageProcess::start("demux", pool, &[])?;
     let mut storage = StageProcess::start("storage", pool, &storage.concat())?;
     let length = Duration::from_secs(scan.samples / u64::from(scan.hz));
+    let (start, bar) = (Instant::now(), progress(Some(length.as_secs())));
     let mut stages = [&mut storage, &mut demux, &mut play];
     wait_for_all(&mut stages, length + MARGIN, || {
+        bar.set_position(start.elapsed().as_secs());
         if stop.asked() {
             return Err(DemoError::Interrupted);
         }
@@ -125,6 +128,7 @@ fn run_stages(
             _ => Err(DemoError::CoreEnded(status.reason.unwrap_or_default())),
         }
     })?;
+    bar.finish_and_clear();
     Ok(StageReports {
         storage: storage.report()?,
         demux: demux.report()?,
