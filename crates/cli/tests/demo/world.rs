@@ -227,7 +227,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 }
 
 /// The boards that `make setup` built: beside the folder with this test's program.
-fn boards() -> PathBuf {
+pub(crate) fn boards() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_hythe"));
     program
         .parent()
