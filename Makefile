@@ -19,7 +19,7 @@ demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked 
 test: setup ## all tests: Rust, the model checker's, C
 	cargo test --workspace
 	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
-	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos test
+	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
 
 mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)
 	scripts/mutate-orderings.sh $(target)/mutants
@@ -33,5 +33,4 @@ check: setup ## format, lints, tidy, licences, docs; mends nothing
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib
 
 bench: setup ## benchmarks, with baselines and peers in the same run
-	cargo build --release -p hythe-cli
-	$(target)/release/hythe bench ipc
+	cargo run --release -p hythe-bench -- ipc

@@ -126,7 +126,7 @@ pub mod channel {
         reason = "the names are those of the table in spec/pool.md"
     )]
     pub const BYTES: usize = 256;
-    /// Cell: status 0..7, claiming participant 8..15, nonce 16..31, hash of the name 32..63.
+    /// Cell: status 0..7, claiming participant 8..15, hash of the name 32..63.
     pub const STATE: usize = 0;
     pub const TYPE_BYTES: usize = 8;
     pub const TYPE_ALIGN: usize = 12;
@@ -140,9 +140,9 @@ pub mod channel {
     /// Cell: the participant attached to the endpoint, plus one, in 0..7; the endpoint's row, plus one, in 8..15; the
     /// participant's session in 40..63; 0 nobody.
     pub const ATTACHED: usize = 32;
-    /// Raised by one when the channel's ports change.
     /// The participant that runs the core (its agent).
     pub const CORE_AGENT: usize = 40;
+    /// Raised by one when the channel's ports or its core change.
     pub const EPOCH: usize = 64;
     pub const NAME: usize = 128;
     pub const TYPE_NAME: usize = 192;

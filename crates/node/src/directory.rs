@@ -120,10 +120,31 @@ impl PoolOptions {
         if self.name.is_empty() || self.name.len() > 64 {
             return bad("a pool's name has 1 to 64 bytes");
         }
-        if self.name.starts_with('.') || self.name.contains(['/', '\0']) {
-            return bad("a pool's name is one path component and does not start with a dot");
+        if self.name.starts_with('.')
+            || self.name.contains('/')
+            || self.name.contains(char::is_control)
+        {
+            return bad(
+                "a pool's name is one path component without control characters, and does not start with a dot",
+            );
         }
         Ok(())
+    }
+}
+
+impl PoolOptions {
+    /// What another makes in a user's directory, be it root, would be refused there as a squatter's.
+    pub(crate) fn check_maker(&self) -> Result<(), NodeError> {
+        let own = rustix::process::getuid().as_raw();
+        if self.owner == own {
+            return Ok(());
+        }
+        let reason = format!(
+            "only user {} makes pools there, and you are {own}",
+            self.owner
+        );
+        let path = self.path();
+        Err(NodeError::Unsafe { path, reason })
     }
 }
 
@@ -268,7 +289,10 @@ pub(crate) fn reveal(
             remove_directory(user, hidden);
             Ok(false)
         }
-        Err(error) => Err(file("name", options.path())(error.into())),
+        Err(error) => {
+            remove_directory(user, hidden);
+            Err(file("name", options.path())(error.into()))
+        }
     }
 }
 
@@ -350,14 +374,15 @@ pub(crate) fn make_file(
     let made = fs::openat(directory, name, flags, mode).map_err(io(("make", &path)))?;
     fs::fchmod(&made, mode).map_err(io(("set the mode of", &path)))?;
     // Reserved, not sparse: a page that is missing later would kill whoever touches it.
-    fs::fallocate(&made, fs::FallocateFlags::empty(), 0, bytes).map_err(|error| {
-        NodeError::NoRoom {
+    let reserve = || fs::fallocate(&made, fs::FallocateFlags::empty(), 0, bytes);
+    match rustix::io::retry_on_intr(reserve) {
+        Ok(()) => Ok(made),
+        Err(error) => Err(NodeError::NoRoom {
             bytes,
             path,
             source: error.into(),
-        }
-    })?;
-    Ok(made)
+        }),
+    }
 }
 
 /// Opens a file of a pool, and says how long it is.
@@ -373,7 +398,8 @@ pub(crate) fn open_file(
     } else {
         OFlags::RDONLY
     };
-    let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Without waiting: for the other end of a pipe, say, that somebody put there.
+    let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = fs::openat(directory, name, flags, Mode::empty())
         .map_err(|error| refused("open", &path, error.into()))?;
     let found = stat(&opened, &path)?;

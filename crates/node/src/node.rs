@@ -24,6 +24,9 @@ use crate::{NodeError, clock};
 const BUSY_BOUND: Duration = Duration::from_secs(2);
 
 /// A participant. Clones share it; it leaves the pool when the last clone, port, lease and sample is gone.
+///
+/// It is this process that takes part. A child made by `fork` alone (without `exec`) has copies of these values and is not the
+/// participant: it must use none of them, nor drop leases and samples, but may join with a node of its own.
 #[derive(Clone, Debug)]
 pub struct Node {
     shared: Arc<Shared>,
@@ -35,6 +38,7 @@ pub(crate) struct Shared {
     pool: Pool,
     index: MemberIndex,
     session: u32,
+    process: u32,
     acting: Mutex<Acting>,
     watcher: Option<Watcher>,
 }
@@ -63,6 +67,7 @@ impl Node {
             pool: pool.clone(),
             index: member.index(),
             session: member.session(),
+            process: std::process::id(),
             acting: Mutex::new(Acting {
                 member: Some(member),
                 cursors: [0; REGIONS_MAX],
@@ -245,6 +250,11 @@ impl Shared {
         self.index
     }
 
+    /// Is this a copy in a forked child? Then its end is not that of the participant.
+    pub(crate) fn is_a_copy(&self) -> bool {
+        self.process != std::process::id()
+    }
+
     pub(crate) fn act<T>(&self, step: impl FnOnce(&mut Member) -> T) -> T {
         self.act_with_cursors(|member, _| step(member))
     }
@@ -309,8 +319,12 @@ impl Shared {
                 depth,
                 policy,
             } = plan;
-            let port =
-                self.act(|member| member.open_port(control, channel.index, kind, depth, policy))?;
+            let opened = self.act(|member| {
+                let opened = member.open_port(control, channel.index, kind, depth, policy);
+                // A channel made for a port that there is no room for goes again.
+                opened.inspect_err(|_| member.retire_channel(control, channel.index))
+            });
+            let port = opened?;
             // Until it had a port, the channel could be retired, and its record taken by another.
             if control
                 .channel(channel.index)
@@ -318,7 +332,7 @@ impl Shared {
             {
                 return Ok((channel, port));
             }
-            self.act(|member| member.close_port(control, port));
+            self.act(|member| member.free_port(control, port));
             Err(PoolError::Busy("the channel").into())
         })
     }
@@ -350,6 +364,11 @@ impl PortPlan {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if self.is_a_copy() {
+            // Nor is its thread here, and what would stop it stops the parent's.
+            std::mem::forget(self.watcher.take());
+            return;
+        }
         // First the watcher: it must not act for a participant that is gone.
         self.watcher = None;
         let acting = self

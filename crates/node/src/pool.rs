@@ -62,6 +62,7 @@ impl Pool {
 
     fn create_once(options: &PoolOptions) -> Result<bool, NodeError> {
         options.check_name()?;
+        options.check_maker()?;
         let geometry = match &options.geometry {
             Some(geometry) => geometry.clone(),
             None => Geometry::for_bytes(options.bytes.unwrap_or_else(default_bytes))?,

@@ -100,7 +100,8 @@ pub(crate) fn life_of(identity: &Identity) -> Life {
     }
 }
 
-fn has_ended(descriptor: &OwnedFd) -> bool {
+/// Has the process of this descriptor ended?
+pub(crate) fn has_ended(descriptor: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(descriptor, PollFlags::IN)];
     let no_wait = rustix::event::Timespec {
         tv_sec: 0,

@@ -1,12 +1,12 @@
 //! Publishing: a reference moves to each subscriber's queue, or over a link to a core.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_abi::link::Direction;
 use hythe_pool::{
-    ChannelInfo, ChannelType, ConnectionEnd, PortIndex, PortInfo, PortKind, PortPolicy,
-    PortStatistics, SendError, Side,
+    ChannelInfo, ChannelType, ConnectionEnd, ConnectionInfo, PortIndex, PortInfo, PortKind,
+    PortPolicy, PortStatistics, SendError, Side,
 };
 use hythe_queue::Producer;
 
@@ -17,9 +17,19 @@ use crate::node::{PortPlan, Shared, lease_in};
 use crate::wait::{WaitPlan, ring, wait_for};
 
 /// How to publish.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PublisherOptions {
     carries: Option<ChannelType>,
+    patience: Duration,
+}
+
+impl Default for PublisherOptions {
+    fn default() -> Self {
+        Self {
+            carries: None,
+            patience: Duration::from_secs(30),
+        }
+    }
 }
 
 impl PublisherOptions {
@@ -27,6 +37,13 @@ impl PublisherOptions {
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
+        self
+    }
+
+    /// How long one message may wait for room, for all subscribers together, whatever they ask for; default 30 s.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 }
@@ -47,6 +64,7 @@ pub struct Publisher {
     channel: ChannelInfo,
     port: PortIndex,
     statistics: PortStatistics,
+    patience: Duration,
     plan: WaitPlan,
     epoch: Option<u32>,
     way: Way,
@@ -62,6 +80,8 @@ enum Way {
 struct Target {
     end: ConnectionEnd<Producer>,
     subscriber: PortInfo,
+    /// Its counter is impossible: it is left behind the message that found that out.
+    lies: bool,
 }
 
 impl Publisher {
@@ -82,6 +102,7 @@ impl Publisher {
             channel,
             port,
             statistics: PortStatistics::default(),
+            patience: options.patience,
             plan: WaitPlan::for_processes(),
             epoch: None,
             way: Way::Queues(Vec::new()),
@@ -208,7 +229,13 @@ impl Publisher {
                 dropped: 0,
             }),
             Way::Queues(targets) => {
-                send_to_all(&self.shared, &self.channel, self.plan, targets, reference)
+                let sending = Sending {
+                    shared: &self.shared,
+                    channel: &self.channel,
+                    plan: self.plan,
+                    patience: self.patience,
+                };
+                sending.deliver(targets, reference)
             }
         };
         self.leave_the_left()?;
@@ -233,14 +260,11 @@ impl Publisher {
         let Way::Queues(targets) = &mut self.way else {
             return Ok(());
         };
-        // `ring` stands between the sending and this look: the barrier in it pairs with the marking of the leaving.
-        let mut left = targets
-            .extract_if(.., |target| has_left(&self.shared, target))
-            .peekable();
-        if left.peek().is_none() {
-            return Ok(());
-        }
-        leave(&self.shared, left.collect())
+        // `ring` stands between the sending and this look. The barrier in it pairs with the one behind the closing of the port:
+        // the emptying of the queue that comes then finds what was sent, or we find the port closed.
+        let lying = targets.iter().filter(|target| target.lies).count();
+        self.statistics.violations += lying as u64;
+        leave_the_gone(&self.shared, targets)
     }
 
     /// Connects to new subscribers, and leaves those that left.
@@ -272,6 +296,9 @@ impl Publisher {
 
 impl Drop for Publisher {
     fn drop(&mut self) {
+        if self.shared.is_a_copy() {
+            return;
+        }
         let control = self.shared.pool().control();
         // A core is left here, too: before the port, which keeps the channel.
         if let Way::Queues(targets) = std::mem::replace(&mut self.way, Way::Queues(Vec::new()))
@@ -280,7 +307,7 @@ impl Drop for Publisher {
             tracing::error!(%error, "could not leave a channel");
         }
         self.shared.act(|member| {
-            member.close_port(control, self.port);
+            member.free_port(control, self.port);
             member.retire_channel(control, self.channel.index);
         });
     }
@@ -294,8 +321,7 @@ fn update_targets(
     targets: &mut Vec<Target>,
 ) -> Result<(), NodeError> {
     let control = shared.pool().control();
-    let gone = |target: &mut Target| is_gone(shared, target);
-    leave(shared, targets.extract_if(.., gone).collect())?;
+    leave_the_gone(shared, targets)?;
     let subscribers: Vec<PortInfo> = control
         .ports()
         .filter(|other| other.kind == PortKind::Subscriber && other.channel == channel.index)
@@ -316,18 +342,10 @@ fn update_targets(
             )
         })?;
         hythe_memory::full_barrier();
-        if !is_open(shared, &subscriber) {
+        if !control.is_still_open(&subscriber) {
             // It closed while we connected, and may have looked before there was something to see: we leave for both.
             for side in [Side::Producer, Side::Consumer] {
-                shared.act(|member| {
-                    member.leave_connection(
-                        control,
-                        shared.pool().regions(),
-                        info.index,
-                        info.nonce,
-                        side,
-                    )
-                })?;
+                leave_side(shared, info, side)?;
             }
             continue;
         }
@@ -335,137 +353,144 @@ fn update_targets(
         targets.push(Target {
             end: control.producer_end(info),
             subscriber,
+            lies: false,
         });
     }
     Ok(())
 }
 
-fn is_open(shared: &Arc<Shared>, subscriber: &PortInfo) -> bool {
-    let now = shared.pool().control().port(subscriber.index);
-    now.is_some_and(|now| now.session == subscriber.session && now.channel == subscriber.channel)
-}
-
 /// Has the subscriber left the connection, or closed its port, which it does before?
-fn is_gone(shared: &Arc<Shared>, target: &Target) -> bool {
-    has_left(shared, target) || !is_open(shared, &target.subscriber)
+fn is_gone(shared: &Arc<Shared>, known: &ConnectionInfo, subscriber: &PortInfo) -> bool {
+    let control = shared.pool().control();
+    let now = control.connection(known.index);
+    now.is_none_or(|now| now.nonce != known.nonce || now.consumer_left)
+        || !control.is_still_open(subscriber)
 }
 
-fn has_left(shared: &Arc<Shared>, target: &Target) -> bool {
-    let now = shared.pool().control().connection(target.end.info.index);
-    now.is_none_or(|now| now.nonce != target.end.info.nonce || now.consumer_left)
+fn leave_the_gone(shared: &Arc<Shared>, targets: &mut Vec<Target>) -> Result<(), NodeError> {
+    let gone =
+        |target: &mut Target| target.lies || is_gone(shared, &target.end.info, &target.subscriber);
+    let gone: Vec<Target> = targets.extract_if(.., gone).collect();
+    leave(shared, gone)
 }
 
+/// Leaves all of them, whatever is found damaged on the way; the first damage is the result.
 fn leave(shared: &Arc<Shared>, targets: Vec<Target>) -> Result<(), NodeError> {
-    let pool = shared.pool();
+    let mut outcome = Ok(());
     for target in targets {
         let info = target.end.info;
-        shared.act(|member| {
-            member.leave_connection(
-                pool.control(),
-                pool.regions(),
-                info.index,
-                info.nonce,
-                Side::Producer,
-            )
-        })?;
-        ring(pool.control(), info.consumer);
+        outcome = outcome.and(leave_side(shared, info, Side::Producer));
+        ring(shared.pool().control(), info.consumer);
     }
-    Ok(())
+    outcome
 }
 
-/// One reference for each target; the last gets the one that came.
-fn send_to_all(
-    shared: &Arc<Shared>,
-    channel: &ChannelInfo,
+fn leave_side(shared: &Arc<Shared>, info: ConnectionInfo, side: Side) -> Result<(), NodeError> {
+    let (control, regions) = (shared.pool().control(), shared.pool().regions());
+    let left = shared
+        .act(|member| member.leave_connection(control, regions, info.index, info.nonce, side));
+    Ok(left?)
+}
+
+/// One message on its way.
+struct Sending<'a> {
+    shared: &'a Arc<Shared>,
+    channel: &'a ChannelInfo,
     plan: WaitPlan,
-    targets: &mut [Target],
-    reference: Reference,
-) -> Result<Published, NodeError> {
-    let control = shared.pool().control();
-    let mut published = Published::default();
-    if targets.is_empty() {
-        return Ok(published);
-    }
-    if targets.len() > 1 {
-        // Fits: there are at most as many targets as connections.
-        let more = targets.len() as u32 - 1;
-        shared.act(|member| member.duplicate(control, reference.slot(), more))?;
-    }
-    let mut unsent = 0;
-    let mut failed = None;
-    for target in targets.iter_mut() {
-        match send_to(shared, channel, plan, target, &reference) {
-            Ok(true) => published.delivered += 1,
-            Ok(false) => unsent += 1,
-            Err(error) => {
-                unsent += 1;
-                failed = Some(error);
+    /// How long it may still wait for room.
+    patience: Duration,
+}
+
+impl Sending<'_> {
+    /// One reference for each target; the last gets the one that came.
+    fn deliver(
+        mut self,
+        targets: &mut [Target],
+        reference: Reference,
+    ) -> Result<Published, NodeError> {
+        let (shared, slot) = (self.shared, reference.slot());
+        let control = shared.pool().control();
+        let mut published = Published::default();
+        if targets.is_empty() {
+            return Ok(published);
+        }
+        if targets.len() > 1 {
+            // Fits: there are at most as many targets as connections.
+            let more = targets.len() as u32 - 1;
+            shared.act(|member| member.duplicate(control, slot, more))?;
+        }
+        let mut failed = None;
+        for target in targets.iter_mut() {
+            match self.deliver_to(target, &reference) {
+                Ok(true) => published.delivered += 1,
+                Ok(false) => published.dropped += 1,
+                Err(error) => {
+                    published.dropped += 1;
+                    failed.get_or_insert(error);
+                }
             }
         }
-    }
-    published.dropped = unsent;
-    let slot = reference.slot();
-    reference.moved();
-    if unsent > 0 {
-        shared.act(|member| member.release(control, slot, unsent))?;
-    }
-    failed.map_or(Ok(published), Err)
-}
-
-/// Sends to one subscriber. False: its queue was full and it is one to be passed by, or it is gone.
-fn send_to(
-    shared: &Arc<Shared>,
-    channel: &ChannelInfo,
-    plan: WaitPlan,
-    target: &mut Target,
-    reference: &Reference,
-) -> Result<bool, NodeError> {
-    let control = shared.pool().control();
-    let (slot, descriptor) = (reference.slot(), reference.descriptor());
-    let attempt = |target: &mut Target| match shared
-        .act(|member| member.send(control, &mut target.end, slot, descriptor))
-    {
-        Ok(()) => Ok(Some(true)),
-        Err(SendError::Full) if is_gone(shared, target) => Ok(Some(false)),
-        Err(SendError::Full) => Ok(None),
-        Err(SendError::Pool(error)) => Err(NodeError::Pool(error)),
-    };
-    let sent = match target.subscriber.policy {
-        PortPolicy::DropNewest => attempt(target)?.unwrap_or(false),
-        PortPolicy::Block { timeout_ms } => {
-            let timeout = Duration::from_millis(timeout_ms.into());
-            let sent = wait_for(control, shared.index(), plan, timeout, || {
-                // Recovery of a dead subscriber makes room, too: for nobody.
-                if is_gone(shared, target) {
-                    Ok(Some(false))
-                } else {
-                    attempt(target)
-                }
-            })?;
-            sent.ok_or_else(|| blocked(shared, channel, target, timeout))?
+        reference.moved();
+        if published.dropped > 0 {
+            shared.act(|member| member.release(control, slot, published.dropped))?;
         }
-    };
-    if sent {
-        ring(control, target.end.info.consumer);
+        failed.map_or(Ok(published), Err)
     }
-    Ok(sent)
-}
 
-fn blocked(
-    shared: &Arc<Shared>,
-    channel: &ChannelInfo,
-    target: &Target,
-    timeout: Duration,
-) -> NodeError {
-    let consumer = target.end.info.consumer;
-    let subscriber = shared.pool().control().member(consumer).map_or_else(
-        || format!("participant {}", consumer.0),
-        |member| format!("{} (pid {})", member.name, member.identity.pid),
-    );
-    let waited_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-    NodeError::Blocked {
-        channel: channel.name.clone(),
-        waited_ms,
-        subscriber,
+    /// Sends to one subscriber. False: its queue was full and it is one to be passed by, or it is gone.
+    fn deliver_to(
+        &mut self,
+        target: &mut Target,
+        reference: &Reference,
+    ) -> Result<bool, NodeError> {
+        let (shared, control) = (self.shared, self.shared.pool().control());
+        let (slot, descriptor) = (reference.slot(), reference.descriptor());
+        let (info, subscriber) = (target.end.info, target.subscriber);
+        let (end, lies) = (&mut target.end, &mut target.lies);
+        let mut attempt = || match shared.act(|member| member.send(control, end, slot, descriptor))
+        {
+            Ok(()) => Ok(Some(true)),
+            Err(SendError::Full) => Ok(None),
+            Err(SendError::Pool(_)) if end.queue.room(control.memory()).is_err() => {
+                *lies = true;
+                Ok(Some(false))
+            }
+            Err(SendError::Pool(error)) => Err(NodeError::Pool(error)),
+        };
+        let sent = match (attempt()?, subscriber.policy) {
+            (Some(sent), _) => sent,
+            (None, PortPolicy::DropNewest) => false,
+            (None, PortPolicy::Block { timeout_ms }) => {
+                let timeout = Duration::from_millis(timeout_ms.into()).min(self.patience);
+                let start = Instant::now();
+                let sent = wait_for(control, shared.index(), self.plan, timeout, || {
+                    // Recovery of a dead subscriber makes room, too: for nobody.
+                    if is_gone(shared, &info, &subscriber) {
+                        Ok(Some(false))
+                    } else {
+                        attempt()
+                    }
+                })?;
+                self.patience = self.patience.saturating_sub(start.elapsed());
+                sent.ok_or_else(|| self.blocked(target, timeout))?
+            }
+        };
+        if sent {
+            ring(control, target.end.info.consumer);
+        }
+        Ok(sent)
+    }
+
+    fn blocked(&self, target: &Target, timeout: Duration) -> NodeError {
+        let consumer = target.end.info.consumer;
+        let subscriber = self.shared.pool().control().member(consumer).map_or_else(
+            || format!("participant {}", consumer.0),
+            |member| format!("{} (pid {})", member.name, member.identity.pid),
+        );
+        NodeError::Blocked {
+            channel: self.channel.name.clone(),
+            waited_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            subscriber,
+        }
     }
 }

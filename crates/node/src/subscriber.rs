@@ -150,19 +150,20 @@ impl Subscriber {
     /// As [`Subscriber::take`].
     pub fn try_take(&mut self) -> Result<Option<Sample>, NodeError> {
         self.refresh()?;
-        let sample = match &mut self.way {
-            Way::Core(core) => core.try_take(&mut self.statistics)?,
-            Way::Queues { .. } => self.take_from_queues()?,
+        let before = self.statistics;
+        let taken = match &mut self.way {
+            Way::Core(core) => core.try_take(&mut self.statistics),
+            Way::Queues { .. } => self.take_from_queues(),
         };
-        if let Some(sample) = &sample {
+        if let Ok(Some(sample)) = &taken {
             self.statistics.messages += 1;
             self.statistics.payload_bytes += sample.len() as u64;
-            self.shared
-                .pool()
-                .control()
-                .set_statistics(self.port, self.statistics);
         }
-        Ok(sample)
+        if self.statistics != before {
+            let control = self.shared.pool().control();
+            control.set_statistics(self.port, self.statistics);
+        }
+        taken
     }
 
     /// Publishers connected at this moment. One that left counts until all it had sent is taken. A core counts as one.
@@ -189,39 +190,49 @@ impl Subscriber {
         self.sleeps
     }
 
+    /// From each publisher in turn. Nonsense is passed over, at most as much of it as one queue can hold: what waits behind it
+    /// is found at once, and a liar that keeps writing does not keep us here.
     fn take_from_queues(&mut self) -> Result<Option<Sample>, NodeError> {
         let Way::Queues { sources, next } = &mut self.way else {
             return Ok(None);
         };
         let pool = self.shared.pool();
-        for step in 0..sources.len() {
-            let index = (*next + step) % sources.len();
+        let mut looks = sources.len();
+        let mut nonsense = 0;
+        while looks > 0 && !sources.is_empty() {
+            let index = *next % sources.len();
             let source = &mut sources[index];
-            match source.queue.waiting(pool.control().memory()) {
-                Ok(0) => continue,
-                Ok(_) => {}
+            let taken = match source.queue.waiting(pool.control().memory()) {
+                Ok(0) => Ok(None),
+                Ok(_) => self
+                    .shared
+                    .act(|member| member.take(pool.control(), pool.regions(), source)),
                 Err(_) => {
                     self.statistics.violations += 1;
-                    let source = sources.swap_remove(index);
-                    leave(&self.shared, &source)?;
-                    return Ok(None);
+                    leave(&self.shared, &sources.swap_remove(index))?;
+                    looks -= 1;
+                    continue;
                 }
-            }
-            let taken = self
-                .shared
-                .act(|member| member.take(pool.control(), pool.regions(), source));
-            let producer = source.info.producer;
+            };
             *next = index + 1;
             match taken {
-                Ok(None) => continue,
+                Ok(None) => looks -= 1,
                 Ok(Some(taken)) => {
                     if self.policy != PortPolicy::DropNewest {
                         // It may be waiting for the place that has just become free.
-                        ring(pool.control(), producer);
+                        ring(pool.control(), source.info.producer);
                     }
                     return sample_of(&self.shared, taken).map(Some);
                 }
-                Err(PoolError::BadDescriptor { .. }) => self.statistics.violations += 1,
+                Err(PoolError::BadDescriptor { .. }) => {
+                    self.statistics.violations += 1;
+                    nonsense += 1;
+                    if nonsense > source.info.places.capacity {
+                        looks -= 1;
+                    } else {
+                        *next = index;
+                    }
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -264,6 +275,9 @@ impl Subscriber {
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
+        if self.shared.is_a_copy() {
+            return;
+        }
         let control = self.shared.pool().control();
         self.shared
             .act(|member| member.close_port(control, self.port));
@@ -284,8 +298,10 @@ impl Drop for Subscriber {
                 }
             }
         }
-        self.shared
-            .act(|member| member.retire_channel(control, self.channel.index));
+        self.shared.act(|member| {
+            member.free_port(control, self.port);
+            member.retire_channel(control, self.channel.index);
+        });
     }
 }
 
@@ -315,9 +331,9 @@ fn update_sources(
             .connection(source.info.index)
             .filter(|now| now.nonce == source.info.nonce);
         let left = now.is_none_or(|now| now.producer_left);
-        // Looked at after the leaving: nothing comes behind it.
+        // Looked at after the leaving: nothing comes behind it. What is gone has nothing of ours; its queue may be another's.
         let empty = source.queue.waiting(control.memory()).unwrap_or(0) == 0;
-        if left && empty {
+        if now.is_none() || left && empty {
             leave(shared, &sources.swap_remove(index))?;
         } else {
             all_seen &= !left;
@@ -349,14 +365,16 @@ fn leave(shared: &Arc<Shared>, source: &ConnectionEnd<Consumer>) -> Result<(), N
 pub(crate) fn sample_of(shared: &Arc<Shared>, taken: Taken) -> Result<Sample, NodeError> {
     let pool = shared.pool();
     let region = taken.descriptor.place.region;
-    let geometry = pool.map(region).map(|_| pool.regions().region(region));
+    let geometry = pool.map(region).and_then(|_| {
+        let unknown = || PoolError::NotAPool(format!("it has no region {}", region.0));
+        Ok(pool.regions().region(region).ok_or_else(unknown)?)
+    });
     match geometry {
-        Ok(Some(geometry)) => Ok(Sample::new(Reference::own(
+        Ok(geometry) => Ok(Sample::new(Reference::own(
             shared,
             geometry,
             taken.descriptor,
         ))),
-        Ok(None) => Err(PoolError::NotAPool(format!("it has no region {}", region.0)).into()),
         Err(error) => {
             shared.act(|member| member.release(pool.control(), taken.slot, 1))?;
             Err(error)

@@ -8,11 +8,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hythe_pool::{MemberIndex, MemberInfo, Recoverer};
+use hythe_pool::{MemberIndex, MemberInfo, MemberStatus, Recoverer};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::pool::Pool;
-use crate::process::{Life, life_of};
+use crate::process::{Life, has_ended, life_of};
 use crate::{clock, wait};
 
 /// How often a watcher looks for new peers.
@@ -92,24 +92,34 @@ impl Watch {
         });
         for member in members.iter().filter(|member| member.index != self.me) {
             let key = (member.index, member.session);
-            let known = self.peers.contains_key(&key);
-            match life_of(&member.identity) {
-                Life::Dead => {
-                    // A dead peer's descriptor stays readable: kept, it would make us spin while another recovers the peer.
+            match self.peers.get(&key) {
+                // Its descriptor is proof enough, also where no more can be opened.
+                Some(known) if !has_ended(known) => continue,
+                Some(_) => {
+                    // It stays readable: kept, it would make us spin while another recovers the peer.
                     self.peers.remove(&key);
                     self.recover(member);
+                    continue;
                 }
-                Life::Alive(descriptor) if !known => {
+                None => {}
+            }
+            match life_of(&member.identity) {
+                Life::Dead => self.recover(member),
+                Life::Alive(descriptor) => {
                     self.peers.insert(key, descriptor);
                 }
-                Life::Alive(_) | Life::Unknown => {}
+                Life::Unknown => {}
             }
         }
     }
 
+    /// Recovers a participant whose death is proven.
     fn recover(&self, dead: &MemberInfo) {
         let control = self.pool.control();
-        let mut is_dead = |member: &MemberInfo| matches!(life_of(&member.identity), Life::Dead);
+        let mut is_dead = |member: &MemberInfo| {
+            (member.index, member.session) == (dead.index, dead.session)
+                || matches!(life_of(&member.identity), Life::Dead)
+        };
         let now = clock::coarse_ms();
         let recovered =
             self.recoverer
@@ -158,11 +168,10 @@ impl Watch {
         }
     }
 
-    /// A record whose owner is dead but not recovered yet: another recoverer may have died over it.
+    /// A record whose owner is dead but not recovered yet, because another recoverer may have died over it; or one whose owner
+    /// may die before it raises the membership word.
     fn someone_waits(&self) -> bool {
-        self.pool
-            .control()
-            .members()
-            .any(|member| member.status == hythe_pool::MemberStatus::Recovering)
+        let mut members = self.pool.control().members();
+        members.any(|member| member.status != MemberStatus::Alive)
     }
 }

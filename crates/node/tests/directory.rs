@@ -268,6 +268,7 @@ fn names_are_one_plain_component() {
         "a/b",
         "../up",
         "a\0b",
+        "a\nb",
         &"x".repeat(65),
     ] {
         let refused = Pool::create(&PoolOptions::new(name).root(root.path()));
@@ -286,4 +287,13 @@ fn no_permission_names_what_is_missing() {
     let other = PoolOptions::new("65534/test").root(root.path());
     let missing = Pool::open(&other).expect_err("nobody has no pools here");
     assert!(missing.to_string().contains("65534"), "{missing}");
+}
+
+#[test]
+fn nobody_makes_pools_for_another() {
+    let root = Root::new();
+    let other = PoolOptions::new("65534/test").root(root.path());
+    let refused = Pool::create(&other).expect_err("it could not be opened");
+    assert!(refused.to_string().contains("only user 65534"), "{refused}");
+    assert_eq!(fs::read_dir(root.path()).expect("own").count(), 0);
 }

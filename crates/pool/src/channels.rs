@@ -104,7 +104,6 @@ impl<M: Memory> Control<M> {
         if status_of(memory.load_cell(at + channel::STATE, Ordering::Acquire)) != READY {
             return None;
         }
-        let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
         Some(ChannelInfo {
             index,
             name: read_name(memory, at + channel::NAME, NAME_BYTES),
@@ -114,7 +113,7 @@ impl<M: Memory> Control<M> {
                 align: memory.load(at + channel::TYPE_ALIGN, Ordering::Relaxed),
             },
             core: self.core_binding(at),
-            attached: (attached as u8).checked_sub(1).map(MemberIndex),
+            attached: self.attached(index),
         })
     }
 
@@ -139,7 +138,8 @@ impl<M: Memory> Control<M> {
     pub fn attached(&self, index: ChannelIndex) -> Option<MemberIndex> {
         let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
         let bits = self.memory().load_cell(at, Ordering::Acquire);
-        (bits as u8).checked_sub(1).map(MemberIndex)
+        let member = (bits as u8).checked_sub(1).map(MemberIndex);
+        member.filter(|&member| self.has_row(member))
     }
 
     /// The row of the endpoint that somebody is attached to over a channel.

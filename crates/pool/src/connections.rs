@@ -143,8 +143,21 @@ impl<M: Memory> Control<M> {
         if !matches!(state.status, Status::Open | Status::Closing) {
             return None;
         }
-        let capacity = memory.load(at + connection::CAPACITY, Ordering::Relaxed);
-        let granule = memory.load(at + connection::GRANULE, Ordering::Relaxed);
+        // Each pairs with a release store in `Member::connect`: what a later maker wrote comes with its nonce.
+        let word = |offset| memory.load(at + offset, Ordering::Acquire);
+        let (producer_port, consumer_port) = (
+            PortIndex(word(connection::PRODUCER_PORT)),
+            PortIndex(word(connection::CONSUMER_PORT)),
+        );
+        let (granule, capacity) = (word(connection::GRANULE), word(connection::CAPACITY));
+        let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Acquire));
+        if now.nonce != state.nonce {
+            return None;
+        }
+        let (producer, consumer) = (MemberIndex(state.producer), MemberIndex(state.consumer));
+        if !self.has_row(producer) || !self.has_row(consumer) {
+            return None;
+        }
         let end = granule.checked_add(granules_for(capacity))?;
         if !capacity_is_possible(capacity) || end > self.layout().limits().granules {
             return None;
@@ -152,14 +165,10 @@ impl<M: Memory> Control<M> {
         Some(ConnectionInfo {
             index,
             nonce: state.nonce,
-            producer: MemberIndex(state.producer),
-            consumer: MemberIndex(state.consumer),
-            producer_port: PortIndex(
-                memory.load(at + connection::PRODUCER_PORT, Ordering::Relaxed),
-            ),
-            consumer_port: PortIndex(
-                memory.load(at + connection::CONSUMER_PORT, Ordering::Relaxed),
-            ),
+            producer,
+            consumer,
+            producer_port,
+            consumer_port,
             producer_left: state.left & Side::Producer.bit() != 0,
             consumer_left: state.left & Side::Consumer.bit() != 0,
             places: RingPlaces {
@@ -223,20 +232,14 @@ impl Member {
                 limit,
             });
         };
-        memory.store(
-            at + connection::PRODUCER_PORT,
-            producer_port.0,
-            Ordering::Relaxed,
-        );
-        memory.store(
-            at + connection::CONSUMER_PORT,
-            consumer_port.0,
-            Ordering::Relaxed,
-        );
-        memory.store(at + connection::GRANULE, granule, Ordering::Relaxed);
-        memory.store(at + connection::CAPACITY, capacity, Ordering::Relaxed);
-        memory.store(at + connection::TAIL, 0, Ordering::Relaxed);
-        memory.store(at + connection::HEAD, 0, Ordering::Relaxed);
+        // Each pairs with an acquire load in `Control::connection`: whoever reads it there sees the nonce of the claim, too.
+        let word = |offset, value| memory.store(at + offset, value, Ordering::Release);
+        word(connection::PRODUCER_PORT, producer_port.0);
+        word(connection::CONSUMER_PORT, consumer_port.0);
+        word(connection::GRANULE, granule);
+        word(connection::CAPACITY, capacity);
+        word(connection::TAIL, 0);
+        word(connection::HEAD, 0);
         let open = State {
             status: Status::Open,
             producer: self.index().0,
@@ -334,15 +337,17 @@ impl Member {
         regions: &Regions,
         index: ConnectionIndex,
     ) -> Result<(), PoolError> {
-        if let Some(info) = control.connection(index) {
-            self.drain(control, regions, info)?;
-        }
+        // Freed in any case: what cannot be taken out now can never be.
+        let drained = match control.connection(index) {
+            Some(info) => self.drain(control, regions, info),
+            None => Ok(()),
+        };
         free_granules(control, index.0);
         let at = control.layout().connection(index.0 as usize) + connection::STATE;
         let found = State::from_bits(control.memory().load_cell(at, Ordering::Acquire));
         let free = State::free(found.nonce).to_bits();
         control.memory().store_cell(at, free, Ordering::Release);
-        Ok(())
+        drained
     }
 
     /// Takes and releases all that waits in the queue of a connection whose consumer this is.
@@ -371,21 +376,19 @@ impl Member {
         regions: &Regions,
         info: ConnectionInfo,
     ) -> Result<(), PoolError> {
-        let mut end = control.consumer_end(info);
+        let (mut end, mut outcome) = (control.consumer_end(info), Ok(()));
         // As many as the queue can hold: a producer that keeps pushing meanwhile does not keep us here.
         for _ in 0..info.places.capacity {
             match self.take(control, regions, &mut end) {
                 Ok(Some(taken)) => {
-                    self.release(control, taken.slot, 1)?;
+                    outcome = outcome.and(self.release(control, taken.slot, 1).map(drop));
                 }
-                Ok(None) => break,
                 Err(PoolError::BadDescriptor { .. }) => {}
-                // An impossible counter: what the queue held is lost with whoever wrote that, and shows in the audit.
-                Err(PoolError::Damaged(_)) => break,
-                Err(other) => return Err(other),
+                // Empty; or an impossible counter: what the queue held is lost with whoever wrote that, and shows in the audit.
+                Ok(None) | Err(_) => break,
             }
         }
-        Ok(())
+        outcome
     }
 
     /// Leaves every connection of this participant, frees those it had claimed, finishes those it was freeing. All of them,
@@ -424,22 +427,25 @@ impl Member {
         index: ConnectionIndex,
         state: State,
     ) -> Result<(), PoolError> {
+        let mut outcome = Ok(());
         if state.consumer == self.index().0 {
             // Now, not when the producer next looks: it may be idle for long, and others want the buffers.
             if let Some(info) = control.connection(index).filter(|info| !info.consumer_left) {
-                self.drain(control, regions, info)?;
+                outcome = self.drain(control, regions, info);
             }
-            self.leave_connection(control, regions, index, state.nonce, Side::Consumer)?;
+            let left = self.leave_connection(control, regions, index, state.nonce, Side::Consumer);
+            outcome = outcome.and(left);
         }
         if state.producer == self.index().0 {
-            self.leave_connection(control, regions, index, state.nonce, Side::Producer)?;
+            let left = self.leave_connection(control, regions, index, state.nonce, Side::Producer);
+            outcome = outcome.and(left);
         }
         if state.left != 0 && [state.producer, state.consumer].contains(&self.index().0) {
             // A death between leaving and telling leaves the other side untold. Telling twice does no harm.
             note_change(control, state.producer);
             note_change(control, state.consumer);
         }
-        Ok(())
+        outcome
     }
 }
 

@@ -1,7 +1,7 @@
 //! How large everything is, and why: chosen once, when a pool is made.
 
 use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits};
-use hythe_abi::{HEADROOM_BYTES, PAGE_BYTES, round_up};
+use hythe_abi::{HEADROOM_BYTES, PAGE_BYTES, Place, round_up};
 
 use crate::PoolError;
 use crate::regions::SlotClass;
@@ -110,7 +110,10 @@ impl Geometry {
                 first,
                 offset,
             });
-            first = first.checked_add(class.count).ok_or_else(too_many_slots)?;
+            let after = first.checked_add(class.count);
+            first = after
+                .filter(|slots| *slots <= Place::SLOT_MAX)
+                .ok_or_else(too_many_slots)?;
             let bytes = u64::from(slot_bytes) * u64::from(class.count);
             offset = (offset + bytes).next_multiple_of(PAGE_BYTES as u64);
         }
@@ -231,6 +234,19 @@ mod tests {
         let geometry = Geometry::with_classes(DEFAULT_LIMITS, &plan).expect("fits");
         assert_eq!(geometry.classes[0].slot_bytes, 69632);
         assert_eq!(geometry.region_bytes(), 3 * 69632);
+    }
+
+    #[test]
+    fn more_than_can_be_numbered_is_refused() {
+        let class = |count| ClassPlan {
+            payload_bytes: u32::MAX as usize - 8192,
+            count,
+        };
+        for count in [1 << 24, u32::MAX - 1] {
+            let refused = Geometry::with_classes(DEFAULT_LIMITS, &[class(count), class(1)]);
+            let refused = refused.expect_err("too many").to_string();
+            assert!(refused.contains("more slots"), "{refused}");
+        }
     }
 
     #[test]

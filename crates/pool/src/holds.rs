@@ -28,7 +28,8 @@ pub(crate) fn set_hold<M: Memory>(control: &Control<M>, row: u8, slot: LedgerSlo
 impl Counted {
     /// With `more` references; dated `now` if there were none.
     pub(crate) const fn gained(self, more: u32, now: u32) -> Option<Self> {
-        let count = self.count + more;
+        // In a dead member's journal anything may stand.
+        let count = self.count.saturating_add(more);
         if count > REFERENCES_MAX {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Participants: joining, leaving, being looked at.
 
-use hythe_abi::pool::{NAME_BYTES, NOBODY, header, intent, participant};
+use hythe_abi::pool::{NAME_BYTES, header, intent, participant};
 use hythe_memory::{Memory, Ordering, read_name, write_name};
 use hythe_queue::Bell;
 
@@ -135,9 +135,10 @@ impl Member {
         memory.store(at + participant::UID, identity.uid, Ordering::Relaxed);
         memory.store(at + participant::BELL_SLEEPERS, 0, Ordering::Relaxed);
         write_name(memory, at + participant::NAME, NAME_BYTES, name);
+        // First the word: watchers look at a joining participant again and again, at one that is there only when the word moves.
+        memory.add(header::MEMBERSHIP, 1, Ordering::Release);
         let alive = state_bits(identity.pid, MemberStatus::Alive, session);
         memory.store_cell(at + participant::STATE, alive, Ordering::Release);
-        memory.add(header::MEMBERSHIP, 1, Ordering::Release);
         Ok(Self {
             index: MemberIndex(index as u8),
             session,
@@ -193,7 +194,7 @@ impl Member {
 }
 
 pub(crate) fn note_change<M: Memory>(control: &Control<M>, index: u8) {
-    if u32::from(index) < control.layout().limits().participants {
+    if control.has_row(MemberIndex(index)) {
         let at = control.layout().participant(index.into()) + participant::CHANGES;
         control.memory().add(at, 1, Ordering::Release);
     }
@@ -228,9 +229,14 @@ pub(crate) fn check_name(name: &str) -> Result<(), PoolError> {
 }
 
 impl<M: Memory> Control<M> {
+    /// Is this number, which may be a peer's claim, inside the table?
+    pub(crate) fn has_row(&self, index: MemberIndex) -> bool {
+        u32::from(index.0) < self.layout().limits().participants
+    }
+
     /// A participant's record, if it is in use.
     pub fn member(&self, index: MemberIndex) -> Option<MemberInfo> {
-        if index.0 == NOBODY || u32::from(index.0) >= self.layout().limits().participants {
+        if !self.has_row(index) {
             return None;
         }
         let (memory, at) = (self.memory(), self.layout().participant(index.0.into()));
@@ -282,7 +288,7 @@ impl<M: Memory> Control<M> {
 
     /// Does this participant still have this session?
     pub fn is_current(&self, index: MemberIndex, session: u32) -> bool {
-        if u32::from(index.0) >= self.layout().limits().participants {
+        if !self.has_row(index) {
             return false;
         }
         let at = self.layout().participant(index.0.into()) + participant::STATE;

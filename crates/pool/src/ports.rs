@@ -36,6 +36,22 @@ pub enum PortPolicy {
     },
 }
 
+impl PortPolicy {
+    const fn from_word(block_ms: u32) -> Self {
+        match block_ms {
+            0 => Self::DropNewest,
+            timeout_ms => Self::Block { timeout_ms },
+        }
+    }
+
+    fn to_word(self) -> u32 {
+        match self {
+            Self::DropNewest => 0,
+            Self::Block { timeout_ms } => timeout_ms.max(1),
+        }
+    }
+}
+
 /// A port in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortInfo {
@@ -96,14 +112,12 @@ impl<M: Memory> Control<M> {
             2 => PortKind::Subscriber,
             _ => return None,
         };
-        let policy = match memory.load(at + port::BLOCK_MS, Ordering::Relaxed) {
-            0 => PortPolicy::DropNewest,
-            timeout_ms => PortPolicy::Block { timeout_ms },
-        };
+        let policy = PortPolicy::from_word(memory.load(at + port::BLOCK_MS, Ordering::Relaxed));
         let count = |offset| memory.load_cell(at + offset, Ordering::Relaxed);
-        (channel < limits.channels).then(|| PortInfo {
+        let member = MemberIndex((state >> 8) as u8);
+        (channel < limits.channels && self.has_row(member)).then(|| PortInfo {
             index,
-            member: MemberIndex((state >> 8) as u8),
+            member,
             session: (state >> 40) as u32,
             kind,
             channel: ChannelIndex(channel),
@@ -116,6 +130,18 @@ impl<M: Memory> Control<M> {
                 violations: count(port::VIOLATIONS),
             },
         })
+    }
+
+    /// Is a port that was seen open still so, and still the same to whoever sends to it? Reads nothing that its owner keeps
+    /// writing.
+    pub fn is_still_open(&self, known: &PortInfo) -> bool {
+        let (memory, at) = (self.memory(), self.layout().port(known.index.0 as usize));
+        let word = |offset| memory.load(at + offset, Ordering::Relaxed);
+        let open = state_bits(STATUS_OPEN, known.member.0, known.kind, known.session);
+        memory.load_cell(at + port::STATE, Ordering::Acquire) == open
+            && word(port::CHANNEL) == known.channel.0
+            && word(port::DEPTH) == known.depth
+            && PortPolicy::from_word(word(port::BLOCK_MS)) == known.policy
     }
 
     /// Every open port.
@@ -176,11 +202,7 @@ impl Member {
         let at = control.layout().port(index as usize);
         memory.store(at + port::CHANNEL, channel.0, Ordering::Relaxed);
         memory.store(at + port::DEPTH, depth, Ordering::Relaxed);
-        let block_ms = match policy {
-            PortPolicy::DropNewest => 0,
-            PortPolicy::Block { timeout_ms } => timeout_ms.max(1),
-        };
-        memory.store(at + port::BLOCK_MS, block_ms, Ordering::Relaxed);
+        memory.store(at + port::BLOCK_MS, policy.to_word(), Ordering::Relaxed);
         control.set_statistics(PortIndex(index), PortStatistics::default());
         let open = state_bits(STATUS_OPEN, me, kind, self.session());
         memory.store_cell(at + port::STATE, open, Ordering::Release);
@@ -194,7 +216,8 @@ impl Member {
         Ok(PortIndex(index))
     }
 
-    /// Closes an own port. Its connections are left separately.
+    /// Closes an own port: nobody connects to it any more. Its number stays taken until [`Member::free_port`], so that whoever
+    /// gets it next does not meet connections that are still being left.
     pub fn close_port<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
         let Some(info) = control
             .port(index)
@@ -203,10 +226,21 @@ impl Member {
             return;
         };
         let at = control.layout().port(index.0 as usize) + port::STATE;
-        control
-            .memory()
-            .store_cell(at, STATUS_FREE, Ordering::Release);
+        let closed = state_bits(STATUS_CLAIMED, info.member.0, info.kind, info.session);
+        control.memory().store_cell(at, closed, Ordering::Release);
         control.note_ports_changed(info.channel);
+    }
+
+    /// Closes an own port, if that has not been done, and gives its number back. Call when its connections are left.
+    pub fn free_port<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
+        self.close_port(control, index);
+        let at = control.layout().port(index.0 as usize) + port::STATE;
+        let state = control.memory().load_cell(at, Ordering::Acquire);
+        if state & 0xFF == STATUS_CLAIMED && (state >> 8) as u8 == self.index().0 {
+            control
+                .memory()
+                .store_cell(at, STATUS_FREE, Ordering::Release);
+        }
     }
 
     /// Closes all ports of this participant, half-opened ones included.

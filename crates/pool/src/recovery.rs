@@ -163,6 +163,8 @@ impl Member {
         };
         // First the ports, so that no publisher connects behind the look at the connections.
         self.close_all_ports(control);
+        // Whoever sent before this is found by the emptying of the queues; whoever does later sees the port closed, and leaves.
+        hythe_memory::full_barrier();
         // Damage somewhere does not keep the rest from going back: the first is reported at the end.
         let mut outcome = self.leave_all_connections(control, regions);
         for slot in (0..control.layout().limits().slots).map(LedgerSlot) {

@@ -109,17 +109,16 @@ impl RegionGeometry {
         if end.is_none_or(|end| end > ledger_slots) {
             return Err(format!("its {} slots leave the ledger", self.slots));
         }
-        let mut next = 0;
+        let mut next = 0_u32;
         for class in &self.classes {
             let bytes = u64::from(class.slot_bytes) * u64::from(class.count);
             let fits = class
                 .offset
                 .checked_add(bytes)
                 .is_some_and(|end| end <= self.bytes);
-            if class.slot_bytes < 2 * HEADROOM_BYTES || class.first != next || !fits {
-                return Err(format!("class {class:?} does not fit"));
-            }
-            next += class.count;
+            let sound = fits && class.slot_bytes >= 2 * HEADROOM_BYTES && class.first == next;
+            let after = next.checked_add(class.count).filter(|_| sound);
+            next = after.ok_or_else(|| format!("class {class:?} does not fit"))?;
         }
         if next != self.slots {
             return Err(format!("its classes have {next} slots, not {}", self.slots));
@@ -146,20 +145,26 @@ impl Regions {
         Ok(regions)
     }
 
-    /// Reads the regions that were added since.
+    /// Reads the regions that were added since. One that makes no sense does not hide the others.
     ///
     /// # Errors
     /// [`PoolError::NotAPool`] for a region that does not fit the ledger.
     pub fn refresh<M: Memory>(&self, control: &Control<M>) -> Result<(), PoolError> {
+        let mut outcome = Ok(());
         for (index, known) in self.known.iter().enumerate() {
-            if known.get().is_none()
-                && let Some(found) = read_region(control, index)?
-            {
-                // Another thread may have been quicker, with the same.
-                let _ = known.set(found);
+            if known.get().is_some() {
+                continue;
+            }
+            match read_region(control, index) {
+                Ok(Some(found)) => {
+                    // Another thread may have been quicker, with the same.
+                    let _ = known.set(found);
+                }
+                Ok(None) => {}
+                Err(refused) => outcome = outcome.and(Err(refused)),
             }
         }
-        Ok(())
+        outcome
     }
 
     /// A region, if known.

@@ -91,10 +91,13 @@ impl Member {
             }
         };
         let before = hold(control, self.index().0, slot);
-        let gained = before.gained(1, self.now());
-        let after = gained.ok_or(PoolError::TooManyReferences {
-            limit: before.count,
-        })?;
+        let Some(after) = before.gained(1, self.now()) else {
+            end.queue.advance(control.memory());
+            return Err(PoolError::BadDescriptor {
+                reason: "more references than a slot can have",
+                descriptor,
+            });
+        };
         let step = Step {
             slot: slot.0,
             before: before.to_bits(),
@@ -117,8 +120,8 @@ fn check_current<M: Memory>(
     descriptor: Descriptor,
 ) -> Result<LedgerSlot, PoolError> {
     if regions.region(descriptor.place.region).is_none() {
-        // It may have been added since we last looked.
-        regions.refresh(control)?;
+        // It may have been added since we last looked. If it makes no sense, it is not there for us.
+        let _ = regions.refresh(control);
     }
     let slot = regions.check(descriptor)?;
     let (references, generation) = control.slot(slot);

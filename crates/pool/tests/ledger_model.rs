@@ -238,8 +238,8 @@ impl Lives {
     }
 
     fn close_ports(&mut self, (from, to): (usize, usize), way: &Way) {
-        self.members[from].close_port(&self.world.control, way.producer_port);
-        self.members[to].close_port(&self.world.control, way.consumer_port);
+        self.members[from].free_port(&self.world.control, way.producer_port);
+        self.members[to].free_port(&self.world.control, way.consumer_port);
     }
 
     /// `who` is dead: another recovers it, the others leave its ways, and a new member comes in its place.
@@ -280,7 +280,7 @@ impl Lives {
             } else {
                 way.producer_port
             };
-            member.close_port(control, port);
+            member.free_port(control, port);
         }
         self.members[who] = self.world.join("member");
         self.held[who].clear();

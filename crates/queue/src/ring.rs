@@ -71,14 +71,19 @@ impl Producer {
     pub fn room<M: Memory>(&mut self, memory: &M) -> Result<u32, QueueError> {
         // Pairs with the consumer's release store: what it has taken, it has finished reading.
         let head = memory.load(self.places.head, Ordering::Acquire);
-        if head.wrapping_sub(self.seen_head) > self.tail.wrapping_sub(self.seen_head) {
+        let (waiting, waited) = (
+            self.tail.wrapping_sub(head),
+            self.tail.wrapping_sub(self.seen_head),
+        );
+        // A head can only come closer to the tail; and what `resume` was given may have been a lie.
+        if waiting > waited.min(self.places.capacity) {
             return Err(QueueError::Violated {
                 own: self.tail,
                 claimed: head,
             });
         }
         self.seen_head = head;
-        Ok(self.places.capacity - self.tail.wrapping_sub(head))
+        Ok(self.places.capacity - waiting)
     }
 
     /// Pushes one descriptor.
@@ -233,6 +238,16 @@ mod tests {
             consumer.peek(&memory),
             Err(QueueError::Violated { own: 0, claimed: 5 })
         );
+    }
+
+    #[test]
+    fn a_consumer_that_lied_from_the_start_is_found_out() {
+        let (memory, ..) = ends(0);
+        memory.store(PLACES.head, 5, Ordering::Relaxed);
+        let mut producer = Producer::resume(PLACES, 0, 5);
+        let violated = QueueError::Violated { own: 0, claimed: 5 };
+        assert_eq!(producer.room(&memory), Err(violated));
+        assert_eq!(producer.push(&memory, number(0)), Err(violated));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::{Dying, SMALL_BYTES, identity, until_death};
 
 /// The cases, by what the member does when it dies.
 pub(crate) fn all() -> Vec<Case> {
-    let plain: [(&'static str, Act); 23] = [
+    let plain: [(&'static str, Act); 24] = [
         ("join", join),
         ("lease", |a, c, _| assert!(a.me_leases(c))),
         ("lease any", lease_any),
@@ -28,6 +28,7 @@ pub(crate) fn all() -> Vec<Case> {
         ("open channel", open_channel),
         ("open port", open_port),
         ("close port", close_port),
+        ("free port", free_port),
         ("bind core", bind_core),
         ("unbind core", unbind_core),
         ("attach core", attach_core),
@@ -136,6 +137,11 @@ fn reclaim(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 fn close_port(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let port = actor.out.producer_port;
     actor.me().close_port(control, port);
+}
+
+fn free_port(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
+    let port = actor.out.producer_port;
+    actor.me().free_port(control, port);
 }
 
 fn unbind_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {

@@ -1,0 +1,71 @@
+//! What ends a benchmark early, and the exit code it gets.
+
+use std::io;
+use std::time::Duration;
+
+use hythe_node::NodeError;
+
+/// Errors of this program.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum BenchError {
+    /// The system refused.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// The pool refused.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The other process is gone or silent.
+    #[error("invalid: the peer is lost: {0}")]
+    PeerLost(String),
+    /// A message was passed by.
+    #[error("invalid: message {number} was not delivered")]
+    Dropped {
+        /// Which.
+        number: u64,
+    },
+    /// What came is not what was sent.
+    #[error("invalid: message {number} arrived with another content than was sent")]
+    Damaged {
+        /// Which.
+        number: u64,
+    },
+    /// The ledger does not add up.
+    #[error("invalid: the ledger after {case}, {size} bytes: {why}")]
+    Audit {
+        /// After which case.
+        case: String,
+        /// Of which size.
+        size: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The figures are not to be trusted.
+    #[error("invalid: {0}")]
+    Invalid(String),
+    /// A signal asked to stop.
+    #[error("stopped by a signal")]
+    Stopped,
+    /// Nothing is left to measure.
+    #[error("{0}")]
+    WrongUse(String),
+}
+
+impl BenchError {
+    pub(crate) fn silent(waited: Duration) -> Self {
+        Self::PeerLost(format!("nothing came from it for {waited:?}"))
+    }
+
+    pub(crate) const fn exit_code(&self) -> u8 {
+        match self {
+            Self::WrongUse(_) => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for BenchError {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::System(error.into())
+    }
+}

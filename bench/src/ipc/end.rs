@@ -1,0 +1,169 @@
+//! One end of a way between the two processes, and what the processes do with it. A system under test is an `End`.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+
+use crate::error::BenchError;
+use crate::statistics;
+
+/// Before the first sample: caches, predictors and first touches.
+const WARM_UP_MAX: u64 = 1000;
+const WARM_UP_MIN: u64 = 16;
+/// A run whose time is over early still has so many samples.
+const SAMPLES_MIN: u64 = 20;
+
+/// One end. Numbers count the messages of each direction; they decide the content.
+pub(super) trait End {
+    /// Sends message `number`: a filled one, or on what was received last.
+    fn send(&mut self, number: u64) -> Result<(), BenchError>;
+
+    /// Receives message `number`, within a bound. False: the other end has finished.
+    fn receive(&mut self, number: u64) -> Result<bool, BenchError>;
+
+    /// Tells the other end that nothing comes any more.
+    fn finish(&mut self) -> Result<(), BenchError>;
+}
+
+/// How much of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) count: u64,
+    pub(super) time: Duration,
+}
+
+/// The measuring side, there and back.
+pub(super) fn round_trips(
+    end: &mut impl End,
+    budget: Budget,
+) -> Result<Histogram<u64>, BenchError> {
+    let mut number = 0;
+    let start = Instant::now();
+    let warm_up = (budget.count / 10).clamp(WARM_UP_MIN, WARM_UP_MAX);
+    while number < warm_up && (number == 0 || start.elapsed() < budget.time) {
+        round_trip(end, number)?;
+        number += 1;
+    }
+    let mut histogram = statistics::histogram();
+    let samples_min = SAMPLES_MIN.min(budget.count);
+    let start = Instant::now();
+    loop {
+        let sent = Instant::now();
+        round_trip(end, number)?;
+        let back = Instant::now();
+        statistics::record(&mut histogram, back - sent);
+        number += 1;
+        let samples = histogram.len();
+        let is_late = back - start >= budget.time;
+        if samples >= budget.count || is_late && samples >= samples_min {
+            return Ok(histogram);
+        }
+    }
+}
+
+#[inline]
+fn round_trip(end: &mut impl End, number: u64) -> Result<(), BenchError> {
+    end.send(number)?;
+    expect(end.receive(number)?)
+}
+
+/// The measuring side, one way: messages per second, the last of them acknowledged.
+pub(super) fn rate(end: &mut impl End, messages: u64) -> Result<f64, BenchError> {
+    let start = Instant::now();
+    for number in 0..messages {
+        end.send(number)?;
+    }
+    expect(end.receive(messages)?)?;
+    Ok(messages as f64 / start.elapsed().as_secs_f64())
+}
+
+/// The other side of [`rate`].
+pub(super) fn swallow(end: &mut impl End, messages: u64) -> Result<(), BenchError> {
+    for number in 0..messages {
+        expect(end.receive(number)?)?;
+    }
+    end.send(messages)?;
+    echo(end)
+}
+
+/// The other side of [`round_trips`].
+pub(super) fn echo(end: &mut impl End) -> Result<(), BenchError> {
+    let mut number = 0;
+    while end.receive(number)? {
+        end.send(number)?;
+        number += 1;
+    }
+    Ok(())
+}
+
+fn expect(received: bool) -> Result<(), BenchError> {
+    if received {
+        return Ok(());
+    }
+    Err(BenchError::PeerLost("it finished too early".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers itself, until it is told to stop.
+    #[derive(Default)]
+    struct Mirror {
+        sent: Vec<u64>,
+        answers: u64,
+    }
+
+    impl End for Mirror {
+        fn send(&mut self, number: u64) -> Result<(), BenchError> {
+            self.sent.push(number);
+            Ok(())
+        }
+        fn receive(&mut self, _number: u64) -> Result<bool, BenchError> {
+            self.answers = self.answers.saturating_sub(1);
+            Ok(self.answers > 0)
+        }
+        fn finish(&mut self) -> Result<(), BenchError> {
+            Ok(())
+        }
+    }
+
+    fn mirror(answers: u64) -> Mirror {
+        Mirror {
+            answers,
+            ..Mirror::default()
+        }
+    }
+
+    #[test]
+    fn the_budget_is_of_samples_or_of_time() {
+        let wanted = |count, time| {
+            let budget = Budget { count, time };
+            round_trips(&mut mirror(10_000), budget)
+                .expect("answered")
+                .len()
+        };
+        assert_eq!(wanted(300, Duration::from_secs(60)), 300);
+        assert_eq!(wanted(300, Duration::ZERO), SAMPLES_MIN);
+        assert_eq!(wanted(3, Duration::ZERO), 3);
+    }
+
+    #[test]
+    fn an_early_end_is_a_lost_peer() {
+        let budget = Budget {
+            count: 100,
+            time: Duration::from_secs(60),
+        };
+        let lost = round_trips(&mut mirror(50), budget);
+        assert!(matches!(lost, Err(BenchError::PeerLost(_))), "{lost:?}");
+        let lost = swallow(&mut mirror(5), 10);
+        assert!(matches!(lost, Err(BenchError::PeerLost(_))), "{lost:?}");
+    }
+
+    #[test]
+    fn the_echo_answers_each_message_once() {
+        let mut end = mirror(4);
+        echo(&mut end).expect("echoed");
+        assert_eq!(end.sent, [0, 1, 2]);
+    }
+}

@@ -1,0 +1,243 @@
+//! Hythe as an application uses it: the public interface, default features, a pool of the default size, payload in place
+//! (`TrustPeers`: both ends are ours).
+
+use std::time::Duration;
+
+use hythe_node::{
+    Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
+    SubscriberOptions, TrustPeers,
+};
+
+use super::case::{Case, Pattern, Wait};
+use super::end::End;
+use super::payload::{fill, is_message};
+use super::side::Side;
+use crate::error::BenchError;
+use crate::lookout::{Lookout, NAP, Patience};
+
+const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
+/// Messages under way in a one-way run.
+const RATE_DEPTH: u32 = 256;
+
+/// A pool of this run alone, removed at the end.
+#[derive(Debug)]
+pub(super) struct BenchPool {
+    pool: Pool,
+}
+
+impl BenchPool {
+    pub(super) fn make() -> Result<Self, BenchError> {
+        Self::make_with(&options(&format!("bench-{}", std::process::id())))
+    }
+
+    fn make_with(options: &PoolOptions) -> Result<Self, BenchError> {
+        let pool = Pool::open_or_create(options)?;
+        Ok(Self { pool })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.pool.options().name()
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// After a run nobody takes part any more, every slot is free, and the sums are right.
+    pub(super) fn audit(&self, case: Case, size: usize) -> Result<(), BenchError> {
+        let snapshot = self.pool.snapshot();
+        let audit = &snapshot.audit;
+        let refused = |why| {
+            let case = case.to_string();
+            Err(BenchError::Audit { case, size, why })
+        };
+        if let Some(mismatch) = audit.mismatches.first() {
+            return refused(format!(
+                "{} slots do not add up, the first of them {mismatch:?}",
+                audit.mismatches.len()
+            ));
+        }
+        if audit.free != audit.slots {
+            let busy = audit.slots - audit.free;
+            return refused(format!("{busy} of {} slots are not free", audit.slots));
+        }
+        if !snapshot.members.is_empty() {
+            return refused(format!(
+                "{} participants are still there",
+                snapshot.members.len()
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for BenchPool {
+    fn drop(&mut self) {
+        if let Err(error) = Pool::remove_by_force(self.pool.options()) {
+            eprintln!("hythe-bench: the pool stays behind: {error}");
+        }
+    }
+}
+
+/// Touched at the start, so that no first touch falls into a measurement.
+pub(super) fn options(name: &str) -> PoolOptions {
+    PoolOptions::new(name).prefault(true)
+}
+
+/// One end: a publisher on one channel, a subscriber on the other.
+#[derive(Debug)]
+pub(super) struct HytheEnd {
+    case: Case,
+    size: usize,
+    publisher: Publisher,
+    subscriber: Subscriber,
+    /// What was received last, to be handed on.
+    held: Option<Sample>,
+    node: Node,
+    lookout: Lookout,
+}
+
+impl HytheEnd {
+    /// Joins, and waits until the other side has.
+    pub(super) fn join(
+        pool: &Pool,
+        side: Side,
+        case: Case,
+        size: usize,
+        lookout: Lookout,
+    ) -> Result<Self, BenchError> {
+        let (outgoing, incoming, name) = match side {
+            Side::Near => ("there", "back", "bench"),
+            Side::Far => ("back", "there", "echo"),
+        };
+        let node = Node::join(pool, name)?;
+        let subscriber = node.subscriber(incoming, &subscriber_options(case))?;
+        let mut publisher = node.publisher(outgoing, &PublisherOptions::default())?;
+        let mut patience = Patience::new(&lookout);
+        while !publisher.wait_for_subscribers(1, NAP)? {
+            patience.look_up()?;
+        }
+        Ok(Self {
+            case,
+            size,
+            publisher,
+            subscriber,
+            held: None,
+            node,
+            lookout,
+        })
+    }
+
+    #[inline]
+    fn take(&mut self) -> Result<Sample, BenchError> {
+        let mut patience = Patience::new(&self.lookout);
+        loop {
+            let taken = match self.case.wait {
+                Wait::Poll => self.subscriber.try_take()?,
+                Wait::Adaptive => self.subscriber.take(NAP)?,
+                // Never spins, unlike `take`.
+                Wait::Block => self
+                    .node
+                    .wait_until(NAP, NAP, || self.subscriber.try_take())?,
+            };
+            match taken {
+                Some(sample) => return Ok(sample),
+                None if self.case.spins() => patience.spin()?,
+                None => patience.look_up()?,
+            }
+        }
+    }
+
+    #[inline]
+    fn send_filled(&mut self, number: u64) -> Result<(), BenchError> {
+        let mut lease = self.publisher.lease(self.size)?;
+        fill(&mut lease.as_mut_slice(TRUST)[..self.size], number);
+        let published = self.publisher.publish(lease, self.size)?;
+        delivered(published.delivered, number)
+    }
+}
+
+/// A round trip needs no queue; a rate must lose nothing.
+fn subscriber_options(case: Case) -> SubscriberOptions {
+    let options = SubscriberOptions::default();
+    match case.pattern {
+        Pattern::Untouched | Pattern::Filled => options,
+        Pattern::Single => {
+            let bound = Duration::from_secs(5);
+            let timeout_ms = bound.as_millis() as u32;
+            options
+                .depth(RATE_DEPTH)
+                .policy(PortPolicy::Block { timeout_ms })
+        }
+    }
+}
+
+impl End for HytheEnd {
+    #[inline]
+    fn send(&mut self, number: u64) -> Result<(), BenchError> {
+        match (self.case.pattern, self.held.take()) {
+            (Pattern::Untouched, Some(sample)) => {
+                let published = self.publisher.hand_on(sample)?;
+                delivered(published.delivered, number)
+            }
+            _ => self.send_filled(number),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self, number: u64) -> Result<bool, BenchError> {
+        let sample = self.take()?;
+        if sample.is_empty() {
+            return Ok(false);
+        }
+        if self.case.pattern == Pattern::Untouched {
+            self.held = Some(sample);
+        } else if !is_message(sample.as_slice(TRUST), number) {
+            return Err(BenchError::Damaged { number });
+        }
+        Ok(true)
+    }
+
+    fn finish(&mut self) -> Result<(), BenchError> {
+        if let Some(sample) = self.held.take()
+            && !is_message(sample.as_slice(TRUST), 0)
+        {
+            return Err(BenchError::Damaged { number: 0 });
+        }
+        let lease = self.publisher.lease(0)?;
+        let published = self.publisher.publish(lease, 0)?;
+        delivered(published.delivered, u64::MAX)
+    }
+}
+
+#[inline]
+const fn delivered(count: u32, number: u64) -> Result<(), BenchError> {
+    if count == 1 {
+        return Ok(());
+    }
+    Err(BenchError::Dropped { number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_audit_refuses_a_slot_that_is_not_free_and_a_participant_that_stays() {
+        let root = tempfile::tempdir().expect("a directory");
+        let options = options("audited").root(root.path()).bytes(16 << 20);
+        let pool = BenchPool::make_with(&options).expect("a pool");
+        let case = "hythe/poll/filled".parse().expect("a case");
+        let why = || pool.audit(case, 8).expect_err("refused").to_string();
+
+        let node = Node::join(pool.pool(), "leaker").expect("joined");
+        let lease = node.lease(8).expect("a slot");
+        assert!(why().contains("1 of"), "{}", why());
+        drop(lease);
+        assert!(why().contains("1 participants"), "{}", why());
+        drop(node);
+        pool.audit(case, 8).expect("all free, nobody there");
+        drop(pool);
+        assert!(Pool::open(&options).is_err(), "the pool stayed behind");
+    }
+}

@@ -1,0 +1,89 @@
+//! On what the figures were measured.
+
+use std::process::Command;
+
+use crate::document::Machine;
+
+/// This machine.
+pub(crate) fn describe() -> Machine {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    Machine {
+        cpu: cpu_name(&cpus).unwrap_or(std::env::consts::ARCH).to_owned(),
+        cpus: cpus
+            .lines()
+            .filter(|line| line.starts_with("processor"))
+            .count(),
+        kernel: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
+        // Both sides run on the machine itself, not on a board.
+        emulated: false,
+    }
+}
+
+/// x86 has a model name, Arm only a part number.
+fn cpu_name(cpuinfo: &str) -> Option<&str> {
+    let field = |name| {
+        let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        lines.find_map(|(key, value)| (key.trim() == name).then_some(value.trim()))
+    };
+    field("model name").or_else(|| field("CPU part"))
+}
+
+/// The commit that is checked out where this runs.
+pub(crate) fn commit() -> String {
+    git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// Do files that git knows differ from that commit?
+pub(crate) fn is_changed() -> Option<bool> {
+    git(&["status", "--porcelain", "--untracked-files=no"]).map(|changes| !changes.is_empty())
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let asked = Command::new("git").args(arguments).output();
+    let answer = asked.ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&answer.stdout).trim().to_owned())
+}
+
+/// The command line, without the path of the program.
+pub(crate) fn command() -> String {
+    let mut words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(program) = words.first_mut() {
+        *program = "hythe-bench".to_owned();
+    }
+    words.join(" ")
+}
+
+/// How many processes ran or wanted to, in the minute before.
+pub(crate) fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let first = text.split_ascii_whitespace().next();
+    first.and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_named_on_x86_and_on_arm() {
+        let x86 = "processor\t: 0\nmodel name\t: A CPU @ 3 GHz\n";
+        assert_eq!(cpu_name(x86), Some("A CPU @ 3 GHz"));
+        assert_eq!(
+            cpu_name("processor\t: 0\nCPU part\t: 0xd08\n"),
+            Some("0xd08")
+        );
+        assert_eq!(cpu_name(""), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_cpu_and_a_kernel() {
+        let machine = describe();
+        assert!(machine.cpus > 0);
+        assert!(!machine.kernel.is_empty());
+    }
+}

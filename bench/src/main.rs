@@ -1,0 +1,54 @@
+//! `hythe-bench`: how fast a hop is, beside the floor that this machine sets and what people use today.
+//!
+//! One folder per scenario; `document` is what comes out, `statistics` how figures are made of samples. Each system under test is
+//! used as its own users would. Never part of the product: it may use everything, nothing uses it.
+
+mod args;
+mod bounce;
+mod cpus;
+mod document;
+mod error;
+mod ipc;
+mod lookout;
+mod machine;
+mod statistics;
+mod table;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command, IpcArguments};
+use crate::error::BenchError;
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Ipc(arguments) => run_ipc(&arguments),
+        Command::Echo(arguments) => ipc::echo(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hythe-bench: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// A run whose figures are not to be trusted still shows them, and then fails.
+fn run_ipc(arguments: &IpcArguments) -> Result<(), BenchError> {
+    let document = ipc::run(arguments)?;
+    let shown = if arguments.json {
+        let mut text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
+        text.push('\n');
+        text
+    } else {
+        table::render(&document)
+    };
+    std::io::stdout().write_all(shown.as_bytes())?;
+    match document.conditions.invalid {
+        None => Ok(()),
+        Some(why) => Err(BenchError::Invalid(why)),
+    }
+}
