@@ -19,6 +19,7 @@ pub use mapped::{Access, Mapped};
 pub use trust::TrustPeers;
 
 /// A full barrier between this thread's earlier and later accesses (the store-load case that plain orderings leave open).
+#[inline]
 pub fn full_barrier() {
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);

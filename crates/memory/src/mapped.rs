@@ -209,6 +209,7 @@ impl Mapped {
         debug_assert!(woken.is_ok(), "futex wake on an own mapping: {woken:?}");
     }
 
+    #[inline]
     fn range(&self, at: usize, bytes: usize) -> *mut u8 {
         let end = at.checked_add(bytes);
         assert!(
@@ -220,6 +221,7 @@ impl Mapped {
         unsafe { self.mapping.base.as_ptr().add(at) }
     }
 
+    #[inline]
     fn writable(&self, at: usize, bytes: usize) -> *mut u8 {
         assert!(
             self.mapping.access == Access::Write,
@@ -228,6 +230,7 @@ impl Mapped {
         self.range(at, bytes)
     }
 
+    #[inline]
     fn word(&self, at: usize) -> &AtomicU32 {
         let word = self.range(at, 4);
         assert!(at.is_multiple_of(4), "word at {at} is not aligned");
@@ -235,6 +238,7 @@ impl Mapped {
         unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
+    #[inline]
     fn cell(&self, at: usize) -> &AtomicU64 {
         let cell = self.range(at, 8);
         assert!(at.is_multiple_of(8), "cell at {at} is not aligned");
@@ -242,6 +246,7 @@ impl Mapped {
         unsafe { AtomicU64::from_ptr(cell.cast()) }
     }
 
+    #[inline]
     fn check_store(&self, at: usize) {
         assert!(
             self.mapping.access == Access::Write,
@@ -251,27 +256,34 @@ impl Mapped {
 }
 
 impl Memory for Mapped {
+    #[inline]
     fn bytes(&self) -> usize {
         self.mapping.bytes
     }
+    #[inline]
     fn load(&self, at: usize, order: Ordering) -> u32 {
         self.word(at).load(order)
     }
+    #[inline]
     fn store(&self, at: usize, value: u32, order: Ordering) {
         self.check_store(at);
         self.word(at).store(value, order);
     }
+    #[inline]
     fn add(&self, at: usize, value: u32, order: Ordering) -> u32 {
         self.check_store(at);
         self.word(at).fetch_add(value, order)
     }
+    #[inline]
     fn load_cell(&self, at: usize, order: Ordering) -> u64 {
         self.cell(at).load(order)
     }
+    #[inline]
     fn store_cell(&self, at: usize, value: u64, order: Ordering) {
         self.check_store(at);
         self.cell(at).store(value, order);
     }
+    #[inline]
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
         self.check_store(at);
         self.cell(at)

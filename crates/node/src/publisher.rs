@@ -362,9 +362,7 @@ fn update_targets(
 /// Has the subscriber left the connection, or closed its port, which it does before?
 fn is_gone(shared: &Arc<Shared>, known: &ConnectionInfo, subscriber: &PortInfo) -> bool {
     let control = shared.pool().control();
-    let now = control.connection(known.index);
-    now.is_none_or(|now| now.nonce != known.nonce || now.consumer_left)
-        || !control.is_still_open(subscriber)
+    !control.consumer_stays(known) || !control.is_still_open(subscriber)
 }
 
 fn leave_the_gone(shared: &Arc<Shared>, targets: &mut Vec<Target>) -> Result<(), NodeError> {

@@ -180,6 +180,15 @@ impl<M: Memory> Control<M> {
         })
     }
 
+    /// Does the consumer of a connection still take part in it? One look at one word, for every message.
+    #[inline]
+    pub fn consumer_stays(&self, info: &ConnectionInfo) -> bool {
+        let at = self.layout().connection(info.index.0 as usize) + connection::STATE;
+        let state = State::from_bits(self.memory().load_cell(at, Ordering::Acquire));
+        let in_use = matches!(state.status, Status::Open | Status::Closing);
+        in_use && state.nonce == info.nonce && state.left & Side::Consumer.bit() == 0
+    }
+
     /// Every connection that is open or closing.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionInfo> {
         (0..self.layout().limits().connections)
