@@ -4,6 +4,9 @@
 //! waits in its socket, and what the kernel dropped there.
 
 use std::fs;
+use std::net::SocketAddr;
+
+use crate::MediaError;
 
 /// One UDP socket as the kernel lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,15 @@ pub(crate) struct Socket {
     pub(crate) inode: u64,
     /// Packets that the kernel dropped at this socket.
     pub(crate) drops: u64,
+}
+
+/// Where the RTCP of a stream goes: to the port behind an even one (RFC 3550, 11).
+pub(crate) fn rtcp_address(destination: SocketAddr) -> Result<SocketAddr, MediaError> {
+    let port = destination.port();
+    if port == 0 || !port.is_multiple_of(2) {
+        return Err(MediaError::Destination { destination });
+    }
+    Ok(SocketAddr::new(destination.ip(), port + 1))
 }
 
 /// All UDP sockets bound to `port`, of either address family.

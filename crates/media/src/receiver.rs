@@ -15,7 +15,7 @@
 //! - It ends by itself, with a proper header, at an RTCP BYE; but it reads RTCP first, so a BYE
 //!   overtakes packets that arrived earlier. So the BYE that counts is sent from here, after all
 //!   samples are in the file. SIGINT would not do: ffmpeg heeds it only between two packets.
-//! - If this process dies, ffmpeg ends by itself ten seconds after the last packet.
+//! - If the thread that started it dies, the kernel kills ffmpeg. By itself it would wait ten seconds for a packet.
 //!
 //! [`wait_ready`]: FfmpegReceiver::wait_ready
 //! [`finish`]: FfmpegReceiver::finish
@@ -23,6 +23,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -68,19 +69,16 @@ pub struct FfmpegReceiver {
 }
 
 impl FfmpegReceiver {
-    /// Starts ffmpeg on the session description in `sdp_path`; it overwrites `wav_path`.
+    /// Starts ffmpeg on the session description in `sdp_path`; it overwrites `wav_path`. The calling
+    /// thread must live as long as the recording shall go on.
     ///
     /// # Errors
     ///
-    /// [`MediaError::FfmpegMissing`]; [`MediaError::PortTaken`]; those of [`sdp::read`];
+    /// [`MediaError::FfmpegMissing`]; [`MediaError::PortTaken`]; [`MediaError::Destination`]; those of [`sdp::read`];
     /// [`MediaError::File`] if the recording cannot be written or ffmpeg not be started.
     pub fn start(sdp_path: &Path, wav_path: &Path) -> Result<Self, MediaError> {
         let (format, address) = sdp::read(sdp_path)?;
-        let rtcp_port = address.port().checked_add(1);
-        let rtcp_port = rtcp_port.ok_or(MediaError::Destination {
-            destination: address,
-        })?;
-        for port in [address.port(), rtcp_port] {
+        for port in [address.port(), ports::rtcp_address(address)?.port()] {
             if !ports::sockets_on(port).is_empty() {
                 return Err(MediaError::PortTaken { port });
             }
@@ -90,7 +88,11 @@ impl FfmpegReceiver {
             .try_clone()
             .map_err(file_error("start ffmpeg for", wav_path))?;
         remove_old(wav_path)?;
-        let child = Command::new("ffmpeg")
+        let mut command = Command::new("ffmpeg");
+        // A process group of its own: a terminal's Ctrl-C is for this program, which then ends ffmpeg.
+        command.process_group(0);
+        hythe_sys::spawn::die_with_parent(&mut command);
+        let child = command
             .args([
                 "-hide_banner",
                 "-nostdin",

@@ -24,6 +24,7 @@ use rustix::time::{Timespec, clock_gettime};
 
 use crate::MediaError;
 use crate::clock::MediaClock;
+use crate::ports::rtcp_address;
 use crate::rtcp::{Counts, REPORT_INTERVAL_NS, Reports};
 use crate::rtp::{Identity, L16, Packet, Packetizer};
 
@@ -88,11 +89,7 @@ impl RtpSender {
         format: L16,
         identity: Identity,
     ) -> Result<Self, MediaError> {
-        let port = destination.port();
-        if port == 0 || !port.is_multiple_of(2) {
-            return Err(MediaError::Destination { destination });
-        }
-        let rtcp_destination = SocketAddr::new(destination.ip(), port + 1);
+        let rtcp_destination = rtcp_address(destination)?;
         // The default slack of 50 us is as much as the rest of the way; failing to lower it (it is
         // refused to nobody today) only costs precision.
         let _ = set_current_timer_slack(NonZeroU64::new(1));

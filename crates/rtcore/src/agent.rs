@@ -1,7 +1,7 @@
 //! The agent: a core that runs for as long as a [`Core`] lives.
 
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,6 +17,8 @@ use crate::{Board, CoreError, control, region};
 
 /// How long the core of an agent that died may take to die, too.
 const ORPHAN_BOUND: Duration = Duration::from_secs(5);
+/// How often a start looks whether to give up.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How to run a core.
 #[derive(Clone, Debug)]
@@ -137,6 +139,19 @@ impl Core {
     /// [`CoreError::NotRunnable`], [`CoreError::AlreadyRunning`], [`CoreError::Refused`], [`CoreError::NoAnswer`],
     /// [`CoreError::Died`]; a pool without room for the core's slots.
     pub fn start(pool: &Pool, board: &Board, options: &CoreOptions) -> Result<Self, CoreError> {
+        Self::start_unless(pool, board, options, || false)
+    }
+
+    /// As [`Core::start`], asking now and then whether to give up; then nothing of the core is left.
+    ///
+    /// # Errors
+    /// Those of [`Core::start`]; [`CoreError::GivenUp`].
+    pub fn start_unless(
+        pool: &Pool,
+        board: &Board,
+        options: &CoreOptions,
+        give_up: impl Fn() -> bool,
+    ) -> Result<Self, CoreError> {
         let name = board.name();
         let missing = board.missing(options.app.as_deref().unwrap_or(board.default_app()));
         if !missing.is_empty() {
@@ -194,15 +209,32 @@ impl Core {
             shared,
             keeper: Some(keeper),
         };
-        // Bounded: the keeper gives up by itself. A keeper that is gone without a word panicked.
-        match outcome.recv() {
-            Ok(Ok(())) => Ok(core),
-            Ok(Err(error)) => Err(error),
-            Err(_) => Err(CoreError::Died {
-                board: name.to_owned(),
-                how: "its keeper failed".to_owned(),
-                log: Vec::new(),
-            }),
+        core.await_start(&outcome, give_up).map(|()| core)
+    }
+
+    /// Bounded: the keeper gives up by itself.
+    fn await_start(
+        &self,
+        outcome: &Receiver<Result<(), CoreError>>,
+        give_up: impl Fn() -> bool,
+    ) -> Result<(), CoreError> {
+        let board = self.board.clone();
+        loop {
+            match outcome.recv_timeout(LOOK) {
+                Ok(started) => return started,
+                Err(RecvTimeoutError::Timeout) if give_up() => {
+                    return Err(CoreError::GivenUp { board });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // It is gone without a word: it panicked.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(CoreError::Died {
+                        board,
+                        how: "its keeper failed".to_owned(),
+                        log: Vec::new(),
+                    });
+                }
+            }
         }
     }
 

@@ -95,6 +95,12 @@ pub enum CoreError {
         /// The first and last lines of its log.
         log: Vec<String>,
     },
+    /// Whoever started the core did not want it any more before it was up.
+    #[error("the start of board `{board}` was interrupted; nothing of it is left")]
+    GivenUp {
+        /// The board.
+        board: String,
+    },
     /// The core refused the link.
     #[error(
         "the core of board `{board}` refused its link: {reason}; is its image of another version?"

@@ -175,6 +175,22 @@ fn a_core_that_never_connects_is_given_up() {
 }
 
 #[test]
+fn a_start_that_is_not_wanted_any_more_ends_long_before_its_bound() {
+    let Some(board) = support::board("hosted") else {
+        return;
+    };
+    let world = World::new();
+    let copied = Copied::of(&board);
+    std::fs::write(copied.0.join("decoder.elf"), "#!/bin/sh\nexec sleep 600\n").expect("written");
+    let board = Board::read(&copied.0).expect("board");
+    // Without a look at `give_up` this test would not end within an hour.
+    let options = CoreOptions::default().start_bound(Duration::from_secs(3600));
+    let error = Core::start_unless(&world.pool, &board, &options, || true).expect_err("given up");
+    assert!(matches!(error, CoreError::GivenUp { .. }), "{error}");
+    assert_nothing_left(&world);
+}
+
+#[test]
 fn a_link_with_too_little_room_is_refused_by_the_core() {
     for board in boards() {
         let world = World::new();

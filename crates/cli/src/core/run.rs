@@ -44,7 +44,7 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     let stop = Stop::on_signals()?;
     let board = Board::find(&args.board)?;
     let pool = globals.open_to_use()?;
-    let core = Core::start(&pool, &board, &options(args))?;
+    let core = Core::start_unless(&pool, &board, &options(args), || stop.asked())?;
     let started = core.status();
     let up = UpDocument {
         pool: pool.options().name(),

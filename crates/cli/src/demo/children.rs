@@ -1,14 +1,19 @@
 //! The stages as child processes: started, watched, ended.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
 use super::DemoError;
+
+/// How long a stage that has closed its output may take to end.
+const END_BOUND: Duration = Duration::from_secs(1);
 
 /// A stage that runs, killed when dropped.
 #[derive(Debug)]
@@ -25,7 +30,7 @@ impl StageProcess {
     pub(super) fn start(
         name: &'static str,
         pool: &str,
-        arguments: &[String],
+        arguments: &[OsString],
     ) -> Result<Self, DemoError> {
         let failed = |source| DemoError::System {
             action: "start a stage",
@@ -35,7 +40,9 @@ impl StageProcess {
         let mut command = Command::new(program);
         command.args(["demo-stage", "--parent", &std::process::id().to_string()]);
         command.args(["--demo-pool", pool, name]).args(arguments);
+        // A process group of its own: a terminal's Ctrl-C is for the demo, which then ends its stages and says so.
         command
+            .process_group(0)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -68,10 +75,23 @@ impl StageProcess {
 
     /// Waits for a line of standard output.
     pub(super) fn line(&mut self, timeout: Duration) -> Result<String, DemoError> {
-        if let Ok(line) = self.lines.recv_timeout(timeout) {
-            return Ok(line);
+        match self.lines.recv_timeout(timeout) {
+            Ok(line) => return Ok(line),
+            Err(RecvTimeoutError::Timeout) => {
+                self.check()?;
+            }
+            // Its output is closed a moment before its end can be seen.
+            Err(RecvTimeoutError::Disconnected) => {
+                let deadline = Instant::now() + END_BOUND;
+                while !self.check()? && Instant::now() < deadline {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                return Err(DemoError::Stalled(format!(
+                    "the {} stage closed its output without a word",
+                    self.name
+                )));
+            }
         }
-        self.check()?;
         Err(DemoError::Stalled(format!(
             "the {} stage said nothing for {timeout:?}",
             self.name

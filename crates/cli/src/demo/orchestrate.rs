@@ -1,9 +1,11 @@
 //! The conductor: sets up, starts the stages, waits, checks.
 
+use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hythe::media::MediaError;
 use hythe::media::counter::{PacketCounter, count_from_recording};
 use hythe::media::receiver::FfmpegReceiver;
 use hythe::media::rtp::L16;
@@ -37,22 +39,20 @@ pub(crate) fn run(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
     let format = L16::new(scan.hz, scan.channels)?;
     let workspace = Workspace::make()?;
     let expected = reference::decode(&file, scan.audio_bytes, workspace.files())?;
+    go_on(stop)?;
 
-    let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, choose_port(args.port)?));
-    let description = workspace.files().join("stream.sdp");
-    sdp::write(
-        &description,
-        &sdp::describe(format, destination, std::process::id().into()),
-    )?;
-    let mut receiver =
-        FfmpegReceiver::start(&description, &workspace.files().join("recorded.wav"))?;
-    receiver.wait_ready(RECEIVER_BOUND)?;
+    let (receiver, destination) = start_receiver(&workspace, format, args.port)?;
+    go_on(stop)?;
     // Where a tap is not allowed, packets are counted from the recording.
     let counter = PacketCounter::start(destination).ok();
 
-    let core = Core::start(&workspace.pool, &board, &CoreOptions::default())?;
+    let options = CoreOptions::default();
+    let core = Core::start_unless(&workspace.pool, &board, &options, || stop.asked());
+    go_on(stop)?;
+    let core = core?;
     let reports = run_stages(&workspace, &core, &file, scan, destination, stop)?;
     let received = receiver.finish(reports.play.samples)?;
+    go_on(stop)?;
     core.stop()?;
     let samples = received.recording.samples;
     let per_channel = samples.len() as u64 / u64::from(scan.channels);
@@ -82,6 +82,33 @@ pub(crate) fn run(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
     Ok(verdict)
 }
 
+/// Starts ffmpeg, and waits until it listens. A port that we chose may be taken by somebody else before ffmpeg has it: then
+/// another one.
+fn start_receiver(
+    workspace: &Workspace,
+    format: L16,
+    asked: Option<u16>,
+) -> Result<(FfmpegReceiver, SocketAddr), DemoError> {
+    let description = workspace.files().join("stream.sdp");
+    let recording = workspace.files().join("recorded.wav");
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, choose_port(asked)?));
+        let described = sdp::describe(format, destination, std::process::id().into());
+        sdp::write(&description, &described)?;
+        let started = FfmpegReceiver::start(&description, &recording).and_then(|mut receiver| {
+            receiver.wait_ready(RECEIVER_BOUND)?;
+            Ok(receiver)
+        });
+        match started {
+            Ok(receiver) => return Ok((receiver, destination)),
+            Err(MediaError::PortTaken { .. }) if asked.is_none() && attempt < PORT_ATTEMPTS => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 fn run_stages(
     workspace: &Workspace,
     core: &Core,
@@ -92,7 +119,12 @@ fn run_stages(
 ) -> Result<StageReports, DemoError> {
     let pool = workspace.options.name();
     let region = core.region().0;
-    let option = |name: &str, value: &dyn ToString| [format!("--{name}"), value.to_string()];
+    let option = |name: &str, value: &dyn ToString| {
+        OsString::from(format!("--{name}={}", value.to_string()))
+    };
+    // Byte for byte: a name may begin with a dash, or not be UTF-8.
+    let mut file_option = OsString::from("--file=");
+    file_option.push(file);
     let play = [
         option("destination", &destination),
         option("hz", &scan.hz),
@@ -100,12 +132,12 @@ fn run_stages(
         option("parts", &scan.parts),
     ];
     let storage = [
-        option("file", &file.display()),
+        file_option,
         option("audio-bytes", &scan.audio_bytes),
         option("region", &region),
     ];
     // From the end to the start, so that nothing is sent before somebody takes it.
-    let mut play = StageProcess::start("play", pool, &play.concat())?;
+    let mut play = StageProcess::start("play", pool, &play)?;
     let said = play.line(PATIENCE)?;
     if said != "ready" {
         return Err(DemoError::Stalled(format!(
@@ -113,15 +145,13 @@ fn run_stages(
         )));
     }
     let mut demux = StageProcess::start("demux", pool, &[])?;
-    let mut storage = StageProcess::start("storage", pool, &storage.concat())?;
+    let mut storage = StageProcess::start("storage", pool, &storage)?;
     let length = Duration::from_secs(scan.samples / u64::from(scan.hz));
     let (start, bar) = (Instant::now(), progress(Some(length.as_secs())));
     let mut stages = [&mut storage, &mut demux, &mut play];
     wait_for_all(&mut stages, length + MARGIN, || {
         bar.set_position(start.elapsed().as_secs());
-        if stop.asked() {
-            return Err(DemoError::Interrupted);
-        }
+        go_on(stop)?;
         let status = core.status();
         match status.state {
             CoreState::Up => Ok(()),
@@ -136,6 +166,15 @@ fn run_stages(
     })
 }
 
+/// An error as soon as somebody asked to stop.
+fn go_on(stop: &Stop) -> Result<(), DemoError> {
+    if stop.asked() {
+        Err(DemoError::Interrupted)
+    } else {
+        Ok(())
+    }
+}
+
 /// Samples of each channel in one decoded frame.
 fn frame_samples(reports: &StageReports, scan: Scan) -> u64 {
     let frames = reports.play.send_ns.len().max(1) as u64;
@@ -147,7 +186,14 @@ fn input(file: Option<&Path>) -> Result<PathBuf, DemoError> {
     if let Some(file) = file {
         return Ok(file.to_owned());
     }
-    reference::built("../demo/spoken.mp3").map_err(|path| DemoError::NoRecording { path })
+    let found = reference::built("../demo/spoken.mp3");
+    let found = found.map_err(|path| DemoError::NoRecording { path })?;
+    // As a person would name it: without the way over the boards, and from here.
+    let whole = found.canonicalize().unwrap_or(found);
+    let here = std::env::current_dir().unwrap_or_default();
+    Ok(whole
+        .strip_prefix(here)
+        .map_or_else(|_| whole.clone(), Path::to_owned))
 }
 
 fn choose_board(name: Option<&str>) -> Result<Board, DemoError> {

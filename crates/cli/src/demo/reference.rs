@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -23,6 +24,8 @@ pub(super) fn decode(
     let pcm = directory.join("reference.pcm");
     copy_start(file, audio_bytes, &audio)?;
     let ran = Command::new(&decoder)
+        // A terminal's Ctrl-C is for the demo.
+        .process_group(0)
         .arg(&audio)
         .arg(&pcm)
         .stdin(Stdio::null())

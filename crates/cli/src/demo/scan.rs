@@ -33,6 +33,13 @@ pub(super) fn scan(path: &Path) -> Result<Scan, DemoError> {
         path: path.to_owned(),
         source,
     };
+    // Looked at before it is opened: opening a pipe that nobody writes to would wait for ever.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(DemoError::NotMp3 {
+            path: path.to_owned(),
+            reason: "it is not a regular file; name an MP3 file".to_owned(),
+        });
+    }
     let file = File::open(path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
     let tail_at = bytes.saturating_sub(TAIL_BYTES);

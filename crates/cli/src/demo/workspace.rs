@@ -90,13 +90,14 @@ fn sweep() {
     }
 }
 
-/// Does the name begin with the prefix and the id of a process that is no more?
+/// Does the name begin with the prefix and the id of a process that is no more? One of our own number is of an earlier process,
+/// since this is asked before we make anything.
 fn maker_is_gone(name: &str, prefix: &str) -> bool {
     let pid = name
         .strip_prefix(prefix)
         .and_then(|rest| rest.split('-').next());
     let pid = pid.and_then(|pid| pid.parse::<u32>().ok());
-    pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    pid.is_some_and(|pid| pid == std::process::id() || !Path::new(&format!("/proc/{pid}")).exists())
 }
 
 #[cfg(test)]
@@ -106,7 +107,9 @@ mod tests {
     #[test]
     fn only_what_dead_demos_made_is_swept() {
         let own = std::process::id();
-        assert!(!maker_is_gone(&format!("demo-{own}"), PREFIX));
+        let parent = std::os::unix::process::parent_id();
+        assert!(!maker_is_gone(&format!("demo-{parent}"), PREFIX));
+        assert!(maker_is_gone(&format!("demo-{own}"), PREFIX));
         assert!(maker_is_gone("demo-4194305", PREFIX));
         assert!(maker_is_gone("hythe-demo-4194305-abc", FILES_PREFIX));
         assert!(!maker_is_gone("demo-of-mine", PREFIX));

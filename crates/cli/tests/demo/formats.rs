@@ -1,6 +1,8 @@
 //! Other rates, mono and stereo, VBR, tags.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::world::{World, exact};
 
@@ -76,5 +78,19 @@ fn garbage_in_the_middle_is_passed_over() {
     bytes.splice(middle..middle, std::iter::repeat_n(0x55, 3000));
     fs::write(&file, bytes).expect("written");
     exact(&world.demo(&["--board", "hosted", &file]));
+    world.is_clean();
+}
+
+#[test]
+fn a_name_that_looks_like_an_option_and_is_no_utf8() {
+    let world = World::new();
+    let file = world.recording("short.mp3", &["-t", "1"]);
+    let name = OsStr::from_bytes(b"-\xff, $HOME.mp3");
+    fs::rename(&file, world.path("").join(name)).expect("renamed");
+    let mut command = world.command(&["demo", "--json", "--board", "hosted", "--"]);
+    let ran = command.arg(name).current_dir(world.path("")).output();
+    let ran = ran.expect("the program runs");
+    assert!(ran.status.success(), "{ran:?}");
+    exact(&serde_json::from_slice(&ran.stdout).expect("one JSON document"));
     world.is_clean();
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
@@ -38,6 +40,22 @@ fn a_file_that_is_no_mp3_is_refused() {
 }
 
 #[test]
+fn what_is_not_a_regular_file_is_refused_at_once() {
+    let world = World::new();
+    let pipe = world.path("pipe.mp3");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).expect("made");
+    for file in [pipe.to_str().expect("a plain path"), "/dev/zero", "/proc"] {
+        // Bounded: nobody ever writes to the pipe.
+        let output = end_of(world.start(&[file]));
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        says(&said, &[file, "not a regular file"]);
+    }
+    world.is_clean();
+}
+
+#[test]
 fn an_unknown_board_is_named() {
     let world = World::new();
     let file = world.recording("plain.mp3", &["-t", "1"]);
@@ -65,6 +83,18 @@ fn a_taken_port_is_named() {
         &world.refusal(&["--board", "hosted", "--port", &port, &file]),
         &[&port],
     );
+    world.is_clean();
+}
+
+#[test]
+fn a_port_that_rtp_cannot_use_is_refused_before_anything_is_started() {
+    let world = World::new();
+    let file = world.recording("short.mp3", &["-t", "1"]);
+    for port in ["0", "5005", "65535"] {
+        let said = world.refusal(&["--board", "hosted", "--port", port, &file]);
+        says(&said, &[port, "even port"]);
+        assert!(!said.contains("stage"), "{said}");
+    }
     world.is_clean();
 }
 
@@ -206,6 +236,28 @@ fn ctrl_c_leaves_nothing_behind() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     says(&String::from_utf8_lossy(&output.stderr), &["interrupted"]);
     world.is_clean();
+}
+
+#[test]
+fn a_terminals_ctrl_c_is_told_as_an_interruption_at_any_moment() {
+    let world = World::new();
+    let file = world.recording("long.mp3", &["-t", "3"]);
+    // Not the storage stage: it ends too soon to be seen.
+    for moment in ["ffmpeg", "decoder.elf", " play ", " demux"] {
+        // As a terminal does it: to the whole group.
+        let mut command = world.command(&["demo", "--board", "hosted", &file]);
+        command.process_group(0);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let demo = command.spawn().expect("the program runs");
+        world.process_with(moment);
+        let group = rustix::process::Pid::from_raw(demo.id().cast_signed()).expect("a process id");
+        rustix::process::kill_process_group(group, Signal::INT).expect("the group is there");
+        let output = end_of(demo);
+        assert_eq!(output.status.code(), Some(1), "{moment}: {output:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(said.trim(), "hythe: interrupted", "{moment}");
+        world.is_clean();
+    }
 }
 
 #[test]
