@@ -31,8 +31,16 @@ const MARGIN: Duration = Duration::from_secs(60);
 /// Ports tried before giving up.
 const PORT_ATTEMPTS: usize = 50;
 
-/// Runs the demo.
+/// Runs the demo. Whatever fails after somebody asked to stop is an interruption: a terminal's Ctrl-C may also reach a child that
+/// is just being started, before it has a process group of its own.
 pub(crate) fn run(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
+    match play_and_compare(args, stop) {
+        Err(_) if stop.asked() => Err(DemoError::Interrupted),
+        outcome => outcome,
+    }
+}
+
+fn play_and_compare(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
     let file = input(args.file.as_deref())?;
     let scan = scan(&file)?;
     let board = choose_board(args.board.as_deref())?;
@@ -47,9 +55,8 @@ pub(crate) fn run(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> {
     let counter = PacketCounter::start(destination).ok();
 
     let options = CoreOptions::default();
-    let core = Core::start_unless(&workspace.pool, &board, &options, || stop.asked());
+    let core = Core::start_unless(&workspace.pool, &board, &options, || stop.asked())?;
     go_on(stop)?;
-    let core = core?;
     let reports = run_stages(&workspace, &core, &file, scan, destination, stop)?;
     let received = receiver.finish(reports.play.samples)?;
     go_on(stop)?;
