@@ -156,7 +156,7 @@ fn refusals_name_what_and_what_to_do() {
     root.run(&["pool", "create", "small", "--size", "1M"])
         .failed(1, &["1048576 bytes are too few", "control tables alone"]);
     root.run(&["pool", "create", "huge", "--class", "3Gx200000"])
-        .failed(1, &["no room for a pool of", "--size"]);
+        .failed(1, &["no room for", "region.0", "--size"]);
     root.run(&["hz", "x"])
         .failed(1, &["no channel `x` in pool `default`", "hythe list"]);
     assert_eq!(
