@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test mutants check bench
+.PHONY: help setup demo test arm mutants check bench soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 c_files = $(shell find crates rtos bindings bench examples tests -name '*.[ch]' 2>/dev/null)
@@ -21,6 +21,9 @@ test: setup ## all tests: Rust, the model checker's, C
 	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
 	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
 
+arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
+	scripts/arm.sh $(target)/arm
+
 mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)
 	scripts/mutate-orderings.sh $(target)/mutants
 
@@ -32,5 +35,18 @@ check: setup ## format, lints, tidy, licences, docs; mends nothing
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib
 
+install: ## the C library, its header and manual into PREFIX (/usr/local), under DESTDIR
+	cargo build --release -p hythe-c
+	bindings/c/install.sh $(or $(PREFIX),/usr/local) $(target)/release
+
 bench: setup ## benchmarks, with baselines and peers in the same run
-	cargo run --release -p hythe-bench -- ipc
+	cargo build --release -p hythe-cli -p hythe-bench
+	$(target)/release/hythe bench ipc
+
+soak: setup ## 30 minutes of random joins, kills and traffic among 16 processes, audited; prints a result document
+	cargo run --release -p hythe-bench -- soak --minutes $(or $(MINUTES),30)
+
+fuzz: ## a minute of each fuzz target; needs a nightly compiler and `cargo install cargo-fuzz`
+	for target in control_words descriptors queue_counters; do \
+		cargo +nightly fuzz run --fuzz-dir fuzz $$target -- -len_control=0 -max_len=4096 -max_total_time=$(or $(FUZZ_SECONDS),60) || exit 1; \
+	done

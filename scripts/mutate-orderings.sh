@@ -17,17 +17,25 @@ exempt=' journal.rs:end journal.rs:pending '
 files=(
     crates/queue/src/ring.rs
     crates/queue/src/bell.rs
+    crates/queue/src/events.rs
     crates/pool/src/cell.rs
     crates/pool/src/journal.rs
+    crates/pool/src/oldest.rs
+    crates/pool/src/marks.rs
     crates/memory/src/model.rs
 )
 
-# Steps of the counted cell that are not orderings, and that the models must miss as well: file|from|to.
+# Steps that are not orderings, and that the models must miss as well: file|from|to.
 steps=(
+    'crates/queue/src/events.rs|match memory.replace_cell(self.at, found, after) {|match if found == after { Ok(()) } else { memory.replace_cell(self.at, found, after) } {'
     'crates/pool/src/cell.rs|bear_witness(memory, layout, mark.by, seen);|'
     'crates/pool/src/cell.rs|if again != bits|if again == 0'
     'crates/pool/src/journal.rs|        mark = mark.next();|        let _ = mark.next();'
     'crates/pool/src/journal.rs|== Some(cell)|!= None'
+    'crates/pool/src/connections.rs|found.left \& ATTENDED {|found.left \& 8 {'
+    'crates/pool/src/connections.rs|found.left \& ATTENDED != 0|found.left < 8'
+    'crates/pool/src/journal.rs|Some(layout.oldest(row as usize))|None'
+    'crates/pool/src/oldest.rs|found == seen|found.by != 255'
     'crates/pool/src/recovery.rs|== Operation::Release \&\& was_leased_since(control, step)|== Operation::Give'
 )
 

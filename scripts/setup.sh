@@ -19,6 +19,7 @@ packages=(
     clang                # the C library's second compiler
     libclang-rt-dev      # clang's sanitizers, which clang only recommends
     clang-format         # the layout of C files, in `make check`
+    cmake                # finds the installed C library, as its users do
     gcc-arm-none-eabi    # images for Cortex-M boards
     qemu-system-arm      # runs them
     ffmpeg               # encodes the demo's recording, receives its RTP

@@ -20,9 +20,47 @@ pub(crate) enum Command {
         after_help = "Example:\n  hythe-bench ipc --json --sizes 64,65536 > ipc.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
     )]
     Ipc(IpcArguments),
+    /// One wait for many channels, all idle but one.
+    #[command(
+        after_help = "Example:\n  hythe-bench waiter --json > waiter.json\n\nExit codes: 0 done, 1 failed, 2 wrong use."
+    )]
+    Waiter(WaiterArguments),
     /// The other process of a run.
     #[command(hide = true)]
     Echo(EchoArguments),
+    /// Random joins, kills and traffic, audited; prints one `hythe.result/1` document
+    #[command(
+        after_help = "Example:\n  hythe-bench soak --minutes 30 > bench/results/soak.json\n\nExit codes: 0 nothing was lost, 1 failed or not valid, 2 wrong use."
+    )]
+    Soak(SoakArguments),
+    /// One process of a soak.
+    #[command(hide = true)]
+    SoakWorker(WorkerArguments),
+}
+
+/// How long, with how many.
+#[derive(Debug, Args)]
+pub(crate) struct SoakArguments {
+    /// How long
+    #[arg(long, value_name = "N", default_value_t = 30.0, value_parser = minutes)]
+    pub(crate) minutes: f64,
+    /// Decides what happens to whom
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Processes at a time, at most
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = processes)]
+    pub(crate) processes: usize,
+}
+
+/// What a process of a soak is told.
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArguments {
+    /// The pool
+    #[arg(long)]
+    pub(crate) pool: String,
+    /// Decides what it does
+    #[arg(long)]
+    pub(crate) seed: u64,
 }
 
 /// Which cases, how often.
@@ -31,19 +69,24 @@ pub(crate) struct IpcArguments {
     /// Print one `hythe.result/1` document on standard output, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
-    /// Round trips of each case in each round, unless its share of the time is over first
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: u64,
-    /// Payload sizes in bytes, multiples of 8
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size,
-        default_values_t = [8, 64, 1024, 8192, 65536, 1_048_576])]
+    /// Every case, but briefly: to see that all is well, not to learn figures
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Round trips of each case in each round, unless its share of the time is over first [default: 100000; quick: 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Payload sizes in bytes, multiples of 8 [default: 8,64,1024,8192,65536,1048576,4194304; quick: 64,65536]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     pub(crate) sizes: Vec<usize>,
-    /// Time to spend on the round trips, shared equally by all runs
-    #[arg(long, value_name = "S", default_value_t = 60.0, value_parser = seconds)]
-    pub(crate) seconds: f64,
-    /// How often the whole set is repeated; figures are medians over these rounds
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: u32,
+    /// Time to spend on the round trips, shared equally by all runs [default: 60; quick: 2]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub(crate) seconds: Option<f64>,
+    /// How often the whole set is repeated; figures are medians over these rounds [default: 5; quick: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: Option<u32>,
+    /// Only cases whose name has one of these in it, such as `hythe/poll` or `join`
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
     /// Only these systems
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) systems: Vec<System>,
@@ -53,6 +96,60 @@ pub(crate) struct IpcArguments {
     /// Only these patterns
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) patterns: Vec<Pattern>,
+}
+
+/// How much is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Scale {
+    /// Samples of each case in each round, at most.
+    pub(crate) count: u64,
+    pub(crate) sizes: Vec<usize>,
+    /// For all runs together.
+    pub(crate) seconds: f64,
+    pub(crate) rounds: u32,
+}
+
+impl IpcArguments {
+    /// What was said, and for the rest what `--quick` or its absence means.
+    pub(crate) fn scale(&self) -> Scale {
+        let (count, sizes, seconds, rounds): (_, &[usize], _, _) = if self.quick {
+            (200, &[64, 65_536], 2.0, 1)
+        } else {
+            let sizes = &[8, 64, 1024, 8192, 65_536, 1 << 20, 4 << 20];
+            (100_000, sizes, 60.0, 5)
+        };
+        let sizes = Some(self.sizes.clone())
+            .filter(|said| !said.is_empty())
+            .unwrap_or_else(|| sizes.to_vec());
+        Scale {
+            count: self.count.unwrap_or(count),
+            sizes,
+            seconds: self.seconds.unwrap_or(seconds),
+            rounds: self.rounds.unwrap_or(rounds),
+        }
+    }
+
+    /// Does `--only` let this case through?
+    pub(crate) fn wants(&self, case: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| case.contains(part.as_str()))
+    }
+}
+
+/// How many channels, how often.
+#[derive(Debug, Args)]
+pub(crate) struct WaiterArguments {
+    /// Print one `hythe.result/1` document on standard output, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Messages of each case in each round
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: u64,
+    /// How often the whole set is repeated; figures are medians over these rounds
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Numbers of attached channels
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = channels, default_values_t = [1, 64, 1024])]
+    pub(crate) channels: Vec<usize>,
 }
 
 /// What the other process is told.
@@ -67,9 +164,9 @@ pub(crate) struct EchoArguments {
     /// Messages of a one-way run
     #[arg(long)]
     pub(crate) messages: u64,
-    /// The pool, for systems that need one
+    /// Where the two sides meet, in the system's own words: the pool's name, the numbers of segment and semaphores
     #[arg(long)]
-    pub(crate) pool: String,
+    pub(crate) place: String,
     /// The CPU to run on
     #[arg(long)]
     pub(crate) cpu: Option<usize>,
@@ -83,12 +180,36 @@ fn size(text: &str) -> Result<usize, String> {
     Ok(bytes)
 }
 
+fn channels(text: &str) -> Result<usize, String> {
+    let count: usize = text.parse().map_err(|error| format!("{error}"))?;
+    if !(1..=2000).contains(&count) {
+        return Err("a number of channels is 1 to 2000".to_owned());
+    }
+    Ok(count)
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|error| format!("{error}"))?;
     if !(0.001..=86_400.0).contains(&seconds) {
         return Err("a time is 0.001 to 86400 seconds".to_owned());
     }
     Ok(seconds)
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes: f64 = text.parse().map_err(|error| format!("{error}"))?;
+    if !(0.01..=10_080.0).contains(&minutes) {
+        return Err("a time is 0.01 to 10080 minutes".to_owned());
+    }
+    Ok(minutes)
+}
+
+fn processes(text: &str) -> Result<usize, String> {
+    let count: usize = text.parse().map_err(|error| format!("{error}"))?;
+    if !(1..=64).contains(&count) {
+        return Err("1 to 64 processes are possible".to_owned());
+    }
+    Ok(count)
 }
 
 #[cfg(test)]
@@ -99,6 +220,26 @@ mod tests {
     fn the_definition_is_sound() {
         use clap::CommandFactory;
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_said_goes_before_what_quick_means() {
+        let scale = |words: &[&str]| {
+            let all = ["hythe-bench", "ipc"].iter().chain(words);
+            match Arguments::parse_from(all).command {
+                Command::Ipc(arguments) => arguments.scale(),
+                _ => panic!("asked for ipc"),
+            }
+        };
+        assert_eq!((scale(&[]).rounds, scale(&[]).sizes.len()), (5, 7));
+        let quick = scale(&["--quick", "--sizes", "8", "--rounds", "3"]);
+        let expected = Scale {
+            count: 200,
+            sizes: vec![8],
+            seconds: 2.0,
+            rounds: 3,
+        };
+        assert_eq!(quick, expected);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(crate) struct Measurement {
     pub(crate) size_bytes: usize,
     pub(crate) metric: &'static str,
     pub(crate) unit: &'static str,
-    /// Round trips, or messages, of all rounds.
+    /// Samples, or messages of a rate, of all rounds.
     pub(crate) count: u64,
     #[serde(flatten)]
     pub(crate) figures: Figures,
@@ -73,7 +73,7 @@ pub(crate) struct Ratio {
     pub(crate) value: f64,
 }
 
-/// The CPUs of the two sides; empty where they shared one.
+/// The CPUs of the two sides, one number twice where they shared it; empty where the machine has only one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Pinned {
     pub(crate) pinned: Vec<usize>,

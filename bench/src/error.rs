@@ -1,5 +1,6 @@
 //! What ends a benchmark early, and the exit code it gets.
 
+use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
@@ -15,6 +16,14 @@ pub(crate) enum BenchError {
     /// The pool refused.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// iceoryx2 refused.
+    #[error("iceoryx2: {what}: {why}")]
+    Iceoryx2 {
+        /// What was asked of it.
+        what: &'static str,
+        /// Its reason.
+        why: String,
+    },
     /// The other process is gone or silent.
     #[error("invalid: the peer is lost: {0}")]
     PeerLost(String),
@@ -29,6 +38,16 @@ pub(crate) enum BenchError {
     Damaged {
         /// Which.
         number: u64,
+    },
+    /// It happened in this case.
+    #[error("{case}, {size} bytes: {why}")]
+    In {
+        /// Which.
+        case: String,
+        /// Of which size.
+        size: usize,
+        /// What happened.
+        why: Box<BenchError>,
     },
     /// The ledger does not add up.
     #[error("invalid: the ledger after {case}, {size} bytes: {why}")]
@@ -54,6 +73,18 @@ pub(crate) enum BenchError {
 impl BenchError {
     pub(crate) fn silent(waited: Duration) -> Self {
         Self::PeerLost(format!("nothing came from it for {waited:?}"))
+    }
+
+    /// Says in which case it happened, where it does not say so itself.
+    pub(crate) fn of(self, case: &impl Display, size: usize) -> Self {
+        match self {
+            Self::Stopped | Self::WrongUse(_) | Self::Audit { .. } | Self::In { .. } => self,
+            why => Self::In {
+                case: case.to_string(),
+                size,
+                why: Box::new(why),
+            },
+        }
     }
 
     pub(crate) const fn exit_code(&self) -> u8 {

@@ -53,11 +53,16 @@ impl Lookout {
     }
 
     fn check(&self, since: Instant) -> Result<(), BenchError> {
+        self.check_for(since.elapsed())
+    }
+
+    /// Has it sense to wait on, after so long?
+    pub(crate) fn check_for(&self, waited: Duration) -> Result<(), BenchError> {
         self.check_stop()?;
         if self.peer_gone.load(Ordering::Relaxed) {
             return Err(BenchError::PeerLost("it has ended".to_owned()));
         }
-        if since.elapsed() > SILENCE_BOUND {
+        if waited > SILENCE_BOUND {
             return Err(BenchError::silent(SILENCE_BOUND));
         }
         Ok(())

@@ -11,21 +11,31 @@ mod error;
 mod ipc;
 mod lookout;
 mod machine;
+mod soak;
 mod statistics;
 mod table;
+mod waiter;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Arguments, Command, IpcArguments};
+use crate::args::{Arguments, Command, SoakArguments};
+use crate::document::Document;
 use crate::error::BenchError;
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
-        Command::Ipc(arguments) => run_ipc(&arguments),
+        Command::Ipc(arguments) => {
+            ipc::run(&arguments).and_then(|document| show(document, arguments.json))
+        }
+        Command::Waiter(arguments) => {
+            waiter::run(&arguments).and_then(|document| show(document, arguments.json))
+        }
         Command::Echo(arguments) => ipc::echo(&arguments),
+        Command::Soak(arguments) => run_soak(&arguments),
+        Command::SoakWorker(arguments) => soak::work(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -37,9 +47,8 @@ fn main() -> ExitCode {
 }
 
 /// A run whose figures are not to be trusted still shows them, and then fails.
-fn run_ipc(arguments: &IpcArguments) -> Result<(), BenchError> {
-    let document = ipc::run(arguments)?;
-    let shown = if arguments.json {
+fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
+    let shown = if as_json {
         let mut text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
         text.push('\n');
         text
@@ -48,6 +57,18 @@ fn run_ipc(arguments: &IpcArguments) -> Result<(), BenchError> {
     };
     std::io::stdout().write_all(shown.as_bytes())?;
     match document.conditions.invalid {
+        None => Ok(()),
+        Some(why) => Err(BenchError::Invalid(why)),
+    }
+}
+
+/// A soak that found something says what, behind what it counted until then.
+fn run_soak(arguments: &SoakArguments) -> Result<(), BenchError> {
+    let report = soak::run(arguments)?;
+    let mut text = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
+    text.push('\n');
+    std::io::stdout().write_all(text.as_bytes())?;
+    match report.conditions.invalid {
         None => Ok(()),
         Some(why) => Err(BenchError::Invalid(why)),
     }

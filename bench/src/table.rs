@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::document::{Document, Figures, Measurement};
+use crate::ipc::Bar;
 
 pub(crate) fn render(document: &Document) -> String {
     let mut out = String::new();
@@ -39,18 +40,22 @@ fn write_all(out: &mut String, document: &Document) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\n{:<24}{:>9}{:>11}{:>11}{:>11}{:>11}{:>12}{:>10}",
-        "round trip, ns", "bytes", "min", "p50", "p99", "p99.9", "max", "count"
+        "\n{:<34}{:<11}{:>9}{:>11}{:>11}{:>11}{:>11}{:>12}{:>10}",
+        "case", "ns", "bytes", "min", "p50", "p99", "p99.9", "max", "count"
     )?;
     for measurement in &document.results {
         write_row(out, measurement)?;
     }
-    writeln!(out, "\n{:<44}{:>9}{:>9}", "ratio", "bytes", "value")?;
+    writeln!(out, "\n{:<52}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &document.ratios {
+        let wanted = Bar::of_ratio(ratio).map(|bar| (bar, ratio.value));
         writeln!(
             out,
-            "{:<44}{:>9}{:>9.2}",
-            ratio.name, ratio.size_bytes, ratio.value
+            "{:<52}{:>9}{:>9.2}{}",
+            ratio.name,
+            ratio.size_bytes,
+            ratio.value,
+            verdict(wanted)
         )?;
     }
     Ok(())
@@ -58,23 +63,42 @@ fn write_all(out: &mut String, document: &Document) -> std::fmt::Result {
 
 fn write_row(out: &mut String, measurement: &Measurement) -> std::fmt::Result {
     let Measurement {
-        case,
         size_bytes,
+        metric,
         unit,
         count,
         ..
     } = measurement;
+    let case = label(measurement);
+    let wanted = verdict(Bar::of_measurement(measurement));
     match &measurement.figures {
         Figures::Times { percentiles, .. } => writeln!(
             out,
-            "{case:<24}{size_bytes:>9}{:>11}{:>11}{:>11}{:>11}{:>12}{count:>10}",
+            "{case:<34}{metric:<11}{size_bytes:>9}{:>11}{:>11}{:>11}{:>11}{:>12}{count:>10}{wanted}",
             percentiles.min, percentiles.p50, percentiles.p99, percentiles.p999, percentiles.max
         ),
         Figures::Value { value } => {
             writeln!(
                 out,
-                "{case:<24}{size_bytes:>9}{value:>22.0} {unit} one way{count:>25}"
+                "{case:<34}{metric:<11}{size_bytes:>9}{value:>22.0} {unit:<33}{count:>10}{wanted}"
             )
         }
+    }
+}
+
+/// What was wanted of a figure, and whether it fell short.
+fn verdict(wanted: Option<(Bar, f64)>) -> String {
+    match wanted {
+        None => String::new(),
+        Some((bar, figure)) if bar.is_met_by(figure) => format!("  {bar}"),
+        Some((bar, _)) => format!("  {bar}: MISSED"),
+    }
+}
+
+/// Rows of one case differ in where its sides ran.
+fn label(measurement: &Measurement) -> String {
+    match measurement.conditions.pinned[..] {
+        [near, far] if near == far => format!("{} shared", measurement.case),
+        _ => measurement.case.clone(),
     }
 }

@@ -50,66 +50,128 @@ fn is_empty(root: &Path) -> bool {
     })
 }
 
+/// What a reader of the document may rely on, in the words of `hythe bench ipc`.
+const CASES: &[&str] = &[
+    "floor/poll/untouched",
+    "floor/poll/filled",
+    "floor/block/untouched",
+    "floor/block/filled",
+    "hythe/poll/untouched",
+    "hythe/poll/filled",
+    "hythe/block/untouched",
+    "hythe/block/filled",
+    "hythe/adaptive/untouched",
+    "hythe/adaptive/filled",
+    "iceoryx2/poll/untouched",
+    "iceoryx2/poll/filled",
+    "iceoryx2/block/untouched",
+    "iceoryx2/block/filled",
+    "unix/poll/filled",
+    "unix/block/filled",
+    "pipe/poll/filled",
+    "pipe/block/filled",
+    "sysv/block/filled",
+];
+/// Of small messages, and of none.
+const SMALL_CASES: &[(&str, &str, u64)] = &[
+    ("floor/poll/single", "rate", 64),
+    ("hythe/poll/single", "rate", 64),
+    ("iceoryx2/poll/single", "rate", 64),
+    ("hythe/poll/batched", "rate", 64),
+    ("hythe/poll/fan-1", "publish", 64),
+    ("hythe/poll/fan-2", "publish", 64),
+    ("hythe/poll/fan-4", "publish", 64),
+    ("hythe/poll/fan-8", "publish", 64),
+    ("iceoryx2/poll/fan-1", "publish", 64),
+    ("iceoryx2/poll/fan-2", "publish", 64),
+    ("iceoryx2/poll/fan-4", "publish", 64),
+    ("iceoryx2/poll/fan-8", "publish", 64),
+    ("hythe/poll/further_subscriber", "publish", 64),
+    ("iceoryx2/poll/further_subscriber", "publish", 64),
+    ("hythe/create", "duration", 64 << 20),
+    ("hythe/join", "duration", 0),
+    ("hythe/connect", "duration", 0),
+];
+/// Both sides on one CPU.
+const SHARED_CASES: &[&str] = &[
+    "floor/block/untouched",
+    "hythe/block/untouched",
+    "hythe/adaptive/untouched",
+];
+
 #[test]
 fn every_case_runs_and_the_document_has_its_shape() {
     let root = root();
-    let small = ["--json", "--count", "300", "--rounds", "2"];
-    let output = bench(root.path(), &small)
-        .args(["--seconds", "4", "--sizes", "8,65536"])
+    let output = bench(root.path(), &["--json", "--quick"])
         .output()
         .expect("it runs");
     let document = document(&output);
+    check_head(&document);
+    let results = document["results"].as_array().expect("results");
+    let skipped = document["conditions"]["skipped"].as_array();
+    if one_cpu() {
+        assert!(skipped.is_some_and(|skipped| !skipped.is_empty()));
+    } else {
+        assert_eq!(skipped.map(Vec::len), Some(0));
+        check_cases(results);
+        check_ratios(&document["ratios"]);
+    }
+    results.iter().for_each(check_result);
+    assert!(is_empty(root.path()), "a pool stayed behind");
+}
+
+fn check_head(document: &Value) {
     assert_eq!(document["schema"], "hythe.result/1");
     assert_eq!(document["bench"], "ipc");
-    let command = document["command"].as_str().expect("a command");
-    assert!(
-        command.starts_with("hythe-bench ipc --json --count 300"),
-        "{command}"
-    );
+    assert_eq!(document["command"], "hythe-bench ipc --json --quick");
     assert!(document["commit"].as_str().is_some_and(|id| id.len() >= 7));
     let machine = &document["machine"];
     assert!(machine["cpu"].is_string() && machine["kernel"].is_string());
     assert!(machine["cpus"].as_u64().is_some_and(|cpus| cpus > 0));
     assert_eq!(machine["emulated"], false);
-    let results = document["results"].as_array().expect("results");
-    let skipped = document["conditions"]["skipped"]
-        .as_array()
-        .expect("skipped");
-    if one_cpu() {
-        assert!(!skipped.is_empty());
-    } else {
-        // 14 cases there and back at two sizes, 2 one way.
-        assert_eq!((results.len(), skipped.len()), (14 * 2 + 2, 0));
-        assert_eq!(
-            document["conditions"]["pinned"].as_array().map(Vec::len),
-            Some(2)
-        );
+    let pinned = document["conditions"]["pinned"].as_array();
+    assert!(one_cpu() || pinned.is_some_and(|cpus| cpus.len() == 2));
+}
+
+/// Each of them once, and nothing else.
+fn check_cases(results: &[Value]) {
+    let count = |case: &str, metric: &str, size: u64, is_shared: bool| {
+        let is_it = |row: &&Value| {
+            let pinned = &row["conditions"]["pinned"];
+            (row["case"] == case && row["metric"] == metric)
+                && (row["size_bytes"] == size && (pinned[0] == pinned[1]) == is_shared)
+        };
+        results.iter().filter(is_it).count()
+    };
+    for case in CASES {
+        for size in [64, 65_536] {
+            assert_eq!(count(case, "round_trip", size, false), 1, "{case} {size}");
+        }
     }
-    results.iter().for_each(check_result);
-    check_ratios(&document["ratios"]);
-    assert!(is_empty(root.path()), "a pool stayed behind");
+    for (case, metric, size) in SMALL_CASES {
+        assert_eq!(count(case, metric, *size, false), 1, "{case}");
+    }
+    for case in SHARED_CASES {
+        assert_eq!(count(case, "round_trip", 64, true), 1, "{case} shared");
+    }
+    let all = 2 * CASES.len() + SMALL_CASES.len() + SHARED_CASES.len();
+    assert_eq!(results.len(), all);
 }
 
 fn check_result(result: &Value) {
     let case = result["case"].as_str().expect("a case");
-    assert_eq!(case.split('/').count(), 3, "{case}");
     assert!(result["conditions"]["pinned"].is_array(), "{case}");
     let count = result["count"].as_u64().expect("a count");
-    if case.ends_with("/single") {
-        assert_eq!(
-            (&result["metric"], &result["unit"]),
-            (&"rate".into(), &"msg/s".into())
-        );
-        assert_eq!(result["size_bytes"], 64);
-        assert_eq!(count, 2 * 3000, "{case}");
-        assert!(result["value"].as_f64().is_some_and(|rate| rate > 0.0));
+    assert!(count > 0, "{case}");
+    if let Some(value) = result["value"].as_f64() {
+        // What one subscriber more costs is a difference: on a busy machine it may come out as anything.
+        let is_difference = case.ends_with("/further_subscriber");
+        assert!(is_difference || value > 0.0, "{case}: {value}");
+        let unit = if is_difference { "ns" } else { "msg/s" };
+        assert_eq!(result["unit"], unit, "{case}");
         return;
     }
-    assert_eq!(
-        (&result["metric"], &result["unit"]),
-        (&"round_trip".into(), &"ns".into())
-    );
-    assert!((2 * 20..=2 * 300).contains(&count), "{case}: {count}");
+    assert_eq!(result["unit"], "ns", "{case}");
     let figure = |name: &str| {
         result[name]
             .as_u64()
@@ -125,20 +187,43 @@ fn check_result(result: &Value) {
     assert_eq!(histogram.len(), count, "{case}");
 }
 
+/// One for each bar that the project has set itself.
 fn check_ratios(ratios: &Value) {
     let ratios = ratios.as_array().expect("ratios");
     let has = |name: &str, size: u64| {
         let mut matching = ratios
             .iter()
             .filter(|ratio| ratio["name"] == name && ratio["size_bytes"] == size);
-        matching.any(|ratio| ratio["value"].as_f64().is_some_and(|value| value > 0.0))
+        matching.any(|ratio| ratio["value"].is_number())
     };
-    for size in [8, 65_536] {
-        assert!(has("hythe/floor block untouched p50", size));
-        assert!(has("unix/hythe block filled p50", size));
-        assert!(one_cpu() || has("hythe/floor poll untouched p50", size));
+    let sized = [
+        "hythe/floor poll untouched p50",
+        "hythe/floor poll filled p50",
+        "hythe/floor block untouched p50",
+        "iceoryx2/hythe poll untouched p50",
+        "iceoryx2/hythe block untouched p50",
+        "hythe adaptive/poll untouched p50",
+        "unix/hythe block filled p50",
+        "sysv/hythe block filled p50",
+    ];
+    let small = [
+        "hythe adaptive/block shared untouched p50",
+        "hythe/floor poll single rate",
+        "iceoryx2/hythe poll single rate",
+        "hythe poll batched/single rate",
+        "iceoryx2/hythe poll fan-8 publish p50",
+        "iceoryx2/hythe poll further_subscriber publish",
+    ];
+    for name in sized {
+        assert!(has(name, 64) && has(name, 65_536), "{name}");
     }
-    assert!(one_cpu() || has("hythe/floor poll single rate", 64));
+    for name in small {
+        assert!(has(name, 64), "{name}");
+    }
+    assert!(has(
+        "hythe poll untouched p50 largest/smallest size",
+        65_536
+    ));
 }
 
 #[test]
@@ -155,6 +240,7 @@ fn without_json_it_is_a_table() {
         "pipe/block/filled",
         "p99.9",
         "ratio",
+        "at most 1.15",
     ] {
         assert!(text.contains(expected), "{expected} in {text}");
     }
@@ -167,6 +253,7 @@ fn what_makes_no_sense_is_wrong_use() {
         ["--sizes", "12"].as_slice(),
         &["--count", "0"],
         &["--systems", "unix", "--patterns", "untouched"],
+        &["--only", "hythe/poll/unheard"],
     ] {
         let output = bench(root.path(), arguments).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -238,15 +325,21 @@ fn send(signal: rustix::process::Signal, pid: u32) {
 #[test]
 fn a_killed_peer_is_a_lost_peer_for_every_system() {
     let root = root();
-    for system in ["floor", "hythe", "unix", "pipe"] {
+    for system in ["floor", "hythe", "iceoryx2", "unix", "pipe", "sysv"] {
         let run = LongRun::of(root.path(), system);
         let echo = run.echo();
         // In the middle of it, or at its start: both must be noticed.
         std::thread::sleep(Duration::from_millis(100));
         send(rustix::process::Signal::KILL, echo);
+        let mark = format!("hythe_bench_{}_", run.0.id());
         let said = run.complaint();
         assert!(said.contains("the peer is lost"), "{system}: {said}");
         assert!(is_empty(root.path()), "{system}: a pool stayed behind");
+        for folder in [Path::new("/dev/shm"), &std::env::temp_dir()] {
+            let mut names = std::fs::read_dir(folder).expect("a folder").flatten();
+            let stayed = names.find(|file| file.file_name().to_string_lossy().starts_with(&mark));
+            assert!(stayed.is_none(), "{system}: {stayed:?}");
+        }
     }
 }
 

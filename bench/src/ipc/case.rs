@@ -12,10 +12,14 @@ pub(crate) enum System {
     Floor,
     /// Channels of a pool.
     Hythe,
+    /// iceoryx2: publish/subscribe, and a `WaitSet` to sleep in.
+    Iceoryx2,
     /// A Unix stream socket: the payload is copied in and out.
     Unix,
     /// Two pipes: the payload is copied in and out.
     Pipe,
+    /// A System V segment and semaphores: the payload is copied in and out.
+    Sysv,
 }
 
 /// How a side waits for its turn.
@@ -38,30 +42,39 @@ pub(crate) enum Pattern {
     Filled,
     /// One way, one message per call, written and read every time: a rate.
     Single,
+    /// One way, several messages per call, written and read every time: a rate.
+    Batched,
+    /// One way to several subscribers of the other process: what one publishing costs.
+    Fan,
 }
 
-/// One case: `system/wait/pattern`.
+/// One case: `system/wait/pattern`, and for [`Pattern::Fan`] to how many: `system/wait/fan-4`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) system: System,
     pub(crate) wait: Wait,
     pub(crate) pattern: Pattern,
+    /// More than one with [`Pattern::Fan`] only.
+    pub(crate) subscribers: u32,
 }
+
+/// Subscribers of [`Pattern::Fan`], from the fewest to the most.
+pub(super) const FANS: [u32; 4] = [1, 2, 4, 8];
 
 /// Systems that are compared stand next to each other: what disturbs one of them disturbs the other.
 pub(super) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
-    for pattern in [Pattern::Untouched, Pattern::Filled, Pattern::Single] {
-        for wait in [Wait::Poll, Wait::Block, Wait::Adaptive] {
-            for system in [System::Floor, System::Hythe, System::Unix, System::Pipe] {
-                let case = Case {
+    for &pattern in Pattern::value_variants() {
+        for &wait in Wait::value_variants() {
+            for subscribers in FANS {
+                let systems = System::value_variants().iter();
+                let of_systems = systems.map(|&system| Case {
                     system,
                     wait,
                     pattern,
-                };
-                if case.makes_sense() {
-                    cases.push(case);
-                }
+                    subscribers,
+                });
+                cases.extend(of_systems.filter(|case| case.makes_sense()));
             }
         }
     }
@@ -69,17 +82,36 @@ pub(super) fn all() -> Vec<Case> {
 }
 
 impl Case {
+    /// There and back, between one publisher and one subscriber on each way.
+    #[cfg(test)]
+    pub(super) fn named(name: &str) -> Self {
+        name.parse().expect("a case")
+    }
+
     const fn makes_sense(self) -> bool {
-        match (self.system, self.wait, self.pattern) {
-            (_, Wait::Poll, Pattern::Single) => {
-                matches!(self.system, System::Floor | System::Hythe)
-            }
-            (_, _, Pattern::Single) => false,
+        if self.subscribers != 1 && !matches!(self.pattern, Pattern::Fan) {
+            return false;
+        }
+        match (self.pattern, self.wait) {
+            (Pattern::Untouched | Pattern::Filled, _) => self.goes_there_and_back(),
+            (_, Wait::Block | Wait::Adaptive) => false,
+            (Pattern::Single, Wait::Poll) => self.system.is_zero_copy(),
+            // Only hythe publishes several messages by one call.
+            (Pattern::Batched, Wait::Poll) => matches!(self.system, System::Hythe),
+            // The floor has one reader.
+            (Pattern::Fan, Wait::Poll) => matches!(self.system, System::Hythe | System::Iceoryx2),
+        }
+    }
+
+    const fn goes_there_and_back(self) -> bool {
+        match (self.system, self.wait) {
+            (System::Hythe, _) => true,
             // Only hythe has a mixed way of waiting.
-            (System::Floor | System::Unix | System::Pipe, Wait::Adaptive, _) => false,
+            (_, Wait::Adaptive) => false,
+            // A semaphore is slept on.
+            (System::Sysv, Wait::Poll) => false,
             // What copies touches the payload.
-            (System::Unix | System::Pipe, _, Pattern::Untouched) => false,
-            _ => true,
+            (system, _) => system.is_zero_copy() || matches!(self.pattern, Pattern::Filled),
         }
     }
 
@@ -89,10 +121,21 @@ impl Case {
     }
 }
 
+impl System {
+    /// Does the payload stay where the sender wrote it?
+    const fn is_zero_copy(self) -> bool {
+        matches!(self, Self::Floor | Self::Hythe | Self::Iceoryx2)
+    }
+}
+
 impl fmt::Display for Case {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (system, wait, pattern) = (self.system, self.wait, self.pattern);
-        write!(out, "{}/{}/{}", word(system), word(wait), word(pattern))
+        write!(out, "{}/{}/{}", word(system), word(wait), word(pattern))?;
+        match pattern {
+            Pattern::Fan => write!(out, "-{}", self.subscribers),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -108,10 +151,15 @@ impl FromStr for Case {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut words = text.split('/');
         let mut next = || words.next().unwrap_or_default();
+        let (system, wait, pattern) = (next(), next(), next());
+        let (pattern, subscribers) = pattern.split_once('-').unwrap_or((pattern, "1"));
         let case = Self {
-            system: System::from_str(next(), false)?,
-            wait: Wait::from_str(next(), false)?,
-            pattern: Pattern::from_str(next(), false)?,
+            system: System::from_str(system, false)?,
+            wait: Wait::from_str(wait, false)?,
+            pattern: Pattern::from_str(pattern, false)?,
+            subscribers: subscribers
+                .parse()
+                .map_err(|_| format!("`{subscribers}` is no number"))?,
         };
         match words.next() {
             None => Ok(case),
@@ -139,6 +187,9 @@ mod tests {
         assert!(names.contains(&"floor/poll/untouched".to_owned()));
         assert!(names.contains(&"hythe/adaptive/filled".to_owned()));
         assert!(names.contains(&"pipe/block/filled".to_owned()));
+        assert!(names.contains(&"sysv/block/filled".to_owned()));
+        assert!(names.contains(&"iceoryx2/poll/fan-8".to_owned()));
+        assert!(!names.contains(&"sysv/poll/filled".to_owned()));
         assert!(!names.contains(&"unix/poll/untouched".to_owned()));
         assert!(!names.contains(&"floor/block/single".to_owned()));
     }

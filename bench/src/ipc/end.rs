@@ -12,6 +12,10 @@ const WARM_UP_MAX: u64 = 1000;
 const WARM_UP_MIN: u64 = 16;
 /// A run whose time is over early still has so many samples.
 const SAMPLES_MIN: u64 = 20;
+/// Messages per call of a batched rate.
+pub(super) const BATCH: u64 = 32;
+/// Messages of a burst; every system's queue holds so many.
+pub(super) const BURST: u64 = 16;
 
 /// One end. Numbers count the messages of each direction; they decide the content.
 pub(super) trait End {
@@ -20,6 +24,18 @@ pub(super) trait End {
 
     /// Receives message `number`, within a bound. False: the other end has finished.
     fn receive(&mut self, number: u64) -> Result<bool, BenchError>;
+
+    /// Sends messages `first` and up, `count` of them, with as few calls as the system allows.
+    fn send_batch(&mut self, first: u64, count: u64) -> Result<(), BenchError> {
+        (first..first + count).try_for_each(|number| self.send(number))
+    }
+
+    /// Receives message `first` and up, at least one and at most `count`, as one call gives them. Returns how many; 0: the
+    /// other end has finished.
+    fn receive_batch(&mut self, first: u64, count: u64) -> Result<u64, BenchError> {
+        debug_assert!(count > 0);
+        self.receive(first).map(u64::from)
+    }
 
     /// Tells the other end that nothing comes any more.
     fn finish(&mut self) -> Result<(), BenchError>;
@@ -84,6 +100,67 @@ pub(super) fn swallow(end: &mut impl End, messages: u64) -> Result<(), BenchErro
     }
     end.send(messages)?;
     echo(end)
+}
+
+/// As [`rate`], with batches.
+pub(super) fn batched_rate(end: &mut impl End, messages: u64) -> Result<f64, BenchError> {
+    let start = Instant::now();
+    let mut sent = 0;
+    while sent < messages {
+        let count = BATCH.min(messages - sent);
+        end.send_batch(sent, count)?;
+        sent += count;
+    }
+    expect(end.receive(messages)?)?;
+    Ok(messages as f64 / start.elapsed().as_secs_f64())
+}
+
+/// The other side of [`batched_rate`].
+pub(super) fn swallow_batches(end: &mut impl End, messages: u64) -> Result<(), BenchError> {
+    let mut received = 0;
+    while received < messages {
+        let count = end.receive_batch(received, BATCH.min(messages - received))?;
+        expect(count > 0)?;
+        received += count;
+    }
+    end.send(messages)?;
+    echo(end)
+}
+
+/// The measuring side, one way in bursts that fit any queue, each acknowledged when all subscribers have all of it. A sample is
+/// the time that publishing a burst took, by the messages in it; waiting for the acknowledgement is no part of it.
+pub(super) fn bursts(end: &mut impl End, budget: Budget) -> Result<Histogram<u64>, BenchError> {
+    let mut histogram = statistics::histogram();
+    let (samples_min, start) = (SAMPLES_MIN.min(budget.count), Instant::now());
+    for burst in 0.. {
+        let sent = Instant::now();
+        for message in 0..BURST {
+            end.send(burst * BURST + message)?;
+        }
+        let done = Instant::now();
+        expect(end.receive(burst)?)?;
+        if burst >= WARM_UP_MIN {
+            statistics::record(&mut histogram, (done - sent) / BURST as u32);
+        }
+        let samples = histogram.len();
+        let is_late = done - start >= budget.time;
+        if samples >= budget.count || is_late && samples >= samples_min {
+            break;
+        }
+    }
+    Ok(histogram)
+}
+
+/// The other side of [`bursts`].
+pub(super) fn acknowledge(end: &mut impl End) -> Result<(), BenchError> {
+    let mut number = 0;
+    while end.receive(number)? {
+        number += 1;
+        if number.is_multiple_of(BURST) {
+            end.send(number / BURST - 1)?;
+        }
+    }
+    Ok(())
 }
 
 /// The other side of [`round_trips`].
@@ -158,6 +235,29 @@ mod tests {
         assert!(matches!(lost, Err(BenchError::PeerLost(_))), "{lost:?}");
         let lost = swallow(&mut mirror(5), 10);
         assert!(matches!(lost, Err(BenchError::PeerLost(_))), "{lost:?}");
+    }
+
+    #[test]
+    fn batches_carry_each_message_once() {
+        let mut end = mirror(1000);
+        batched_rate(&mut end, 70).expect("acknowledged");
+        assert_eq!(end.sent, (0..70).collect::<Vec<_>>());
+        let mut end = mirror(1000);
+        swallow_batches(&mut end, 70).expect("all came");
+        assert_eq!(end.sent[0], 70);
+    }
+
+    #[test]
+    fn each_burst_is_acknowledged_once() {
+        let mut end = mirror(2 * BURST + 1);
+        acknowledge(&mut end).expect("finished");
+        assert_eq!(end.sent, [0, 1]);
+        let budget = Budget {
+            count: 30,
+            time: Duration::from_secs(60),
+        };
+        let found = bursts(&mut mirror(10_000), budget).expect("acknowledged");
+        assert_eq!(found.len(), 30);
     }
 
     #[test]

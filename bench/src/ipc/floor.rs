@@ -33,7 +33,7 @@ impl Layout {
     const fn new(case: Case, size: usize) -> Self {
         let slots = match case.pattern {
             Pattern::Untouched | Pattern::Filled => 1,
-            Pattern::Single => CAPACITY,
+            Pattern::Single | Pattern::Batched | Pattern::Fan => CAPACITY,
         };
         Self { size, slots }
     }

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use hythe_node::{
-    Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
+    Lease, Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
     SubscriberOptions, TrustPeers,
 };
 
 use super::case::{Case, Pattern, Wait};
 use super::end::End;
+use super::hythe_batch::{publish_batch, take_batch};
 use super::payload::{fill, is_message};
 use super::side::Side;
 use crate::error::BenchError;
@@ -27,7 +28,7 @@ pub(super) struct BenchPool {
 
 impl BenchPool {
     pub(super) fn make() -> Result<Self, BenchError> {
-        Self::make_with(&options(&format!("bench-{}", std::process::id())))
+        Self::make_with(&options(&pool_name()))
     }
 
     fn make_with(options: &PoolOptions) -> Result<Self, BenchError> {
@@ -44,11 +45,11 @@ impl BenchPool {
     }
 
     /// After a run nobody takes part any more, every slot is free, and the sums are right.
-    pub(super) fn audit(&self, case: Case, size: usize) -> Result<(), BenchError> {
+    pub(super) fn audit(&self, case: &str, size: usize) -> Result<(), BenchError> {
         let snapshot = self.pool.snapshot();
         let audit = &snapshot.audit;
         let refused = |why| {
-            let case = case.to_string();
+            let case = case.to_owned();
             Err(BenchError::Audit { case, size, why })
         };
         if let Some(mismatch) = audit.mismatches.first() {
@@ -79,6 +80,11 @@ impl Drop for BenchPool {
     }
 }
 
+/// Of this run alone.
+pub(super) fn pool_name() -> String {
+    format!("bench-{}", std::process::id())
+}
+
 /// Touched at the start, so that no first touch falls into a measurement.
 pub(super) fn options(name: &str) -> PoolOptions {
     PoolOptions::new(name).prefault(true)
@@ -91,8 +97,14 @@ pub(super) struct HytheEnd {
     size: usize,
     publisher: Publisher,
     subscriber: Subscriber,
+    /// Of one channel with the first; none but with [`Pattern::Fan`].
+    more_subscribers: Vec<Subscriber>,
+    /// Whom a message of this side goes to.
+    receivers: u32,
     /// What was received last, to be handed on.
     held: Option<Sample>,
+    leases: Vec<Lease>,
+    samples: Vec<Sample>,
     node: Node,
     lookout: Lookout,
 }
@@ -110,11 +122,17 @@ impl HytheEnd {
             Side::Near => ("there", "back", "bench"),
             Side::Far => ("back", "there", "echo"),
         };
+        let (receivers, more) = match side {
+            Side::Near => (case.subscribers, 0),
+            Side::Far => (1, case.subscribers - 1),
+        };
         let node = Node::join(pool, name)?;
-        let subscriber = node.subscriber(incoming, &subscriber_options(case))?;
+        let subscribe = || node.subscriber(incoming, &subscriber_options(case));
+        let subscriber = subscribe()?;
+        let more_subscribers = (0..more).map(|_| subscribe()).collect::<Result<_, _>>()?;
         let mut publisher = node.publisher(outgoing, &PublisherOptions::default())?;
         let mut patience = Patience::new(&lookout);
-        while !publisher.wait_for_subscribers(1, NAP)? {
+        while !publisher.wait_for_subscribers(receivers as usize, NAP)? {
             patience.look_up()?;
         }
         Ok(Self {
@@ -122,7 +140,11 @@ impl HytheEnd {
             size,
             publisher,
             subscriber,
+            more_subscribers,
+            receivers,
             held: None,
+            leases: Vec::new(),
+            samples: Vec::new(),
             node,
             lookout,
         })
@@ -148,21 +170,52 @@ impl HytheEnd {
         }
     }
 
+    /// A written buffer.
     #[inline]
-    fn send_filled(&mut self, number: u64) -> Result<(), BenchError> {
+    fn filled(&self, number: u64) -> Result<Lease, BenchError> {
         let mut lease = self.publisher.lease(self.size)?;
         fill(&mut lease.as_mut_slice(TRUST)[..self.size], number);
+        Ok(lease)
+    }
+
+    #[inline]
+    fn send_filled(&mut self, number: u64) -> Result<(), BenchError> {
+        let lease = self.filled(number)?;
         let published = self.publisher.publish(lease, self.size)?;
-        delivered(published.delivered, number)
+        self.delivered(published.delivered, number)
+    }
+
+    #[inline]
+    const fn delivered(&self, count: u32, number: u64) -> Result<(), BenchError> {
+        if count == self.receivers {
+            return Ok(());
+        }
+        Err(BenchError::Dropped { number })
+    }
+
+    /// The same message from each of the others, too.
+    #[inline]
+    fn receive_more(&mut self, number: u64) -> Result<(), BenchError> {
+        for subscriber in &mut self.more_subscribers {
+            let mut patience = Patience::new(&self.lookout);
+            let sample = loop {
+                if let Some(sample) = subscriber.try_take()? {
+                    break sample;
+                }
+                patience.spin()?;
+            };
+            checked(&sample, number)?;
+        }
+        Ok(())
     }
 }
 
-/// A round trip needs no queue; a rate must lose nothing.
+/// A round trip needs no queue, and a burst fits the default one; a rate must lose nothing.
 fn subscriber_options(case: Case) -> SubscriberOptions {
     let options = SubscriberOptions::default();
     match case.pattern {
-        Pattern::Untouched | Pattern::Filled => options,
-        Pattern::Single => {
+        Pattern::Untouched | Pattern::Filled | Pattern::Fan => options,
+        Pattern::Single | Pattern::Batched => {
             let bound = Duration::from_secs(5);
             let timeout_ms = bound.as_millis() as u32;
             options
@@ -178,7 +231,7 @@ impl End for HytheEnd {
         match (self.case.pattern, self.held.take()) {
             (Pattern::Untouched, Some(sample)) => {
                 let published = self.publisher.hand_on(sample)?;
-                delivered(published.delivered, number)
+                self.delivered(published.delivered, number)
             }
             _ => self.send_filled(number),
         }
@@ -192,10 +245,42 @@ impl End for HytheEnd {
         }
         if self.case.pattern == Pattern::Untouched {
             self.held = Some(sample);
-        } else if !is_message(sample.as_slice(TRUST), number) {
-            return Err(BenchError::Damaged { number });
+            return Ok(true);
         }
+        checked(&sample, number)?;
+        drop(sample);
+        self.receive_more(number)?;
         Ok(true)
+    }
+
+    fn send_batch(&mut self, first: u64, count: u64) -> Result<(), BenchError> {
+        for number in first..first + count {
+            let lease = self.filled(number)?;
+            self.leases.push(lease);
+        }
+        let delivered = publish_batch(&mut self.publisher, &mut self.leases, self.size)?;
+        if delivered == count {
+            return Ok(());
+        }
+        Err(BenchError::Dropped { number: first })
+    }
+
+    fn receive_batch(&mut self, first: u64, count: u64) -> Result<u64, BenchError> {
+        let mut patience = Patience::new(&self.lookout);
+        loop {
+            // Fits: it is a batch.
+            take_batch(&mut self.subscriber, &mut self.samples, count as usize)?;
+            if !self.samples.is_empty() {
+                break;
+            }
+            patience.spin()?;
+        }
+        let mut received = 0;
+        for sample in self.samples.drain(..) {
+            checked(&sample, first + received)?;
+            received += 1;
+        }
+        Ok(received)
     }
 
     fn finish(&mut self) -> Result<(), BenchError> {
@@ -206,16 +291,16 @@ impl End for HytheEnd {
         }
         let lease = self.publisher.lease(0)?;
         let published = self.publisher.publish(lease, 0)?;
-        delivered(published.delivered, u64::MAX)
+        self.delivered(published.delivered, u64::MAX)
     }
 }
 
 #[inline]
-const fn delivered(count: u32, number: u64) -> Result<(), BenchError> {
-    if count == 1 {
+fn checked(sample: &Sample, number: u64) -> Result<(), BenchError> {
+    if is_message(sample.as_slice(TRUST), number) {
         return Ok(());
     }
-    Err(BenchError::Dropped { number })
+    Err(BenchError::Damaged { number })
 }
 
 #[cfg(test)]
@@ -227,7 +312,7 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let options = options("audited").root(root.path()).bytes(16 << 20);
         let pool = BenchPool::make_with(&options).expect("a pool");
-        let case = "hythe/poll/filled".parse().expect("a case");
+        let case = "hythe/poll/filled";
         let why = || pool.audit(case, 8).expect_err("refused").to_string();
 
         let node = Node::join(pool.pool(), "leaker").expect("joined");

@@ -14,13 +14,30 @@ pub(super) fn fill(bytes: &mut [u8], number: u64) {
 /// Reads every byte. Is it message `number`?
 #[inline]
 pub(super) fn is_message(bytes: &[u8], number: u64) -> bool {
-    let mut sum = 0_u64;
-    for place in bytes.chunks_exact(8) {
+    let words = bytes.chunks_exact(8).map(|place| {
         let mut word = [0; 8];
         word.copy_from_slice(place);
-        sum = sum.wrapping_add(u64::from_le_bytes(word));
-    }
-    sum == content(number).wrapping_mul(bytes.len() as u64 / 8)
+        u64::from_le_bytes(word)
+    });
+    is_sum(words.fold(0, u64::wrapping_add), bytes.len() / 8, number)
+}
+
+/// As [`is_message`], for systems that give words.
+#[inline]
+pub(super) fn are_words(words: &[u64], number: u64) -> bool {
+    let values = words.iter().map(|&word| u64::from_le(word));
+    is_sum(values.fold(0, u64::wrapping_add), words.len(), number)
+}
+
+#[inline]
+const fn is_sum(sum: u64, words: usize, number: u64) -> bool {
+    sum == content(number).wrapping_mul(words as u64)
+}
+
+/// The word that message `number` is made of, for systems that fill word by word.
+#[inline]
+pub(super) const fn word_of(number: u64) -> u64 {
+    content(number).to_le()
 }
 
 /// Odd, and unlike that of the neighbours in all bytes (the multiplier is that of splitmix64).
@@ -31,6 +48,15 @@ const fn content(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_and_bytes_are_one_message() {
+        let words = [word_of(7); 8];
+        assert!(are_words(&words, 7) && !are_words(&words, 8));
+        let mut bytes = [0; 8];
+        fill(&mut bytes, 7);
+        assert_eq!(bytes, word_of(7).to_ne_bytes());
+    }
 
     #[test]
     fn every_changed_byte_and_every_other_message_is_noticed() {

@@ -28,9 +28,10 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts it, with what it needs as its standard input and output. The lookout notices when it ends.
+    /// Starts it, with where to meet and what it needs as its standard input and output. The lookout notices when it ends.
     pub(super) fn start(
         setting: &Setting<'_>,
+        place: &str,
         input: Stdio,
         output: Stdio,
     ) -> Result<(Self, Lookout), BenchError> {
@@ -38,7 +39,7 @@ impl Peer {
         command.args(["echo", "--case", &setting.case.to_string()]);
         command.args(["--size", &setting.size.to_string()]);
         command.args(["--messages", &setting.messages().to_string()]);
-        command.args(["--pool", setting.pool.name()]);
+        command.args(["--place", place]);
         if let Some([_, far]) = setting.cpus {
             command.args(["--cpu", &far.to_string()]);
         }

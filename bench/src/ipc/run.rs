@@ -1,6 +1,7 @@
 //! One run: one case at one size, between this process and one other.
 
 use std::io::{stdin, stdout};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
@@ -12,16 +13,18 @@ use super::case::{Case, Pattern, System};
 use super::end::{self, Budget, End};
 use super::floor::{self, FloorEnd};
 use super::hythe::{self, BenchPool, HytheEnd};
+use super::iceoryx2::{self, Iceoryx2End, Ports, Word};
 use super::peer::Peer;
 use super::side::Side;
 use super::stream::StreamEnd;
+use super::sysv::{self, SysvEnd};
 use crate::args::EchoArguments;
 use crate::cpus;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 
 /// One-way messages are so much cheaper than round trips.
-const MESSAGES_PER_COUNT: u64 = 10;
+const MESSAGES_PER_COUNT: u64 = 5;
 const MESSAGES_MAX: u64 = 2_000_000;
 
 /// What to run, where, for how long.
@@ -32,13 +35,14 @@ pub(super) struct Setting<'a> {
     pub(super) budget: Budget,
     pub(super) cpus: Option<[usize; 2]>,
     pub(super) pool: &'a BenchPool,
+    pub(super) iceoryx2: &'a iceoryx2::Place,
     pub(super) lookout: &'a Lookout,
 }
 
 /// What came of it.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    RoundTrips(Histogram<u64>),
+    Times(Histogram<u64>),
     Rate { messages: u64, per_second: f64 },
 }
 
@@ -51,36 +55,70 @@ impl Setting<'_> {
 
     /// The measuring side.
     pub(super) fn run(&self) -> Result<Outcome, BenchError> {
-        let &Self { case, size, .. } = self;
-        match case.system {
-            System::Floor => {
-                let memory = floor::make_memory(case, size)?;
-                let (peer, lookout) = Peer::start(self, memory.try_clone()?.into(), Stdio::null())?;
-                let end = FloorEnd::open(memory, Side::Near, case, size, lookout);
-                self.measure(peer, end)
+        match self.case.system {
+            System::Floor => self.run_floor(),
+            System::Hythe => self.run_hythe(),
+            System::Iceoryx2 if self.case.pattern == Pattern::Untouched => {
+                self.run_iceoryx2::<MaybeUninit<u64>>()
             }
-            System::Hythe => {
-                let (peer, lookout) = Peer::start(self, Stdio::null(), Stdio::null())?;
-                let end = HytheEnd::join(self.pool.pool(), Side::Near, case, size, lookout);
-                let outcome = self.measure(peer, end)?;
-                self.pool.audit(case, size)?;
-                Ok(outcome)
-            }
-            System::Unix => {
-                let (near, far) = UnixStream::pair()?;
-                let (peer, lookout) = Peer::start(self, OwnedFd::from(far).into(), Stdio::null())?;
-                let output = near.try_clone()?.into();
-                let end = StreamEnd::new(near.into(), output, case, size, lookout);
-                self.measure(peer, end)
-            }
-            System::Pipe => {
-                let (far_input, output) = std::io::pipe()?;
-                let (input, far_output) = std::io::pipe()?;
-                let (peer, lookout) = Peer::start(self, far_input.into(), far_output.into())?;
-                let end = StreamEnd::new(input.into(), output.into(), case, size, lookout);
-                self.measure(peer, end)
-            }
+            System::Iceoryx2 => self.run_iceoryx2::<u64>(),
+            System::Unix => self.run_unix(),
+            System::Pipe => self.run_pipe(),
+            System::Sysv => self.run_sysv(),
         }
+    }
+
+    fn run_floor(&self) -> Result<Outcome, BenchError> {
+        let &Self { case, size, .. } = self;
+        let memory = floor::make_memory(case, size)?;
+        let input = memory.try_clone()?.into();
+        let (peer, lookout) = Peer::start(self, "", input, Stdio::null())?;
+        let end = FloorEnd::open(memory, Side::Near, case, size, lookout);
+        self.measure(peer, end)
+    }
+
+    fn run_hythe(&self) -> Result<Outcome, BenchError> {
+        let &Self { case, size, .. } = self;
+        let (peer, lookout) = Peer::start(self, self.pool.name(), Stdio::null(), Stdio::null())?;
+        let end = HytheEnd::join(self.pool.pool(), Side::Near, case, size, lookout);
+        let outcome = self.measure(peer, end)?;
+        self.pool.audit(&case.to_string(), size)?;
+        Ok(outcome)
+    }
+
+    fn run_iceoryx2<W: Word>(&self) -> Result<Outcome, BenchError> {
+        let &Self { case, size, .. } = self;
+        let place = self.iceoryx2.name();
+        let (peer, lookout) = Peer::start(self, place, Stdio::null(), Stdio::null())?;
+        match Ports::<W>::open(place, Side::Near, case, size, lookout) {
+            Ok(ports) => self.measure(peer, Iceoryx2End::new(&ports)),
+            Err(error) => Err(peer.explain(error)),
+        }
+    }
+
+    fn run_unix(&self) -> Result<Outcome, BenchError> {
+        let (near, far) = UnixStream::pair()?;
+        let (peer, lookout) = Peer::start(self, "", OwnedFd::from(far).into(), Stdio::null())?;
+        let output = near.try_clone()?.into();
+        let end = StreamEnd::new(near.into(), output, self.case, self.size, lookout);
+        self.measure(peer, end)
+    }
+
+    fn run_pipe(&self) -> Result<Outcome, BenchError> {
+        let (far_input, output) = std::io::pipe()?;
+        let (input, far_output) = std::io::pipe()?;
+        let (peer, lookout) = Peer::start(self, "", far_input.into(), far_output.into())?;
+        let end = StreamEnd::new(input.into(), output.into(), self.case, self.size, lookout);
+        self.measure(peer, end)
+    }
+
+    fn run_sysv(&self) -> Result<Outcome, BenchError> {
+        let &Self { case, size, .. } = self;
+        let meeting = sysv::Meeting::make(size)?;
+        let place = meeting.numbers().to_string();
+        let (peer, lookout) = Peer::start(self, &place, Stdio::null(), Stdio::null())?;
+        let end = SysvEnd::new(meeting, Side::Near, case, size, lookout);
+        self.measure(peer, Ok(end))
     }
 
     fn measure(
@@ -99,18 +137,18 @@ impl Setting<'_> {
     }
 
     fn exchange(&self, end: &mut impl End) -> Result<Outcome, BenchError> {
+        let messages = self.messages();
+        let rate = |per_second| Outcome::Rate {
+            messages,
+            per_second,
+        };
         match self.case.pattern {
             Pattern::Untouched | Pattern::Filled => {
-                end::round_trips(end, self.budget).map(Outcome::RoundTrips)
+                end::round_trips(end, self.budget).map(Outcome::Times)
             }
-            Pattern::Single => {
-                let messages = self.messages();
-                let per_second = end::rate(end, messages)?;
-                Ok(Outcome::Rate {
-                    messages,
-                    per_second,
-                })
-            }
+            Pattern::Fan => end::bursts(end, self.budget).map(Outcome::Times),
+            Pattern::Single => end::rate(end, messages).map(rate),
+            Pattern::Batched => end::batched_rate(end, messages).map(rate),
         }
     }
 }
@@ -120,38 +158,53 @@ pub(crate) fn echo(arguments: &EchoArguments) -> Result<(), BenchError> {
     if let Some(cpu) = arguments.cpu {
         cpus::pin(cpu)?;
     }
+    let (side, lookout) = (Side::Far, Lookout::default());
     let &EchoArguments { case, size, .. } = arguments;
-    let lookout = Lookout::default();
     let input = || stdin().as_fd().try_clone_to_owned();
     match case.system {
         System::Floor => {
-            let end = FloorEnd::open(input()?, Side::Far, case, size, lookout)?;
+            let end = FloorEnd::open(input()?, side, case, size, lookout)?;
             answer(arguments, end)
         }
         System::Hythe => {
-            let pool = Pool::open(&hythe::options(&arguments.pool))?;
-            answer(
-                arguments,
-                HytheEnd::join(&pool, Side::Far, case, size, lookout)?,
-            )
+            let pool = Pool::open(&hythe::options(&arguments.place))?;
+            let end = HytheEnd::join(&pool, side, case, size, lookout)?;
+            answer(arguments, end)
         }
+        System::Iceoryx2 if case.pattern == Pattern::Untouched => {
+            echo_by_iceoryx2::<MaybeUninit<u64>>(arguments, lookout)
+        }
+        System::Iceoryx2 => echo_by_iceoryx2::<u64>(arguments, lookout),
         System::Unix => {
             let end = StreamEnd::new(input()?, input()?, case, size, lookout)?;
             answer(arguments, end)
         }
         System::Pipe => {
             let output = stdout().as_fd().try_clone_to_owned()?;
-            answer(
-                arguments,
-                StreamEnd::new(input()?, output, case, size, lookout)?,
-            )
+            let end = StreamEnd::new(input()?, output, case, size, lookout)?;
+            answer(arguments, end)
+        }
+        System::Sysv => {
+            let meeting = sysv::Meeting::attach(arguments.place.parse()?)?;
+            answer(arguments, SysvEnd::new(meeting, side, case, size, lookout))
         }
     }
+}
+
+fn echo_by_iceoryx2<W: Word>(
+    arguments: &EchoArguments,
+    lookout: Lookout,
+) -> Result<(), BenchError> {
+    let &EchoArguments { case, size, .. } = arguments;
+    let ports = Ports::<W>::open(&arguments.place, Side::Far, case, size, lookout)?;
+    answer(arguments, Iceoryx2End::new(&ports)?)
 }
 
 fn answer(arguments: &EchoArguments, mut end: impl End) -> Result<(), BenchError> {
     match arguments.case.pattern {
         Pattern::Untouched | Pattern::Filled => end::echo(&mut end),
         Pattern::Single => end::swallow(&mut end, arguments.messages),
+        Pattern::Batched => end::swallow_batches(&mut end, arguments.messages),
+        Pattern::Fan => end::acknowledge(&mut end),
     }
 }

@@ -1,25 +1,25 @@
-//! The rounds of one case at one size, and the ratios between series.
+//! The rounds of one row: what its figures are made of.
 
 use hdrhistogram::Histogram;
 
-use super::case::{Case, Pattern, System, Wait, word};
 use super::run::Outcome;
-use crate::document::{Figures, Measurement, Pinned, Ratio};
+use super::subject::Subject;
+use crate::document::{Figures, Measurement, Pinned};
 use crate::error::BenchError;
-use crate::statistics::{encode, median, paired_ratio, percentiles};
+use crate::statistics::{encode, median, percentiles};
 
-/// All rounds of one case at one size.
+/// All rounds of one subject at one size.
 #[derive(Debug)]
 pub(super) struct Series {
-    pub(super) case: Case,
+    pub(super) subject: Subject,
     pub(super) size: usize,
     rounds: Vec<Outcome>,
 }
 
 impl Series {
-    pub(super) const fn new(case: Case, size: usize) -> Self {
+    pub(super) const fn new(subject: Subject, size: usize) -> Self {
         Self {
-            case,
+            subject,
             size,
             rounds: Vec::new(),
         }
@@ -32,135 +32,84 @@ impl Series {
     /// The figure of each round that ratios are made of: the median time, or the rate.
     pub(super) fn figures(&self) -> Vec<f64> {
         let figure = |round: &Outcome| match round {
-            Outcome::RoundTrips(histogram) => histogram.value_at_quantile(0.5) as f64,
+            Outcome::Times(histogram) => histogram.value_at_quantile(0.5) as f64,
             Outcome::Rate { per_second, .. } => *per_second,
         };
         self.rounds.iter().map(figure).collect()
     }
 
-    pub(super) fn measurement(&self, pinned: &Pinned) -> Result<Measurement, BenchError> {
-        let (mut histograms, mut count): (Vec<Histogram<u64>>, u64) = (Vec::new(), 0);
-        for round in &self.rounds {
-            match round {
-                Outcome::RoundTrips(histogram) => {
-                    count += histogram.len();
-                    histograms.push(histogram.clone());
-                }
-                Outcome::Rate { messages, .. } => count += messages,
-            }
-        }
-        let (metric, unit, figures) = if histograms.is_empty() {
+    /// Samples or messages of all rounds.
+    pub(super) fn count(&self) -> u64 {
+        let count = |round: &Outcome| match round {
+            Outcome::Times(histogram) => histogram.len(),
+            Outcome::Rate { messages, .. } => *messages,
+        };
+        self.rounds.iter().map(count).sum()
+    }
+
+    /// The row. `pinned`: the CPUs of the two sides.
+    pub(super) fn measurement(&self, pinned: Vec<usize>) -> Result<Measurement, BenchError> {
+        let histograms = self.rounds.iter().filter_map(|round| match round {
+            Outcome::Times(histogram) => Some(histogram.clone()),
+            Outcome::Rate { .. } => None,
+        });
+        let histograms: Vec<Histogram<u64>> = histograms.collect();
+        let figures = if histograms.is_empty() {
             let value = median(self.figures());
-            ("rate", "msg/s", Figures::Value { value })
+            Figures::Value { value }
         } else {
-            let figures = Figures::Times {
+            Figures::Times {
                 percentiles: percentiles(&histograms),
                 histogram: encode(&histograms)?,
-            };
-            ("round_trip", "ns", figures)
+            }
         };
+        let (metric, unit) = self.subject.metric();
         Ok(Measurement {
-            case: self.case.to_string(),
+            case: self.subject.to_string(),
             size_bytes: self.size,
             metric,
             unit,
-            count,
+            count: self.count(),
             figures,
-            conditions: pinned.clone(),
+            conditions: Pinned { pinned },
         })
     }
 }
 
-/// Every comparison that these series allow.
-pub(super) fn ratios(series: &[Series]) -> Vec<Ratio> {
-    let mut ratios = Vec::new();
-    for above in series {
-        for below in series.iter().filter(|below| below.size == above.size) {
-            if let Some(name) = comparison(above.case, below.case) {
-                ratios.push(ratio(name, above, below));
-            }
-        }
-    }
-    for wait in [Wait::Poll, Wait::Block, Wait::Adaptive] {
-        let case = Case {
-            system: System::Hythe,
-            wait,
-            pattern: Pattern::Untouched,
-        };
-        let of_case = || series.iter().filter(|series| series.case == case);
-        let smallest = of_case().min_by_key(|series| series.size);
-        let largest = of_case().max_by_key(|series| series.size);
-        if let (Some(smallest), Some(largest)) = (smallest, largest)
-            && smallest.size < largest.size
-        {
-            let name = format!(
-                "hythe {} untouched p50 largest/smallest size",
-                word(case.wait)
-            );
-            ratios.push(ratio(name, largest, smallest));
-        }
-    }
-    ratios
-}
-
-fn ratio(name: String, above: &Series, below: &Series) -> Ratio {
-    Ratio {
-        name,
-        size_bytes: above.size,
-        value: paired_ratio(&above.figures(), &below.figures()),
-    }
-}
-
-/// What the quotient of the two is called, if anybody wants to know it: hythe by its floor, others by hythe.
-fn comparison(above: Case, below: Case) -> Option<String> {
-    if above.pattern != below.pattern {
-        return None;
-    }
-    let pattern = word(above.pattern);
-    let metric = match above.pattern {
-        Pattern::Single => "rate",
-        Pattern::Untouched | Pattern::Filled => "p50",
-    };
-    let systems = (above.system, below.system);
-    let waits = (above.wait, below.wait);
-    match (systems, waits) {
-        ((System::Hythe, System::Floor) | (System::Unix | System::Pipe, System::Hythe), _)
-            if above.wait == below.wait =>
-        {
-            let (above, below, wait) = (word(systems.0), word(systems.1), word(waits.0));
-            Some(format!("{above}/{below} {wait} {pattern} {metric}"))
-        }
-        (
-            (System::Hythe, System::Hythe),
-            (Wait::Adaptive, Wait::Poll) | (Wait::Adaptive, Wait::Block),
-        ) => {
-            let (above, below) = (word(waits.0), word(waits.1));
-            Some(format!("hythe {above}/{below} {pattern} {metric}"))
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod made {
+    //! Series with known figures.
+
+    use super::super::case::Case;
+    use super::super::subject::Placement;
     use super::*;
     use crate::statistics::{histogram, record};
     use std::time::Duration;
 
-    fn times(case: &str, size: usize, medians: &[u64]) -> Series {
-        let mut made = Series::new(case.parse().expect("a case"), size);
+    pub(in super::super) fn times(case: &str, size: usize, medians: &[u64]) -> Series {
+        placed(case, Placement::Apart, size, medians)
+    }
+
+    pub(in super::super) fn placed(
+        case: &str,
+        placement: Placement,
+        size: usize,
+        medians: &[u64],
+    ) -> Series {
+        let mut made = Series::new(Subject::Exchange(Case::named(case), placement), size);
         for &median in medians {
             let mut round = histogram();
             for time in [median - 1, median, median * 3] {
                 record(&mut round, Duration::from_nanos(time));
             }
-            made.add(Outcome::RoundTrips(round));
+            made.add(Outcome::Times(round));
         }
         made
     }
 
-    fn rates(case: &str, values: &[f64]) -> Series {
-        let mut made = Series::new(case.parse().expect("a case"), 64);
+    pub(in super::super) fn rates(case: &str, values: &[f64]) -> Series {
+        let subject = Subject::Exchange(Case::named(case), Placement::Apart);
+        let mut made = Series::new(subject, 64);
         for &per_second in values {
             made.add(Outcome::Rate {
                 messages: 10,
@@ -169,37 +118,16 @@ mod tests {
         }
         made
     }
+}
 
-    #[test]
-    fn ratios_compare_like_with_like() {
-        let series = [
-            times("floor/poll/untouched", 8, &[100, 400]),
-            times("hythe/poll/untouched", 8, &[150, 600]),
-            times("hythe/poll/untouched", 64, &[300, 1200]),
-            times("hythe/adaptive/untouched", 64, &[330, 1320]),
-            times("unix/block/filled", 64, &[900, 900]),
-            rates("floor/poll/single", &[8e6]),
-            rates("hythe/poll/single", &[2e6]),
-        ];
-        let found: Vec<(String, usize, f64)> = ratios(&series)
-            .into_iter()
-            .map(|ratio| (ratio.name, ratio.size_bytes, ratio.value))
-            .collect();
-        let expected = [
-            ("hythe/floor poll untouched p50", 8, 1.5),
-            ("hythe adaptive/poll untouched p50", 64, 1.1),
-            ("hythe/floor poll single rate", 64, 0.25),
-            ("hythe poll untouched p50 largest/smallest size", 64, 2.0),
-        ];
-        let expected = expected.map(|(name, size, value)| (name.to_owned(), size, value));
-        assert_eq!(found, expected);
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn a_rate_is_a_median_and_counts_all_messages() {
-        let pinned = Pinned { pinned: vec![0, 1] };
-        let series = rates("hythe/poll/single", &[1e6, 9e6, 2e6]);
-        let found = series.measurement(&pinned).expect("measured");
+        let series = made::rates("hythe/poll/single", &[1e6, 9e6, 2e6]);
+        let found = series.measurement(vec![0, 1]).expect("measured");
         assert_eq!(
             (found.metric, found.unit, found.count),
             ("rate", "msg/s", 30)

@@ -14,6 +14,7 @@ impl Generation {
 
     /// The generation of the next lease.
     #[must_use]
+    #[inline]
     pub const fn next(self) -> Self {
         if self.0 >= Self::MAX {
             Self(1)
@@ -38,12 +39,14 @@ impl Place {
 
     /// The word as it stands in a descriptor.
     #[must_use]
+    #[inline]
     pub const fn to_word(self) -> u32 {
         (self.region.0 as u32) << 24 | (self.slot & Self::SLOT_MAX)
     }
 
     /// Reads the word of a descriptor.
     #[must_use]
+    #[inline]
     pub const fn from_word(word: u32) -> Self {
         Self {
             region: RegionIndex((word >> 24) as u8),
@@ -84,6 +87,7 @@ impl Descriptor {
 
     /// The four words as they stand in a queue.
     #[must_use]
+    #[inline]
     pub const fn to_words(self) -> [u32; 4] {
         [
             self.place.to_word(),
@@ -95,6 +99,7 @@ impl Descriptor {
 
     /// Reads four words. A claim: nothing is checked against any pool.
     #[must_use]
+    #[inline]
     pub const fn from_words(words: [u32; 4]) -> Self {
         Self {
             place: Place::from_word(words[0]),
@@ -116,6 +121,7 @@ impl Descriptor {
 
     /// One past the payload's last byte, counted from the slot's first; `None` if it does not fit 32 bits.
     #[must_use]
+    #[inline]
     pub const fn end(self) -> Option<u32> {
         self.offset.checked_add(self.length)
     }

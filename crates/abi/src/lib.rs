@@ -11,6 +11,7 @@
 mod descriptor;
 pub mod link;
 pub mod pool;
+pub mod request;
 
 pub use descriptor::{Descriptor, DescriptorMark, Generation, Place, RegionIndex};
 

@@ -5,7 +5,7 @@ use crate::{Descriptor, LINE_BYTES, PAGE_BYTES, round_up};
 /// First eight bytes of a control file: "HYTHEPL" and a one.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HYTHEPL\x01");
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a name in any table, zero padded.
 pub const NAME_BYTES: usize = 64;
 /// Most regions of one pool.
@@ -20,6 +20,8 @@ pub const PARTICIPANTS_MAX: u32 = 254;
 pub const NOBODY: u8 = 255;
 /// Most references to one slot at a time (12 bits).
 pub const REFERENCES_MAX: u32 = 4095;
+/// Events of one channel: as many bits of a listener's cell; the rest say which opening of the port they are for.
+pub const EVENTS_MAX: u32 = 40;
 /// Milliseconds in one unit of a hold word's `since`.
 pub const SINCE_UNIT_MS: u64 = 128;
 
@@ -46,6 +48,21 @@ pub mod header {
     pub const NEXT_SESSION: usize = 128;
     /// Raised by one each time a participant joins or leaves.
     pub const MEMBERSHIP: usize = 192;
+    /// What participants do with the memory when they join: bit 0 touch every page, bit 1 lock it.
+    pub const RESIDENCE: usize = 256;
+    /// High-water marks, see [`super::high_water`].
+    pub const HIGH_WATER: usize = 3072;
+}
+
+/// Offsets of the high-water marks, counted from `header::HIGH_WATER`. Cells, at `8 i` those of participants, channels, ports, connections and
+/// granules; at `REGIONS + REGION_BYTES r + 8 c` that of class c of region r.
+pub mod high_water {
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/pool.md"
+    )]
+    pub const REGIONS: usize = 64;
+    pub const REGION_BYTES: usize = 64;
 }
 
 /// Offsets in a region record.
@@ -99,6 +116,8 @@ pub mod participant {
     /// Raised by one when a connection to or from this participant changes.
     pub const CHANGES: usize = 192;
     pub const INTENT: usize = 256;
+    /// Cell: the CPUs that it may run on, bit `cpu % 64` each; 0 not known. Written by its owner only.
+    pub const CPUS: usize = 320;
 }
 
 /// Offsets in an intent, counted from `participant::INTENT`.
@@ -142,6 +161,9 @@ pub mod channel {
     pub const ATTACHED: usize = 32;
     /// The participant that runs the core (its agent).
     pub const CORE_AGENT: usize = 40;
+    /// 0 publish/subscribe, 1 request/reply, 2 event.
+    pub const KIND: usize = 44;
+    pub const TYPE_VERSION: usize = 48;
     /// Raised by one when the channel's ports or its core change.
     pub const EPOCH: usize = 64;
     pub const NAME: usize = 128;
@@ -155,17 +177,28 @@ pub mod port {
         reason = "the names are those of the table in spec/pool.md"
     )]
     pub const BYTES: usize = 128;
-    /// Cell: status 0..7, participant 8..15, kind 16..23 (1 publisher, 2 subscriber), session 40..63.
+    /// Cell: status 0..7, participant 8..15, kind 16..23 (1 publisher, 2 subscriber, 3 client, 4 server, 5 notifier, 6 listener),
+    /// session 40..63.
     pub const STATE: usize = 0;
     pub const CHANNEL: usize = 8;
     pub const DEPTH: usize = 12;
-    /// 0 drop the newest; otherwise block, for at most this many milliseconds.
+    /// 0 drop the newest; [`DROP_OLDEST`]; otherwise block, for at most this many milliseconds.
     pub const BLOCK_MS: usize = 16;
+    /// In `BLOCK_MS`: the oldest is dropped.
+    pub const DROP_OLDEST: u32 = u32::MAX;
+    /// How many earlier messages a subscriber wants of each publisher.
+    pub const HISTORY: usize = 20;
+    /// What its owner wants of those who send to it: bit 0 ([`MARKS_WANTED`]), a mark for each message.
+    pub const FLAGS: usize = 24;
+    /// Cell of a listener: events 0..39, which opening of the port 40..63.
+    pub const EVENTS: usize = 32;
     /// Written by the port's owner only.
     pub const MESSAGES: usize = 64;
     pub const PAYLOAD_BYTES: usize = 72;
     pub const DROPPED: usize = 80;
     pub const VIOLATIONS: usize = 88;
+    /// Bit of [`FLAGS`]: the port's owner waits for it together with others.
+    pub const MARKS_WANTED: u32 = 1;
 }
 
 /// Offsets in a connection record.
@@ -175,16 +208,22 @@ pub mod connection {
         reason = "the names are those of the table in spec/pool.md"
     )]
     pub const BYTES: usize = 256;
-    /// Cell: status 0..7, producer 8..15, consumer 16..23, who left 24..31 (bit 0 producer, bit 1 consumer), finalizer 32..39, nonce 40..63.
+    /// Cell: status 0..7, producer 8..15, consumer 16..23, who left 24..31 (bit 0 producer, bit 1 consumer; bit 2: the
+    /// consumer attends to it), finalizer 32..39, nonce 40..63.
     pub const STATE: usize = 0;
     pub const PRODUCER_PORT: usize = 8;
     pub const CONSUMER_PORT: usize = 12;
     pub const GRANULE: usize = 16;
     pub const CAPACITY: usize = 20;
+    /// 0: the head is the consumer's word `HEAD`; 1: it is the cell `OLDEST`.
+    pub const DROPS_OLDEST: usize = 24;
     /// Written by the producer.
     pub const TAIL: usize = 64;
     /// Written by the consumer.
     pub const HEAD: usize = 128;
+    /// Counted cell: the head of a queue that drops the oldest, which either side moves. Its upper bits are the low 24 bits
+    /// of the head, its count the 8 bits above them.
+    pub const OLDEST: usize = 192;
 }
 
 /// How many of each a pool has. Limits of tables, not products.
@@ -214,14 +253,17 @@ pub struct ControlLayout {
     ports: usize,
     connections: usize,
     granule_owners: usize,
+    marks: usize,
     ledger: usize,
     holds: usize,
+    /// From one participant's hold records to the next's.
+    hold_stride: usize,
     arena: usize,
     end: usize,
 }
 
 impl ControlLayout {
-    /// Lays out the tables; `None` if a limit is zero, too large, or the sum does not fit.
+    /// Lays out the tables; `None` if a limit is zero, too large, or the sum does not fit the addresses of this program.
     #[must_use]
     pub const fn new(limits: Limits) -> Option<Self> {
         if limits.participants == 0 || limits.participants > PARTICIPANTS_MAX {
@@ -233,44 +275,53 @@ impl ControlLayout {
         if limits.granules == 0 || limits.slots == 0 || limits.slots > crate::Place::SLOT_MAX {
             return None;
         }
-        // 2^20 of anything else is far past use and keeps every product below inside 64 bits.
+        // 2^20 of anything else is far past use and keeps every sum in `lay_out` inside 64 bits.
         if limits.channels > 1 << 20 || limits.ports > 1 << 20 {
             return None;
         }
         if limits.connections > 1 << 20 || limits.granules > 1 << 20 {
             return None;
         }
-        Some(Self::lay_out(limits))
+        Self::lay_out(limits)
     }
 
-    const fn lay_out(limits: Limits) -> Self {
-        let participants = PAGE_BYTES + REGIONS_MAX * region::BYTES;
-        let witnesses = participants + limits.participants as usize * participant::BYTES;
-        let channels = page(witnesses + limits.participants as usize * witness_stride(limits));
-        let ports = channels + limits.channels as usize * channel::BYTES;
-        let connections = ports + limits.ports as usize * port::BYTES;
-        let granule_owners = connections + limits.connections as usize * connection::BYTES;
-        let ledger = page(granule_owners + limits.granules as usize * 8);
-        let holds = page(ledger + limits.slots as usize * LINE_BYTES);
-        let arena = page(holds + limits.participants as usize * hold_stride(limits));
-        let end = page(arena + limits.granules as usize * GRANULE_DESCRIPTORS * Descriptor::BYTES);
-        Self {
-            limits,
-            participants,
-            witnesses,
-            channels,
-            ports,
-            connections,
-            granule_owners,
-            ledger,
-            holds,
-            arena,
-            end,
+    /// In 64 bits also where `usize` has 32: a pool that a larger machine can use must be refused there, not laid out wrongly.
+    const fn lay_out(limits: Limits) -> Option<Self> {
+        let participants = (PAGE_BYTES + REGIONS_MAX * region::BYTES) as u64;
+        let witnesses = participants + table(limits.participants, participant::BYTES);
+        let channels = page(witnesses + table(limits.participants, witness_stride(limits)));
+        let ports = channels + table(limits.channels, channel::BYTES);
+        let connections = ports + table(limits.ports, port::BYTES);
+        let granule_owners = connections + table(limits.connections, connection::BYTES);
+        let marks = lines(granule_owners + table(limits.granules, 8));
+        let ledger = page(marks + table(limits.participants, mark_stride(limits)));
+        let holds = page(ledger + table(limits.slots, LINE_BYTES));
+        let arena = page(holds + table(limits.participants, hold_stride(limits)));
+        let end = page(arena + table(limits.granules, GRANULE_DESCRIPTORS * Descriptor::BYTES));
+        if end > isize::MAX as u64 {
+            return None;
         }
+        // No offset is larger than the end.
+        Some(Self {
+            limits,
+            participants: participants as usize,
+            witnesses: witnesses as usize,
+            channels: channels as usize,
+            ports: ports as usize,
+            connections: connections as usize,
+            granule_owners: granule_owners as usize,
+            marks: marks as usize,
+            ledger: ledger as usize,
+            holds: holds as usize,
+            hold_stride: hold_stride(limits),
+            arena: arena as usize,
+            end: end as usize,
+        })
     }
 
     /// The limits this was laid out for.
     #[must_use]
+    #[inline]
     pub const fn limits(&self) -> Limits {
         self.limits
     }
@@ -283,13 +334,14 @@ impl ControlLayout {
 
     /// Each part of the sum with its size, in the order of the file.
     #[must_use]
-    pub const fn terms(&self) -> [(&'static str, usize); 8] {
+    pub const fn terms(&self) -> [(&'static str, usize); 9] {
         [
             ("header and regions", self.participants),
             ("participants", self.channels - self.participants),
             ("channels", self.ports - self.channels),
             ("ports", self.connections - self.ports),
-            ("connections", self.ledger - self.connections),
+            ("connections", self.marks - self.connections),
+            ("marks", self.ledger - self.marks),
             ("ledger", self.holds - self.ledger),
             ("hold records", self.arena - self.holds),
             ("queues", self.end - self.arena),
@@ -304,67 +356,136 @@ impl ControlLayout {
 
     /// Record of a participant.
     #[must_use]
+    #[inline]
     pub const fn participant(&self, index: usize) -> usize {
         self.participants + index * participant::BYTES
     }
 
     /// The word in which `witness` notes the last operation of `actor` that it has seen in a cell. Each witness writes its own lines.
     #[must_use]
+    #[inline]
     pub const fn witness(&self, witness: usize, actor: usize) -> usize {
         self.witnesses + witness * witness_stride(self.limits) + actor * 4
     }
 
     /// Record of a channel.
     #[must_use]
+    #[inline]
     pub const fn channel(&self, index: usize) -> usize {
         self.channels + index * channel::BYTES
     }
 
     /// Record of a port.
     #[must_use]
+    #[inline]
     pub const fn port(&self, index: usize) -> usize {
         self.ports + index * port::BYTES
     }
 
     /// Record of a connection.
     #[must_use]
+    #[inline]
     pub const fn connection(&self, index: usize) -> usize {
         self.connections + index * connection::BYTES
     }
 
+    /// The head cell of a connection's queue that drops the oldest.
+    #[must_use]
+    pub const fn oldest(&self, connection: usize) -> usize {
+        self.connection(connection) + connection::OLDEST
+    }
+
+    /// The first granule that belongs to no connection by number: granules below have the number of their connection.
+    #[must_use]
+    pub const fn first_deep_granule(&self) -> u32 {
+        if self.limits.granules < self.limits.connections {
+            self.limits.granules
+        } else {
+            self.limits.connections
+        }
+    }
+
     /// Cell naming the connection that owns a granule, plus one; 0: free.
     #[must_use]
+    #[inline]
     pub const fn granule_owner(&self, granule: usize) -> usize {
         self.granule_owners + granule * 8
     }
 
+    /// Summary of a participant's marks: bit b says that one of its cells `b * span` to `b * span + span - 1` may hold a mark,
+    /// where `span` is [`mark_span`](Self::mark_span).
+    #[must_use]
+    pub const fn mark_summary(&self, participant: usize) -> usize {
+        self.marks + participant * mark_stride(self.limits)
+    }
+
+    /// A cell of a participant's marks: bit b stands for port `64 * cell + b`.
+    #[must_use]
+    pub const fn mark_cell(&self, participant: usize, cell: usize) -> usize {
+        self.mark_summary(participant) + LINE_BYTES + cell * 8
+    }
+
+    /// How many cells of marks a participant has.
+    #[must_use]
+    pub const fn mark_cells(&self) -> usize {
+        mark_cells(self.limits)
+    }
+
+    /// How many of them share one bit of the summary.
+    #[must_use]
+    pub const fn mark_span(&self) -> usize {
+        self.mark_cells().div_ceil(64)
+    }
+
     /// First descriptor of a granule.
     #[must_use]
+    #[inline]
     pub const fn granule(&self, granule: usize) -> usize {
         self.arena + granule * GRANULE_DESCRIPTORS * Descriptor::BYTES
     }
 
     /// The ledger's cell of a slot.
     #[must_use]
+    #[inline]
     pub const fn slot_cell(&self, slot: usize) -> usize {
         self.ledger + slot * LINE_BYTES
     }
 
     /// The cell that counts a participant's holds on a slot.
     #[must_use]
+    #[inline]
     pub const fn hold(&self, participant: usize, slot: usize) -> usize {
-        self.holds + participant * hold_stride(self.limits) + slot * 8
+        self.holds + participant * self.hold_stride + slot * 8
     }
 }
 
-const fn page(bytes: usize) -> usize {
-    round_up(bytes, PAGE_BYTES)
+const fn page(bytes: u64) -> u64 {
+    bytes.next_multiple_of(PAGE_BYTES as u64)
 }
 
+const fn lines(bytes: u64) -> u64 {
+    bytes.next_multiple_of(LINE_BYTES as u64)
+}
+
+const fn table(count: u32, record_bytes: usize) -> u64 {
+    count as u64 * record_bytes as u64
+}
+
+#[inline]
 const fn witness_stride(limits: Limits) -> usize {
     round_up(limits.participants as usize * 4, LINE_BYTES)
 }
 
+const fn mark_cells(limits: Limits) -> usize {
+    (limits.ports as usize).div_ceil(64)
+}
+
+/// A line for the summary, so that looking at it reads one line, and lines for the cells.
+const fn mark_stride(limits: Limits) -> usize {
+    LINE_BYTES + round_up(mark_cells(limits) * 8, LINE_BYTES)
+}
+
+#[inline]
 const fn hold_stride(limits: Limits) -> usize {
     round_up(limits.slots as usize * 8, LINE_BYTES)
 }
@@ -390,12 +511,25 @@ mod tests {
         assert!(layout.channel(1024) <= layout.port(0));
         assert!(layout.port(4096) <= layout.connection(0));
         assert!(layout.connection(4096) <= layout.granule_owner(0));
-        assert!(layout.granule_owner(4096) <= layout.slot_cell(0));
+        assert!(layout.granule_owner(4096) <= layout.mark_summary(0));
+        assert!(layout.mark_cell(95, 63) < layout.slot_cell(0));
         assert!(layout.slot_cell(5000) <= layout.hold(0, 0));
         assert!(layout.hold(95, 4999) < layout.granule(0));
         assert!(layout.granule(4096) <= layout.bytes());
         let sum: usize = layout.terms().iter().map(|term| term.1).sum();
         assert_eq!(sum, layout.bytes());
+    }
+
+    #[test]
+    fn every_port_has_a_mark_and_every_cell_a_bit_in_the_summary() {
+        for ports in [1, 63, 64, 65, 4096, 4097, 1 << 20] {
+            let layout = ControlLayout::new(Limits { ports, ..LIMITS }).expect("fits");
+            let last = (ports as usize - 1) / 64;
+            assert_eq!(last + 1, layout.mark_cells());
+            assert!(last / layout.mark_span() < 64, "{ports} ports");
+            assert!(layout.mark_cell(0, last) < layout.mark_summary(1));
+            assert!(layout.mark_summary(1).is_multiple_of(LINE_BYTES));
+        }
     }
 
     #[test]
@@ -415,5 +549,25 @@ mod tests {
             }),
             None
         );
+    }
+
+    #[test]
+    fn what_32_bits_cannot_address_is_refused_there() {
+        // 254 rows of 2^21 hold words are 4 GiB less 32 MiB: past what a 32-bit process can map, and not past 2^32.
+        for (slots, participants) in [(1 << 21, 254), (1 << 22, 254), (1 << 23, 128)] {
+            let limits = Limits {
+                participants,
+                slots,
+                ..LIMITS
+            };
+            let layout = ControlLayout::new(limits);
+            assert_eq!(layout.is_some(), usize::BITS >= 64, "{limits:?}");
+        }
+        let limits = Limits {
+            slots: 1 << 16,
+            ..LIMITS
+        };
+        let layout = ControlLayout::new(limits).expect("fits everywhere");
+        assert!(layout.bytes() > 96 << 19);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use hythe_abi::pool::{ControlLayout, Limits};
+use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits, REGIONS_MAX, header, high_water};
 
 type Group = HashMap<String, String>;
 
@@ -57,16 +57,35 @@ fn tables_stand_where_the_page_says() {
             ("ports", layout.port(0)),
             ("connections", layout.connection(0)),
             ("granule_owners", layout.granule_owner(0)),
+            ("marks", layout.mark_summary(0)),
             ("ledger", layout.slot_cell(0)),
             ("holds", layout.hold(0, 0)),
             ("granules", layout.granule(0)),
             ("bytes", layout.bytes()),
             ("last_participant", layout.participant(last)),
             ("last_witness", layout.witness(last, last)),
+            ("last_mark", layout.mark_cell(last, layout.mark_cells() - 1)),
             ("last_hold", layout.hold(last, limits.slots as usize - 1)),
         ];
         for (key, at) in found {
             assert_eq!(at, number(key), "{key} with {limits:?}");
         }
     }
+}
+
+#[test]
+fn marks_stand_where_the_page_says() {
+    let noted = &groups(include_str!("../../../spec/vectors/pool.txt"), "marks")[0];
+    let class = |region: usize, class: usize| {
+        header::HIGH_WATER + high_water::REGIONS + region * high_water::REGION_BYTES + class * 8
+    };
+    for (key, at) in [
+        ("ports", header::HIGH_WATER + 2 * 8),
+        ("granules", header::HIGH_WATER + 4 * 8),
+        ("class.0.0", class(0, 0)),
+        ("class.7.7", class(7, 7)),
+    ] {
+        assert_eq!(noted[key].parse(), Ok(at), "{key}");
+    }
+    assert!(class(REGIONS_MAX - 1, CLASSES_MAX - 1) < hythe_abi::PAGE_BYTES);
 }

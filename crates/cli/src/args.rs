@@ -4,11 +4,16 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use hythe::ClassPlan;
 
+use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
+use crate::record::RecordArgs;
+use crate::replay::ReplayArgs;
+use crate::report::ReportArgs;
+use crate::top::TopArgs;
 use crate::units;
 
 /// One pool of shared memory, from flash to wire.
@@ -33,7 +38,7 @@ pub(crate) struct Arguments {
 /// What every command understands.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Globals {
-    /// The pool; UID/NAME is another user's
+    /// The pool; USER/NAME is another user's, by name or number
     #[arg(long, global = true, help_heading = GLOBAL, env = "HYTHE_POOL", value_name = "NAME", default_value = DEFAULT_POOL)]
     pub(crate) pool: String,
     /// Print one JSON document on standard output and nothing else there
@@ -70,25 +75,50 @@ pub(crate) enum Command {
     /// Show who holds which buffers, and for how long
     #[command(after_help = "Example:\n  hythe who --pool camera")]
     Who,
+    /// Watch channels, participants and the use of the pool, live
+    #[command(
+        after_help = "Keys: q ends, p pauses, s sorts by the next column, the arrows scroll.\n\nExamples:\n  hythe top --interval 0.5\n  hythe top --once"
+    )]
+    Top(TopArgs),
     /// Publish from standard input or a file
     #[command(name = "pub")]
     #[command(
-        after_help = "Examples:\n  echo good morning | hythe pub greetings\n  hythe pub frames frame.raw --repeat 100 --rate 25\n  hythe pub blocks image.bin --size 64K"
+        after_help = "Examples:\n  echo good morning | hythe pub greetings\n  hythe pub frames frame.raw --repeat 100 --rate 25\n  hythe pub blocks image.bin --size 64K\n  hythe pub settings limits.json --history 1 --linger 3600"
     )]
     Publish(PublishArgs),
     /// Print what arrives on a channel
     #[command(name = "sub")]
     #[command(
-        after_help = "Examples:\n  hythe sub greetings\n  hythe sub frames --count 1 --timeout 5 --raw > frame.raw"
+        after_help = "Examples:\n  hythe sub greetings\n  hythe sub frames --count 1 --timeout 5 --raw > frame.raw\n  hythe sub frames --policy drop-oldest --depth 2\n  hythe sub settings --history 1 --count 1\n  hythe sub orders --policy block --block 5"
     )]
     Subscribe(SubscribeArgs),
     /// Print the rates of a channel, without taking part in it
-    #[command(after_help = "Example:\n  hythe hz frames --count 10")]
+    #[command(
+        after_help = "Examples:\n  hythe hz frames --count 10\n  hythe hz frames --gaps --interval 5"
+    )]
     Hz(HzArgs),
+    /// Record a channel into a file
+    #[command(
+        after_help = "Examples:\n  hythe record frames -o frames.hythe --for 10\n  hythe record frames -o frames.hythe --block 1 --json"
+    )]
+    Record(RecordArgs),
+    /// Publish a recording again, at its original timing
+    #[command(
+        after_help = "Examples:\n  hythe replay frames.hythe --wait 10\n  hythe replay frames.hythe --channel again --speed 2 --from 5\n  hythe replay frames.hythe --list"
+    )]
+    Replay(ReplayArgs),
     /// Run RTOS cores and look at them
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
     Core(CoreCommand),
+    /// Run a benchmark, with its baselines and peers in the same run
+    #[command(
+        after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json"
+    )]
+    Bench(BenchArgs),
+    /// Make one page, with plots, of the results of bench and latency runs
+    #[command(after_help = "Example:\n  hythe report ipc.json -o report.html")]
+    Report(ReportArgs),
     /// Print the completions of a shell
     #[command(after_help = "Example:\n  hythe completions bash > /etc/bash_completion.d/hythe")]
     Completions {
@@ -112,7 +142,7 @@ pub(crate) enum PoolCommand {
     List,
     /// Make a pool
     #[command(
-        after_help = "Examples:\n  hythe pool create --size 32M\n  hythe pool create camera --class 4Mx8 --class 2Kx512 --mode 660"
+        after_help = "Examples:\n  hythe pool create --size 32M\n  hythe pool create camera --class 4Mx8 --class 2Kx512\n  hythe pool create shared --group video --group-access write\n  hythe pool create fleet --limit participants=200 --limit connections=16384"
     )]
     Create(PoolCreateArgs),
     /// Show a pool: geometry and the sum that led to it, regions, use
@@ -141,9 +171,41 @@ pub(crate) struct PoolCreateArgs {
     /// A class of slots, as payload x count: 64Kx100; may be repeated
     #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
     pub(crate) class: Vec<ClassPlan>,
-    /// Permissions of the files, in octal: 660 lets a group take part
+    /// Another limit than the usual one, as name=count: participants, channels, ports, connections or granules (of 32 queued messages); may be repeated
+    #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
+    pub(crate) limit: Vec<units::Limit>,
+    /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything
     #[arg(long, value_name = "MODE", value_parser = units::parse_mode, default_value = "600")]
     pub(crate) mode: u32,
+    /// Give the pool to a group that you are in, by name or number
+    #[arg(long, value_name = "GROUP", value_parser = units::parse_group)]
+    pub(crate) group: Option<u32>,
+    /// What the group may do: only subscribe, or take part in everything [default: read]
+    #[arg(
+        long,
+        value_name = "ACCESS",
+        requires = "group",
+        conflicts_with = "mode"
+    )]
+    pub(crate) group_access: Option<GroupAccessArg>,
+    /// Every page is touched when a process joins, not when it is first used
+    #[arg(long)]
+    pub(crate) prefault: bool,
+    /// Every page is locked into memory when a process joins
+    #[arg(long)]
+    pub(crate) mlock: bool,
+    /// Put the slots on huge pages: a hugetlbfs mount
+    #[arg(long, value_name = "DIR")]
+    pub(crate) huge_pages: Option<PathBuf>,
+}
+
+/// What a group may do.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum GroupAccessArg {
+    /// Subscribe, and read what is published
+    Read,
+    /// Everything but removing the pool, and running cores
+    Write,
 }
 
 /// What to remove.
@@ -179,6 +241,12 @@ pub(crate) struct PublishArgs {
     /// Wait so many seconds for a first subscriber, and fail if there is none
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) wait: Option<std::time::Duration>,
+    /// Keep the last so many messages for subscribers that come later and ask for them
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    pub(crate) history: u32,
+    /// Stay for so many seconds after the last message, for late subscribers
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    pub(crate) linger: Option<std::time::Duration>,
 }
 
 /// What to take, and how to show it.
@@ -201,9 +269,26 @@ pub(crate) struct SubscribeArgs {
     /// Messages that may wait, per publisher
     #[arg(long, value_name = "MESSAGES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=32768))]
     pub(crate) depth: u32,
-    /// Let publishers wait so many seconds for room, instead of dropping the newest message
+    /// What publishers do when as many wait [default: drop-newest, or block if --block says for how long]
+    #[arg(long, value_name = "POLICY")]
+    pub(crate) policy: Option<WhenFull>,
+    /// Let publishers wait so many seconds for room, instead of dropping a message
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
+    /// Ask each publisher for so many earlier messages first, as far as it keeps some
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    pub(crate) history: u32,
+}
+
+/// What happens to a message that meets a full queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WhenFull {
+    /// The publisher waits for room, for as long as --block says (default: 5 seconds)
+    Block,
+    /// It passes the subscriber by
+    DropNewest,
+    /// It takes the place of the oldest that waits
+    DropOldest,
 }
 
 /// What to measure.
@@ -214,6 +299,9 @@ pub(crate) struct HzArgs {
     /// Seconds between two lines
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "1")]
     pub(crate) interval: std::time::Duration,
+    /// Subscribe, and print the times between messages: least, mean, p99, greatest, deviation
+    #[arg(long)]
+    pub(crate) gaps: bool,
     /// End after so many lines; default: when interrupted
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,

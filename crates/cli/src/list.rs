@@ -1,8 +1,8 @@
 //! `hythe list`: participants, and channels with their ports.
 
 use hythe::{
-    ChannelInfo, Direction, HolderKind, MemberIndex, MemberKind, MemberStatus, PortInfo, PortKind,
-    PortPolicy, Snapshot, liveness,
+    ChannelInfo, ChannelKind, Direction, HolderKind, MemberIndex, MemberInfo, MemberKind,
+    MemberStatus, Pool, PortInfo, PortKind, PortPolicy, Snapshot,
 };
 use serde::Serialize;
 
@@ -31,6 +31,7 @@ struct ParticipantDocument {
 #[derive(Serialize)]
 struct ChannelDocument {
     name: String,
+    kind: String,
     #[serde(rename = "type")]
     carries: String,
     core: Option<CoreDocument>,
@@ -49,13 +50,17 @@ struct CoreDocument {
 
 #[derive(Serialize)]
 struct PortDocument {
-    kind: &'static str,
+    kind: String,
     participant: String,
     pid: u32,
-    /// Messages that may wait, and that do; of subscribers only.
+    /// Messages that may wait, and that do; of ports that take them from queues only.
     depth: Option<u32>,
     waiting: Option<u32>,
+    /// What happens when as many wait: `block`, `drop-newest`, `drop-oldest`.
+    when_full: Option<&'static str>,
     block_ms: Option<u32>,
+    /// Earlier messages wanted of each publisher.
+    history: Option<u32>,
     messages: u64,
     payload_bytes: u64,
     dropped: u64,
@@ -67,7 +72,7 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     let snapshot = pool.snapshot();
     let document = Document {
         pool: pool.options().name().to_owned(),
-        participants: participants(&snapshot),
+        participants: participants(&pool, &snapshot),
         channels: snapshot
             .channels
             .iter()
@@ -77,7 +82,7 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     output::print(globals.json, &document, text)
 }
 
-fn participants(snapshot: &Snapshot) -> Vec<ParticipantDocument> {
+fn participants(pool: &Pool, snapshot: &Snapshot) -> Vec<ParticipantDocument> {
     let members = snapshot.members.iter();
     members
         .map(|member| ParticipantDocument {
@@ -90,13 +95,18 @@ fn participants(snapshot: &Snapshot) -> Vec<ParticipantDocument> {
             pid: member.identity.pid,
             uid: member.identity.uid,
             session: member.session,
-            state: match member.status {
-                MemberStatus::Joining => "joining",
-                MemberStatus::Recovering => "recovering",
-                MemberStatus::Alive | MemberStatus::Free => who::state(liveness(member)),
-            },
+            state: state(pool, member),
         })
         .collect()
+}
+
+/// Whether a participant lives, or what is being done about it. Asks the system.
+pub(crate) fn state(pool: &Pool, member: &MemberInfo) -> &'static str {
+    match member.status {
+        MemberStatus::Joining => "joining",
+        MemberStatus::Recovering => "recovering",
+        MemberStatus::Alive | MemberStatus::Free => who::state(pool.liveness(member)),
+    }
 }
 
 fn channel(snapshot: &Snapshot, found: &ChannelInfo) -> ChannelDocument {
@@ -122,7 +132,11 @@ fn channel(snapshot: &Snapshot, found: &ChannelInfo) -> ChannelDocument {
         .filter(|port| port.channel == found.index);
     ChannelDocument {
         name: found.name.clone(),
-        carries: found.carries.to_string(),
+        kind: found.kind.to_string(),
+        carries: match found.kind {
+            ChannelKind::Event => "no payload".to_owned(),
+            _ => found.carries.to_string(),
+        },
         core,
         ports: ports.map(|found| port(snapshot, found)).collect(),
     }
@@ -133,24 +147,30 @@ fn port(snapshot: &Snapshot, found: &PortInfo) -> PortDocument {
         .members
         .iter()
         .find(|member| member.index == found.member);
+    let takes = matches!(
+        found.kind,
+        PortKind::Subscriber | PortKind::Client | PortKind::Server
+    );
     let subscribes = found.kind == PortKind::Subscriber;
     PortDocument {
-        kind: if subscribes {
-            "subscriber"
-        } else {
-            "publisher"
-        },
+        kind: found.kind.to_string(),
         participant: member.map_or_else(
             || format!("participant {}", found.member.0),
             |member| member.name.clone(),
         ),
         pid: member.map_or(0, |member| member.identity.pid),
-        depth: subscribes.then_some(found.depth),
-        waiting: subscribes.then(|| waiting(snapshot, found)),
+        depth: takes.then_some(found.depth),
+        waiting: takes.then(|| waiting(snapshot, found)),
+        when_full: subscribes.then_some(match found.policy {
+            PortPolicy::Block { .. } => "block",
+            PortPolicy::DropNewest => "drop-newest",
+            PortPolicy::DropOldest => "drop-oldest",
+        }),
         block_ms: match found.policy {
             PortPolicy::Block { timeout_ms } => Some(timeout_ms),
-            PortPolicy::DropNewest => None,
+            PortPolicy::DropNewest | PortPolicy::DropOldest => None,
         },
+        history: subscribes.then_some(found.history),
         messages: found.statistics.messages,
         payload_bytes: found.statistics.payload_bytes,
         dropped: found.statistics.dropped,
@@ -158,12 +178,12 @@ fn port(snapshot: &Snapshot, found: &PortInfo) -> PortDocument {
     }
 }
 
-/// References in the queues that lead to a subscriber.
-fn waiting(snapshot: &Snapshot, subscriber: &PortInfo) -> u32 {
+/// References in the queues that lead to a port.
+pub(crate) fn waiting(snapshot: &Snapshot, taker: &PortInfo) -> u32 {
     let connections = snapshot
         .connections
         .iter()
-        .filter(|connection| connection.consumer_port == subscriber.index);
+        .filter(|connection| connection.consumer_port == taker.index);
     connections
         .map(|connection| {
             let kind = HolderKind::Queue(connection.index);
@@ -207,7 +227,13 @@ fn text(document: &Document) -> String {
 }
 
 fn channel_text(channel: &ChannelDocument) -> String {
-    let mut text = format!("\nchannel {} carries {}\n", channel.name, channel.carries);
+    let ChannelDocument {
+        name,
+        kind,
+        carries,
+        ..
+    } = channel;
+    let mut text = format!("\nchannel {name} carries {carries} ({kind})\n");
     if let Some(core) = &channel.core {
         let attached = core.attached.as_deref().unwrap_or("nobody");
         text += &format!(
@@ -233,6 +259,7 @@ fn channel_text(channel: &ChannelDocument) -> String {
                 port.violations.to_string(),
                 number(port.waiting),
                 number(port.depth),
+                port.when_full.unwrap_or_default().to_owned(),
             ]
         })
         .collect();
@@ -245,6 +272,7 @@ fn channel_text(channel: &ChannelDocument) -> String {
         ">VIOLATIONS",
         ">WAITING",
         ">DEPTH",
+        "WHEN FULL",
     ];
     text + &output::table(&headings, &rows)
 }

@@ -4,6 +4,7 @@
 //! an application can do with the crate `hythe`.
 
 mod args;
+mod bench;
 mod completions;
 mod core;
 mod demo;
@@ -18,8 +19,13 @@ mod output;
 mod pool;
 mod probe;
 mod publish;
+mod rates;
+mod record;
+mod replay;
+mod report;
 mod stop;
 mod subscribe;
+mod top;
 mod units;
 mod who;
 
@@ -51,10 +57,15 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Pool(command) => pool::run(command, &globals),
         Command::List => list::run(&globals),
         Command::Who => who::run(&globals),
+        Command::Top(args) => top::run(&args, &globals),
         Command::Publish(args) => publish::run(&args, &globals),
         Command::Subscribe(args) => subscribe::run(&args, &globals),
         Command::Hz(args) => hz::run(&args, &globals),
+        Command::Record(args) => record::run(&args, &globals),
+        Command::Replay(args) => replay::run(&args, &globals),
         Command::Core(command) => core::run(command, &globals),
+        Command::Bench(args) => bench::run(&args, &globals),
+        Command::Report(args) => report::run(&args, &globals),
         Command::Completions { shell } => completions::run(shell, &globals),
         Command::Man { directory } => man::run(&directory, &globals),
     }

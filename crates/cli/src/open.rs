@@ -1,6 +1,6 @@
 //! Which pool a command works on.
 
-use hythe::{Node, NodeError, Pool, PoolError, PoolOptions};
+use hythe::{Node, Pool, PoolOptions};
 
 use crate::args::{DEFAULT_POOL, Globals, PoolNameArgs};
 use crate::error::CliError;
@@ -40,29 +40,4 @@ impl PoolNameArgs {
             .as_deref()
             .map_or_else(|| globals.options(), PoolOptions::new)
     }
-}
-
-/// Adds to "no free slot" who holds them.
-pub(crate) fn name_holders(pool: &Pool, error: NodeError) -> CliError {
-    let NodeError::Pool(PoolError::PoolFull { bytes, .. }) = &error else {
-        return error.into();
-    };
-    let snapshot = pool.snapshot();
-    let mut holders: Vec<(String, u64)> = Vec::new();
-    for held in snapshot.held_buffers() {
-        if (held.slot_bytes as usize) < *bytes {
-            continue;
-        }
-        let name = snapshot.holder_name(held.holder);
-        match holders.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, count)) => *count += 1,
-            None => holders.push((name, 1)),
-        }
-    }
-    holders.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let named: Vec<String> = holders
-        .iter()
-        .map(|(name, count)| format!("{name} has {count}"))
-        .collect();
-    CliError::Failed(format!("{error}: {}", named.join(", ")))
 }

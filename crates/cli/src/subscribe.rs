@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 use hythe::{PortPolicy, Sample, Subscriber, SubscriberOptions};
 use serde::Serialize;
 
-use crate::args::{Globals, SubscribeArgs};
+use crate::args::{Globals, SubscribeArgs, WhenFull};
 use crate::error::CliError;
 use crate::output::{self, Growing};
 use crate::stop::{LOOK, Stop};
 use crate::units;
 
+/// How long publishers wait when nobody says.
+const BLOCK: Duration = Duration::from_secs(5);
 /// Bytes of a payload that the one-line form shows.
 const PREVIEW_BYTES: usize = 60;
 
@@ -45,7 +47,7 @@ enum Form {
 pub(crate) fn run(args: &SubscribeArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe sub")?;
-    let mut subscriber = node.subscriber(&args.channel, &options(args))?;
+    let mut subscriber = node.subscriber(&args.channel, &options(args)?)?;
     let head = Head {
         pool: node.pool().options().name(),
         channel: &args.channel,
@@ -68,15 +70,24 @@ pub(crate) fn run(args: &SubscribeArgs, globals: &Globals) -> Result<(), CliErro
     shown
 }
 
-fn options(args: &SubscribeArgs) -> SubscriberOptions {
-    let options = SubscriberOptions::default().depth(args.depth);
-    match args.block {
-        None => options,
-        Some(bound) => {
-            let timeout_ms = u32::try_from(bound.as_millis()).unwrap_or(u32::MAX).max(1);
-            options.policy(PortPolicy::Block { timeout_ms })
+fn options(args: &SubscribeArgs) -> Result<SubscriberOptions, CliError> {
+    let block = |bound: Duration| PortPolicy::Block {
+        timeout_ms: u32::try_from(bound.as_millis()).unwrap_or(u32::MAX),
+    };
+    let policy = match (args.policy, args.block) {
+        (None | Some(WhenFull::Block), Some(bound)) => block(bound),
+        (Some(WhenFull::Block), None) => block(BLOCK),
+        (None | Some(WhenFull::DropNewest), None) => PortPolicy::DropNewest,
+        (Some(WhenFull::DropOldest), None) => PortPolicy::DropOldest,
+        (Some(WhenFull::DropNewest | WhenFull::DropOldest), Some(_)) => {
+            return Err(CliError::WrongUse(
+                "--block is for publishers that wait: leave it out, or say --policy block"
+                    .to_owned(),
+            ));
         }
-    }
+    };
+    let options = SubscriberOptions::default().depth(args.depth);
+    Ok(options.policy(policy).history(args.history))
 }
 
 fn show_all(

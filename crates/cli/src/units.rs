@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use hythe::ClassPlan;
+use hythe::{ClassPlan, Limits};
 
 /// `4096`, `64K`, `64KiB`, `1.5M` is not one.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
@@ -36,6 +36,61 @@ pub(crate) fn parse_class(text: &str) -> Result<ClassPlan, String> {
     })
 }
 
+/// The limit of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    table: Table,
+    count: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Table {
+    Participants,
+    Channels,
+    Ports,
+    Connections,
+    Granules,
+}
+
+impl Limit {
+    /// Puts it among the others. Every connection has a granule: more connections bring as many.
+    pub(crate) fn apply(self, limits: &mut Limits) {
+        match self.table {
+            Table::Participants => limits.participants = self.count,
+            Table::Channels => limits.channels = self.count,
+            Table::Ports => limits.ports = self.count,
+            Table::Granules => limits.granules = self.count,
+            Table::Connections => {
+                let deep = limits.granules.saturating_sub(limits.connections);
+                limits.connections = self.count;
+                limits.granules = self.count.saturating_add(deep);
+            }
+        }
+    }
+}
+
+/// `participants=200`.
+pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
+    let (name, count) = text
+        .split_once('=')
+        .ok_or("a limit is a name and a count: participants=200")?;
+    let table = match name {
+        "participants" => Table::Participants,
+        "channels" => Table::Channels,
+        "ports" => Table::Ports,
+        "connections" => Table::Connections,
+        "granules" => Table::Granules,
+        _ => {
+            return Err(
+                "the limits are participants, channels, ports, connections and granules".to_owned(),
+            );
+        }
+    };
+    let count = count.parse().ok().filter(|count| *count > 0);
+    let count = count.ok_or("the count of a limit is a whole number from 1 up")?;
+    Ok(Limit { table, count })
+}
+
 /// `600`, `0660`.
 pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
     let mode = u32::from_str_radix(text, 8)
@@ -44,6 +99,14 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
     let mode = mode.filter(|mode| mode & 0o600 == 0o600);
     mode.ok_or_else(|| {
         "a mode is octal, with read and write for the owner, such as 600, 640 or 660".to_owned()
+    })
+}
+
+/// `video`, `44`.
+pub(crate) fn parse_group(text: &str) -> Result<u32, String> {
+    hythe::group_id(text).ok_or_else(|| {
+        "there is no such group in /etc/group; groups known elsewhere are given by number"
+            .to_owned()
     })
 }
 
@@ -64,6 +127,15 @@ pub(crate) fn parse_rate(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|rate: &f64| *rate >= 1e-3 && *rate <= 1e9);
     rate.ok_or_else(|| "a rate is a number of messages per second, such as 25 or 0.2".to_owned())
+}
+
+/// `2`, `0.5`.
+pub(crate) fn parse_factor(text: &str) -> Result<f64, String> {
+    let factor = text
+        .parse()
+        .ok()
+        .filter(|factor: &f64| *factor >= 1e-3 && *factor <= 1e6);
+    factor.ok_or_else(|| "a speed is a factor, such as 2 or 0.5".to_owned())
 }
 
 /// `5 B`, `64 KiB`, `1.5 MiB`.
@@ -139,6 +211,26 @@ mod tests {
     }
 
     #[test]
+    fn limits_have_a_name_and_a_count() {
+        let mut limits = hythe::Geometry::default_limits();
+        let deep = limits.granules - limits.connections;
+        for text in ["participants=200", "connections=5000"] {
+            parse_limit(text).expect("a limit").apply(&mut limits);
+        }
+        assert_eq!((limits.participants, limits.connections), (200, 5000));
+        assert_eq!(limits.granules, 5000 + deep);
+        for wrong in [
+            "participants",
+            "participants=",
+            "slots=5",
+            "ports=0",
+            "ports=-1",
+        ] {
+            assert!(parse_limit(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn modes_leave_the_owner_in_and_execution_out() {
         assert_eq!(parse_mode("660"), Ok(0o660));
         assert_eq!(parse_mode("0600"), Ok(0o600));
@@ -151,9 +243,11 @@ mod tests {
     fn times_and_rates_are_positive_and_finite() {
         assert_eq!(parse_seconds("0.5"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_rate("25"), Ok(25.0));
+        assert_eq!(parse_factor("0.5"), Ok(0.5));
         for wrong in ["0", "-1", "inf", "NaN", "", "1s"] {
             assert!(parse_seconds(wrong).is_err(), "{wrong}");
             assert!(parse_rate(wrong).is_err(), "{wrong}");
+            assert!(parse_factor(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! `hythe who`: who holds which buffers, for how long. Fails if the ledger does not add up.
 
-use hythe::{HeldBuffer, HolderKind, Liveness, MemberIndex, Snapshot, liveness};
+use hythe::{HeldBuffer, HolderKind, Liveness, MemberIndex, Pool, Snapshot};
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -65,7 +65,7 @@ pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
     let snapshot = pool.snapshot();
     let document = Document {
         pool: pool.options().name().to_owned(),
-        holders: holders(&snapshot),
+        holders: holders(&pool, &snapshot),
         buffers: buffers(&snapshot),
         mismatches: mismatches(&snapshot),
     };
@@ -99,7 +99,7 @@ pub(crate) fn mismatches(snapshot: &Snapshot) -> Vec<MismatchDocument> {
         .collect()
 }
 
-fn holders(snapshot: &Snapshot) -> Vec<HolderDocument> {
+fn holders(pool: &Pool, snapshot: &Snapshot) -> Vec<HolderDocument> {
     let mut found: Vec<(HolderKind, HolderDocument)> = Vec::new();
     for held in snapshot.held_buffers() {
         let known = found
@@ -108,7 +108,7 @@ fn holders(snapshot: &Snapshot) -> Vec<HolderDocument> {
             .unwrap_or_else(|| {
                 let holder = HolderDocument {
                     holder: snapshot.holder_name(held.holder),
-                    who: who(snapshot, held.holder),
+                    who: who(pool, snapshot, held.holder),
                     buffers: 0,
                     slot_bytes: 0,
                     longest_ms: None,
@@ -134,21 +134,21 @@ fn time(ms: Option<u64>) -> String {
     ms.map_or_else(String::new, units::milliseconds)
 }
 
-fn who(snapshot: &Snapshot, holder: HolderKind) -> WhoDocument {
+fn who(pool: &Pool, snapshot: &Snapshot, holder: HolderKind) -> WhoDocument {
     match holder {
-        HolderKind::Member(index) => participant(snapshot, index),
+        HolderKind::Member(index) => participant(pool, snapshot, index),
         HolderKind::Queue(index) => WhoDocument::Queue {
             connection: index.0,
         },
     }
 }
 
-fn participant(snapshot: &Snapshot, index: MemberIndex) -> WhoDocument {
+fn participant(pool: &Pool, snapshot: &Snapshot, index: MemberIndex) -> WhoDocument {
     let member = snapshot.members.iter().find(|member| member.index == index);
     WhoDocument::Participant {
         participant: index.0,
         pid: member.map(|member| member.identity.pid),
-        state: member.map_or("gone", |member| state(liveness(member))),
+        state: member.map_or("gone", |member| state(pool.liveness(member))),
     }
 }
 

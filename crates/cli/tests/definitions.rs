@@ -58,7 +58,10 @@ fn completions_know_every_command() {
     let root = Root::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = root.ok(&["completions", shell]);
-        for word in ["hythe", "doctor", "pub", "create", "--json"] {
+        for word in [
+            "hythe", "doctor", "pub", "record", "replay", "top", "bench", "report", "create",
+            "--json",
+        ] {
             // Fish leaves the dashes to its own options.
             assert!(
                 script.contains(word.trim_start_matches("--")),

@@ -2,11 +2,16 @@
 //!
 //! [`Memory`] is the facade through which every shared word is read and written: whole words, each access with an
 //! ordering, no reference ever. [`Mapped`] is the real thing; under `cfg(loom)` `model::ModelMemory` takes its place in
-//! the models of queue, bell and ledger; tests wrap it to count stores and to die at any of them.
+//! the models of queue, bell and ledger; tests wrap it to count stores and to die at any of them. A file that is cut away under
+//! its mapping becomes zeroes and a flag ([`faults`]).
 //!
 //! One of the two crates that may use `unsafe`. Never interprets a byte, never waits except in [`Mapped::wait`], never hands
 //! out a reference to shared bytes but for the named decision [`TrustPeers`].
 
+#[cfg(not(loom))]
+pub mod faults;
+#[cfg(feature = "kill-points")]
+pub mod kill_points;
 #[cfg(not(loom))]
 mod mapped;
 #[cfg(loom)]
@@ -50,6 +55,10 @@ pub trait Memory {
     /// # Errors
     /// The value found, if it is not `current`.
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64>;
+
+    /// Says that this cell will be replaced soon: the processor may fetch its line meanwhile. Changes nothing.
+    #[inline(always)]
+    fn expect_replace(&self, _at: usize) {}
 }
 
 impl<M: Memory + ?Sized> Memory for &M {
@@ -73,6 +82,9 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
         (**self).replace_cell(at, current, new)
+    }
+    fn expect_replace(&self, at: usize) {
+        (**self).expect_replace(at);
     }
 }
 

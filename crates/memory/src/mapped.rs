@@ -9,9 +9,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mlock, mmap, mmap_anonymous, munmap};
 use rustix::thread::futex;
 
+use crate::faults::Place;
 use crate::{Memory, TrustPeers};
 
 /// What a mapping may do.
@@ -26,6 +27,13 @@ pub enum Access {
 /// Mapped memory, shared by its clones and unmapped with the last of them.
 #[derive(Clone, Debug)]
 pub struct Mapped {
+    /// Copies of what the mapping has: every access starts here, and is checked by one comparison.
+    base: NonNull<u8>,
+    /// Where accesses end: the size of the mapping, a multiple of 8.
+    bytes: usize,
+    /// Where stores end: as `bytes`, or 0 if nothing may be written.
+    writable_bytes: usize,
+    /// Unmaps when its last clone goes.
     mapping: Arc<Mapping>,
 }
 
@@ -33,16 +41,24 @@ pub struct Mapped {
 struct Mapping {
     base: NonNull<u8>,
     bytes: usize,
-    access: Access,
+    /// Where a file's mapping is noted, in case the file is cut; anonymous memory cannot be lost.
+    place: Option<&'static Place>,
 }
 
 // SAFETY: the mapping is plain memory; all access to it is through atomics or raw copies, from any thread.
+unsafe impl Send for Mapped {}
+// SAFETY: as above; nothing in `Mapped` itself changes after it was made.
+unsafe impl Sync for Mapped {}
+// SAFETY: plain memory, as above; it is unmapped by whichever thread has the last `Arc`.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; nothing in `Mapping` itself changes after it was made.
 unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if let Some(place) = self.place {
+            place.forget();
+        }
         // SAFETY: `base` and `bytes` are those of a mapping that this value alone owns; no view outlives the `Arc`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
@@ -53,7 +69,7 @@ impl Mapped {
     /// Maps `bytes` of `file` from `offset` (a multiple of the page size), shared with whoever else maps it.
     ///
     /// # Errors
-    /// What `mmap` says: no permission, no memory, a bad offset.
+    /// What `mmap` says: no permission, no memory, a bad offset; [`crate::faults::MAPPINGS_MAX`] files are mapped.
     pub fn file(file: impl AsFd, offset: u64, bytes: usize, access: Access) -> io::Result<Self> {
         let protection = match access {
             Access::Read => ProtFlags::READ,
@@ -70,7 +86,25 @@ impl Mapped {
                 offset,
             )
         }?;
-        Self::own(base, bytes, access)
+        let mapped = Self::own(base, bytes, access)?;
+        mapped.noted()
+    }
+
+    /// From now on a fault in it loses the mapping, and does not kill the process.
+    fn noted(mut self) -> io::Result<Self> {
+        let mapping = Arc::get_mut(&mut self.mapping).ok_or(io::ErrorKind::Other)?;
+        let base = mapping.base.as_ptr() as usize;
+        let writable = self.writable_bytes > 0;
+        mapping.place = Some(Place::note(base, mapping.bytes, writable)?);
+        Ok(self)
+    }
+
+    /// Has the file been cut away under the mapping (or could the file system give no page for it)? Then it reads as zeroes, and
+    /// what is written reaches nobody. Found out by whoever touches what is missing, in whatever thread; one relaxed load.
+    #[inline]
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.mapping.place.is_some_and(Place::is_lost)
     }
 
     /// Anonymous zeroed memory, for tests and for regions that no other process sees.
@@ -88,10 +122,13 @@ impl Mapped {
     fn own(base: *mut core::ffi::c_void, bytes: usize, access: Access) -> io::Result<Self> {
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self {
+            base,
+            bytes,
+            writable_bytes: if access == Access::Write { bytes } else { 0 },
             mapping: Arc::new(Mapping {
                 base,
                 bytes,
-                access,
+                place: None,
             }),
         })
     }
@@ -99,10 +136,29 @@ impl Mapped {
     /// Touches every page, so that no first touch is paid later. Returns the sum of one byte per page, which means nothing.
     #[must_use]
     pub fn prefault(&self) -> u64 {
-        let pages = (0..self.mapping.bytes / 4).step_by(1024);
+        let pages = (0..self.bytes / 4).step_by(1024);
         pages
             .map(|word| u64::from(self.load(word * 4, Ordering::Relaxed)))
             .sum()
+    }
+
+    /// What it may do.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        if self.writable_bytes > 0 {
+            Access::Write
+        } else {
+            Access::Read
+        }
+    }
+
+    /// Brings every page in and keeps it there, until the mapping goes.
+    ///
+    /// # Errors
+    /// What `mlock` says: more than `RLIMIT_MEMLOCK` allows, no memory.
+    pub fn lock(&self) -> io::Result<()> {
+        // SAFETY: the range is the mapping that this value owns; locking changes nothing that can be read from it.
+        Ok(unsafe { mlock(self.base.as_ptr().cast(), self.bytes) }?)
     }
 
     /// Copies bytes out.
@@ -129,7 +185,7 @@ impl Mapped {
     /// Reads from a file straight into the mapping; returns the bytes read, 0 at the end of the file.
     ///
     /// # Errors
-    /// What `pread` says.
+    /// What `pread` says; `EFAULT`: the mapping is lost.
     ///
     /// # Panics
     /// If the range is not inside the mapping, or the mapping is read-only.
@@ -143,13 +199,13 @@ impl Mapped {
         let into = self.writable(at, bytes);
         // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
         let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
-        Ok(rustix::io::pread(file, into, position)?)
+        self.unless_lost(rustix::io::pread(file, into, position))
     }
 
     /// Reads from a pipe, socket or terminal straight into the mapping; returns the bytes read, 0 at the end.
     ///
     /// # Errors
-    /// What `read` says.
+    /// What `read` says; `EFAULT`: the mapping is lost.
     ///
     /// # Panics
     /// If the range is not inside the mapping, or the mapping is read-only.
@@ -157,7 +213,7 @@ impl Mapped {
         let into = self.writable(at, bytes);
         // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
         let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
-        Ok(rustix::io::read(from, into)?)
+        self.unless_lost(rustix::io::read(from, into))
     }
 
     /// The bytes in place, by decision of trust.
@@ -196,7 +252,7 @@ impl Mapped {
         };
         // Every outcome (woken, changed, timed out, interrupted) means the same to the caller: look again.
         let _ = futex::wait(
-            self.word(at),
+            self.word(at, self.bytes),
             futex::Flags::empty(),
             expected,
             Some(&timeout),
@@ -205,90 +261,140 @@ impl Mapped {
 
     /// Wakes everyone who waits on the word.
     pub fn wake(&self, at: usize) {
-        let woken = futex::wake(self.word(at), futex::Flags::empty(), i32::MAX as u32);
-        debug_assert!(woken.is_ok(), "futex wake on an own mapping: {woken:?}");
+        let woken = futex::wake(
+            self.word(at, self.bytes),
+            futex::Flags::empty(),
+            i32::MAX as u32,
+        );
+        let woken = self.unless_lost(woken);
+        debug_assert!(
+            woken.is_ok() || self.is_lost(),
+            "futex wake on an own mapping: {woken:?}"
+        );
+    }
+
+    /// The kernel meets missing pages, too: it refuses where a thread would get SIGBUS.
+    fn unless_lost<T>(&self, outcome: rustix::io::Result<T>) -> io::Result<T> {
+        if let (Err(rustix::io::Errno::FAULT), Some(place)) = (&outcome, self.mapping.place) {
+            place.lose();
+        }
+        Ok(outcome?)
     }
 
     #[inline]
     fn range(&self, at: usize, bytes: usize) -> *mut u8 {
-        let end = at.checked_add(bytes);
-        assert!(
-            end.is_some_and(|end| end <= self.mapping.bytes),
-            "{bytes} bytes at {at} are outside a mapping of {}",
-            self.mapping.bytes
-        );
-        // SAFETY: `at` is at most the size of the mapping, checked above.
-        unsafe { self.mapping.base.as_ptr().add(at) }
+        self.inside(at, bytes, self.bytes)
     }
 
     #[inline]
     fn writable(&self, at: usize, bytes: usize) -> *mut u8 {
-        assert!(
-            self.mapping.access == Access::Write,
-            "a store at {at} into read-only memory"
-        );
-        self.range(at, bytes)
+        self.inside(at, bytes, self.writable_bytes)
     }
 
     #[inline]
-    fn word(&self, at: usize) -> &AtomicU32 {
-        let word = self.range(at, 4);
-        assert!(at.is_multiple_of(4), "word at {at} is not aligned");
+    fn inside(&self, at: usize, bytes: usize, limit: usize) -> *mut u8 {
+        if at.checked_add(bytes).is_none_or(|end| end > limit) {
+            self.refuse(at, bytes, limit);
+        }
+        // SAFETY: `at` is at most the size of the mapping, checked above.
+        unsafe { self.base.as_ptr().add(at) }
+    }
+
+    /// An aligned word of `BYTES` below `limit`. One comparison and one test: an aligned word that begins inside a mapping, which
+    /// has whole pages, ends inside it.
+    #[inline(always)]
+    fn aligned<const BYTES: usize>(&self, at: usize, limit: usize) -> *mut u8 {
+        if at >= limit || !at.is_multiple_of(BYTES) {
+            self.refuse(at, BYTES, limit);
+        }
+        // SAFETY: `at` is less than the size of the mapping, checked above.
+        unsafe { self.base.as_ptr().add(at) }
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize, limit: usize) -> &AtomicU32 {
+        let word = self.aligned::<4>(at, limit);
         // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared words are atomics.
         unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
-    #[inline]
-    fn cell(&self, at: usize) -> &AtomicU64 {
-        let cell = self.range(at, 8);
-        assert!(at.is_multiple_of(8), "cell at {at} is not aligned");
+    #[inline(always)]
+    fn cell(&self, at: usize, limit: usize) -> &AtomicU64 {
+        let cell = self.aligned::<8>(at, limit);
         // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared cells are atomics.
         unsafe { AtomicU64::from_ptr(cell.cast()) }
     }
 
-    #[inline]
-    fn check_store(&self, at: usize) {
-        assert!(
-            self.mapping.access == Access::Write,
-            "a store at {at} into read-only memory"
-        );
+    /// A word to be written.
+    #[inline(always)]
+    fn target_word(&self, at: usize) -> &AtomicU32 {
+        #[cfg(feature = "kill-points")]
+        crate::kill_points::step();
+        self.word(at, self.writable_bytes)
+    }
+
+    /// A cell to be written.
+    #[inline(always)]
+    fn target_cell(&self, at: usize) -> &AtomicU64 {
+        #[cfg(feature = "kill-points")]
+        crate::kill_points::step();
+        self.cell(at, self.writable_bytes)
+    }
+
+    /// A bug of ours; kept out of the way of all that is right.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, at: usize, bytes: usize, limit: usize) -> ! {
+        assert!(limit == self.bytes, "a store at {at} into read-only memory");
+        panic!("{bytes} bytes at {at} are outside a mapping of {limit}, or not aligned");
     }
 }
 
 impl Memory for Mapped {
-    #[inline]
+    #[inline(always)]
     fn bytes(&self) -> usize {
-        self.mapping.bytes
+        self.bytes
     }
-    #[inline]
+    #[inline(always)]
     fn load(&self, at: usize, order: Ordering) -> u32 {
-        self.word(at).load(order)
+        self.word(at, self.bytes).load(order)
     }
-    #[inline]
+    #[inline(always)]
     fn store(&self, at: usize, value: u32, order: Ordering) {
-        self.check_store(at);
-        self.word(at).store(value, order);
+        self.target_word(at).store(value, order);
     }
-    #[inline]
+    #[inline(always)]
     fn add(&self, at: usize, value: u32, order: Ordering) -> u32 {
-        self.check_store(at);
-        self.word(at).fetch_add(value, order)
+        self.target_word(at).fetch_add(value, order)
     }
-    #[inline]
+    #[inline(always)]
     fn load_cell(&self, at: usize, order: Ordering) -> u64 {
-        self.cell(at).load(order)
+        self.cell(at, self.bytes).load(order)
     }
-    #[inline]
+    #[inline(always)]
     fn store_cell(&self, at: usize, value: u64, order: Ordering) {
-        self.check_store(at);
-        self.cell(at).store(value, order);
+        self.target_cell(at).store(value, order);
     }
-    #[inline]
+    #[inline(always)]
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
-        self.check_store(at);
-        self.cell(at)
+        self.target_cell(at)
             .compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire)
             .map(|_| ())
+    }
+    #[inline(always)]
+    fn expect_replace(&self, at: usize) {
+        let cell = self.aligned::<8>(at, self.writable_bytes);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch of any address reads and writes nothing that a program can see.
+        unsafe {
+            core::arch::asm!("prefetchw [{}]", in(reg) cell, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) cell, options(nostack, preserves_flags, readonly));
+        }
+        let _ = cell;
     }
 }
 

@@ -6,21 +6,24 @@ use std::sync::Arc;
 
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place};
 use hythe_memory::{Mapped, TrustPeers};
-use hythe_pool::{LedgerSlot, RegionGeometry};
+use hythe_pool::{LedgerSlot, RegionGeometry, Taken};
 
 use crate::NodeError;
 use crate::node::Shared;
 
 /// One reference to a slot, given back when dropped.
+///
+/// Whole words only: padding is moved byte by byte, which stalls a processor that has just written its neighbours.
 #[derive(Debug)]
 pub(crate) struct Reference {
     shared: Arc<Shared>,
-    descriptor: Descriptor,
-    slot: LedgerSlot,
+    /// The descriptor, as in a queue.
+    words: [u32; 4],
     /// From the region's first byte to the slot's.
     slot_offset: usize,
-    /// The reference is still this value's to give back.
-    owned: bool,
+    slot: LedgerSlot,
+    /// References that are still this value's to give back: one, or none.
+    owned: u32,
 }
 
 impl Reference {
@@ -39,39 +42,70 @@ impl Reference {
             offset: HEADROOM_BYTES,
             length: 0,
         };
-        Self::own(shared, region, descriptor)
+        let taken = Taken {
+            descriptor,
+            slot: LedgerSlot(region.ledger_base + slot),
+            slot_offset: region.slot_offset(slot).unwrap_or(0),
+        };
+        Self::own(shared, taken)
     }
 
     /// Wraps a reference that this node holds already. The descriptor is checked.
-    pub(crate) fn own(
-        shared: &Arc<Shared>,
-        region: &RegionGeometry,
-        descriptor: Descriptor,
-    ) -> Self {
+    #[inline]
+    pub(crate) fn own(shared: &Arc<Shared>, taken: Taken) -> Self {
         Self {
             shared: Arc::clone(shared),
-            descriptor,
-            slot: LedgerSlot(region.ledger_base + descriptor.place.slot),
-            slot_offset: region.slot_offset(descriptor.place.slot).unwrap_or(0),
-            owned: true,
+            words: taken.descriptor.to_words(),
+            slot: taken.slot,
+            slot_offset: taken.slot_offset,
+            owned: 1,
         }
     }
 
+    #[inline]
     pub(crate) const fn descriptor(&self) -> Descriptor {
-        self.descriptor
+        Descriptor::from_words(self.words)
     }
 
+    #[inline]
     pub(crate) const fn slot(&self) -> LedgerSlot {
         self.slot
     }
 
+    #[inline]
     pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
         Arc::ptr_eq(&self.shared, shared)
     }
 
+    /// Another value for one more reference, which the caller has made.
+    pub(crate) fn same_again(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            ..*self
+        }
+    }
+
+    /// Is this the only reference to the slot? Then it stays so: only a holder makes more.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.shared.pool().control().slot(self.slot).0 == 1
+    }
+
+    /// Copies bytes into the headroom, from the slot's first byte on. The caller looked whether it is alone with the slot.
+    ///
+    /// # Errors
+    /// The region cannot be written.
+    pub(crate) fn write_headroom(&self, bytes: &[u8]) -> Result<(), NodeError> {
+        check_headroom(0, bytes.len());
+        let pool = self.shared.pool();
+        let mapped = pool.map_to_write(self.descriptor().place.region)?;
+        mapped.write(self.slot_offset, bytes);
+        Ok(())
+    }
+
     /// The reference went elsewhere: nothing is given back.
-    pub(crate) fn moved(mut self) {
-        self.owned = false;
+    #[inline]
+    pub(crate) const fn moved(&mut self) {
+        self.owned = 0;
     }
 
     fn map(&self) -> &Mapped {
@@ -81,25 +115,22 @@ impl Reference {
         )]
         self.shared
             .pool()
-            .map(self.descriptor.place.region)
+            .map(self.descriptor().place.region)
             .expect("a mapped region")
     }
 
     const fn payload(&self) -> usize {
-        self.slot_offset + self.descriptor.offset as usize
+        self.slot_offset + self.descriptor().offset as usize
     }
 }
 
 impl Drop for Reference {
     fn drop(&mut self) {
-        if !self.owned {
+        if self.owned == 0 || self.shared.is_a_copy() {
             return;
         }
-        let control = self.shared.pool().control();
-        if let Err(error) = self
-            .shared
-            .act(|member| member.release(control, self.slot, 1))
-        {
+        let region = self.descriptor().place.region;
+        if let Err(error) = self.shared.release(region, self.slot) {
             tracing::error!(%error, "could not release a buffer");
         }
     }
@@ -205,9 +236,26 @@ impl Lease {
             .trusted_mut(decision, self.reference.payload(), self.room)
     }
 
+    /// As a payload of the first `bytes`.
+    #[inline]
+    pub(crate) fn into_payload(self, bytes: usize) -> Reference {
+        assert!(
+            bytes <= self.room,
+            "{bytes} bytes from a buffer of {}",
+            self.room
+        );
+        // Fits: a slot's size is 32 bits.
+        self.into_reference(bytes as u32)
+    }
+
+    #[inline]
     pub(crate) fn into_reference(self, length: u32) -> Reference {
         let mut reference = self.reference;
-        reference.descriptor.length = length;
+        reference.words = Descriptor {
+            length,
+            ..reference.descriptor()
+        }
+        .to_words();
         reference
     }
 
@@ -291,33 +339,31 @@ impl Sample {
     /// Another sample of a part of this payload, without copying: both are references to one slot.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::TooManyReferences`].
+    /// [`hythe_pool::PoolError::TooManyReferences`], [`NodeError::ForkedCopy`].
     ///
     /// # Panics
     /// If the part is not inside the payload.
     pub fn part(&self, at: usize, bytes: usize) -> Result<Self, NodeError> {
         self.check(at, bytes);
         let reference = &self.reference;
+        reference.shared.check_original()?;
         let control = reference.shared.pool().control();
         reference
             .shared
             .act(|member| member.duplicate(control, reference.slot, 1))?;
-        let whole = reference.descriptor;
+        let whole = reference.descriptor();
         // Both fit: they are inside a payload whose offset and length are 32 bits.
         let descriptor = Descriptor {
             offset: whole.offset + at as u32,
             length: bytes as u32,
             ..whole
         };
-        Ok(Self {
-            reference: Reference {
-                shared: Arc::clone(&reference.shared),
-                descriptor,
-                slot: reference.slot,
-                slot_offset: reference.slot_offset,
-                owned: true,
-            },
-        })
+        let part = Taken {
+            descriptor,
+            slot: reference.slot,
+            slot_offset: reference.slot_offset,
+        };
+        Ok(Self::new(Reference::own(&reference.shared, part)))
     }
 
     pub(crate) fn into_reference(self) -> Reference {

@@ -1,6 +1,32 @@
 //! Times: coarse for dating holds, exact for time-outs.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rustix::time::{ClockId, clock_gettime};
+
+/// The time by which holds are dated, as late as its last reading: by the watcher, each look.
+#[derive(Debug)]
+pub(crate) struct CoarseTime {
+    monotonic_ms: AtomicU64,
+}
+
+impl CoarseTime {
+    pub(crate) fn now() -> Self {
+        Self {
+            monotonic_ms: AtomicU64::new(coarse_ms()),
+        }
+    }
+
+    pub(crate) fn read_clock(&self) {
+        // Relaxed, here and below: nothing else is told by it.
+        self.monotonic_ms.store(coarse_ms(), Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn monotonic_ms(&self) -> u64 {
+        self.monotonic_ms.load(Ordering::Relaxed)
+    }
+}
 
 /// Milliseconds of the monotonic clock, as coarse as the kernel's tick: costs a few nanoseconds.
 pub(crate) fn coarse_ms() -> u64 {

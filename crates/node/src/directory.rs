@@ -1,152 +1,21 @@
 //! The directory of a pool, made and opened so that nobody can slip something else in.
 //!
-//! `ROOT/<uid>/<pool>/` with the files `control`, `region.N`, `link.N`. Every directory on the way is opened without following
+//! `ROOT/<uid>/<pool>/` with the files `control`, `region.N`, `link.N`, and the directory `members`. Every directory on the way is opened without following
 //! links and its owner checked. A pool is made under another name and then renamed: it is seen whole or not at all.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat};
 
-use crate::NodeError;
 use crate::error::file;
+use crate::options::DEFAULT_ROOT;
+use crate::{NodeError, PoolOptions, region_files};
 
-const DEFAULT_ROOT: &str = "/dev/shm/hythe";
-
-/// Where pools live unless told otherwise: `HYTHE_ROOT`, else `/dev/shm/hythe`.
-#[must_use]
-pub fn default_root() -> PathBuf {
-    std::env::var_os("HYTHE_ROOT").map_or_else(|| PathBuf::from(DEFAULT_ROOT), PathBuf::from)
-}
-
-/// Which pool, and how to make it.
-#[derive(Clone, Debug)]
-pub struct PoolOptions {
-    pub(crate) name: String,
-    pub(crate) root: PathBuf,
-    pub(crate) owner: u32,
-    pub(crate) mode: u32,
-    pub(crate) bytes: Option<usize>,
-    pub(crate) geometry: Option<hythe_pool::Geometry>,
-    pub(crate) prefault: bool,
-}
-
-impl PoolOptions {
-    /// The pool of this user with that name. `UID/NAME` names another user's.
-    #[must_use]
-    pub fn new(name: &str) -> Self {
-        let own = rustix::process::getuid().as_raw();
-        let other = name
-            .split_once('/')
-            .and_then(|(uid, name)| Some((uid.parse().ok()?, name)));
-        let (owner, name) = other.unwrap_or((own, name));
-        Self {
-            name: name.to_owned(),
-            root: default_root(),
-            owner,
-            mode: 0o600,
-            bytes: None,
-            geometry: None,
-            prefault: false,
-        }
-    }
-
-    /// Another place than [`default_root`].
-    #[must_use]
-    pub fn root(mut self, root: &Path) -> Self {
-        root.clone_into(&mut self.root);
-        self
-    }
-
-    /// Size of the whole pool, if it has to be made; default: the smaller of 64 MiB and an eighth of the memory.
-    #[must_use]
-    pub const fn bytes(mut self, bytes: usize) -> Self {
-        self.bytes = Some(bytes);
-        self
-    }
-
-    /// Exact sizes, if it has to be made.
-    #[must_use]
-    pub fn geometry(mut self, geometry: hythe_pool::Geometry) -> Self {
-        self.geometry = Some(geometry);
-        self
-    }
-
-    /// Permissions of the files, if it has to be made; default 0600. The directory gets the matching search permission.
-    #[must_use]
-    pub const fn mode(mut self, mode: u32) -> Self {
-        self.mode = mode & 0o666;
-        self
-    }
-
-    /// Touch every page when opening, so that no first touch is paid on the data path.
-    #[must_use]
-    pub const fn prefault(mut self, prefault: bool) -> Self {
-        self.prefault = prefault;
-        self
-    }
-
-    /// The pool's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The pool's directory.
-    #[must_use]
-    pub fn path(&self) -> PathBuf {
-        self.user_path().join(&self.name)
-    }
-
-    pub(crate) fn user_path(&self) -> PathBuf {
-        self.root.join(self.owner.to_string())
-    }
-
-    /// Permissions of directories: whoever may read or write files may search.
-    fn directory_mode(&self) -> u32 {
-        0o700 | (self.mode & 0o044) | (self.mode & 0o044) >> 2 | (self.mode & 0o022)
-    }
-
-    pub(crate) fn check_name(&self) -> Result<(), NodeError> {
-        let bad = |reason| {
-            let name = self.name.clone();
-            Err(NodeError::Pool(hythe_pool::PoolError::BadName {
-                name,
-                reason,
-            }))
-        };
-        if self.name.is_empty() || self.name.len() > 64 {
-            return bad("a pool's name has 1 to 64 bytes");
-        }
-        if self.name.starts_with('.')
-            || self.name.contains('/')
-            || self.name.contains(char::is_control)
-        {
-            return bad(
-                "a pool's name is one path component without control characters, and does not start with a dot",
-            );
-        }
-        Ok(())
-    }
-}
-
-impl PoolOptions {
-    /// What another makes in a user's directory, be it root, would be refused there as a squatter's.
-    pub(crate) fn check_maker(&self) -> Result<(), NodeError> {
-        let own = rustix::process::getuid().as_raw();
-        if self.owner == own {
-            return Ok(());
-        }
-        let reason = format!(
-            "only user {} makes pools there, and you are {own}",
-            self.owner
-        );
-        let path = self.path();
-        Err(NodeError::Unsafe { path, reason })
-    }
-}
+/// Where participants have their sockets ([`crate::presence`]).
+pub(crate) const MEMBERS: &str = "members";
 
 const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
@@ -163,11 +32,14 @@ pub(crate) fn open_user_directory(options: &PoolOptions, make: bool) -> Result<O
         make.then_some(0o1777),
     )?;
     let found = stat(&root, &options.root)?;
-    let foreign = found.st_uid != 0 && found.st_uid != own;
-    let open_to_all = found.st_mode & 0o022 != 0 && found.st_mode & 0o1000 == 0;
+    let is_sticky = found.st_mode & 0o1000 != 0;
+    // Whoever made a place for all, like /tmp, can take a user's directory away, but not pass off another as that user's.
+    let is_for_all = is_sticky && found.st_mode & 0o007 == 0o007;
+    let foreign = ![0, own, options.owner].contains(&found.st_uid) && !is_for_all;
+    let open_to_all = found.st_mode & 0o022 != 0 && !is_sticky;
     if foreign || open_to_all {
         let reason = format!(
-            "owner {} and mode {:04o} would let somebody else replace pools; it must belong to root or you, and be sticky if others may write (HYTHE_ROOT chooses another place)",
+            "owner {} and mode {:04o} would let somebody else replace pools; it must be sticky if others may write, and belong to root, you, the pools' owner or be open to all (mode 1777) (HYTHE_ROOT chooses another place)",
             found.st_uid,
             found.st_mode & 0o7777
         );
@@ -179,11 +51,7 @@ pub(crate) fn open_user_directory(options: &PoolOptions, make: bool) -> Result<O
     let path = options.user_path();
     let user = PathBuf::from(options.owner.to_string());
     let make = make && options.owner == own;
-    let mode = if options.mode & 0o077 == 0 {
-        0o700
-    } else {
-        0o711
-    };
+    let mode = if options.is_private() { 0o700 } else { 0o711 };
     let opened = open_or_make(root.as_fd(), &user, &path, make.then_some(mode))?;
     check_owner(&opened, &path, options.owner)?;
     if make && stat(&opened, &path)?.st_mode & 0o777 & mode != mode {
@@ -237,20 +105,97 @@ pub(crate) fn open_pool(user: &OwnedFd, options: &PoolOptions) -> Result<OwnedFd
     }
 }
 
-/// Makes an empty directory that nobody looks for, to be filled and then given its name by [`reveal`].
+/// How often a maker starts again because another sweeps.
+const SWEPT_MAX: u32 = 100;
+
+/// Makes a directory that nobody looks for, empty but for the place of sockets, to be filled and then given its name by [`reveal`].
+/// It is locked for as long as the descriptor is open: that tells it from what a dead maker left.
 pub(crate) fn make_hidden(
     user: &OwnedFd,
     options: &PoolOptions,
 ) -> Result<(String, OwnedFd), NodeError> {
-    let hidden = hidden_name(options);
-    // What a process of our id left behind is not in use: the id is ours now, and the number nobody else's.
-    remove_directory(user, &hidden);
-    let mode = Mode::from_raw_mode(options.directory_mode());
+    let mut tries = 0;
+    loop {
+        let hidden = hidden_name(options);
+        let error = match make_empty(user, &hidden, options) {
+            Ok(made) => return Ok((hidden, made)),
+            Err(error) => error,
+        };
+        remove_directory(user, &hidden, options);
+        tries += 1;
+        if tries == SWEPT_MAX || !was_swept(&error) {
+            return Err(error);
+        }
+    }
+}
+
+/// Before it is locked, another maker may take it for what a dead one left, and remove it.
+fn was_swept(error: &NodeError) -> bool {
+    use io::ErrorKind::{NotFound, WouldBlock};
+    let NodeError::File { source, .. } = error else {
+        return false;
+    };
+    matches!(source.kind(), NotFound | WouldBlock)
+}
+
+fn make_empty(user: &OwnedFd, hidden: &str, options: &PoolOptions) -> Result<OwnedFd, NodeError> {
     let path = options.path();
-    fs::mkdirat(user, &hidden, mode).map_err(io(("make", &path)))?;
-    let made = fs::openat(user, &hidden, DIRECTORY, Mode::empty()).map_err(io(("open", &path)))?;
-    fs::fchmod(&made, mode).map_err(io(("set the mode of", &path)))?;
-    Ok((hidden, made))
+    let made = make_own(user, hidden, options.directory_mode(), options, &path)?;
+    fs::flock(&made, FlockOperation::NonBlockingLockExclusive).map_err(io(("lock", &path)))?;
+    let members = path.join(MEMBERS);
+    make_own(&made, MEMBERS, options.members_mode(), options, &members)?;
+    Ok(made)
+}
+
+/// Makes a directory with exactly this mode, of the pool's group.
+fn make_own(
+    at: &OwnedFd,
+    name: &str,
+    mode: u32,
+    options: &PoolOptions,
+    path: &Path,
+) -> Result<OwnedFd, NodeError> {
+    fs::mkdirat(at, name, Mode::from_raw_mode(0o700)).map_err(io(("make", path)))?;
+    let made = fs::openat(at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))?;
+    set_access(&made, mode, options, path)?;
+    Ok(made)
+}
+
+/// Group first: a change of it takes bits away from the mode.
+pub(crate) fn set_access(
+    made: &OwnedFd,
+    mode: u32,
+    options: &PoolOptions,
+    path: &Path,
+) -> Result<(), NodeError> {
+    if let Some(group) = options.group {
+        let wanted = rustix::process::Gid::from_raw(group);
+        fs::fchown(made, None, Some(wanted)).map_err(|error| match error {
+            rustix::io::Errno::PERM => NodeError::NotInGroup {
+                group,
+                user: rustix::process::geteuid().as_raw(),
+            },
+            error => file("set the group of", path)(error.into()),
+        })?;
+    }
+    fs::fchmod(made, Mode::from_raw_mode(mode)).map_err(io(("set the mode of", path)))
+}
+
+/// Opens the directory of the participants' sockets.
+pub(crate) fn open_members(
+    directory: &OwnedFd,
+    options: &PoolOptions,
+) -> Result<OwnedFd, NodeError> {
+    let path = options.path().join(MEMBERS);
+    let opened = fs::openat(directory, MEMBERS, DIRECTORY, Mode::empty())
+        .map_err(|error| refused("open", &path, error.into()))?;
+    check_owner(&opened, &path, options.owner).map(|()| opened)
+}
+
+/// Permissions of the control file, which those of sockets follow.
+pub(crate) fn control_mode(directory: &OwnedFd) -> u32 {
+    fs::statat(directory, "control", AtFlags::SYMLINK_NOFOLLOW)
+        .map_or(0o600, |found| found.st_mode & 0o666)
 }
 
 /// Takes the name from a pool, so that nobody finds it any more, then removes it: wholly or, without permission, not at all.
@@ -258,7 +203,7 @@ pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), N
     let hidden = hidden_name(options);
     fs::renameat(user, &options.name, user, &hidden)
         .map_err(|error| refused("remove", &options.user_path(), error.into()))?;
-    remove_directory(user, &hidden);
+    remove_directory(user, &hidden, options);
     if fs::statat(user, &hidden, AtFlags::SYMLINK_NOFOLLOW).is_err() {
         return Ok(());
     }
@@ -269,12 +214,17 @@ pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), N
     })
 }
 
-/// A name that nobody looks for, and nobody else uses.
+/// A name that nobody looks for, and nobody else uses: process ids are not enough, each container has its own.
 fn hidden_name(options: &PoolOptions) -> String {
-    // Several threads may make pools at once, even of one name.
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    format!(".making.{}.{number}.{}", std::process::id(), options.name)
+    format!(".making.{:016x}.{}", random(), options.name)
+}
+
+/// A number that nobody else has.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // Without random bytes the name may exist already; that is an error there, and nothing is overwritten.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_le_bytes(bytes)
 }
 
 /// Gives a filled directory its name. False: a pool of that name appeared meanwhile.
@@ -286,26 +236,36 @@ pub(crate) fn reveal(
     match fs::renameat_with(user, hidden, user, &options.name, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
         Err(rustix::io::Errno::EXIST) => {
-            remove_directory(user, hidden);
+            remove_directory(user, hidden, options);
             Ok(false)
         }
         Err(error) => {
-            remove_directory(user, hidden);
+            remove_directory(user, hidden, options);
             Err(file("name", options.path())(error.into()))
         }
     }
 }
 
-/// Removes a directory with the files in it, as far as possible.
-pub(crate) fn remove_directory(user: &OwnedFd, name: &str) {
+/// Removes a directory with what is in it, as far as possible.
+pub(crate) fn remove_directory(user: &OwnedFd, name: &str, options: &PoolOptions) {
     let Ok(directory) = fs::openat(user, name, DIRECTORY, Mode::empty()) else {
         return;
     };
-    for entry in entries(&directory) {
-        // What cannot be removed makes the last step fail, and is found by `pool list`.
-        let _ = fs::unlinkat(&directory, &entry, AtFlags::empty());
+    if let Ok(members) = fs::openat(&directory, MEMBERS, DIRECTORY, Mode::empty()) {
+        remove_entries(&members);
+        let _ = fs::unlinkat(&directory, MEMBERS, AtFlags::REMOVEDIR);
+    }
+    if region_files::remove_elsewhere(&directory, options) {
+        remove_entries(&directory);
     }
     let _ = fs::unlinkat(user, name, AtFlags::REMOVEDIR);
+}
+
+fn remove_entries(directory: &OwnedFd) {
+    for entry in entries(directory) {
+        // What cannot be removed makes the last step fail, and is found by `pool list`.
+        let _ = fs::unlinkat(directory, &entry, AtFlags::empty());
+    }
 }
 
 /// Removes the user's directory, and the default root, if they are empty: a machine without pools has no trace of them.
@@ -317,17 +277,18 @@ pub(crate) fn remove_if_empty(options: &PoolOptions) {
     }
 }
 
-/// Removes what makers that died left behind.
-pub(crate) fn sweep_hidden(user: &OwnedFd) {
-    for name in entries(user) {
-        let maker = name
-            .strip_prefix(".making.")
-            .and_then(|rest| rest.split('.').next());
-        let Some(maker) = maker.and_then(|pid| pid.parse::<u32>().ok()) else {
+/// Removes what makers that died left behind: what nobody holds locked any more, in whichever container its maker was.
+pub(crate) fn sweep_hidden(user: &OwnedFd, options: &PoolOptions) {
+    for name in entries(user)
+        .iter()
+        .filter(|name| name.starts_with(".making."))
+    {
+        let Ok(left) = fs::openat(user, name, DIRECTORY, Mode::empty()) else {
             continue;
         };
-        if maker != std::process::id() && crate::process::identity_of(maker).is_none() {
-            remove_directory(user, &name);
+        // One that was made this moment and is not locked yet is made again by its maker ([`make_hidden`]).
+        if fs::flock(&left, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove_directory(user, name, options);
         }
     }
 }
@@ -370,9 +331,9 @@ pub(crate) fn make_file(
 ) -> Result<OwnedFd, NodeError> {
     let path = options.path().join(name);
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(options.mode);
-    let made = fs::openat(directory, name, flags, mode).map_err(io(("make", &path)))?;
-    fs::fchmod(&made, mode).map_err(io(("set the mode of", &path)))?;
+    let made = fs::openat(directory, name, flags, Mode::from_raw_mode(0o600))
+        .map_err(|error| refused("make", &path, error.into()))?;
+    set_access(&made, options.file_mode(name), options, &path)?;
     // Reserved, not sparse: a page that is missing later would kill whoever touches it.
     let reserve = || fs::fallocate(&made, fs::FallocateFlags::empty(), 0, bytes);
     match rustix::io::retry_on_intr(reserve) {
@@ -393,6 +354,17 @@ pub(crate) fn open_file(
     options: &PoolOptions,
 ) -> Result<(OwnedFd, u64), NodeError> {
     let path = options.path().join(name);
+    open_checked(directory, OsStr::new(name), &path, writable, options)
+}
+
+/// Opens a file of a pool, wherever it is: a regular file of the pool's owner, or nothing.
+pub(crate) fn open_checked(
+    directory: impl AsFd,
+    name: &OsStr,
+    path: &Path,
+    writable: bool,
+    options: &PoolOptions,
+) -> Result<(OwnedFd, u64), NodeError> {
     let access = if writable {
         OFlags::RDWR
     } else {
@@ -401,15 +373,15 @@ pub(crate) fn open_file(
     // Without waiting: for the other end of a pipe, say, that somebody put there.
     let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let opened = fs::openat(directory, name, flags, Mode::empty())
-        .map_err(|error| refused("open", &path, error.into()))?;
-    let found = stat(&opened, &path)?;
+        .map_err(|error| refused("open", path, error.into()))?;
+    let found = stat(&opened, path)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
         return Err(NodeError::Unsafe {
-            path,
+            path: path.to_owned(),
             reason: "it is not a regular file".to_owned(),
         });
     }
-    check_owner(&opened, &path, options.owner)?;
+    check_owner(&opened, path, options.owner)?;
     Ok((opened, found.st_size.unsigned_abs()))
 }
 
@@ -433,7 +405,7 @@ fn stat(opened: &OwnedFd, path: &Path) -> Result<Stat, NodeError> {
 }
 
 /// Names what permission is missing, if that is what is missing.
-fn refused(action: &'static str, path: &Path, error: io::Error) -> NodeError {
+pub(crate) fn refused(action: &'static str, path: &Path, error: io::Error) -> NodeError {
     if error.kind() == io::ErrorKind::PermissionDenied {
         // The path itself, or the closest directory above it that can be looked at.
         for shown in path.ancestors() {
@@ -443,6 +415,7 @@ fn refused(action: &'static str, path: &Path, error: io::Error) -> NodeError {
                     mode: found.st_mode & 0o7777,
                     owner: found.st_uid,
                     group: found.st_gid,
+                    user: rustix::process::geteuid().as_raw(),
                 };
             }
         }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use hythe_abi::RegionIndex;
 use hythe_pool::{PoolError, SendError};
 
+use crate::holders::Exhausted;
+
 /// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -21,7 +23,7 @@ pub enum NodeError {
         source: io::Error,
     },
     /// No permission, with what would be needed.
-    #[error("permission denied: {} has mode {mode:04o}, owner {owner}, group {group}; ask its owner, or join that group", path.display())]
+    #[error("permission denied: {} has mode {mode:04o}, owner {owner}, group {group}; you are user {user}: ask its owner, or join that group if the mode lets it", path.display())]
     Permission {
         /// The path.
         path: PathBuf,
@@ -31,6 +33,26 @@ pub enum NodeError {
         owner: u32,
         /// Its group id.
         group: u32,
+        /// Who asked: the effective user id.
+        user: u32,
+    },
+    /// A pool can be given only to a group that its maker is in.
+    #[error(
+        "cannot give a pool to group {group}: user {user} is not in it; `id` shows your groups"
+    )]
+    NotInGroup {
+        /// The group id.
+        group: u32,
+        /// The maker's user id.
+        user: u32,
+    },
+    /// The participant is the process that this one was forked from.
+    #[error(
+        "this is a copy in a forked child of process {process}, which is the participant: join with a node of its own"
+    )]
+    ForkedCopy {
+        /// The process id of the participant.
+        process: u32,
     },
     /// The directory is not safe to use.
     #[error("refusing to use {}: {reason}", path.display())]
@@ -66,9 +88,85 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// Too few huge pages are free.
+    #[error("no huge pages for the pool: {needed} of {page_kib} KiB are needed at {}, {free} of {total} are free; `echo {} > /sys/kernel/mm/hugepages/hugepages-{page_kib}kB/nr_hugepages` provides them", mount.display(), total + needed.saturating_sub(*free))]
+    NoHugePages {
+        /// The hugetlbfs mount.
+        mount: PathBuf,
+        /// Pages needed.
+        needed: u64,
+        /// Pages free on this machine.
+        free: u64,
+        /// Pages of this machine.
+        total: u64,
+        /// Size of one, in KiB.
+        page_kib: u64,
+    },
+    /// Memory could not be locked.
+    #[error("cannot lock {bytes} bytes of {} into memory: {source}; the limit RLIMIT_MEMLOCK is {} bytes (raise it with `ulimit -l`, or LimitMEMLOCK= of a service)", path.display(), limit_bytes.map_or_else(|| "no".to_owned(), |limit| limit.to_string()))]
+    NotLocked {
+        /// Which memory.
+        path: PathBuf,
+        /// Its size.
+        bytes: usize,
+        /// The soft limit of this process; `None`: unlimited.
+        limit_bytes: Option<u64>,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A port is attached to one waiter at a time.
+    #[error(
+        "the port on channel `{channel}` is attached to a waiter already; detach it there first"
+    )]
+    Attached {
+        /// The channel.
+        channel: String,
+    },
+    /// The port is another node's.
+    #[error(
+        "the port on channel `{channel}` belongs to another node than the waiter; make a waiter with the port's node"
+    )]
+    ForeignPort {
+        /// The channel.
+        channel: String,
+    },
+    /// The system refused something that a waiter needs.
+    #[error("a waiter cannot {action}: {source}")]
+    Waiter {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file of the pool was cut away under this process, or its file system has no page left for it. The pool is gone for this
+    /// process: leases and samples in it read as zeroes, and what is written reaches nobody.
+    #[error("the pool is lost: {} was {what}; end whoever does that, then remove the pool and make it anew (`hythe pool remove --force`)", path.display())]
+    PoolLost {
+        /// The file.
+        path: PathBuf,
+        /// What happened to it.
+        what: String,
+    },
     /// The ledger or a table refused.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// A limit of the pool was met; says who has what it limits.
+    #[error("{0}")]
+    Exhausted(Box<Exhausted>),
+    /// A subscriber that the publisher was waiting for is gone. The message went to the others.
+    #[error(
+        "the subscriber of channel `{channel}` that made no room {} after {waited_ms} ms: {subscriber}", if *died { "died" } else { "left" }
+    )]
+    ReceiverGone {
+        /// The channel.
+        channel: String,
+        /// How long was waited.
+        waited_ms: u64,
+        /// Which subscriber.
+        subscriber: String,
+        /// Its process is dead; else it closed its port, or left the pool.
+        died: bool,
+    },
     /// A subscriber did not make room in time.
     #[error(
         "the subscriber of channel `{channel}` made no room within {waited_ms} ms: {subscriber}"
@@ -80,6 +178,94 @@ pub enum NodeError {
         waited_ms: u64,
         /// Which subscriber.
         subscriber: String,
+    },
+    /// Nobody serves the channel.
+    #[error("nobody has opened a server of channel `{channel}` within {waited_ms} ms")]
+    NoServer {
+        /// The channel.
+        channel: String,
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// Every server has as many requests as it takes.
+    #[error(
+        "no server of channel `{channel}` had room for a request within {waited_ms} ms: {servers}"
+    )]
+    ServersFull {
+        /// The channel.
+        channel: String,
+        /// How long was waited.
+        waited_ms: u64,
+        /// Which servers.
+        servers: String,
+    },
+    /// A client has as many requests open as it may.
+    #[error(
+        "this client of channel `{channel}` has {limit} requests open, as many as it may: take their replies, or abandon them"
+    )]
+    TooManyRequests {
+        /// The channel.
+        channel: String,
+        /// As many as were asked for when it was opened.
+        limit: u32,
+    },
+    /// The server of a request went, died or broke its queue before it replied.
+    #[error(
+        "{server} {reason} before it replied to a request over channel `{channel}`; whether it acted on it is not known"
+    )]
+    ServerLost {
+        /// The channel.
+        channel: String,
+        /// Which server: name and process.
+        server: String,
+        /// What became of it.
+        reason: ServerLoss,
+    },
+    /// The server gave a request back without a reply.
+    #[error("{server} gave a request over channel `{channel}` up without a reply")]
+    Unanswered {
+        /// The channel.
+        channel: String,
+        /// Which server: name and process.
+        server: String,
+    },
+    /// No reply came in time.
+    #[error("no reply over channel `{channel}` within {waited_ms} ms from {server}")]
+    NoReply {
+        /// The channel.
+        channel: String,
+        /// How long was waited.
+        waited_ms: u64,
+        /// Which server has the request.
+        server: String,
+    },
+    /// The request is over: its reply was taken, it was abandoned, or it is another client's.
+    #[error("this client of channel `{channel}` has no request {number} open")]
+    NotPending {
+        /// The channel.
+        channel: String,
+        /// The request's number.
+        number: u64,
+    },
+    /// The buffer has other holders.
+    #[error(
+        "a buffer that others hold as well cannot carry a request or reply over channel `{channel}`: lease one for it"
+    )]
+    SharedBuffer {
+        /// The channel.
+        channel: String,
+    },
+    /// A payload is not what the channel carries.
+    #[error("{bytes} bytes at offset {offset} of a buffer are no {carries}: {reason}")]
+    NotThisType {
+        /// What was expected, as [`hythe_pool::ChannelType`] says it.
+        carries: String,
+        /// Length of the payload.
+        bytes: usize,
+        /// Where it begins, from the slot's first byte.
+        offset: u32,
+        /// What does not fit.
+        reason: &'static str,
     },
     /// The buffer cannot be seen by the receiver.
     #[error("a buffer of region {} cannot be seen by the core behind channel `{channel}`; lease it from region {} (Publisher::lease does)", region.0, wanted.0)]
@@ -143,10 +329,40 @@ pub enum NodeError {
     },
 }
 
+impl NodeError {
+    /// The refusal of the ledger or of a table that this is about, with or without its holders.
+    #[must_use]
+    pub const fn refusal(&self) -> Option<&PoolError> {
+        match self {
+            Self::Pool(error) => Some(error),
+            Self::Exhausted(exhausted) => Some(&exhausted.cause),
+            _ => None,
+        }
+    }
+}
+
+/// What became of a server that did not reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerLoss {
+    /// It closed, left the pool or died.
+    Went,
+    /// A counter of its queue is impossible.
+    BrokeItsQueue,
+}
+
+impl std::fmt::Display for ServerLoss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Went => "went",
+            Self::BrokeItsQueue => "broke its queue",
+        })
+    }
+}
+
 impl From<SendError> for NodeError {
     fn from(error: SendError) -> Self {
         match error {
-            SendError::Pool(error) => Self::Pool(error),
+            SendError::Pool(error) => Self::Pool(*error),
             SendError::Full => Self::Pool(PoolError::Busy("a queue")),
         }
     }

@@ -1,7 +1,8 @@
 //! A look at a pool from outside: members, channels, ports, who holds what.
 
 use hythe_pool::{
-    Audit, ChannelInfo, ConnectionInfo, HolderKind, MemberInfo, PortInfo, RegionGeometry, audit,
+    Audit, ChannelInfo, ConnectionInfo, HighWater, HolderKind, MemberInfo, PortInfo,
+    RegionGeometry, audit,
 };
 
 use crate::clock;
@@ -41,6 +42,8 @@ pub struct Snapshot {
     pub audit: Audit,
     /// The control file's parts, with their sizes.
     pub control_terms: Vec<(&'static str, usize)>,
+    /// The most of everything that was in use at once.
+    pub high_water: HighWater,
     /// Limits of the tables.
     pub limits: hythe_abi::pool::Limits,
 }
@@ -59,6 +62,7 @@ impl Snapshot {
             connections: control.connections().collect(),
             audit: audit(control, pool.regions(), clock::coarse_ms()),
             control_terms: control.layout().terms().to_vec(),
+            high_water: control.high_water(pool.regions()),
             limits: control.layout().limits(),
         }
     }

@@ -2,7 +2,9 @@
 //!
 //! [`Pool`] is the directory: made, opened, looked at, removed. [`Node`] is this process taking part in it: it leases buffers,
 //! opens [`Publisher`]s and [`Subscriber`]s, and runs one watcher thread that recovers what dead peers held. A channel may
-//! end on a core; the same ports serve it ([`Publisher`], [`Subscriber`] over `core_way`).
+//! end on a core; the same ports serve it ([`Publisher`], [`Subscriber`] over `core_way`). Channels of other kinds have a
+//! [`Client`] and a [`Server`], or a [`Notifier`] and a [`Listener`]; [`typed`] carries values instead of bytes. [`Waiter`] is one
+//! wait for many of them.
 //!
 //! ```
 //! # fn main() -> Result<(), hythe_node::NodeError> {
@@ -31,38 +33,65 @@
 //!
 //! Never puts payload through a daemon, never waits without a bound, never decides a death by a timer.
 
+mod accounts;
 mod buffer;
 mod clock;
 mod core_way;
 mod directory;
+mod displacing;
 mod error;
+mod event;
+mod history;
+mod holders;
 mod introspect;
+mod joining;
+mod life;
+mod lost;
 mod node;
+mod options;
 mod pool;
+mod presence;
 mod process;
 mod publisher;
+mod refused;
+mod region_files;
+mod request;
+mod residence;
+mod sending;
+mod spin;
 mod subscriber;
+pub mod typed;
 mod wait;
+mod waiter;
 mod watcher;
 
+pub use accounts::{group_id, user_id};
 pub use buffer::{Lease, Sample};
 pub use clock::monotonic_ns;
 pub use core_way::{EndpointRecord, LinkMap, LinkStatus};
-pub use directory::{PoolOptions, default_root};
-pub use error::NodeError;
+pub use error::{NodeError, ServerLoss};
+pub use event::{EventId, EventSet, Listener, Notifier};
+pub use holders::{Exhausted, Share};
 pub use hythe_abi::link::Direction;
 pub use hythe_abi::pool::Limits;
 pub use hythe_abi::{HEADROOM_BYTES, Place, RegionIndex};
-pub use hythe_memory::TrustPeers;
+pub use hythe_memory::{TrustPeers, faults};
 pub use hythe_pool::{
-    Audit, ChannelIndex, ChannelInfo, ChannelType, ClassPlan, ConnectionIndex, ConnectionInfo,
-    CoreBinding, CoreRegionPlan, Geometry, HolderKind, LinkPlace, MemberIndex, MemberInfo,
-    MemberKind, MemberStatus, PoolError, PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics,
-    Recovered, RegionGeometry, RegionKind, SlotClass, Term,
+    Audit, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, ClassHighWater, ClassPlan,
+    ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry, HighWater, HolderKind,
+    LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, Misfit, PoolError, PortIndex,
+    PortInfo, PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry, RegionKind,
+    SlotClass, Term,
 };
 pub use introspect::{HeldBuffer, Snapshot};
+pub use life::Liveness;
 pub use node::Node;
-pub use pool::Pool;
-pub use process::{Liveness, identity_of, liveness, own_identity};
+pub use options::{GroupAccess, PoolOptions, default_root};
+pub use pool::{Pool, default_bytes};
+pub use process::{identity_of, own_identity};
 pub use publisher::{Published, Publisher, PublisherOptions};
+pub use request::{
+    Client, ClientOptions, PendingReply, Reply, Request, Responder, Server, ServerOptions,
+};
 pub use subscriber::{Subscriber, SubscriberOptions};
+pub use waiter::{Event, Interest, Token, Waitable, Waiter};

@@ -3,22 +3,30 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
 use hythe_abi::pool::REGIONS_MAX;
+use hythe_abi::{Generation, RegionIndex};
 use hythe_pool::{
-    ChannelInfo, ChannelType, CoreRegionPlan, Member, MemberIndex, MemberKind, PoolError,
-    PortIndex, PortKind, PortPolicy, RegionKind,
+    ChannelInfo, ChannelKind, ChannelType, CoreRegionPlan, Cursors, LedgerSlot, Member,
+    MemberIndex, PoolError, PortIndex, PortKind, PortPolicy, PortWishes, RegionGeometry,
+    RegionKind,
 };
+use hythe_sys::fork::ForkMark;
 
 use crate::buffer::{Lease, Reference};
+use crate::clock::CoarseTime;
 use crate::core_way::{LinkMap, caretaker};
+use crate::event::{Listener, Notifier};
+use crate::history::Histories;
 use crate::pool::Pool;
-use crate::process::own_identity;
+use crate::presence::Presence;
 use crate::publisher::{Publisher, PublisherOptions};
+use crate::request::{Client, ClientOptions, Server, ServerOptions};
+use crate::spin::SpinGate;
 use crate::subscriber::{Subscriber, SubscriberOptions};
-use crate::watcher::Watcher;
-use crate::{NodeError, clock};
+use crate::waiter::{Routes, Waiter};
+use crate::watcher::{Keeps, Watcher};
+use crate::{NodeError, holders};
 
 /// How long somebody else may take to make a channel or region of the same name.
 const BUSY_BOUND: Duration = Duration::from_secs(2);
@@ -26,7 +34,8 @@ const BUSY_BOUND: Duration = Duration::from_secs(2);
 /// A participant. Clones share it; it leaves the pool when the last clone, port, lease and sample is gone.
 ///
 /// It is this process that takes part. A child made by `fork` alone (without `exec`) has copies of these values and is not the
-/// participant: it must use none of them, nor drop leases and samples, but may join with a node of its own.
+/// participant: dropping them there does nothing, using them is [`NodeError::ForkedCopy`], and it may join with a node of its own.
+/// The bytes of leases and samples are shared with the parent there as well: a child must not write them.
 #[derive(Clone, Debug)]
 pub struct Node {
     shared: Arc<Shared>,
@@ -38,9 +47,16 @@ pub(crate) struct Shared {
     pool: Pool,
     index: MemberIndex,
     session: u32,
+    mark: ForkMark,
     process: u32,
+    time: Arc<CoarseTime>,
+    /// `None` only while the node goes.
+    presence: Option<Presence>,
     acting: Mutex<Acting>,
     watcher: Option<Watcher>,
+    histories: Histories,
+    spin_gate: Arc<SpinGate>,
+    routes: Arc<Routes>,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -48,17 +64,31 @@ pub(crate) struct Shared {
 pub(crate) struct Acting {
     /// `None` only while the node goes.
     member: Option<Member>,
-    cursors: [u32; REGIONS_MAX],
+    cursors: [Cursors; REGIONS_MAX],
 }
 
 impl Node {
     /// Joins a pool under a name.
     ///
     /// # Errors
-    /// [`PoolError::TableFull`] if the pool has as many participants as it can, [`PoolError::BadName`].
+    /// [`NodeError::Exhausted`] if the pool has as many living participants as it can, [`PoolError::BadName`];
+    /// [`NodeError::NotLocked`] if its maker asks for locked memory and the limit is lower; no permission.
     pub fn join(pool: &Pool, name: &str) -> Result<Self, NodeError> {
-        let member = Member::join(pool.control(), MemberKind::Process, own_identity(), name)?;
-        let watcher = Watcher::start(pool.clone(), member.index(), member.recoverer());
+        let mark = ForkMark::new().map_err(crate::error::file("map a page for", pool.path()))?;
+        crate::residence::settle(pool)?;
+        let joined = crate::joining::join(pool, name);
+        let (member, presence) = joined.map_err(|error| holders::named(pool, error))?;
+        let time = Arc::new(CoarseTime::now());
+        let spin_gate = Arc::new(SpinGate::new(pool.spin_limit()));
+        spin_gate.refresh(pool.control(), member.index());
+        let watcher = presence.door().and_then(|door| {
+            let keeps = Keeps {
+                door,
+                time: Arc::clone(&time),
+                spin_gate: Arc::clone(&spin_gate),
+            };
+            Watcher::start(pool.clone(), member.index(), member.recoverer(), keeps)
+        });
         let (watcher, failed) = match watcher {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
@@ -67,12 +97,18 @@ impl Node {
             pool: pool.clone(),
             index: member.index(),
             session: member.session(),
+            mark,
             process: std::process::id(),
+            time,
+            presence: Some(presence),
             acting: Mutex::new(Acting {
                 member: Some(member),
-                cursors: [0; REGIONS_MAX],
+                cursors: [Cursors::default(); REGIONS_MAX],
             }),
             watcher,
+            histories: Histories::default(),
+            spin_gate,
+            routes: Arc::default(),
         };
         // Made first, so that the record is given back if the thread could not be started.
         let node = Self {
@@ -107,7 +143,8 @@ impl Node {
     /// Leases a buffer for at most `bytes` of payload.
     ///
     /// # Errors
-    /// [`PoolError::TooLarge`], [`PoolError::PoolFull`].
+    /// [`PoolError::TooLarge`]; [`NodeError::Exhausted`] if all slots that are large enough are held, also after what the
+    /// publishers of this node keep as [history](PublisherOptions::history) was given up.
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
         self.lease_in(RegionIndex(0), bytes)
     }
@@ -117,7 +154,7 @@ impl Node {
     /// # Errors
     /// As [`Node::lease`]; no such region.
     pub fn lease_in(&self, region: RegionIndex, bytes: usize) -> Result<Lease, NodeError> {
-        lease_in(&self.shared, region, bytes)
+        named_lease_in(&self.shared, region, bytes)
     }
 
     /// The region that a core of this name shares, once it has run in this pool.
@@ -144,7 +181,7 @@ impl Node {
         channel: &str,
         options: &PublisherOptions,
     ) -> Result<Publisher, NodeError> {
-        Publisher::open(&self.shared, channel, options)
+        Publisher::open(&self.shared, channel, options).map_err(|error| self.named(error))
     }
 
     /// Opens a subscriber on a channel, which is made if there is none.
@@ -156,7 +193,52 @@ impl Node {
         channel: &str,
         options: &SubscriberOptions,
     ) -> Result<Subscriber, NodeError> {
-        Subscriber::open(&self.shared, channel, options)
+        Subscriber::open(&self.shared, channel, options).map_err(|error| self.named(error))
+    }
+
+    fn named(&self, error: NodeError) -> NodeError {
+        holders::named(self.pool(), error)
+    }
+
+    /// One wait for many ports and file descriptors.
+    ///
+    /// # Errors
+    /// [`NodeError::Waiter`]: too many open files.
+    pub fn waiter(&self) -> Result<Waiter, NodeError> {
+        Waiter::new(&self.shared)
+    }
+
+    /// Opens a client of a request/reply channel, which is made if there is none.
+    ///
+    /// # Errors
+    /// Another kind or type, a full table.
+    pub fn client(&self, channel: &str, options: &ClientOptions) -> Result<Client, NodeError> {
+        Client::open(&self.shared, channel, options).map_err(|error| self.named(error))
+    }
+
+    /// Opens a server of a request/reply channel, which is made if there is none. Where there are several, requests go to them in
+    /// turn.
+    ///
+    /// # Errors
+    /// As [`Node::client`].
+    pub fn server(&self, channel: &str, options: &ServerOptions) -> Result<Server, NodeError> {
+        Server::open(&self.shared, channel, options).map_err(|error| self.named(error))
+    }
+
+    /// Opens a notifier of an event channel, which is made if there is none.
+    ///
+    /// # Errors
+    /// Another kind, a full table.
+    pub fn notifier(&self, channel: &str) -> Result<Notifier, NodeError> {
+        Notifier::open(&self.shared, channel).map_err(|error| self.named(error))
+    }
+
+    /// Opens a listener of an event channel, which is made if there is none. It hears what is raised from now on.
+    ///
+    /// # Errors
+    /// As [`Node::notifier`].
+    pub fn listener(&self, channel: &str) -> Result<Listener, NodeError> {
+        Listener::open(&self.shared, channel).map_err(|error| self.named(error))
     }
 
     /// Wakes a participant if it sleeps: for the crates that bring other hops.
@@ -180,7 +262,8 @@ impl Node {
             nap,
         };
         let control = self.shared.pool.control();
-        crate::wait::wait_for(control, self.shared.index, plan, timeout, attempt)
+        let waited = crate::wait::wait_for(control, self.shared.index, plan, timeout, attempt);
+        self.shared.pool.unless_lost(waited)
     }
 
     /// Adds the region of a core, with its file of `file_bytes` (slots, and the link if it is in the same file) and the file of
@@ -228,7 +311,9 @@ impl Node {
     /// # Errors
     /// [`PoolError::TableFull`], [`PoolError::BadName`], [`PoolError::Busy`].
     pub fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError> {
-        self.shared.open_channel(name, None)
+        let kind = ChannelKind::PublishSubscribe;
+        let opened = until_not_busy(|| self.shared.open_channel_once(kind, name, None));
+        opened.map_err(|error| self.named(error))
     }
 
     /// Acts on the ledger as this participant: for the crates that bring other hops.
@@ -242,26 +327,53 @@ impl Node {
 }
 
 impl Shared {
+    #[inline]
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
 
+    #[inline]
     pub(crate) const fn index(&self) -> MemberIndex {
         self.index
     }
 
-    /// Is this a copy in a forked child? Then its end is not that of the participant.
-    pub(crate) fn is_a_copy(&self) -> bool {
-        self.process != std::process::id()
+    pub(crate) const fn histories(&self) -> &Histories {
+        &self.histories
     }
 
+    pub(crate) fn spin_gate(&self) -> &SpinGate {
+        &self.spin_gate
+    }
+
+    pub(crate) fn routes(&self) -> &Arc<Routes> {
+        &self.routes
+    }
+
+    /// Is this a copy in a forked child? Then its end is not that of the participant. One load.
+    #[inline]
+    pub(crate) fn is_a_copy(&self) -> bool {
+        self.mark.is_copy()
+    }
+
+    /// Refuses what a copy in a forked child is asked to do: before any lock, which a thread of the parent may have held.
+    #[inline]
+    pub(crate) fn check_original(&self) -> Result<(), NodeError> {
+        if self.is_a_copy() {
+            let process = self.process;
+            return Err(NodeError::ForkedCopy { process });
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
     pub(crate) fn act<T>(&self, step: impl FnOnce(&mut Member) -> T) -> T {
         self.act_with_cursors(|member, _| step(member))
     }
 
+    #[inline(always)]
     fn act_with_cursors<T>(
         &self,
-        step: impl FnOnce(&mut Member, &mut [u32; REGIONS_MAX]) -> T,
+        step: impl FnOnce(&mut Member, &mut [Cursors; REGIONS_MAX]) -> T,
     ) -> T {
         // A panic inside a step leaves the journal open, which recovery settles; what is here is still consistent.
         let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -271,33 +383,33 @@ impl Shared {
             reason = "proof: it is taken in `drop` only, when no one else has the value"
         )]
         let member = member.as_mut().expect("a node acts before it goes");
-        member.set_time(clock::coarse_ms());
+        member.set_time(self.time.monotonic_ms());
         step(member, cursors)
     }
 
-    /// Finds or makes a channel. `None` as type takes whatever an existing channel carries.
-    fn open_channel(
-        &self,
-        name: &str,
-        carries: Option<&ChannelType>,
-    ) -> Result<ChannelInfo, NodeError> {
-        until_not_busy(|| self.open_channel_once(name, carries))
+    /// Gives one reference back, and remembers a slot that becomes free by that: it is warm.
+    #[inline]
+    pub(crate) fn release(&self, region: RegionIndex, slot: LedgerSlot) -> Result<(), PoolError> {
+        let pool = &self.pool;
+        self.act_with_cursors(|member, cursors| {
+            if member.release(pool.control(), slot, 1)?
+                && let Some(geometry) = pool.regions().region(region)
+            {
+                cursors[usize::from(region.0)].note_free(geometry, slot);
+            }
+            Ok(())
+        })
     }
 
+    /// Finds or makes a channel. `None` as type takes whatever an existing channel carries.
     fn open_channel_once(
         &self,
+        kind: ChannelKind,
         name: &str,
         carries: Option<&ChannelType>,
     ) -> Result<ChannelInfo, NodeError> {
         let control = self.pool.control();
-        if carries.is_none()
-            && let Some(found) = control.find_channel(name)
-        {
-            return Ok(found);
-        }
-        let raw = ChannelType::default();
-        let index =
-            self.act(|member| member.open_channel(control, name, carries.unwrap_or(&raw)))?;
+        let index = self.act(|member| member.open_channel_of(control, kind, name, carries))?;
         control
             .channel(index)
             .ok_or_else(|| PoolError::Busy("the channel").into())
@@ -310,17 +422,25 @@ impl Shared {
         carries: Option<&ChannelType>,
         plan: PortPlan,
     ) -> Result<(ChannelInfo, PortIndex), NodeError> {
+        self.check_original()?;
         let control = self.pool.control();
-        until_not_busy(|| {
-            let channel = self.open_channel_once(name, carries)?;
+        self.spin_gate.note_thread(control, self.index);
+        let opened = until_not_busy(|| {
+            let channel = self.open_channel_once(plan.kind.channel_kind(), name, carries)?;
             plan.check_direction(&channel)?;
             let PortPlan {
                 kind,
                 depth,
                 policy,
+                history,
             } = plan;
+            let wishes = PortWishes {
+                depth,
+                policy,
+                history,
+            };
             let opened = self.act(|member| {
-                let opened = member.open_port(control, channel.index, kind, depth, policy);
+                let opened = member.open_port_with(control, channel.index, kind, wishes);
                 // A channel made for a port that there is no room for goes again.
                 opened.inspect_err(|_| member.retire_channel(control, channel.index))
             });
@@ -328,13 +448,14 @@ impl Shared {
             // Until it had a port, the channel could be retired, and its record taken by another.
             if control
                 .channel(channel.index)
-                .is_some_and(|now| now.name == name)
+                .is_some_and(|now| now.is_like(&channel))
             {
                 return Ok((channel, port));
             }
             self.act(|member| member.free_port(control, port));
             Err(PoolError::Busy("the channel").into())
-        })
+        });
+        self.pool.unless_lost(opened)
     }
 }
 
@@ -344,6 +465,7 @@ pub(crate) struct PortPlan {
     pub(crate) kind: PortKind,
     pub(crate) depth: u32,
     pub(crate) policy: PortPolicy,
+    pub(crate) history: u32,
 }
 
 impl PortPlan {
@@ -378,9 +500,17 @@ impl Drop for Shared {
         let Some(member) = acting.member.take() else {
             return;
         };
+        if let Err(error) = self.pool.check_whole() {
+            tracing::error!(%error, "nothing to give back on leaving");
+            return;
+        }
         let control = self.pool.control();
         if let Err(error) = member.depart(control, self.pool.regions()) {
             tracing::error!(%error, "could not give everything back on leaving");
+        }
+        // Only now: while the record stands, a socket that refuses is the proof of our death.
+        if let Some(presence) = self.presence.take() {
+            presence.withdraw();
         }
         for member in control.members() {
             crate::wait::ring(control, member.index);
@@ -388,19 +518,52 @@ impl Drop for Shared {
     }
 }
 
+/// As [`lease_in`], with what a user of the crate wants besides: histories give way, and an error names who holds the slots.
+pub(crate) fn named_lease_in(
+    shared: &Arc<Shared>,
+    region: RegionIndex,
+    bytes: usize,
+) -> Result<Lease, NodeError> {
+    lease_or(shared, region, bytes, |geometry, refusal| {
+        lease_from_histories(shared, geometry, bytes, refusal)
+    })
+}
+
 pub(crate) fn lease_in(
     shared: &Arc<Shared>,
     region: RegionIndex,
     bytes: usize,
 ) -> Result<Lease, NodeError> {
+    lease_or(shared, region, bytes, |_, refusal| Err(refusal.into()))
+}
+
+/// Leases; what the pool refuses is `instead`'s. In each caller: the lease is made where it is returned, and moved nowhere.
+#[inline(always)]
+fn lease_or(
+    shared: &Arc<Shared>,
+    region: RegionIndex,
+    bytes: usize,
+    instead: impl FnOnce(&RegionGeometry, PoolError) -> Result<(u32, Generation), NodeError>,
+) -> Result<Lease, NodeError> {
+    shared.check_original()?;
     let pool = shared.pool();
-    pool.map(region)?;
+    pool.map_to_write(region)?;
     let unknown = || PoolError::NotAPool(format!("it has no region {}", region.0));
     let geometry = pool.regions().region(region).ok_or_else(unknown)?;
-    let (slot, generation) = shared.act_with_cursors(|member, cursors| {
-        let cursor = &mut cursors[usize::from(region.0)];
-        member.lease_any(pool.control(), geometry, bytes, cursor)
-    })?;
+    let leased = shared.act_with_cursors(|member, cursors| {
+        let cursors = &mut cursors[usize::from(region.0)];
+        member.lease_any(pool.control(), geometry, bytes, cursors)
+    });
+    pool.check_whole()?;
+    let (slot, generation) = match leased {
+        Ok(found) => found,
+        Err(refusal) => {
+            if matches!(refusal, PoolError::PoolFull { .. }) {
+                pool.control().note_slots(pool.regions());
+            }
+            instead(geometry, refusal)?
+        }
+    };
     let room = geometry
         .class_of(slot)
         .map_or(0, hythe_pool::SlotClass::payload_bytes);
@@ -408,6 +571,31 @@ pub(crate) fn lease_in(
         Reference::leased(shared, geometry, slot, generation),
         room,
     ))
+}
+
+/// Goes on after a refusal.
+#[cold]
+fn lease_from_histories(
+    shared: &Shared,
+    geometry: &RegionGeometry,
+    bytes: usize,
+    mut refusal: PoolError,
+) -> Result<(u32, Generation), NodeError> {
+    // Ends: there is one sample less to give up each time.
+    while matches!(refusal, PoolError::PoolFull { .. })
+        && shared.histories.give_up_one(shared, geometry.index, bytes)
+    {
+        let leased = shared.act_with_cursors(|member, cursors| {
+            let cursors = &mut cursors[usize::from(geometry.index.0)];
+            member.lease_any(shared.pool.control(), geometry, bytes, cursors)
+        });
+        shared.pool.check_whole()?;
+        match leased {
+            Ok(found) => return Ok(found),
+            Err(again) => refusal = again,
+        }
+    }
+    Err(holders::named(&shared.pool, refusal.into()))
 }
 
 /// Tries again while somebody else is at it, a little later each time, not in step with the other.

@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
-use hythe_pool::{Control, Geometry, PoolError, RegionGeometry, Regions};
+use hythe_pool::{Control, Geometry, PoolError, RegionGeometry, Regions, Residence};
 
-use crate::NodeError;
-use crate::directory::{self, PoolOptions};
+use crate::directory;
 use crate::introspect::Snapshot;
+use crate::{Liveness, NodeError, PoolOptions, region_files};
 
 /// A pool that this process has open. Clones share it.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ struct Shared {
     control: Control<Mapped>,
     regions: Regions,
     maps: [OnceLock<Mapped>; REGIONS_MAX],
+    /// The links mapped so far, by region. Like a region a link stays as long as its pool.
+    links: [OnceLock<Mapped>; REGIONS_MAX],
 }
 
 impl Pool {
@@ -68,10 +70,10 @@ impl Pool {
             None => Geometry::for_bytes(options.bytes.unwrap_or_else(default_bytes))?,
         };
         let user = directory::open_user_directory(options, true)?;
-        directory::sweep_hidden(&user);
+        directory::sweep_hidden(&user, options);
         let (hidden, made) = directory::make_hidden(&user, options)?;
         if let Err(error) = fill(&made, options, &geometry) {
-            directory::remove_directory(&user, &hidden);
+            directory::remove_directory(&user, &hidden, options);
             return Err(error);
         }
         directory::reveal(&user, &hidden, options)
@@ -105,13 +107,16 @@ impl Pool {
                 control,
                 regions,
                 maps,
+                links: Default::default(),
             }),
         };
-        if options.prefault {
-            let _ = pool.control().memory().prefault();
-            let _ = pool.map(RegionIndex(0))?.prefault();
-        }
+        pool.check_whole()?;
         Ok(pool)
+    }
+
+    /// How long a wait of this process looks at most before it sleeps.
+    pub(crate) fn spin_limit(&self) -> std::time::Duration {
+        crate::spin::limit(self.shared.options.spin)
     }
 
     /// Removes a pool that nobody takes part in.
@@ -192,10 +197,12 @@ impl Pool {
 
     /// The control file: for the crates that bring other hops.
     #[must_use]
+    #[inline]
     pub fn control(&self) -> &Control<Mapped> {
         &self.shared.control
     }
 
+    #[inline]
     pub(crate) fn regions(&self) -> &Regions {
         &self.shared.regions
     }
@@ -204,33 +211,69 @@ impl Pool {
         &self.shared.directory
     }
 
+    /// The regions mapped so far.
+    pub(crate) fn mapped_regions(&self) -> impl Iterator<Item = (usize, &Mapped)> {
+        let maps = self.shared.maps.iter().enumerate();
+        maps.filter_map(|(index, map)| Some((index, map.get()?)))
+    }
+
+    /// The link of a region, if it has been mapped.
+    pub(crate) fn link(&self, region: RegionIndex) -> Option<&Mapped> {
+        self.shared.links.get(usize::from(region.0))?.get()
+    }
+
+    /// Keeps the mapping of a link, or gives the one that another thread was quicker to make.
+    pub(crate) fn keep_link(&self, region: RegionIndex, map: Mapped) -> Mapped {
+        let place = self.shared.links.get(usize::from(region.0));
+        place.map_or(map.clone(), |place| place.get_or_init(|| map).clone())
+    }
+
     /// The slots of a region, mapped at first use.
+    #[inline]
     pub(crate) fn map(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
+        match self
+            .shared
+            .maps
+            .get(usize::from(index.0))
+            .and_then(OnceLock::get)
+        {
+            Some(map) => Ok(map),
+            None => self.map_first(index),
+        }
+    }
+
+    #[cold]
+    fn map_first(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
         let unknown = || PoolError::NotAPool(format!("it has no region {}", index.0));
         let place = self
             .shared
             .maps
             .get(usize::from(index.0))
             .ok_or_else(unknown)?;
-        if let Some(map) = place.get() {
-            return Ok(map);
-        }
         self.shared.regions.refresh(&self.shared.control)?;
         let region = self.shared.regions.region(index).ok_or_else(unknown)?;
-        let name = format!("region.{}", index.0);
-        let options = &self.shared.options;
-        let (file, bytes) = directory::open_file(&self.shared.directory, &name, true, options)?;
-        if bytes < region.bytes {
-            let why = format!(
-                "{name} has {bytes} bytes and needs {}: the file was cut",
-                region.bytes
-            );
-            return Err(PoolError::NotAPool(why).into());
-        }
-        let wanted = usize::try_from(region.bytes).unwrap_or(usize::MAX);
-        let map = Mapped::file(&file, 0, wanted, Access::Write)
-            .map_err(crate::error::file("map", options.path().join(name)))?;
+        let map = region_files::map(&self.shared.directory, region, &self.shared.options)?;
         Ok(place.get_or_init(|| map))
+    }
+
+    /// Maps a region that is to be written: [`NodeError::Permission`] for who may only read.
+    pub(crate) fn map_to_write(&self, index: RegionIndex) -> Result<&Mapped, NodeError> {
+        let map = self.map(index)?;
+        if map.access() == Access::Write {
+            return Ok(map);
+        }
+        let denied = std::io::ErrorKind::PermissionDenied.into();
+        Err(directory::refused(
+            "write",
+            &self.region_path(index),
+            denied,
+        ))
+    }
+
+    /// The file of a region's slots.
+    #[must_use]
+    pub fn region_path(&self, index: RegionIndex) -> PathBuf {
+        region_files::path_of(&self.shared.directory, index, &self.shared.options)
     }
 
     /// Makes the files of a core's region. What is there already was left by somebody who died over it.
@@ -255,12 +298,7 @@ impl Pool {
     fn living_members(&self) -> Vec<String> {
         self.control()
             .members()
-            .filter(|member| {
-                !matches!(
-                    crate::process::life_of(&member.identity),
-                    crate::process::Life::Dead
-                )
-            })
+            .filter(|member| self.liveness(member) != Liveness::Dead)
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))
             .collect()
     }
@@ -282,24 +320,29 @@ fn user_directory(options: &PoolOptions) -> Result<OwnedFd, NodeError> {
 fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Result<(), NodeError> {
     let bytes = geometry.layout()?.bytes();
     let control = directory::make_file(directory, "control", bytes as u64, options)?;
-    directory::make_file(
-        directory,
-        "region.0",
-        geometry.region_bytes() as u64,
-        options,
-    )?;
+    region_files::make(directory, geometry.region_bytes() as u64, options)?;
     let memory = Mapped::file(&control, 0, bytes, Access::Write)
         .map_err(crate::error::file("map", options.path().join("control")))?;
     let mut id = [0; 8];
     // An id only tells pools apart in messages: whatever is there will do if the kernel gives no random bytes.
     let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
-    Control::create(memory, geometry, u64::from_le_bytes(id))?;
+    let control = Control::create(memory, geometry, u64::from_le_bytes(id))?;
+    control.ask_residence(Residence {
+        prefault: options.prefault,
+        lock: options.lock,
+    });
     Ok(())
 }
 
-/// The smaller of 64 MiB and an eighth of the memory.
-fn default_bytes() -> usize {
+/// Size of a pool if nobody says: the smaller of 64 MiB and an eighth of the memory.
+#[must_use]
+#[allow(
+    clippy::useless_conversion,
+    reason = "the kernel's unsigned long has 32 bits on other machines"
+)]
+pub fn default_bytes() -> usize {
     let memory = rustix::system::sysinfo();
-    let total = memory.totalram as usize * (memory.mem_unit as usize).max(1);
-    (total / 8).min(64 << 20)
+    // In 64 bits: a 32-bit process may run where there is more memory than it can address.
+    let total = u64::from(memory.totalram).saturating_mul(u64::from(memory.mem_unit).max(1));
+    (total / 8).min(64 << 20) as usize
 }

@@ -1,33 +1,35 @@
-//! Processes as the operating system knows them.
+//! Processes as the operating system knows them, in this PID namespace.
 
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use hythe_pool::Identity;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 /// The identity of this process.
 #[must_use]
 pub fn own_identity() -> Identity {
-    let pid = std::process::id();
-    identity_of(pid).unwrap_or(Identity {
-        pid,
-        start_time: 0,
+    Identity {
+        pid: std::process::id(),
+        start_time: own_number()
+            .and_then(|shown| start_time(&shown))
+            .unwrap_or(0),
         pid_namespace: own_namespace(),
         uid: rustix::process::getuid().as_raw(),
-    })
+    }
 }
 
 /// The identity of another process in this PID namespace, if it exists.
 #[must_use]
 pub fn identity_of(pid: u32) -> Option<Identity> {
-    let start_time = start_time(pid)?;
-    let uid = fs::metadata(format!("/proc/{pid}")).ok()?.uid();
+    let descriptor = open(pid).ok()?;
+    let shown = shown_as(&descriptor)?;
+    let uid = fs::metadata(format!("/proc/{shown}")).ok()?.uid();
     Some(Identity {
         pid,
-        start_time,
+        start_time: start_time(&shown)?,
         pid_namespace: own_namespace(),
         uid,
     })
@@ -37,77 +39,72 @@ fn own_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |file| file.ino())
 }
 
-/// Field 22 of `/proc/PID/stat`. The name in field 2 may hold anything, so fields are counted from its closing parenthesis.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// Is it a process of this PID namespace, so that its process id means something here? Not if either namespace is unknown.
+pub(crate) fn is_here(identity: &Identity) -> bool {
+    identity.pid_namespace != 0 && identity.pid_namespace == own_namespace()
+}
+
+/// The process id under which `/proc` shows the process of a pidfd: another one where `/proc` is that of an outer namespace.
+fn shown_as(descriptor: impl AsFd) -> Option<String> {
+    let number = descriptor.as_fd().as_raw_fd();
+    let shown = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
+    let pid = shown.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    // 0: not to be seen in this `/proc`. -1: it has ended.
+    let pid: u32 = pid.trim().parse().ok().filter(|pid| *pid > 0)?;
+    Some(pid.to_string())
+}
+
+/// The process id under which `/proc` shows this process.
+fn own_number() -> Option<String> {
+    let shown = fs::read_link("/proc/self").ok()?;
+    Some(shown.to_str()?.to_owned())
+}
+
+/// Field 22 of `stat`, of the first thread: emulators of Linux make up their own `stat` of the process, seen by nobody else. The name in field 2 may hold anything, so fields are counted from its closing parenthesis.
+fn start_time(pid: &str) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat")).ok()?;
     let after_name = &stat[stat.rfind(')')? + 1..];
     after_name.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether the process of a participant still exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Liveness {
-    /// It does.
-    Alive,
-    /// It does not: proven by the kernel. What it held goes back when the next participant looks.
-    Dead,
-    /// It cannot be seen from here: another PID namespace, or no permission.
-    Unknown,
+fn open(pid: u32) -> rustix::io::Result<OwnedFd> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pidfd_open(pid.ok_or(rustix::io::Errno::INVAL)?, PidfdFlags::empty())
 }
 
-/// Asks the kernel whether the process of a participant still exists.
-#[must_use]
-pub fn liveness(member: &hythe_pool::MemberInfo) -> Liveness {
-    match life_of(&member.identity) {
-        Life::Alive(_) => Liveness::Alive,
-        Life::Dead => Liveness::Dead,
-        Life::Unknown => Liveness::Unknown,
-    }
-}
-
-/// What a process turned out to be.
-pub(crate) enum Life {
+/// What a process of this namespace turned out to be.
+#[derive(Debug)]
+pub(crate) enum Process {
     /// It is over: proven by the kernel.
-    Dead,
-    /// It lives; the descriptor becomes readable when it dies.
-    Alive(OwnedFd),
-    /// It cannot be seen from here (another PID namespace, no permission).
+    Ended,
+    /// It runs; the descriptor becomes readable when it ends.
+    Runs(OwnedFd),
+    /// It cannot be seen.
     Unknown,
 }
 
-/// Asks the kernel. A process id that now belongs to another process (another start time) is a dead process.
-pub(crate) fn life_of(identity: &Identity) -> Life {
-    // Unknown while its owner joins: then it is looked for here.
-    if identity.pid_namespace != 0 && identity.pid_namespace != own_namespace() {
-        return Life::Unknown;
-    }
-    let Some(pid) = i32::try_from(identity.pid).ok().and_then(Pid::from_raw) else {
-        return Life::Unknown;
+/// Asks the kernel about a process of this namespace ([`is_here`]). A process id that now belongs to another process (another
+/// start time) is a process that has ended.
+pub(crate) fn process_of(identity: &Identity) -> Process {
+    let descriptor = match open(identity.pid) {
+        Err(rustix::io::Errno::SRCH) => return Process::Ended,
+        Err(_) => return Process::Unknown,
+        Ok(descriptor) => descriptor,
     };
-    match pidfd_open(pid, PidfdFlags::empty()) {
-        Err(rustix::io::Errno::SRCH) => Life::Dead,
-        Err(_) => Life::Unknown,
-        // The start time is read after the descriptor was opened: if it is the right one, so is the descriptor.
-        Ok(descriptor) => {
-            let reused = identity.start_time != 0
-                && start_time(identity.pid).is_some_and(|now| now != identity.start_time);
-            if reused || has_ended(&descriptor) {
-                Life::Dead
-            } else {
-                Life::Alive(descriptor)
-            }
-        }
+    // The start time is read after the descriptor was opened: if it is the right one, so is the descriptor.
+    let now = shown_as(&descriptor).and_then(|shown| start_time(&shown));
+    let is_reused = identity.start_time != 0 && now.is_some_and(|now| now != identity.start_time);
+    if is_reused || has_ended(&descriptor) {
+        Process::Ended
+    } else {
+        Process::Runs(descriptor)
     }
 }
 
 /// Has the process of this descriptor ended?
-pub(crate) fn has_ended(descriptor: &OwnedFd) -> bool {
+fn has_ended(descriptor: &OwnedFd) -> bool {
     let mut asked = [PollFd::new(descriptor, PollFlags::IN)];
-    let no_wait = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut asked, Some(&no_wait)).is_ok_and(|ready| ready > 0)
+    poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]
@@ -116,7 +113,7 @@ mod tests {
 
     #[test]
     fn this_process_lives() {
-        assert!(matches!(life_of(&own_identity()), Life::Alive(_)));
+        assert!(matches!(process_of(&own_identity()), Process::Runs(_)));
     }
 
     #[test]
@@ -125,27 +122,35 @@ mod tests {
             start_time: 1,
             ..own_identity()
         };
-        assert!(matches!(life_of(&other), Life::Dead));
+        assert!(matches!(process_of(&other), Process::Ended));
     }
 
     #[test]
     fn a_zombie_is_dead() {
         let mut child = std::process::Command::new("true").spawn().expect("true");
         let identity = identity_of(child.id()).expect("the child exists until it is waited for");
-        while matches!(life_of(&identity), Life::Alive(_)) {
+        while matches!(process_of(&identity), Process::Runs(_)) {
             std::thread::yield_now();
         }
-        assert!(matches!(life_of(&identity), Life::Dead));
+        assert!(matches!(process_of(&identity), Process::Ended));
         child.wait().expect("waited");
-        assert!(matches!(life_of(&identity), Life::Dead));
+        assert!(matches!(process_of(&identity), Process::Ended));
     }
 
     #[test]
-    fn another_namespace_is_unknown() {
-        let other = Identity {
-            pid_namespace: 1,
-            ..own_identity()
-        };
-        assert!(matches!(life_of(&other), Life::Unknown));
+    fn another_namespace_is_not_here() {
+        let own = own_identity();
+        assert!(is_here(&own));
+        for pid_namespace in [0, 1] {
+            assert!(!is_here(&Identity {
+                pid_namespace,
+                ..own
+            }));
+        }
+    }
+
+    #[test]
+    fn both_ways_to_an_identity_agree() {
+        assert_eq!(identity_of(std::process::id()), Some(own_identity()));
     }
 }

@@ -1,26 +1,29 @@
 //! Publishing: a reference moves to each subscriber's queue, or over a link to a core.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_abi::link::Direction;
 use hythe_pool::{
-    ChannelInfo, ChannelType, ConnectionEnd, ConnectionInfo, PortIndex, PortInfo, PortKind,
-    PortPolicy, PortStatistics, SendError, Side,
+    ChannelInfo, ChannelType, ConnectionInfo, PortIndex, PortInfo, PortKind, PortPolicy,
+    PortStatistics, QueuePlan, Side,
 };
-use hythe_queue::Producer;
 
 use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::core_way::CoreSender;
-use crate::node::{PortPlan, Shared, lease_in};
-use crate::wait::{WaitPlan, ring, wait_for};
+use crate::history::History;
+use crate::node::{PortPlan, Shared, named_lease_in};
+use crate::refused::Refused;
+use crate::sending::{Sending, Target, boxed};
+use crate::wait::{WaitPlan, announce_behind_barrier, ring, ring_port, wait_for};
 
 /// How to publish.
 #[derive(Clone, Debug)]
 pub struct PublisherOptions {
     carries: Option<ChannelType>,
     patience: Duration,
+    history: u32,
 }
 
 impl Default for PublisherOptions {
@@ -28,6 +31,7 @@ impl Default for PublisherOptions {
         Self {
             carries: None,
             patience: Duration::from_secs(30),
+            history: 0,
         }
     }
 }
@@ -46,6 +50,17 @@ impl PublisherOptions {
         self.patience = patience;
         self
     }
+
+    /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later as many of them as it
+    /// [asks for](crate::SubscriberOptions::history), before anything newer. Each keeps its slot, in the name of this
+    /// participant; when the pool is full, a lease of this node takes the oldest that helps. A subscriber is met by the next
+    /// call that looks for new ones: [`Publisher::publish`], [`Publisher::hand_on`], [`Publisher::subscribers`],
+    /// [`Publisher::wait_for_subscribers`]. Not for channels that end on a core.
+    #[must_use]
+    pub const fn history(mut self, samples: u32) -> Self {
+        self.history = samples;
+        self
+    }
 }
 
 /// What became of a message.
@@ -53,8 +68,10 @@ impl PublisherOptions {
 pub struct Published {
     /// Subscribers that have it in their queue.
     pub delivered: u32,
-    /// Subscribers that it passed by because their queue was full.
+    /// Subscribers that it passed by because their queue was full, or because there was no memory left for one.
     pub dropped: u32,
+    /// Older messages that it displaced, from queues of subscribers that drop the oldest.
+    pub displaced: u32,
 }
 
 /// The publishing end of a channel.
@@ -67,6 +84,8 @@ pub struct Publisher {
     patience: Duration,
     plan: WaitPlan,
     epoch: Option<u32>,
+    history: History,
+    refused: Refused,
     way: Way,
 }
 
@@ -74,14 +93,6 @@ pub struct Publisher {
 enum Way {
     Queues(Vec<Target>),
     Core(Box<CoreSender>),
-}
-
-#[derive(Debug)]
-struct Target {
-    end: ConnectionEnd<Producer>,
-    subscriber: PortInfo,
-    /// Its counter is impossible: it is left behind the message that found that out.
-    lies: bool,
 }
 
 impl Publisher {
@@ -95,7 +106,10 @@ impl Publisher {
             kind: PortKind::Publisher,
             depth: 0,
             policy,
+            history: 0,
         };
+        // Who may only read the slots cannot publish: said here, where it can be handled.
+        shared.pool().map_to_write(hythe_abi::RegionIndex(0))?;
         let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
         let mut publisher = Self {
             shared: Arc::clone(shared),
@@ -105,6 +119,8 @@ impl Publisher {
             patience: options.patience,
             plan: WaitPlan::for_processes(),
             epoch: None,
+            history: History::new(shared, options.history),
+            refused: Refused::default(),
             way: Way::Queues(Vec::new()),
         };
         if publisher.channel.core.is_some() {
@@ -131,25 +147,20 @@ impl Publisher {
             .channel
             .core
             .map_or(hythe_abi::RegionIndex(0), |core| core.region);
-        lease_in(&self.shared, region, bytes)
+        named_lease_in(&self.shared, region, bytes)
     }
 
     /// Publishes the first `bytes` of a leased buffer.
     ///
     /// # Errors
-    /// [`NodeError::Blocked`] if a subscriber that is never passed by made no room in time; the core's errors. The buffer is
-    /// released then.
+    /// [`NodeError::Blocked`] if a subscriber that is never passed by made no room in time, [`NodeError::ReceiverGone`] if it
+    /// died or left meanwhile: the others have the message. [`NodeError::Exhausted`] if the only subscribers are some that no
+    /// queue could be made to. The core's errors. The buffer is released then.
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
     pub fn publish(&mut self, lease: Lease, bytes: usize) -> Result<Published, NodeError> {
-        assert!(
-            bytes <= lease.capacity(),
-            "{bytes} bytes from a buffer of {}",
-            lease.capacity()
-        );
-        // Fits: a slot's size is 32 bits.
-        self.send(lease.into_reference(bytes as u32))
+        self.send(lease.into_payload(bytes))
     }
 
     /// Publishes a received sample, or a part of one, without copying.
@@ -163,16 +174,68 @@ impl Publisher {
         self.send(sample.into_reference())
     }
 
+    /// Publishes buffers in this order, each with its bytes of payload; cheaper than one by one: subscribers are looked after, and
+    /// woken, once. Returns how many subscribers got, or missed, a message, summed over all.
+    ///
+    /// # Errors
+    /// As [`Publisher::publish`]; what came before the buffer that could not be published has gone out, it and the rest are
+    /// released.
+    ///
+    /// # Panics
+    /// As [`Publisher::publish`].
+    pub fn publish_batch(
+        &mut self,
+        batch: impl IntoIterator<Item = (Lease, usize)>,
+    ) -> Result<Published, NodeError> {
+        let mut sum = Published::default();
+        let mut outcome = Ok(());
+        for (lease, bytes) in batch {
+            match self.push(&mut lease.into_payload(bytes)) {
+                Ok(published) => {
+                    sum.delivered += published.delivered;
+                    sum.dropped += published.dropped;
+                    sum.displaced += published.displaced;
+                    self.statistics.messages += 1;
+                    self.statistics.payload_bytes += bytes as u64;
+                }
+                Err(error) => {
+                    outcome = Err(*error);
+                    break;
+                }
+            }
+        }
+        let finished = self.finish();
+        self.shared.pool().check_whole()?;
+        finished.map_err(|error| *error)?;
+        let control = self.shared.pool().control();
+        control.set_traffic(self.port, &self.statistics);
+        outcome.map(|()| sum)
+    }
+
     /// Subscribers connected at this moment. A core counts as one.
     ///
     /// # Errors
-    /// A full table of connections.
+    /// As [`Publisher::reaches_all`], if there are only subscribers that no queue could be made to.
     pub fn subscribers(&mut self) -> Result<usize, NodeError> {
-        self.refresh()?;
-        Ok(match &self.way {
-            Way::Queues(targets) => targets.len(),
-            Way::Core(_) => 1,
-        })
+        let refreshed = self.refresh();
+        self.shared.pool().unless_lost(refreshed)?;
+        match &self.way {
+            Way::Queues(targets) if targets.is_empty() => {
+                self.refused.first(self.shared.pool()).map(|()| 0)
+            }
+            Way::Queues(targets) => Ok(targets.len()),
+            Way::Core(_) => Ok(1),
+        }
+    }
+
+    /// Is there a queue to every subscriber? Messages pass the others by, and count as dropped.
+    ///
+    /// # Errors
+    /// Why there is none to one of them: [`NodeError::Exhausted`], [`hythe_pool::PoolError::QueueTooDeep`].
+    pub fn reaches_all(&mut self) -> Result<(), NodeError> {
+        let refreshed = self.refresh();
+        self.shared.pool().unless_lost(refreshed)?;
+        self.refused.first(self.shared.pool())
     }
 
     /// Waits until there are at least `count` subscribers. False: the time was over first.
@@ -187,7 +250,7 @@ impl Publisher {
         let shared = Arc::clone(&self.shared);
         let plan = WaitPlan {
             nap: Duration::from_millis(5),
-            ..self.plan
+            ..self.plan.gated(shared.spin_gate())
         };
         let enough = wait_for(
             shared.pool().control(),
@@ -216,64 +279,165 @@ impl Publisher {
         self.statistics
     }
 
-    fn send(&mut self, reference: Reference) -> Result<Published, NodeError> {
+    #[inline]
+    fn send(&mut self, mut reference: Reference) -> Result<Published, NodeError> {
+        let bytes = u64::from(reference.descriptor().length);
+        let sent = self.push(&mut reference);
+        let finished = self.finish();
+        self.shared.pool().check_whole()?;
+        if let Err(error) = finished {
+            return Err(*error);
+        }
+        let published = match sent {
+            Ok(published) => published,
+            Err(error) => return Err(*error),
+        };
+        self.statistics.messages += 1;
+        self.statistics.payload_bytes += bytes;
+        self.shared
+            .pool()
+            .control()
+            .set_traffic(self.port, &self.statistics);
+        Ok(published)
+    }
+
+    /// Puts a message into the queues, and wakes nobody yet: [`finish`](Self::finish) follows. Its error is boxed, as in
+    /// `SendError`.
+    #[inline(always)]
+    fn push(&mut self, reference: &mut Reference) -> Result<Published, Box<NodeError>> {
         assert!(
             reference.is_of(&self.shared),
             "a buffer is published by the node that leased or took it"
         );
-        self.refresh()?;
-        let bytes = u64::from(reference.descriptor().length);
-        let published = match &mut self.way {
-            Way::Core(core) => core.send(reference, self.plan).map(|()| Published {
-                delivered: 1,
-                dropped: 0,
-            }),
+        if self.is_stale() {
+            self.refresh().map_err(boxed)?;
+        }
+        let is_special = self.history.keeps() || self.refused.count() > 0;
+        if is_special && matches!(self.way, Way::Queues(_)) {
+            self.history.copy(&self.shared, reference).map_err(boxed)?;
+        }
+        let mut published = self.pass_on(reference);
+        if is_special {
+            published = self.settle(published);
+        }
+        let dropped = published
+            .as_ref()
+            .map_or(1, |published| published.dropped + published.displaced);
+        if dropped > 0 {
+            self.count_dropped(dropped);
+        }
+        published
+    }
+
+    /// To whoever there is.
+    #[inline(always)]
+    fn pass_on(&mut self, reference: &mut Reference) -> Result<Published, Box<NodeError>> {
+        match &mut self.way {
+            Way::Core(core) => match core.send(reference, self.plan) {
+                Ok(()) => Ok(Published {
+                    delivered: 1,
+                    ..Published::default()
+                }),
+                Err(error) => Err(boxed(error)),
+            },
             Way::Queues(targets) => {
                 let sending = Sending {
                     shared: &self.shared,
                     channel: &self.channel,
                     plan: self.plan,
                     patience: self.patience,
+                    displaced: 0,
                 };
                 sending.deliver(targets, reference)
             }
-        };
-        self.leave_the_left()?;
-        match &published {
-            Ok(published) => {
-                self.statistics.messages += 1;
-                self.statistics.payload_bytes += bytes;
-                self.statistics.dropped += u64::from(published.dropped);
-            }
-            Err(_) => self.statistics.dropped += 1,
         }
-        self.shared
-            .pool()
-            .control()
-            .set_statistics(self.port, self.statistics);
+    }
+
+    /// Keeps a message that went out for those who come late, and counts those who got no queue.
+    #[cold]
+    fn settle(
+        &mut self,
+        published: Result<Published, Box<NodeError>>,
+    ) -> Result<Published, Box<NodeError>> {
+        let published = if self.refused.count() > 0 {
+            self.refused.passed_by(self.shared.pool(), published)
+        } else {
+            published
+        };
+        self.history.keep(published.is_ok());
         published
+    }
+
+    #[cold]
+    fn count_dropped(&mut self, dropped: u32) {
+        self.statistics.dropped += u64::from(dropped);
+        let control = self.shared.pool().control();
+        control.set_statistics(self.port, self.statistics);
+    }
+
+    /// Wakes who sleeps, and leaves who is gone: once behind one message, or behind many.
+    #[inline(always)]
+    fn finish(&mut self) -> Result<(), Box<NodeError>> {
+        let Way::Queues(targets) = &self.way else {
+            return Ok(());
+        };
+        if self.shared.is_a_copy() {
+            // `push` has refused.
+            return Ok(());
+        }
+        let (shared, control) = (&self.shared, self.shared.pool().control());
+        // For all bells at once; and it pairs with the one behind the closing of a subscriber's port: the emptying of the
+        // queue that comes then finds what was sent, or we find the port closed.
+        hythe_memory::full_barrier();
+        let mut somebody_is_gone = false;
+        for target in targets {
+            let info = &target.end.info;
+            announce_behind_barrier(control, info.consumer, info.consumer_port);
+            somebody_is_gone |=
+                target.lies || is_gone(shared, &target.end.info, &target.subscriber);
+        }
+        if somebody_is_gone {
+            self.leave_the_left().map_err(boxed)?;
+        }
+        Ok(())
     }
 
     /// A subscriber that left, or died, while something was sent to it does not take that: whoever leaves last releases it,
     /// so leave now and not when the next message comes.
+    #[cold]
     fn leave_the_left(&mut self) -> Result<(), NodeError> {
         let Way::Queues(targets) = &mut self.way else {
             return Ok(());
         };
-        // `ring` stands between the sending and this look. The barrier in it pairs with the one behind the closing of the port:
-        // the emptying of the queue that comes then finds what was sent, or we find the port closed.
         let lying = targets.iter().filter(|target| target.lies).count();
         self.statistics.violations += lying as u64;
+        let control = self.shared.pool().control();
+        control.set_statistics(self.port, self.statistics);
         leave_the_gone(&self.shared, targets)
     }
 
+    /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been forked, which it refuses? Or
+    /// is it time to look for room for those who got no queue?
+    #[inline]
+    fn is_stale(&self) -> bool {
+        let control = self.shared.pool().control();
+        self.epoch != Some(control.channel_epoch(self.channel.index))
+            || self.shared.is_a_copy()
+            || self.refused.is_due()
+    }
+
     /// Connects to new subscribers, and leaves those that left.
+    #[cold]
     fn refresh(&mut self) -> Result<(), NodeError> {
+        self.shared.check_original()?;
         let control = self.shared.pool().control();
         let epoch = control.channel_epoch(self.channel.index);
-        if self.epoch == Some(epoch) {
+        if self.epoch == Some(epoch) && !self.refused.is_due() {
             return Ok(());
         }
+        // Done again from the start if it fails.
+        self.epoch = None;
+        self.refused.begin();
         if let Way::Queues(targets) = &mut self.way {
             // A core that started behind the channel takes the place of its Linux subscribers.
             let now = control
@@ -286,7 +450,13 @@ impl Publisher {
                 self.plan = WaitPlan::for_core();
                 self.way = Way::Core(Box::new(sender));
             } else {
-                update_targets(&self.shared, &self.channel, self.port, targets)?;
+                let joining = Joining {
+                    shared: &self.shared,
+                    channel: &self.channel,
+                    port: self.port,
+                    history: &self.history,
+                };
+                joining.update_targets(targets, &mut self.refused)?;
             }
         }
         self.epoch = Some(epoch);
@@ -297,6 +467,7 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         if self.shared.is_a_copy() {
+            self.history.forget();
             return;
         }
         let control = self.shared.pool().control();
@@ -313,54 +484,77 @@ impl Drop for Publisher {
     }
 }
 
-/// Connects to subscribers that have no connection yet; leaves connections whose subscriber is gone.
-fn update_targets(
-    shared: &Arc<Shared>,
-    channel: &ChannelInfo,
+/// Connecting to subscribers.
+struct Joining<'a> {
+    shared: &'a Arc<Shared>,
+    channel: &'a ChannelInfo,
     port: PortIndex,
-    targets: &mut Vec<Target>,
-) -> Result<(), NodeError> {
-    let control = shared.pool().control();
-    leave_the_gone(shared, targets)?;
-    let subscribers: Vec<PortInfo> = control
-        .ports()
-        .filter(|other| other.kind == PortKind::Subscriber && other.channel == channel.index)
-        .filter(|other| {
-            !targets
-                .iter()
-                .any(|target| target.end.info.consumer_port == other.index)
-        })
-        .collect();
-    for subscriber in subscribers {
-        let info = shared.act(|member| {
-            member.connect(
-                control,
-                port,
-                subscriber.member,
-                subscriber.index,
-                subscriber.depth,
-            )
-        })?;
+    history: &'a History,
+}
+
+impl Joining<'_> {
+    /// Connects to subscribers that have no connection yet; leaves connections whose subscriber is gone.
+    fn update_targets(
+        &self,
+        targets: &mut Vec<Target>,
+        refused: &mut Refused,
+    ) -> Result<(), NodeError> {
+        let (shared, control) = (self.shared, self.shared.pool().control());
+        leave_the_gone(shared, targets)?;
+        let subscribers: Vec<PortInfo> = control
+            .ports()
+            .filter(|other| {
+                other.kind == PortKind::Subscriber && other.channel == self.channel.index
+            })
+            .filter(|other| {
+                !targets
+                    .iter()
+                    .any(|target| target.end.info.consumer_port == other.index)
+            })
+            .collect();
+        for subscriber in subscribers {
+            let queue = QueuePlan {
+                capacity: subscriber.depth,
+                drops_oldest: subscriber.policy == PortPolicy::DropOldest,
+            };
+            let (member, port) = (subscriber.member, subscriber.index);
+            match shared.act(|me| me.connect(control, self.port, member, port, queue)) {
+                Ok(info) => targets.extend(self.begin(info, subscriber)?),
+                Err(error) => refused.note(subscriber, error)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The first things through a new connection: what was kept. `None`: the subscriber closed meanwhile.
+    fn begin(
+        &self,
+        info: ConnectionInfo,
+        subscriber: PortInfo,
+    ) -> Result<Option<Target>, NodeError> {
+        let (shared, control) = (self.shared, self.shared.pool().control());
+        let mut end = control.producer_end(info);
+        // Before the look below: what a subscriber that closes now does not take, whoever leaves last releases.
+        self.history.give(shared, &mut end, &subscriber)?;
         hythe_memory::full_barrier();
         if !control.is_still_open(&subscriber) {
-            // It closed while we connected, and may have looked before there was something to see: we leave for both.
-            for side in [Side::Producer, Side::Consumer] {
-                leave_side(shared, info, side)?;
-            }
-            continue;
+            // It closed while we connected, and may have looked before there was something to see.
+            leave_unattended(shared, &info)?;
+            return Ok(None);
         }
-        ring(control, subscriber.member);
-        targets.push(Target {
-            end: control.producer_end(info),
+        // Behind what was kept: a waiter looks for that.
+        ring_port(control, subscriber.member, subscriber.index);
+        Ok(Some(Target {
+            end,
             subscriber,
             lies: false,
-        });
+        }))
     }
-    Ok(())
 }
 
 /// Has the subscriber left the connection, or closed its port, which it does before?
-fn is_gone(shared: &Arc<Shared>, known: &ConnectionInfo, subscriber: &PortInfo) -> bool {
+#[inline]
+pub(crate) fn is_gone(shared: &Arc<Shared>, known: &ConnectionInfo, subscriber: &PortInfo) -> bool {
     let control = shared.pool().control();
     !control.consumer_stays(known) || !control.is_still_open(subscriber)
 }
@@ -383,112 +577,22 @@ fn leave(shared: &Arc<Shared>, targets: Vec<Target>) -> Result<(), NodeError> {
     outcome
 }
 
-fn leave_side(shared: &Arc<Shared>, info: ConnectionInfo, side: Side) -> Result<(), NodeError> {
+pub(crate) fn leave_side(
+    shared: &Arc<Shared>,
+    info: ConnectionInfo,
+    side: Side,
+) -> Result<(), NodeError> {
     let (control, regions) = (shared.pool().control(), shared.pool().regions());
     let left = shared
         .act(|member| member.leave_connection(control, regions, info.index, info.nonce, side));
     Ok(left?)
 }
 
-/// One message on its way.
-struct Sending<'a> {
-    shared: &'a Arc<Shared>,
-    channel: &'a ChannelInfo,
-    plan: WaitPlan,
-    /// How long it may still wait for room.
-    patience: Duration,
-}
-
-impl Sending<'_> {
-    /// One reference for each target; the last gets the one that came.
-    fn deliver(
-        mut self,
-        targets: &mut [Target],
-        reference: Reference,
-    ) -> Result<Published, NodeError> {
-        let (shared, slot) = (self.shared, reference.slot());
-        let control = shared.pool().control();
-        let mut published = Published::default();
-        if targets.is_empty() {
-            return Ok(published);
-        }
-        if targets.len() > 1 {
-            // Fits: there are at most as many targets as connections.
-            let more = targets.len() as u32 - 1;
-            shared.act(|member| member.duplicate(control, slot, more))?;
-        }
-        let mut failed = None;
-        for target in targets.iter_mut() {
-            match self.deliver_to(target, &reference) {
-                Ok(true) => published.delivered += 1,
-                Ok(false) => published.dropped += 1,
-                Err(error) => {
-                    published.dropped += 1;
-                    failed.get_or_insert(error);
-                }
-            }
-        }
-        reference.moved();
-        if published.dropped > 0 {
-            shared.act(|member| member.release(control, slot, published.dropped))?;
-        }
-        failed.map_or(Ok(published), Err)
-    }
-
-    /// Sends to one subscriber. False: its queue was full and it is one to be passed by, or it is gone.
-    fn deliver_to(
-        &mut self,
-        target: &mut Target,
-        reference: &Reference,
-    ) -> Result<bool, NodeError> {
-        let (shared, control) = (self.shared, self.shared.pool().control());
-        let (slot, descriptor) = (reference.slot(), reference.descriptor());
-        let (info, subscriber) = (target.end.info, target.subscriber);
-        let (end, lies) = (&mut target.end, &mut target.lies);
-        let mut attempt = || match shared.act(|member| member.send(control, end, slot, descriptor))
-        {
-            Ok(()) => Ok(Some(true)),
-            Err(SendError::Full) => Ok(None),
-            Err(SendError::Pool(_)) if end.queue.room(control.memory()).is_err() => {
-                *lies = true;
-                Ok(Some(false))
-            }
-            Err(SendError::Pool(error)) => Err(NodeError::Pool(error)),
-        };
-        let sent = match (attempt()?, subscriber.policy) {
-            (Some(sent), _) => sent,
-            (None, PortPolicy::DropNewest) => false,
-            (None, PortPolicy::Block { timeout_ms }) => {
-                let timeout = Duration::from_millis(timeout_ms.into()).min(self.patience);
-                let start = Instant::now();
-                let sent = wait_for(control, shared.index(), self.plan, timeout, || {
-                    // Recovery of a dead subscriber makes room, too: for nobody.
-                    if is_gone(shared, &info, &subscriber) {
-                        Ok(Some(false))
-                    } else {
-                        attempt()
-                    }
-                })?;
-                self.patience = self.patience.saturating_sub(start.elapsed());
-                sent.ok_or_else(|| self.blocked(target, timeout))?
-            }
-        };
-        if sent {
-            ring(control, target.end.info.consumer);
-        }
-        Ok(sent)
-    }
-
-    fn blocked(&self, target: &Target, timeout: Duration) -> NodeError {
-        let consumer = target.end.info.consumer;
-        let subscriber = self.shared.pool().control().member(consumer).map_or_else(
-            || format!("participant {}", consumer.0),
-            |member| format!("{} (pid {})", member.name, member.identity.pid),
-        );
-        NodeError::Blocked {
-            channel: self.channel.name.clone(),
-            waited_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
-            subscriber,
-        }
-    }
+/// Leaves a connection just made to a port that closed meanwhile: for both sides, unless the other has begun with it.
+pub(crate) fn leave_unattended(
+    shared: &Arc<Shared>,
+    info: &ConnectionInfo,
+) -> Result<(), NodeError> {
+    let (control, regions) = (shared.pool().control(), shared.pool().regions());
+    Ok(shared.act(|member| member.leave_unattended(control, regions, info))?)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hythe_abi::link::Direction;
 use hythe_pool::{
     ChannelInfo, ChannelType, ConnectionEnd, PoolError, PortIndex, PortKind, PortPolicy,
-    PortStatistics, Side, Taken,
+    PortStatistics, Side, Taken, expect_takes,
 };
 use hythe_queue::Consumer;
 
@@ -14,14 +14,43 @@ use crate::NodeError;
 use crate::buffer::{Reference, Sample};
 use crate::core_way::CoreReceiver;
 use crate::node::{PortPlan, Shared};
-use crate::wait::{WaitPlan, ring, wait_counting};
+use crate::spin::Spinner;
+use crate::wait::{WaitPlan, WaitReport, ring, wait_reporting};
+use crate::waiter::sealed::{Parts, PortParts};
+use crate::waiter::{Route, Waitable};
+
+/// Samples of a batch whose lines are fetched at a time.
+const BATCH_AHEAD: usize = 8;
 
 /// How to subscribe.
+///
+/// ```
+/// # fn main() -> Result<(), hythe_node::NodeError> {
+/// # let root = std::env::temp_dir().join(format!("hythe-doc-policy-{}", std::process::id()));
+/// # let pool = hythe_node::PoolOptions::new("example").root(&root).bytes(16 << 20);
+/// # let node = hythe_node::Node::join(&hythe_node::Pool::open_or_create(&pool)?, "doc-test")?;
+/// use hythe_node::{PortPolicy, PublisherOptions, SubscriberOptions};
+///
+/// let mut publisher = node.publisher("position", &PublisherOptions::default().history(1))?;
+/// publisher.publish(node.lease(8)?, 8)?;
+///
+/// // Comes late, wants the last position at once, and always the newest.
+/// let newest = SubscriberOptions::default().depth(2).policy(PortPolicy::DropOldest).history(1);
+/// let mut subscriber = node.subscriber("position", &newest)?;
+/// assert_eq!(publisher.subscribers()?, 1);
+/// assert_eq!(subscriber.try_take()?.map(|sample| sample.len()), Some(8));
+/// # drop((subscriber, publisher, node));
+/// # hythe_node::Pool::remove(&pool)?;
+/// # std::fs::remove_dir_all(&root).ok();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct SubscriberOptions {
     carries: Option<ChannelType>,
     depth: u32,
     policy: PortPolicy,
+    history: u32,
 }
 
 impl Default for SubscriberOptions {
@@ -30,6 +59,7 @@ impl Default for SubscriberOptions {
             carries: None,
             depth: 32,
             policy: PortPolicy::DropNewest,
+            history: 0,
         }
     }
 }
@@ -42,7 +72,9 @@ impl SubscriberOptions {
         self
     }
 
-    /// Messages that may wait, per publisher (rounded up to a power of two); default 32.
+    /// Messages that may wait, per publisher (rounded up to a power of two, at least 2); default 32. Queues of up to 32 always
+    /// fit; deeper ones share memory, of which a subscriber's node gets at most half
+    /// ([`PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;
@@ -53,6 +85,14 @@ impl SubscriberOptions {
     #[must_use]
     pub const fn policy(mut self, policy: PortPolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Earlier messages that each publisher shall give first, as far as it [keeps](crate::PublisherOptions::history) some and
+    /// the depth allows; default: none.
+    #[must_use]
+    pub const fn history(mut self, messages: u32) -> Self {
+        self.history = messages;
         self
     }
 }
@@ -66,6 +106,9 @@ pub struct Subscriber {
     statistics: PortStatistics,
     policy: PortPolicy,
     plan: WaitPlan,
+    spinner: Spinner,
+    /// To the waiter that it is attached to.
+    route: Option<Route>,
     sleeps: u64,
     changes: Option<u32>,
     epoch: Option<u32>,
@@ -92,7 +135,9 @@ impl Subscriber {
             kind,
             depth: options.depth,
             policy: options.policy,
+            history: options.history,
         };
+        check_depth(shared, name, options.depth)?;
         let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
         let control = shared.pool().control();
         // Publishers that wait for a subscriber need not find out by looking.
@@ -107,6 +152,8 @@ impl Subscriber {
             statistics: PortStatistics::default(),
             policy: options.policy,
             plan: WaitPlan::for_processes(),
+            spinner: Spinner::default(),
+            route: None,
             sleeps: 0,
             changes: None,
             epoch: None,
@@ -135,12 +182,14 @@ impl Subscriber {
     /// # Errors
     /// The core's errors; a damaged pool. What a lying peer sent is skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
-        let (shared, plan) = (Arc::clone(&self.shared), self.plan);
-        let (control, mut sleeps) = (shared.pool().control(), 0);
-        let taken = wait_counting(control, shared.index(), plan, timeout, &mut sleeps, || {
+        let (shared, mut report) = (Arc::clone(&self.shared), WaitReport::default());
+        let (control, gate) = (shared.pool().control(), shared.spin_gate());
+        let plan = self.spinner.plan(self.plan, gate);
+        let taken = wait_reporting(control, shared.index(), plan, timeout, &mut report, || {
             self.try_take()
         });
-        self.sleeps += sleeps;
+        self.sleeps += report.sleeps;
+        self.spinner.learn(gate.limit(), plan, report.ending);
         taken
     }
 
@@ -149,21 +198,67 @@ impl Subscriber {
     /// # Errors
     /// As [`Subscriber::take`].
     pub fn try_take(&mut self) -> Result<Option<Sample>, NodeError> {
-        self.refresh()?;
-        let before = self.statistics;
+        if self.is_stale() {
+            self.refresh()?;
+        }
+        let violations = self.statistics.violations;
         let taken = match &mut self.way {
-            Way::Core(core) => core.try_take(&mut self.statistics),
+            Way::Core(core) => core.try_take(&mut self.statistics).map_err(Box::new),
             Way::Queues { .. } => self.take_from_queues(),
         };
-        if let Ok(Some(sample)) = &taken {
-            self.statistics.messages += 1;
-            self.statistics.payload_bytes += sample.len() as u64;
-        }
-        if self.statistics != before {
-            let control = self.shared.pool().control();
+        let control = self.shared.pool().control();
+        if self.statistics.violations != violations {
             control.set_statistics(self.port, self.statistics);
         }
-        taken
+        self.shared.pool().check_whole()?;
+        let taken = match taken {
+            Ok(Some(taken)) => taken,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(*error),
+        };
+        self.statistics.messages += 1;
+        self.statistics.payload_bytes += u64::from(taken.descriptor.length);
+        control.set_traffic(self.port, &self.statistics);
+        // Made where it is returned: a sample that is moved about costs more than the steps that took it.
+        match self.shared.pool().map(taken.descriptor.place.region) {
+            Ok(_) => Ok(Some(Sample::new(Reference::own(&self.shared, taken)))),
+            Err(error) => self.give_back(taken, error),
+        }
+    }
+
+    /// Takes what waits, at most `max` samples, behind those in `into`; returns how many. Cheaper than one by one: what the next
+    /// samples need is fetched while the first are taken.
+    ///
+    /// # Errors
+    /// As [`Subscriber::take`]; what was taken before is in `into`.
+    pub fn try_take_batch(
+        &mut self,
+        max: usize,
+        into: &mut Vec<Sample>,
+    ) -> Result<usize, NodeError> {
+        for taken in 0..max {
+            if taken % BATCH_AHEAD == 0 {
+                self.expect_takes();
+            }
+            match self.try_take()? {
+                Some(sample) => into.push(sample),
+                None => return Ok(taken),
+            }
+        }
+        Ok(max)
+    }
+
+    fn expect_takes(&mut self) {
+        let pool = self.shared.pool();
+        let Way::Queues { sources, next } = &mut self.way else {
+            return;
+        };
+        let index = if *next < sources.len() { *next } else { 0 };
+        if let Some(source) = sources.get_mut(index)
+            && source.waiting(pool.control()).is_ok()
+        {
+            expect_takes(pool.control(), pool.regions(), source, BATCH_AHEAD as u32);
+        }
     }
 
     /// Publishers connected at this moment. One that left counts until all it had sent is taken. A core counts as one.
@@ -171,7 +266,8 @@ impl Subscriber {
     /// # Errors
     /// A damaged pool.
     pub fn publishers(&mut self) -> Result<usize, NodeError> {
-        self.refresh()?;
+        let refreshed = self.refresh();
+        self.shared.pool().unless_lost(refreshed)?;
         Ok(match &self.way {
             Way::Queues { sources, .. } => sources.len(),
             Way::Core(_) => 1,
@@ -190,9 +286,17 @@ impl Subscriber {
         self.sleeps
     }
 
+    /// What was taken is not what the channel carries.
+    pub(crate) fn note_violation(&mut self) {
+        self.statistics.violations += 1;
+        let control = self.shared.pool().control();
+        control.set_statistics(self.port, self.statistics);
+    }
+
     /// From each publisher in turn. Nonsense is passed over, at most as much of it as one queue can hold: what waits behind it
     /// is found at once, and a liar that keeps writing does not keep us here.
-    fn take_from_queues(&mut self) -> Result<Option<Sample>, NodeError> {
+    #[inline(always)]
+    fn take_from_queues(&mut self) -> Result<Option<Taken>, Box<NodeError>> {
         let Way::Queues { sources, next } = &mut self.way else {
             return Ok(None);
         };
@@ -200,16 +304,16 @@ impl Subscriber {
         let mut looks = sources.len();
         let mut nonsense = 0;
         while looks > 0 && !sources.is_empty() {
-            let index = *next % sources.len();
+            let index = if *next < sources.len() { *next } else { 0 };
             let source = &mut sources[index];
-            let taken = match source.queue.waiting(pool.control().memory()) {
+            let taken = match source.waiting(pool.control()) {
                 Ok(0) => Ok(None),
                 Ok(_) => self
                     .shared
                     .act(|member| member.take(pool.control(), pool.regions(), source)),
                 Err(_) => {
                     self.statistics.violations += 1;
-                    leave(&self.shared, &sources.swap_remove(index))?;
+                    leave(&self.shared, &sources.swap_remove(index)).map_err(Box::new)?;
                     looks -= 1;
                     continue;
                 }
@@ -218,11 +322,11 @@ impl Subscriber {
             match taken {
                 Ok(None) => looks -= 1,
                 Ok(Some(taken)) => {
-                    if self.policy != PortPolicy::DropNewest {
+                    if matches!(self.policy, PortPolicy::Block { .. }) {
                         // It may be waiting for the place that has just become free.
                         ring(pool.control(), source.info.producer);
                     }
-                    return sample_of(&self.shared, taken).map(Some);
+                    return Ok(Some(taken));
                 }
                 Err(PoolError::BadDescriptor { .. }) => {
                     self.statistics.violations += 1;
@@ -233,14 +337,36 @@ impl Subscriber {
                         *next = index;
                     }
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(Box::new(error.into())),
             }
         }
         Ok(None)
     }
 
+    /// What was taken lies in a region that cannot be mapped.
+    #[cold]
+    fn give_back(&self, taken: Taken, why: NodeError) -> Result<Option<Sample>, NodeError> {
+        let control = self.shared.pool().control();
+        self.shared
+            .act(|member| member.release(control, taken.slot, 1))?;
+        Err(why)
+    }
+
+    /// Has the channel, or a connection to this participant, changed since the last [`refresh`](Self::refresh)? Or has this
+    /// process been forked, which it refuses?
+    #[inline]
+    fn is_stale(&self) -> bool {
+        let control = self.shared.pool().control();
+        let changes = hythe_pool::Member::changes(control, self.shared.index());
+        self.changes != Some(changes)
+            || self.epoch != Some(control.channel_epoch(self.channel.index))
+            || self.shared.is_a_copy()
+    }
+
     /// Finds new connections, and leaves those whose publisher left and whose queue is empty.
+    #[cold]
     fn refresh(&mut self) -> Result<(), NodeError> {
+        self.shared.check_original()?;
         let control = self.shared.pool().control();
         let epoch = control.channel_epoch(self.channel.index);
         let changes = hythe_pool::Member::changes(control, self.shared.index());
@@ -273,12 +399,29 @@ impl Subscriber {
     }
 }
 
+impl Waitable for Subscriber {}
+
+impl Parts for Subscriber {
+    fn parts(&mut self) -> PortParts<'_> {
+        PortParts {
+            shared: &self.shared,
+            port: self.port,
+            channel: self.channel.index,
+            channel_name: &self.channel.name,
+            events: None,
+            route: &mut self.route,
+        }
+    }
+}
+
 impl Drop for Subscriber {
     fn drop(&mut self) {
         if self.shared.is_a_copy() {
             return;
         }
         let control = self.shared.pool().control();
+        // Before its number can become another's.
+        self.route = None;
         self.shared
             .act(|member| member.close_port(control, self.port));
         // A core is left here, too: before the channel, which may go.
@@ -305,8 +448,31 @@ impl Drop for Subscriber {
     }
 }
 
+/// Refuses a depth that the publishers there are, or the first one, could not make queues for.
+fn check_depth(shared: &Arc<Shared>, name: &str, depth: u32) -> Result<(), NodeError> {
+    if depth as usize <= hythe_abi::pool::GRANULE_DESCRIPTORS {
+        // Every connection has memory for that.
+        return Ok(());
+    }
+    let control = shared.pool().control();
+    let channel = control.find_channel(name);
+    if channel.as_ref().is_some_and(|found| found.core.is_some()) {
+        // Then it is how many empty slots the core gets.
+        return Ok(());
+    }
+    let publishers = control.ports().filter(|port| {
+        let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
+        here && port.kind == PortKind::Publisher
+    });
+    let room = control.deepest_queue(shared.index(), publishers.count() as u32);
+    if depth > room {
+        return Err(PoolError::QueueTooDeep { depth, room }.into());
+    }
+    Ok(())
+}
+
 /// False: some publisher has left and its queue is not empty yet.
-fn update_sources(
+pub(crate) fn update_sources(
     shared: &Arc<Shared>,
     port: PortIndex,
     sources: &mut Vec<ConnectionEnd<Consumer>>,
@@ -319,7 +485,7 @@ fn update_sources(
         let known = sources
             .iter()
             .any(|source| source.info.index == info.index && source.info.nonce == info.nonce);
-        if !known && !info.consumer_left {
+        if !known && shared.act(|member| member.attend(control, &info)) {
             sources.push(control.consumer_end(info));
         }
     }
@@ -332,7 +498,7 @@ fn update_sources(
             .filter(|now| now.nonce == source.info.nonce);
         let left = now.is_none_or(|now| now.producer_left);
         // Looked at after the leaving: nothing comes behind it. What is gone has nothing of ours; its queue may be another's.
-        let empty = source.queue.waiting(control.memory()).unwrap_or(0) == 0;
+        let empty = source.waiting(control).unwrap_or(0) == 0;
         if now.is_none() || left && empty {
             leave(shared, &sources.swap_remove(index))?;
         } else {
@@ -343,7 +509,10 @@ fn update_sources(
     Ok(all_seen)
 }
 
-fn leave(shared: &Arc<Shared>, source: &ConnectionEnd<Consumer>) -> Result<(), NodeError> {
+pub(crate) fn leave(
+    shared: &Arc<Shared>,
+    source: &ConnectionEnd<Consumer>,
+) -> Result<(), NodeError> {
     let pool = shared.pool();
     let info = source.info;
     shared.act(|member| -> Result<(), PoolError> {
@@ -359,25 +528,4 @@ fn leave(shared: &Arc<Shared>, source: &ConnectionEnd<Consumer>) -> Result<(), N
     })?;
     ring(pool.control(), info.producer);
     Ok(())
-}
-
-/// Wraps what was taken; releases it if its region cannot be mapped.
-pub(crate) fn sample_of(shared: &Arc<Shared>, taken: Taken) -> Result<Sample, NodeError> {
-    let pool = shared.pool();
-    let region = taken.descriptor.place.region;
-    let geometry = pool.map(region).and_then(|_| {
-        let unknown = || PoolError::NotAPool(format!("it has no region {}", region.0));
-        Ok(pool.regions().region(region).ok_or_else(unknown)?)
-    });
-    match geometry {
-        Ok(geometry) => Ok(Sample::new(Reference::own(
-            shared,
-            geometry,
-            taken.descriptor,
-        ))),
-        Err(error) => {
-            shared.act(|member| member.release(pool.control(), taken.slot, 1))?;
-            Err(error)
-        }
-    }
 }

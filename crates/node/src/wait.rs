@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use hythe_memory::Mapped;
-use hythe_pool::{Control, Member, MemberIndex};
+use hythe_pool::{Control, Member, MemberIndex, PortIndex};
 
 use crate::NodeError;
+use crate::spin::{SpinGate, is_realtime};
 
 /// How to wait.
 #[derive(Clone, Copy, Debug)]
@@ -16,14 +17,34 @@ pub(crate) struct WaitPlan {
     pub(crate) nap: Duration,
 }
 
-/// A wake-up across two processors costs about ten microseconds: spinning twice that costs at most three times the best.
-const SPIN: Duration = Duration::from_micros(20);
+/// The spin of a plan that has not asked the node's gate yet ([`WaitPlan::gated`]); every wait asks.
+const BRIEFLY: Duration = Duration::from_micros(20);
+
+/// How a wait ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// By the first look.
+    #[default]
+    AtOnce,
+    /// While it spun.
+    Spun,
+    /// After it had slept, so long after the first look.
+    Slept(Duration),
+}
+
+/// What a wait cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WaitReport {
+    /// Sleeps that a bell ended.
+    pub(crate) sleeps: u64,
+    pub(crate) ending: Ending,
+}
 
 impl WaitPlan {
     /// For a peer on this Linux.
     pub(crate) fn for_processes() -> Self {
         Self {
-            spin: spin_budget(),
+            spin: may_spin(),
             nap: Duration::from_secs(1),
         }
     }
@@ -31,28 +52,30 @@ impl WaitPlan {
     /// For a peer on a core, which may be emulated.
     pub(crate) fn for_core() -> Self {
         Self {
-            spin: spin_budget(),
+            spin: may_spin(),
             nap: Duration::from_millis(20),
+        }
+    }
+
+    /// As long as the node may spin now; not at all if this place may not.
+    pub(crate) fn gated(self, gate: &SpinGate) -> Self {
+        if self.spin.is_zero() {
+            return self;
+        }
+        Self {
+            spin: gate.limit(),
+            ..self
         }
     }
 }
 
-/// None where the peer could not run meanwhile: on a single CPU, or when this thread outranks all others.
-fn spin_budget() -> Duration {
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    if cpus > 1 && !is_realtime() {
-        SPIN
-    } else {
+/// Not zero unless the calling thread outranks whoever should answer.
+fn may_spin() -> Duration {
+    if is_realtime() {
         Duration::ZERO
+    } else {
+        BRIEFLY
     }
-}
-
-/// Field 41 of the thread's `stat` is its policy; 1 is SCHED_FIFO, 2 SCHED_RR, 6 SCHED_DEADLINE.
-fn is_realtime() -> bool {
-    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
-    let after_name = stat.rsplit(')').next().unwrap_or_default();
-    let policy = after_name.split_ascii_whitespace().nth(38);
-    matches!(policy, Some("1" | "2" | "6"))
 }
 
 /// Tries until something comes of it or the time is over (`None`).
@@ -63,25 +86,30 @@ pub(crate) fn wait_for<T>(
     timeout: Duration,
     attempt: impl FnMut() -> Result<Option<T>, NodeError>,
 ) -> Result<Option<T>, NodeError> {
-    wait_counting(control, me, plan, timeout, &mut 0, attempt)
+    let mut report = WaitReport::default();
+    wait_reporting(control, me, plan, timeout, &mut report, attempt)
 }
 
-/// As [`wait_for`]; adds to `sleeps` how many sleeps a bell ended.
-pub(crate) fn wait_counting<T>(
+/// As [`wait_for`]; says in `report` what it cost.
+pub(crate) fn wait_reporting<T>(
     control: &Control<Mapped>,
     me: MemberIndex,
     plan: WaitPlan,
     timeout: Duration,
-    sleeps: &mut u64,
+    report: &mut WaitReport,
     mut attempt: impl FnMut() -> Result<Option<T>, NodeError>,
 ) -> Result<Option<T>, NodeError> {
     if let Some(done) = attempt()? {
         return Ok(Some(done));
     }
+    if timeout.is_zero() {
+        return Ok(None);
+    }
     let start = Instant::now();
     while start.elapsed() < plan.spin.min(timeout) {
         std::hint::spin_loop();
         if let Some(done) = attempt()? {
+            report.ending = Ending::Spun;
             return Ok(Some(done));
         }
     }
@@ -94,9 +122,10 @@ pub(crate) fn wait_counting<T>(
             control
                 .memory()
                 .wait(bell.count, ticket.count(), left.min(plan.nap));
-            *sleeps += u64::from(!bell.is_quiet(control.memory(), ticket));
+            report.sleeps += u64::from(!bell.is_quiet(control.memory(), ticket));
         }
         bell.rise(control.memory());
+        report.ending = Ending::Slept(start.elapsed());
         match attempted {
             Ok(None) if left.is_zero() => return Ok(None),
             Ok(None) => {}
@@ -109,6 +138,25 @@ pub(crate) fn wait_counting<T>(
 pub(crate) fn ring(control: &Control<Mapped>, member: MemberIndex) {
     let bell = Member::bell(control, member);
     if bell.ring(control.memory()) {
+        control.memory().wake(bell.count);
+    }
+}
+
+/// Tells the owner of a port that something has been put into one of its queues.
+pub(crate) fn ring_port(control: &Control<Mapped>, owner: MemberIndex, port: PortIndex) {
+    hythe_memory::full_barrier();
+    announce_behind_barrier(control, owner, port);
+}
+
+/// As [`ring_port`], when one full barrier stands behind the work for all who are told.
+#[inline]
+pub(crate) fn announce_behind_barrier(
+    control: &Control<Mapped>,
+    owner: MemberIndex,
+    port: PortIndex,
+) {
+    if control.announce_behind_barrier(owner, port) {
+        let bell = Member::bell(control, owner);
         control.memory().wake(bell.count);
     }
 }

@@ -1,22 +1,17 @@
 //! Channels between processes, and what remains when one is killed.
 //!
-//! The other process is this test program again, asked by [`ROLE`] to play one of [`roles`].
+//! The other process is this test program again, asked by [`support::peer::ROLE`] to play one of [`roles`].
 
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use hythe_node::{
     Node, NodeError, Pool, PoolOptions, PortKind, PortPolicy, PublisherOptions, Sample, Subscriber,
     SubscriberOptions,
 };
+use support::peer::{Peer, ROLE, say, until_input_ends};
 use support::{BOUND, Root, eventually};
-
-/// The environment variable that makes [`plays_its_role`] do something.
-const ROLE: &str = "HYTHE_TEST_ROLE";
 
 /// What a child can be. Each prints a line when it is where the test wants it, and goes on until its input ends.
 mod roles {
@@ -26,74 +21,12 @@ mod roles {
     pub(super) const SOURCE: &str = "source";
     /// Hands on from `in` to `out`.
     pub(super) const RELAY: &str = "relay";
+    /// The same, with queues that drop the oldest.
+    pub(super) const SKIPPER: &str = "skipper";
     /// Subscribes and never takes; publishers block for 60 ms.
     pub(super) const STUCK: &str = "stuck";
-}
-
-/// Another process taking part, killed with this value.
-struct Peer {
-    child: Child,
-    /// Its input; closed, it ends.
-    input: Option<ChildStdin>,
-    lines: Receiver<String>,
-}
-
-impl Peer {
-    fn start(root: &Root, role: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().expect("known"))
-            .args([
-                "--exact",
-                "plays_its_role",
-                "--nocapture",
-                "--test-threads=1",
-            ])
-            .env(ROLE, role)
-            .env("HYTHE_ROOT", root.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("started");
-        let output = child.stdout.take().expect("piped");
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            let said = BufReader::new(output).lines().map_while(Result::ok);
-            for line in
-                said.filter_map(|line| line.split_once("role: ").map(|(_, said)| said.to_owned()))
-            {
-                let _ = sender.send(line);
-            }
-        });
-        Self {
-            input: child.stdin.take(),
-            child,
-            lines,
-        }
-    }
-
-    /// The next line it says.
-    fn hear(&self) -> String {
-        self.lines
-            .recv_timeout(BOUND)
-            .expect("it says something in time")
-    }
-
-    fn stop(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("own child");
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("own child");
-        self.child.wait().expect("own child");
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    /// The same, with publishers that block for far longer than any test waits.
+    pub(super) const WALL: &str = "wall";
 }
 
 /// Not a test of its own: the other process of the tests below.
@@ -107,19 +40,12 @@ fn plays_its_role() {
     match role.as_str() {
         roles::HOLDER => hold(&node),
         roles::SOURCE => source(&node),
-        roles::RELAY => relay(&node),
-        roles::STUCK => stuck(&node),
+        roles::RELAY => relay(&node, PortPolicy::Block { timeout_ms: 5000 }),
+        roles::SKIPPER => relay(&node, PortPolicy::DropOldest),
+        roles::STUCK => stuck(&node, 60),
+        roles::WALL => stuck(&node, u32::MAX),
         other => panic!("no role {other}"),
     }
-}
-
-fn say(line: &str) {
-    println!("role: {line}");
-    std::io::stdout().flush().expect("the test listens");
-}
-
-fn until_input_ends() {
-    let _ = std::io::stdin().read(&mut [0]);
 }
 
 fn hold(node: &Node) {
@@ -148,8 +74,8 @@ fn source(node: &Node) {
     until_input_ends();
 }
 
-fn relay(node: &Node) {
-    let mut from = subscribe(node, "in", PortPolicy::Block { timeout_ms: 5000 }, 4);
+fn relay(node: &Node, policy: PortPolicy) {
+    let mut from = subscribe(node, "in", policy, 4);
     let mut to = node
         .publisher("out", &PublisherOptions::default())
         .expect("opens");
@@ -163,8 +89,8 @@ fn relay(node: &Node) {
     }
 }
 
-fn stuck(node: &Node) {
-    let _subscriber = subscribe(node, "data", PortPolicy::Block { timeout_ms: 60 }, 2);
+fn stuck(node: &Node, timeout_ms: u32) {
+    let _subscriber = subscribe(node, "data", PortPolicy::Block { timeout_ms }, 2);
     say("ready");
     until_input_ends();
 }
@@ -205,7 +131,7 @@ fn what_a_killed_subscriber_held_comes_back() {
     let snapshot = pool.snapshot();
     assert_eq!((snapshot.audit.held, snapshot.audit.queued), (2, 3));
     let held = snapshot.held_buffers();
-    let name = format!("holder (pid {})", holder.child.id());
+    let name = format!("holder (pid {})", holder.pid());
     assert_eq!(
         held.iter()
             .filter(|held| snapshot.holder_name(held.holder) == name)
@@ -319,7 +245,7 @@ fn a_blocked_publisher_learns_who_blocks_it() {
         panic!("{refused:?}")
     };
     assert_eq!((channel.as_str(), *waited_ms), ("data", 60));
-    assert_eq!(*subscriber, format!("stuck (pid {})", stuck.child.id()));
+    assert_eq!(*subscriber, format!("stuck (pid {})", stuck.pid()));
     assert_eq!(
         (
             publisher.statistics().messages,
@@ -343,6 +269,67 @@ fn a_blocked_publisher_learns_who_blocks_it() {
     let (publisher, _) = waiting.join().expect("the wait ends");
     eventually("all is free", || is_all_free(&pool));
     drop(publisher);
+}
+
+/// Killed, or ended in good order, while a publisher waits for it to make room: that ends the wait, with an error of its own.
+#[test]
+fn a_blocked_publisher_gets_an_error_when_the_receiver_dies_or_leaves() {
+    for dies in [true, false] {
+        let root = Root::new();
+        let pool = root.pool();
+        let node = Node::join(&pool, "test").expect("joins");
+        let options = PublisherOptions::default().patience(2 * BOUND);
+        let mut publisher = node.publisher("data", &options).expect("opens");
+        let mut other = subscribe(&node, "data", PortPolicy::DropNewest, 8);
+        let mut wall = Peer::start(&root, roles::WALL);
+        assert_eq!(wall.hear(), "ready");
+        assert!(publisher.wait_for_subscribers(2, BOUND).expect("sound"));
+        let publish = |publisher: &mut hythe_node::Publisher| {
+            publisher.publish(publisher.lease(1).expect("free"), 1)
+        };
+        for _ in 0..2 {
+            publish(&mut publisher).expect("room for two");
+        }
+        let waiting = std::thread::spawn(move || {
+            let refused = publish(&mut publisher).expect_err("no room for a third");
+            (publisher, refused)
+        });
+        let own = |holder| matches!(holder, hythe_node::HolderKind::Member(_));
+        eventually("the third is held for the one that blocks", || {
+            let audit = pool.snapshot().audit;
+            audit.holders.iter().any(|holder| own(holder.kind))
+        });
+        if dies {
+            wall.kill();
+        } else {
+            wall.end_input();
+        }
+        let name = format!("wall (pid {})", wall.pid());
+        let (mut publisher, refused) = waiting.join().expect("the wait ends");
+        let NodeError::ReceiverGone {
+            channel,
+            subscriber,
+            died,
+            ..
+        } = &refused
+        else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((channel.as_str(), subscriber), ("data", &name));
+        // One that leaves in good order may have ended before we asked.
+        assert!(*died || !dies, "{refused}");
+        assert_eq!(publisher.statistics().dropped, 1);
+        for _ in 0..3 {
+            assert!(
+                other.try_take().expect("sound").is_some(),
+                "the other has all"
+            );
+        }
+        let after = publish(&mut publisher).expect("nobody blocks any more");
+        assert_eq!((after.delivered, after.dropped), (1, 0));
+        drop((publisher, other));
+        eventually("all is free", || is_all_free(&pool));
+    }
 }
 
 #[test]
@@ -414,37 +401,48 @@ fn the_first_to_come_back_finds_the_pool_in_order() {
 /// Killed at any moment of its work, a relay leaves nothing behind and takes nobody with it.
 #[test]
 fn a_relay_killed_anywhere_loses_no_slot() {
+    kill_relays(roles::RELAY, PortPolicy::DropNewest, 16);
+}
+
+/// The same where both sides of each queue move its head.
+#[test]
+fn a_relay_killed_while_queues_drop_the_oldest_loses_no_slot() {
+    kill_relays(roles::SKIPPER, PortPolicy::DropOldest, 2);
+}
+
+fn kill_relays(role: &str, policy: PortPolicy, depth: u32) {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     for round in 0..8 {
-        let mut sink = subscribe(&node, "out", PortPolicy::DropNewest, 16);
-        let mut relay = Peer::start(&root, roles::RELAY);
+        let mut sink = subscribe(&node, "out", policy, depth);
+        let mut relay = Peer::start(&root, role);
         assert_eq!(relay.hear(), "ready");
         let mut publisher = node
             .publisher("in", &PublisherOptions::default())
             .expect("opens");
         assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
+        let mut pass_on = || {
+            match publisher.publish(publisher.lease(200).expect("free"), 200) {
+                Ok(_) | Err(NodeError::ReceiverGone { died: true, .. }) => {}
+                Err(other) => panic!("its death frees us: {other}"),
+            }
+            let taken = std::iter::from_fn(|| sink.try_take().expect("sound"));
+            taken
+                .inspect(|sample| assert_eq!(sample.len(), 200))
+                .count()
+        };
+        // However slow the machine is: it is killed over its work, not before.
+        eventually("the relay does something", || pass_on() > 0);
         let killer = std::thread::spawn(move || {
             // Different from round to round, and never in step with the messages.
-            std::thread::sleep(Duration::from_micros(1_000 + 3_337 * round));
+            std::thread::sleep(Duration::from_micros(3_337 * round));
             relay.kill();
         });
-        let mut received = 0_u64;
         while !killer.is_finished() {
-            publisher
-                .publish(publisher.lease(200).expect("free"), 200)
-                .expect("its death frees us");
-            while let Some(sample) = sink.try_take().expect("sound") {
-                assert_eq!(sample.len(), 200);
-                received += 1;
-            }
+            pass_on();
         }
         killer.join().expect("killed");
-        assert!(
-            received > 0 || round == 0,
-            "the relay did nothing in round {round}"
-        );
         drop((sink, publisher));
         eventually("all is free", || is_all_free(&pool));
     }

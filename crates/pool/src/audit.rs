@@ -3,8 +3,9 @@
 //! Reading while others work, it can meet a reference between two records. It therefore looks again at slots that do not add up,
 //! and reports only those that stay wrong while nothing about them moves.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use hythe_abi::pool::GRANULE_DESCRIPTORS;
 use hythe_memory::Memory;
 
 use crate::MemberIndex;
@@ -13,12 +14,12 @@ use crate::control::Control;
 use crate::holds::hold;
 use crate::ledger::LedgerSlot;
 use crate::members::{MemberKind, since_units};
-use crate::regions::Regions;
+use crate::regions::{ClaimedSlot, Regions};
 
 /// Looks at a slot that does not add up before it is reported.
 const LOOKS: usize = 200;
-/// Looks in all: a liar who makes every slot look wrong does not keep us for longer than a second or so.
-const LOOKS_IN_ALL: usize = 10_000;
+/// Records read for further looks in all: a liar who makes every slot look wrong does not keep us for longer than a second or so.
+const RECORDS_IN_ALL: usize = 1 << 23;
 
 /// Who answers for references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,13 +81,13 @@ pub fn audit<M: Memory>(control: &Control<M>, regions: &Regions, monotonic_ms: u
         .collect();
     let in_queues = queue_references(control, regions);
     let rows = rows_in_use(control);
-    let mut looks = LOOKS_IN_ALL;
+    let mut records = RECORDS_IN_ALL;
     for slot in slots {
         audit.slots += 1;
         let mut holders = holders_of(control, &rows, slot, &in_queues, monotonic_ms);
         let mut counted = control.slot(slot).0;
         if sum(&holders) != counted {
-            (counted, holders) = look_again(control, regions, slot, monotonic_ms, &mut looks);
+            (counted, holders) = look_again(control, regions, slot, monotonic_ms, &mut records);
         }
         if sum(&holders) != counted {
             audit.mismatches.push(Mismatch {
@@ -110,14 +111,36 @@ pub fn audit<M: Memory>(control: &Control<M>, regions: &Regions, monotonic_ms: u
     audit
 }
 
-type QueueReferences = HashMap<u32, Vec<ConnectionIndex>>;
+/// Who has these slots, at one glance: while others work, a reference on its way may be missing or there twice.
+pub fn holders_of_slots<M: Memory>(
+    control: &Control<M>,
+    regions: &Regions,
+    slots: Vec<LedgerSlot>,
+    monotonic_ms: u64,
+) -> Vec<Holder> {
+    let in_queues = queue_references(control, regions);
+    let rows = rows_in_use(control);
+    let of = |slot| holders_of(control, &rows, slot, &in_queues, monotonic_ms);
+    slots.into_iter().flat_map(of).collect()
+}
+
+/// By slot: the queues that name it, and how often.
+type QueueReferences = HashMap<u32, BTreeMap<ConnectionIndex, u32>>;
 
 fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> QueueReferences {
     let mut found = QueueReferences::new();
+    // Queues do not overlap. Where they claim to, or to be longer together than the arena, somebody lies; that shows as slots
+    // that do not add up, and does not keep us.
+    let mut left = control.layout().limits().granules as usize * GRANULE_DESCRIPTORS;
     for info in control.connections() {
-        for descriptor in queued(control, info) {
-            if let Ok(slot) = regions.check(descriptor) {
-                found.entry(slot.0).or_default().push(info.index);
+        for descriptor in queued(control, info).into_iter().take(left) {
+            left -= 1;
+            if let Ok(ClaimedSlot { slot, .. }) = regions.check(descriptor) {
+                *found
+                    .entry(slot.0)
+                    .or_default()
+                    .entry(info.index)
+                    .or_default() += 1;
             }
         }
     }
@@ -154,10 +177,10 @@ fn holders_of<M: Memory>(
         .get(&slot.0)
         .into_iter()
         .flatten()
-        .map(|&connection| Holder {
+        .map(|(&connection, &count)| Holder {
             slot,
             kind: HolderKind::Queue(connection),
-            count: 1,
+            count,
             held_ms: 0,
         });
     members.chain(queues).collect()
@@ -168,15 +191,20 @@ fn look_again<M: Memory>(
     regions: &Regions,
     slot: LedgerSlot,
     monotonic_ms: u64,
-    looks: &mut usize,
+    records: &mut usize,
 ) -> (u32, Vec<Holder>) {
     let mut last = (0, Vec::new());
-    // One at least.
-    for _ in 0..LOOKS.min(*looks).max(1) {
-        *looks = looks.saturating_sub(1);
+    for look in 0..LOOKS {
+        // One at least.
+        if look > 0 && *records == 0 {
+            break;
+        }
         let counted = control.slot(slot).0;
         let rows = rows_in_use(control);
         let in_queues = queue_references(control, regions);
+        let queued: u32 = in_queues.values().flat_map(BTreeMap::values).sum();
+        let read = control.layout().limits().connections as usize + rows.len() + queued as usize;
+        *records = records.saturating_sub(read);
         let holders = holders_of(control, &rows, slot, &in_queues, monotonic_ms);
         let adds_up = sum(&holders) == counted;
         last = (counted, holders);

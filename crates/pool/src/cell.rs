@@ -22,7 +22,7 @@ use hythe_memory::{Memory, Ordering};
 use crate::journal;
 
 /// Tries of one change before the cell counts as damaged: somebody keeps changing it without reason.
-const ATTEMPTS: usize = 1 << 16;
+pub(crate) const ATTEMPTS: usize = 1 << 16;
 const SEQUENCE_MASK: u32 = (1 << 20) - 1;
 /// In a sequence: the change was a lease. The bits below are those of the step's number.
 const LEASE: u32 = 1 << 19;
@@ -38,6 +38,7 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
+    #[inline]
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self {
             count: bits as u32 & REFERENCES_MAX,
@@ -47,6 +48,7 @@ impl Counted {
         }
     }
 
+    #[inline]
     pub(crate) const fn to_bits(self) -> u64 {
         (self.count & REFERENCES_MAX) as u64
             | (self.by as u64) << 12
@@ -64,11 +66,13 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
+    #[inline]
     const fn sequence(self) -> u32 {
         (self.number & NUMBER_MASK) | if self.lease { LEASE } else { 0 }
     }
 
     /// The mark of the next step. The low bits are never 0: a sequence of 0 marks a cell that nobody changed yet.
+    #[inline]
     pub(crate) const fn next(self) -> Self {
         let number = self.number.wrapping_add(1);
         let skip = (number & NUMBER_MASK == 0) as u32;
@@ -79,6 +83,7 @@ impl Mark {
     }
 
     /// Does a cell carry this mark?
+    #[inline]
     pub(crate) const fn stands_in(self, cell: Counted) -> bool {
         cell.by == self.by && cell.sequence == self.sequence()
     }
@@ -94,6 +99,7 @@ pub(crate) enum Unchanged {
 }
 
 /// Changes a cell to what `change` makes of count and upper bits; `None` declines. Returns what stood there before.
+#[inline]
 pub(crate) fn change<M: Memory>(
     memory: &M,
     layout: &ControlLayout,
@@ -128,6 +134,7 @@ pub(crate) fn change<M: Memory>(
 }
 
 /// The mark that stands in `seen`, if it is another's and its journal still shows that step.
+#[inline]
 fn unfinished<M: Memory>(
     memory: &M,
     layout: &ControlLayout,

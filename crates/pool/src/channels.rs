@@ -9,13 +9,18 @@ use hythe_abi::pool::{NAME_BYTES, channel};
 use hythe_memory::{Memory, Ordering, read_name, write_name};
 
 use crate::control::Control;
+use crate::high_water::{Table, note_table};
 use crate::members::check_name;
+use crate::misfit::{self, ChannelKind};
 use crate::{Member, MemberIndex, PoolError};
 
 const FREE: u64 = 0;
 const CLAIMED: u64 = 1;
 const READY: u64 = 2;
 const CLOSING: u64 = 3;
+
+/// How often a channel is looked at that somebody else takes up whenever it is about to go. After that it has a user.
+const RETIRE_ATTEMPTS: usize = 64;
 
 /// The bits of `attached` that name the endpoint's row.
 const ATTACHED_ROW: u64 = 0xFF00;
@@ -33,6 +38,8 @@ pub struct ChannelType {
     pub bytes: u32,
     /// Alignment of a value; 0 for raw bytes.
     pub align: u32,
+    /// Version of the type, by whoever made it; 0 for raw bytes.
+    pub version: u32,
 }
 
 impl std::fmt::Display for ChannelType {
@@ -42,8 +49,8 @@ impl std::fmt::Display for ChannelType {
         } else {
             write!(
                 f,
-                "{} ({} bytes, aligned to {})",
-                self.name, self.bytes, self.align
+                "{} version {} ({} bytes, aligned to {})",
+                self.name, self.version, self.bytes, self.align
             )
         }
     }
@@ -71,12 +78,22 @@ pub struct ChannelInfo {
     pub index: ChannelIndex,
     /// Its name.
     pub name: String,
+    /// Which ports meet on it.
+    pub kind: ChannelKind,
     /// What it carries.
     pub carries: ChannelType,
     /// The core endpoint behind it, if any.
     pub core: Option<CoreBinding>,
     /// The participant attached to that endpoint.
     pub attached: Option<MemberIndex>,
+}
+
+impl ChannelInfo {
+    /// Do the same ports meet on it under the same name? Then whoever opened one channel may use the other.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.name, self.kind, &self.carries) == (&other.name, other.kind, &other.carries)
+    }
 }
 
 const fn state(status: u64, by: u8, hash: u32) -> u64 {
@@ -107,10 +124,12 @@ impl<M: Memory> Control<M> {
         Some(ChannelInfo {
             index,
             name: read_name(memory, at + channel::NAME, NAME_BYTES),
+            kind: ChannelKind::from_word(memory.load(at + channel::KIND, Ordering::Relaxed))?,
             carries: ChannelType {
                 name: read_name(memory, at + channel::TYPE_NAME, NAME_BYTES),
                 bytes: memory.load(at + channel::TYPE_BYTES, Ordering::Relaxed),
                 align: memory.load(at + channel::TYPE_ALIGN, Ordering::Relaxed),
+                version: memory.load(at + channel::TYPE_VERSION, Ordering::Relaxed),
             },
             core: self.core_binding(at),
             attached: self.attached(index),
@@ -175,23 +194,48 @@ impl<M: Memory> Control<M> {
 }
 
 impl Member {
-    /// Finds the channel of that name, or makes it.
+    /// Finds the publish/subscribe channel of that name, or makes it.
     ///
     /// # Errors
-    /// [`PoolError::TypeMismatch`], [`PoolError::TableFull`], [`PoolError::BadName`];
-    /// [`PoolError::Busy`] while another participant makes a channel that may be this one: try again.
+    /// As [`Member::open_channel_of`].
     pub fn open_channel<M: Memory>(
         &mut self,
         control: &Control<M>,
         name: &str,
         carries: &ChannelType,
     ) -> Result<ChannelIndex, PoolError> {
+        self.open_channel_of(control, ChannelKind::PublishSubscribe, name, Some(carries))
+    }
+
+    /// Finds the channel of that kind and name, or makes it. `None` as type takes whatever an existing channel carries, and makes
+    /// one for raw bytes.
+    ///
+    /// # Errors
+    /// [`PoolError::KindMismatch`], [`PoolError::TypeMismatch`], [`PoolError::TableFull`], [`PoolError::BadName`];
+    /// [`PoolError::Busy`] while another participant makes a channel that may be this one: try again.
+    pub fn open_channel_of<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        kind: ChannelKind,
+        name: &str,
+        carries: Option<&ChannelType>,
+    ) -> Result<ChannelIndex, PoolError> {
         check_name(name)?;
         if let Some(found) = control.find_channel(name) {
-            return same_type(&found, carries).map(|()| found.index);
+            return misfit::check(control, self.index(), &found, kind, carries)
+                .map(|()| found.index);
+        }
+        let raw = ChannelType::default();
+        let carries = carries.unwrap_or(&raw);
+        if carries.name.len() > NAME_BYTES {
+            return Err(PoolError::BadName {
+                name: carries.name.clone(),
+                reason: "the name of a type is longer than 64 bytes",
+            });
         }
         let hash = hash_of(name);
         let mine = self.claim_channel(control, hash)?;
+        note_table(control, Table::Channels, mine + 1);
         // Our claim is visible; now every other claim or channel of this hash is visible to us, or its maker sees ours.
         hythe_memory::full_barrier();
         let rivals = (0..control.layout().limits().channels).filter(|&index| index != mine);
@@ -211,6 +255,12 @@ impl Member {
         write_name(memory, at + channel::TYPE_NAME, NAME_BYTES, &carries.name);
         memory.store(at + channel::TYPE_BYTES, carries.bytes, Ordering::Relaxed);
         memory.store(at + channel::TYPE_ALIGN, carries.align, Ordering::Relaxed);
+        memory.store(
+            at + channel::TYPE_VERSION,
+            carries.version,
+            Ordering::Relaxed,
+        );
+        memory.store(at + channel::KIND, kind.to_word(), Ordering::Relaxed);
         memory.store(at + channel::CORE_REGION, 0, Ordering::Relaxed);
         memory.store_cell(at + channel::ATTACHED, 0, Ordering::Relaxed);
         memory.store_cell(
@@ -246,9 +296,10 @@ impl Member {
         if index.0 >= control.layout().limits().channels {
             return;
         }
-        let at = control.layout().channel(index.0 as usize) + channel::STATE;
-        let ready = control.memory().load_cell(at, Ordering::Acquire);
-        let closing = state(CLOSING, self.index().0, (ready >> 32) as u32);
+        let (memory, at) = (
+            control.memory(),
+            control.layout().channel(index.0 as usize) + channel::STATE,
+        );
         let is_used = || {
             control.attached(index).is_some()
                 || control.ports().any(|port| port.channel == index)
@@ -256,16 +307,30 @@ impl Member {
                     .core_binding(control.layout().channel(index.0 as usize))
                     .is_some()
         };
-        if status_of(ready) != READY || is_used() {
-            return;
+        for _ in 0..RETIRE_ATTEMPTS {
+            // Of two who close their ports at once, one sees that no other is open; and whoever puts the channel back below sees
+            // what we closed, or we see the channel back.
+            hythe_memory::full_barrier();
+            let ready = memory.load_cell(at, Ordering::Acquire);
+            if status_of(ready) != READY || is_used() {
+                return;
+            }
+            let hash = (ready >> 32) as u32;
+            let closing = state(CLOSING, self.index().0, hash);
+            if memory.replace_cell(at, ready, closing).is_err() {
+                return;
+            }
+            // What came between the look and the claim keeps the channel. Whoever comes later looks whether it still is one.
+            hythe_memory::full_barrier();
+            if !is_used() {
+                memory.store_cell(at, FREE, Ordering::Release);
+                return;
+            }
+            // It may have been closed again already, by one who found the channel being retired and left it to us: so it is ours
+            // from here on, also if we die, and is looked at once more.
+            let back = state(READY, self.index().0, hash);
+            memory.store_cell(at, back, Ordering::Release);
         }
-        if control.memory().replace_cell(at, ready, closing).is_err() {
-            return;
-        }
-        // What came between the look and the claim keeps the channel. Whoever comes later looks whether it still is one.
-        hythe_memory::full_barrier();
-        let after = if is_used() { ready } else { FREE };
-        control.memory().store_cell(at, after, Ordering::Release);
     }
 
     /// Finishes what a dead participant had begun with channels, and detaches it from cores.
@@ -389,17 +454,6 @@ impl Member {
     }
 }
 
-fn same_type(found: &ChannelInfo, ours: &ChannelType) -> Result<(), PoolError> {
-    if found.carries == *ours {
-        return Ok(());
-    }
-    Err(PoolError::TypeMismatch {
-        channel: found.name.clone(),
-        ours: ours.to_string(),
-        theirs: found.carries.to_string(),
-    })
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -411,6 +465,7 @@ mod tests {
             name: "frame".to_owned(),
             bytes: 12,
             align: 4,
+            version: 2,
         }
     }
 
@@ -424,7 +479,8 @@ mod tests {
         let refused = refused.expect_err("another type").to_string();
         assert_eq!(
             refused,
-            "channel `c` carries frame (12 bytes, aligned to 4), not raw bytes"
+            "channel `c` carries frame version 2 (12 bytes, aligned to 4), as its maker, who has no port on it now, opened it; \
+             tester (pid 1) wants raw bytes"
         );
     }
 

@@ -1,12 +1,16 @@
 //! Connections: one queue from a publisher's port to a subscriber's, made by the publisher, ended by whoever leaves last.
 
 use hythe_abi::Descriptor;
-use hythe_abi::pool::{GRANULE_DESCRIPTORS, NOBODY, connection};
+use hythe_abi::pool::{NOBODY, connection};
 use hythe_memory::{Memory, Ordering};
 use hythe_queue::{Consumer, Producer, RingPlaces};
 
+use crate::cell::ATTEMPTS;
 use crate::control::Control;
+use crate::granules::{self, granules_for};
+use crate::high_water::{Table, note_table};
 use crate::members::note_change;
+use crate::oldest;
 use crate::ports::PortIndex;
 use crate::regions::Regions;
 use crate::{Member, MemberIndex, PoolError};
@@ -121,6 +125,26 @@ pub struct ConnectionInfo {
     pub consumer_left: bool,
     /// Its queue.
     pub places: RingPlaces,
+    /// Either side moves the head, which stands in a cell.
+    pub drops_oldest: bool,
+}
+
+/// What the queue of a new connection shall be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueuePlan {
+    /// Descriptors that may wait.
+    pub capacity: u32,
+    /// The producer may take the oldest back.
+    pub drops_oldest: bool,
+}
+
+impl From<u32> for QueuePlan {
+    fn from(capacity: u32) -> Self {
+        Self {
+            capacity,
+            drops_oldest: false,
+        }
+    }
 }
 
 /// The end of a connection that a participant works with.
@@ -150,6 +174,7 @@ impl<M: Memory> Control<M> {
             PortIndex(word(connection::CONSUMER_PORT)),
         );
         let (granule, capacity) = (word(connection::GRANULE), word(connection::CAPACITY));
+        let drops_oldest = word(connection::DROPS_OLDEST) != 0;
         let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Acquire));
         if now.nonce != state.nonce {
             return None;
@@ -177,6 +202,7 @@ impl<M: Memory> Control<M> {
                 entries: self.layout().granule(granule as usize),
                 capacity,
             },
+            drops_oldest,
         })
     }
 
@@ -197,7 +223,7 @@ impl<M: Memory> Control<M> {
 
     /// The taking end of a connection, from where its consumer left off.
     pub fn consumer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Consumer> {
-        let head = self.memory().load(info.places.head, Ordering::Acquire);
+        let head = head_of(self, &info);
         ConnectionEnd {
             info,
             queue: Consumer::resume(info.places, head),
@@ -207,7 +233,7 @@ impl<M: Memory> Control<M> {
     /// The pushing end of a connection, from where its producer left off.
     pub fn producer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Producer> {
         let tail = self.memory().load(info.places.tail, Ordering::Acquire);
-        let head = self.memory().load(info.places.head, Ordering::Acquire);
+        let head = head_of(self, &info);
         ConnectionEnd {
             info,
             queue: Producer::resume(info.places, tail, head),
@@ -219,36 +245,37 @@ impl Member {
     /// Connects an own publisher's port to a subscriber's.
     ///
     /// # Errors
-    /// [`PoolError::TableFull`] for connections or queue memory.
+    /// [`PoolError::TableFull`] for connections or queue memory; [`PoolError::QueueTooDeep`].
     pub fn connect<M: Memory>(
         &mut self,
         control: &Control<M>,
         producer_port: PortIndex,
         consumer: MemberIndex,
         consumer_port: PortIndex,
-        capacity: u32,
+        queue: impl Into<QueuePlan>,
     ) -> Result<ConnectionInfo, PoolError> {
-        let capacity = capacity.clamp(2, 32768).next_power_of_two();
+        let queue = queue.into();
+        let capacity = granules::check_depth(control, consumer, queue.capacity)?;
         let (index, nonce) = self.claim_connection(control)?;
         let memory = control.memory();
         let at = control.layout().connection(index as usize);
-        let Some(granule) = take_granules(control, index, granules_for(capacity)) else {
+        let granule = granules::take(control, index, capacity).inspect_err(|_| {
             let free = State::free(nonce).to_bits();
             memory.store_cell(at + connection::STATE, free, Ordering::Release);
-            let limit = control.layout().limits().granules;
-            return Err(PoolError::TableFull {
-                what: "granule for the queue of a connection",
-                limit,
-            });
-        };
+        })?;
+        note_table(control, Table::Connections, index + 1);
+        note_table(control, Table::Granules, granule + granules_for(capacity));
         // Each pairs with an acquire load in `Control::connection`: whoever reads it there sees the nonce of the claim, too.
         let word = |offset, value| memory.store(at + offset, value, Ordering::Release);
         word(connection::PRODUCER_PORT, producer_port.0);
         word(connection::CONSUMER_PORT, consumer_port.0);
         word(connection::GRANULE, granule);
         word(connection::CAPACITY, capacity);
+        word(connection::DROPS_OLDEST, queue.drops_oldest.into());
         word(connection::TAIL, 0);
         word(connection::HEAD, 0);
+        // No mark in it is asked for any more: whoever was on this connection has left it, and settled its last step before.
+        memory.store_cell(at + connection::OLDEST, 0, Ordering::Release);
         let open = State {
             status: Status::Open,
             producer: self.index().0,
@@ -305,19 +332,79 @@ impl Member {
         nonce: u32,
         side: Side,
     ) -> Result<(), PoolError> {
+        self.leave_with(control, regions, index, nonce, |_| side.bit())
+    }
+
+    /// Leaves a connection that this participant has made to a port which closed meanwhile: for both sides in one step, so
+    /// that nobody has to notice that it was there, or for the producer only if the consumer attends to it, and leaves itself.
+    ///
+    /// # Errors
+    /// As [`Member::leave_connection`].
+    pub fn leave_unattended<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        info: &ConnectionInfo,
+    ) -> Result<(), PoolError> {
+        let sides = |found: State| match found.left & ATTENDED {
+            0 => BOTH_LEFT,
+            _ => Side::Producer.bit(),
+        };
+        self.leave_with(control, regions, info.index, info.nonce, sides)
+    }
+
+    /// Begins to take part in a connection as its consumer. From here on only this participant, or its recoverer, leaves on
+    /// this side. False: it is gone; nothing of it may be touched, it may be another's already.
+    pub fn attend<M: Memory>(&mut self, control: &Control<M>, info: &ConnectionInfo) -> bool {
+        let at = control.layout().connection(info.index.0 as usize) + connection::STATE;
+        let memory = control.memory();
+        let mut bits = memory.load_cell(at, Ordering::Acquire);
+        // Others change it a few times in its life: when they leave. More is a liar's work.
+        for _ in 0..STATE_ATTEMPTS {
+            let found = State::from_bits(bits);
+            let mine = found.status == Status::Open
+                && found.nonce == info.nonce
+                && found.consumer == self.index().0
+                && found.left & Side::Consumer.bit() == 0;
+            if !mine || found.left & ATTENDED != 0 {
+                return mine;
+            }
+            let after = State {
+                left: found.left | ATTENDED,
+                ..found
+            };
+            match memory.replace_cell(at, bits, after.to_bits()) {
+                Ok(()) => return true,
+                Err(now) => bits = now,
+            }
+        }
+        false
+    }
+
+    fn leave_with<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        index: ConnectionIndex,
+        nonce: u32,
+        sides: impl Fn(State) -> u8,
+    ) -> Result<(), PoolError> {
         let at = control.layout().connection(index.0 as usize) + connection::STATE;
-        loop {
+        for _ in 0..ATTEMPTS {
             let bits = control.memory().load_cell(at, Ordering::Acquire);
             let found = State::from_bits(bits);
-            if found.status != Status::Open || found.nonce != nonce || found.left & side.bit() != 0
+            let leaving = sides(found);
+            if found.status != Status::Open
+                || found.nonce != nonce
+                || found.left & leaving == leaving
             {
                 return Ok(());
             }
             let mut after = State {
-                left: found.left | side.bit(),
+                left: found.left | leaving,
                 ..found
             };
-            let last = after.left == Side::Producer.bit() | Side::Consumer.bit();
+            let last = after.left & BOTH_LEFT == BOTH_LEFT;
             if last {
                 after.status = Status::Closing;
                 after.finalizer = self.index().0;
@@ -337,6 +424,8 @@ impl Member {
                 Ok(())
             };
         }
+        let why = format!("the state of connection {} never stands still", index.0);
+        Err(PoolError::Damaged(why))
     }
 
     /// Empties and frees a connection that both sides left. Can be done again from the start if its doer dies.
@@ -351,7 +440,7 @@ impl Member {
             Some(info) => self.drain(control, regions, info),
             None => Ok(()),
         };
-        free_granules(control, index.0);
+        granules::free(control, index.0);
         let at = control.layout().connection(index.0 as usize) + connection::STATE;
         let found = State::from_bits(control.memory().load_cell(at, Ordering::Acquire));
         let free = State::free(found.nonce).to_bits();
@@ -369,12 +458,10 @@ impl Member {
         regions: &Regions,
         info: ConnectionInfo,
     ) -> Result<(), PoolError> {
-        let still = control
-            .connection(info.index)
-            .filter(|now| now.nonce == info.nonce);
-        match still.filter(|now| now.consumer == self.index() && !now.consumer_left) {
-            Some(now) => self.drain(control, regions, now),
-            None => Ok(()),
+        if self.attend(control, &info) {
+            self.drain(control, regions, info)
+        } else {
+            Ok(())
         }
     }
 
@@ -415,7 +502,7 @@ impl Member {
             let state = State::from_bits(control.memory().load_cell(at, Ordering::Acquire));
             let left = match state.status {
                 Status::Claimed if state.producer == me => {
-                    free_granules(control, number);
+                    granules::free(control, number);
                     let free = State::free(state.nonce).to_bits();
                     control.memory().store_cell(at, free, Ordering::Release);
                     Ok(())
@@ -438,18 +525,22 @@ impl Member {
     ) -> Result<(), PoolError> {
         let mut outcome = Ok(());
         if state.consumer == self.index().0 {
-            // Now, not when the producer next looks: it may be idle for long, and others want the buffers.
-            if let Some(info) = control.connection(index).filter(|info| !info.consumer_left) {
+            // Now, not when the producer next looks: it may be idle for long, and others want the buffers. Not without
+            // attending: a producer that leaves for both sides may be freeing it.
+            let attended = control
+                .connection(index)
+                .filter(|info| info.nonce == state.nonce && self.attend(control, info));
+            if let Some(info) = attended {
                 outcome = self.drain(control, regions, info);
             }
             let left = self.leave_connection(control, regions, index, state.nonce, Side::Consumer);
             outcome = outcome.and(left);
         }
         if state.producer == self.index().0 {
-            let left = self.leave_connection(control, regions, index, state.nonce, Side::Producer);
-            outcome = outcome.and(left);
+            outcome = outcome.and(self.leave_as_producer(control, regions, index, state));
         }
-        if state.left != 0 && [state.producer, state.consumer].contains(&self.index().0) {
+        if state.left & BOTH_LEFT != 0 && [state.producer, state.consumer].contains(&self.index().0)
+        {
             // A death between leaving and telling leaves the other side untold. Telling twice does no harm.
             note_change(control, state.producer);
             note_change(control, state.consumer);
@@ -458,54 +549,48 @@ impl Member {
     }
 }
 
-const fn granules_for(capacity: u32) -> u32 {
-    capacity.div_ceil(GRANULE_DESCRIPTORS as u32)
+/// Bit of `left` that is none: the consumer attends to the connection, and nobody leaves it in its place.
+const ATTENDED: u8 = 4;
+/// Tries to change the state of a connection against others who change it.
+const STATE_ATTEMPTS: usize = 64;
+const BOTH_LEFT: u8 = Side::Producer.bit() | Side::Consumer.bit();
+
+impl Member {
+    /// Whoever makes a connection to a port that closes meanwhile leaves it for both sides; or dies over it.
+    fn leave_as_producer<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        index: ConnectionIndex,
+        state: State,
+    ) -> Result<(), PoolError> {
+        let closed = control.connection(index).filter(|info| {
+            let port = control.port(info.consumer_port);
+            info.nonce == state.nonce && port.is_none_or(|port| port.member != info.consumer)
+        });
+        match closed {
+            Some(info) => self.leave_unattended(control, regions, &info),
+            None => self.leave_connection(control, regions, index, state.nonce, Side::Producer),
+        }
+    }
 }
 
 const fn capacity_is_possible(capacity: u32) -> bool {
-    capacity.is_power_of_two() && capacity >= 2 && capacity <= 32768
+    capacity.is_power_of_two() && capacity >= 2 && capacity <= granules::DEPTH_MAX
 }
 
-/// Takes `count` granules in a row, first fit.
-fn take_granules<M: Memory>(control: &Control<M>, index: u32, count: u32) -> Option<u32> {
-    let limit = control.layout().limits().granules;
-    let owner = u64::from(index) + 1;
-    let cell = |granule: u32| control.layout().granule_owner(granule as usize);
-    let mut first = 0;
-    while first + count <= limit {
-        let claimed = (first..first + count)
-            .take_while(|&granule| {
-                control
-                    .memory()
-                    .replace_cell(cell(granule), 0, owner)
-                    .is_ok()
-            })
-            .count() as u32;
-        if claimed == count {
-            return Some(first);
-        }
-        for granule in first..first + claimed {
-            control
-                .memory()
-                .store_cell(cell(granule), 0, Ordering::Release);
-        }
-        first += claimed + 1;
-    }
-    None
-}
-
-fn free_granules<M: Memory>(control: &Control<M>, index: u32) {
-    for granule in 0..control.layout().limits().granules {
-        let cell = control.layout().granule_owner(granule as usize);
-        // Granules of others stay theirs.
-        let _ = control.memory().replace_cell(cell, u64::from(index) + 1, 0);
+fn head_of<M: Memory>(control: &Control<M>, info: &ConnectionInfo) -> u32 {
+    if info.drops_oldest {
+        oldest::head(control, info.index)
+    } else {
+        control.memory().load(info.places.head, Ordering::Acquire)
     }
 }
 
 /// Descriptors that wait in a connection's queue, read without taking them. A snapshot: the ends may move meanwhile.
 pub(crate) fn queued<M: Memory>(control: &Control<M>, info: ConnectionInfo) -> Vec<Descriptor> {
     let memory = control.memory();
-    let head = memory.load(info.places.head, Ordering::Acquire);
+    let head = head_of(control, &info);
     let mut reader = Consumer::resume(info.places, head);
     let waiting = reader.waiting(memory).unwrap_or(0);
     let word = |number: u32, index: usize| {
@@ -537,13 +622,11 @@ mod tests {
         let me = member.index();
         let mut connect = |capacity| member.connect(&control, port, me, port, capacity);
 
-        let limit = scene::LIMITS.granules;
-        let what = "granule for the queue of a connection";
-        assert_eq!(connect(1000), Err(PoolError::TableFull { what, limit }));
+        let (depth, room) = (1000, 64);
+        assert_eq!(connect(depth), Err(PoolError::QueueTooDeep { depth, room }));
         assert_eq!(control.connections().count(), 0);
-        // All granules again: the refused connection has given its own back.
-        let made = connect(33).expect("two granules");
-        assert_eq!(made.places.capacity, 64);
+        let made = connect(31).expect("the granule of this connection");
+        assert_eq!(made.places.capacity, 32);
         let limit = scene::LIMITS.connections;
         assert_eq!(
             connect(2),

@@ -15,6 +15,15 @@ pub struct Control<M> {
     layout: ControlLayout,
 }
 
+/// What participants do with a pool's memory when they join, so that it costs nothing later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Residence {
+    /// Touch every page.
+    pub prefault: bool,
+    /// Lock every page into memory.
+    pub lock: bool,
+}
+
 impl<M: Memory> Control<M> {
     /// Makes a new pool in zeroed memory.
     ///
@@ -114,7 +123,10 @@ impl<M: Memory> Control<M> {
             slots: word(header::SLOTS),
         };
         let Some(layout) = ControlLayout::new(limits) else {
-            return refuse(format!("limits out of range: {limits:?}"));
+            return refuse(format!(
+                "limits out of range for a {}-bit program: {limits:?}",
+                usize::BITS
+            ));
         };
         if memory.bytes() < layout.bytes() {
             return refuse(format!(
@@ -141,6 +153,22 @@ impl<M: Memory> Control<M> {
         self.memory.load_cell(header::POOL_ID, Ordering::Relaxed)
     }
 
+    /// What the maker asks participants to do with the memory when they join.
+    pub fn residence(&self) -> Residence {
+        let asked = self.memory.load(header::RESIDENCE, Ordering::Relaxed);
+        Residence {
+            prefault: asked & 1 != 0,
+            lock: asked & 2 != 0,
+        }
+    }
+
+    /// Asks for it. For the maker, before anybody opens the pool.
+    pub fn ask_residence(&self, wanted: Residence) {
+        let bits = u32::from(wanted.prefault) | u32::from(wanted.lock) << 1;
+        self.memory
+            .store(header::RESIDENCE, bits, Ordering::Relaxed);
+    }
+
     /// Changes each time a participant joins or leaves.
     pub fn membership(&self) -> u32 {
         self.memory.load(header::MEMBERSHIP, Ordering::Acquire)
@@ -148,13 +176,15 @@ impl<M: Memory> Control<M> {
 
     /// A session number that nobody had before: 1 to 2^24 - 1.
     pub fn new_session(&self) -> u32 {
-        loop {
+        for _ in 0..2 {
             let number = self.memory.add(header::NEXT_SESSION, 1, Ordering::Relaxed);
             let session = number.wrapping_add(1) & 0x00FF_FFFF;
             if session != 0 {
                 return session;
             }
         }
+        // Zero twice in a row: somebody sets the word back each time. No number is new then, and this one does not keep us here.
+        1
     }
 }
 
@@ -177,6 +207,13 @@ mod tests {
         let opened = Control::open(memory).expect("opens");
         assert_eq!(opened.layout(), made.layout());
         assert_eq!(opened.pool_id(), 7);
+        assert_eq!(opened.residence(), Residence::default());
+        let wanted = Residence {
+            prefault: false,
+            lock: true,
+        };
+        made.ask_residence(wanted);
+        assert_eq!(opened.residence(), wanted);
     }
 
     #[test]
@@ -185,7 +222,7 @@ mod tests {
         for (at, word, named) in [
             (header::MAGIC, 0, "magic"),
             (header::MAGIC + 4, 0, "magic"),
-            (header::VERSION, VERSION + 1, "version 2"),
+            (header::VERSION, VERSION + 1, "layout version 3"),
             (header::LINE_BYTES, 32, "lines of 32"),
             (header::PARTICIPANTS, 0, "limits out of range"),
             (header::PARTICIPANTS, 255, "limits out of range"),

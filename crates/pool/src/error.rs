@@ -2,6 +2,8 @@
 
 use hythe_abi::{Descriptor, RegionIndex};
 
+use crate::misfit::Misfit;
+
 /// Errors of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -14,7 +16,7 @@ pub enum PoolError {
     BadGeometry(String),
     /// A table is full.
     #[error(
-        "no free {what}: all {limit} are in use; make the pool with a larger limit, or close some"
+        "no free {what}: all {limit} are in use; close some, or make the pool with a larger limit (`hythe pool create --limit`)"
     )]
     TableFull {
         /// Which table.
@@ -22,8 +24,18 @@ pub enum PoolError {
         /// Its limit.
         limit: u32,
     },
+    /// A queue is deeper than there is memory for.
+    #[error(
+        "a queue for {depth} messages is too deep: {room} are possible here now; ask for fewer, close other deep queues, or make the pool with more (`hythe pool create --limit granules=`)"
+    )]
+    QueueTooDeep {
+        /// Messages asked for.
+        depth: u32,
+        /// The deepest queue to this consumer that can be made now.
+        room: u32,
+    },
     /// No slot is free for a payload of this size.
-    #[error("no free slot for {bytes} bytes in region {}: {slots} slots are large enough and all are held (`hythe who` shows by whom)", region.0)]
+    #[error("no free slot for {bytes} bytes in region {}: {slots} slots are large enough and all are held", region.0)]
     PoolFull {
         /// The region asked for.
         region: RegionIndex,
@@ -33,7 +45,7 @@ pub enum PoolError {
         slots: u32,
     },
     /// The payload is larger than any slot.
-    #[error("{bytes} bytes do not fit: the largest slot of region {} takes {largest}", region.0)]
+    #[error("{bytes} bytes do not fit: the largest slot of region {} takes {largest}; make the pool with a larger class (`hythe pool create --class`), or send it in parts", region.0)]
     TooLarge {
         /// The region asked for.
         region: RegionIndex,
@@ -63,15 +75,11 @@ pub enum PoolError {
     #[error("{0} is being changed by another participant")]
     Busy(&'static str),
     /// A channel exists with another type.
-    #[error("channel `{channel}` carries {theirs}, not {ours}")]
-    TypeMismatch {
-        /// The channel.
-        channel: String,
-        /// The type asked for.
-        ours: String,
-        /// The type it has.
-        theirs: String,
-    },
+    #[error("channel `{}` carries {}, as {} opened it; {} wants {}", .0.channel, .0.theirs, .0.opened_by, .0.opener, .0.ours)]
+    TypeMismatch(Box<Misfit>),
+    /// A channel exists for another kind of port.
+    #[error("channel `{}` is for {}, as {} opened it; {} wants it for {}", .0.channel, .0.theirs, .0.opened_by, .0.opener, .0.ours)]
+    KindMismatch(Box<Misfit>),
     /// A name is empty or too long.
     #[error("the name `{name}` is not usable: {reason}")]
     BadName {

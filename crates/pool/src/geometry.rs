@@ -46,13 +46,16 @@ const SHARES: [(usize, usize); 6] = [
 const DEFAULT_COUNT_MAX: usize = 2048;
 /// Ledger entries kept for regions that come later (cores, cards).
 const SPARE_SLOTS: u32 = 2048;
+/// Granules for queues deeper than the usual 32 messages, which need none of these: 65,536 messages, 1 MiB.
+const DEEP_GRANULES: u32 = 2048;
 /// The tables of a default pool.
 const DEFAULT_LIMITS: Limits = Limits {
     participants: 96,
     channels: 1024,
     ports: 4096,
     connections: 4096,
-    granules: 4096,
+    // Each connection has one of its own.
+    granules: 4096 + DEEP_GRANULES,
     slots: SPARE_SLOTS,
 };
 
@@ -62,10 +65,18 @@ impl Geometry {
     /// # Errors
     /// [`PoolError::BadGeometry`] if the control tables alone need more.
     pub fn for_bytes(bytes: usize) -> Result<Self, PoolError> {
+        Self::for_bytes_with(DEFAULT_LIMITS, bytes)
+    }
+
+    /// The same with other limits. `limits.slots` counts the entries kept for later regions.
+    ///
+    /// # Errors
+    /// As [`Geometry::for_bytes`]; limits out of range.
+    pub fn for_bytes_with(limits: Limits, bytes: usize) -> Result<Self, PoolError> {
         // Two rounds: the number of slots decides the size of the ledger, which decides what is left for slots.
         let mut plan = Self::share(bytes);
         for _ in 0..2 {
-            let control = Self::with_classes(DEFAULT_LIMITS, &plan)?.layout()?.bytes();
+            let control = Self::with_classes(limits, &plan)?.layout()?.bytes();
             let left = bytes
                 .checked_sub(control)
                 .filter(|left| *left >= 64 * PAGE_BYTES);
@@ -77,7 +88,7 @@ impl Geometry {
             })?;
             plan = Self::share(left);
         }
-        Self::with_classes(DEFAULT_LIMITS, &plan)
+        Self::with_classes(limits, &plan)
     }
 
     /// A geometry with the given classes. `limits.slots` counts the entries kept for later regions; those of the classes are added.
@@ -117,6 +128,13 @@ impl Geometry {
             let bytes = u64::from(slot_bytes) * u64::from(class.count);
             offset = (offset + bytes).next_multiple_of(PAGE_BYTES as u64);
         }
+        // A 32-bit process could not map it, though it could make the file.
+        if isize::try_from(offset).is_err() {
+            return Err(PoolError::BadGeometry(format!(
+                "{offset} bytes of slots are more than a {}-bit program can address",
+                usize::BITS
+            )));
+        }
         let slots = limits.slots.checked_add(first).ok_or_else(too_many_slots)?;
         let geometry = Self {
             limits: Limits { slots, ..limits },
@@ -138,7 +156,11 @@ impl Geometry {
     /// [`PoolError::BadGeometry`] if a limit is out of range.
     pub fn layout(&self) -> Result<ControlLayout, PoolError> {
         ControlLayout::new(self.limits).ok_or_else(|| {
-            PoolError::BadGeometry(format!("limits out of range: {:?}", self.limits))
+            PoolError::BadGeometry(format!(
+                "limits out of range for a {}-bit program: {:?}",
+                usize::BITS,
+                self.limits
+            ))
         })
     }
 
@@ -246,6 +268,18 @@ mod tests {
             let refused = Geometry::with_classes(DEFAULT_LIMITS, &[class(count), class(1)]);
             let refused = refused.expect_err("too many").to_string();
             assert!(refused.contains("more slots"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_32_bits_cannot_address_is_refused_there() {
+        let plan = [ClassPlan {
+            payload_bytes: 1 << 20,
+            count: 3000,
+        }];
+        match Geometry::with_classes(DEFAULT_LIMITS, &plan) {
+            Ok(geometry) => assert!(usize::BITS >= 64 && geometry.region_bytes() > 3000 << 20),
+            Err(refused) => assert!(refused.to_string().contains("32-bit"), "{refused}"),
         }
     }
 

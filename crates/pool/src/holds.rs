@@ -12,12 +12,14 @@ use crate::control::Control;
 use crate::ledger::LedgerSlot;
 
 /// Reads a hold record.
+#[inline(always)]
 pub(crate) fn hold<M: Memory>(control: &Control<M>, row: u8, slot: LedgerSlot) -> Counted {
     let at = control.layout().hold(row.into(), slot.0 as usize);
     Counted::from_bits(control.memory().load_cell(at, Ordering::Acquire))
 }
 
 /// Writes an own hold record.
+#[inline(always)]
 pub(crate) fn set_hold<M: Memory>(control: &Control<M>, row: u8, slot: LedgerSlot, hold: Counted) {
     let at = control.layout().hold(row.into(), slot.0 as usize);
     control
@@ -27,6 +29,7 @@ pub(crate) fn set_hold<M: Memory>(control: &Control<M>, row: u8, slot: LedgerSlo
 
 impl Counted {
     /// With `more` references; dated `now` if there were none.
+    #[inline]
     pub(crate) const fn gained(self, more: u32, now: u32) -> Option<Self> {
         // In a dead member's journal anything may stand.
         let count = self.count.saturating_add(more);
@@ -42,6 +45,7 @@ impl Counted {
     }
 
     /// With `fewer` references.
+    #[inline]
     pub(crate) const fn lost(self, fewer: u32) -> Option<Self> {
         if self.count < fewer {
             return None;

@@ -23,6 +23,7 @@ pub(crate) enum Operation {
     Take = 5,
     Give = 6,
     Reclaim = 7,
+    TakeOldest = 8,
 }
 
 impl Operation {
@@ -35,13 +36,15 @@ impl Operation {
             5 => Some(Self::Take),
             6 => Some(Self::Give),
             7 => Some(Self::Reclaim),
+            8 => Some(Self::TakeOldest),
             _ => None,
         }
     }
 }
 
 /// Everything the recoverer needs. `before` is the own hold record as it was, `position` that in the queue, or for a release
-/// the generation of the slot; fields that a step does not use are zero.
+/// the generation of the slot; `row` is a participant's, or the connection of a take of the oldest; fields that a step does
+/// not use are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) slot: u32,
@@ -52,15 +55,18 @@ pub(crate) struct Step {
     pub(crate) row: u32,
 }
 
+#[inline]
 pub(crate) fn at<M: Memory>(control: &Control<M>, index: u8) -> usize {
     intent_of(control.layout(), index)
 }
 
+#[inline]
 const fn intent_of(layout: &ControlLayout, index: u8) -> usize {
     layout.participant(index as usize) + participant::INTENT
 }
 
 /// The cell that a step changes, if it changes one and its numbers are inside the tables.
+#[inline]
 pub(crate) const fn target(
     layout: &ControlLayout,
     operation: Operation,
@@ -68,10 +74,15 @@ pub(crate) const fn target(
     row: u32,
 ) -> Option<usize> {
     let limits = layout.limits();
-    if slot >= limits.slots || row >= limits.participants {
+    let rows = match operation {
+        Operation::TakeOldest => limits.connections,
+        _ => limits.participants,
+    };
+    if slot >= limits.slots || row >= rows {
         return None;
     }
     match operation {
+        Operation::TakeOldest => Some(layout.oldest(row as usize)),
         Operation::Lease | Operation::Duplicate | Operation::Release => {
             Some(layout.slot_cell(slot as usize))
         }
@@ -81,6 +92,7 @@ pub(crate) const fn target(
 }
 
 /// Notes a step, and returns the mark that its change carries.
+#[inline]
 pub(crate) fn begin<M: Memory>(
     control: &Control<M>,
     member: &Member,
@@ -116,7 +128,26 @@ pub(crate) fn begin<M: Memory>(
     mark
 }
 
+/// Notes a step whose visible change is a queue's counter: it puts no mark into a cell, so it takes no number, and stores no
+/// field that only other steps use. Whoever looks for the maker of a mark meanwhile finds no step on a cell here.
+#[inline(always)]
+pub(crate) fn begin_move<M: Memory>(
+    control: &Control<M>,
+    member: &Member,
+    operation: Operation,
+    step: Step,
+) {
+    compiler_fence(Ordering::SeqCst);
+    let (memory, at) = (control.memory(), at(control, member.index().0));
+    memory.store(at + intent::SLOT, step.slot, Ordering::Relaxed);
+    memory.store_cell(at + intent::BEFORE, step.before, Ordering::Relaxed);
+    memory.store(at + intent::CONNECTION, step.connection, Ordering::Relaxed);
+    memory.store(at + intent::POSITION, step.position, Ordering::Relaxed);
+    memory.store(at + intent::OPERATION, operation as u32, Ordering::Release);
+}
+
 /// The step is finished, or undone.
+#[inline(always)]
 pub(crate) fn end<M: Memory>(control: &Control<M>, member: &Member) {
     let at = at(control, member.index().0);
     control

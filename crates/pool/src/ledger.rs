@@ -1,25 +1,47 @@
 //! The ledger's own steps: lease, duplicate, release.
 
 use hythe_abi::Generation;
-use hythe_abi::pool::REFERENCES_MAX;
+use hythe_abi::pool::{CLASSES_MAX, REFERENCES_MAX};
 use hythe_memory::{Memory, Ordering};
 
 use crate::cell::{self, Counted, Unchanged};
 use crate::control::Control;
 use crate::holds::{hold, set_hold};
 use crate::journal::{self, Operation, Step};
-use crate::regions::RegionGeometry;
+use crate::regions::{RegionGeometry, SlotClass};
 use crate::{Member, PoolError};
 
 /// Index of a slot in the ledger, over all regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LedgerSlot(pub u32);
 
+/// Where one participant looks first for a free slot, in each class of a region. It may point anywhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursors {
+    first_looks: [u32; CLASSES_MAX],
+}
+
+impl Cursors {
+    /// A slot has become free by this participant's release. It is the next to be leased: its bytes are still in this processor's
+    /// cache.
+    #[inline]
+    pub fn note_free(&mut self, region: &RegionGeometry, slot: LedgerSlot) {
+        let index = slot.0.wrapping_sub(region.ledger_base);
+        for (class, cursor) in region.classes.iter().zip(&mut self.first_looks) {
+            let in_class = index.wrapping_sub(class.first);
+            if in_class < class.count {
+                *cursor = in_class;
+            }
+        }
+    }
+}
+
 impl<M: Memory> Control<M> {
     /// References to a slot, and its generation.
     ///
     /// # Panics
     /// If the slot is outside the ledger.
+    #[inline]
     pub fn slot(&self, slot: LedgerSlot) -> (u32, Generation) {
         let found = Counted::from_bits(
             self.memory()
@@ -28,6 +50,7 @@ impl<M: Memory> Control<M> {
         (found.count, Generation(found.upper))
     }
 
+    #[inline]
     pub(crate) fn slot_at(&self, slot: LedgerSlot) -> usize {
         assert!(
             slot.0 < self.layout().limits().slots,
@@ -43,6 +66,7 @@ impl Member {
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if the cell never stands still.
+    #[inline]
     pub fn lease<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -78,50 +102,34 @@ impl Member {
         }
     }
 
-    /// Leases the first free slot of a region that takes `payload_bytes`, looking from `cursor` on in each class, smallest first.
+    /// Leases a free slot of a region that takes `payload_bytes`, looking from the cursor on in each class, smallest first.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`], [`PoolError::PoolFull`], [`PoolError::Damaged`].
+    #[inline]
     pub fn lease_any<M: Memory>(
         &mut self,
         control: &Control<M>,
         region: &RegionGeometry,
         payload_bytes: usize,
-        cursor: &mut u32,
+        cursors: &mut Cursors,
     ) -> Result<(u32, Generation), PoolError> {
-        let fitting = region
-            .classes
-            .iter()
-            .filter(|class| class.payload_bytes() >= payload_bytes);
-        let mut slots = 0;
-        for class in fitting {
-            slots += class.count;
-            for step in 0..class.count {
-                let slot = class.first + (cursor.wrapping_add(step)) % class.count;
+        for (class, cursor) in region.classes.iter().zip(&mut cursors.first_looks) {
+            if class.payload_bytes() < payload_bytes {
+                continue;
+            }
+            for _ in 0..class.count {
+                let index = if *cursor < class.count { *cursor } else { 0 };
+                *cursor = index + 1;
+                let slot = class.first + index;
                 let leased = self.lease(control, LedgerSlot(region.ledger_base + slot))?;
                 if let Some(generation) = leased {
-                    *cursor = cursor.wrapping_add(step + 1);
+                    expect_lease(control, region, class, index + LEASES_AHEAD);
                     return Ok((slot, generation));
                 }
             }
         }
-        if slots > 0 {
-            return Err(PoolError::PoolFull {
-                region: region.index,
-                bytes: payload_bytes,
-                slots,
-            });
-        }
-        let largest = region
-            .classes
-            .iter()
-            .map(crate::SlotClass::payload_bytes)
-            .max();
-        Err(PoolError::TooLarge {
-            region: region.index,
-            bytes: payload_bytes,
-            largest: largest.unwrap_or(0),
-        })
+        Err(none_free(region, payload_bytes))
     }
 
     /// Makes `more` references to a slot of which this participant holds at least one.
@@ -172,6 +180,7 @@ impl Member {
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if this participant, or the cell, has fewer.
+    #[inline]
     pub fn release<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -211,6 +220,7 @@ impl Member {
         hold(control, self.index().0, slot).count
     }
 
+    #[inline]
     pub(crate) fn held<M: Memory>(
         &self,
         control: &Control<M>,
@@ -230,6 +240,48 @@ impl Member {
     }
 }
 
+/// In a stream, slots are leased one behind the other, and each was last changed by the receiver: its line takes about as long to
+/// come as so many messages take to be made.
+const LEASES_AHEAD: u32 = 4;
+
+/// Has the line of a cell come while the messages before it are made.
+#[inline]
+fn expect_lease<M: Memory>(
+    control: &Control<M>,
+    region: &RegionGeometry,
+    class: &SlotClass,
+    index: u32,
+) {
+    if index < class.count {
+        let slot = LedgerSlot(region.ledger_base + class.first + index);
+        control.memory().expect_replace(control.slot_at(slot));
+    }
+}
+
+/// Why nothing was leased.
+#[cold]
+fn none_free(region: &RegionGeometry, payload_bytes: usize) -> PoolError {
+    let payload = |class: &SlotClass| class.payload_bytes();
+    let fitting = region
+        .classes
+        .iter()
+        .filter(|class| payload(class) >= payload_bytes);
+    let slots = fitting.map(|class| class.count).sum();
+    if slots > 0 {
+        return PoolError::PoolFull {
+            region: region.index,
+            bytes: payload_bytes,
+            slots,
+        };
+    }
+    PoolError::TooLarge {
+        region: region.index,
+        bytes: payload_bytes,
+        largest: region.classes.iter().map(payload).max().unwrap_or(0),
+    }
+}
+
+#[cold]
 pub(crate) fn contended(slot: LedgerSlot) -> PoolError {
     PoolError::Damaged(format!("the cell of slot {} never stands still", slot.0))
 }
@@ -246,7 +298,7 @@ mod tests {
         let mut member = scene::join(&control);
         let bytes = PAYLOAD_BYTES + 1;
         let refused = scene::with_region(&control, |_, region| {
-            member.lease_any(&control, region, bytes, &mut 0)
+            member.lease_any(&control, region, bytes, &mut Cursors::default())
         });
         let region = RegionIndex(0);
         assert_eq!(
@@ -266,10 +318,10 @@ mod tests {
         scene::with_region(&control, |_, region| {
             for _ in 0..SLOTS {
                 member
-                    .lease_any(&control, region, 100, &mut 0)
+                    .lease_any(&control, region, 100, &mut Cursors::default())
                     .expect("a free slot");
             }
-            let refused = member.lease_any(&control, region, 100, &mut 0);
+            let refused = member.lease_any(&control, region, 100, &mut Cursors::default());
             let full = PoolError::PoolFull {
                 region: RegionIndex(0),
                 bytes: 100,
@@ -278,7 +330,7 @@ mod tests {
             assert_eq!(refused, Err(full));
             member.release(&control, LedgerSlot(1), 1).expect("release");
             let (slot, generation) = member
-                .lease_any(&control, region, 100, &mut 0)
+                .lease_any(&control, region, 100, &mut Cursors::default())
                 .expect("free");
             assert_eq!((slot, generation), (1, Generation(2)));
         });

@@ -8,6 +8,8 @@
 //!
 //! where a step begun by a member and not finished is settled by its journal (`docs/adr/`). [`audit`] checks it.
 //!
+//! Ports of channels that carry no payload share a cell of events instead of queues.
+//!
 //! Never calls the system, never waits, never touches payload, never trusts an index it read from shared memory.
 
 mod audit;
@@ -20,10 +22,17 @@ mod control;
 mod core_rows;
 mod error;
 mod geometry;
+mod granules;
+mod high_water;
 mod holds;
 mod journal;
 mod ledger;
+#[cfg(all(test, loom))]
+mod mark_models;
+mod marks;
 mod members;
+mod misfit;
+mod oldest;
 mod ports;
 mod recovery;
 mod regions;
@@ -31,15 +40,20 @@ mod regions;
 mod scene;
 mod transfer;
 
-pub use audit::{Audit, Holder, HolderKind, Mismatch, audit};
+pub use audit::{Audit, Holder, HolderKind, Mismatch, audit, holders_of_slots};
 pub use channels::{ChannelIndex, ChannelInfo, ChannelType, CoreBinding};
-pub use connections::{ConnectionEnd, ConnectionIndex, ConnectionInfo, Ends, Side};
-pub use control::Control;
+pub use connections::{ConnectionEnd, ConnectionIndex, ConnectionInfo, Ends, QueuePlan, Side};
+pub use control::{Control, Residence};
 pub use error::PoolError;
 pub use geometry::{ClassPlan, Geometry, Term};
-pub use ledger::LedgerSlot;
+pub use high_water::{ClassHighWater, HighWater};
+pub use hythe_queue::{EventCell, NotRaised};
+pub use ledger::{Cursors, LedgerSlot};
 pub use members::{Identity, Member, MemberIndex, MemberInfo, MemberKind, MemberStatus};
-pub use ports::{PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics};
+pub use misfit::{ChannelKind, Misfit};
+pub use ports::{PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics, PortWishes};
 pub use recovery::{Recovered, Recoverer};
-pub use regions::{CoreRegionPlan, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass};
-pub use transfer::{SendError, Taken};
+pub use regions::{
+    ClaimedSlot, CoreRegionPlan, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass,
+};
+pub use transfer::{SendError, Taken, expect_takes};

@@ -5,6 +5,7 @@ use hythe_memory::{Memory, Ordering, read_name, write_name};
 use hythe_queue::Bell;
 
 use crate::control::Control;
+use crate::high_water::{Table, note_table};
 use crate::{PoolError, journal};
 
 /// Number of a participant.
@@ -104,9 +105,23 @@ impl Member {
         identity: Identity,
         name: &str,
     ) -> Result<Self, PoolError> {
+        Self::join_with_session(control, kind, identity, name, control.new_session())
+    }
+
+    /// As [`Member::join`], under a session number that the caller has got from [`Control::new_session`]: so that what proves its
+    /// life can bear that number before anybody sees the record.
+    ///
+    /// # Errors
+    /// As [`Member::join`].
+    pub fn join_with_session<M: Memory>(
+        control: &Control<M>,
+        kind: MemberKind,
+        identity: Identity,
+        name: &str,
+        session: u32,
+    ) -> Result<Self, PoolError> {
         check_name(name)?;
         let limit = control.layout().limits().participants;
-        let session = control.new_session();
         let joining = state_bits(identity.pid, MemberStatus::Joining, session);
         let memory = control.memory();
         let index = (0..limit as usize).find(|&index| {
@@ -119,6 +134,7 @@ impl Member {
             what: "participant",
             limit,
         })?;
+        note_table(control, Table::Participants, index as u32 + 1);
         let at = control.layout().participant(index);
         memory.store_cell(
             at + participant::START_TIME,
@@ -187,6 +203,7 @@ impl Member {
     }
 
     /// Changes when a connection to or from the participant changes.
+    #[inline]
     pub fn changes<M: Memory>(control: &Control<M>, index: MemberIndex) -> u32 {
         let at = control.layout().participant(index.0.into()) + participant::CHANGES;
         control.memory().load(at, Ordering::Acquire)

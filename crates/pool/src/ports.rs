@@ -1,10 +1,13 @@
-//! Ports: the publishers and subscribers of channels.
+//! Ports: the publishers and subscribers of channels, their clients and servers, notifiers and listeners.
 
 use hythe_abi::pool::{channel, port};
 use hythe_memory::{Memory, Ordering};
+use hythe_queue::EventCell;
 
 use crate::channels::ChannelIndex;
 use crate::control::Control;
+use crate::high_water::{Table, note_table};
+use crate::misfit::ChannelKind;
 use crate::{Member, MemberIndex, PoolError};
 
 const STATUS_FREE: u64 = 0;
@@ -22,6 +25,65 @@ pub enum PortKind {
     Publisher,
     /// Subscribes.
     Subscriber,
+    /// Asks.
+    Client,
+    /// Answers.
+    Server,
+    /// Raises events.
+    Notifier,
+    /// Waits for events.
+    Listener,
+}
+
+impl PortKind {
+    const ALL: [Self; 6] = [
+        Self::Publisher,
+        Self::Subscriber,
+        Self::Client,
+        Self::Server,
+        Self::Notifier,
+        Self::Listener,
+    ];
+
+    const fn to_number(self) -> u8 {
+        match self {
+            Self::Publisher => 1,
+            Self::Subscriber => 2,
+            Self::Client => 3,
+            Self::Server => 4,
+            Self::Notifier => 5,
+            Self::Listener => 6,
+        }
+    }
+
+    fn from_number(number: u8) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.to_number() == number)
+    }
+
+    /// The kind of channel that such ports meet on.
+    #[must_use]
+    pub const fn channel_kind(self) -> ChannelKind {
+        match self {
+            Self::Publisher | Self::Subscriber => ChannelKind::PublishSubscribe,
+            Self::Client | Self::Server => ChannelKind::RequestReply,
+            Self::Notifier | Self::Listener => ChannelKind::Event,
+        }
+    }
+}
+
+impl std::fmt::Display for PortKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Publisher => "publisher",
+            Self::Subscriber => "subscriber",
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Notifier => "notifier",
+            Self::Listener => "listener",
+        })
+    }
 }
 
 /// What happens to a subscriber whose queue is full.
@@ -29,9 +91,11 @@ pub enum PortKind {
 pub enum PortPolicy {
     /// The new message passes it by, and is counted.
     DropNewest,
-    /// The publisher waits, for at most this many milliseconds (at least one).
+    /// The publisher takes the oldest back, counts it, and sends the new one.
+    DropOldest,
+    /// The publisher waits, for at most this many milliseconds.
     Block {
-        /// Bound of the wait.
+        /// Bound of the wait, 1 to 2^32 - 2; what is outside is brought inside.
         timeout_ms: u32,
     },
 }
@@ -40,6 +104,7 @@ impl PortPolicy {
     const fn from_word(block_ms: u32) -> Self {
         match block_ms {
             0 => Self::DropNewest,
+            port::DROP_OLDEST => Self::DropOldest,
             timeout_ms => Self::Block { timeout_ms },
         }
     }
@@ -47,9 +112,21 @@ impl PortPolicy {
     fn to_word(self) -> u32 {
         match self {
             Self::DropNewest => 0,
-            Self::Block { timeout_ms } => timeout_ms.max(1),
+            Self::DropOldest => port::DROP_OLDEST,
+            Self::Block { timeout_ms } => timeout_ms.clamp(1, port::DROP_OLDEST - 1),
         }
     }
+}
+
+/// What the queues to a subscriber's port shall be like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortWishes {
+    /// Descriptors that wait at most, per publisher.
+    pub depth: u32,
+    /// When they do.
+    pub policy: PortPolicy,
+    /// Earlier messages wanted of each publisher.
+    pub history: u32,
 }
 
 /// A port in use.
@@ -69,6 +146,8 @@ pub struct PortInfo {
     pub depth: u32,
     /// When they do.
     pub policy: PortPolicy,
+    /// Earlier messages that a subscriber wants of each publisher.
+    pub history: u32,
     /// What it has counted.
     pub statistics: PortStatistics,
 }
@@ -86,11 +165,9 @@ pub struct PortStatistics {
     pub violations: u64,
 }
 
+#[inline]
 const fn state_bits(status: u64, member: u8, kind: PortKind, session: u32) -> u64 {
-    let kind: u64 = match kind {
-        PortKind::Publisher => 1,
-        PortKind::Subscriber => 2,
-    };
+    let kind = kind.to_number() as u64;
     status | (member as u64) << 8 | kind << 16 | (session as u64) << 40
 }
 
@@ -107,11 +184,7 @@ impl<M: Memory> Control<M> {
             return None;
         }
         let channel = memory.load(at + port::CHANNEL, Ordering::Relaxed);
-        let kind = match (state >> 16) & 0xFF {
-            1 => PortKind::Publisher,
-            2 => PortKind::Subscriber,
-            _ => return None,
-        };
+        let kind = PortKind::from_number((state >> 16) as u8)?;
         let policy = PortPolicy::from_word(memory.load(at + port::BLOCK_MS, Ordering::Relaxed));
         let count = |offset| memory.load_cell(at + offset, Ordering::Relaxed);
         let member = MemberIndex((state >> 8) as u8);
@@ -123,6 +196,7 @@ impl<M: Memory> Control<M> {
             channel: ChannelIndex(channel),
             depth: memory.load(at + port::DEPTH, Ordering::Relaxed),
             policy,
+            history: memory.load(at + port::HISTORY, Ordering::Relaxed),
             statistics: PortStatistics {
                 messages: count(port::MESSAGES),
                 payload_bytes: count(port::PAYLOAD_BYTES),
@@ -134,6 +208,7 @@ impl<M: Memory> Control<M> {
 
     /// Is a port that was seen open still so, and still the same to whoever sends to it? Reads nothing that its owner keeps
     /// writing.
+    #[inline]
     pub fn is_still_open(&self, known: &PortInfo) -> bool {
         let (memory, at) = (self.memory(), self.layout().port(known.index.0 as usize));
         let word = |offset| memory.load(at + offset, Ordering::Relaxed);
@@ -149,7 +224,16 @@ impl<M: Memory> Control<M> {
         (0..self.layout().limits().ports).filter_map(|index| self.port(PortIndex(index)))
     }
 
-    /// Writes what the owner of a port has counted.
+    /// Writes what the owner of a port counts with each message.
+    #[inline(always)]
+    pub fn set_traffic(&self, index: PortIndex, statistics: &PortStatistics) {
+        let at = self.layout().port(index.0 as usize);
+        let (memory, relaxed) = (self.memory(), Ordering::Relaxed);
+        memory.store_cell(at + port::MESSAGES, statistics.messages, relaxed);
+        memory.store_cell(at + port::PAYLOAD_BYTES, statistics.payload_bytes, relaxed);
+    }
+
+    /// Writes all that the owner of a port has counted.
     pub fn set_statistics(&self, index: PortIndex, statistics: PortStatistics) {
         let at = self.layout().port(index.0 as usize);
         let count = |offset, value| {
@@ -163,9 +247,17 @@ impl<M: Memory> Control<M> {
     }
 
     /// Changes when the ports of a channel change.
+    #[inline]
     pub fn channel_epoch(&self, index: ChannelIndex) -> u32 {
         let at = self.layout().channel(index.0 as usize) + channel::EPOCH;
         self.memory().load(at, Ordering::Acquire)
+    }
+
+    /// The events of a listener's port, for its owner and for those who raise them. Look again afterwards whether the port
+    /// [`is_still_open`](Self::is_still_open): then it is this opening's.
+    pub fn events(&self, index: PortIndex) -> EventCell {
+        let at = self.layout().port(index.0 as usize) + port::EVENTS;
+        EventCell::now(self.memory(), at)
     }
 
     pub(crate) fn note_ports_changed(&self, index: ChannelIndex) {
@@ -175,10 +267,10 @@ impl<M: Memory> Control<M> {
 }
 
 impl Member {
-    /// Opens a port on a channel.
+    /// Opens a port on a channel. A subscriber's wants no history.
     ///
     /// # Errors
-    /// [`PoolError::TableFull`]; [`PoolError::Busy`] if the channel was retired since it was found: find or make it again.
+    /// As [`Member::open_port_with`].
     pub fn open_port<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -186,6 +278,25 @@ impl Member {
         kind: PortKind,
         depth: u32,
         policy: PortPolicy,
+    ) -> Result<PortIndex, PoolError> {
+        let wishes = PortWishes {
+            depth,
+            policy,
+            history: 0,
+        };
+        self.open_port_with(control, channel, kind, wishes)
+    }
+
+    /// Opens a port on a channel.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`]; [`PoolError::Busy`] if the channel was retired since it was found: find or make it again.
+    pub fn open_port_with<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        channel: ChannelIndex,
+        kind: PortKind,
+        wishes: PortWishes,
     ) -> Result<PortIndex, PoolError> {
         let limit = control.layout().limits().ports;
         let (memory, me) = (control.memory(), self.index().0);
@@ -199,17 +310,23 @@ impl Member {
             what: "port",
             limit,
         })?;
+        note_table(control, Table::Ports, index + 1);
         let at = control.layout().port(index as usize);
         memory.store(at + port::CHANNEL, channel.0, Ordering::Relaxed);
-        memory.store(at + port::DEPTH, depth, Ordering::Relaxed);
-        memory.store(at + port::BLOCK_MS, policy.to_word(), Ordering::Relaxed);
+        memory.store(at + port::DEPTH, wishes.depth, Ordering::Relaxed);
+        let when_full = wishes.policy.to_word();
+        memory.store(at + port::BLOCK_MS, when_full, Ordering::Relaxed);
+        memory.store(at + port::HISTORY, wishes.history, Ordering::Relaxed);
+        memory.store(at + port::FLAGS, 0, Ordering::Relaxed);
+        EventCell::begin(memory, at + port::EVENTS);
         control.set_statistics(PortIndex(index), PortStatistics::default());
         let open = state_bits(STATUS_OPEN, me, kind, self.session());
         memory.store_cell(at + port::STATE, open, Ordering::Release);
         // Whoever retires the channel sees this port, or its claim is seen here.
         hythe_memory::full_barrier();
         if !control.channel_is_ready(channel) {
-            memory.store_cell(at + port::STATE, STATUS_FREE, Ordering::Release);
+            self.close_port(control, PortIndex(index));
+            self.let_go_of_port(control, index);
             return Err(PoolError::Busy("the channel"));
         }
         control.note_ports_changed(channel);
@@ -231,16 +348,24 @@ impl Member {
         control.note_ports_changed(info.channel);
     }
 
-    /// Closes an own port, if that has not been done, and gives its number back. Call when its connections are left.
+    /// Closes an own port, if that has not been done, and gives its number back; a channel that it was the last to use goes
+    /// with it. Call when its connections are left.
     pub fn free_port<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
         self.close_port(control, index);
         let at = control.layout().port(index.0 as usize) + port::STATE;
         let state = control.memory().load_cell(at, Ordering::Acquire);
         if state & 0xFF == STATUS_CLAIMED && (state >> 8) as u8 == self.index().0 {
-            control
-                .memory()
-                .store_cell(at, STATUS_FREE, Ordering::Release);
+            self.let_go_of_port(control, index.0);
         }
+    }
+
+    /// First the channel, then the number: whoever recovers us finds by the closed port which channel may be left without one.
+    /// One that is only half open may name a channel of before, which is then looked at for nothing.
+    fn let_go_of_port<M: Memory>(&mut self, control: &Control<M>, index: u32) {
+        let (memory, at) = (control.memory(), control.layout().port(index as usize));
+        let channel = memory.load(at + port::CHANNEL, Ordering::Relaxed);
+        self.retire_channel(control, ChannelIndex(channel));
+        memory.store_cell(at + port::STATE, STATUS_FREE, Ordering::Release);
     }
 
     /// Closes all ports of this participant, half-opened ones included.
@@ -251,14 +376,8 @@ impl Member {
             if state & 0xFF == STATUS_FREE || (state >> 8) as u8 != self.index().0 {
                 continue;
             }
-            let channel = control.port(PortIndex(index)).map(|info| info.channel);
-            control
-                .memory()
-                .store_cell(at, STATUS_FREE, Ordering::Release);
-            if let Some(channel) = channel {
-                control.note_ports_changed(channel);
-                self.retire_channel(control, channel);
-            }
+            self.close_port(control, PortIndex(index));
+            self.let_go_of_port(control, index);
         }
     }
 }

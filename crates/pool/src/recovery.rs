@@ -15,7 +15,7 @@ use crate::journal::{self, Operation, Step};
 use crate::ledger::LedgerSlot;
 use crate::members::{MemberStatus, since_units, state_bits};
 use crate::regions::{self, Regions};
-use crate::{Member, MemberIndex, MemberInfo, MemberKind, PoolError, core_rows};
+use crate::{Identity, Member, MemberIndex, MemberInfo, MemberKind, PoolError, core_rows};
 
 /// What a recovery gave back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,20 @@ pub struct Recoverer {
     session: u32,
 }
 
+/// The number that stands for a process without a record of its own: none has it.
+const OUTSIDER: MemberIndex = MemberIndex(hythe_abi::pool::PARTICIPANTS_MAX as u8);
+
 impl Recoverer {
+    /// The right of a process that finds the pool full to recover the dead, under a session of its own. It must be able to prove
+    /// its life by that number alone, as one that is joining does.
+    #[must_use]
+    pub const fn outsider(session: u32) -> Self {
+        Self {
+            index: OUTSIDER,
+            session,
+        }
+    }
+
     /// Recovers a participant. `is_dead` answers whether the operating system has proven the death of a participant; it is asked
     /// about this one, and about an earlier recoverer. `None`: it is alive, or another recovers it, or it is gone already, or it
     /// is the row of a core that somebody is still attached to: try again later.
@@ -84,10 +97,9 @@ impl Recoverer {
         let found = control.memory().load_cell(at, Ordering::Acquire);
         if let Some(earlier) = (found as u8).checked_sub(1).map(MemberIndex) {
             let session = (found >> 40) as u32;
-            let earlier = control
-                .member(earlier)
-                .filter(|earlier| earlier.session == session);
-            if earlier.is_some_and(|earlier| earlier.index != self.index && !is_dead(&earlier)) {
+            let earlier = claimant(control, earlier, session);
+            let other = |it: &MemberInfo| (it.index, it.session) != (self.index, self.session);
+            if earlier.is_some_and(|earlier| other(&earlier) && !is_dead(&earlier)) {
                 return false;
             }
         }
@@ -116,6 +128,44 @@ impl Recoverer {
 
     fn claim_bits(&self) -> u64 {
         (u64::from(self.index.0) + 1) | (u64::from(self.session) << 40)
+    }
+}
+
+/// Who claimed a record: a participant, if it still is that one, or an outsider, of whom no more is known than the session.
+fn claimant<M: Memory>(
+    control: &Control<M>,
+    index: MemberIndex,
+    session: u32,
+) -> Option<MemberInfo> {
+    if index != OUTSIDER {
+        return control
+            .member(index)
+            .filter(|found| found.session == session);
+    }
+    Some(MemberInfo {
+        index,
+        session,
+        status: MemberStatus::Joining,
+        kind: MemberKind::Process,
+        identity: Identity {
+            pid: 0,
+            start_time: 0,
+            pid_namespace: 0,
+            uid: 0,
+        },
+        name: "a process that joins".to_owned(),
+    })
+}
+
+impl<M: Memory> Control<M> {
+    /// Sessions under which somebody is recovering a participant: what proves the life of an outsider must stay for these.
+    pub fn claiming_sessions(&self) -> impl Iterator<Item = u32> {
+        let rows = 0..self.layout().limits().participants as usize;
+        rows.filter_map(|index| {
+            let at = self.layout().participant(index) + participant::RECOVERER;
+            let found = self.memory().load_cell(at, Ordering::Acquire);
+            (found as u8 != 0).then_some((found >> 40) as u32)
+        })
     }
 }
 
@@ -220,6 +270,7 @@ fn after_step<M: Memory>(
         Operation::Release => before.lost(step.count),
         Operation::Send | Operation::Give => before.lost(1),
         Operation::Take | Operation::Reclaim => before.gained(1, now),
+        Operation::TakeOldest => before.gained(step.count.min(1), now),
     }
 }
 

@@ -42,6 +42,13 @@ impl SlotClass {
     pub const fn payload_bytes(&self) -> usize {
         (self.slot_bytes - HEADROOM_BYTES) as usize
     }
+
+    /// From the region's first byte to that of a slot of this class.
+    #[inline]
+    fn slot_offset(&self, slot: u32) -> Option<usize> {
+        let offset = self.offset + u64::from(slot - self.first) * u64::from(self.slot_bytes);
+        usize::try_from(offset).ok()
+    }
 }
 
 /// A region, checked.
@@ -87,9 +94,19 @@ pub struct CoreRegionPlan<'a> {
     pub link: LinkPlace,
 }
 
+/// What a claimed descriptor names, checked against the geometry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimedSlot {
+    /// The slot.
+    pub slot: LedgerSlot,
+    /// From the region's first byte to the slot's.
+    pub slot_offset: usize,
+}
+
 impl RegionGeometry {
     /// The class that a slot of this region belongs to.
     #[must_use]
+    #[inline]
     pub fn class_of(&self, slot: u32) -> Option<&SlotClass> {
         self.classes
             .iter()
@@ -98,10 +115,9 @@ impl RegionGeometry {
 
     /// From the region's first byte to the slot's.
     #[must_use]
+    #[inline]
     pub fn slot_offset(&self, slot: u32) -> Option<usize> {
-        let class = self.class_of(slot)?;
-        let offset = class.offset + u64::from(slot - class.first) * u64::from(class.slot_bytes);
-        usize::try_from(offset).ok()
+        self.class_of(slot)?.slot_offset(slot)
     }
 
     fn check(&self, ledger_slots: u32) -> Result<(), String> {
@@ -167,8 +183,17 @@ impl Regions {
         outcome
     }
 
+    /// For models, whose memory has no region table.
+    #[cfg(all(test, loom))]
+    pub(crate) fn of(region: RegionGeometry) -> Self {
+        let regions = Self::default();
+        let _ = regions.known[usize::from(region.index.0)].set(region);
+        regions
+    }
+
     /// A region, if known.
     #[must_use]
+    #[inline]
     pub fn region(&self, index: RegionIndex) -> Option<&RegionGeometry> {
         self.known.get(usize::from(index.0))?.get()
     }
@@ -201,7 +226,8 @@ impl Regions {
     ///
     /// # Errors
     /// [`PoolError::BadDescriptor`] naming what does not fit.
-    pub fn check(&self, descriptor: Descriptor) -> Result<LedgerSlot, PoolError> {
+    #[inline(always)]
+    pub fn check(&self, descriptor: Descriptor) -> Result<ClaimedSlot, PoolError> {
         let refuse = |reason| PoolError::BadDescriptor { reason, descriptor };
         let region = self
             .region(descriptor.place.region)
@@ -218,7 +244,13 @@ impl Regions {
         if descriptor.generation == Generation(0) || descriptor.generation.0 > Generation::MAX {
             return Err(refuse("impossible generation"));
         }
-        Ok(LedgerSlot(region.ledger_base + descriptor.place.slot))
+        let slot_offset = class
+            .slot_offset(descriptor.place.slot)
+            .ok_or_else(|| refuse("no such slot"))?;
+        Ok(ClaimedSlot {
+            slot: LedgerSlot(region.ledger_base + descriptor.place.slot),
+            slot_offset,
+        })
     }
 }
 
@@ -431,7 +463,10 @@ mod tests {
         let (head, full) = (HEADROOM_BYTES, PAYLOAD_BYTES as u32);
         scene::with_region(&scene::control(), |regions, _| {
             let good = claim([0, SLOTS - 1, 1, head, full]);
-            assert_eq!(regions.check(good), Ok(LedgerSlot(SLOTS - 1)));
+            assert_eq!(
+                regions.check(good).map(|found| found.slot),
+                Ok(LedgerSlot(SLOTS - 1))
+            );
             for (reason, words) in [
                 ("unknown region", [1, 0, 1, head, full]),
                 ("unknown region", [255, 0, 1, head, full]),

@@ -101,3 +101,85 @@ fn the_other_side_is_told_of_a_departure_whenever_it_happens() {
         );
     }
 }
+
+/// Makes a connection to a port that is closed by then, and leaves it; dies in front of store `store`. False: it came through.
+fn meets_a_closed_port(store: u32, attended: bool) -> bool {
+    let world = World::new();
+    let (mut near, mut victim) = (world.join("near"), world.join("victim"));
+    let way = world.connect(&mut victim, &mut near, 2);
+    let (from, to) = (way.producer_port, way.consumer_port);
+    near.close_port(&world.control, to);
+    let (index, nonce) = (way.producer.info.index, way.producer.info.nonce);
+    near.leave_connection(&world.control, &world.regions, index, nonce, Side::Consumer)
+        .expect("left");
+    let dying = world.dying();
+    let mut late = None;
+    dying.memory().fuse.light(store);
+    let died = until_death(|| {
+        let info = victim.connect(&dying, from, near.index(), to, 2);
+        let info = *late.insert(info.expect("connection"));
+        if attended {
+            assert!(near.attend(&world.control, &info));
+        }
+        victim.leave_unattended(&dying, &world.regions, &info)
+    });
+    if died.is_none() {
+        world.bury(&near, &[near.index()], false);
+    }
+    let context = format!("before store {store}, attended: {attended}");
+    if attended && let Some(info) = late {
+        let left = world.control.connection(info.index);
+        assert!(left.is_some_and(|left| left.producer_left), "{context}");
+        let (index, nonce) = (info.index, info.nonce);
+        near.leave_connection(&world.control, &world.regions, index, nonce, Side::Consumer)
+            .expect("left");
+    }
+    let left: Vec<_> = world.control.connections().collect();
+    let old = |info: &hythe_pool::ConnectionInfo| (info.index, info.nonce) == (index, nonce);
+    assert!(left.iter().all(old), "{context}: {left:?}");
+    if let Some(info) = late {
+        assert!(!near.attend(&world.control, &info), "{context}: it is gone");
+    }
+    died.is_none()
+}
+
+#[test]
+fn a_connection_to_a_closed_port_goes_without_its_consumer() {
+    for attended in [false, true] {
+        let stores = (1..)
+            .take_while(|&store| meets_a_closed_port(store, attended))
+            .count();
+        assert!(stores > 10, "only {stores} deaths");
+    }
+}
+
+#[test]
+fn a_message_whose_sender_died_before_the_mark_is_asked_for_all_the_same() {
+    let cases = cases::all();
+    let case = cases.iter().find(|case| case.name == "send with a mark");
+    let case = case.expect("a case");
+    for store in 1..=sweep(case, Meanwhile::Nothing) {
+        let mut stage = Stage::new();
+        (case.before)(&mut stage);
+        let near = stage.near.index();
+        let port = stage.actor.out.consumer_port;
+        let told = Member::changes(&stage.world.control, near);
+        stage.dying.memory().fuse.light(store);
+        let Stage {
+            actor,
+            dying,
+            world,
+            ..
+        } = &mut stage;
+        let _ = until_death(|| (case.act)(actor, dying, &world.regions));
+        let living = stage.living();
+        stage.world.bury(&stage.far, &living, false);
+        let control = &stage.world.control;
+        let mut marked = false;
+        control.take_marks(near, |found| marked |= found == port);
+        assert!(
+            marked || Member::changes(control, near) != told,
+            "killed before store {store}: neither a mark nor a word to look at all queues"
+        );
+    }
+}

@@ -7,7 +7,9 @@ mod world;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::SystemTime;
 
-use hythe_pool::{LedgerSlot, Member, MemberKind, PoolError, SendError, Side, audit};
+use hythe_pool::{
+    Cursors, LedgerSlot, Member, MemberKind, PoolError, PortPolicy, SendError, Side, audit,
+};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use world::turns::{MEMBERS, Step, Turn, turns};
@@ -142,7 +144,7 @@ impl Lives {
             .regions
             .region(hythe_abi::RegionIndex(0))
             .expect("region 0");
-        let leased = self.members[who].lease_any(&self.dying, region, 1, &mut 0);
+        let leased = self.members[who].lease_any(&self.dying, region, 1, &mut Cursors::default());
         let slots = region.slots;
         match leased {
             Ok((slot, generation)) => {
@@ -178,9 +180,28 @@ impl Lives {
                 assert!(queued.len() <= CAPACITY);
                 self.remove(who, slot, 1);
             }
-            Err(SendError::Full) => assert_eq!(queued.len(), CAPACITY),
+            Err(SendError::Full) => {
+                assert_eq!(queued.len(), CAPACITY);
+                self.drop_oldest(who, to);
+            }
             Err(other) => panic!("{other}"),
         }
+    }
+
+    fn drop_oldest(&mut self, who: usize, to: usize) {
+        let Some((way, queued)) = self.ways.get_mut(&(who, to)) else {
+            return;
+        };
+        if !way.producer.info.drops_oldest {
+            return;
+        }
+        let dropped = self.members[who]
+            .drop_oldest(&self.dying, &self.world.regions, &mut way.producer)
+            .expect("sound")
+            .expect("nobody else takes meanwhile");
+        let oldest = queued.pop_front().expect("it is full");
+        assert_eq!(dropped.descriptor, oldest.descriptor);
+        self.add(who, oldest.slot, 1);
     }
 
     fn take(&mut self, who: usize, from: usize) {
@@ -209,7 +230,15 @@ impl Lives {
             .members
             .get_disjoint_mut([who, to])
             .expect("two different members");
-        let way = self.world.connect(from, to_member, CAPACITY as u32);
+        // Half of the ways.
+        let policy = if who > to {
+            PortPolicy::DropOldest
+        } else {
+            PortPolicy::DropNewest
+        };
+        let way = self
+            .world
+            .connect_with(from, to_member, CAPACITY as u32, policy);
         self.ways.insert((who, to), (way, VecDeque::new()));
     }
 

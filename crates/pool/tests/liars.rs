@@ -7,7 +7,7 @@ mod world;
 use hythe_abi::pool::{REFERENCES_MAX, connection, intent, participant, port, region};
 use hythe_abi::{Descriptor, Place, RegionIndex};
 use hythe_memory::{Memory, Ordering};
-use hythe_pool::{PoolError, PortInfo, PortKind, PortPolicy, Regions, Side};
+use hythe_pool::{PoolError, PortInfo, PortKind, PortPolicy, Regions, Side, audit};
 use world::{LARGE_SLOTS, SMALL_SLOTS, World};
 
 /// A participant number that the tables of [`World`] do not have.
@@ -100,6 +100,50 @@ fn a_region_that_makes_no_sense_stops_nobody() {
     liar.depart(&world.control, &world.regions)
         .expect("departure");
     world.check_empty("after all");
+}
+
+/// All queues claim to be full, as long as can be, and in the same place.
+#[test]
+fn an_audit_reads_no_more_than_the_arena_has_room_for() {
+    let world = World::new();
+    let (mut from, mut to) = (world.join("from"), world.join("to"));
+    let mut way = world.connect(&mut from, &mut to, 4);
+    let message = world.lease(&mut from);
+    world.send(&mut from, &mut way, message);
+    let (memory, layout) = (world.control.memory(), world.control.layout());
+    let limits = layout.limits();
+    let entries = 256;
+    for entry in 0..entries {
+        for (word, value) in message.descriptor.to_words().into_iter().enumerate() {
+            memory.store(
+                layout.granule(0) + entry * 16 + word * 4,
+                value,
+                Ordering::Relaxed,
+            );
+        }
+    }
+    let real = layout.connection(way.producer.info.index.0 as usize);
+    let state = memory.load_cell(real + connection::STATE, Ordering::Relaxed);
+    for index in 0..limits.connections as usize {
+        let at = layout.connection(index);
+        memory.store_cell(at + connection::STATE, state, Ordering::Relaxed);
+        memory.store(at + connection::GRANULE, 0, Ordering::Relaxed);
+        memory.store(at + connection::CAPACITY, entries as u32, Ordering::Relaxed);
+        memory.store(at + connection::TAIL, entries as u32, Ordering::Relaxed);
+        memory.store(at + connection::HEAD, 0, Ordering::Relaxed);
+    }
+    let found = audit(&world.control, &world.regions, 0);
+    assert_eq!(found.mismatches.len(), 1, "{:?}", found.mismatches);
+    let room = limits.granules * 32;
+    assert!(
+        limits.connections * entries as u32 > room,
+        "or nothing is tried"
+    );
+    assert_eq!(found.mismatches[0].found, room);
+    assert!(
+        found.holders.len() <= limits.connections as usize,
+        "one for each queue"
+    );
 }
 
 #[test]

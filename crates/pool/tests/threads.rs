@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::Mapped;
-use hythe_pool::{ConnectionEnd, Control, Member, PoolError, Regions, SendError, Taken};
+use hythe_pool::{ConnectionEnd, Control, Cursors, Member, PoolError, Regions, SendError, Taken};
 use hythe_queue::{Consumer, Producer};
 use world::{SMALL_BYTES, World};
 
@@ -30,7 +30,7 @@ struct Actor {
     out: Vec<ConnectionEnd<Producer>>,
     back: Vec<ConnectionEnd<Consumer>>,
     random: u64,
-    cursor: u32,
+    cursors: Cursors,
     taken: Arc<AtomicUsize>,
 }
 
@@ -52,7 +52,7 @@ impl Actor {
         let region = self.regions.region(RegionIndex(0)).expect("region 0");
         let leased = self
             .member
-            .lease_any(&self.control, region, SMALL_BYTES, &mut self.cursor);
+            .lease_any(&self.control, region, SMALL_BYTES, &mut self.cursors);
         let (slot, generation) = match leased {
             Ok(leased) => leased,
             Err(PoolError::PoolFull { .. }) => return,
@@ -65,7 +65,8 @@ impl Actor {
             .duplicate(&self.control, slot, 1)
             .expect("duplicate");
         for _ in 0..2 {
-            self.send_or_release(Taken { descriptor, slot });
+            let place = self.regions.check(descriptor).expect("in the pool");
+            self.send_or_release(place.taken(descriptor));
         }
     }
 
@@ -161,7 +162,7 @@ fn cast(world: &World, taken: &Arc<AtomicUsize>) -> Vec<Actor> {
             out,
             back,
             random: index as u64,
-            cursor: index as u32,
+            cursors: Cursors::default(),
             taken: Arc::clone(taken),
         });
     actors.collect()

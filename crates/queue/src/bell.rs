@@ -48,13 +48,21 @@ impl Bell {
 
     /// Call after making work visible. True: somebody sleeps, and the caller must wake the futex on `count`.
     #[must_use]
+    #[inline]
     pub fn ring<M: Memory>(&self, memory: &M) -> bool {
         // Between the work and the look for sleepers; its partner is the barrier in `lie_down`.
         full_barrier();
+        self.ring_behind_barrier(memory)
+    }
+
+    /// As [`ring`](Self::ring), for a caller that has put one full barrier behind its work itself, perhaps for several bells.
+    #[must_use]
+    #[inline]
+    pub fn ring_behind_barrier<M: Memory>(&self, memory: &M) -> bool {
         if memory.load(self.sleepers, Ordering::Relaxed) == 0 {
             return false;
         }
-        // Relaxed: the barrier above stands between it and the work.
+        // Relaxed: the barrier stands between it and the work.
         memory.add(self.count, 1, Ordering::Relaxed);
         true
     }

@@ -20,8 +20,17 @@ pub struct RingPlaces {
 }
 
 impl RingPlaces {
+    #[inline(always)]
     const fn entry(&self, number: u32) -> usize {
         self.entries + (number & (self.capacity - 1)) as usize * Descriptor::BYTES
+    }
+
+    #[inline(always)]
+    fn read<M: Memory>(&self, memory: &M, number: u32) -> Descriptor {
+        let entry = self.entry(number);
+        // One by one, into registers: an array filled word by word and then read at once stalls the processor.
+        let word = |index: usize| memory.load(entry + index * 4, Ordering::Relaxed);
+        Descriptor::from_words([word(0), word(1), word(2), word(3)])
     }
 }
 
@@ -60,6 +69,7 @@ impl Producer {
 
     /// How many descriptors were ever pushed, wrapping: the number of the next one.
     #[must_use]
+    #[inline(always)]
     pub const fn tail(&self) -> u32 {
         self.tail
     }
@@ -68,9 +78,19 @@ impl Producer {
     ///
     /// # Errors
     /// [`QueueError::Violated`] if the consumer's counter is impossible.
+    #[inline(always)]
     pub fn room<M: Memory>(&mut self, memory: &M) -> Result<u32, QueueError> {
         // Pairs with the consumer's release store: what it has taken, it has finished reading.
         let head = memory.load(self.places.head, Ordering::Acquire);
+        self.see_head(head)
+    }
+
+    /// As [`Producer::room`], for a head that stands elsewhere than in the consumer's word. It was read with acquire.
+    ///
+    /// # Errors
+    /// As [`Producer::room`].
+    #[inline(always)]
+    pub fn see_head(&mut self, head: u32) -> Result<u32, QueueError> {
         let (waiting, waited) = (
             self.tail.wrapping_sub(head),
             self.tail.wrapping_sub(self.seen_head),
@@ -86,10 +106,23 @@ impl Producer {
         Ok(self.places.capacity - waiting)
     }
 
+    /// Is there room without another look at the head?
+    #[must_use]
+    #[inline(always)]
+    pub const fn knows_of_room(&self) -> bool {
+        self.tail.wrapping_sub(self.seen_head) < self.places.capacity
+    }
+
+    /// The descriptor at the head that was seen last, if one waits.
+    pub fn oldest<M: Memory>(&self, memory: &M) -> Option<Descriptor> {
+        (self.tail != self.seen_head).then(|| self.places.read(memory, self.seen_head))
+    }
+
     /// Pushes one descriptor.
     ///
     /// # Errors
     /// [`QueueError::Full`], or [`QueueError::Violated`] if the consumer's counter is impossible. Nothing was written.
+    #[inline(always)]
     pub fn push<M: Memory>(
         &mut self,
         memory: &M,
@@ -100,9 +133,12 @@ impl Producer {
             return Err(QueueError::Full);
         }
         let entry = self.places.entry(self.tail);
-        for (index, word) in descriptor.to_words().into_iter().enumerate() {
-            memory.store(entry + index * 4, word, Ordering::Relaxed);
-        }
+        let word = |index: usize, value| memory.store(entry + index * 4, value, Ordering::Relaxed);
+        let [place, generation, offset, length] = descriptor.to_words();
+        word(0, place);
+        word(1, generation);
+        word(2, offset);
+        word(3, length);
         self.tail = self.tail.wrapping_add(1);
         // Pairs with the consumer's acquire load: it sees the entry, and the payload written before this call.
         memory.store(self.places.tail, self.tail, Ordering::Release);
@@ -131,6 +167,7 @@ impl Consumer {
 
     /// How many descriptors were ever taken, wrapping: the number of the next one.
     #[must_use]
+    #[inline(always)]
     pub const fn head(&self) -> u32 {
         self.head
     }
@@ -139,6 +176,7 @@ impl Consumer {
     ///
     /// # Errors
     /// [`QueueError::Violated`] if the producer's counter is impossible.
+    #[inline(always)]
     pub fn waiting<M: Memory>(&mut self, memory: &M) -> Result<u32, QueueError> {
         // Pairs with the producer's release store: the entries below `tail`, and their payloads, are visible.
         let tail = memory.load(self.places.tail, Ordering::Acquire);
@@ -158,19 +196,47 @@ impl Consumer {
     ///
     /// # Errors
     /// [`QueueError::Violated`] if the producer's counter is impossible.
+    #[inline(always)]
     pub fn peek<M: Memory>(&mut self, memory: &M) -> Result<Option<Descriptor>, QueueError> {
         if self.seen_tail == self.head && self.waiting(memory)? == 0 {
             return Ok(None);
         }
-        let entry = self.places.entry(self.head);
-        let mut words = [0; 4];
-        for (index, word) in words.iter_mut().enumerate() {
-            *word = memory.load(entry + index * 4, Ordering::Relaxed);
-        }
-        Ok(Some(Descriptor::from_words(words)))
+        Ok(Some(self.places.read(memory, self.head)))
+    }
+
+    /// How many descriptors wait behind a head that stands elsewhere than in the consumer's word, and that the producer may
+    /// have moved since it was read, with acquire.
+    ///
+    /// # Errors
+    /// [`QueueError::Violated`] if the two do not fit: the head moved meanwhile, or one of them is impossible.
+    pub fn waiting_from<M: Memory>(&mut self, memory: &M, head: u32) -> Result<u32, QueueError> {
+        self.head = head;
+        self.waiting(memory)
+    }
+
+    /// As [`Consumer::peek`], from a head that stands elsewhere. What is read is torn if the producer moves the head
+    /// meanwhile: it counts only if the caller then moves the head itself from where it was.
+    ///
+    /// # Errors
+    /// As [`Consumer::waiting_from`].
+    pub fn peek_from<M: Memory>(
+        &mut self,
+        memory: &M,
+        head: u32,
+    ) -> Result<Option<Descriptor>, QueueError> {
+        let waiting = self.waiting_from(memory, head)?;
+        Ok((waiting > 0).then(|| self.places.read(memory, head)))
+    }
+
+    /// A descriptor `ahead` of the next, among those that [`waiting`](Self::waiting) saw: a hint of what will be taken.
+    #[inline(always)]
+    pub fn peek_seen<M: Memory>(&self, memory: &M, ahead: u32) -> Option<Descriptor> {
+        let seen = self.seen_tail.wrapping_sub(self.head);
+        (ahead < seen).then(|| self.places.read(memory, self.head.wrapping_add(ahead)))
     }
 
     /// Gives the place of the peeked descriptor back to the producer.
+    #[inline(always)]
     pub fn advance<M: Memory>(&mut self, memory: &M) {
         self.head = self.head.wrapping_add(1);
         // Pairs with the producer's acquire load: it overwrites the entry only after it was read.

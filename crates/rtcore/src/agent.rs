@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
-use hythe_node::{Liveness, MemberKind, Node, Pool, liveness};
+use hythe_node::{Liveness, MemberKind, Node, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::error::system;
@@ -97,6 +97,8 @@ pub struct Core {
     stop: OwnedFd,
     shared: Arc<Shared>,
     keeper: Option<JoinHandle<()>>,
+    /// Whose core it is: not that of a forked child, which has a copy of this.
+    process: u32,
 }
 
 /// What the keeper tells.
@@ -208,6 +210,7 @@ impl Core {
             stop,
             shared,
             keeper: Some(keeper),
+            process: std::process::id(),
         };
         core.await_start(&outcome, give_up).map(|()| core)
     }
@@ -295,6 +298,11 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // Nor is its thread here, and what would stop it stops the parent's.
+            std::mem::forget(self.keeper.take());
+            return;
+        }
         self.end();
     }
 }
@@ -313,7 +321,7 @@ fn await_orphans(pool: &Pool, board: &str) -> Result<(), CoreError> {
         let alive = pool.control().members().find(|member| {
             member.kind == MemberKind::CoreEndpoint
                 && (member.name == board || member.name.starts_with(&prefix))
-                && liveness(member) != Liveness::Dead
+                && pool.liveness(member) != Liveness::Dead
         });
         let Some(alive) = alive else { return Ok(()) };
         if Instant::now() > deadline {

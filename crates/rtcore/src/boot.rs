@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_abi::link::CoreState;
-use hythe_node::{ChannelIndex, CoreBinding, LinkMap, MemberKind, Node, NodeError, PoolError};
-use hythe_pool::{Identity, Member, MemberIndex};
+use hythe_node::{ChannelIndex, CoreBinding, LinkMap, Node, NodeError, PoolError};
+use hythe_pool::{Identity, MemberIndex};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -194,14 +194,10 @@ pub(crate) fn bind(
     process: &Process,
     link: &LinkMap,
 ) -> Result<Vec<Endpoint>, NodeError> {
-    let join = |name: &str| {
-        let control = node.pool().control();
-        Member::join(control, MemberKind::CoreEndpoint, process.identity, name)
-    };
     let mut endpoints = Vec::new();
     for (index, record) in link.status().endpoints.into_iter().enumerate() {
         // The record stays when this value goes: recovery frees it when the core is dead and nobody uses it any more.
-        let row = join(&format!("{board}/{}", record.name))?.index();
+        let row = node.join_core(process.identity, &format!("{board}/{}", record.name))?;
         let binding = CoreBinding {
             region: link.region(),
             endpoint: index as u32,
@@ -244,7 +240,7 @@ fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIn
 /// Another core's endpoint of the same name keeps its channel as long as it lives.
 fn refuse_if_alive(node: &Node, channel: &str, row: MemberIndex) -> Result<(), NodeError> {
     let holder = node.pool().control().member(row);
-    let alive = holder.filter(|row| hythe_node::liveness(row) != hythe_node::Liveness::Dead);
+    let alive = holder.filter(|row| node.pool().liveness(row) != hythe_node::Liveness::Dead);
     match alive {
         None => Ok(()),
         Some(row) => Err(NodeError::EndpointTaken {

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use hythe_node::{
     Direction, HolderKind, LinkMap, LinkStatus, Liveness, MemberInfo, MemberKind, Pool, Snapshot,
-    liveness,
 };
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -50,7 +49,7 @@ pub(crate) fn find_agent(pool: &Pool, board: &str) -> Option<MemberInfo> {
     pool.control().members().find(|member| {
         member.kind == MemberKind::Process
             && member.name == name
-            && liveness(member) != Liveness::Dead
+            && pool.liveness(member) != Liveness::Dead
     })
 }
 
@@ -88,7 +87,7 @@ pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
     let core = snapshot.members.iter().find(|member| {
         member.kind == MemberKind::CoreEndpoint
             && member.name == board
-            && liveness(member) == Liveness::Alive
+            && pool.liveness(member) == Liveness::Alive
     });
     let region = region.map(|region| region.index);
     let channels = snapshot.channels.iter();
@@ -124,12 +123,19 @@ fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<En
 /// Tells the agent to stop, and waits until it and its core are gone.
 ///
 /// # Errors
-/// [`CoreError::NotRunning`]; [`CoreError::StillThere`] naming what did not go in time.
+/// [`CoreError::NotRunning`]; [`CoreError::OutOfReach`] in another container; [`CoreError::StillThere`] naming what did not go in time.
 pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> {
     let not_running = || CoreError::NotRunning {
         board: board.to_owned(),
     };
     let agent = find_agent(pool, board).ok_or_else(not_running)?;
+    // By its number here it would be another process.
+    if agent.identity.pid_namespace != hythe_node::own_identity().pid_namespace {
+        return Err(CoreError::OutOfReach {
+            board: board.to_owned(),
+            agent: show(&agent),
+        });
+    }
     let core_pid = status(pool, board).map_or(0, |status| status.core_pid);
     let pid = i32::try_from(agent.identity.pid)
         .ok()
@@ -138,7 +144,7 @@ pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> 
     let process = format!("/proc/{}", agent.identity.pid);
     // The descriptor first: if the process behind it still is the agent, it stays so.
     let opened = pidfd_open(pid, PidfdFlags::empty()).map_err(system("open", &process))?;
-    if liveness(&agent) == Liveness::Dead {
+    if pool.liveness(&agent) == Liveness::Dead {
         return Err(not_running());
     }
     pidfd_send_signal(&opened, Signal::TERM).map_err(system("stop", &process))?;
@@ -165,7 +171,7 @@ fn remains(pool: &Pool, board: &str, agent: &MemberInfo, core_pid: u32) -> Vec<S
     let is_agent = |member: &MemberInfo| {
         member.index == agent.index
             && member.session == agent.session
-            && liveness(member) != Liveness::Dead
+            && pool.liveness(member) != Liveness::Dead
     };
     if pool.control().members().any(|member| is_agent(&member)) {
         left.push(format!("its agent {}", show(agent)));
@@ -174,7 +180,7 @@ fn remains(pool: &Pool, board: &str, agent: &MemberInfo, core_pid: u32) -> Vec<S
         member.kind == MemberKind::CoreEndpoint
             && member.name == board
             && member.identity.pid == core_pid
-            && liveness(member) == Liveness::Alive
+            && pool.liveness(member) == Liveness::Alive
     };
     if core_pid != 0 && pool.control().members().any(|member| is_core(&member)) {
         left.push(format!("its core, process {core_pid}"));

@@ -50,6 +50,16 @@ pub enum CoreError {
         /// The board.
         board: String,
     },
+    /// The agent runs where process ids are others.
+    #[error(
+        "board `{board}` is run by {agent} in another PID namespace; `hythe core stop {board}` works there"
+    )]
+    OutOfReach {
+        /// The board.
+        board: String,
+        /// Its agent: name and process.
+        agent: String,
+    },
     /// The pool has a region of this board, laid out differently.
     #[error(
         "the pool has a region for board `{board}` with other sizes ({reason}); remove the pool, or use the board it was made for"

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_node::{LinkMap, MemberKind, Node};
-use hythe_pool::{Identity, Member};
+use hythe_pool::Identity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::agent::{CoreOptions, CoreState, CoreStatus, Shared};
@@ -248,13 +248,7 @@ impl Keeper {
             .note(&format!("started process {}", process.identity.pid));
         *identity = Some(process.identity);
         // The core as a whole: what a later agent sees of a core whose agent died before it had endpoints.
-        Member::join(
-            self.node.pool().control(),
-            MemberKind::CoreEndpoint,
-            process.identity,
-            &board,
-        )
-        .map_err(CoreError::from)?;
+        self.node.join_core(process.identity, &board)?;
         let mut watched = Watched {
             board: &board,
             bound: self.options.start_bound,

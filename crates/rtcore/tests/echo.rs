@@ -40,7 +40,8 @@ fn every_size_comes_back_as_it_went() {
         // Nothing but the pool itself, its new region and the log.
         let files = world.files();
         let known = |name: &String| {
-            ["control", "region", "link", "log"].contains(&name.split('.').next().unwrap_or(""))
+            ["control", "members", "region", "link", "log"]
+                .contains(&name.split('.').next().unwrap_or(""))
         };
         assert!(files.iter().all(known), "{files:?}");
     }

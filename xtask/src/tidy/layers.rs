@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-rtcore", HOP),
     ("hythe-media", HOP),
     ("hythe-cluster", HOP),
+    ("hythe-recording", &[]),
     ("hythe-preload", &[]),
     ("hythe-latency", &[]),
     ("hythe", FACADE),
@@ -41,7 +42,13 @@ const HOP: &[&str] = &[
     "hythe-sys",
     "hythe-node",
 ];
-const FACADE: &[&str] = &["hythe-node", "hythe-rtcore", "hythe-media", "hythe-cluster"];
+const FACADE: &[&str] = &[
+    "hythe-node",
+    "hythe-rtcore",
+    "hythe-media",
+    "hythe-cluster",
+    "hythe-recording",
+];
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
@@ -49,6 +56,9 @@ const COMMAND: &[&str] = &["hythe", "hythe-preload", "hythe-latency", "hythe-sys
 
 /// Crates that use no third party's crate either: what they define must outlive every fashion.
 const ALONE: &[&str] = &["hythe-abi"];
+
+/// What the benchmarks compare with: never a part of the product, nor of its tests.
+const PEERS: &[&str] = &["iceoryx2"];
 
 /// Crates in these folders stand outside the picture: they may use everything, and nothing uses them.
 const OUTSIDE: &[&str] = &["bench", "tests", "examples", "fuzz"];
@@ -88,6 +98,7 @@ fn check_package(package: &Package, ours: &[&Package], root: &Path) -> Vec<Findi
         let is_free = dependency.is_dev() || is_outside;
         match is_ours(name) {
             true => name == "xtask" || !is_free && !uses.contains(&name),
+            false if PEERS.contains(&name) => !is_outside,
             false => !is_free && ALONE.contains(&package.name.as_str()),
         }
     };
@@ -164,13 +175,22 @@ mod tests {
     }
 
     #[test]
-    fn refuses_xtask_everywhere_and_crates_without_a_place() {
+    fn refuses_xtask_everywhere_peers_in_the_product_and_crates_without_a_place() {
         assert_eq!(
             findings(package("hythe-pool", "crates/x", &[("xtask", Some("dev"))])).len(),
             1
         );
         assert_eq!(
             findings(package("hythe-bench", "bench/x", &[("xtask", None)])).len(),
+            1
+        );
+        assert_eq!(
+            findings(package(
+                "hythe-node",
+                "crates/x",
+                &[("iceoryx2", Some("dev"))]
+            ))
+            .len(),
             1
         );
         assert_eq!(findings(package("hythe-novel", "crates/x", &[])).len(), 1);
@@ -184,6 +204,7 @@ mod tests {
             ("hythe-queue", "crates/x", "hythe-node", Some("dev")),
             ("hythe-abi", "crates/x", "serde_json", Some("dev")),
             ("hythe-bench", "bench/x", "hythe-pool", None),
+            ("hythe-bench", "bench/x", "iceoryx2", None),
         ] {
             assert_eq!(
                 findings(package(name, folder, &[(uses, kind)])),

@@ -150,8 +150,9 @@ fn lease_patiently(node: &Node, region: u8, bytes: usize) -> Result<hythe::Lease
     let start = monotonic_ns();
     loop {
         match node.lease_in(hythe::RegionIndex(region), bytes) {
-            Err(hythe::NodeError::Pool(hythe::PoolError::PoolFull { .. }))
-                if monotonic_ns() - start < PATIENCE.as_nanos() as u64 =>
+            Err(full)
+                if matches!(full.refusal(), Some(hythe::PoolError::PoolFull { .. }))
+                    && monotonic_ns() - start < PATIENCE.as_nanos() as u64 =>
             {
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -42,8 +42,7 @@ fn shared_memory() -> Probe {
 /// Takes one huge page for a moment.
 fn huge_pages() -> Probe {
     let (group, name) = (Group::Memory, "huge pages");
-    let how =
-        "sysctl vm.nr_hugepages=64 (at boot: hugepages=64), and mount -t hugetlbfs for pools in it";
+    let how = "sysctl vm.nr_hugepages=64 (at boot: hugepages=64), and mount -t hugetlbfs for `hythe pool create --huge-pages`";
     let Some(bytes) = huge_page_bytes() else {
         return Probe::missing(
             group,

@@ -1,7 +1,9 @@
-//! Bells and waiters: futexes, waiting on several of them, io_uring.
+//! Bells and waiters: futexes, waiting on several of them, io_uring; hearing of the death of a peer.
 
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU32;
 
+use hythe_sys::peer;
 use hythe_sys::probe::try_io_uring;
 use rustix::io::Errno;
 use rustix::thread::futex::{Flags, Wait, WaitFlags, WaitPtr, WaitvFlags, wait, waitv, wake};
@@ -17,7 +19,7 @@ const WAIT: Timespec = Timespec {
 };
 
 pub(super) fn probe() -> Vec<Probe> {
-    vec![futex(), futex_waitv(), io_uring()]
+    vec![futex(), futex_waitv(), io_uring(), peer_pidfd()]
 }
 
 fn futex() -> Probe {
@@ -84,6 +86,20 @@ fn io_uring() -> Probe {
                 ),
             };
             Probe::missing(group, name, detail).enable(how)
+        }
+    }
+}
+
+/// What tells of a death in another container.
+fn peer_pidfd() -> Probe {
+    let (group, name) = (Group::Waiting, "SO_PEERPIDFD");
+    match UnixStream::pair().and_then(|(one, _other)| peer::peer_pidfd(&one)) {
+        Ok(_) => Probe::works(group, name, "a peer's death is seen across containers"),
+        Err(error) => {
+            let detail = format!(
+                "{error}: across containers a death is seen when the peer's socket hangs up"
+            );
+            Probe::missing(group, name, detail).enable("Linux 6.5")
         }
     }
 }

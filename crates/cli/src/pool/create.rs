@@ -1,12 +1,13 @@
 //! `hythe pool create`: makes a pool, and shows the sum that led to its size.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use hythe::{Geometry, Pool, PoolOptions};
+use hythe::{Geometry, GroupAccess, Pool, PoolOptions, RegionIndex};
 use serde::Serialize;
 
 use super::geometry::{self, TermDocument};
-use crate::args::{Globals, PoolCreateArgs};
+use crate::args::{Globals, GroupAccessArg, PoolCreateArgs};
 use crate::error::CliError;
 use crate::{output, units};
 
@@ -27,11 +28,15 @@ pub(crate) fn run(args: &PoolCreateArgs, globals: &Globals) -> Result<(), CliErr
             name = options.name()
         )));
     }
-    let terms = geometry::terms(&Pool::open(&options)?.snapshot());
+    let pool = Pool::open(&options)?;
+    let terms = geometry::terms(&pool.snapshot());
+    let region = pool.region_path(RegionIndex(0));
+    let made = std::fs::metadata(&region).map_err(CliError::file("look at", &region))?;
+    let mode = made.mode() & 0o7777;
     let document = Document {
         pool: options.name().to_owned(),
         path: options.path(),
-        mode: format!("{:04o}", args.mode),
+        mode: format!("{mode:04o}"),
         bytes: geometry::total(&terms),
         terms,
     };
@@ -47,13 +52,34 @@ pub(crate) fn run(args: &PoolCreateArgs, globals: &Globals) -> Result<(), CliErr
 }
 
 fn planned(args: &PoolCreateArgs, globals: &Globals) -> Result<PoolOptions, CliError> {
-    let mut options = args.which.options(globals).mode(args.mode);
-    if let Some(bytes) = args.size {
-        options = options.bytes(bytes);
+    let mut options = args
+        .which
+        .options(globals)
+        .mode(args.mode)
+        .prefault(args.prefault)
+        .lock(args.mlock);
+    if let Some(group) = args.group {
+        options = options.group(group);
     }
-    if !args.class.is_empty() {
-        let geometry = Geometry::with_classes(Geometry::default_limits(), &args.class);
-        options = options.geometry(geometry.map_err(hythe::NodeError::from)?);
+    // A mode with bits for the group has said it already.
+    if args.group.is_some() && args.mode & 0o060 == 0 {
+        options = options.group_access(match args.group_access {
+            Some(GroupAccessArg::Write) => GroupAccess::Write,
+            Some(GroupAccessArg::Read) | None => GroupAccess::Read,
+        });
     }
-    Ok(options)
+    if let Some(mount) = &args.huge_pages {
+        options = options.huge_pages(mount);
+    }
+    let mut limits = Geometry::default_limits();
+    for limit in &args.limit {
+        limit.apply(&mut limits);
+    }
+    let geometry = if args.class.is_empty() {
+        let bytes = args.size.unwrap_or_else(hythe::default_bytes);
+        Geometry::for_bytes_with(limits, bytes)
+    } else {
+        Geometry::with_classes(limits, &args.class)
+    };
+    Ok(options.geometry(geometry.map_err(hythe::NodeError::from)?))
 }

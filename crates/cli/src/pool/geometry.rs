@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hythe::{HolderKind, RegionGeometry, RegionKind, Snapshot};
+use hythe::{HolderKind, RegionGeometry, RegionKind, SlotClass, Snapshot};
 use serde::Serialize;
 
 use crate::output::table;
@@ -18,23 +18,25 @@ pub(crate) struct TermDocument {
 /// A region and the use of its slots.
 #[derive(Debug, Serialize)]
 pub(crate) struct RegionDocument {
-    region: u8,
+    pub(crate) region: u8,
     kind: &'static str,
-    name: String,
+    pub(crate) name: String,
     bytes: u64,
     link_bytes: u64,
-    classes: Vec<ClassDocument>,
+    pub(crate) classes: Vec<ClassDocument>,
 }
 
 /// A class of slots and its use.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct ClassDocument {
-    payload_bytes: u64,
+    pub(crate) payload_bytes: u64,
     slot_bytes: u32,
-    slots: u32,
-    free: u32,
-    held: u32,
-    queued: u32,
+    pub(crate) slots: u32,
+    pub(crate) free: u32,
+    pub(crate) held: u32,
+    pub(crate) queued: u32,
+    /// The most that were in use at once, sampled five times a second and whenever the class was full.
+    pub(crate) highest_sampled: u32,
 }
 
 /// The sum, control tables first.
@@ -113,6 +115,7 @@ pub(crate) fn regions(snapshot: &Snapshot) -> Vec<RegionDocument> {
                     payload_bytes: class.payload_bytes() as u64,
                     slot_bytes: class.slot_bytes,
                     slots: class.count,
+                    highest_sampled: highest(snapshot, region, class),
                     ..ClassDocument::default()
                 };
                 for slot in class.first..class.first + class.count {
@@ -127,6 +130,13 @@ pub(crate) fn regions(snapshot: &Snapshot) -> Vec<RegionDocument> {
             .collect(),
     });
     regions.collect()
+}
+
+fn highest(snapshot: &Snapshot, region: &RegionGeometry, class: &SlotClass) -> u32 {
+    let marks = snapshot.high_water.classes.iter();
+    let mut of_class =
+        marks.filter(|mark| mark.region == region.index && mark.first == class.first);
+    of_class.next().map_or(0, |mark| mark.slots)
 }
 
 /// The sum as people read it.
@@ -161,11 +171,20 @@ pub(crate) fn regions_text(regions: &[RegionDocument]) -> String {
                 class.free.to_string(),
                 class.held.to_string(),
                 class.queued.to_string(),
+                class.highest_sampled.to_string(),
             ]);
         }
     }
     table(
-        &["REGION", ">PAYLOAD", ">SLOTS", ">FREE", ">HELD", ">QUEUED"],
+        &[
+            "REGION",
+            ">PAYLOAD",
+            ">SLOTS",
+            ">FREE",
+            ">HELD",
+            ">QUEUED",
+            ">HIGHEST (SAMPLED)",
+        ],
         &rows,
     )
 }

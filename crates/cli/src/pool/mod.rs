@@ -1,7 +1,7 @@
 //! `hythe pool`: pools as a whole. One file per command; `geometry` is how all of them show sizes.
 
 mod create;
-mod geometry;
+pub(crate) mod geometry;
 mod list;
 mod remove;
 mod show;

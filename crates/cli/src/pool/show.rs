@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use hythe::{Pool, Snapshot};
+use hythe::{Pool, RegionIndex, Snapshot};
 use serde::Serialize;
 
 use super::geometry::{self, RegionDocument, TermDocument};
@@ -19,6 +19,7 @@ struct Document {
     id: String,
     mode: String,
     owner: u32,
+    group: u32,
     bytes: u64,
     terms: Vec<TermDocument>,
     regions: Vec<RegionDocument>,
@@ -39,14 +40,16 @@ struct SlotsDocument {
 struct TableDocument {
     table: &'static str,
     used: usize,
+    /// The most that was in use at once.
+    highest: u32,
     limit: u32,
 }
 
 pub(crate) fn run(args: &PoolNameArgs, globals: &Globals) -> Result<(), CliError> {
     let options = args.options(globals);
     let pool = Pool::open(&options)?;
-    let control = options.path().join("control");
-    let file = std::fs::metadata(&control).map_err(CliError::file("look at", &control))?;
+    let region = pool.region_path(RegionIndex(0));
+    let file = std::fs::metadata(&region).map_err(CliError::file("look at", &region))?;
     let snapshot = pool.snapshot();
     let terms = geometry::terms(&snapshot);
     let audit = &snapshot.audit;
@@ -56,6 +59,7 @@ pub(crate) fn run(args: &PoolNameArgs, globals: &Globals) -> Result<(), CliError
         id: format!("{:016x}", snapshot.pool_id),
         mode: format!("{:04o}", file.mode() & 0o7777),
         owner: file.uid(),
+        group: file.gid(),
         bytes: geometry::total(&terms),
         terms,
         regions: geometry::regions(&snapshot),
@@ -73,19 +77,46 @@ pub(crate) fn run(args: &PoolNameArgs, globals: &Globals) -> Result<(), CliError
 
 fn tables(snapshot: &Snapshot) -> Vec<TableDocument> {
     let limits = snapshot.limits;
-    let table = |table, used, limit| TableDocument { table, used, limit };
-    let slots = snapshot.audit.slots as usize;
+    let marks = &snapshot.high_water;
+    let table = |table, used, highest, limit| TableDocument {
+        table,
+        used,
+        highest,
+        limit,
+    };
+    let (slots, granules) = (snapshot.audit.slots, granules_in_use(snapshot));
     vec![
-        table("participants", snapshot.members.len(), limits.participants),
-        table("channels", snapshot.channels.len(), limits.channels),
-        table("ports", snapshot.ports.len(), limits.ports),
+        table(
+            "participants",
+            snapshot.members.len(),
+            marks.participants,
+            limits.participants,
+        ),
+        table(
+            "channels",
+            snapshot.channels.len(),
+            marks.channels,
+            limits.channels,
+        ),
+        table("ports", snapshot.ports.len(), marks.ports, limits.ports),
         table(
             "connections",
             snapshot.connections.len(),
+            marks.connections,
             limits.connections,
         ),
-        table("slots", slots, limits.slots),
+        table("granules", granules, marks.granules, limits.granules),
+        // Slots of regions: a region is never removed.
+        table("slots", slots as usize, slots, limits.slots),
     ]
+}
+
+/// Granules that the queues of all connections take.
+fn granules_in_use(snapshot: &Snapshot) -> usize {
+    let connections = snapshot.connections.iter();
+    connections
+        .map(|connection| connection.granules() as usize)
+        .sum()
 }
 
 fn text(shown: &Document) -> String {
@@ -108,20 +139,22 @@ fn text(shown: &Document) -> String {
             vec![
                 table.table.to_owned(),
                 table.used.to_string(),
+                table.highest.to_string(),
                 table.limit.to_string(),
             ]
         })
         .collect();
     format!(
-        "pool {}, {}, in {} (mode {}, owner {}, id {})\n\n{}\n{}\n{}\n{free} free + {held} held + {queued} queued = {total} slots; {ledger}\n",
+        "pool {}, {}, in {} (mode {}, owner {}, group {}, id {})\n\n{}\n{}\n{}\n{free} free + {held} held + {queued} queued = {total} slots; {ledger}\n",
         shown.pool,
         units::bytes(shown.bytes),
         shown.path.display(),
         shown.mode,
         shown.owner,
+        shown.group,
         shown.id,
         geometry::terms_text(&shown.terms),
         geometry::regions_text(&shown.regions),
-        output::table(&["TABLE", ">USED", ">LIMIT"], &rows),
+        output::table(&["TABLE", ">USED", ">HIGHEST", ">LIMIT"], &rows),
     )
 }

@@ -7,20 +7,19 @@ mod pace;
 
 use std::time::{Duration, Instant};
 
-use hythe::{Pool, Publisher, PublisherOptions};
+use hythe::{NodeError, Published, Publisher, PublisherOptions};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::args::{Globals, PublishArgs};
 use crate::error::CliError;
-use crate::open::name_holders;
 use crate::publish::input::Input;
 use crate::publish::pace::Pace;
 use crate::stop::{LOOK, Stop};
 use crate::{output, units};
 
 /// How long a core may take to give back what it was sent.
-const FLUSH_BOUND: Duration = Duration::from_secs(5);
+pub(crate) const FLUSH_BOUND: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
 struct Document {
@@ -30,6 +29,7 @@ struct Document {
     payload_bytes: u64,
     delivered: u64,
     dropped: u64,
+    displaced: u64,
     subscribers: usize,
     seconds: f64,
 }
@@ -37,23 +37,24 @@ struct Document {
 pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe pub")?;
-    let mut publisher = node.publisher(&args.channel, &PublisherOptions::default())?;
+    let options = PublisherOptions::default().history(args.history);
+    let mut publisher = node.publisher(&args.channel, &options)?;
     if let Some(patience) = args.wait {
         wait_for_subscriber(&mut publisher, patience, &stop)?;
     }
-    let pool = node.pool();
     let start = Instant::now();
     let mut document = Document {
-        pool: pool.options().name().to_owned(),
+        pool: node.pool().options().name().to_owned(),
         channel: args.channel.clone(),
         messages: 0,
         payload_bytes: 0,
         delivered: 0,
         dropped: 0,
+        displaced: 0,
         subscribers: publisher.subscribers()?,
         seconds: 0.0,
     };
-    let mut input = Input::open(args, largest_payload(pool), &stop)?;
+    let mut input = Input::open(args, largest_payload(node.pool()), &stop)?;
     let bar = output::progress(
         input
             .messages()
@@ -61,13 +62,15 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
     );
     let mut way = Way {
         publisher: &mut publisher,
-        pool,
         document: &mut document,
         bar: &bar,
     };
     let published = publish_all(args, &stop, &mut way, &mut input);
     bar.finish_and_clear();
     published?;
+    if let Some(patience) = args.linger {
+        linger(&mut publisher, patience, &stop)?;
+    }
     publisher.flush(FLUSH_BOUND)?;
     document.seconds = start.elapsed().as_secs_f64();
     document.subscribers = document.subscribers.max(publisher.subscribers()?);
@@ -83,7 +86,6 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
 /// Where messages go, and where they are counted.
 struct Way<'a> {
     publisher: &'a mut Publisher,
-    pool: &'a Pool,
     document: &'a mut Document,
     bar: &'a ProgressBar,
 }
@@ -91,18 +93,25 @@ struct Way<'a> {
 impl Way<'_> {
     /// Publishes the next message of the input. False: that was all.
     fn publish_next(&mut self, input: &mut Input<'_>) -> Result<bool, CliError> {
-        let next = input.next(self.publisher).map_err(|error| match error {
-            CliError::Node(error) => name_holders(self.pool, error),
-            other => other,
-        })?;
-        let Some((lease, bytes)) = next else {
+        let Some((lease, bytes)) = input.next(self.publisher)? else {
             return Ok(false);
         };
-        let published = self.publisher.publish(lease, bytes)?;
+        let published = match self.publisher.publish(lease, bytes) {
+            // One receiver less is no reason not to serve the others.
+            Err(gone @ NodeError::ReceiverGone { .. }) => {
+                eprintln!("hythe: {gone}");
+                Published {
+                    dropped: 1,
+                    ..Published::default()
+                }
+            }
+            published => published?,
+        };
         self.document.messages += 1;
         self.document.payload_bytes += bytes as u64;
         self.document.delivered += u64::from(published.delivered);
         self.document.dropped += u64::from(published.dropped);
+        self.document.displaced += u64::from(published.displaced);
         self.bar.inc(1);
         Ok(true)
     }
@@ -132,7 +141,22 @@ fn publish_all(
     Ok(())
 }
 
-fn wait_for_subscriber(
+/// Serves late subscribers with what is kept.
+fn linger(publisher: &mut Publisher, patience: Duration, stop: &Stop) -> Result<(), CliError> {
+    let end = Instant::now() + patience;
+    while !stop.asked() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        // Looks for new ones whenever one rings; as many as this there never are.
+        publisher.wait_for_subscribers(usize::MAX, left.min(LOOK))?;
+    }
+    Ok(())
+}
+
+/// Waits for the first subscriber; none within `patience` is a failure.
+pub(crate) fn wait_for_subscriber(
     publisher: &mut Publisher,
     patience: Duration,
     stop: &Stop,
@@ -155,7 +179,7 @@ fn wait_for_subscriber(
 }
 
 /// The largest payload that any slot of the pool takes.
-fn largest_payload(pool: &Pool) -> usize {
+fn largest_payload(pool: &hythe::Pool) -> usize {
     let snapshot = pool.snapshot();
     let classes = snapshot.regions.iter().flat_map(|region| &region.classes);
     classes
@@ -166,13 +190,17 @@ fn largest_payload(pool: &Pool) -> usize {
 
 fn text(done: &Document) -> String {
     format!(
-        "published {} of {} in all on {} to {} in {:.3} s: {} delivered, {} dropped",
+        "published {} of {} in all on {} to {} in {:.3} s: {} delivered, {} dropped{}",
         units::counted(done.messages, "message"),
         units::bytes(done.payload_bytes),
         done.channel,
         units::counted(done.subscribers as u64, "subscriber"),
         done.seconds,
         done.delivered,
-        done.dropped
+        done.dropped,
+        match done.displaced {
+            0 => String::new(),
+            displaced => format!(", {displaced} older ones displaced"),
+        }
     )
 }

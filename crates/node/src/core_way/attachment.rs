@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use hythe_abi::Descriptor;
 use hythe_abi::link::flow_line;
-use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError};
+use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError, Taken};
 use hythe_queue::{Consumer, Producer, RingPlaces};
 
 use super::link_map::{Life, LinkMap};
@@ -66,7 +66,7 @@ pub(super) fn attach(
 ) -> Result<(), NodeError> {
     let plan = WaitPlan {
         nap: ECHO_NAP,
-        ..WaitPlan::for_core()
+        ..WaitPlan::for_core().gated(shared.spin_gate())
     };
     let met = wait_for(shared.pool().control(), shared.index(), plan, bound, || {
         Ok(step(shared, channel, attachment)?.then_some(()))
@@ -269,7 +269,7 @@ impl Attachment {
         &self,
         row: MemberIndex,
         descriptor: Descriptor,
-    ) -> Result<Option<LedgerSlot>, NodeError> {
+    ) -> Result<Option<Taken>, NodeError> {
         settle::reclaim(&self.right.shared, self.core, row, descriptor)
     }
 
@@ -312,7 +312,7 @@ pub(super) fn end_session(
     ring_core(shared, link, core);
     let plan = WaitPlan {
         nap: ECHO_NAP,
-        ..WaitPlan::for_core()
+        ..WaitPlan::for_core().gated(shared.spin_gate())
     };
     let echoed = wait_for(shared.pool().control(), shared.index(), plan, bound, || {
         let echoed = link.endpoint_sessions(endpoint).1 == 0;
@@ -398,6 +398,9 @@ impl Right {
 
 impl Drop for Right {
     fn drop(&mut self) {
+        if self.shared.is_a_copy() {
+            return;
+        }
         let control = self.shared.pool().control();
         self.shared.act(|member| {
             member.detach_core(control, self.channel.index);

@@ -355,6 +355,9 @@ fn map(pool: &Pool, region: RegionIndex) -> Result<Mapped, NodeError> {
     let place = geometry
         .link
         .ok_or_else(|| bad("the region belongs to no core"))?;
+    if let Some(known) = pool.link(region) {
+        return Ok(known.clone());
+    }
     let name = match place.offset {
         0 => format!("link.{}", region.0),
         _ => format!("region.{}", region.0),
@@ -363,6 +366,7 @@ fn map(pool: &Pool, region: RegionIndex) -> Result<Mapped, NodeError> {
     if bytes < place.offset + u64::from(place.bytes) {
         return Err(bad("its file was cut"));
     }
-    Mapped::file(&file, place.offset, place.bytes as usize, Access::Write)
-        .map_err(crate::error::file("map", pool.path().join(name)))
+    let map = Mapped::file(&file, place.offset, place.bytes as usize, Access::Write)
+        .map_err(crate::error::file("map", pool.path().join(name)))?;
+    Ok(pool.keep_link(region, map))
 }

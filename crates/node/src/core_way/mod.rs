@@ -6,10 +6,12 @@
 mod attachment;
 pub(crate) mod caretaker;
 mod link_map;
+mod look;
 mod receiver;
 mod sender;
 mod settle;
 
 pub use link_map::{EndpointRecord, LinkMap, LinkStatus};
+pub(crate) use look::CoreLook;
 pub(crate) use receiver::CoreReceiver;
 pub(crate) use sender::CoreSender;

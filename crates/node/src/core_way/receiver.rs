@@ -4,14 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_abi::{Descriptor, DescriptorMark};
-use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, PoolError, PortStatistics, Taken};
+use hythe_pool::{ChannelInfo, MemberIndex, PoolError, PortStatistics, Taken};
 
 use super::attachment::{Attachment, ECHO_BOUND, attach, step};
 use super::settle::rows_to_core;
 use crate::NodeError;
-use crate::buffer::Sample;
 use crate::node::{Shared, lease_in};
-use crate::subscriber::sample_of;
 
 /// How long a core may take to let go of its stock when we leave.
 const DETACH_BOUND: Duration = Duration::from_millis(500);
@@ -57,24 +55,33 @@ impl CoreReceiver {
         }
     }
 
-    /// The next sample, if there is one. While the core is down there is none.
+    /// The next reference, if there is one. While the core is down there is none.
     pub(crate) fn try_take(
         &mut self,
         statistics: &mut PortStatistics,
-    ) -> Result<Option<Sample>, NodeError> {
+    ) -> Result<Option<Taken>, NodeError> {
         if !self.attachment.as_mut().is_some_and(Attachment::is_current) && !self.attach_again()? {
             return Ok(None);
         }
-        while let Some(descriptor) = self.attachment.as_mut().and_then(Attachment::peek) {
+        // As many as the queue can hold: a core that keeps pushing nonsense does not keep us here.
+        let most = self.attachment.as_ref().map_or(0, Attachment::capacity);
+        for _ in 0..=most {
+            let Some(descriptor) = self.attachment.as_mut().and_then(Attachment::peek) else {
+                break;
+            };
             let accepted = self.accept(descriptor)?;
             if let Some(attachment) = &mut self.attachment {
                 attachment.advance();
             }
             match accepted {
-                Accepted::Sample(slot) => {
-                    let sample = sample_of(&self.shared, Taken { descriptor, slot })?;
-                    self.restock()?;
-                    return Ok(Some(sample));
+                Accepted::Sample(taken) => {
+                    if let Err(error) = self.restock() {
+                        let control = self.shared.pool().control();
+                        self.shared
+                            .act(|member| member.release(control, taken.slot, 1))?;
+                        return Err(error);
+                    }
+                    return Ok(Some(taken));
                 }
                 Accepted::Unused => {}
                 Accepted::Lie => statistics.violations += 1,
@@ -130,19 +137,19 @@ impl CoreReceiver {
         } else {
             descriptor
         };
-        if let Some(slot) = attachment.reclaim(attachment.core.row, checked)? {
+        if let Some(taken) = attachment.reclaim(attachment.core.row, checked)? {
             self.stock = self.stock.saturating_sub(1);
             if unused {
                 self.shared
-                    .act(|member| member.release(self.shared.pool().control(), slot, 1))?;
+                    .act(|member| member.release(self.shared.pool().control(), taken.slot, 1))?;
                 return Ok(Accepted::Unused);
             }
-            return Ok(Accepted::Sample(slot));
+            return Ok(Accepted::Sample(taken));
         }
         if !unused {
             for &row in &self.rows_to_core {
-                if let Some(slot) = attachment.reclaim(row, checked)? {
-                    return Ok(Accepted::Sample(slot));
+                if let Some(taken) = attachment.reclaim(row, checked)? {
+                    return Ok(Accepted::Sample(taken));
                 }
             }
         }
@@ -164,7 +171,7 @@ impl CoreReceiver {
             };
             // Fits: a slot's size is 32 bits.
             let bytes = lease.capacity() as u32;
-            let reference = lease.into_reference(bytes);
+            let mut reference = lease.into_reference(bytes);
             attachment.push(reference.slot(), reference.descriptor())?;
             reference.moved();
             self.stock += 1;
@@ -177,13 +184,16 @@ impl CoreReceiver {
 }
 
 enum Accepted {
-    Sample(LedgerSlot),
+    Sample(Taken),
     Unused,
     Lie,
 }
 
 impl Drop for CoreReceiver {
     fn drop(&mut self) {
+        if self.shared.is_a_copy() {
+            return;
+        }
         let ended = self
             .attachment
             .as_mut()

@@ -42,7 +42,11 @@ impl CoreSender {
     }
 
     /// Moves a buffer to the core, waiting for a place in its window. On error the buffer is released.
-    pub(crate) fn send(&mut self, reference: Reference, plan: WaitPlan) -> Result<(), NodeError> {
+    pub(crate) fn send(
+        &mut self,
+        reference: &mut Reference,
+        plan: WaitPlan,
+    ) -> Result<(), NodeError> {
         let capacity = self.attached()?.capacity();
         self.check(reference.descriptor())?;
         let bound = WINDOW_BOUND;
@@ -99,6 +103,7 @@ impl CoreSender {
         enough: impl Fn(u32) -> bool,
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(&self.shared);
+        let plan = plan.gated(shared.spin_gate());
         let done = wait_for(
             shared.pool().control(),
             shared.index(),
@@ -127,9 +132,10 @@ impl CoreSender {
             } else {
                 // What the core never had cannot come back: a lie is dropped.
                 let reclaimed = attachment.reclaim(attachment.core.row, descriptor)?;
-                if let Some(slot) = reclaimed {
+                if let Some(taken) = reclaimed {
                     let control = self.shared.pool().control();
-                    self.shared.act(|member| member.release(control, slot, 1))?;
+                    self.shared
+                        .act(|member| member.release(control, taken.slot, 1))?;
                 }
                 reclaimed.is_some()
             };
@@ -172,7 +178,7 @@ impl CoreSender {
 
 impl Drop for CoreSender {
     fn drop(&mut self) {
-        if !self.is_current() {
+        if self.shared.is_a_copy() || !self.is_current() {
             return;
         }
         match self.flush(WaitPlan::for_core(), FAREWELL_BOUND) {

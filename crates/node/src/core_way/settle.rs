@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hythe_abi::link::Direction;
 use hythe_abi::{Descriptor, Place};
-use hythe_pool::{CoreBinding, LedgerSlot, Member, MemberIndex, PoolError, RegionKind};
+use hythe_pool::{CoreBinding, LedgerSlot, Member, MemberIndex, PoolError, RegionKind, Taken};
 
 use super::link_map::LinkMap;
 use crate::NodeError;
@@ -30,8 +30,9 @@ pub(super) fn endpoint(
         let rows = rows_to_core(shared, core);
         for descriptor in waiting.into_iter().filter(|found| found.mark().is_none()) {
             for &row in &rows {
-                if let Some(slot) = reclaim(shared, core, row, descriptor)? {
-                    shared.act(|member| member.release(shared.pool().control(), slot, 1))?;
+                if let Some(taken) = reclaim(shared, core, row, descriptor)? {
+                    let control = shared.pool().control();
+                    shared.act(|member| member.release(control, taken.slot, 1))?;
                     break;
                 }
             }
@@ -60,16 +61,16 @@ pub(super) fn reclaim(
     core: CoreBinding,
     row: MemberIndex,
     descriptor: Descriptor,
-) -> Result<Option<LedgerSlot>, NodeError> {
+) -> Result<Option<Taken>, NodeError> {
     let pool = shared.pool();
     if descriptor.place.region != core.region {
         return Ok(None);
     }
-    let Ok(slot) = pool.control().check_descriptor(pool.regions(), descriptor) else {
+    let Ok(found) = pool.control().check_descriptor(pool.regions(), descriptor) else {
         return Ok(None);
     };
-    let ours = shared.act(|member| member.reclaim(pool.control(), row, slot))?;
-    Ok(ours.then_some(slot))
+    let ours = shared.act(|member| member.reclaim(pool.control(), row, found.slot))?;
+    Ok(ours.then(|| found.taken(descriptor)))
 }
 
 /// Does the row of an endpoint answer for anything, or its queue hold anything?

@@ -4,7 +4,13 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod peer;
+pub(crate) mod player;
+
+use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -64,4 +70,56 @@ pub(crate) fn is_root(left_out: &str) -> bool {
         eprintln!("SKIPPED (needs root): {left_out}");
     }
     is_root
+}
+
+/// Names the root in the child of [`in_a_small_file_system`].
+const SMALL: &str = "HYTHE_TEST_SMALL";
+
+/// Runs the body of the test of that name with a root on a file system of its own, of 24 MiB: in another process, which has mounts
+/// of its own. Where that is not possible it says so.
+pub(crate) fn in_a_small_file_system(test: &str, body: impl FnOnce(&Root)) {
+    if let Some(root) = std::env::var_os(SMALL) {
+        return body(&Root(PathBuf::from(root)));
+    }
+    if !is_root("a file system of its own, to fill it") {
+        return;
+    }
+    let root = Root::new();
+    let script =
+        "mount -t tmpfs -o size=24m small \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
+    let unshared = Command::new("unshare")
+        .args([
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            script,
+            "sh",
+        ])
+        .arg(root.path())
+        .arg(std::env::current_exe().expect("own program"))
+        .arg(test)
+        .env(SMALL, root.path())
+        .output()
+        .expect("unshare");
+    print!("{}", String::from_utf8_lossy(&unshared.stdout));
+    let said = String::from_utf8_lossy(&unshared.stderr);
+    if !unshared.status.success() && (said.contains("mount:") || said.contains("unshare:")) {
+        eprintln!("SKIPPED (no private mounts here): a full file system: {said}");
+        return;
+    }
+    assert!(unshared.status.success(), "{said}");
+}
+
+/// Takes all the space there is, as long as the file is open.
+pub(crate) fn fill(root: &Path) -> File {
+    let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::WRONLY;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    let made = rustix::fs::open(root, flags, mode).expect("a nameless file");
+    let mut file = File::from(made);
+    let block = vec![5_u8; 1 << 16];
+    while file.write_all(&block).is_ok() {}
+    while file.write_all(&block[..4096]).is_ok() {}
+    file
 }

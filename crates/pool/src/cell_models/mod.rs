@@ -4,7 +4,9 @@
 //! The steps are the real ones, with their journal. A death is a step that stops: the recoverer that asks has joined the
 //! thread, as it has learned of a death from the operating system.
 
-mod packed;
+mod attending;
+mod oldest;
+pub(crate) mod packed;
 
 use core::ops::Range;
 

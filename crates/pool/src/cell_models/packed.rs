@@ -1,4 +1,4 @@
-//! Memory for the models of this folder.
+//! Memory for the models of this crate.
 
 use core::ops::Range;
 
@@ -7,9 +7,9 @@ use hythe_memory::{Memory, Ordering};
 
 /// The few places of a control file that the steps use, packed: a model pays for every word.
 #[derive(Debug)]
-pub(super) struct Packed {
-    pub(super) memory: ModelMemory,
-    pub(super) places: Vec<Range<usize>>,
+pub(crate) struct Packed {
+    pub(crate) memory: ModelMemory,
+    pub(crate) places: Vec<Range<usize>>,
 }
 
 impl Packed {

@@ -1,44 +1,47 @@
-//! Every operation of the crate that stores, as a case that can be killed.
+//! Every operation of the crate that stores, as a case that can be killed. Those of request/reply and of events are in `patterns`.
 
 use hythe_abi::RegionIndex;
 use hythe_memory::Memory;
 use hythe_pool::{
-    ChannelType, ConnectionEnd, ConnectionInfo, Control, CoreRegionPlan, LinkPlace, Member,
-    MemberKind, PoolError, PortKind, PortPolicy, Regions, Side,
+    ChannelType, ConnectionEnd, ConnectionInfo, Control, CoreRegionPlan, Cursors, LinkPlace,
+    Member, MemberKind, PoolError, PortKind, PortPolicy, Regions, Side,
 };
 
+use super::patterns;
 use super::stage::{Act, Actor, Case, Stage, binding, core_classes};
-use super::{Dying, SMALL_BYTES, identity, until_death};
+use super::{Dying, SMALL_BYTES, identity, oldest, until_death};
+
+/// Those that need nothing before.
+const PLAIN: [(&str, Act); 24] = [
+    ("join", join),
+    ("lease", |a, c, _| assert!(a.me_leases(c))),
+    ("lease any", lease_any),
+    ("duplicate", duplicate),
+    ("release one", |a, c, _| assert!(!a.me_releases(c, 1))),
+    ("release all", |a, c, _| assert!(!a.me_releases(c, 3))),
+    ("release last", release_last),
+    ("send", |a, c, _| a.me_sends(c)),
+    ("take", |a, c, r| a.me_takes(c, r)),
+    ("hand on", hand_on),
+    ("give", give),
+    ("reclaim", reclaim),
+    ("open channel", open_channel),
+    ("open port", open_port),
+    ("close port", close_port),
+    ("free port", free_port),
+    ("bind core", bind_core),
+    ("unbind core", unbind_core),
+    ("attach core", attach_core),
+    ("add core region", add_core_region),
+    ("connect", connect),
+    ("leave as producer", leave_as_producer),
+    ("leave as consumer", leave_as_consumer),
+    ("depart", depart),
+];
 
 /// The cases, by what the member does when it dies.
 pub(crate) fn all() -> Vec<Case> {
-    let plain: [(&'static str, Act); 24] = [
-        ("join", join),
-        ("lease", |a, c, _| assert!(a.me_leases(c))),
-        ("lease any", lease_any),
-        ("duplicate", duplicate),
-        ("release one", |a, c, _| assert!(!a.me_releases(c, 1))),
-        ("release all", |a, c, _| assert!(!a.me_releases(c, 3))),
-        ("release last", release_last),
-        ("send", |a, c, _| a.me_sends(c)),
-        ("take", |a, c, r| a.me_takes(c, r)),
-        ("hand on", hand_on),
-        ("give", give),
-        ("reclaim", reclaim),
-        ("open channel", open_channel),
-        ("open port", open_port),
-        ("close port", close_port),
-        ("free port", free_port),
-        ("bind core", bind_core),
-        ("unbind core", unbind_core),
-        ("attach core", attach_core),
-        ("add core region", add_core_region),
-        ("connect", connect),
-        ("leave as producer", leave_as_producer),
-        ("leave as consumer", leave_as_consumer),
-        ("depart", depart),
-    ];
-    let mut cases: Vec<Case> = plain
+    let mut cases: Vec<Case> = PLAIN
         .into_iter()
         .map(|(name, act)| Case {
             name,
@@ -75,7 +78,26 @@ pub(crate) fn all() -> Vec<Case> {
             act: detach_core,
         },
     ]);
+    cases.extend(oldest::cases());
+    cases.extend(with_marks());
+    cases.extend(patterns::all());
     cases
+}
+
+/// What a waiter adds to sending and taking.
+fn with_marks() -> [Case; 2] {
+    [
+        Case {
+            name: "send with a mark",
+            before: near_waits_for_marks,
+            act: send_with_a_mark,
+        },
+        Case {
+            name: "take marks",
+            before: victim_is_marked,
+            act: take_marks,
+        },
+    ]
 }
 
 impl Actor {
@@ -115,7 +137,7 @@ fn lease_any(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
     // Not the first slot of the class is free: looking at the others stores nothing.
     actor
         .me()
-        .lease_any(control, region, SMALL_BYTES, &mut 0)
+        .lease_any(control, region, SMALL_BYTES, &mut Cursors::default())
         .expect("lease");
 }
 
@@ -177,6 +199,7 @@ fn open_channel(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
         name: "frame".to_owned(),
         bytes: 12,
         align: 4,
+        version: 1,
     };
     actor
         .me()
@@ -331,6 +354,40 @@ fn retire_channel(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let idle = control.find_channel("idle").expect("channel").index;
     actor.me().retire_channel(control, idle);
     assert_eq!(control.find_channel("idle"), None);
+}
+
+/// As a waiter that has gone to sleep.
+fn near_waits_for_marks(stage: &mut Stage) {
+    let control = &stage.world.control;
+    stage
+        .near
+        .want_marks(control, stage.actor.out.consumer_port, true);
+    let bell = Member::bell(control, stage.near.index());
+    let _ = bell.lie_down(control.memory());
+}
+
+fn send_with_a_mark(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
+    actor.me_sends(control);
+    assert!(control.announce(actor.near, actor.out.consumer_port));
+}
+
+fn victim_is_marked(stage: &mut Stage) {
+    let port = stage.actor.back.consumer_port;
+    let index = stage.actor.me().index();
+    stage
+        .actor
+        .me()
+        .want_marks(&stage.world.control, port, true);
+    let _ = stage.world.control.announce(index, port);
+}
+
+fn take_marks(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
+    let (index, port) = (actor.me().index(), actor.back.consumer_port);
+    let mut found = Vec::new();
+    assert!(control.take_marks(index, |port| found.push(port)));
+    assert_eq!(found, [port]);
+    actor.me().want_marks(control, port, false);
+    control.set_cpus(index, 1);
 }
 
 fn attached(stage: &mut Stage) {

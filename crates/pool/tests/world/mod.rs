@@ -6,6 +6,8 @@
 #![allow(dead_code, reason = "each test uses its part of the harness")]
 
 pub(crate) mod cases;
+pub(crate) mod oldest;
+pub(crate) mod patterns;
 pub(crate) mod stage;
 pub(crate) mod turns;
 
@@ -17,8 +19,9 @@ use hythe_abi::pool::{Limits, REGIONS_MAX, channel, connection, port, region};
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, RegionIndex};
 use hythe_memory::{Mapped, Memory, Ordering};
 use hythe_pool::{
-    ChannelType, ClassPlan, ConnectionEnd, Control, Geometry, Identity, LedgerSlot, Member,
-    MemberIndex, MemberKind, PortIndex, PortKind, PortPolicy, Recovered, Regions, audit,
+    ChannelType, ClassPlan, ConnectionEnd, Control, Cursors, Geometry, Identity, LedgerSlot,
+    Member, MemberIndex, MemberKind, PortIndex, PortKind, PortPolicy, QueuePlan, Recovered,
+    Regions, audit,
 };
 use hythe_queue::{Consumer, Producer};
 
@@ -36,7 +39,7 @@ pub(crate) const LIMITS: Limits = Limits {
     channels: 3,
     ports: 16,
     connections: 8,
-    granules: 10,
+    granules: 12,
     slots: SPARE_SLOTS,
 };
 
@@ -188,10 +191,20 @@ impl World {
 
     /// Connects `from` to `to` over ports of their own on the channel `way`.
     pub(crate) fn connect(&self, from: &mut Member, to: &mut Member, capacity: u32) -> Way {
+        self.connect_with(from, to, capacity, PortPolicy::DropNewest)
+    }
+
+    /// The same, with a policy.
+    pub(crate) fn connect_with(
+        &self,
+        from: &mut Member,
+        to: &mut Member,
+        capacity: u32,
+        policy: PortPolicy,
+    ) -> Way {
         let control = &self.control;
         let raw = ChannelType::default();
         let channel = from.open_channel(control, "way", &raw).expect("channel");
-        let policy = PortPolicy::DropNewest;
         let open = |member: &mut Member, kind| {
             member
                 .open_port(control, channel, kind, capacity, policy)
@@ -199,7 +212,11 @@ impl World {
         };
         let producer_port = open(from, PortKind::Publisher);
         let consumer_port = open(to, PortKind::Subscriber);
-        let made = from.connect(control, producer_port, to.index(), consumer_port, capacity);
+        let queue = QueuePlan {
+            capacity,
+            drops_oldest: policy == PortPolicy::DropOldest,
+        };
+        let made = from.connect(control, producer_port, to.index(), consumer_port, queue);
         let made = made.expect("connection");
         Way {
             producer: control.producer_end(made),
@@ -335,7 +352,7 @@ pub(crate) fn lease<M: Memory>(
 ) -> Message {
     let region = regions.region(RegionIndex(0)).expect("region 0");
     let (slot, generation) = member
-        .lease_any(control, region, SMALL_BYTES, &mut 0)
+        .lease_any(control, region, SMALL_BYTES, &mut Cursors::default())
         .expect("a free slot");
     message(regions, LedgerSlot(slot), generation)
 }

@@ -3,11 +3,11 @@
 use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
 use hythe_pool::{
-    ChannelIndex, ChannelType, ConnectionInfo, Control, CoreBinding, LedgerSlot, Member,
-    MemberIndex, MemberInfo, MemberKind, Regions, SlotClass,
+    ChannelIndex, ChannelType, ConnectionInfo, Control, CoreBinding, Cursors, LedgerSlot, Member,
+    MemberIndex, MemberInfo, MemberKind, PortIndex, Regions, SlotClass,
 };
 
-use super::{Dying, Message, Way, World};
+use super::{Dying, Message, Way, World, oldest};
 
 /// The member that dies, and what it works with.
 #[derive(Debug)]
@@ -31,6 +31,10 @@ pub(crate) struct Actor {
     pub(crate) core_channel: ChannelIndex,
     /// A member that somebody shall recover; dead if a case killed it.
     pub(crate) other: Option<MemberInfo>,
+    /// A full queue that drops the oldest, if the case is about one; `true`: the actor pushes, and `near` takes.
+    pub(crate) contested: Option<(Way, bool)>,
+    /// A port here and one at `near` that meet on a channel of another kind, if a case needs them.
+    pub(crate) ports: Option<(PortIndex, PortIndex)>,
 }
 
 impl Actor {
@@ -102,6 +106,8 @@ impl Stage {
             channel,
             core_channel,
             other: None,
+            contested: None,
+            ports: None,
         };
         let dying = world.dying();
         Self {
@@ -147,10 +153,15 @@ impl Stage {
                 .reclaim(&world.control, core, held.slot)
                 .expect("reclaim")
         );
+        oldest::near_takes_part(self);
+        let world = &self.world;
         // Whatever is free by now, the slot of an unfinished lease or release included.
         let mut leased = Vec::new();
         let region = world.regions.region(RegionIndex(0)).expect("region 0");
-        while let Ok((slot, _)) = self.near.lease_any(&world.control, region, 1, &mut 0) {
+        while let Ok((slot, _)) =
+            self.near
+                .lease_any(&world.control, region, 1, &mut Cursors::default())
+        {
             leased.push(LedgerSlot(slot));
         }
         for slot in leased {

@@ -1,0 +1,113 @@
+//! What the project wants of the process hop, so that a person sees at once which figures fall short. Says nothing about what
+//! others reach; the document for machines has figures only.
+
+use std::fmt;
+
+use crate::document::{Figures, Measurement, Ratio};
+
+/// A bound that a figure should keep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bar {
+    /// Smaller is better.
+    AtMost(f64),
+    /// Larger is better.
+    AtLeast(f64),
+}
+
+use Bar::{AtLeast, AtMost};
+
+/// By name, whatever the size.
+const RATIOS: &[(&str, Bar)] = &[
+    ("hythe/floor poll untouched p50", AtMost(1.6)),
+    ("hythe/floor block untouched p50", AtMost(1.15)),
+    ("iceoryx2/hythe poll untouched p50", AtLeast(2.5)),
+    ("iceoryx2/hythe block untouched p50", AtLeast(1.5)),
+    (
+        "iceoryx2/hythe poll further_subscriber publish",
+        AtLeast(1.0),
+    ),
+    ("hythe adaptive/poll untouched p50", AtMost(1.3)),
+    ("hythe adaptive/block shared untouched p50", AtMost(1.2)),
+    (
+        "hythe poll untouched p50 largest/smallest size",
+        AtMost(1.3),
+    ),
+];
+/// What is written and read costs as much as at the floor, where it is enough to outweigh the way.
+const FILLED: (&str, Bar) = ("hythe/floor poll filled p50", AtMost(1.1));
+const FILLED_SIZES: [usize; 2] = [64 << 10, 1 << 20];
+/// Messages a second, or the median in nanoseconds.
+const MEASUREMENTS: &[(&str, Bar)] = &[
+    ("hythe/poll/single", AtLeast(5e6)),
+    ("hythe/poll/batched", AtLeast(1e7)),
+    ("hythe/join", AtMost(1e6)),
+    ("hythe/connect", AtMost(1e6)),
+    ("hythe/create", AtMost(5e7)),
+];
+
+impl Bar {
+    /// The bound of a ratio, if it has one.
+    pub(crate) fn of_ratio(ratio: &Ratio) -> Option<Self> {
+        if ratio.name == FILLED.0 {
+            return FILLED_SIZES.contains(&ratio.size_bytes).then_some(FILLED.1);
+        }
+        find(RATIOS, &ratio.name)
+    }
+
+    /// Keeps the ratio it?
+    pub(crate) fn is_met_by(self, value: f64) -> bool {
+        match self {
+            AtMost(bound) => value <= bound,
+            AtLeast(bound) => value >= bound,
+        }
+    }
+
+    /// The bound of a row, if it has one, and the figure that should keep it.
+    pub(crate) fn of_measurement(measurement: &Measurement) -> Option<(Self, f64)> {
+        let figure = match &measurement.figures {
+            Figures::Times { percentiles, .. } => percentiles.p50 as f64,
+            Figures::Value { value } => *value,
+        };
+        Some((find(MEASUREMENTS, &measurement.case)?, figure))
+    }
+}
+
+fn find(bars: &[(&str, Bar)], name: &str) -> Option<Bar> {
+    let found = bars.iter().find(|(wanted, _)| *wanted == name);
+    found.map(|(_, bar)| *bar)
+}
+
+impl fmt::Display for Bar {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AtMost(bound) => write!(out, "at most {bound}"),
+            AtLeast(bound) => write!(out, "at least {bound}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ratio(name: &str, size_bytes: usize) -> Option<Bar> {
+        let name = name.to_owned();
+        Bar::of_ratio(&Ratio {
+            name,
+            size_bytes,
+            value: 1.0,
+        })
+    }
+
+    #[test]
+    fn bars_go_both_ways_and_to_the_sizes_that_are_meant() {
+        let floor = ratio("hythe/floor poll untouched p50", 8).expect("a bar");
+        assert!(floor.is_met_by(1.6) && !floor.is_met_by(1.61));
+        let peer = ratio("iceoryx2/hythe poll untouched p50", 8).expect("a bar");
+        assert!(peer.is_met_by(2.5) && !peer.is_met_by(2.4));
+        assert!(!peer.is_met_by(f64::NAN) && !floor.is_met_by(f64::NAN));
+        assert_eq!(ratio(FILLED.0, 64), None);
+        assert_eq!(ratio(FILLED.0, 65_536), Some(AtMost(1.1)));
+        assert_eq!(ratio("unix/hythe block filled p50", 64), None);
+    }
+}

@@ -1,0 +1,967 @@
+/*
+ * hythe.h: channels between processes over one pool of shared memory, for C and C++ programs on Linux.
+ *
+ * A pool is made or opened (hythe_pool), this process joins it (hythe_node), and opens ports on named channels:
+ *   publish/subscribe   hythe_publisher, hythe_subscriber
+ *   request/reply       hythe_client, hythe_server
+ *   events              hythe_notifier, hythe_listener
+ * One wait for many of them, and for file descriptors: hythe_waiter.
+ * A message is written once, into a leased buffer (hythe_lease), and received without copying (hythe_sample).
+ *
+ * Results: 0, or a count, or a negative code HYTHE_E..., which are not those of <errno.h>. hythe_last_error() says what failed, with
+ * which value, and what to do.
+ * Handles are pointers that this library gives. "Consumes" means: the handle is gone when the call returns, whatever it returns.
+ * Places for results are set to NULL when a call fails. NULL handles and places are refused with HYTHE_EARGUMENT.
+ * Threads: unless a type says otherwise, one thread at a time uses a handle; which one does not matter.
+ * Time-outs are in nanoseconds, relative; 0 looks without waiting. No call waits without a bound.
+ * Fork: a child made by fork() without exec() has copies of its parent's handles. Calls on them are refused with HYTHE_EFORKED, and
+ * closing them does nothing. The child may open the pool and join by itself.
+ * Signals: with the first pool, a handler for SIGBUS is installed, so that a pool whose file is cut away is an error (HYTHE_EPOOLLOST) and
+ * not the end of the program; every fault elsewhere goes to the handler that was there before.
+ * Structs begin with their size: initialise options with their function; set the size of results.
+ *
+ * Made by cbindgen from bindings/c/src, whose documentation this is: change it there; so is the layout. See also hythe(3).
+ */
+/* clang-format off */
+
+#ifndef HYTHE_H
+#define HYTHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+/** The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined with `|`. */
+#define HYTHE_EVENT(number) ((uint64_t)1 << (number))
+
+/** An argument is NULL, out of range, or another node's; or a handle was given up already. */
+#define HYTHE_EARGUMENT (-1)
+
+/** The library has an error in itself, and stopped before it did harm. The handle may be closed. */
+#define HYTHE_EPANIC (-2)
+
+/** A child made by fork used a handle of its parent. */
+#define HYTHE_EFORKED (-3)
+
+/** A payload is wanted in place, and the pool was not opened with `trust_peers`. */
+#define HYTHE_ETRUST (-4)
+
+/** The system refused something about a file. */
+#define HYTHE_EFILE (-5)
+
+/** No permission. */
+#define HYTHE_EPERMISSION (-6)
+
+/** The pool's directory is not safe to use. */
+#define HYTHE_EUNSAFE (-7)
+
+/** There is no such pool. */
+#define HYTHE_ENOPOOL (-8)
+
+/** The pool is in use. */
+#define HYTHE_EINUSE (-9)
+
+/** The system has not enough memory for the pool. */
+#define HYTHE_ENOROOM (-10)
+
+/** What is there is not a pool, or one of another version. */
+#define HYTHE_ENOTPOOL (-11)
+
+/** A pool of this size or with these limits does not work. */
+#define HYTHE_EGEOMETRY (-12)
+
+/** A table of the pool is full. */
+#define HYTHE_ETABLEFULL (-13)
+
+/** No buffer of this size is free. */
+#define HYTHE_EPOOLFULL (-14)
+
+/** The payload is larger than any buffer. */
+#define HYTHE_ETOOLARGE (-15)
+
+/** A buffer has as many references as can be counted. */
+#define HYTHE_EREFERENCES (-16)
+
+/** Shared words contradict each other: some participant is broken. */
+#define HYTHE_EDAMAGED (-17)
+
+/** Somebody else is changing the same thing; try again a little later. */
+#define HYTHE_EBUSY (-18)
+
+/** The channel carries another type, or is of another kind. */
+#define HYTHE_EMISMATCH (-19)
+
+/** A name is not usable. */
+#define HYTHE_ENAME (-20)
+
+/** A subscriber that is never passed by made no room in time. */
+#define HYTHE_EBLOCKED (-21)
+
+/** A subscriber that was waited for left or died. */
+#define HYTHE_EGONE (-22)
+
+/** Nobody serves the channel. */
+#define HYTHE_ENOSERVER (-23)
+
+/** No server had room for the request in time. */
+#define HYTHE_ESERVERSFULL (-24)
+
+/** The client has as many requests open as it may. */
+#define HYTHE_EREQUESTS (-25)
+
+/** The server went or died before it replied. */
+#define HYTHE_ESERVERLOST (-26)
+
+/** The server gave the request up without a reply. */
+#define HYTHE_EUNANSWERED (-27)
+
+/** No reply came in time; the request is abandoned. */
+#define HYTHE_ENOREPLY (-28)
+
+/** The client has no such request open. */
+#define HYTHE_ENOTPENDING (-29)
+
+/** A buffer that others hold as well cannot carry a request or a reply. */
+#define HYTHE_ESHARED (-30)
+
+/** The RTOS core behind the channel refuses, or does not answer. */
+#define HYTHE_ECORE (-31)
+
+/** A waiter has the port already. */
+#define HYTHE_EATTACHED (-32)
+
+/** The system refused something that a waiter needs. */
+#define HYTHE_EWAITER (-33)
+
+/** The pool cannot be locked into memory. */
+#define HYTHE_ENOTLOCKED (-34)
+
+/** The pool's files were cut away, or their file system has no page left: the pool is gone for this process. */
+#define HYTHE_EPOOLLOST (-35)
+
+/** An error that has no code of its own yet. */
+#define HYTHE_EOTHER (-99)
+
+/** Events of a channel: numbered from 0 to one less; event n is bit n of a set, HYTHE_EVENT(n). */
+#define HYTHE_EVENTS_MAX 40
+
+/** For `spin_ns`: a wait sleeps at once. */
+#define HYTHE_NO_SPIN 18446744073709551615ull
+
+/** When a subscriber's queue is full, the newest message passes it by, and is counted. The default. */
+#define HYTHE_DROP_NEWEST 0
+
+/** When a subscriber's queue is full, the publisher waits, for at most `block_ms`. */
+#define HYTHE_BLOCK 1
+
+/** When a subscriber's queue is full, the oldest message in it makes room, and is counted. */
+#define HYTHE_DROP_OLDEST 2
+
+/** Version of the header. Before 1.0 another minor version is another interface; from then on only another major one. */
+#define HYTHE_VERSION_MAJOR 0
+
+/** See HYTHE_VERSION_MAJOR. */
+#define HYTHE_VERSION_MINOR 1
+
+/** See HYTHE_VERSION_MAJOR. */
+#define HYTHE_VERSION_PATCH 0
+
+/** Nanoseconds of a millisecond: `50 * HYTHE_MILLISECOND_NS` is a time-out. */
+#define HYTHE_MILLISECOND_NS 1000000ull
+
+/** Nanoseconds of a second. */
+#define HYTHE_SECOND_NS 1000000000ull
+
+/** A port: something is there, try to take. A file descriptor: it can be read. */
+#define HYTHE_READABLE 1
+
+/** A file descriptor can be written. */
+#define HYTHE_WRITABLE 2
+
+/** The other end of a file descriptor was closed, or it has an error. */
+#define HYTHE_CLOSED 4
+
+/** The asking end of a request/reply channel. One thread at a time, any thread. */
+struct hythe_client;
+
+/** The exclusive right to write a buffer. One thread at a time, any thread. */
+struct hythe_lease;
+
+/** The hearing end of an event channel. One thread at a time, any thread. */
+struct hythe_listener;
+
+/** A participant: this process in a pool. Any number of threads may use it at once. */
+struct hythe_node;
+
+/** The raising end of an event channel. One thread at a time, any thread. */
+struct hythe_notifier;
+
+/** A pool, open in this process. Any number of threads may use it at once. */
+struct hythe_pool;
+
+/** The publishing end of a channel. One thread at a time, any thread. */
+struct hythe_publisher;
+
+/** A request, to be read and answered. One thread at a time, any thread; the server need not be open any more. */
+struct hythe_request;
+
+/** A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other uses it then. */
+struct hythe_sample;
+
+/** The answering end of a request/reply channel. One thread at a time, any thread. */
+struct hythe_server;
+
+/** The taking end of a channel. One thread at a time, any thread. */
+struct hythe_subscriber;
+
+/**
+ * One wait for any number of ports and file descriptors. One thread at a time, any thread. Level-triggered: what is attached is
+ * reported by each wait while something is there. A node may have several waiters, for different ports.
+ */
+struct hythe_waiter;
+
+/** What a channel carries. Ports meet only if all four agree; a port that names no type takes what there is. */
+struct hythe_channel_type {
+    /** sizeof(struct hythe_channel_type). */
+    size_t size;
+    /** Name of the type, the same in every language that uses it. */
+    const char *name;
+    /** Size of one value. */
+    uint32_t bytes;
+    /** Its alignment: a power of two. */
+    uint32_t align;
+    /** Version of the type, by whoever made it. */
+    uint32_t version;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/** How to ask. Initialise it with hythe_client_options_init(); what is zero has its default. */
+struct hythe_client_options {
+    /** sizeof(struct hythe_client_options). */
+    size_t size;
+    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    const struct hythe_channel_type *carries;
+    /** How long one request may wait for a server with room. 0: 5 s. */
+    uint64_t patience_ns;
+    /** Requests that may be open at a time, at most 32,768. 0: 32. */
+    uint32_t outstanding;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/** What a port has counted since it was opened. */
+struct hythe_statistics {
+    /** sizeof(struct hythe_statistics), set by the caller. */
+    size_t size;
+    /** Messages published or taken; requests sent or taken; how often events were raised or taken. */
+    uint64_t messages;
+    /** Their payload. */
+    uint64_t payload_bytes;
+    /** Messages that passed a full subscriber by; requests and replies that reached nobody. */
+    uint64_t dropped;
+    /** What broken or lying peers sent, and was refused. */
+    uint64_t violations;
+};
+
+/** Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has its default. */
+struct hythe_pool_options {
+    /** sizeof(struct hythe_pool_options). */
+    size_t size;
+    /** The pool's name: "NAME", or "UID/NAME" for another user's. Never NULL. */
+    const char *name;
+    /** Directory of all pools. NULL: the environment's HYTHE_ROOT, else /dev/shm/hythe. */
+    const char *root;
+    /** Group of the pool's files, by name or number, if it has to be made. NULL: the maker's. */
+    const char *group;
+    /** Where a hugetlbfs is mounted that its slots shall lie in, if it has to be made. NULL: ordinary pages. */
+    const char *huge_pages;
+    /** Size of the whole pool in bytes, if it has to be made. 0: the smaller of 64 MiB and an eighth of the memory. */
+    uint64_t bytes;
+    /** The longest that a wait looks before it sleeps. 0: what pays on this machine. HYTHE_NO_SPIN: none. */
+    uint64_t spin_ns;
+    /** Permissions of the pool's files, if it has to be made: 0640 and 0660 let the group read, or write. 0: 0600. */
+    uint32_t mode;
+    /** Not 0: touch every page now, so that no first touch is paid on the data path. */
+    uint32_t prefault;
+    /** Not 0: lock the pool into memory. */
+    uint32_t lock;
+    /**
+     * Not 0: every process that may write this pool is trusted not to change a payload after it gave it away. Only then
+     * hythe_sample_data() gives a pointer to it; without, payload is copied out. Right for a pool whose participants are all one's
+     * own programs.
+     */
+    uint32_t trust_peers;
+};
+
+/** How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default. */
+struct hythe_publisher_options {
+    /** sizeof(struct hythe_publisher_options). */
+    size_t size;
+    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    const struct hythe_channel_type *carries;
+    /** How long one message may wait for room, for all subscribers together, whatever they ask for. 0: 30 s. */
+    uint64_t patience_ns;
+    /** Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. */
+    uint32_t history;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/** What became of a message. */
+struct hythe_published {
+    /** sizeof(struct hythe_published), set by the caller. */
+    size_t size;
+    /** Subscribers that have it in their queue. */
+    uint32_t delivered;
+    /** Subscribers that it passed by, because their queue was full. */
+    uint32_t dropped;
+    /** Older messages that it displaced, from queues of subscribers that drop the oldest. */
+    uint32_t displaced;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/** How to serve. Initialise it with hythe_server_options_init(); what is zero has its default. */
+struct hythe_server_options {
+    /** sizeof(struct hythe_server_options). */
+    size_t size;
+    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    const struct hythe_channel_type *carries;
+    /** Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32. */
+    uint32_t depth;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+/** How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its default. */
+struct hythe_subscriber_options {
+    /** sizeof(struct hythe_subscriber_options). */
+    size_t size;
+    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    const struct hythe_channel_type *carries;
+    /** Messages that may wait, per publisher; rounded up to a power of two. 0: 32. */
+    uint32_t depth;
+    /** What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_DROP_OLDEST. */
+    uint32_t when_full;
+    /** For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. */
+    uint32_t block_ms;
+    /** Earlier messages that each publisher shall give first, as far as it keeps some and the depth allows. 0: none. */
+    uint32_t history;
+};
+
+/** Something is ready. */
+struct hythe_ready {
+    /** The key under which it was attached. */
+    uint64_t key;
+    /** How it is ready: HYTHE_READABLE, HYTHE_WRITABLE, HYTHE_CLOSED, or several. */
+    uint32_t how;
+    /** Zero. */
+    uint32_t reserved;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * Initialises options: `hythe_client_options_init(&options, sizeof options)`. Any thread.
+ *
+ * Requires:
+ * `options` points to `size` bytes.
+ */
+int hythe_client_options_init(struct hythe_client_options *options, size_t size);
+
+/**
+ * Opens a client of a request/reply channel, which is made if there is none. `options` may be NULL. The result is the caller's,
+ * until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ *
+ * Requires:
+ * `channel` is text, `options` are initialised.
+ */
+int hythe_client_open(const struct hythe_node *node,
+                      const char *channel,
+                      const struct hythe_client_options *options,
+                      struct hythe_client **client);
+
+/** Closes a client, or does nothing for NULL. Its open requests are abandoned. Consumes `client`. */
+void hythe_client_close(struct hythe_client *client);
+
+/** Leases a buffer for a request. As hythe_node_lease(). */
+int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct hythe_lease **lease);
+
+/**
+ * Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets the number by which this client
+ * knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for
+ * at most `patience_ns`, until a server has room.
+ */
+int hythe_client_request(struct hythe_client *client,
+                         struct hythe_lease *lease,
+                         size_t bytes,
+                         uint64_t *request);
+
+/**
+ * Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else holds it as well. Consumes `sample`,
+ * whatever is returned. Otherwise as hythe_client_request().
+ */
+int hythe_client_hand_on(struct hythe_client *client,
+                         struct hythe_sample *sample,
+                         uint64_t *request);
+
+/**
+ * Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up. HYTHE_ENOREPLY: the time was over first, and
+ * the request is abandoned; and the errors of hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever
+ * is returned. Blocks for at most `timeout_ns` and the client's patience.
+ */
+int hythe_client_call(struct hythe_client *client,
+                      struct hythe_lease *lease,
+                      size_t bytes,
+                      uint64_t timeout_ns,
+                      struct hythe_sample **reply);
+
+/**
+ * Waits for the reply to one request: 1, and `*reply` is the caller's, until it is given up. 0: it has not come yet, and may still
+ * be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
+ */
+int hythe_client_wait(struct hythe_client *client,
+                      uint64_t request,
+                      uint64_t timeout_ns,
+                      struct hythe_sample **reply);
+
+/**
+ * Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`, which is the caller's. 0: there was
+ * none. A request that ended without a reply: HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other
+ * error, that is 0, which no request has. Blocks for at most `timeout_ns`.
+ */
+int hythe_client_take(struct hythe_client *client,
+                      uint64_t timeout_ns,
+                      uint64_t *request,
+                      struct hythe_sample **reply);
+
+/** Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear of it. Does not block. */
+int hythe_client_abandon(struct hythe_client *client,
+                         uint64_t request);
+
+/** How many requests have no reply yet, or one that was not taken. Does not block. */
+int hythe_client_open_requests(const struct hythe_client *client);
+
+/** How many servers are connected at this moment. Does not block. */
+int hythe_client_servers(struct hythe_client *client);
+
+/** Waits until there are at least `servers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */
+int hythe_client_wait_for_servers(struct hythe_client *client, size_t servers, uint64_t timeout_ns);
+
+/**
+ * What this port has counted. The result's size is set by the caller.
+ *
+ * Requires:
+ * `statistics` has its size set.
+ */
+int hythe_client_statistics(const struct hythe_client *client, struct hythe_statistics *statistics);
+
+/**
+ * What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any number may be asked about.
+ * Any thread, at any time.
+ */
+const char *hythe_strerror(int code);
+
+/**
+ * Opens a notifier of an event channel, which is made if there is none. The result is the caller's, until
+ * hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ *
+ * Requires:
+ * `channel` is text.
+ */
+int hythe_notifier_open(const struct hythe_node *node, const char *channel, struct hythe_notifier **notifier);
+
+/** Closes a notifier, or does nothing for NULL. Consumes `notifier`. */
+void hythe_notifier_close(struct hythe_notifier *notifier);
+
+/**
+ * Raises a set of events at every listener. Returns how many listeners that were. An event that a listener has not taken yet stays
+ * one event. What was written before is seen by whoever takes it. Does not block.
+ */
+int hythe_notifier_notify(struct hythe_notifier *notifier,
+                          uint64_t events);
+
+/** How many listeners there are at this moment. Does not block. */
+int hythe_notifier_listeners(struct hythe_notifier *notifier);
+
+/** Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */
+int hythe_notifier_wait_for_listeners(struct hythe_notifier *notifier, size_t listeners, uint64_t timeout_ns);
+
+/**
+ * What this port has counted. The result's size is set by the caller.
+ *
+ * Requires:
+ * `statistics` has its size set.
+ */
+int hythe_notifier_statistics(const struct hythe_notifier *notifier, struct hythe_statistics *statistics);
+
+/**
+ * Opens a listener of an event channel, which is made if there is none. It hears what is raised from now on. The result is the
+ * caller's, until hythe_listener_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ *
+ * Requires:
+ * `channel` is text.
+ */
+int hythe_listener_open(const struct hythe_node *node,
+                        const char *channel,
+                        struct hythe_listener **listener);
+
+/** Closes a listener, or does nothing for NULL. Consumes `listener`. */
+void hythe_listener_close(struct hythe_listener *listener);
+
+/**
+ * Takes the events that were raised since the last time: 1, with the set in `*events`. 0: there was none, and the set is empty.
+ * Blocks for at most `timeout_ns` for the first.
+ */
+int hythe_listener_wait(struct hythe_listener *listener,
+                        uint64_t timeout_ns,
+                        uint64_t *events);
+
+/** As hythe_listener_wait(). Does not block. */
+int hythe_listener_try_take(struct hythe_listener *listener, uint64_t *events);
+
+/**
+ * What this port has counted. The result's size is set by the caller.
+ *
+ * Requires:
+ * `statistics` has its size set.
+ */
+int hythe_listener_statistics(const struct hythe_listener *listener, struct hythe_statistics *statistics);
+
+/** Bytes of payload that fit: at least as many as were asked for. 0 for NULL. */
+size_t hythe_lease_capacity(const struct hythe_lease *lease);
+
+/**
+ * Where to write the payload in place: `capacity` bytes from `*data` on, until the lease is given away. They have what the last
+ * owner left in them. What is read back through the pointer may have been changed by a broken peer: write, don't compute there.
+ */
+int hythe_lease_data(struct hythe_lease *lease,
+                     void **data);
+
+/**
+ * Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit; nothing is written.
+ *
+ * Requires:
+ * `bytes` points to `count` readable bytes.
+ */
+int hythe_lease_write(struct hythe_lease *lease, size_t at, const void *bytes, size_t count);
+
+/**
+ * Copies `count` bytes of the payload out, from its byte `at` on: what was written so far.
+ *
+ * Requires:
+ * `into` points to `count` writable bytes.
+ */
+int hythe_lease_read(const struct hythe_lease *lease, size_t at, void *into, size_t count);
+
+/**
+ * Reads up to `count` bytes of a file, from its byte `position` on, straight into the payload, from its byte `at` on. Returns how
+ * many; 0 at the end of the file. Blocks as pread() does.
+ */
+int hythe_lease_read_file(struct hythe_lease *lease,
+                          int file,
+                          uint64_t position,
+                          size_t at,
+                          size_t count);
+
+/**
+ * Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on. Returns how many; 0 at the
+ * end. Blocks as read() does.
+ */
+int hythe_lease_read_stream(struct hythe_lease *lease,
+                            int file,
+                            size_t at,
+                            size_t count);
+
+/** Gives a buffer back unpublished, or does nothing for NULL. Consumes `lease`. */
+void hythe_lease_release(struct hythe_lease *lease);
+
+/**
+ * What the last call of this thread that returned a negative code had to say: what failed, with which value, and what to do.
+ * Empty if none has failed. The text stands until the thread's next call that fails.
+ */
+const char *hythe_last_error(void);
+
+/**
+ * Joins a pool under a name, which others see in `hythe list` and `hythe who`. The result is the caller's, until
+ * hythe_node_leave(). Starts one thread, which watches for the death of peers. Any thread; does not block.
+ *
+ * Requires:
+ * `name` is text.
+ */
+int hythe_node_join(const struct hythe_pool *pool, const char *name, struct hythe_node **node);
+
+/**
+ * Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the process takes part until the last
+ * of them is closed or released. Consumes `node`.
+ */
+void hythe_node_leave(struct hythe_node *node);
+
+/** This participant's number in its pool. Any thread. */
+int hythe_node_index(const struct hythe_node *node);
+
+/**
+ * Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
+ * HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; does not block.
+ */
+int hythe_node_lease(const struct hythe_node *node, size_t bytes, struct hythe_lease **lease);
+
+/**
+ * Initialises options: `hythe_pool_options_init(&options, sizeof options)`. Any thread.
+ *
+ * Requires:
+ * `options` points to `size` bytes.
+ */
+int hythe_pool_options_init(struct hythe_pool_options *options, size_t size);
+
+/**
+ * Opens a pool, or makes it if there is none. The result is the caller's, until hythe_pool_close(). May take as long as the
+ * system needs to reserve the memory. Any thread.
+ *
+ * Requires:
+ * `options` are initialised.
+ */
+int hythe_pool_open_or_create(const struct hythe_pool_options *options,
+                              struct hythe_pool **pool);
+
+/**
+ * Opens a pool that is there. HYTHE_ENOPOOL: it is not. Otherwise as hythe_pool_open_or_create().
+ *
+ * Requires:
+ * `options` are initialised.
+ */
+int hythe_pool_open(const struct hythe_pool_options *options, struct hythe_pool **pool);
+
+/**
+ * Makes a pool. Returns 1, or 0 if there is one of that name, which stays as it is. Any thread.
+ *
+ * Requires:
+ * `options` are initialised.
+ */
+int hythe_pool_create(const struct hythe_pool_options *options);
+
+/**
+ * Removes a pool. HYTHE_EINUSE: somebody takes part in it, unless `force` is not 0; those who do keep their memory and meet
+ * nobody new. Any thread.
+ *
+ * Requires:
+ * `options` are initialised.
+ */
+int hythe_pool_remove(const struct hythe_pool_options *options,
+                      int force);
+
+/** Closes a pool, or does nothing for NULL. Nodes that joined over it stay, and what they opened. Consumes `pool`. */
+void hythe_pool_close(struct hythe_pool *pool);
+
+/**
+ * Initialises options: `hythe_publisher_options_init(&options, sizeof options)`. Any thread.
+ *
+ * Requires:
+ * `options` points to `size` bytes.
+ */
+int hythe_publisher_options_init(struct hythe_publisher_options *options, size_t size);
+
+/**
+ * Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
+ * hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block.
+ *
+ * Requires:
+ * `channel` is text, `options` are initialised.
+ */
+int hythe_publisher_open(const struct hythe_node *node,
+                         const char *channel,
+                         const struct hythe_publisher_options *options,
+                         struct hythe_publisher **publisher);
+
+/** Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers. Consumes `publisher`. */
+void hythe_publisher_close(struct hythe_publisher *publisher);
+
+/** Leases a buffer that every receiver of this channel can see. As hythe_node_lease(). */
+int hythe_publisher_lease(const struct hythe_publisher *publisher, size_t bytes, struct hythe_lease **lease);
+
+/**
+ * Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it; `published` may be NULL, or tells more.
+ * Consumes `lease`, whatever is returned: what is not published is released. Blocks while subscribers that are never passed by
+ * have no room, for as long as they and `patience_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
+ *
+ * Requires:
+ * `published` is NULL, or has its size set.
+ */
+int hythe_publisher_publish(struct hythe_publisher *publisher,
+                            struct hythe_lease *lease,
+                            size_t bytes,
+                            struct hythe_published *published);
+
+/**
+ * Publishes a copy of `count` bytes: lease, write and publish in one call, for short messages.
+ *
+ * Requires:
+ * `bytes` points to `count` readable bytes; `published` is NULL, or has its size set.
+ */
+int hythe_publisher_publish_copy(struct hythe_publisher *publisher,
+                                 const void *bytes,
+                                 size_t count,
+                                 struct hythe_published *published);
+
+/**
+ * Publishes a received sample, or a part of one, without copying. Consumes `sample`, whatever is returned. Otherwise as
+ * hythe_publisher_publish().
+ *
+ * Requires:
+ * `published` is NULL, or has its size set.
+ */
+int hythe_publisher_hand_on(struct hythe_publisher *publisher,
+                            struct hythe_sample *sample,
+                            struct hythe_published *published);
+
+/** How many subscribers are connected at this moment; a core counts as one. Connects to new ones. Does not block. */
+int hythe_publisher_subscribers(struct hythe_publisher *publisher);
+
+/** Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */
+int hythe_publisher_wait_for_subscribers(struct hythe_publisher *publisher, size_t subscribers, uint64_t timeout_ns);
+
+/**
+ * Waits until a core has given back all that was sent to it; for other receivers there is nothing to wait for. HYTHE_ECORE: it has
+ * not in time. Blocks for at most `timeout_ns`.
+ */
+int hythe_publisher_flush(struct hythe_publisher *publisher,
+                          uint64_t timeout_ns);
+
+/**
+ * What this port has counted. The result's size is set by the caller.
+ *
+ * Requires:
+ * `statistics` has its size set.
+ */
+int hythe_publisher_statistics(const struct hythe_publisher *publisher, struct hythe_statistics *statistics);
+
+/** Bytes of payload. 0 for NULL. */
+size_t hythe_sample_length(const struct hythe_sample *sample);
+
+/**
+ * Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not all in it; nothing is copied. The
+ * way to read what others may still write: check the copy, use the copy.
+ *
+ * Requires:
+ * `into` points to `count` writable bytes.
+ */
+int hythe_sample_read(const struct hythe_sample *sample,
+                      size_t at,
+                      void *into,
+                      size_t count);
+
+/**
+ * The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up. HYTHE_ETRUST unless the pool
+ * was opened with `trust_peers`: whoever may write the pool could change the bytes while they are read.
+ */
+int hythe_sample_data(const struct hythe_sample *sample,
+                      const void **data);
+
+/**
+ * Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both hold one buffer. The result is the
+ * caller's, until it is given up; `sample` stays.
+ */
+int hythe_sample_part(const struct hythe_sample *sample,
+                      size_t at,
+                      size_t count,
+                      struct hythe_sample **part);
+
+/** Gives a sample back, or does nothing for NULL. Consumes `sample`. */
+void hythe_sample_release(struct hythe_sample *sample);
+
+/**
+ * Initialises options: `hythe_server_options_init(&options, sizeof options)`. Any thread.
+ *
+ * Requires:
+ * `options` points to `size` bytes.
+ */
+int hythe_server_options_init(struct hythe_server_options *options, size_t size);
+
+/**
+ * Opens a server of a request/reply channel, which is made if there is none. Where there are several, requests go to them in turn.
+ * `options` may be NULL. The result is the caller's, until hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ *
+ * Requires:
+ * `channel` is text, `options` are initialised.
+ */
+int hythe_server_open(const struct hythe_node *node,
+                      const char *channel,
+                      const struct hythe_server_options *options,
+                      struct hythe_server **server);
+
+/** Closes a server, or does nothing for NULL. Clients learn that it went. Consumes `server`. */
+void hythe_server_close(struct hythe_server *server);
+
+/** Leases a buffer for a reply. As hythe_node_lease(). */
+int hythe_server_lease(const struct hythe_server *server, size_t bytes, struct hythe_lease **lease);
+
+/**
+ * Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the caller's, until it is answered or
+ * released. Blocks for at most `timeout_ns`.
+ */
+int hythe_server_take(struct hythe_server *server,
+                      uint64_t timeout_ns,
+                      struct hythe_request **request);
+
+/** Takes the next request if there is one, as hythe_server_take(). Does not block. */
+int hythe_server_try_take(struct hythe_server *server, struct hythe_request **request);
+
+/** How many clients are connected at this moment. Does not block. */
+int hythe_server_clients(struct hythe_server *server);
+
+/**
+ * What this port has counted. The result's size is set by the caller.
+ *
+ * Requires:
+ * `statistics` has its size set.
+ */
+int hythe_server_statistics(const struct hythe_server *server, struct hythe_statistics *statistics);
+
+/** What was asked: a sample that belongs to the request, and goes with it. Never release it by itself. NULL for NULL. */
+const struct hythe_sample *hythe_request_sample(const struct hythe_request *request);
+
+/**
+ * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room. Consumes `request` and `lease`,
+ * whatever is returned. Does not block.
+ */
+int hythe_request_reply(struct hythe_request *request,
+                        struct hythe_lease *lease,
+                        size_t bytes);
+
+/**
+ * Replies with the buffer that the request came in, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: the client kept a
+ * reference to it. Consumes `request`, whatever is returned. Does not block.
+ */
+int hythe_request_reply_in_kind(struct hythe_request *request);
+
+/**
+ * Replies with a received sample, or a part of one, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: somebody else
+ * holds it as well. Consumes `request` and `sample`, whatever is returned. Does not block.
+ */
+int hythe_request_hand_on(struct hythe_request *request,
+                          struct hythe_sample *sample);
+
+/**
+ * Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does nothing for NULL. Consumes
+ * `request`.
+ */
+void hythe_request_release(struct hythe_request *request);
+
+/**
+ * Initialises options: `hythe_subscriber_options_init(&options, sizeof options)`. Any thread.
+ *
+ * Requires:
+ * `options` points to `size` bytes.
+ */
+int hythe_subscriber_options_init(struct hythe_subscriber_options *options, size_t size);
+
+/**
+ * Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
+ * hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block.
+ *
+ * Requires:
+ * `channel` is text, `options` are initialised.
+ */
+int hythe_subscriber_open(const struct hythe_node *node,
+                          const char *channel,
+                          const struct hythe_subscriber_options *options,
+                          struct hythe_subscriber **subscriber);
+
+/**
+ * Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples taken from it stay. Consumes
+ * `subscriber`.
+ */
+void hythe_subscriber_close(struct hythe_subscriber *subscriber);
+
+/**
+ * Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's, until it is given up.
+ * Blocks for at most `timeout_ns`.
+ */
+int hythe_subscriber_take(struct hythe_subscriber *subscriber, uint64_t timeout_ns, struct hythe_sample **sample);
+
+/** Takes the next sample if there is one, as hythe_subscriber_take(). Does not block, and calls the kernel only to wake a publisher. */
+int hythe_subscriber_try_take(struct hythe_subscriber *subscriber,
+                              struct hythe_sample **sample);
+
+/** How many publishers are connected at this moment. One that left counts until all it had sent is taken. Does not block. */
+int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
+
+/**
+ * What this port has counted. The result's size is set by the caller.
+ *
+ * Requires:
+ * `statistics` has its size set.
+ */
+int hythe_subscriber_statistics(const struct hythe_subscriber *subscriber, struct hythe_statistics *statistics);
+
+/** The library's version as text, "0.1.0". Any thread, at any time. */
+const char *hythe_version(void);
+
+/**
+ * Makes a waiter for ports of this node, and for file descriptors. The result is the caller's, until hythe_waiter_close().
+ * HYTHE_EWAITER: too many open files. Does not block.
+ */
+int hythe_waiter_open(const struct hythe_node *node,
+                      struct hythe_waiter **waiter);
+
+/** Closes a waiter, or does nothing for NULL. What was attached stays open. Consumes `waiter`. */
+void hythe_waiter_close(struct hythe_waiter *waiter);
+
+/**
+ * Waits for a subscriber's messages from now on, too; `key` is what the waiter calls it. The subscriber stays the caller's, and
+ * detaches itself when it is closed. HYTHE_EATTACHED: a waiter has it already. HYTHE_EARGUMENT: it is another node's.
+ */
+int hythe_waiter_attach_subscriber(struct hythe_waiter *waiter,
+                                   struct hythe_subscriber *subscriber,
+                                   uint64_t key);
+
+/** Waits for a server's requests from now on, too. Otherwise as hythe_waiter_attach_subscriber(). */
+int hythe_waiter_attach_server(struct hythe_waiter *waiter, struct hythe_server *server, uint64_t key);
+
+/**
+ * Waits for a client's replies from now on, too, and for the end of servers that owe it some. Otherwise as
+ * hythe_waiter_attach_subscriber().
+ */
+int hythe_waiter_attach_client(struct hythe_waiter *waiter, struct hythe_client *client, uint64_t key);
+
+/** Waits for a listener's events from now on, too. Otherwise as hythe_waiter_attach_subscriber(). */
+int hythe_waiter_attach_listener(struct hythe_waiter *waiter, struct hythe_listener *listener, uint64_t key);
+
+/**
+ * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or both. The waiter keeps a duplicate,
+ * until hythe_waiter_detach(). HYTHE_EWAITER: a kind of file that is always ready, or not open.
+ */
+int hythe_waiter_attach_fd(struct hythe_waiter *waiter,
+                           int file,
+                           uint32_t interest,
+                           uint64_t key);
+
+/** Waits no longer for what has this key. Returns how many things had it and were still there. Does not block. */
+int hythe_waiter_detach(struct hythe_waiter *waiter, uint64_t key);
+
+/**
+ * Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what does not fit is told by the next
+ * wait. 0: the time was over first. A port may turn out to have nothing after all: try to take, do not wait there. Blocks for at
+ * most `timeout_ns`.
+ *
+ * Requires:
+ * `ready` points to `places` structs.
+ */
+int hythe_waiter_wait(struct hythe_waiter *waiter,
+                      uint64_t timeout_ns,
+                      struct hythe_ready *ready,
+                      size_t places);
+
+/**
+ * The waiter as a file descriptor, for poll(), epoll and event loops: readable while something may be ready. Only a
+ * hythe_waiter_wait() that returns 0 makes it unreadable: call that with a time-out of 0 until then. It belongs to the waiter: never
+ * close it.
+ */
+int hythe_waiter_fd(const struct hythe_waiter *waiter);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* HYTHE_H */

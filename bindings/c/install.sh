@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Installs the C library: `make install`, or by hand: install.sh PREFIX [FOLDER_OF_BUILT_LIBRARIES].
+#
+# Libraries, header, pkg-config file, CMake package, man page. DESTDIR is put before every path, but not into the files;
+# LIBDIR chooses another place for libraries than PREFIX/lib. Never builds anything.
+
+set -euo pipefail
+
+if (($# < 1)); then
+    echo "usage: install.sh PREFIX [FOLDER_OF_BUILT_LIBRARIES]" >&2
+    exit 2
+fi
+prefix=$1
+here=$(cd "$(dirname "$0")" && pwd)
+built=${2:-$here/../../target/release}
+libdir=${LIBDIR:-$prefix/lib}
+stage=${DESTDIR:-}
+
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$here/../../Cargo.toml" | head -n 1)
+# As build.rs names it.
+case $version in
+0.*) soname=libhythe.so.$(cut -d . -f 1-2 <<<"$version") ;;
+*) soname=libhythe.so.${version%%.*} ;;
+esac
+
+for library in libhythe_c.so libhythe_c.a; do
+    if [[ ! -f $built/$library ]]; then
+        echo "install.sh: $built/$library is missing; build it: cargo build --release -p hythe-c" >&2
+        exit 1
+    fi
+done
+
+fill() {
+    sed -e "s|@PREFIX@|$prefix|g" -e "s|@LIBDIR@|$libdir|g" -e "s|@VERSION@|$version|g" -e "s|@SONAME@|$soname|g" \
+        "$here/$1" >"$stage$libdir/$2"
+}
+
+install -d "$stage$libdir/pkgconfig" "$stage$libdir/cmake/hythe" "$stage$prefix/include" "$stage$prefix/share/man/man3"
+install -m 755 "$built/libhythe_c.so" "$stage$libdir/libhythe.so.$version"
+ln -sfn "libhythe.so.$version" "$stage$libdir/$soname"
+ln -sfn "$soname" "$stage$libdir/libhythe.so"
+install -m 644 "$built/libhythe_c.a" "$stage$libdir/libhythe.a"
+install -m 644 "$here/include/hythe.h" "$stage$prefix/include/hythe.h"
+install -m 644 "$here/man/hythe.3" "$stage$prefix/share/man/man3/hythe.3"
+fill hythe.pc.in pkgconfig/hythe.pc
+fill cmake/hytheConfig.cmake.in cmake/hythe/hytheConfig.cmake
+fill cmake/hytheConfigVersion.cmake.in cmake/hythe/hytheConfigVersion.cmake

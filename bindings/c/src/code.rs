@@ -1,0 +1,179 @@
+//! The codes that calls return, and what each means in a few words. Never decides which error it was: `of` translates.
+
+use core::ffi::{c_char, c_int};
+
+use hythe::{NodeError, PoolError};
+
+/// An argument is NULL, out of range, or another node's; or a handle was given up already.
+pub const HYTHE_EARGUMENT: c_int = -1;
+/// The library has an error in itself, and stopped before it did harm. The handle may be closed.
+pub const HYTHE_EPANIC: c_int = -2;
+/// A child made by fork used a handle of its parent.
+pub const HYTHE_EFORKED: c_int = -3;
+/// A payload is wanted in place, and the pool was not opened with `trust_peers`.
+pub const HYTHE_ETRUST: c_int = -4;
+/// The system refused something about a file.
+pub const HYTHE_EFILE: c_int = -5;
+/// No permission.
+pub const HYTHE_EPERMISSION: c_int = -6;
+/// The pool's directory is not safe to use.
+pub const HYTHE_EUNSAFE: c_int = -7;
+/// There is no such pool.
+pub const HYTHE_ENOPOOL: c_int = -8;
+/// The pool is in use.
+pub const HYTHE_EINUSE: c_int = -9;
+/// The system has not enough memory for the pool.
+pub const HYTHE_ENOROOM: c_int = -10;
+/// What is there is not a pool, or one of another version.
+pub const HYTHE_ENOTPOOL: c_int = -11;
+/// A pool of this size or with these limits does not work.
+pub const HYTHE_EGEOMETRY: c_int = -12;
+/// A table of the pool is full.
+pub const HYTHE_ETABLEFULL: c_int = -13;
+/// No buffer of this size is free.
+pub const HYTHE_EPOOLFULL: c_int = -14;
+/// The payload is larger than any buffer.
+pub const HYTHE_ETOOLARGE: c_int = -15;
+/// A buffer has as many references as can be counted.
+pub const HYTHE_EREFERENCES: c_int = -16;
+/// Shared words contradict each other: some participant is broken.
+pub const HYTHE_EDAMAGED: c_int = -17;
+/// Somebody else is changing the same thing; try again a little later.
+pub const HYTHE_EBUSY: c_int = -18;
+/// The channel carries another type, or is of another kind.
+pub const HYTHE_EMISMATCH: c_int = -19;
+/// A name is not usable.
+pub const HYTHE_ENAME: c_int = -20;
+/// A subscriber that is never passed by made no room in time.
+pub const HYTHE_EBLOCKED: c_int = -21;
+/// A subscriber that was waited for left or died.
+pub const HYTHE_EGONE: c_int = -22;
+/// Nobody serves the channel.
+pub const HYTHE_ENOSERVER: c_int = -23;
+/// No server had room for the request in time.
+pub const HYTHE_ESERVERSFULL: c_int = -24;
+/// The client has as many requests open as it may.
+pub const HYTHE_EREQUESTS: c_int = -25;
+/// The server went or died before it replied.
+pub const HYTHE_ESERVERLOST: c_int = -26;
+/// The server gave the request up without a reply.
+pub const HYTHE_EUNANSWERED: c_int = -27;
+/// No reply came in time; the request is abandoned.
+pub const HYTHE_ENOREPLY: c_int = -28;
+/// The client has no such request open.
+pub const HYTHE_ENOTPENDING: c_int = -29;
+/// A buffer that others hold as well cannot carry a request or a reply.
+pub const HYTHE_ESHARED: c_int = -30;
+/// The RTOS core behind the channel refuses, or does not answer.
+pub const HYTHE_ECORE: c_int = -31;
+/// A waiter has the port already.
+pub const HYTHE_EATTACHED: c_int = -32;
+/// The system refused something that a waiter needs.
+pub const HYTHE_EWAITER: c_int = -33;
+/// The pool cannot be locked into memory.
+pub const HYTHE_ENOTLOCKED: c_int = -34;
+/// The pool's files were cut away, or their file system has no page left: the pool is gone for this process.
+pub const HYTHE_EPOOLLOST: c_int = -35;
+/// An error that has no code of its own yet.
+pub const HYTHE_EOTHER: c_int = -99;
+
+/// The code of an error.
+pub(crate) fn of(error: &NodeError) -> c_int {
+    match error {
+        NodeError::File { .. } => HYTHE_EFILE,
+        NodeError::Permission { .. } | NodeError::NotInGroup { .. } => HYTHE_EPERMISSION,
+        NodeError::Unsafe { .. } => HYTHE_EUNSAFE,
+        NodeError::NoSuchPool { .. } => HYTHE_ENOPOOL,
+        NodeError::InUse { .. } => HYTHE_EINUSE,
+        NodeError::NoRoom { .. } | NodeError::NoHugePages { .. } => HYTHE_ENOROOM,
+        NodeError::NotLocked { .. } => HYTHE_ENOTLOCKED,
+        NodeError::ForkedCopy { .. } => HYTHE_EFORKED,
+        NodeError::PoolLost { .. } => HYTHE_EPOOLLOST,
+        NodeError::Attached { .. } => HYTHE_EATTACHED,
+        NodeError::ForeignPort { .. } => HYTHE_EARGUMENT,
+        NodeError::Waiter { .. } => HYTHE_EWAITER,
+        NodeError::Pool(error) => of_pool(error),
+        NodeError::Exhausted(_) => error.refusal().map_or(HYTHE_EOTHER, of_pool),
+        NodeError::ReceiverGone { .. } => HYTHE_EGONE,
+        NodeError::Blocked { .. } => HYTHE_EBLOCKED,
+        NodeError::NoServer { .. } => HYTHE_ENOSERVER,
+        NodeError::ServersFull { .. } => HYTHE_ESERVERSFULL,
+        NodeError::TooManyRequests { .. } => HYTHE_EREQUESTS,
+        NodeError::ServerLost { .. } => HYTHE_ESERVERLOST,
+        NodeError::Unanswered { .. } => HYTHE_EUNANSWERED,
+        NodeError::NoReply { .. } => HYTHE_ENOREPLY,
+        NodeError::NotPending { .. } => HYTHE_ENOTPENDING,
+        NodeError::SharedBuffer { .. } => HYTHE_ESHARED,
+        NodeError::RegionNotVisible { .. }
+        | NodeError::TooLargeForCore { .. }
+        | NodeError::EndpointTaken { .. }
+        | NodeError::CoreSilent { .. }
+        | NodeError::WrongDirection { .. }
+        | NodeError::BadLink { .. } => HYTHE_ECORE,
+        _ => HYTHE_EOTHER,
+    }
+}
+
+fn of_pool(error: &PoolError) -> c_int {
+    match error {
+        PoolError::NotAPool(_) => HYTHE_ENOTPOOL,
+        PoolError::BadGeometry(_) | PoolError::QueueTooDeep { .. } => HYTHE_EGEOMETRY,
+        PoolError::TableFull { .. } => HYTHE_ETABLEFULL,
+        PoolError::PoolFull { .. } => HYTHE_EPOOLFULL,
+        PoolError::TooLarge { .. } => HYTHE_ETOOLARGE,
+        PoolError::TooManyReferences { .. } => HYTHE_EREFERENCES,
+        PoolError::BadDescriptor { .. } | PoolError::Damaged(_) => HYTHE_EDAMAGED,
+        PoolError::Busy(_) => HYTHE_EBUSY,
+        PoolError::TypeMismatch(_) | PoolError::KindMismatch(_) => HYTHE_EMISMATCH,
+        PoolError::BadName { .. } => HYTHE_ENAME,
+        PoolError::EndpointTaken { .. } => HYTHE_ECORE,
+        _ => HYTHE_EOTHER,
+    }
+}
+
+/// What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any number may be asked about.
+/// Any thread, at any time.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
+    let text = match code {
+        0.. => c"no error",
+        HYTHE_EARGUMENT => c"wrong argument",
+        HYTHE_EPANIC => c"an error in the library itself",
+        HYTHE_EFORKED => c"a handle of the parent, used in a forked child",
+        HYTHE_ETRUST => c"the pool was not opened with trust_peers",
+        HYTHE_EFILE => c"the system refused something about a file",
+        HYTHE_EPERMISSION => c"permission denied",
+        HYTHE_EUNSAFE => c"the pool's directory is not safe to use",
+        HYTHE_ENOPOOL => c"no such pool",
+        HYTHE_EINUSE => c"the pool is in use",
+        HYTHE_ENOROOM => c"not enough memory for the pool",
+        HYTHE_ENOTPOOL => c"not a pool, or one of another version",
+        HYTHE_EGEOMETRY => c"this geometry does not work",
+        HYTHE_ETABLEFULL => c"a table of the pool is full",
+        HYTHE_EPOOLFULL => c"no buffer of this size is free",
+        HYTHE_ETOOLARGE => c"larger than any buffer",
+        HYTHE_EREFERENCES => c"too many references to one buffer",
+        HYTHE_EDAMAGED => c"the pool is damaged",
+        HYTHE_EBUSY => c"busy, try again",
+        HYTHE_EMISMATCH => c"the channel carries another type, or is of another kind",
+        HYTHE_ENAME => c"the name is not usable",
+        HYTHE_EBLOCKED => c"a subscriber made no room in time",
+        HYTHE_EGONE => c"a subscriber that was waited for is gone",
+        HYTHE_ENOSERVER => c"nobody serves the channel",
+        HYTHE_ESERVERSFULL => c"no server has room",
+        HYTHE_EREQUESTS => c"too many open requests",
+        HYTHE_ESERVERLOST => c"the server is gone, whether it acted is not known",
+        HYTHE_EUNANSWERED => c"the server gave no reply",
+        HYTHE_ENOREPLY => c"no reply in time",
+        HYTHE_ENOTPENDING => c"no such request is open",
+        HYTHE_ESHARED => c"the buffer has other holders",
+        HYTHE_ECORE => c"the core behind the channel refuses or is silent",
+        HYTHE_EATTACHED => c"a waiter has this port already",
+        HYTHE_EWAITER => c"the system refuses something that a waiter needs",
+        HYTHE_ENOTLOCKED => c"the pool cannot be locked into memory",
+        HYTHE_EPOOLLOST => c"the pool is lost",
+        HYTHE_EOTHER => c"another error, see hythe_last_error()",
+        _ => c"unknown code",
+    };
+    text.as_ptr()
+}

@@ -1,0 +1,112 @@
+//! `hythe_node`: this process taking part in a pool. Never does more than the facade's `Node`.
+
+use core::ffi::{c_char, c_int};
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hythe::Node;
+
+use crate::border::{Handle, Process, Refusal, cross, end, name, open, place};
+use crate::lease::{self, hythe_lease};
+use crate::pool::hythe_pool;
+
+/// A participant: this process in a pool. Any number of threads may use it at once.
+#[derive(Debug)]
+pub struct hythe_node {
+    pub(crate) origin: Origin,
+    pub(crate) node: Node,
+}
+
+/// What everything that was opened through a node, leased or taken by it, knows of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub(crate) process: Process,
+    /// Different for each node of this process.
+    number: u64,
+    pub(crate) trusts: bool,
+}
+
+impl Origin {
+    fn new(trusts: bool) -> Self {
+        static NODES: AtomicU64 = AtomicU64::new(0);
+        Self {
+            process: Process::own(),
+            number: NODES.fetch_add(1, Ordering::Relaxed),
+            trusts,
+        }
+    }
+
+    /// Is that buffer of the node of this port? The facade takes it for an error of the program, and panics.
+    pub(crate) fn check(self, buffer: Self) -> Result<(), Refusal> {
+        if self.number == buffer.number {
+            return Ok(());
+        }
+        Err(Refusal::argument(
+            "this buffer is another node's: it is published by the node that leased or took it",
+        ))
+    }
+}
+
+impl Handle for hythe_node {
+    const NOUN: &'static str = "node";
+
+    fn process(&self) -> Option<Process> {
+        Some(self.origin.process)
+    }
+}
+
+/// Joins a pool under a name, which others see in `hythe list` and `hythe who`. The result is the caller's, until
+/// hythe_node_leave(). Starts one thread, which watches for the death of peers. Any thread; does not block.
+///
+/// # Safety
+/// `name` is text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_node_join(
+    pool: Option<&hythe_pool>,
+    name: *const c_char,
+    node: Option<&mut MaybeUninit<*mut hythe_node>>,
+) -> c_int {
+    cross(|| {
+        let place = place(node, "place for the node")?;
+        place.write(std::ptr::null_mut());
+        let pool = open(pool)?;
+        // SAFETY: the caller's word.
+        let name = unsafe { self::name(name, "name of the node") }?;
+        let joined = hythe_node {
+            node: Node::join(&pool.pool, name)?,
+            origin: Origin::new(pool.trusts),
+        };
+        place.write(Box::into_raw(Box::new(joined)));
+        Ok(0)
+    })
+}
+
+/// Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the process takes part until the last
+/// of them is closed or released. Consumes `node`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_node_leave(node: Option<Box<hythe_node>>) {
+    end(node);
+}
+
+/// This participant's number in its pool. Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_node_index(node: Option<&hythe_node>) -> c_int {
+    cross(|| Ok(c_int::from(open(node)?.node.index().0)))
+}
+
+/// Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
+/// HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_node_lease(
+    node: Option<&hythe_node>,
+    bytes: usize,
+    lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
+) -> c_int {
+    cross(|| {
+        let place = place(lease, "place for the lease")?;
+        place.write(std::ptr::null_mut());
+        let node = open(node)?;
+        place.write(lease::give(node.origin, node.node.lease(bytes)?));
+        Ok(0)
+    })
+}

@@ -1,0 +1,293 @@
+//! `hythe_publisher`: the publishing end of a channel. Never keeps a buffer that it was given.
+
+use core::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use hythe::{Published, Publisher, PublisherOptions};
+
+use crate::border::{Handle, Process, Refusal, count, cross, end, name, open, open_mut, place};
+use crate::bytes::readable;
+use crate::channel::{self, hythe_channel_type};
+use crate::lease::{self, hythe_lease};
+use crate::node::{Origin, hythe_node};
+use crate::sample::{self, hythe_sample};
+use crate::sized::{self, Extensible};
+use crate::statistics::hythe_statistics;
+
+/// How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hythe_publisher_options {
+    /// sizeof(struct hythe_publisher_options).
+    pub size: usize,
+    /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
+    pub carries: *const hythe_channel_type,
+    /// How long one message may wait for room, for all subscribers together, whatever they ask for. 0: 30 s.
+    pub patience_ns: u64,
+    /// Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none.
+    pub history: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+// SAFETY: as the trait says; an even number of `u32` ends it.
+unsafe impl Extensible for hythe_publisher_options {
+    const NOUN: &'static str = "publisher options";
+}
+
+/// What became of a message.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hythe_published {
+    /// sizeof(struct hythe_published), set by the caller.
+    pub size: usize,
+    /// Subscribers that have it in their queue.
+    pub delivered: u32,
+    /// Subscribers that it passed by, because their queue was full.
+    pub dropped: u32,
+    /// Older messages that it displaced, from queues of subscribers that drop the oldest.
+    pub displaced: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+// SAFETY: as the trait says; an even number of `u32` ends it.
+unsafe impl Extensible for hythe_published {
+    const NOUN: &'static str = "struct for what became of a message";
+}
+
+/// The publishing end of a channel. One thread at a time, any thread.
+#[derive(Debug)]
+pub struct hythe_publisher {
+    origin: Origin,
+    publisher: Publisher,
+}
+
+impl Handle for hythe_publisher {
+    const NOUN: &'static str = "publisher";
+
+    fn process(&self) -> Option<Process> {
+        Some(self.origin.process)
+    }
+}
+
+/// Initialises options: `hythe_publisher_options_init(&options, sizeof options)`. Any thread.
+///
+/// # Safety
+/// `options` points to `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_publisher_options_init(
+    options: *mut hythe_publisher_options,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's word.
+    cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
+}
+
+/// # Safety
+/// As [`sized::read`], and [`channel::read`] for the type in it.
+unsafe fn read(options: *const hythe_publisher_options) -> Result<PublisherOptions, Refusal> {
+    let mut wanted = PublisherOptions::default();
+    // SAFETY: the caller's word.
+    let Some(given) = unsafe { sized::read(options) }? else {
+        return Ok(wanted);
+    };
+    // SAFETY: the caller's word.
+    if let Some(carries) = unsafe { channel::read(given.carries) }? {
+        wanted = wanted.carries(carries);
+    }
+    if given.patience_ns > 0 {
+        wanted = wanted.patience(Duration::from_nanos(given.patience_ns));
+    }
+    Ok(wanted.history(given.history))
+}
+
+/// Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
+/// hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block.
+///
+/// # Safety
+/// `channel` is text, `options` are initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_publisher_open(
+    node: Option<&hythe_node>,
+    channel: *const c_char,
+    options: *const hythe_publisher_options,
+    publisher: Option<&mut MaybeUninit<*mut hythe_publisher>>,
+) -> c_int {
+    cross(|| {
+        let place = place(publisher, "place for the publisher")?;
+        place.write(std::ptr::null_mut());
+        let node = open(node)?;
+        // SAFETY: the caller's word.
+        let channel = unsafe { name(channel, "name of the channel") }?;
+        // SAFETY: the caller's word.
+        let options = unsafe { read(options) }?;
+        let opened = hythe_publisher {
+            origin: node.origin,
+            publisher: node.node.publisher(channel, &options)?,
+        };
+        place.write(Box::into_raw(Box::new(opened)));
+        Ok(0)
+    })
+}
+
+/// Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers. Consumes `publisher`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_publisher_close(publisher: Option<Box<hythe_publisher>>) {
+    end(publisher);
+}
+
+/// Leases a buffer that every receiver of this channel can see. As hythe_node_lease().
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_publisher_lease(
+    publisher: Option<&hythe_publisher>,
+    bytes: usize,
+    lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
+) -> c_int {
+    cross(|| {
+        let place = place(lease, "place for the lease")?;
+        place.write(std::ptr::null_mut());
+        let publisher = open(publisher)?;
+        let leased = publisher.publisher.lease(bytes)?;
+        place.write(lease::give(publisher.origin, leased));
+        Ok(0)
+    })
+}
+
+/// Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it; `published` may be NULL, or tells more.
+/// Consumes `lease`, whatever is returned: what is not published is released. Blocks while subscribers that are never passed by
+/// have no room, for as long as they and `patience_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
+///
+/// # Safety
+/// `published` is NULL, or has its size set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_publisher_publish(
+    publisher: Option<&mut hythe_publisher>,
+    lease: Option<Box<hythe_lease>>,
+    bytes: usize,
+    published: *mut hythe_published,
+) -> c_int {
+    cross(|| {
+        let lease = lease::give_up(lease);
+        let port = open_mut(publisher)?;
+        let lease = lease::take_back(lease, port.origin, bytes)?;
+        let done = port.publisher.publish(lease, bytes)?;
+        // SAFETY: the caller's word.
+        unsafe { tell(done, published) }
+    })
+}
+
+/// Publishes a copy of `count` bytes: lease, write and publish in one call, for short messages.
+///
+/// # Safety
+/// `bytes` points to `count` readable bytes; `published` is NULL, or has its size set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_publisher_publish_copy(
+    publisher: Option<&mut hythe_publisher>,
+    bytes: *const c_void,
+    count: usize,
+    published: *mut hythe_published,
+) -> c_int {
+    cross(|| {
+        let port = &mut open_mut(publisher)?.publisher;
+        // SAFETY: the caller's word.
+        let bytes = unsafe { readable(bytes, count) }?;
+        let mut lease = port.lease(count)?;
+        lease.write(0, bytes);
+        let done = port.publish(lease, count)?;
+        // SAFETY: the caller's word.
+        unsafe { tell(done, published) }
+    })
+}
+
+/// Publishes a received sample, or a part of one, without copying. Consumes `sample`, whatever is returned. Otherwise as
+/// hythe_publisher_publish().
+///
+/// # Safety
+/// `published` is NULL, or has its size set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_publisher_hand_on(
+    publisher: Option<&mut hythe_publisher>,
+    sample: Option<Box<hythe_sample>>,
+    published: *mut hythe_published,
+) -> c_int {
+    cross(|| {
+        let sample = sample::give_up(sample);
+        let port = open_mut(publisher)?;
+        let (origin, sample) = sample?;
+        port.origin.check(origin)?;
+        let done = port.publisher.hand_on(sample)?;
+        // SAFETY: the caller's word.
+        unsafe { tell(done, published) }
+    })
+}
+
+/// # Safety
+/// `into` is NULL, or as [`sized::write`].
+unsafe fn tell(published: Published, into: *mut hythe_published) -> Result<c_int, Refusal> {
+    if !into.is_null() {
+        let told = hythe_published {
+            size: 0,
+            delivered: published.delivered,
+            dropped: published.dropped,
+            displaced: published.displaced,
+            reserved: 0,
+        };
+        // SAFETY: the caller's word.
+        unsafe { sized::write(into, &told) }?;
+    }
+    Ok(count(published.delivered as usize))
+}
+
+/// How many subscribers are connected at this moment; a core counts as one. Connects to new ones. Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_publisher_subscribers(publisher: Option<&mut hythe_publisher>) -> c_int {
+    cross(|| Ok(count(open_mut(publisher)?.publisher.subscribers()?)))
+}
+
+/// Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_publisher_wait_for_subscribers(
+    publisher: Option<&mut hythe_publisher>,
+    subscribers: usize,
+    timeout_ns: u64,
+) -> c_int {
+    cross(|| {
+        let port = &mut open_mut(publisher)?.publisher;
+        let timeout = Duration::from_nanos(timeout_ns);
+        Ok(c_int::from(
+            port.wait_for_subscribers(subscribers, timeout)?,
+        ))
+    })
+}
+
+/// Waits until a core has given back all that was sent to it; for other receivers there is nothing to wait for. HYTHE_ECORE: it has
+/// not in time. Blocks for at most `timeout_ns`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_publisher_flush(
+    publisher: Option<&mut hythe_publisher>,
+    timeout_ns: u64,
+) -> c_int {
+    cross(|| {
+        let port = &mut open_mut(publisher)?.publisher;
+        port.flush(Duration::from_nanos(timeout_ns))?;
+        Ok(0)
+    })
+}
+
+/// What this port has counted. The result's size is set by the caller.
+///
+/// # Safety
+/// `statistics` has its size set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_publisher_statistics(
+    publisher: Option<&hythe_publisher>,
+    statistics: *mut hythe_statistics,
+) -> c_int {
+    cross(|| {
+        let counted = open(publisher)?.publisher.statistics().into();
+        // SAFETY: the caller's word.
+        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
+    })
+}

@@ -1,0 +1,167 @@
+//! `hythe_sample`: a received buffer, to read. Never writable; read in place only by decision of trust.
+
+use core::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
+use std::thread::LocalKey;
+
+use hythe::{Sample, TrustPeers};
+
+use crate::border::{Handle, Process, Refusal, cross, missing, open, place};
+use crate::bytes::{inside, writable};
+use crate::code;
+use crate::node::Origin;
+use crate::shelf::{Shelf, Shelved, pack, unpack};
+
+/// A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other uses it then.
+#[derive(Debug, Default)]
+pub struct hythe_sample {
+    held: Option<(Origin, Sample)>,
+}
+
+thread_local! {
+    static SAMPLES: Shelf<hythe_sample> = const { Shelf::new() };
+}
+
+impl Handle for hythe_sample {
+    const NOUN: &'static str = "sample";
+
+    fn process(&self) -> Option<Process> {
+        self.held.as_ref().map(|(origin, _)| origin.process)
+    }
+}
+
+impl Shelved for hythe_sample {
+    type Held = (Origin, Sample);
+
+    fn shelf() -> &'static LocalKey<Shelf<Self>> {
+        &SAMPLES
+    }
+
+    fn held(&mut self) -> &mut Option<Self::Held> {
+        &mut self.held
+    }
+}
+
+/// As a handle inside another one.
+pub(crate) fn inner(origin: Origin, sample: Sample) -> hythe_sample {
+    hythe_sample {
+        held: Some((origin, sample)),
+    }
+}
+
+/// Out of a handle inside another one.
+pub(crate) fn outer(mut sample: hythe_sample) -> Option<Sample> {
+    sample.held.take().map(|(_, sample)| sample)
+}
+
+/// As a handle of the caller's.
+pub(crate) fn give(origin: Origin, sample: Sample) -> *mut hythe_sample {
+    Box::into_raw(pack((origin, sample)))
+}
+
+/// The result of a take: 1 with a sample, 0 without.
+pub(crate) fn taken(
+    place: &mut MaybeUninit<*mut hythe_sample>,
+    origin: Origin,
+    sample: Option<Sample>,
+) -> c_int {
+    match sample {
+        Some(sample) => {
+            place.write(give(origin, sample));
+            1
+        }
+        None => 0,
+    }
+}
+
+/// A sample that is given up in any case: taken apart before anything else is looked at.
+pub(crate) fn give_up(sample: Option<Box<hythe_sample>>) -> Result<(Origin, Sample), Refusal> {
+    unpack(sample)
+}
+
+fn there(sample: Option<&hythe_sample>) -> Result<&(Origin, Sample), Refusal> {
+    let sample = open(sample)?;
+    sample.held.as_ref().ok_or_else(|| missing("sample"))
+}
+
+/// Bytes of payload. 0 for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_sample_length(sample: Option<&hythe_sample>) -> usize {
+    let mut length = 0;
+    cross(|| {
+        length = there(sample)?.1.len();
+        Ok(0)
+    });
+    length
+}
+
+/// Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not all in it; nothing is copied. The
+/// way to read what others may still write: check the copy, use the copy.
+///
+/// # Safety
+/// `into` points to `count` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_sample_read(
+    sample: Option<&hythe_sample>,
+    at: usize,
+    into: *mut c_void,
+    count: usize,
+) -> c_int {
+    cross(|| {
+        let (_, sample) = there(sample)?;
+        // SAFETY: the caller's word.
+        let into = unsafe { writable(into, count) }?;
+        inside(at, count, sample.len(), "a payload")?;
+        sample.read(at, into);
+        Ok(0)
+    })
+}
+
+/// The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up. HYTHE_ETRUST unless the pool
+/// was opened with `trust_peers`: whoever may write the pool could change the bytes while they are read.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_sample_data(
+    sample: Option<&hythe_sample>,
+    data: Option<&mut MaybeUninit<*const c_void>>,
+) -> c_int {
+    cross(|| {
+        let place = place(data, "place for the pointer")?;
+        place.write(std::ptr::null());
+        let (origin, sample) = there(sample)?;
+        if !origin.trusts {
+            let text = "reading in place trusts every writer of the pool: open it with trust_peers, or copy with hythe_sample_read()";
+            return Err(Refusal::new(code::HYTHE_ETRUST, text));
+        }
+        // The program has decided so, where it opened the pool.
+        let decision = TrustPeers::i_trust_every_writer_of_this_pool();
+        place.write(sample.as_slice(decision).as_ptr().cast());
+        Ok(0)
+    })
+}
+
+/// Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both hold one buffer. The result is the
+/// caller's, until it is given up; `sample` stays.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_sample_part(
+    sample: Option<&hythe_sample>,
+    at: usize,
+    count: usize,
+    part: Option<&mut MaybeUninit<*mut hythe_sample>>,
+) -> c_int {
+    cross(|| {
+        let place = place(part, "place for the part")?;
+        place.write(std::ptr::null_mut());
+        let (origin, sample) = there(sample)?;
+        inside(at, count, sample.len(), "a payload")?;
+        place.write(give(*origin, sample.part(at, count)?));
+        Ok(0)
+    })
+}
+
+/// Gives a sample back, or does nothing for NULL. Consumes `sample`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_sample_release(sample: Option<Box<hythe_sample>>) {
+    if sample.is_some() {
+        cross(|| unpack(sample).map(|_| 0));
+    }
+}

@@ -1,0 +1,301 @@
+//! `hythe_server` and `hythe_request`: the answering end of a request/reply channel, and what it has to answer.
+//!
+//! Never lets a request go silently: one that is released unanswered tells its client so.
+
+use core::ffi::{c_char, c_int};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use hythe::{Request, Responder, Server, ServerOptions};
+
+use crate::border::{
+    Handle, Process, Refusal, count, cross, end, missing, name, open, open_mut, place,
+};
+use crate::channel::{self, hythe_channel_type};
+use crate::lease::{self, hythe_lease};
+use crate::node::{Origin, hythe_node};
+use crate::sample::{self, hythe_sample};
+use crate::sized::{self, Extensible};
+use crate::statistics::hythe_statistics;
+
+/// How to serve. Initialise it with hythe_server_options_init(); what is zero has its default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct hythe_server_options {
+    /// sizeof(struct hythe_server_options).
+    pub size: usize,
+    /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
+    pub carries: *const hythe_channel_type,
+    /// Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32.
+    pub depth: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+// SAFETY: as the trait says; an even number of `u32` ends it.
+unsafe impl Extensible for hythe_server_options {
+    const NOUN: &'static str = "server options";
+}
+
+/// The answering end of a request/reply channel. One thread at a time, any thread.
+#[derive(Debug)]
+pub struct hythe_server {
+    origin: Origin,
+    pub(crate) server: Server,
+}
+
+impl Handle for hythe_server {
+    const NOUN: &'static str = "server";
+
+    fn process(&self) -> Option<Process> {
+        Some(self.origin.process)
+    }
+}
+
+/// A request, to be read and answered. One thread at a time, any thread; the server need not be open any more.
+#[derive(Debug)]
+pub struct hythe_request {
+    origin: Origin,
+    question: hythe_sample,
+    responder: Responder,
+}
+
+impl Handle for hythe_request {
+    const NOUN: &'static str = "request";
+
+    fn process(&self) -> Option<Process> {
+        Some(self.origin.process)
+    }
+}
+
+/// Initialises options: `hythe_server_options_init(&options, sizeof options)`. Any thread.
+///
+/// # Safety
+/// `options` points to `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_server_options_init(
+    options: *mut hythe_server_options,
+    size: usize,
+) -> c_int {
+    // SAFETY: the caller's word.
+    cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
+}
+
+/// # Safety
+/// As [`sized::read`], and [`channel::read`] for the type in it.
+unsafe fn read(options: *const hythe_server_options) -> Result<ServerOptions, Refusal> {
+    let mut wanted = ServerOptions::default();
+    // SAFETY: the caller's word.
+    let Some(given) = unsafe { sized::read(options) }? else {
+        return Ok(wanted);
+    };
+    // SAFETY: the caller's word.
+    if let Some(carries) = unsafe { channel::read(given.carries) }? {
+        wanted = wanted.carries(carries);
+    }
+    if given.depth > 0 {
+        wanted = wanted.depth(given.depth);
+    }
+    Ok(wanted)
+}
+
+/// Opens a server of a request/reply channel, which is made if there is none. Where there are several, requests go to them in turn.
+/// `options` may be NULL. The result is the caller's, until hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+///
+/// # Safety
+/// `channel` is text, `options` are initialised.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_server_open(
+    node: Option<&hythe_node>,
+    channel: *const c_char,
+    options: *const hythe_server_options,
+    server: Option<&mut MaybeUninit<*mut hythe_server>>,
+) -> c_int {
+    cross(|| {
+        let place = place(server, "place for the server")?;
+        place.write(std::ptr::null_mut());
+        let node = open(node)?;
+        // SAFETY: the caller's word.
+        let channel = unsafe { name(channel, "name of the channel") }?;
+        // SAFETY: the caller's word.
+        let options = unsafe { read(options) }?;
+        let opened = hythe_server {
+            origin: node.origin,
+            server: node.node.server(channel, &options)?,
+        };
+        place.write(Box::into_raw(Box::new(opened)));
+        Ok(0)
+    })
+}
+
+/// Closes a server, or does nothing for NULL. Clients learn that it went. Consumes `server`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_server_close(server: Option<Box<hythe_server>>) {
+    end(server);
+}
+
+/// Leases a buffer for a reply. As hythe_node_lease().
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_server_lease(
+    server: Option<&hythe_server>,
+    bytes: usize,
+    lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
+) -> c_int {
+    cross(|| {
+        let place = place(lease, "place for the lease")?;
+        place.write(std::ptr::null_mut());
+        let server = open(server)?;
+        place.write(lease::give(server.origin, server.server.lease(bytes)?));
+        Ok(0)
+    })
+}
+
+/// Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the caller's, until it is answered or
+/// released. Blocks for at most `timeout_ns`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_server_take(
+    server: Option<&mut hythe_server>,
+    timeout_ns: u64,
+    request: Option<&mut MaybeUninit<*mut hythe_request>>,
+) -> c_int {
+    cross(|| {
+        let place = place(request, "place for the request")?;
+        place.write(std::ptr::null_mut());
+        let port = open_mut(server)?;
+        let taken = port.server.take(Duration::from_nanos(timeout_ns))?;
+        Ok(give(place, port.origin, taken))
+    })
+}
+
+/// Takes the next request if there is one, as hythe_server_take(). Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_server_try_take(
+    server: Option<&mut hythe_server>,
+    request: Option<&mut MaybeUninit<*mut hythe_request>>,
+) -> c_int {
+    cross(|| {
+        let place = place(request, "place for the request")?;
+        place.write(std::ptr::null_mut());
+        let port = open_mut(server)?;
+        let taken = port.server.try_take()?;
+        Ok(give(place, port.origin, taken))
+    })
+}
+
+fn give(
+    place: &mut MaybeUninit<*mut hythe_request>,
+    origin: Origin,
+    request: Option<Request>,
+) -> c_int {
+    let Some(request) = request else { return 0 };
+    let (question, responder) = request.into_parts();
+    let request = hythe_request {
+        origin,
+        question: sample::inner(origin, question),
+        responder,
+    };
+    place.write(Box::into_raw(Box::new(request)));
+    1
+}
+
+/// How many clients are connected at this moment. Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_server_clients(server: Option<&mut hythe_server>) -> c_int {
+    cross(|| Ok(count(open_mut(server)?.server.clients()?)))
+}
+
+/// What this port has counted. The result's size is set by the caller.
+///
+/// # Safety
+/// `statistics` has its size set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_server_statistics(
+    server: Option<&hythe_server>,
+    statistics: *mut hythe_statistics,
+) -> c_int {
+    cross(|| {
+        let counted = open(server)?.server.statistics().into();
+        // SAFETY: the caller's word.
+        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
+    })
+}
+
+/// What was asked: a sample that belongs to the request, and goes with it. Never release it by itself. NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_request_sample(request: Option<&hythe_request>) -> *const hythe_sample {
+    let mut question = std::ptr::null();
+    cross(|| {
+        question = &raw const open(request)?.question;
+        Ok(0)
+    });
+    question
+}
+
+/// Gives up a request: taken apart before anything else is looked at.
+fn give_up(request: Option<Box<hythe_request>>) -> Result<hythe_request, Refusal> {
+    let request = request.ok_or_else(|| missing("request"))?;
+    match open(Some(&*request)) {
+        Ok(_) => Ok(*request),
+        Err(refusal) => {
+            std::mem::forget(request);
+            Err(refusal)
+        }
+    }
+}
+
+/// Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room. Consumes `request` and `lease`,
+/// whatever is returned. Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_request_reply(
+    request: Option<Box<hythe_request>>,
+    lease: Option<Box<hythe_lease>>,
+    bytes: usize,
+) -> c_int {
+    cross(|| {
+        let lease = lease::give_up(lease);
+        let request = give_up(request)?;
+        let lease = lease::take_back(lease, request.origin, bytes)?;
+        Ok(c_int::from(request.responder.reply(lease, bytes)?))
+    })
+}
+
+/// Replies with the buffer that the request came in, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: the client kept a
+/// reference to it. Consumes `request`, whatever is returned. Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>>) -> c_int {
+    cross(|| {
+        let request = give_up(request)?;
+        let question = sample::outer(request.question).ok_or_else(|| missing("sample"))?;
+        Ok(c_int::from(request.responder.hand_on(question)?))
+    })
+}
+
+/// Replies with a received sample, or a part of one, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: somebody else
+/// holds it as well. Consumes `request` and `sample`, whatever is returned. Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_request_hand_on(
+    request: Option<Box<hythe_request>>,
+    sample: Option<Box<hythe_sample>>,
+) -> c_int {
+    cross(|| {
+        let sample = sample::give_up(sample);
+        let request = give_up(request)?;
+        let (origin, sample) = sample?;
+        request.origin.check(origin)?;
+        let hythe_request {
+            question,
+            responder,
+            ..
+        } = request;
+        // Let go first: the sample may be a part of it.
+        drop(question);
+        Ok(c_int::from(responder.hand_on(sample)?))
+    })
+}
+
+/// Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does nothing for NULL. Consumes
+/// `request`.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_request_release(request: Option<Box<hythe_request>>) {
+    end(request);
+}

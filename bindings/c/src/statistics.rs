@@ -1,0 +1,38 @@
+//! What a port has counted, as the functions `hythe_…_statistics` tell it. Never counts anything itself.
+
+use hythe::PortStatistics;
+
+use crate::sized::Extensible;
+
+/// What a port has counted since it was opened.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct hythe_statistics {
+    /// sizeof(struct hythe_statistics), set by the caller.
+    pub size: usize,
+    /// Messages published or taken; requests sent or taken; how often events were raised or taken.
+    pub messages: u64,
+    /// Their payload.
+    pub payload_bytes: u64,
+    /// Messages that passed a full subscriber by; requests and replies that reached nobody.
+    pub dropped: u64,
+    /// What broken or lying peers sent, and was refused.
+    pub violations: u64,
+}
+
+// SAFETY: as the trait says; `u64`s end it.
+unsafe impl Extensible for hythe_statistics {
+    const NOUN: &'static str = "struct for statistics";
+}
+
+impl From<PortStatistics> for hythe_statistics {
+    fn from(counted: PortStatistics) -> Self {
+        Self {
+            size: 0,
+            messages: counted.messages,
+            payload_bytes: counted.payload_bytes,
+            dropped: counted.dropped,
+            violations: counted.violations,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! C programs against the installed library: compiled strictly by two compilers, linked both ways, run, and their output read.
+
+mod stage;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use stage::{COMPILERS, Linking, Stage, hythe_command, is_installed, repository, run, text, until};
+
+const EVENTS: &str = "1 told\ndoor\nwindow\nnothing\n";
+const REPLIES: &str = "\"hello\": HELLO\n\"\": no answer\n\"good bye\": GOOD BYE\n";
+
+const READY: &str = "message of 5 bytes\nevents 0x11\nbyte x\n1 detached\n";
+
+fn messages(count: u32) -> String {
+    (0..count).map(|n| format!("message {n}\n")).collect()
+}
+
+fn started(command: &mut Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a program")
+}
+
+fn ended(child: Child) -> Output {
+    let output = child.wait_with_output().expect("its end");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    output
+}
+
+#[test]
+fn every_example_with_every_compiler_and_both_libraries() {
+    let stage = Stage::install();
+    for compiler in COMPILERS {
+        for linking in [Linking::Shared, Linking::Static] {
+            let build = |name| stage.example(compiler, linking, name);
+            let events = run(stage.command(&build("events")).arg("events"));
+            assert_eq!(text(&events), EVENTS, "{compiler} {linking:?}");
+            let replies = run(stage.command(&build("request_reply")).arg("requests"));
+            assert_eq!(text(&replies), REPLIES, "{compiler} {linking:?}");
+            let ready = run(stage.command(&build("waiter")).arg("ready"));
+            assert_eq!(text(&ready), READY, "{compiler} {linking:?}");
+            let both = build("publish_subscribe");
+            let role = |role| {
+                let mut command = stage.command(&both);
+                command.args([role, "messages", "greetings", "100"]);
+                command
+            };
+            let subscriber = started(&mut role("subscribe"));
+            run(&mut role("publish"));
+            assert_eq!(text(&ended(subscriber)), messages(100));
+        }
+    }
+}
+
+#[test]
+fn a_c_program_takes_what_the_command_publishes() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let program = stage.example("gcc", Linking::Shared, "publish_subscribe");
+    run(stage
+        .command(&hythe)
+        .args(["pool", "create", "mixed", "--size", "16M"]));
+    let mut subscribe = stage.command(&program);
+    let subscriber = started(subscribe.args(["subscribe", "mixed", "greetings", "3"]));
+    until("the subscriber is there", || {
+        let list = run(stage
+            .command(&hythe)
+            .args(["--pool", "mixed", "list", "--json"]));
+        text(&list).contains("greetings")
+    });
+    let mut publish = stage.command(&hythe);
+    publish.args(["--pool", "mixed", "pub", "greetings", "--lines"]);
+    let mut publisher = started(publish.stdin(Stdio::piped()));
+    let mut lines = publisher.stdin.take().expect("its input");
+    std::io::Write::write_all(&mut lines, messages(3).as_bytes()).expect("it reads");
+    drop(lines);
+    ended(publisher);
+    assert_eq!(text(&ended(subscriber)), messages(3));
+}
+
+#[test]
+fn refusals_are_codes_with_messages() {
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/refusals.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let said = run(&mut stage.command(&program));
+    assert_eq!(text(&said), "all refused\n");
+}
+
+/// Not valgrind: its machine lacks the vDSO that the library reads the clock by.
+#[test]
+fn the_address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
+    let stage = Stage::install();
+    let checked = ["-fsanitize=address", "-fno-omit-frame-pointer"];
+    let replies = repository().join("examples/c/request_reply.c");
+    let program = stage.compile_with("gcc", Linking::Shared, &replies, &checked);
+    assert_eq!(text(&run(stage.command(&program).arg("watched"))), REPLIES);
+    let refusals = repository().join("bindings/c/tests/refusals.c");
+    let program = stage.compile_with("gcc", Linking::Shared, &refusals, &checked);
+    assert_eq!(text(&run(&mut stage.command(&program))), "all refused\n");
+}
+
+#[test]
+fn cmake_finds_the_package() {
+    if !is_installed("cmake") {
+        return;
+    }
+    let stage = Stage::install();
+    let build = stage.prefix().join("build");
+    let examples = repository().join("examples/c");
+    let mut configure = Command::new("cmake");
+    configure
+        .arg("-S")
+        .arg(repository().join("bindings/c/tests/cmake"));
+    configure.arg("-B").arg(&build);
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", stage.prefix().display()));
+    run(configure.arg(format!("-DEXAMPLES={}", examples.display())));
+    run(Command::new("cmake").arg("--build").arg(&build));
+    for (program, wanted) in [
+        ("events", EVENTS),
+        ("events_static", EVENTS),
+        ("request_reply", REPLIES),
+    ] {
+        let output = run(stage.command(&build.join(program)).arg("cmake"));
+        assert_eq!(text(&output), wanted);
+    }
+}
+
+#[test]
+fn the_header_is_also_for_cpp() {
+    let stage = Stage::install();
+    let source = stage.prefix().join("header.cpp");
+    let program = "#include <hythe.h>\nint main() { return hythe_version() == nullptr; }\n";
+    std::fs::write(&source, program).expect("a file");
+    for compiler in ["g++", "clang++"] {
+        let mut compile = Command::new(compiler);
+        compile.args(["-std=c++11", "-Wall", "-Wextra", "-Werror", "-pedantic"]);
+        compile
+            .arg("-o")
+            .arg(stage.prefix().join("header"))
+            .arg(&source);
+        run(compile.args(stage.flags(&["--cflags", "--libs"])));
+        run(&mut stage.command(&stage.prefix().join("header")));
+    }
+}
+
+#[test]
+fn nothing_but_the_interface_is_visible() {
+    let stage = Stage::install();
+    let library: PathBuf = stage.prefix().join("lib/libhythe.so");
+    let symbols = run(Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(&library));
+    let symbols = text(&symbols);
+    let names: Vec<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split(' ').next_back())
+        .collect();
+    assert!(names.contains(&"hythe_pool_open"));
+    let others: Vec<&&str> = names
+        .iter()
+        .filter(|name| !name.starts_with("hythe_"))
+        .collect();
+    assert!(others.is_empty(), "{others:?}");
+    let dynamic = run(Command::new("readelf").arg("-d").arg(&library));
+    assert!(
+        text(&dynamic).contains("[libhythe.so.0.1]"),
+        "{}",
+        text(&dynamic)
+    );
+}
+
+#[test]
+fn the_manual_names_every_function() {
+    let folder = repository().join("bindings/c");
+    let read = |name| std::fs::read_to_string(folder.join(name)).expect("readable");
+    let (header, manual) = (read("include/hythe.h"), read("man/hythe.3"));
+    let declarations = header
+        .lines()
+        .filter(|line| !line.starts_with([' ', '/', '#']));
+    let names =
+        declarations.filter_map(|line| line.split_once('(')?.0.split([' ', '*']).next_back());
+    let (mut count, mut missing) = (0, Vec::new());
+    for name in names.filter(|name| name.starts_with("hythe_")) {
+        count += 1;
+        if !manual.lines().any(|line| line == format!(".Fn {name}")) {
+            missing.push(name);
+        }
+    }
+    assert!(count > 60, "only {count} functions found");
+    assert!(missing.is_empty(), "man/hythe.3 lacks {missing:?}");
+    if !is_installed("groff") {
+        return;
+    }
+    let page = folder.join("man/hythe.3");
+    let checked = run(Command::new("groff")
+        .args(["-mandoc", "-ww", "-z", "-Tutf8"])
+        .arg(page));
+    assert_eq!(String::from_utf8_lossy(&checked.stderr), "");
+}

@@ -1,0 +1,299 @@
+/*
+ * What the C API must refuse: wrong arguments, handles of a parent, sizes, types that do not fit. Prints "all refused", or the line
+ * that was not. Run by programs.rs. Never waits for anybody.
+ */
+#include <hythe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition)) {                                                                                            \
+            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                                    \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static struct hythe_pool *pool;
+static struct hythe_node *node;
+
+static void make(int trust)
+{
+    struct hythe_pool_options options;
+    EXPECT(hythe_pool_options_init(&options, sizeof options) == 0);
+    options.name = "refusals";
+    options.bytes = 16 << 20;
+    options.trust_peers = (uint32_t)trust;
+    EXPECT(hythe_pool_open_or_create(&options, &pool) == 0);
+    EXPECT(hythe_node_join(pool, "refusals", &node) == 0);
+}
+
+static void leave(void)
+{
+    hythe_node_leave(node);
+    hythe_pool_close(pool);
+}
+
+static void pools(void)
+{
+    struct hythe_pool_options options;
+    struct hythe_pool *none = pool;
+    EXPECT(hythe_pool_options_init(NULL, sizeof options) == HYTHE_EARGUMENT);
+    EXPECT(hythe_pool_options_init(&options, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_pool_options_init(&options, sizeof options) == 0);
+    EXPECT(hythe_pool_open(&options, &none) == HYTHE_EARGUMENT && none == NULL);
+    options.name = "nowhere";
+    EXPECT(hythe_pool_open(&options, &none) == HYTHE_ENOPOOL);
+    EXPECT(strstr(hythe_last_error(), "nowhere") != NULL);
+    EXPECT(hythe_pool_remove(&options, 0) == HYTHE_ENOPOOL);
+    EXPECT(hythe_pool_open(&options, NULL) == HYTHE_EARGUMENT);
+    options.name = "a/b";
+    EXPECT(hythe_pool_open(&options, &none) == HYTHE_ENAME);
+    options.name = "refusals";
+    EXPECT(hythe_pool_create(&options) == 0);
+    EXPECT(hythe_pool_remove(&options, 0) == HYTHE_EINUSE);
+    options.size = 7;
+    EXPECT(hythe_pool_open(&options, &none) == HYTHE_EARGUMENT);
+    hythe_pool_close(NULL);
+    hythe_node_leave(NULL);
+}
+
+static void buffers(void)
+{
+    struct hythe_lease *lease;
+    char bytes[8] = "";
+    EXPECT(hythe_node_lease(NULL, 8, &lease) == HYTHE_EARGUMENT && lease == NULL);
+    EXPECT(hythe_node_lease(node, (size_t)1 << 40, &lease) == HYTHE_ETOOLARGE);
+    EXPECT(hythe_node_lease(node, 8, &lease) == 0);
+    EXPECT(hythe_lease_write(lease, hythe_lease_capacity(lease), bytes, 1) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_write(lease, (size_t)-1, bytes, 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_write(lease, 0, NULL, 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_read_stream(lease, -1, 0, 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_read_stream(lease, 1000, 0, 8) == HYTHE_EFILE);
+    hythe_lease_release(lease);
+    hythe_lease_release(NULL);
+    EXPECT(hythe_lease_capacity(NULL) == 0);
+}
+
+static void channels(void)
+{
+    struct hythe_channel_type type = {sizeof type, "point", 16, 8, 1, 0};
+    struct hythe_publisher_options options;
+    struct hythe_subscriber_options wishes;
+    struct hythe_publisher *publisher, *other;
+    struct hythe_subscriber *subscriber;
+    struct hythe_listener *listener;
+    hythe_publisher_options_init(&options, sizeof options);
+    options.carries = &type;
+    EXPECT(hythe_publisher_open(node, "points", &options, &publisher) == 0);
+    type.version = 2;
+    EXPECT(hythe_publisher_open(node, "points", &options, &other) == HYTHE_EMISMATCH && other == NULL);
+    EXPECT(strstr(hythe_last_error(), "version 2") != NULL);
+    EXPECT(hythe_listener_open(node, "points", &listener) == HYTHE_EMISMATCH);
+    EXPECT(hythe_publisher_open(node, NULL, NULL, &other) == HYTHE_EARGUMENT);
+    EXPECT(hythe_publisher_open(node, "", NULL, &other) == HYTHE_ENAME);
+    EXPECT(hythe_publisher_publish(publisher, NULL, 0, NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_publisher_hand_on(publisher, NULL, NULL) == HYTHE_EARGUMENT);
+    hythe_subscriber_options_init(&wishes, sizeof wishes);
+    wishes.when_full = HYTHE_BLOCK;
+    EXPECT(hythe_subscriber_open(node, "points", &wishes, &subscriber) == HYTHE_EARGUMENT);
+    wishes.when_full = 99;
+    EXPECT(hythe_subscriber_open(node, "points", &wishes, &subscriber) == HYTHE_EARGUMENT);
+    hythe_publisher_close(publisher);
+}
+
+static void samples(int trust)
+{
+    struct hythe_publisher *publisher;
+    struct hythe_subscriber *subscriber;
+    struct hythe_sample *sample, *part;
+    struct hythe_statistics statistics;
+    struct hythe_published published;
+    struct hythe_lease *lease;
+    const void *data;
+    char bytes[8];
+    EXPECT(hythe_subscriber_open(node, "bytes", NULL, &subscriber) == 0);
+    EXPECT(hythe_publisher_open(node, "bytes", NULL, &publisher) == 0);
+    EXPECT(hythe_subscriber_try_take(subscriber, &sample) == 0 && sample == NULL);
+    published.size = sizeof published;
+    EXPECT(hythe_publisher_publish_copy(publisher, "12345678", 8, &published) == 1);
+    EXPECT(published.delivered == 1 && published.dropped == 0);
+    EXPECT(hythe_subscriber_take(subscriber, HYTHE_SECOND_NS, &sample) == 1);
+    EXPECT(hythe_sample_length(sample) == 8);
+    EXPECT(hythe_sample_read(sample, 1, bytes, 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_sample_part(sample, 8, 1, &part) == HYTHE_EARGUMENT && part == NULL);
+    EXPECT(hythe_sample_part(sample, 2, 3, &part) == 0);
+    hythe_sample_release(sample);
+    EXPECT(hythe_sample_read(part, 0, bytes, 3) == 0 && memcmp(bytes, "345", 3) == 0);
+    EXPECT(hythe_sample_data(part, &data) == (trust ? 0 : HYTHE_ETRUST));
+    EXPECT(trust ? memcmp(data, "345", 3) == 0 : data == NULL);
+    EXPECT(hythe_publisher_hand_on(publisher, part, NULL) == 1);
+    EXPECT(hythe_node_lease(node, 8, &lease) == 0);
+    /* Refused, and released all the same. */
+    EXPECT(hythe_publisher_publish(publisher, lease, 1 << 30, NULL) == HYTHE_EARGUMENT);
+    statistics.size = sizeof statistics;
+    EXPECT(hythe_publisher_statistics(publisher, &statistics) == 0);
+    EXPECT(statistics.messages == 2 && statistics.payload_bytes == 11);
+    statistics.size = 0;
+    EXPECT(hythe_publisher_statistics(publisher, &statistics) == HYTHE_EARGUMENT);
+    hythe_publisher_close(publisher);
+    hythe_subscriber_close(subscriber);
+}
+
+/* A late subscriber gets what was kept; a full one that drops the oldest has the newest. */
+static void policies(void)
+{
+    struct hythe_publisher_options options;
+    struct hythe_subscriber_options wishes;
+    struct hythe_publisher *publisher;
+    struct hythe_subscriber *subscriber;
+    struct hythe_published published;
+    struct hythe_sample *sample;
+    char byte;
+    hythe_publisher_options_init(&options, sizeof options);
+    options.history = 1;
+    EXPECT(hythe_publisher_open(node, "policies", &options, &publisher) == 0);
+    EXPECT(hythe_publisher_publish_copy(publisher, "a", 1, NULL) == 0);
+    hythe_subscriber_options_init(&wishes, sizeof wishes);
+    wishes.when_full = HYTHE_DROP_OLDEST;
+    wishes.depth = 2;
+    wishes.history = 1;
+    EXPECT(hythe_subscriber_open(node, "policies", &wishes, &subscriber) == 0);
+    EXPECT(hythe_publisher_subscribers(publisher) == 1);
+    published.size = sizeof published;
+    EXPECT(hythe_publisher_publish_copy(publisher, "b", 1, &published) == 1 && published.displaced == 0);
+    EXPECT(hythe_publisher_publish_copy(publisher, "c", 1, &published) == 1 && published.displaced == 1);
+    EXPECT(hythe_subscriber_try_take(subscriber, &sample) == 1);
+    EXPECT(hythe_sample_read(sample, 0, &byte, 1) == 0 && byte == 'b');
+    hythe_sample_release(sample);
+    hythe_subscriber_close(subscriber);
+    hythe_publisher_close(publisher);
+}
+
+static void other_nodes(void)
+{
+    struct hythe_node *other;
+    struct hythe_lease *lease;
+    struct hythe_publisher *publisher;
+    EXPECT(hythe_node_join(pool, "other", &other) == 0);
+    EXPECT(hythe_publisher_open(node, "bytes", NULL, &publisher) == 0);
+    EXPECT(hythe_node_lease(other, 8, &lease) == 0);
+    EXPECT(hythe_publisher_publish(publisher, lease, 8, NULL) == HYTHE_EARGUMENT);
+    EXPECT(strstr(hythe_last_error(), "another node") != NULL);
+    hythe_publisher_close(publisher);
+    hythe_node_leave(other);
+}
+
+static void patterns(void)
+{
+    struct hythe_client_options options;
+    struct hythe_client *client;
+    struct hythe_notifier *notifier;
+    struct hythe_sample *reply;
+    struct hythe_lease *lease;
+    uint64_t request;
+    hythe_client_options_init(&options, sizeof options);
+    options.patience_ns = 1;
+    EXPECT(hythe_client_open(node, "nobody", &options, &client) == 0);
+    EXPECT(hythe_client_lease(client, 8, &lease) == 0);
+    EXPECT(hythe_client_request(client, lease, 8, &request) == HYTHE_ENOSERVER);
+    EXPECT(hythe_client_wait(client, 77, 0, &reply) == HYTHE_ENOTPENDING && reply == NULL);
+    EXPECT(hythe_client_take(client, 0, &request, &reply) == 0 && request == 0);
+    hythe_client_close(client);
+    EXPECT(hythe_request_reply_in_kind(NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_request_sample(NULL) == NULL);
+    EXPECT(hythe_notifier_open(node, "bells", &notifier) == 0);
+    EXPECT(hythe_notifier_notify(notifier, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_notifier_notify(notifier, (uint64_t)1 << HYTHE_EVENTS_MAX) == HYTHE_EARGUMENT);
+    EXPECT(hythe_notifier_notify(notifier, HYTHE_EVENT(0)) == 0);
+    hythe_notifier_close(notifier);
+}
+
+/* More is ready than there are places: the others come next. */
+static void waits(void)
+{
+    struct hythe_waiter *waiter, *second;
+    struct hythe_listener *listeners[3];
+    struct hythe_notifier *notifier;
+    struct hythe_ready ready;
+    uint64_t seen = 0;
+    int i;
+    EXPECT(hythe_waiter_open(NULL, &waiter) == HYTHE_EARGUMENT && waiter == NULL);
+    EXPECT(hythe_waiter_open(node, &waiter) == 0);
+    EXPECT(hythe_waiter_open(node, &second) == 0);
+    EXPECT(hythe_notifier_open(node, "waits", &notifier) == 0);
+    for (i = 0; i < 3; i++) {
+        EXPECT(hythe_listener_open(node, "waits", &listeners[i]) == 0);
+        EXPECT(hythe_waiter_attach_listener(waiter, listeners[i], (uint64_t)1 << i) == 0);
+    }
+    EXPECT(hythe_waiter_attach_listener(second, listeners[0], 0) == HYTHE_EATTACHED);
+    EXPECT(hythe_waiter_attach_listener(waiter, NULL, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_waiter_attach_fd(waiter, -1, HYTHE_READABLE, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_waiter_attach_fd(waiter, 1000, HYTHE_READABLE, 0) == HYTHE_EWAITER);
+    EXPECT(hythe_waiter_attach_fd(waiter, 0, HYTHE_CLOSED, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 1) == 0);
+    EXPECT(hythe_waiter_wait(waiter, 0, NULL, 1) == HYTHE_EARGUMENT);
+    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_notifier_notify(notifier, HYTHE_EVENT(1)) == 3);
+    for (i = 0; i < 3; i++) {
+        EXPECT(hythe_waiter_wait(waiter, HYTHE_SECOND_NS, &ready, 1) == 1);
+        EXPECT(ready.how == HYTHE_READABLE);
+        seen |= ready.key;
+    }
+    EXPECT(seen == 7);
+    EXPECT(hythe_waiter_detach(waiter, 1) == 1);
+    EXPECT(hythe_waiter_detach(waiter, 1) == 0);
+    EXPECT(hythe_waiter_attach_listener(second, listeners[0], 5) == 0);
+    EXPECT(hythe_waiter_wait(second, HYTHE_SECOND_NS, &ready, 1) == 1 && ready.key == 5);
+    for (i = 0; i < 3; i++)
+        hythe_listener_close(listeners[i]);
+    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 1) == 0);
+    hythe_notifier_close(notifier);
+    hythe_waiter_close(second);
+    hythe_waiter_close(waiter);
+}
+
+/* A child has copies of handles: calls refuse them, closing them does nothing to the parent. */
+static void forked(void)
+{
+    struct hythe_lease *lease;
+    int status;
+    pid_t child;
+    EXPECT(hythe_node_lease(node, 8, &lease) == 0);
+    child = fork();
+    if (child == 0) {
+        if (hythe_lease_write(lease, 0, "x", 1) != HYTHE_EFORKED || hythe_node_index(node) != HYTHE_EFORKED)
+            _exit(1);
+        hythe_lease_release(lease);
+        leave();
+        _exit(0);
+    }
+    EXPECT(child > 0 && waitpid(child, &status, 0) == child);
+    EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT(hythe_lease_write(lease, 0, "x", 1) == 0);
+    hythe_lease_release(lease);
+}
+
+int main(void)
+{
+    int trust;
+    EXPECT(strcmp(hythe_strerror(-12345), "unknown code") == 0);
+    for (trust = 0; trust <= 1; trust++) {
+        make(trust);
+        pools();
+        buffers();
+        channels();
+        samples(trust);
+        policies();
+        other_nodes();
+        patterns();
+        waits();
+        forked();
+        leave();
+    }
+    printf("all refused\n");
+    return 0;
+}

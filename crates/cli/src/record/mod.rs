@@ -1,0 +1,249 @@
+//! `hythe record`: writes what arrives on a channel into a file, as `spec/recording.md` says.
+//!
+//! It subscribes like anybody else; `losses` counts what publishers dropped meanwhile. What was written is whole whatever ends it: the
+//! end block only spares the next reader a walk through the file.
+
+mod losses;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::Args;
+use hythe::recording::{Header, RecordingError, Totals, Writer};
+use hythe::{ChannelType, Node, PortPolicy, Sample, Subscriber, SubscriberOptions, monotonic_ns};
+use indicatif::ProgressBar;
+use serde::Serialize;
+
+use self::losses::Losses;
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::stop::{LOOK, Stop};
+use crate::{output, units};
+
+/// Bytes that are gathered before they are handed to the system.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// What to record, and for how long.
+#[derive(Args, Debug)]
+pub(crate) struct RecordArgs {
+    /// The channel; made if there is none
+    channel: String,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
+    /// End after so many seconds; default: when interrupted
+    #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
+    duration: Option<Duration>,
+    /// End after so many messages
+    #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Messages that may wait, per publisher
+    #[arg(long, value_name = "MESSAGES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=32768))]
+    depth: u32,
+    /// Let publishers wait so many seconds for room, instead of dropping the newest message
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
+    block: Option<Duration>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    pool: &'a str,
+    channel: &'a str,
+    #[serde(rename = "type")]
+    carries: String,
+    file: &'a Path,
+    records: u64,
+    payload_bytes: u64,
+    file_bytes: u64,
+    seconds: f64,
+    dropped: u64,
+    violations: u64,
+}
+
+pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> {
+    let stop = Stop::on_signals()?;
+    let node = globals.join("hythe record")?;
+    let mut subscriber = node.subscriber(&args.channel, &options(args))?;
+    let carries = carried(&node, &args.channel);
+    let file = create(args)?;
+    let header = header(args, &carries);
+    let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), &header)
+        .map_err(failed("write", &args.output))?;
+    let bar = output::progress(args.count);
+    let mut recording = Recording {
+        args,
+        writer,
+        started_ns: monotonic_ns(),
+        losses: Losses::new(&node, &args.channel),
+        payload: Vec::new(),
+        bar: &bar,
+    };
+    let start = Instant::now();
+    let ended = recording.run(&mut subscriber, &stop);
+    bar.finish_and_clear();
+    // Also behind an error: what was recorded stays as it is.
+    let dropped = recording.losses.count();
+    let totals = recording
+        .writer
+        .finish(dropped)
+        .map_err(failed("write", &args.output))?;
+    ended?;
+    let document = Document {
+        pool: node.pool().options().name(),
+        channel: &args.channel,
+        carries: carries.to_string(),
+        file: &args.output,
+        records: totals.records,
+        payload_bytes: totals.payload_bytes,
+        file_bytes: totals.file_bytes,
+        seconds: start.elapsed().as_secs_f64(),
+        dropped,
+        violations: subscriber.statistics().violations,
+    };
+    output::print(globals.json, &document, text)
+}
+
+/// Names file and action of a recording's error.
+pub(crate) fn failed(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(RecordingError) -> CliError + use<> {
+    let path = path.to_owned();
+    move |error| CliError::Failed(format!("cannot {action} {}: {error}", path.display()))
+}
+
+fn options(args: &RecordArgs) -> SubscriberOptions {
+    let options = SubscriberOptions::default().depth(args.depth);
+    match args.block {
+        None => options,
+        Some(bound) => {
+            let timeout_ms = u32::try_from(bound.as_millis())
+                .unwrap_or(u32::MAX - 1)
+                .max(1);
+            options.policy(PortPolicy::Block { timeout_ms })
+        }
+    }
+}
+
+/// What the channel carries: our port keeps it, so it does not change.
+fn carried(node: &Node, channel: &str) -> ChannelType {
+    let found = node.pool().control().find_channel(channel);
+    found.map_or_else(ChannelType::default, |found| found.carries)
+}
+
+fn create(args: &RecordArgs) -> Result<File, CliError> {
+    if args.force {
+        return File::create(&args.output).map_err(CliError::file("make", &args.output));
+    }
+    File::create_new(&args.output).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => CliError::Failed(format!(
+            "{} exists: --force replaces it",
+            args.output.display()
+        )),
+        _ => CliError::file("make", &args.output)(error),
+    })
+}
+
+fn header(args: &RecordArgs, carries: &ChannelType) -> Header {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    Header {
+        channel: args.channel.clone(),
+        type_name: carries.name.clone(),
+        type_bytes: carries.bytes,
+        type_align: carries.align,
+        type_version: carries.version,
+        // A clock before 1970 was never set. 64 bits last until 2554.
+        started_unix_ns: since_1970.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(0)),
+    }
+}
+
+/// A recording under way.
+struct Recording<'a> {
+    args: &'a RecordArgs,
+    writer: Writer<BufWriter<File>>,
+    started_ns: u64,
+    losses: Losses<'a>,
+    payload: Vec<u8>,
+    bar: &'a ProgressBar,
+}
+
+impl Recording<'_> {
+    fn run(&mut self, subscriber: &mut Subscriber, stop: &Stop) -> Result<(), CliError> {
+        while !stop.asked() && !self.has_all() {
+            let left = self.left();
+            if left.is_zero() {
+                break;
+            }
+            self.losses.look();
+            let sample = match subscriber.try_take()? {
+                Some(sample) => Some(sample),
+                None => {
+                    self.writer
+                        .flush()
+                        .map_err(failed("write", &self.args.output))?;
+                    subscriber.take(left.min(LOOK))?
+                }
+            };
+            if let Some(sample) = sample {
+                self.append(&sample)?;
+            }
+        }
+        self.take_what_waits(subscriber)
+    }
+
+    /// What was published before the end is recorded, too; not what comes meanwhile.
+    fn take_what_waits(&mut self, subscriber: &mut Subscriber) -> Result<(), CliError> {
+        let most = subscriber.publishers()? as u64 * u64::from(self.args.depth.next_power_of_two());
+        for _ in 0..most {
+            if self.has_all() {
+                break;
+            }
+            let Some(sample) = subscriber.try_take()? else {
+                break;
+            };
+            self.append(&sample)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, sample: &Sample) -> Result<(), CliError> {
+        let time_ns = monotonic_ns() - self.started_ns;
+        // Copied once and then checked: the publisher may still write the buffer.
+        self.payload.resize(sample.len(), 0);
+        sample.read(0, &mut self.payload);
+        let appended = self.writer.append(time_ns, &self.payload);
+        appended.map_err(failed("write", &self.args.output))?;
+        self.bar.inc(1);
+        Ok(())
+    }
+
+    fn has_all(&self) -> bool {
+        let Totals { records, .. } = self.writer.totals();
+        self.args.count.is_some_and(|count| records >= count)
+    }
+
+    fn left(&self) -> Duration {
+        let passed = Duration::from_nanos(monotonic_ns() - self.started_ns);
+        self.args
+            .duration
+            .map_or(Duration::MAX, |whole| whole.saturating_sub(passed))
+    }
+}
+
+fn text(done: &Document<'_>) -> String {
+    format!(
+        "recorded {} of {} in all from {} in {:.3} s: {} dropped; {} has {}",
+        units::counted(done.records, "message"),
+        units::bytes(done.payload_bytes),
+        done.channel,
+        done.seconds,
+        done.dropped,
+        done.file.display(),
+        units::bytes(done.file_bytes)
+    )
+}

@@ -1,0 +1,212 @@
+//! A result document, `hythe.result/1`, read and checked: a figure that cannot be is refused, not drawn.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::error::CliError;
+
+const SCHEMA: &str = "hythe.result/1";
+/// Largest file that is read.
+const BYTES_MAX: u64 = 64 << 20;
+
+/// One run of one scenario.
+#[derive(Debug, Deserialize)]
+pub(super) struct Document {
+    /// Where it was found.
+    #[serde(skip)]
+    pub(super) path: PathBuf,
+    pub(super) bench: String,
+    pub(super) command: String,
+    pub(super) commit: String,
+    pub(super) machine: Machine,
+    pub(super) results: Vec<Measurement>,
+    #[serde(default)]
+    pub(super) ratios: Vec<Ratio>,
+    #[serde(default)]
+    pub(super) conditions: Map<String, Value>,
+}
+
+/// Where it ran.
+#[derive(Debug, Deserialize)]
+pub(super) struct Machine {
+    pub(super) cpu: String,
+    pub(super) cpus: u64,
+    pub(super) kernel: String,
+    pub(super) emulated: bool,
+}
+
+/// One case at one size, with times or one figure.
+#[derive(Debug, Deserialize)]
+pub(super) struct Measurement {
+    pub(super) case: String,
+    pub(super) size_bytes: Option<u64>,
+    pub(super) metric: String,
+    pub(super) unit: Option<String>,
+    pub(super) count: Option<u64>,
+    min: Option<u64>,
+    p50: Option<u64>,
+    p99: Option<u64>,
+    p999: Option<u64>,
+    max: Option<u64>,
+    pub(super) value: Option<f64>,
+    pub(super) seconds: Option<f64>,
+}
+
+/// Percentiles, in the measurement's unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    pub(super) min: u64,
+    pub(super) p50: u64,
+    pub(super) p99: u64,
+    pub(super) p999: u64,
+    pub(super) max: u64,
+}
+
+/// One figure by another.
+#[derive(Debug, Deserialize)]
+pub(super) struct Ratio {
+    pub(super) name: String,
+    pub(super) size_bytes: Option<u64>,
+    pub(super) value: f64,
+}
+
+/// Reads a document.
+pub(super) fn read(path: &Path) -> Result<Document, CliError> {
+    let file = File::open(path).map_err(CliError::file("open", path))?;
+    let mut text = String::new();
+    let read = file.take(BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(CliError::file("read", path))?;
+    let refuse = |why: String| CliError::Failed(format!("{}: {why}", path.display()));
+    if text.len() as u64 > BYTES_MAX {
+        return Err(refuse(format!(
+            "it has more than the {BYTES_MAX} bytes that a result may have"
+        )));
+    }
+    let mut document = parse(&text).map_err(refuse)?;
+    path.clone_into(&mut document.path);
+    Ok(document)
+}
+
+fn parse(text: &str) -> Result<Document, String> {
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| format!("it is no JSON document: {error}"))?;
+    match value.get("schema").and_then(Value::as_str) {
+        Some(SCHEMA) => {}
+        Some(other) => {
+            return Err(format!(
+                "its schema is `{other}`; this program reads `{SCHEMA}`"
+            ));
+        }
+        None => {
+            return Err(format!(
+                "it names no schema: a result says `{SCHEMA}` (`hythe bench ipc --json` prints one)"
+            ));
+        }
+    }
+    let document: Document = serde_json::from_value(value)
+        .map_err(|error| format!("it is not as `{SCHEMA}` says: {error}"))?;
+    for measurement in &document.results {
+        measurement.check()?;
+    }
+    Ok(document)
+}
+
+impl Measurement {
+    /// The percentiles, of a measurement that has them.
+    pub(super) fn times(&self) -> Option<Times> {
+        Some(Times {
+            min: self.min?,
+            p50: self.p50?,
+            p99: self.p99?,
+            p999: self.p999?,
+            max: self.max?,
+        })
+    }
+
+    /// Who was measured, and how: `hythe/poll/untouched` is `hythe` and `poll/untouched`.
+    pub(super) fn system_and_way(&self) -> (&str, &str) {
+        self.case.split_once('/').unwrap_or((&self.case, ""))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let case = &self.case;
+        let given = [self.min, self.p50, self.p99, self.p999, self.max];
+        let some = given.iter().flatten().count();
+        if some != 0 && some != given.len() {
+            return Err(format!(
+                "case {case} has {some} of min, p50, p99, p999 and max: it must have all or none"
+            ));
+        }
+        if !given.is_sorted() {
+            return Err(format!(
+                "case {case} has percentiles that do not rise: {given:?}"
+            ));
+        }
+        if some == 0 && self.value.is_none() && self.seconds.is_none() {
+            return Err(format!("case {case} has neither percentiles nor a value"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A small run: two systems at two sizes, and a rate.
+    pub(in crate::report) fn small() -> Value {
+        let times = |case, size_bytes: u64, p50: u64| {
+            json!({"case": case, "size_bytes": size_bytes, "metric": "round_trip", "unit": "ns", "count": 10,
+                "min": p50 / 2, "p50": p50, "p99": p50 * 2, "p999": p50 * 3, "max": p50 * 9})
+        };
+        json!({
+            "schema": SCHEMA, "bench": "ipc", "command": "hythe bench ipc --json", "commit": "abc<def",
+            "machine": {"cpu": "A & B", "cpus": 2, "kernel": "6.1", "emulated": false},
+            "results": [
+                times("floor/poll/untouched", 64, 200), times("floor/poll/untouched", 4096, 210),
+                times("hythe/poll/untouched", 64, 400), times("hythe/poll/untouched", 4096, 410),
+                {"case": "hythe/poll/single", "metric": "rate", "unit": "msg/s", "size_bytes": 64, "value": 5e6},
+            ],
+            "ratios": [{"name": "hythe/floor poll untouched p50", "size_bytes": 64, "value": 2.0}],
+            "conditions": {"rounds": 5, "pinned": [0, 1]}
+        })
+    }
+
+    pub(in crate::report) fn parsed(value: &Value) -> Result<Document, String> {
+        parse(&value.to_string())
+    }
+
+    fn changed(pointer: &str, new: Value) -> String {
+        let mut document = small();
+        *document.pointer_mut(pointer).expect("there") = new;
+        parsed(&document).expect_err(pointer)
+    }
+
+    #[test]
+    fn a_result_is_read() {
+        let document = parsed(&small()).expect("good");
+        let first = &document.results[0];
+        assert_eq!(first.system_and_way(), ("floor", "poll/untouched"));
+        assert_eq!(first.times().map(|times| times.p999), Some(600));
+        assert_eq!(document.results[4].times(), None);
+    }
+
+    #[test]
+    fn what_is_no_result_is_refused_with_the_reason() {
+        assert!(changed("/schema", json!("hythe.result/2")).contains("hythe.result/2"));
+        assert!(changed("/schema", json!(1)).contains("names no schema"));
+        assert!(changed("/results/0/p99", json!(1)).contains("do not rise"));
+        assert!(changed("/results/0/p99", Value::Null).contains("4 of min"));
+        assert!(changed("/results/4/value", Value::Null).contains("neither"));
+        assert!(changed("/results/4/value", json!("fast")).contains("hythe.result/1"));
+        assert!(changed("/machine", json!({})).contains("cpu"));
+        assert!(parse("{").expect_err("cut").contains("no JSON"));
+        assert!(parse("[]").expect_err("a list").contains("names no schema"));
+    }
+}

@@ -1,0 +1,350 @@
+//! `hythe record` and `replay`: there and back, ended in every way, damaged, refused.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hythe::recording::{Header, Writer};
+use rustix::process::Signal;
+use serde_json::Value;
+use support::{Ended, Root, Running, eventually};
+
+fn path(root: &Root, name: &str) -> PathBuf {
+    root.path().join(name)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("plain")
+}
+
+/// A recorder that has subscribed.
+fn recorder(root: &Root, channel: &str, file: &Path, more: &[&str]) -> Running {
+    let running = root.start(&[&["record", channel, "-o", text(file), "--json"], more].concat());
+    eventually("it subscribes", || root.subscribers(channel) == 1);
+    running
+}
+
+fn document(ended: &Ended) -> Value {
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    serde_json::from_slice(&ended.output).expect("one document")
+}
+
+/// What a subscriber prints of a replay.
+fn replayed(root: &Root, file: &Path, count: &str, more: &[&str]) -> (String, Value) {
+    let subscriber = root.start(&["sub", "data", "--count", count, "--timeout", "20"]);
+    let replay = [&["replay", text(file), "--wait", "20"], more].concat();
+    let done = root.json(&replay);
+    let received = subscriber.end();
+    assert_eq!(received.code, Some(0), "{}", received.errors);
+    (received.text(), done)
+}
+
+/// A recording of `payloads`, one each millisecond, made without a pool.
+fn made(root: &Root, name: &str, header: &Header, payloads: &[&[u8]]) -> PathBuf {
+    let file = path(root, name);
+    let out = fs::File::create_new(&file).expect("own");
+    let mut writer = Writer::new(out, header).expect("good names");
+    for (number, payload) in (0..).zip(payloads) {
+        writer.append(number * 1_000_000, payload).expect("room");
+    }
+    writer.finish(0).expect("room");
+    file
+}
+
+#[test]
+fn what_was_recorded_is_replayed() {
+    let root = Root::new();
+    let file = path(&root, "data.hythe");
+    let recorder = recorder(&root, "data", &file, &["--count", "4"]);
+    let published = root.feed(
+        &["pub", "data", "--lines", "--rate", "40"],
+        b"one\ntwo\n\nfour",
+    );
+    assert_eq!(published.code, Some(0), "{}", published.errors);
+    let recorded = document(&recorder.end());
+    for (key, value) in [("records", 4), ("payload_bytes", 10), ("dropped", 0)] {
+        assert_eq!(recorded[key], value, "{recorded}");
+    }
+    assert_eq!(
+        recorded["file_bytes"],
+        fs::metadata(&file).expect("own").len()
+    );
+    assert_eq!(recorded["type"], "raw bytes");
+
+    let listed = root.json(&["replay", text(&file), "--list"]);
+    assert_eq!(
+        (&listed["channel"], &listed["records"]),
+        (&"data".into(), &4.into())
+    );
+    assert_eq!(
+        (&listed["complete"], &listed["dropped"]),
+        (&true.into(), &0.into())
+    );
+    // Three gaps of 25 ms between the first and the last.
+    let seconds = listed["seconds"].as_f64().expect("a number");
+    assert!(seconds >= 0.07, "{listed}");
+
+    let (lines, done) = replayed(&root, &file, "4", &[]);
+    assert_eq!(
+        lines,
+        "#0 3 B \"one\"\n#1 3 B \"two\"\n#2 0 B \"\"\n#3 4 B \"four\"\n"
+    );
+    assert_eq!(
+        (&done["messages"], &done["delivered"]),
+        (&4.into(), &4.into())
+    );
+    assert_eq!(done["timing"]["count"], 4);
+    // Nothing is early: the whole takes as long as it took.
+    assert!(
+        done["seconds"].as_f64().expect("a number") >= seconds,
+        "{done}"
+    );
+    let (_, fast) = replayed(&root, &file, "4", &["--fast"]);
+    assert_eq!(fast["timing"], Value::Null);
+}
+
+#[test]
+fn speed_rounds_start_and_channel_are_as_asked_for() {
+    let root = Root::new();
+    let file = made(
+        &root,
+        "made",
+        &Header::raw("elsewhere"),
+        &[b"a", b"b", b"c"],
+    );
+    let on = ["--channel", "data"];
+    let (lines, done) = replayed(&root, &file, "6", &[&on[..], &["--loop", "2"]].concat());
+    assert_eq!(lines.matches("\"c\"").count(), 2, "{lines}");
+    assert_eq!(
+        (&done["rounds"], &done["channel"]),
+        (&2.into(), &"data".into())
+    );
+    let (lines, _) = replayed(&root, &file, "1", &[&on[..], &["--from", "0.002"]].concat());
+    assert_eq!(lines, "#0 1 B \"c\"\n");
+    // Half as fast takes at least twice as long.
+    let (_, slow) = replayed(&root, &file, "3", &[&on[..], &["--speed", "0.05"]].concat());
+    assert!(
+        slow["seconds"].as_f64().expect("a number") >= 0.04,
+        "{slow}"
+    );
+    // Without anything behind the moment there is nothing to repeat.
+    let none = root.json(&["replay", text(&file), "--from", "5", "--loop", "0"]);
+    assert_eq!(none["messages"], 0);
+}
+
+#[test]
+fn an_interrupted_recording_is_complete_and_a_killed_one_reads_as_far_as_it_came() {
+    let root = Root::new();
+    let file = path(&root, "interrupted");
+    let running = recorder(&root, "data", &file, &[]);
+    assert_eq!(
+        root.feed(&["pub", "data", "--lines"], b"one\ntwo").code,
+        Some(0)
+    );
+    running.interrupt();
+    let recorded = document(&running.end());
+    assert_eq!(
+        recorded["records"], 2,
+        "what was published before the end is in it"
+    );
+    assert_eq!(
+        root.json(&["replay", text(&file), "--list"])["complete"],
+        true
+    );
+
+    let file = path(&root, "killed");
+    let running = recorder(&root, "data", &file, &[]);
+    assert_eq!(
+        root.feed(&["pub", "data", "--lines"], b"one\ntwo").code,
+        Some(0)
+    );
+    let records = || root.json(&["replay", text(&file), "--list"])["records"].clone();
+    eventually("both are in the file", || {
+        fs::metadata(&file).is_ok_and(|found| found.len() > 256) && records() == 2
+    });
+    running.signal(Signal::KILL);
+    drop(running);
+    // Cut inside the second record: the first is left.
+    let whole = fs::read(&file).expect("own");
+    fs::write(&file, &whole[..whole.len() - 6]).expect("own");
+    let listed = root.json(&["replay", text(&file), "--list"]);
+    assert_eq!(
+        (&listed["complete"], &listed["records"], &listed["dropped"]),
+        (&false.into(), &1.into(), &Value::Null)
+    );
+    assert!(
+        listed["dropped_bytes"].as_u64().expect("a number") > 0,
+        "{listed}"
+    );
+    let ended = root.run(&["replay", text(&file), "--fast"]);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert!(
+        ended.errors.contains("left out behind 1 whole record"),
+        "{}",
+        ended.errors
+    );
+    assert!(
+        ended.text().contains("replayed 1 message"),
+        "{}",
+        ended.text()
+    );
+}
+
+#[test]
+fn a_time_and_a_type_are_kept() {
+    let root = Root::new();
+    let header = Header {
+        type_name: "demo::Frame".to_owned(),
+        type_bytes: 8,
+        type_align: 4,
+        ..Header::raw("frames")
+    };
+    let file = made(&root, "typed", &header, &[&[1; 8], &[2; 8]]);
+    root.ok(&["pool", "create"]);
+    let endless = root.start(&["replay", text(&file), "--loop", "0"]);
+    eventually("it publishes", || {
+        root.json(&["list"])["channels"][0]["name"] == "frames"
+    });
+    let again = path(&root, "again");
+    let recorded = root.json(&["record", "frames", "-o", text(&again), "--for", "0.2"]);
+    assert_eq!(
+        recorded["type"],
+        "demo::Frame version 0 (8 bytes, aligned to 4)"
+    );
+    endless.interrupt();
+    assert_eq!(endless.end().code, Some(0));
+    let listed = root.json(&["replay", text(&again), "--list"]);
+    assert_eq!(listed["type"], recorded["type"]);
+
+    // Where the channel carries something else, both are named.
+    let raw = root.start(&["sub", "frames"]);
+    eventually("it subscribes", || root.subscribers("frames") == 1);
+    root.run(&["replay", text(&file)])
+        .failed(1, &["demo::Frame", "raw bytes", "frames"]);
+    raw.interrupt();
+}
+
+#[test]
+fn damaged_records_are_left_out_and_told() {
+    let root = Root::new();
+    let file = made(
+        &root,
+        "made",
+        &Header::raw("data"),
+        &[b"first", b"second", b"third"],
+    );
+    let mut bytes = fs::read(&file).expect("own");
+    let at = bytes
+        .windows(6)
+        .position(|found| found == b"second")
+        .expect("in it");
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).expect("own");
+    let (lines, done) = replayed(&root, &file, "2", &[]);
+    assert_eq!(lines, "#0 5 B \"first\"\n#1 5 B \"third\"\n");
+    assert_eq!(
+        (&done["damaged"], &done["messages"]),
+        (&1.into(), &2.into())
+    );
+}
+
+#[test]
+fn losses_are_counted() {
+    let root = Root::new();
+    let (file, source) = (path(&root, "lossy"), path(&root, "source"));
+    fs::write(&source, "again").expect("own");
+    let running = recorder(&root, "data", &file, &["--depth", "1"]);
+    // Stopped, it takes nothing: one waits, the others pass by.
+    running.signal(Signal::STOP);
+    let publisher = root.start(&[
+        "pub",
+        "data",
+        text(&source),
+        "--repeat",
+        "0",
+        "--rate",
+        "50",
+    ]);
+    eventually("some are dropped", || {
+        let list = root.json(&["list"]);
+        let ports = list["channels"][0]["ports"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        ports.iter().any(|port| port["dropped"].as_u64() >= Some(2))
+    });
+    running.signal(Signal::CONT);
+    running.interrupt();
+    let recorded = document(&running.end());
+    publisher.interrupt();
+    let (records, dropped) = (&recorded["records"], &recorded["dropped"]);
+    assert!(dropped.as_u64() >= Some(2), "{recorded}");
+    assert!(records.as_u64() >= Some(1), "{recorded}");
+    assert_eq!(
+        root.json(&["replay", text(&file), "--list"])["dropped"],
+        *dropped
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let root = Root::new();
+    let there = path(&root, "there");
+    fs::write(
+        &there,
+        "not a recording, but long enough to have a header".repeat(9),
+    )
+    .expect("own");
+    root.run(&["record", "data", "-o", text(&there)])
+        .failed(1, &["exists", "--force"]);
+    root.run(&["replay", text(&there)])
+        .failed(1, &["not a recording", "there"]);
+    fs::write(&there, "short").expect("own");
+    root.run(&["replay", text(&there), "--list"])
+        .failed(1, &["5 bytes"]);
+    root.run(&["replay", text(&path(&root, "missing"))])
+        .failed(1, &["cannot open", "missing"]);
+    root.run(&["record", "data", "-o", text(&path(&root, "no/where"))])
+        .failed(1, &["cannot make", "no/where"]);
+    for (arguments, word) in [
+        (&["record", "data"][..], "--output"),
+        (
+            &["replay", "x", "--fast", "--speed", "2"],
+            "cannot be used with",
+        ),
+        (&["replay", "x", "--speed", "0"], "factor"),
+        (
+            &["replay", "x", "--list", "--loop", "2"],
+            "cannot be used with",
+        ),
+    ] {
+        root.run(arguments).failed(2, &[word]);
+    }
+    // A full disk is told, not passed over.
+    root.run(&[
+        "record",
+        "data",
+        "-o",
+        "/dev/full",
+        "--force",
+        "--for",
+        "0.05",
+    ])
+    .failed(1, &["cannot write /dev/full", "No space left"]);
+    // Forced, the file is replaced.
+    let done = root.json(&[
+        "record",
+        "data",
+        "-o",
+        text(&there),
+        "--force",
+        "--for",
+        "0.05",
+    ]);
+    assert_eq!(done["records"], 0);
+    assert_eq!(
+        root.json(&["replay", text(&there), "--list"])["complete"],
+        true
+    );
+}

@@ -1,0 +1,144 @@
+//! `hythe bench` and `hythe report`: the run of another program, and a page of what it prints.
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use support::{Ended, Root, Running};
+
+/// `hythe` in a folder of its own, with what stands beside it.
+fn moved(root: &Root, beside: Option<&str>) -> PathBuf {
+    let folder = root.path().join("bin");
+    fs::create_dir(&folder).expect("own");
+    let hythe = folder.join("hythe");
+    fs::copy(env!("CARGO_BIN_EXE_hythe"), &hythe).expect("own");
+    if let Some(script) = beside {
+        let bench = folder.join("hythe-bench");
+        fs::write(&bench, script).expect("own");
+        fs::set_permissions(&bench, Permissions::from_mode(0o755)).expect("own");
+    }
+    hythe
+}
+
+fn run(hythe: &Path, path: &str, arguments: &[&str]) -> Ended {
+    let mut command = Command::new(hythe);
+    command
+        .args(arguments)
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Running::new(command).end()
+}
+
+const SCRIPT: &str = "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n";
+
+#[test]
+fn a_benchmark_is_run_by_the_program_beside_with_all_arguments_and_its_exit_code() {
+    let root = Root::new();
+    let hythe = moved(&root, Some(SCRIPT));
+    for (arguments, passed) in [
+        (
+            &["bench", "ipc", "--json", "--sizes", "64,128"][..],
+            "ipc|--json|--sizes|64,128|",
+        ),
+        (&["--json", "bench", "ipc"], "ipc|--json|"),
+        (&["bench", "ipc", "--help"], "ipc|--help|"),
+        (&["bench", "core", "--", "-x", "a b"], "core|--|-x|a b|"),
+    ] {
+        let ended = run(&hythe, "/usr/bin:/bin", arguments);
+        assert_eq!(
+            (ended.code, ended.text().as_str()),
+            (Some(7), passed),
+            "{}",
+            ended.errors
+        );
+    }
+}
+
+#[test]
+fn a_benchmark_is_looked_for_in_the_path_and_its_absence_is_told() {
+    let root = Root::new();
+    let hythe = moved(&root, None);
+    run(&hythe, "/nowhere", &["bench", "ipc"]).failed(
+        1,
+        &[
+            "hythe-bench",
+            "cargo build --release -p hythe-bench",
+            "/bin",
+        ],
+    );
+    let elsewhere = root.path().join("elsewhere");
+    fs::create_dir(&elsewhere).expect("own");
+    fs::write(elsewhere.join("hythe-bench"), SCRIPT).expect("own");
+    fs::set_permissions(elsewhere.join("hythe-bench"), Permissions::from_mode(0o755)).expect("own");
+    let path = format!("{}:/usr/bin:/bin", elsewhere.display());
+    let ended = run(&hythe, &path, &["bench", "ipc"]);
+    assert_eq!((ended.code, ended.text().as_str()), (Some(7), "ipc|"));
+    root.run(&["bench"]).failed(2, &["SCENARIO"]);
+}
+
+/// The results that are kept.
+fn kept() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+    let found = fs::read_dir(folder).expect("in the sources");
+    let paths = found.map(|entry| entry.expect("read").path());
+    paths
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .collect()
+}
+
+#[test]
+fn kept_results_make_a_page() {
+    let root = Root::new();
+    let page = root.path().join("report.html");
+    let files = kept();
+    assert!(!files.is_empty());
+    let mut arguments = vec!["report", "-o", page.to_str().expect("plain")];
+    arguments.extend(files.iter().map(|path| path.to_str().expect("plain")));
+    let done = root.json(&arguments);
+    assert_eq!(done["documents"], files.len());
+    assert!(done["plots"].as_u64() >= Some(4), "{done}");
+    let html = fs::read_to_string(&page).expect("written");
+    assert_eq!(done["bytes"], html.len());
+    for found in [
+        "<svg",
+        "round trip poll/untouched",
+        "hythe/poll/untouched",
+        "Ratios within this run",
+        "AMD",
+    ] {
+        assert!(html.contains(found), "no {found}");
+    }
+    assert!(!html.contains("<script") && !html.contains("src="));
+}
+
+#[test]
+fn what_is_no_result_is_refused_and_no_page_written() {
+    let root = Root::new();
+    let page = root.path().join("report.html");
+    let page = page.to_str().expect("plain");
+    let file = root.path().join("other.json");
+    let name = file.to_str().expect("plain");
+    for (text, words) in [
+        (
+            "{\"schema\": \"hythe.result/9\"}",
+            ["other.json", "hythe.result/9"],
+        ),
+        ("{\"schema\": \"hythe.result/1\"}", ["other.json", "bench"]),
+        ("not json", ["other.json", "no JSON document"]),
+    ] {
+        fs::write(&file, text).expect("own");
+        root.run(&["report", name, "-o", page]).failed(1, &words);
+    }
+    root.run(&["report", "missing.json", "-o", page])
+        .failed(1, &["cannot open", "missing.json"]);
+    root.run(&["report", "-o", page]).failed(2, &["FILE"]);
+    assert!(!Path::new(page).exists());
+}

@@ -1,0 +1,121 @@
+//! Channels from tokio: a waiter is a file descriptor, and tokio waits for it like for a socket.
+//!
+//! `cargo run -p hythe --example tokio`. A thread with a node of its own publishes on two channels; one task receives from both,
+//! while another keeps time. No thread of the runtime ever blocks.
+
+use std::error::Error;
+use std::time::Duration;
+
+use hythe::{
+    Event, Node, Pool, PoolOptions, PortPolicy, PublisherOptions, Subscriber, SubscriberOptions,
+    Waiter,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+const MESSAGES: u32 = 100;
+
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// The ports that have something, as soon as there are any.
+async fn ready(waiter: &mut AsyncFd<Waiter>) -> Outcome<Vec<Event>> {
+    loop {
+        let mut guard = waiter.readable_mut().await?;
+        let events = guard.get_inner_mut().wait(Duration::ZERO)?.to_vec();
+        if !events.is_empty() {
+            return Ok(events);
+        }
+        // Only behind a look that found nothing: from then on a message makes the descriptor readable.
+        guard.clear_ready();
+    }
+}
+
+/// Takes `MESSAGES` from each channel.
+async fn receive(node: Node) -> Outcome<()> {
+    let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 10_000 });
+    let mut waiter = node.waiter()?;
+    let mut ports = Vec::new();
+    for channel in ["left", "right"] {
+        let mut subscriber = node.subscriber(channel, &options)?;
+        let token = waiter.attach(&mut subscriber)?;
+        ports.push((token, subscriber, 0));
+    }
+    println!("ready");
+    #[allow(
+        deprecated,
+        reason = "what replaces it is unsafe; the promise it asks for is kept: a waiter owns its descriptor until it is dropped"
+    )]
+    let mut waiter = AsyncFd::with_interest(waiter, Interest::READABLE)?;
+    while ports.iter().any(|(_, _, count)| *count < MESSAGES) {
+        for event in ready(&mut waiter).await? {
+            for (token, subscriber, count) in &mut ports {
+                if *token == event.token() {
+                    *count += take_all(subscriber)?;
+                }
+            }
+        }
+    }
+    for (_, subscriber, count) in &ports {
+        println!("{}: {count} messages", subscriber.channel());
+    }
+    Ok(())
+}
+
+fn take_all(subscriber: &mut Subscriber) -> Outcome<u32> {
+    let mut count = 0;
+    while let Some(sample) = subscriber.try_take()? {
+        assert_eq!(sample.len(), 4, "as published");
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The other side: any process, any thread.
+fn publish(pool: &Pool) -> Outcome<()> {
+    let node = Node::join(pool, "publisher")?;
+    let mut publishers = [
+        node.publisher("left", &PublisherOptions::default())?,
+        node.publisher("right", &PublisherOptions::default())?,
+    ];
+    for publisher in &mut publishers {
+        publisher.wait_for_subscribers(1, Duration::from_secs(10))?;
+    }
+    for number in 0..MESSAGES {
+        for publisher in &mut publishers {
+            let mut lease = publisher.lease(4)?;
+            lease.write(0, &number.to_le_bytes());
+            publisher.publish(lease, 4)?;
+        }
+        // Now and then a pause, so that the receiver sleeps.
+        if number % 10 == 0 {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let options = PoolOptions::new("example-tokio").bytes(16 << 20);
+    let pool = Pool::open_or_create(&options)?;
+    let node = Node::join(&pool, "tokio")?;
+    let other = pool.clone();
+    let publishing = std::thread::spawn(move || publish(&other));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
+        let clock = tokio::spawn(async move {
+            loop {
+                ticks.tick().await;
+            }
+        });
+        let done = receive(node).await;
+        clock.abort();
+        done
+    })?;
+    publishing.join().map_err(|_| "the publisher panicked")??;
+    drop(pool);
+    Pool::remove(&options)?;
+    Ok(())
+}

@@ -1,0 +1,367 @@
+//! Events: a notifier tells every listener of a channel that something happened, without payload.
+//!
+//! Each listener has one cell, a bit for each event. Raising an event that stands there already changes nothing: a listener that
+//! is late takes it once (events *coalesce*; what must be counted is a message, and goes over publish/subscribe). Whoever takes
+//! an event sees what was written before each of the notifications that it stands for. No queue, no slot, nothing to recover:
+//! raising is one swap, and a notifier that dies between it and the ring is recovered, which rings every bell.
+//!
+//! Used by applications through [`crate::Node`]. Never waits for a listener, never drops an event but where somebody writes into
+//! a cell without end (counted as a violation).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_abi::pool::EVENTS_MAX;
+use hythe_pool::{
+    ChannelInfo, EventCell, NotRaised, PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics,
+};
+
+use crate::NodeError;
+use crate::node::{PortPlan, Shared};
+use crate::wait::{WaitPlan, ring, ring_port, wait_for};
+use crate::waiter::sealed::{Parts, PortParts};
+use crate::waiter::{Route, Waitable};
+
+/// Which event of a channel: 0 to 39.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(u8);
+
+impl EventId {
+    /// How many events a channel has.
+    pub const COUNT: u8 = EVENTS_MAX as u8;
+
+    /// `None` if there is no such event: they are numbered from 0 to 39.
+    #[must_use]
+    pub const fn new(number: u8) -> Option<Self> {
+        if number < Self::COUNT {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
+/// Some events of a channel, each at most once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EventSet(u64);
+
+impl EventSet {
+    /// Event n is bit n; bits that are no events are left out.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits & ((1 << EVENTS_MAX) - 1))
+    }
+
+    /// Event n is bit n.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Is there none?
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Is this one among them?
+    #[must_use]
+    pub const fn contains(self, event: EventId) -> bool {
+        self.0 & (1 << event.0) != 0
+    }
+
+    /// All of them, the lowest number first.
+    pub fn iter(self) -> impl Iterator<Item = EventId> {
+        (0..EventId::COUNT)
+            .map(EventId)
+            .filter(move |&event| self.contains(event))
+    }
+}
+
+impl From<EventId> for EventSet {
+    fn from(event: EventId) -> Self {
+        Self(1 << event.0)
+    }
+}
+
+impl FromIterator<EventId> for EventSet {
+    fn from_iter<I: IntoIterator<Item = EventId>>(events: I) -> Self {
+        Self(
+            events
+                .into_iter()
+                .fold(0, |bits, event| bits | 1 << event.0),
+        )
+    }
+}
+
+const fn plan(kind: PortKind) -> PortPlan {
+    PortPlan {
+        kind,
+        depth: 0,
+        policy: PortPolicy::DropNewest,
+        history: 0,
+    }
+}
+
+/// The raising end of an event channel.
+#[derive(Debug)]
+pub struct Notifier {
+    shared: Arc<Shared>,
+    channel: ChannelInfo,
+    port: PortIndex,
+    statistics: PortStatistics,
+    epoch: Option<u32>,
+    listeners: Vec<(PortInfo, EventCell)>,
+}
+
+impl Notifier {
+    pub(crate) fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, NodeError> {
+        let (channel, port) = shared.open_port(name, None, plan(PortKind::Notifier))?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            channel,
+            port,
+            statistics: PortStatistics::default(),
+            epoch: None,
+            listeners: Vec::new(),
+        })
+    }
+
+    /// The channel's name.
+    #[must_use]
+    pub fn channel(&self) -> &str {
+        &self.channel.name
+    }
+
+    /// Raises an event, or several at once, at every listener. Returns how many listeners that were.
+    pub fn notify(&mut self, events: impl Into<EventSet>) -> usize {
+        self.refresh();
+        let control = self.shared.pool().control();
+        let (events, mut told) = (events.into().0, 0);
+        for (listener, cell) in &self.listeners {
+            match cell.raise(control.memory(), events) {
+                Ok(()) => {
+                    ring_port(control, listener.member, listener.index);
+                    told += 1;
+                }
+                // It has gone, or has another opening: looked for at the next notification.
+                Err(NotRaised::Closed) => self.epoch = None,
+                Err(NotRaised::Contended) => self.statistics.violations += 1,
+            }
+        }
+        self.statistics.messages += 1;
+        control.set_statistics(self.port, self.statistics);
+        told
+    }
+
+    /// Listeners at this moment.
+    pub fn listeners(&mut self) -> usize {
+        self.refresh();
+        self.listeners.len()
+    }
+
+    /// Waits until there are at least `count` listeners. False: the time was over first.
+    ///
+    /// # Errors
+    /// A damaged pool.
+    pub fn wait_for_listeners(
+        &mut self,
+        count: usize,
+        timeout: Duration,
+    ) -> Result<bool, NodeError> {
+        let shared = Arc::clone(&self.shared);
+        let control = shared.pool().control();
+        let enough = wait_for(
+            control,
+            shared.index(),
+            WaitPlan::for_processes().gated(shared.spin_gate()),
+            timeout,
+            || Ok((self.listeners() >= count).then_some(())),
+        )?;
+        Ok(enough.is_some())
+    }
+
+    /// What this port has counted: as messages, how often it notified.
+    #[must_use]
+    pub const fn statistics(&self) -> PortStatistics {
+        self.statistics
+    }
+
+    fn refresh(&mut self) {
+        let control = self.shared.pool().control();
+        let epoch = control.channel_epoch(self.channel.index);
+        if self.epoch == Some(epoch) {
+            return;
+        }
+        let ports = control
+            .ports()
+            .filter(|port| port.kind == PortKind::Listener && port.channel == self.channel.index);
+        // The second look: the cell is that of the port seen before, or of the same listener's next.
+        let cells = ports.map(|port| (port, control.events(port.index)));
+        self.listeners = cells
+            .filter(|(port, _)| control.is_still_open(port))
+            .collect();
+        self.epoch = Some(epoch);
+    }
+}
+
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        close(&self.shared, &self.channel, self.port);
+    }
+}
+
+/// The hearing end of an event channel.
+///
+/// ```
+/// # fn main() -> Result<(), hythe_node::NodeError> {
+/// # let root = std::env::temp_dir().join(format!("hythe-hear-{}", std::process::id()));
+/// use std::time::Duration;
+/// use hythe_node::{EventId, Node, Pool, PoolOptions};
+///
+/// const DOOR: EventId = EventId::new(3).expect("one of 40");
+/// let options = PoolOptions::new("example").root(&root).bytes(16 << 20);
+/// let node = Node::join(&Pool::open_or_create(&options)?, "doc-test")?;
+/// let mut listener = node.listener("house")?;
+/// let mut notifier = node.notifier("house")?;
+/// assert_eq!(notifier.notify(DOOR), 1);
+/// notifier.notify(DOOR);
+///
+/// let heard = listener.wait(Duration::from_secs(1))?;
+/// assert!(heard.contains(DOOR));
+/// assert!(listener.try_take().is_empty(), "both in one");
+/// # drop((listener, notifier, node));
+/// # Pool::remove(&options)?;
+/// # std::fs::remove_dir_all(&root).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Listener {
+    shared: Arc<Shared>,
+    channel: ChannelInfo,
+    port: PortIndex,
+    statistics: PortStatistics,
+    plan: WaitPlan,
+    cell: EventCell,
+    /// To the waiter that it is attached to.
+    route: Option<Route>,
+}
+
+impl Listener {
+    pub(crate) fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, NodeError> {
+        let (channel, port) = shared.open_port(name, None, plan(PortKind::Listener))?;
+        let control = shared.pool().control();
+        // Notifiers that wait for a listener need not find out by looking.
+        let others = control
+            .ports()
+            .filter(|other| other.channel == channel.index);
+        others.for_each(|other| ring(control, other.member));
+        Ok(Self {
+            shared: Arc::clone(shared),
+            channel,
+            port,
+            statistics: PortStatistics::default(),
+            plan: WaitPlan::for_processes(),
+            cell: control.events(port),
+            route: None,
+        })
+    }
+
+    /// The channel's name.
+    #[must_use]
+    pub fn channel(&self) -> &str {
+        &self.channel.name
+    }
+
+    /// Takes the events that were raised since the last time, waiting for at most `timeout` for the first. Empty: there was none.
+    ///
+    /// # Errors
+    /// A damaged pool.
+    pub fn wait(&mut self, timeout: Duration) -> Result<EventSet, NodeError> {
+        let shared = Arc::clone(&self.shared);
+        let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
+        shared.check_original()?;
+        let taken = wait_for(control, shared.index(), plan, timeout, || {
+            let taken = self.try_take();
+            Ok((!taken.is_empty()).then_some(taken))
+        });
+        Ok(shared.pool().unless_lost(taken)?.unwrap_or_default())
+    }
+
+    /// Takes the events that were raised since the last time. Empty: there was none.
+    pub fn try_take(&mut self) -> EventSet {
+        let control = self.shared.pool().control();
+        let taken = EventSet(self.cell.take(control.memory()));
+        if !taken.is_empty() {
+            self.statistics.messages += 1;
+            control.set_statistics(self.port, self.statistics);
+        }
+        taken
+    }
+
+    /// What this port has counted: as messages, how often it took events.
+    #[must_use]
+    pub const fn statistics(&self) -> PortStatistics {
+        self.statistics
+    }
+}
+
+impl Waitable for Listener {}
+
+impl Parts for Listener {
+    fn parts(&mut self) -> PortParts<'_> {
+        PortParts {
+            shared: &self.shared,
+            port: self.port,
+            channel: self.channel.index,
+            channel_name: &self.channel.name,
+            events: Some(self.cell),
+            route: &mut self.route,
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if !self.shared.is_a_copy() {
+            // Before its number can become another's.
+            self.route = None;
+        }
+        close(&self.shared, &self.channel, self.port);
+    }
+}
+
+/// No connections lead to such a port: it goes at once.
+fn close(shared: &Arc<Shared>, channel: &ChannelInfo, port: PortIndex) {
+    if shared.is_a_copy() {
+        return;
+    }
+    let control = shared.pool().control();
+    shared.act(|member| {
+        member.free_port(control, port);
+        member.retire_channel(control, channel.index);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_hold_events_and_nothing_else() {
+        let event = |number| EventId::new(number).expect("an event");
+        let set: EventSet = [event(0), event(39), event(0)].into_iter().collect();
+        assert_eq!(set.bits(), 1 | 1 << 39);
+        assert!(set.contains(event(39)) && !set.contains(event(38)));
+        assert_eq!(set.iter().map(EventId::number).collect::<Vec<_>>(), [0, 39]);
+        assert_eq!(EventSet::from_bits(1 << 40), EventSet::default());
+        assert_eq!(EventId::new(40), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! What a publisher keeps for those who come late: its last few samples, as references of its own.
+//!
+//! Kept by [`crate::Publisher`], given to a subscriber when the publisher connects to it. It is the first thing that goes when
+//! the pool is full: [`Histories`] knows all histories of a node. Never copies payload, never keeps more than was asked for.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use hythe_abi::{Descriptor, RegionIndex};
+use hythe_pool::{ConnectionEnd, LedgerSlot, PoolError, PortInfo, SendError};
+use hythe_queue::Producer;
+
+use crate::NodeError;
+use crate::buffer::Reference;
+use crate::node::Shared;
+
+type Kept = Mutex<VecDeque<Reference>>;
+
+/// The last samples of one publisher. Empty, and free of cost, unless it was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    wanted: usize,
+    /// What is being published, until it is known whether it went out.
+    next: Option<Reference>,
+    kept: Option<Arc<Kept>>,
+}
+
+impl History {
+    pub(crate) fn new(shared: &Shared, wanted: u32) -> Self {
+        let wanted = wanted as usize;
+        let kept = (wanted > 0).then(|| Arc::new(Kept::default()));
+        if let Some(kept) = &kept {
+            shared.histories().add(kept);
+        }
+        Self {
+            wanted,
+            next: None,
+            kept,
+        }
+    }
+
+    /// Is anything kept at all?
+    #[inline]
+    pub(crate) const fn keeps(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// One more reference to what is about to be published: [`keep`](Self::keep) follows.
+    #[cold]
+    pub(crate) fn copy(&mut self, shared: &Shared, reference: &Reference) -> Result<(), NodeError> {
+        if self.keeps() {
+            let control = shared.pool().control();
+            shared.act(|member| member.duplicate(control, reference.slot(), 1))?;
+            self.next = Some(reference.same_again());
+        }
+        Ok(())
+    }
+
+    /// Keeps what was copied, if it was published; the oldest goes if there are too many.
+    pub(crate) fn keep(&mut self, is_published: bool) {
+        let next = self.next.take().filter(|_| is_published);
+        if let (Some(kept), Some(published)) = (&self.kept, next) {
+            let mut kept = lock(kept);
+            kept.push_back(published);
+            let surplus = kept.len().saturating_sub(self.wanted);
+            kept.drain(..surplus);
+        }
+    }
+
+    /// Gives a new subscriber what it wants of it, oldest first; returns how many that were.
+    pub(crate) fn give(
+        &self,
+        shared: &Shared,
+        end: &mut ConnectionEnd<Producer>,
+        subscriber: &PortInfo,
+    ) -> Result<u32, NodeError> {
+        let Some(kept) = &self.kept else {
+            return Ok(0);
+        };
+        let kept = lock(kept);
+        let wanted = subscriber.history.min(subscriber.depth) as usize;
+        let earlier = kept.len().saturating_sub(wanted);
+        let mut given = 0;
+        for reference in kept.iter().skip(earlier) {
+            if !send_one_more(shared, end, reference.slot(), reference.descriptor())? {
+                break;
+            }
+            given += 1;
+        }
+        Ok(given)
+    }
+
+    /// In a forked child: it is the parent's.
+    pub(crate) fn forget(&mut self) {
+        std::mem::forget((self.next.take(), self.kept.take()));
+    }
+}
+
+/// False: it did not fit, or the subscriber's words make no sense; whoever sends to it next finds that out.
+fn send_one_more(
+    shared: &Shared,
+    end: &mut ConnectionEnd<Producer>,
+    slot: LedgerSlot,
+    descriptor: Descriptor,
+) -> Result<bool, NodeError> {
+    let control = shared.pool().control();
+    let sent = shared.act(|member| -> Result<bool, PoolError> {
+        member.duplicate(control, slot, 1)?;
+        match member.send(control, end, slot, descriptor) {
+            Ok(()) => Ok(true),
+            Err(SendError::Full | SendError::Pool(_)) => {
+                member.release(control, slot, 1).map(|_| false)
+            }
+        }
+    });
+    Ok(sent?)
+}
+
+/// The histories of all publishers of a node.
+#[derive(Debug, Default)]
+pub(crate) struct Histories(Mutex<Vec<Weak<Kept>>>);
+
+impl Histories {
+    fn add(&self, kept: &Arc<Kept>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(kept));
+    }
+
+    /// Gives up the oldest sample of the fullest history, among those in a slot of this region with room for `bytes`. False:
+    /// there is none.
+    pub(crate) fn give_up_one(&self, shared: &Shared, region: RegionIndex, bytes: usize) -> bool {
+        let all: Vec<Arc<Kept>> = {
+            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            all.iter().filter_map(Weak::upgrade).collect()
+        };
+        let geometry = shared.pool().regions().region(region);
+        let helps = |reference: &Reference| {
+            let place = reference.descriptor().place;
+            let class = geometry.and_then(|geometry| geometry.class_of(place.slot));
+            place.region == region && class.is_some_and(|class| class.payload_bytes() >= bytes)
+        };
+        let fullest = all
+            .iter()
+            .filter(|kept| lock(kept).iter().any(&helps))
+            .max_by_key(|kept| lock(kept).len());
+        let given_up = fullest.and_then(|kept| {
+            let mut kept = lock(kept);
+            let oldest = kept.iter().position(&helps)?;
+            kept.remove(oldest)
+        });
+        given_up.is_some()
+    }
+}
+
+fn lock(kept: &Kept) -> MutexGuard<'_, VecDeque<Reference>> {
+    // A panic in between leaves a whole queue: each change of it is one call.
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,207 @@
+//! Who has what there is none left of: added to the errors of a full pool or table on their way out of this crate.
+//!
+//! One look at the tables, without looking twice: while others work, a figure may be one off. Never called when things go well.
+
+use std::fmt;
+use std::time::Duration;
+
+use hythe_pool::{HolderKind, LedgerSlot, MemberIndex, MemberInfo, PoolError, holders_of_slots};
+
+use crate::pool::Pool;
+use crate::{NodeError, clock};
+
+/// Holders that an error names; the others are counted.
+const NAMED: usize = 4;
+/// Queues of this depth need no granules of those that are shared.
+const USUAL_DEPTH: u32 = hythe_abi::pool::GRANULE_DESCRIPTORS as u32;
+
+/// A limit that was met, and who has what it limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exhausted {
+    /// What is full, and how large it is.
+    pub cause: PoolError,
+    /// The participants that have most of it.
+    pub holders: Vec<Share>,
+    /// Participants that have some of it and are not in `holders`.
+    pub others: usize,
+}
+
+/// What one participant has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// How much it has.
+    pub count: u32,
+    /// References that wait in queues to it (slots only).
+    pub waiting: u32,
+    /// Since when it holds the oldest (slots only).
+    pub oldest: Option<Duration>,
+}
+
+impl fmt::Display for Exhausted {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.cause)?;
+        let mut between = ": ";
+        for share in &self.holders {
+            write!(out, "{between}{share}")?;
+            between = "; ";
+        }
+        match self.others {
+            0 => Ok(()),
+            others => write!(out, "{between}{others} more have some"),
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            pid,
+            count,
+            waiting,
+            oldest,
+        } = self;
+        if *count == 0 {
+            return write!(out, "{waiting} wait for {name} (pid {pid})");
+        }
+        write!(out, "{name} (pid {pid}) has {count}")?;
+        if let Some(oldest) = oldest {
+            write!(out, ", the oldest for {:.1} s", oldest.as_secs_f64())?;
+        }
+        match waiting {
+            0 => Ok(()),
+            waiting => write!(out, ", and {waiting} wait for it"),
+        }
+    }
+}
+
+/// Names the holders of what `error` says is full. Any other error stays as it is.
+pub(crate) fn named(pool: &Pool, error: NodeError) -> NodeError {
+    let NodeError::Pool(cause) = error else {
+        return error;
+    };
+    let mut shares = match &cause {
+        PoolError::PoolFull { region, bytes, .. } => slots(pool, *region, *bytes),
+        PoolError::TableFull { what, .. } => rows(pool, what),
+        _ => return NodeError::Pool(cause),
+    };
+    shares.sort_by_key(|share| std::cmp::Reverse(share.count + share.waiting));
+    let others = shares.len().saturating_sub(NAMED);
+    shares.truncate(NAMED);
+    NodeError::Exhausted(Box::new(Exhausted {
+        cause,
+        holders: shares,
+        others,
+    }))
+}
+
+/// Adds up by participant.
+struct Tally {
+    members: Vec<MemberInfo>,
+    shares: Vec<(MemberIndex, Share)>,
+}
+
+impl Tally {
+    fn new(pool: &Pool) -> Self {
+        Self {
+            members: pool.control().members().collect(),
+            shares: Vec::new(),
+        }
+    }
+
+    fn of(&mut self, index: MemberIndex) -> &mut Share {
+        let known = self.shares.iter().position(|(known, _)| *known == index);
+        let at = known.unwrap_or_else(|| {
+            let member = self.members.iter().find(|member| member.index == index);
+            let share = Share {
+                name: member.map_or_else(
+                    || format!("participant {}", index.0),
+                    |member| member.name.clone(),
+                ),
+                pid: member.map_or(0, |member| member.identity.pid),
+                count: 0,
+                waiting: 0,
+                oldest: None,
+            };
+            self.shares.push((index, share));
+            self.shares.len() - 1
+        });
+        &mut self.shares[at].1
+    }
+
+    fn has_one(&mut self, index: MemberIndex) {
+        self.of(index).count += 1;
+    }
+
+    fn shares(self) -> Vec<Share> {
+        self.shares.into_iter().map(|(_, share)| share).collect()
+    }
+}
+
+/// Holders of the slots of a region that have room for `bytes`.
+fn slots(pool: &Pool, region: hythe_abi::RegionIndex, bytes: usize) -> Vec<Share> {
+    let Some(geometry) = pool.regions().region(region) else {
+        return Vec::new();
+    };
+    let fitting = geometry
+        .classes
+        .iter()
+        .filter(|class| class.payload_bytes() >= bytes)
+        .flat_map(|class| class.first..class.first + class.count)
+        .map(|slot| LedgerSlot(geometry.ledger_base + slot))
+        .collect();
+    let control = pool.control();
+    let holders = holders_of_slots(control, pool.regions(), fitting, clock::coarse_ms());
+    let mut tally = Tally::new(pool);
+    for holder in holders {
+        match holder.kind {
+            HolderKind::Member(index) => {
+                let share = tally.of(index);
+                share.count += 1;
+                let held = Duration::from_millis(holder.held_ms);
+                share.oldest = share.oldest.max(Some(held));
+            }
+            HolderKind::Queue(index) => {
+                if let Some(connection) = control.connection(index) {
+                    tally.of(connection.consumer).waiting += 1;
+                }
+            }
+        }
+    }
+    tally.shares()
+}
+
+/// Owners of the records of a table. Channels are counted for those who have a port on them, connections for their consumers.
+fn rows(pool: &Pool, what: &str) -> Vec<Share> {
+    let (control, mut tally) = (pool.control(), Tally::new(pool));
+    match what {
+        "participant" => {
+            let all: Vec<MemberIndex> = control.members().map(|member| member.index).collect();
+            all.into_iter().for_each(|index| tally.has_one(index));
+        }
+        "channel" => {
+            let mut seen = Vec::new();
+            for port in control.ports() {
+                if !seen.contains(&(port.member, port.channel)) {
+                    seen.push((port.member, port.channel));
+                    tally.has_one(port.member);
+                }
+            }
+        }
+        "port" => control.ports().for_each(|port| tally.has_one(port.member)),
+        "connection" => control
+            .connections()
+            .for_each(|connection| tally.has_one(connection.consumer)),
+        "granule for deep queues" => control
+            .connections()
+            .filter(|connection| connection.places.capacity > USUAL_DEPTH)
+            .for_each(|connection| tally.has_one(connection.consumer)),
+        // What only cores have.
+        _ => {}
+    }
+    tally.shares()
+}

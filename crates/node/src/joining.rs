@@ -1,0 +1,80 @@
+//! Joining a pool: the socket first, then the record; and making room where only the dead are in the way.
+
+use hythe_pool::{Identity, Member, MemberIndex, MemberKind, PoolError, Recoverer};
+
+use crate::life::{Life, life_of};
+use crate::pool::Pool;
+use crate::presence::{self, Presence};
+use crate::process::own_identity;
+use crate::{Node, NodeError, clock, holders};
+
+/// Takes a record, recovering dead participants if there is no free one.
+pub(crate) fn join(pool: &Pool, name: &str) -> Result<(Member, Presence), NodeError> {
+    let presence = Presence::announce(pool)?;
+    presence::sweep(pool);
+    let joined = take_record(pool, MemberKind::Process, own_identity(), name, &presence);
+    match joined {
+        Ok(member) => Ok((member, presence)),
+        Err(error) => {
+            presence.withdraw();
+            Err(error)
+        }
+    }
+}
+
+fn take_record(
+    pool: &Pool,
+    kind: MemberKind,
+    identity: Identity,
+    name: &str,
+    presence: &Presence,
+) -> Result<Member, NodeError> {
+    let session = presence.session();
+    let attempt = || Member::join_with_session(pool.control(), kind, identity, name, session);
+    match attempt() {
+        Err(PoolError::TableFull { .. }) if recover_the_dead(pool, session) => Ok(attempt()?),
+        taken => Ok(taken?),
+    }
+}
+
+/// Recovers every participant whose death is proven, as somebody who has no record yet. False: there was none.
+fn recover_the_dead(pool: &Pool, session: u32) -> bool {
+    let control = pool.control();
+    let recoverer = Recoverer::outsider(session);
+    let mut found = false;
+    for member in control.members() {
+        let mut is_dead = |member: &_| matches!(life_of(pool, member), Life::Dead);
+        let now = clock::coarse_ms();
+        match recoverer.recover(control, pool.regions(), &member, now, &mut is_dead) {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                presence::forget(pool, member.session);
+                found = true;
+            }
+            Err(error) => tracing::error!(name = member.name, %error, "recovery failed"),
+        }
+    }
+    if found {
+        for member in control.members() {
+            crate::wait::ring_always(control, member.index);
+        }
+    }
+    found
+}
+
+impl Node {
+    /// Takes a record for a core, or for an endpoint of one, whose process this one has started: for the agent. The record stays
+    /// until its process is dead and nobody uses it any more.
+    ///
+    /// # Errors
+    /// [`NodeError::Exhausted`], [`PoolError::BadName`].
+    pub fn join_core(&self, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
+        let pool = self.pool();
+        // While it is joining, this socket says whether the joiner lives; later the core's process does.
+        let presence = Presence::announce(pool)?;
+        let joined = take_record(pool, MemberKind::CoreEndpoint, core, name, &presence);
+        presence.withdraw();
+        let joined = joined.map_err(|error| holders::named(pool, error))?;
+        Ok(joined.index())
+    }
+}

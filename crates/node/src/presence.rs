@@ -1,0 +1,375 @@
+//! The socket by which others see that a participant is there, also from another container.
+//!
+//! Process ids mean nothing across PID namespaces, but a directory can be shared. So each participant listens on a socket
+//! `members/<session>` in the pool's directory *before* its record names that session, and until after the record is free. Who
+//! connects gets a pidfd of the listener (Linux 6.5), or else a connection that hangs up when it dies. A socket that
+//! refuses while the record still stands is the proof of a death: the kernel closes it only after the memory of the process is gone.
+//! Joining, the watcher and [`crate::life`] call this. Nothing is ever sent over these sockets, and accepting never waits.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen,
+    socket_with,
+};
+
+use crate::NodeError;
+use crate::directory::{self, MEMBERS};
+use crate::pool::Pool;
+
+/// Connections that may wait to be accepted. Who finds no place looks again later.
+const BACKLOG: i32 = 128;
+/// Accepted at one look, and kept at most: a flood of connections costs no more than this.
+const ACCEPTED_AT_ONCE: usize = 64;
+const KEPT_MAX: usize = 128;
+/// Session numbers tried: one is in use only if it was left behind 2^24 sessions ago, or put there to annoy.
+const TRIES: u32 = 64;
+
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+/// The own socket. It stays in the directory until [`Presence::withdraw`].
+#[derive(Debug)]
+pub(crate) struct Presence {
+    members: OwnedFd,
+    listener: OwnedFd,
+    session: u32,
+}
+
+impl Presence {
+    /// Listens under a session number that nobody else has.
+    pub(crate) fn announce(pool: &Pool) -> Result<Self, NodeError> {
+        let members = directory::open_members(pool.directory(), pool.options())?;
+        let hidden = listen_hidden(&members, pool)?;
+        for _ in 0..TRIES {
+            let session = pool.control().new_session();
+            if hidden.reveal(&members, session, pool)? {
+                let listener = hidden.socket;
+                return Ok(Self {
+                    members,
+                    listener,
+                    session,
+                });
+            }
+        }
+        let _ = fs::unlinkat(&members, &hidden.name, AtFlags::empty());
+        let path = pool.path().join(MEMBERS);
+        let reason = format!("{TRIES} sockets in a row were there that belong to no participant");
+        Err(NodeError::Unsafe { path, reason })
+    }
+
+    /// The session number that it proves to be in use.
+    pub(crate) const fn session(&self) -> u32 {
+        self.session
+    }
+
+    /// A second handle of the socket, for the thread that accepts.
+    pub(crate) fn door(&self) -> std::io::Result<Door> {
+        Ok(Door {
+            listener: rustix::io::fcntl_dupfd_cloexec(&self.listener, 0)?,
+            kept: Vec::new(),
+        })
+    }
+
+    /// Takes the name away and closes. Only when no record bears the session any more: a refusal is the proof of a death.
+    pub(crate) fn withdraw(self) {
+        let _ = fs::unlinkat(&self.members, file_name(self.session), AtFlags::empty());
+    }
+}
+
+/// Where connections come in. They are kept open, so that their hang-up tells of our death.
+#[derive(Debug)]
+pub(crate) struct Door {
+    listener: OwnedFd,
+    kept: Vec<OwnedFd>,
+}
+
+impl Door {
+    /// Takes in whoever waits, and lets go of those who went. Never waits, and never does more than a fixed number.
+    pub(crate) fn look(&mut self) {
+        self.forget_gone();
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let Ok(connection) = accept_with(&self.listener, FLAGS) else {
+                return;
+            };
+            // One too many is closed again; it is hung up on, and connects again at its next look.
+            if self.kept.len() < KEPT_MAX {
+                self.kept.push(connection);
+            }
+        }
+    }
+
+    fn forget_gone(&mut self) {
+        if self.kept.is_empty() {
+            return;
+        }
+        let mut asked: Vec<PollFd<'_>> = self
+            .kept
+            .iter()
+            .map(|kept| PollFd::new(kept, PollFlags::empty()))
+            .collect();
+        if poll(&mut asked, Some(&Timespec::default())).is_ok_and(|gone| gone > 0) {
+            let mut gone = asked
+                .iter()
+                .map(|one| !one.revents().is_empty())
+                .collect::<Vec<bool>>()
+                .into_iter();
+            self.kept.retain(|_| !gone.next().unwrap_or(false));
+        }
+    }
+}
+
+/// What a look at somebody's socket showed.
+#[derive(Debug)]
+pub(crate) enum Seen {
+    /// A pidfd of the process that listens, or listened.
+    Process(OwnedFd),
+    /// The process that listened has ended.
+    Ended,
+    /// A connection that hangs up when the listener dies: all that a kernel before 6.5 gives.
+    Connection(OwnedFd),
+    /// Nobody listens any more.
+    Refused,
+    /// No socket, no permission, or no place in its backlog: nothing is proven.
+    Nothing,
+}
+
+/// Looks at the socket of a session.
+pub(crate) fn look_at(pool: &Pool, session: u32) -> Seen {
+    let Ok(members) = directory::open_members(pool.directory(), pool.options()) else {
+        return Seen::Nothing;
+    };
+    match reach(&members, &file_name(session), pool) {
+        Err(seen) => seen,
+        Ok(connection) => match hythe_sys::peer::peer_pidfd(&connection) {
+            Ok(descriptor) => Seen::Process(descriptor),
+            Err(error) => match Errno::from_io_error(&error) {
+                // It was waited for. Kernels differ in how they say so; the arguments are good.
+                Some(Errno::SRCH | Errno::INVAL) => Seen::Ended,
+                _ => Seen::Connection(connection),
+            },
+        },
+    }
+}
+
+/// Connects to a socket. What is not a socket, or not its owner's, proves nothing.
+fn reach(members: &OwnedFd, name: &str, pool: &Pool) -> Result<OwnedFd, Seen> {
+    // The file first, held fast: so that what was checked is what is connected to.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = fs::openat(members, name, flags, Mode::empty()).map_err(|_| Seen::Nothing)?;
+    let found = fs::fstat(&file).map_err(|_| Seen::Nothing)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
+        return Err(Seen::Nothing);
+    }
+    let path = by_descriptor(&file).unwrap_or_else(|| pool.path().join(MEMBERS).join(name));
+    let address = SocketAddrUnix::new(path).map_err(|_| Seen::Nothing)?;
+    let socket = new_socket().map_err(|_| Seen::Nothing)?;
+    match connect(&socket, &address) {
+        Ok(()) => {}
+        Err(Errno::CONNREFUSED) => return Err(Seen::Refused),
+        Err(_) => return Err(Seen::Nothing),
+    }
+    match hythe_sys::peer::peer_uid(&socket) {
+        Ok(uid) if uid == found.st_uid || uid == 0 => Ok(socket),
+        _ => Err(Seen::Nothing),
+    }
+}
+
+/// Removes the sockets of participants that are gone, as far as permission goes.
+pub(crate) fn sweep(pool: &Pool) {
+    let Ok(members) = directory::open_members(pool.directory(), pool.options()) else {
+        return;
+    };
+    for name in directory::entries(&members) {
+        let Ok(session) = name.parse::<u32>() else {
+            continue;
+        };
+        if !is_in_use(pool, session) && matches!(reach(&members, &name, pool), Err(Seen::Refused)) {
+            let _ = fs::unlinkat(&members, &name, AtFlags::empty());
+        }
+    }
+}
+
+/// Removes the socket of one participant whose record is free.
+pub(crate) fn forget(pool: &Pool, session: u32) {
+    if let Ok(members) = directory::open_members(pool.directory(), pool.options()) {
+        // What belongs to another user stays, for somebody who may remove it.
+        let _ = fs::unlinkat(&members, file_name(session), AtFlags::empty());
+    }
+}
+
+fn is_in_use(pool: &Pool, session: u32) -> bool {
+    let control = pool.control();
+    control.members().any(|member| member.session == session)
+        || control.claiming_sessions().any(|claim| claim == session)
+}
+
+fn file_name(session: u32) -> String {
+    session.to_string()
+}
+
+fn new_socket() -> rustix::io::Result<OwnedFd> {
+    // Of packets, so that the hang-up is all that can be heard.
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)
+}
+
+/// A listening socket under a name that nobody looks for: what can be found must listen already.
+struct Hidden {
+    socket: OwnedFd,
+    name: String,
+}
+
+fn listen_hidden(members: &OwnedFd, pool: &Pool) -> Result<Hidden, NodeError> {
+    let name = format!(".new.{:016x}", directory::random());
+    let path = pool.path().join(MEMBERS).join(&name);
+    let reach = by_descriptor(members).map_or_else(|| path.clone(), |at| at.join(&name));
+    let listen = || -> rustix::io::Result<OwnedFd> {
+        let socket = new_socket()?;
+        bind(&socket, &SocketAddrUnix::new(reach)?)?;
+        // Explicitly, whatever the umask: whoever may take part may connect.
+        let mode = directory::control_mode(pool.directory());
+        fs::chmodat(members, &name, Mode::from_raw_mode(mode), AtFlags::empty())?;
+        hand_over(members, &name, pool)?;
+        listen(&socket, BACKLOG)?;
+        Ok(socket)
+    };
+    match listen() {
+        Ok(socket) => Ok(Hidden { socket, name }),
+        Err(error) => {
+            let _ = fs::unlinkat(members, &name, AtFlags::empty());
+            Err(directory::refused("listen on", &path, error.into()))
+        }
+    }
+}
+
+/// What root brings into a user's pool must be within that user's reach.
+fn hand_over(members: &OwnedFd, name: &str, pool: &Pool) -> rustix::io::Result<()> {
+    let owner = pool.options().owner;
+    if owner == 0 || !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let owner = rustix::process::Uid::from_raw(owner);
+    fs::chownat(members, name, Some(owner), None, AtFlags::SYMLINK_NOFOLLOW)
+}
+
+impl Hidden {
+    /// Gives it its name. False: another bears it.
+    fn reveal(&self, members: &OwnedFd, session: u32, pool: &Pool) -> Result<bool, NodeError> {
+        let name = file_name(session);
+        match fs::renameat_with(members, &self.name, members, &name, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => {
+                let path = pool.path().join(MEMBERS).join(name);
+                Err(directory::refused("name", &path, error.into()))
+            }
+        }
+    }
+}
+
+/// A path to what is open that is short, and the same in every mount namespace. `None` without `/proc`.
+fn by_descriptor(open: impl AsFd) -> Option<PathBuf> {
+    let path = PathBuf::from(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()));
+    Path::new("/proc/self/fd").exists().then_some(path)
+}
+
+/// Does this record still say what it said? Asked after a refusal: in good order the record goes before the socket.
+pub(crate) fn still_stands(pool: &Pool, member: &hythe_pool::MemberInfo) -> bool {
+    hythe_memory::full_barrier();
+    pool.control()
+        .member(member.index)
+        .is_some_and(|now| (now.session, now.status) == (member.session, member.status))
+}
+
+/// For tests: a connection to the socket of a session, as kernels without pidfds of peers give it.
+#[cfg(test)]
+pub(crate) fn connection(pool: &Pool, session: u32) -> Result<OwnedFd, Seen> {
+    let members = directory::open_members(pool.directory(), pool.options()).expect("there");
+    reach(&members, &file_name(session), pool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PoolOptions;
+    use crate::life::Watched;
+
+    fn pool(test: &str) -> (PathBuf, Pool) {
+        let name = format!("hythe-presence-{test}-{}", std::process::id());
+        let root = std::env::temp_dir().join(name);
+        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
+        (root, Pool::open_or_create(&options).expect("made"))
+    }
+
+    fn connection(pool: &Pool, session: u32) -> Result<Watched, Seen> {
+        super::connection(pool, session).map(Watched::Connection)
+    }
+
+    /// What a kernel without pidfds of peers has: the connection hangs up with the listener, accepted or not.
+    #[test]
+    fn a_connection_hangs_up_when_the_listener_ends() {
+        let (root, pool) = pool("hangs-up");
+        let presence = Presence::announce(&pool).expect("listens");
+        let session = presence.session();
+        let mut door = presence.door().expect("opened");
+        let accepted = connection(&pool, session).expect("connects");
+        door.look();
+        let waiting = connection(&pool, session).expect("connects");
+        assert!(!accepted.is_ready() && !waiting.is_ready());
+        // As when the process dies: the name stays.
+        drop((presence, door));
+        assert!(accepted.is_ready() && waiting.is_ready());
+        assert!(matches!(look_at(&pool, session), Seen::Refused));
+        sweep(&pool);
+        assert!(
+            matches!(look_at(&pool, session), Seen::Nothing),
+            "not swept"
+        );
+        std::fs::remove_dir_all(root).expect("own");
+    }
+
+    #[test]
+    fn those_who_went_are_let_go_of_and_too_many_are_not_kept() {
+        let (root, pool) = pool("let-go");
+        let presence = Presence::announce(&pool).expect("listens");
+        let mut door = presence.door().expect("opened");
+        let mut connections = Vec::new();
+        for _ in 0..KEPT_MAX / 32 + 1 {
+            connections.extend(
+                (0..32)
+                    .map(|_| connection(&pool, presence.session()).expect("room in the backlog")),
+            );
+            door.look();
+        }
+        assert_eq!(door.kept.len(), KEPT_MAX);
+        let hung_up = connections.iter().filter(|one| one.is_ready()).count();
+        assert_eq!(hung_up, 32, "those above the limit");
+        connections.truncate(5);
+        // A child that another test forks has copies of what we close, until it executes its program.
+        for _ in 0..1000 {
+            door.look();
+            if door.kept.len() == 5 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert_eq!(door.kept.len(), 5);
+        presence.withdraw();
+        std::fs::remove_dir_all(root).expect("own");
+    }
+
+    #[test]
+    fn a_number_that_is_taken_is_passed_over() {
+        let (root, pool) = pool("taken");
+        let next = pool.control().new_session() + 1;
+        let taken = pool.path().join(MEMBERS).join(file_name(next));
+        std::fs::write(taken, "").expect("own");
+        let presence = Presence::announce(&pool).expect("listens");
+        assert_eq!(presence.session(), next + 1);
+        presence.withdraw();
+        std::fs::remove_dir_all(root).expect("own");
+    }
+}

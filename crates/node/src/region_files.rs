@@ -1,0 +1,234 @@
+//! The files that hold slots: in the pool's directory, or on a hugetlbfs mount that `region.0.at` names.
+//!
+//! Who may not write a region gets it mapped for reading. Called when a pool is made, opened and removed; never on a data path.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use hythe_abi::RegionIndex;
+use hythe_memory::{Access, Mapped};
+use hythe_pool::{PoolError, RegionGeometry};
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::directory::{self, open_file, refused};
+use crate::error::file;
+use crate::{NodeError, PoolOptions};
+
+/// `f_type` of hugetlbfs (linux/magic.h).
+const HUGETLBFS: u64 = 0x9584_58F6;
+/// What stands in front of the names of files on a hugetlbfs mount: nothing else there is ever removed.
+const PREFIX: &str = "hythe.";
+/// The file that says where the region is instead.
+const ELSEWHERE: &str = "region.0.at";
+const PATH_MAX: u64 = 4096;
+
+const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// Makes `region.0`, with its space reserved.
+pub(crate) fn make(
+    directory: &OwnedFd,
+    bytes: u64,
+    options: &PoolOptions,
+) -> Result<(), NodeError> {
+    match &options.huge_pages {
+        None => directory::make_file(directory, "region.0", bytes, options).map(drop),
+        Some(mount) => make_huge(directory, mount, bytes, options),
+    }
+}
+
+/// First the record, then the file: so that whoever dies in between leaves nothing that nobody knows of.
+fn make_huge(
+    directory: &OwnedFd,
+    mount: &Path,
+    bytes: u64,
+    options: &PoolOptions,
+) -> Result<(), NodeError> {
+    let mount = std::fs::canonicalize(mount).map_err(|error| refused("find", mount, error))?;
+    let opened = open_mount(&mount)?;
+    let page_bytes = page_bytes(&opened, &mount)?;
+    let name = format!("{PREFIX}{:016x}.region.0", directory::random());
+    let path = mount.join(&name);
+    let record = directory::make_file(directory, ELSEWHERE, 1, options)?;
+    File::from(record)
+        .write_all(path.as_os_str().as_bytes())
+        .map_err(file("write", options.path().join(ELSEWHERE)))?;
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let made = fs::openat(&opened, &name, flags, Mode::from_raw_mode(0o600))
+        .map_err(|error| refused("make", &path, error.into()))?;
+    directory::set_access(&made, options.file_mode("region.0"), options, &path)?;
+    let pages = bytes.div_ceil(page_bytes);
+    let flags = fs::FallocateFlags::empty();
+    let reserve = || fs::fallocate(&made, flags, 0, pages * page_bytes);
+    match rustix::io::retry_on_intr(reserve) {
+        Ok(()) => Ok(()),
+        Err(Errno::NOSPC | Errno::NOMEM) => Err(no_pages(mount, pages, page_bytes)),
+        Err(error) => Err(file("reserve", path)(error.into())),
+    }
+}
+
+fn open_mount(mount: &Path) -> Result<OwnedFd, NodeError> {
+    fs::openat(CWD, mount, DIRECTORY, Mode::empty())
+        .map_err(|error| refused("open", mount, error.into()))
+}
+
+/// The size of its pages, if it is a hugetlbfs mount.
+fn page_bytes(opened: &OwnedFd, mount: &Path) -> Result<u64, NodeError> {
+    let found = fs::fstatfs(opened).map_err(|error| file("look at", mount)(error.into()))?;
+    if found.f_type as u64 & 0xFFFF_FFFF == HUGETLBFS {
+        return Ok((found.f_bsize as u64).max(1));
+    }
+    let reason = "it is not a hugetlbfs mount (`mount -t hugetlbfs none DIRECTORY` makes one)";
+    Err(NodeError::Unsafe {
+        path: mount.to_owned(),
+        reason: reason.to_owned(),
+    })
+}
+
+fn no_pages(mount: PathBuf, needed: u64, page_bytes: u64) -> NodeError {
+    let page_kib = page_bytes / 1024;
+    let counter = |name| {
+        let path = format!("/sys/kernel/mm/hugepages/hugepages-{page_kib}kB/{name}");
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        text.trim().parse().unwrap_or(0)
+    };
+    NodeError::NoHugePages {
+        mount,
+        needed,
+        free: counter("free_hugepages"),
+        total: counter("nr_hugepages"),
+        page_kib,
+    }
+}
+
+/// Maps the slots of a region: for writing if permission goes that far, else for reading.
+pub(crate) fn map(
+    directory: &OwnedFd,
+    region: &RegionGeometry,
+    options: &PoolOptions,
+) -> Result<Mapped, NodeError> {
+    let name = format!("region.{}", region.index.0);
+    let opened = match open(directory, region.index, true, options) {
+        Err(NodeError::Permission { .. }) => {
+            (open(directory, region.index, false, options)?, Access::Read)
+        }
+        opened => (opened?, Access::Write),
+    };
+    let ((file, bytes, path), access) = opened;
+    if bytes < region.bytes {
+        let why = format!(
+            "{name} has {bytes} bytes and needs {}: the file was cut",
+            region.bytes
+        );
+        return Err(PoolError::NotAPool(why).into());
+    }
+    // Of huge pages only whole ones are mapped.
+    let found =
+        fs::fstat(&file).map_err(|error| crate::error::file("look at", &path)(error.into()))?;
+    let block = u64::try_from(found.st_blksize).unwrap_or(1).max(1);
+    let wanted = region.bytes.next_multiple_of(block).min(bytes);
+    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+    Mapped::file(&file, 0, wanted, access).map_err(crate::error::file("map", path))
+}
+
+type Opened = (OwnedFd, u64, PathBuf);
+
+fn open(
+    directory: &OwnedFd,
+    region: RegionIndex,
+    writable: bool,
+    options: &PoolOptions,
+) -> Result<Opened, NodeError> {
+    let name = format!("region.{}", region.0);
+    match open_file(directory, &name, writable, options) {
+        Ok((file, bytes)) => Ok((file, bytes, options.path().join(name))),
+        Err(NodeError::File { source, .. })
+            if source.kind() == std::io::ErrorKind::NotFound && region.0 == 0 =>
+        {
+            let path = elsewhere(directory, options)?;
+            let parent = path.parent().unwrap_or(Path::new("/"));
+            let mount = open_mount(parent)?;
+            page_bytes(&mount, parent)?;
+            let name = path.file_name().unwrap_or_default();
+            let (file, bytes) = directory::open_checked(&mount, name, &path, writable, options)?;
+            Ok((file, bytes, path))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Where the region is, as the record says; on the mount of the options if they name one: containers mount things elsewhere.
+fn elsewhere(directory: &OwnedFd, options: &PoolOptions) -> Result<PathBuf, NodeError> {
+    let (record, _) = open_file(directory, ELSEWHERE, false, options)?;
+    let path = options.path().join(ELSEWHERE);
+    let mut bytes = Vec::new();
+    File::from(record)
+        .take(PATH_MAX)
+        .read_to_end(&mut bytes)
+        .map_err(file("read", path.clone()))?;
+    let found = PathBuf::from(OsStr::from_bytes(&bytes));
+    let name = found.file_name().filter(|name| is_ours(name));
+    let Some(name) = name.filter(|_| found.is_absolute()) else {
+        let reason = "it does not name a file of a pool on a hugetlbfs mount".to_owned();
+        return Err(NodeError::Unsafe { path, reason });
+    };
+    Ok(match &options.huge_pages {
+        Some(mount) => mount.join(name),
+        None => found.clone(),
+    })
+}
+
+fn is_ours(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// Where the memory of region 0 is, for messages.
+pub(crate) fn path_of(directory: &OwnedFd, region: RegionIndex, options: &PoolOptions) -> PathBuf {
+    let here = options.path().join(format!("region.{}", region.0));
+    let is_elsewhere =
+        region.0 == 0 && fs::statat(directory, "region.0", AtFlags::SYMLINK_NOFOLLOW).is_err();
+    if is_elsewhere {
+        return elsewhere(directory, options).unwrap_or(here);
+    }
+    here
+}
+
+/// Removes what is not in the directory itself. False: it is still there, and so must its record be.
+///
+/// The record is the word of the pool's owner, whoever removes: so only a file of that owner is removed, with the name of a
+/// pool's file, on a hugetlbfs mount.
+pub(crate) fn remove_elsewhere(directory: &OwnedFd, options: &PoolOptions) -> bool {
+    if fs::statat(directory, ELSEWHERE, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        return true;
+    }
+    let remove = || -> Result<(), NodeError> {
+        let path = elsewhere(directory, options)?;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Ok(());
+        };
+        let mount = open_mount(parent)?;
+        page_bytes(&mount, parent)?;
+        let found = match fs::statat(&mount, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(()),
+            found => found.map_err(|error| refused("look at", &path, error.into()))?,
+        };
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        if !is_file || found.st_uid != options.owner {
+            let reason = format!("it is not a file of user {}", options.owner);
+            return Err(NodeError::Unsafe { path, reason });
+        }
+        fs::unlinkat(&mount, name, AtFlags::empty())
+            .map_err(|error| refused("remove", &path, error.into()))
+    };
+    match remove() {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::error!(%error, "a region on huge pages is left behind");
+            false
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! The asking end: sends requests to the servers in turn, and matches the replies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_abi::RegionIndex;
+use hythe_abi::request::{Header, MessageKind};
+use hythe_pool::{ChannelInfo, Member, PortIndex, PortKind, PortPolicy, PortStatistics};
+
+use super::intake::{Arrived, Intake};
+use super::options::ClientOptions;
+use super::servers::{Lost, Sent, Servers};
+use super::table::{Outcome, Table};
+use crate::buffer::{Lease, Reference, Sample};
+use crate::node::{PortPlan, Shared, named_lease_in};
+use crate::wait::{WaitPlan, wait_for};
+use crate::waiter::sealed::{Parts, PortParts};
+use crate::waiter::{Route, Waitable};
+use crate::{NodeError, holders};
+
+/// A request that was sent: the number by which its client knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PendingReply(u64);
+
+impl PendingReply {
+    /// The request of that number: for whoever kept the number only.
+    #[must_use]
+    pub const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number, unique among the requests of its client.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub struct Reply {
+    /// Which request.
+    pub request: PendingReply,
+    /// The reply; or [`NodeError::ServerLost`], [`NodeError::Unanswered`].
+    pub outcome: Result<Sample, NodeError>,
+}
+
+/// The asking end of a request/reply channel.
+///
+/// ```
+/// # fn main() -> Result<(), hythe_node::NodeError> {
+/// # let root = std::env::temp_dir().join(format!("hythe-ask-{}", std::process::id()));
+/// use std::time::Duration;
+/// use hythe_node::{ClientOptions, Node, Pool, PoolOptions, ServerOptions};
+///
+/// const SECOND: Duration = Duration::from_secs(1);
+/// let options = PoolOptions::new("example").root(&root).bytes(16 << 20);
+/// let node = Node::join(&Pool::open_or_create(&options)?, "doc-test")?;
+/// let mut server = node.server("upper", &ServerOptions::default())?;
+/// let mut client = node.client("upper", &ClientOptions::default())?;
+///
+/// // Two requests in flight; the replies may be waited for in any order.
+/// let mut lease = client.lease(5)?;
+/// lease.write(0, b"hello");
+/// let first = client.request(lease, 5)?;
+/// let second = client.request(client.lease(0)?, 0)?;
+///
+/// // Usually another process.
+/// while let Some(request) = server.try_take()? {
+///     let mut text = request.sample().to_vec();
+///     text.make_ascii_uppercase();
+///     let mut lease = server.lease(text.len())?;
+///     lease.write(0, &text);
+///     request.reply(lease, text.len())?;
+/// }
+///
+/// assert!(client.wait(second, SECOND)?.expect("a reply").is_empty());
+/// assert_eq!(client.wait(first, SECOND)?.expect("a reply").to_vec(), b"HELLO");
+/// # drop((client, server, node));
+/// # Pool::remove(&options)?;
+/// # std::fs::remove_dir_all(&root).ok();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+    channel: ChannelInfo,
+    port: PortIndex,
+    statistics: PortStatistics,
+    patience: Duration,
+    plan: WaitPlan,
+    epoch: Option<u32>,
+    changes: Option<u32>,
+    /// Why a server could not be connected to. The others serve on; whoever finds none with room is told.
+    refused: Option<NodeError>,
+    servers: Servers,
+    intake: Intake,
+    table: Table,
+    /// To the waiter that it is attached to.
+    route: Option<Route>,
+}
+
+impl Client {
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        name: &str,
+        options: &ClientOptions,
+    ) -> Result<Self, NodeError> {
+        let outstanding = options.outstanding.clamp(1, 32768);
+        let plan = PortPlan {
+            kind: PortKind::Client,
+            depth: outstanding.next_power_of_two(),
+            policy: PortPolicy::DropNewest,
+            history: 0,
+        };
+        // Every message has a header: who may only read can neither ask nor answer.
+        shared.pool().map_to_write(RegionIndex(0))?;
+        let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            servers: Servers::new(plan.depth),
+            channel,
+            port,
+            statistics: PortStatistics::default(),
+            patience: options.patience,
+            plan: WaitPlan::for_processes(),
+            epoch: None,
+            changes: None,
+            refused: None,
+            intake: Intake::default(),
+            route: None,
+            table: Table::new(outstanding),
+        })
+    }
+
+    /// The channel's name.
+    #[must_use]
+    pub fn channel(&self) -> &str {
+        &self.channel.name
+    }
+
+    /// Leases a buffer for a request.
+    ///
+    /// # Errors
+    /// As [`crate::Node::lease`].
+    pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
+        named_lease_in(&self.shared, RegionIndex(0), bytes)
+    }
+
+    /// Asks with the first `bytes` of a leased buffer, without waiting for the reply.
+    ///
+    /// # Errors
+    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if none had room in time, [`NodeError::TooManyRequests`]. The buffer is
+    /// released then.
+    ///
+    /// # Panics
+    /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
+    pub fn request(&mut self, lease: Lease, bytes: usize) -> Result<PendingReply, NodeError> {
+        assert!(
+            bytes <= lease.capacity(),
+            "{bytes} bytes from a buffer of {}",
+            lease.capacity()
+        );
+        // Fits: a slot's size is 32 bits.
+        self.send(lease.into_reference(bytes as u32))
+    }
+
+    /// Asks with a received sample, or a part of one, without copying.
+    ///
+    /// # Errors
+    /// As [`Client::request`]; [`NodeError::SharedBuffer`] if somebody else holds it as well.
+    ///
+    /// # Panics
+    /// If the sample is another node's.
+    pub fn hand_on(&mut self, sample: Sample) -> Result<PendingReply, NodeError> {
+        self.send(sample.into_reference())
+    }
+
+    /// Asks, and waits for the reply for at most `timeout`.
+    ///
+    /// # Errors
+    /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if the time was over first: the request is abandoned.
+    ///
+    /// # Panics
+    /// As [`Client::request`].
+    pub fn call(
+        &mut self,
+        lease: Lease,
+        bytes: usize,
+        timeout: Duration,
+    ) -> Result<Sample, NodeError> {
+        let pending = self.request(lease, bytes)?;
+        if let Some(reply) = self.wait(pending, timeout)? {
+            return Ok(reply);
+        }
+        let server = self.servers.asked(pending.0).unwrap_or("its server");
+        let late = NodeError::NoReply {
+            channel: self.channel.name.clone(),
+            waited_ms: milliseconds(timeout),
+            server: server.to_owned(),
+        };
+        self.abandon(pending);
+        Err(late)
+    }
+
+    /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet, and may still be waited for.
+    ///
+    /// # Errors
+    /// [`NodeError::ServerLost`], [`NodeError::Unanswered`]: the request is over. [`NodeError::NotPending`]; a damaged pool.
+    pub fn wait(
+        &mut self,
+        request: PendingReply,
+        timeout: Duration,
+    ) -> Result<Option<Sample>, NodeError> {
+        self.wait_until(timeout, |client| match client.table.take(request.0) {
+            Some(outcome) => client.sample_of(outcome).map(Some),
+            None if client.table.has(request.0) => Ok(None),
+            None => Err(NodeError::NotPending {
+                channel: client.channel.name.clone(),
+                number: request.0,
+            }),
+        })
+    }
+
+    /// Waits for the reply to any request, for at most `timeout`. `None`: there was none.
+    ///
+    /// # Errors
+    /// A damaged pool. What became of a request is in the reply.
+    pub fn take(&mut self, timeout: Duration) -> Result<Option<Reply>, NodeError> {
+        self.wait_until(timeout, |client| {
+            Ok(client.table.take_any().map(|(number, outcome)| Reply {
+                request: PendingReply(number),
+                outcome: client.sample_of(outcome),
+            }))
+        })
+    }
+
+    /// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear of it.
+    pub fn abandon(&mut self, request: PendingReply) {
+        self.table.forget(request.0);
+    }
+
+    /// Requests that have no reply yet, or whose reply was not taken.
+    #[must_use]
+    pub fn open_requests(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Servers connected at this moment.
+    ///
+    /// # Errors
+    /// A full table of connections.
+    pub fn servers(&mut self) -> Result<usize, NodeError> {
+        self.poll()?;
+        match self.refused.take() {
+            Some(refused) => Err(refused),
+            None => Ok(self.servers.count()),
+        }
+    }
+
+    /// Waits until there are at least `count` servers. False: the time was over first.
+    ///
+    /// # Errors
+    /// As [`Client::servers`].
+    pub fn wait_for_servers(&mut self, count: usize, timeout: Duration) -> Result<bool, NodeError> {
+        let enough = self.wait_until(timeout, |client| {
+            Ok((client.servers()? >= count).then_some(()))
+        })?;
+        Ok(enough.is_some())
+    }
+
+    /// What this port has counted: as messages, the requests sent; as dropped, those that no server took and the replies that
+    /// nobody waited for.
+    #[must_use]
+    pub const fn statistics(&self) -> PortStatistics {
+        self.statistics
+    }
+
+    fn wait_until<T>(
+        &mut self,
+        timeout: Duration,
+        mut attempt: impl FnMut(&mut Self) -> Result<Option<T>, NodeError>,
+    ) -> Result<Option<T>, NodeError> {
+        let shared = Arc::clone(&self.shared);
+        let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
+        let waited = wait_for(control, shared.index(), plan, timeout, || {
+            self.poll()?;
+            attempt(self)
+        });
+        shared.pool().unless_lost(waited)
+    }
+
+    fn send(&mut self, reference: Reference) -> Result<PendingReply, NodeError> {
+        assert!(
+            reference.is_of(&self.shared),
+            "a buffer is sent by the node that leased or took it"
+        );
+        let bytes = u64::from(reference.descriptor().length);
+        let sent = self.try_send(reference);
+        match &sent {
+            Ok(_) => {
+                self.statistics.messages += 1;
+                self.statistics.payload_bytes += bytes;
+            }
+            Err(_) => self.statistics.dropped += 1,
+        }
+        self.show_statistics();
+        sent
+    }
+
+    fn try_send(&mut self, mut reference: Reference) -> Result<PendingReply, NodeError> {
+        self.shared.check_original()?;
+        if self.refused.is_some() {
+            // Once for each request: there may be room by now.
+            self.epoch = None;
+        }
+        if !reference.is_alone() {
+            let channel = self.channel.name.clone();
+            return Err(NodeError::SharedBuffer { channel });
+        }
+        let number = self
+            .table
+            .next_number()
+            .ok_or_else(|| NodeError::TooManyRequests {
+                channel: self.channel.name.clone(),
+                limit: self.table.limit(),
+            })?;
+        let header = Header {
+            kind: MessageKind::Request,
+            number,
+        };
+        reference.write_headroom(&header.to_bytes())?;
+        let sent = self.wait_until(self.patience, |client| {
+            client.servers.send(&client.shared, &reference, number)
+        })?;
+        let Some(sent) = sent else {
+            return Err(self.refused.take().unwrap_or_else(|| self.no_room()));
+        };
+        reference.moved();
+        self.table.open(number);
+        if sent == Sent::ToOneThatGoes {
+            // It crossed with the server's closing: whoever leaves last releases it, so leave now, not when somebody next asks.
+            self.epoch = None;
+            self.poll()?;
+        }
+        Ok(PendingReply(number))
+    }
+
+    fn no_room(&self) -> NodeError {
+        let (channel, waited_ms) = (self.channel.name.clone(), milliseconds(self.patience));
+        if self.servers.count() == 0 {
+            return NodeError::NoServer { channel, waited_ms };
+        }
+        NodeError::ServersFull {
+            channel,
+            waited_ms,
+            servers: self.servers.names(),
+        }
+    }
+
+    fn sample_of(&self, outcome: Outcome) -> Result<Sample, NodeError> {
+        let channel = || self.channel.name.clone();
+        match outcome {
+            Outcome::Replied(sample) => Ok(sample),
+            Outcome::GivenUp { server } => Err(NodeError::Unanswered {
+                channel: channel(),
+                server,
+            }),
+            Outcome::Lost { server, reason } => Err(NodeError::ServerLost {
+                channel: channel(),
+                server,
+                reason,
+            }),
+        }
+    }
+
+    /// Takes all replies that are there; where ports or connections changed, loses servers that are gone and finds new ones.
+    fn poll(&mut self) -> Result<(), NodeError> {
+        self.shared.check_original()?;
+        let control = self.shared.pool().control();
+        let epoch = Some(control.channel_epoch(self.channel.index));
+        let changes = Some(Member::changes(control, self.shared.index()));
+        let before = self.statistics;
+        if (self.epoch, self.changes) == (epoch, changes) && !self.servers.has_liars() {
+            self.take_replies()?;
+        } else {
+            // In this order: what a server had sent before it was seen gone is found by the taking behind that.
+            self.servers.find_gone(&self.shared);
+            let all_seen = self.intake.update(&self.shared, self.port)?;
+            self.take_replies()?;
+            self.lose_servers()?;
+            let connected = self.servers.update(&self.shared, &self.channel, self.port);
+            self.refused = connected
+                .err()
+                .map(|error| holders::named(self.shared.pool(), error));
+            self.epoch = epoch;
+            self.changes = changes.filter(|_| all_seen);
+        }
+        if self.statistics != before {
+            self.show_statistics();
+        }
+        Ok(())
+    }
+
+    fn take_replies(&mut self) -> Result<(), NodeError> {
+        let statistics = &mut self.statistics;
+        // All that waits now; a server that keeps sending what nobody asked for does not keep us here.
+        for _ in 0..self.intake.capacity() {
+            let taken = self.intake.take(&self.shared, &mut statistics.violations)?;
+            let Some(arrived) = taken else {
+                return Ok(());
+            };
+            let Arrived {
+                way,
+                header,
+                sample,
+            } = arrived;
+            let asked = self.servers.answered(&way, header.number);
+            let outcome = match (asked, header.kind) {
+                (Some(_), MessageKind::Reply) => Outcome::Replied(sample),
+                (Some(server), MessageKind::GivenUp) => Outcome::GivenUp {
+                    server: server.to_owned(),
+                },
+                // It answers what it was not asked.
+                _ => {
+                    statistics.violations += 1;
+                    continue;
+                }
+            };
+            if self.table.close(header.number, outcome).is_err() {
+                statistics.dropped += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn lose_servers(&mut self) -> Result<(), NodeError> {
+        let Lost { requests, lies } = self.servers.leave_gone(&self.shared)?;
+        self.statistics.violations += lies;
+        for (number, server, reason) in requests {
+            // Where it was abandoned, nobody needs to know.
+            let _ = self.table.close(number, Outcome::Lost { server, reason });
+        }
+        Ok(())
+    }
+
+    /// A reply is not what the channel carries.
+    pub(crate) fn note_violation(&mut self) {
+        self.statistics.violations += 1;
+        self.show_statistics();
+    }
+
+    fn show_statistics(&self) {
+        let control = self.shared.pool().control();
+        control.set_statistics(self.port, self.statistics);
+    }
+}
+
+impl Waitable for Client {}
+
+impl Parts for Client {
+    fn parts(&mut self) -> PortParts<'_> {
+        PortParts {
+            shared: &self.shared,
+            port: self.port,
+            channel: self.channel.index,
+            channel_name: &self.channel.name,
+            events: None,
+            route: &mut self.route,
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.shared.is_a_copy() {
+            return;
+        }
+        // Before its number can become another's.
+        self.route = None;
+        let control = self.shared.pool().control();
+        self.shared
+            .act(|member| member.close_port(control, self.port));
+        // A server that connected meanwhile sees the closed port, or we see its connection.
+        hythe_memory::full_barrier();
+        let updated = self.intake.update(&self.shared, self.port).map(drop);
+        let left = self.intake.leave_all(&self.shared);
+        if let Err(error) = updated.and(left).and(self.servers.leave_all(&self.shared)) {
+            tracing::error!(%error, "could not leave a channel");
+        }
+        self.shared.act(|member| {
+            member.free_port(control, self.port);
+            member.retire_channel(control, self.channel.index);
+        });
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

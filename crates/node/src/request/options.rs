@@ -1,0 +1,79 @@
+//! How to ask, and how to serve: what is chosen when a port opens, with its limits and defaults.
+
+use std::time::Duration;
+
+use hythe_pool::ChannelType;
+
+/// How to ask.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    pub(super) carries: Option<ChannelType>,
+    pub(super) outstanding: u32,
+    pub(super) patience: Duration,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            carries: None,
+            outstanding: 32,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+impl ClientOptions {
+    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes if it has to be made.
+    #[must_use]
+    pub fn carries(mut self, carries: ChannelType) -> Self {
+        self.carries = Some(carries);
+        self
+    }
+
+    /// Requests that may be open at a time, at least 1 and at most 32,768; default 32. A server has at most as many of this client
+    /// unanswered (rounded up to a power of two), abandoned ones included.
+    #[must_use]
+    pub const fn outstanding(mut self, outstanding: u32) -> Self {
+        self.outstanding = outstanding;
+        self
+    }
+
+    /// How long one request may wait for a server with room; default 5 s.
+    #[must_use]
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+}
+
+/// How to serve.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    pub(super) carries: Option<ChannelType>,
+    pub(super) depth: u32,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            carries: None,
+            depth: 32,
+        }
+    }
+}
+
+impl ServerOptions {
+    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes if it has to be made.
+    #[must_use]
+    pub fn carries(mut self, carries: ChannelType) -> Self {
+        self.carries = Some(carries);
+        self
+    }
+
+    /// Requests that may wait to be taken, per client (rounded up to a power of two); default 32.
+    #[must_use]
+    pub const fn depth(mut self, depth: u32) -> Self {
+        self.depth = depth;
+        self
+    }
+}

@@ -1,0 +1,350 @@
+//! How long a wait looks before it sleeps: at most a limit, not at all where nobody else could run meanwhile, and less and less where
+//! looking has not paid.
+//!
+//! [`SpinGate`] is the node's: may its peers run while one of its threads spins? The watcher keeps it current. [`Spinner`] is one
+//! waiting place's: what became of its earlier spins. Used by subscribers, publishers and waiters. Never sleeps itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hythe_memory::Mapped;
+use hythe_pool::{Control, MemberIndex, MemberKind, MemberStatus};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, gettid, sched_getaffinity};
+
+use crate::wait::{Ending, WaitPlan};
+
+/// A wake-up across two processors costs about ten microseconds: spinning twice that costs at most three times the best.
+const DEFAULT_LIMIT: Duration = Duration::from_micros(20);
+/// Longer spins are not waits any more but a use of the CPU.
+const LONGEST_LIMIT: Duration = Duration::from_millis(10);
+/// After so many short sleeps at most, spinning is tried again.
+const LONGEST_HOLDOFF: u32 = 256;
+/// Where a mask is not known.
+const ANY_CPU: u64 = u64::MAX;
+
+/// The limit that was asked for, else `HYTHE_SPIN_US`, else 20 microseconds. What the variable holds beside a number counts as nothing.
+pub(crate) fn limit(asked: Option<Duration>) -> Duration {
+    let variable = || std::env::var("HYTHE_SPIN_US").ok()?.parse().ok();
+    let chosen = asked.or_else(|| variable().map(Duration::from_micros));
+    chosen.unwrap_or(DEFAULT_LIMIT).min(LONGEST_LIMIT)
+}
+
+/// Whether the threads of a node may spin.
+#[derive(Debug)]
+pub(crate) struct SpinGate {
+    limit: Duration,
+    /// CPUs of this machine that are online.
+    online: u32,
+    /// The thread that joined: its mask is looked at again and again, for it may be pinned later.
+    joiner: Pid,
+    /// Masks of the threads that opened ports.
+    noted: AtomicU64,
+    open: AtomicBool,
+}
+
+impl SpinGate {
+    /// For the calling thread, which joins.
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            online: online(),
+            joiner: gettid(),
+            noted: AtomicU64::new(0),
+            open: AtomicBool::new(false),
+        }
+    }
+
+    /// The longest spin; zero: spinning makes no sense now.
+    pub(crate) fn limit(&self) -> Duration {
+        // Relaxed: an old answer is as good as a new one.
+        if self.open.load(Ordering::Relaxed) {
+            self.limit
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// The calling thread opens a port, and may wait on it.
+    pub(crate) fn note_thread(&self, control: &Control<Mapped>, me: MemberIndex) {
+        self.noted.fetch_or(cpus_of(None), Ordering::Relaxed);
+        self.refresh(control, me);
+    }
+
+    /// Looks at the own CPUs, tells the others, and decides anew. Called by the watcher from time to time.
+    pub(crate) fn refresh(&self, control: &Control<Mapped>, me: MemberIndex) {
+        let own = cpus_of(Some(self.joiner)) | self.noted.load(Ordering::Relaxed);
+        if control.cpus(me) != own {
+            control.set_cpus(me, own);
+        }
+        let others = control
+            .members()
+            .filter(|member| member.index != me && matches!(member.status, MemberStatus::Alive));
+        let peers = others.map(|peer| match (peer.kind, control.cpus(peer.index)) {
+            // Not known; and what runs on a core does not run on ours.
+            (MemberKind::CoreEndpoint, _) | (_, 0) => ANY_CPU,
+            (MemberKind::Process, cpus) => cpus,
+        });
+        let peers = peers.fold(0, |all, cpus| all | cpus);
+        let open = peers_can_run(own, peers, self.online);
+        self.open.store(open, Ordering::Relaxed);
+    }
+}
+
+/// Can a peer run while one of us spins? Not where there is one CPU for all of us.
+const fn peers_can_run(own: u64, peers: u64, online: u32) -> bool {
+    online > 1 && (own | peers).count_ones() > 1
+}
+
+/// The CPUs that a thread may run on, folded to 64 bits; any if it is gone.
+fn cpus_of(thread: Option<Pid>) -> u64 {
+    let Ok(set) = sched_getaffinity(thread) else {
+        return ANY_CPU;
+    };
+    let allowed = (0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu));
+    allowed.fold(0, |bits, cpu| bits | 1 << (cpu % 64))
+}
+
+/// CPUs that are online; two where the kernel does not say.
+fn online() -> u32 {
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    count_list(&list).unwrap_or(2)
+}
+
+/// How many numbers a list of the kernel names (`0-3,6`).
+fn count_list(list: &str) -> Option<u32> {
+    list.trim().split(',').try_fold(0_u32, |sum, part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        sum.checked_add(last.checked_sub(first)?.checked_add(1)?)
+    })
+}
+
+/// Has the calling thread a real-time policy? Then it outranks whoever should answer. Field 41 of its `stat` is the policy; 1 is
+/// SCHED_FIFO, 2 SCHED_RR, 6 SCHED_DEADLINE.
+pub(crate) fn is_realtime() -> bool {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(')').next().unwrap_or_default();
+    let policy = after_name.split_ascii_whitespace().nth(38);
+    matches!(policy, Some("1" | "2" | "6"))
+}
+
+/// How long to spin next, learned from what became of earlier waits: as the halt polling of KVM does it
+/// (`Documentation/virt/kvm/halt-polling.rst`), with a holdoff that doubles while trying does not pay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spinner {
+    /// The next spin in eighths of the limit; 0: none.
+    eighths: u32,
+    /// Short sleeps until spinning is tried again.
+    holdoff: u32,
+    /// Short sleeps since it was given up.
+    short_sleeps: u32,
+}
+
+impl Default for Spinner {
+    fn default() -> Self {
+        Self {
+            eighths: 8,
+            holdoff: 1,
+            short_sleeps: 0,
+        }
+    }
+}
+
+impl Spinner {
+    /// The plan of the next wait.
+    pub(crate) fn plan(&self, plan: WaitPlan, gate: &SpinGate) -> WaitPlan {
+        let gated = plan.gated(gate);
+        WaitPlan {
+            spin: gated.spin * self.eighths / 8,
+            ..gated
+        }
+    }
+
+    /// Notes how a wait with this plan ended.
+    pub(crate) fn learn(&mut self, limit: Duration, plan: WaitPlan, ending: Ending) {
+        match ending {
+            Ending::AtOnce => {}
+            Ending::Spun => *self = Self::default(),
+            Ending::Slept(_) if !plan.spin.is_zero() => {
+                self.eighths /= 2;
+                if self.eighths == 0 {
+                    self.holdoff = (self.holdoff * 2).min(LONGEST_HOLDOFF);
+                    self.short_sleeps = 0;
+                }
+            }
+            // Not longer than a spin, and the wake-up that it would have saved.
+            Ending::Slept(waited) if waited < limit * 2 => {
+                self.short_sleeps += 1;
+                if self.short_sleeps >= self.holdoff {
+                    self.eighths = 8;
+                }
+            }
+            Ending::Slept(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_micros(16);
+    const SHORT: Ending = Ending::Slept(Duration::from_micros(12));
+    const LONG: Ending = Ending::Slept(Duration::from_millis(12));
+
+    fn gate(open: bool) -> SpinGate {
+        let gate = SpinGate::new(LIMIT);
+        gate.open.store(open, Ordering::Relaxed);
+        gate
+    }
+
+    fn plan(spinner: Spinner, gate: &SpinGate) -> WaitPlan {
+        let plan = WaitPlan {
+            spin: LIMIT,
+            nap: Duration::from_secs(1),
+        };
+        spinner.plan(plan, gate)
+    }
+
+    /// Lets one wait end so, and says how long it had spun before.
+    fn wait(spinner: &mut Spinner, ending: Ending) -> u128 {
+        let plan = plan(*spinner, &gate(true));
+        spinner.learn(LIMIT, plan, ending);
+        plan.spin.as_micros()
+    }
+
+    #[test]
+    fn where_one_cpu_is_all_there_is_nobody_spins() {
+        for (own, peers, online, expected) in [
+            (0b01, 0b01, 8, false),
+            (0b01, 0b10, 8, true),
+            (0b01, 0, 8, false),
+            (0b11, 0, 8, true),
+            (0b11, 0b01, 8, true),
+            (0b01, ANY_CPU, 8, true),
+            (0b01, ANY_CPU, 1, false),
+            (ANY_CPU, ANY_CPU, 1, false),
+        ] {
+            let found = peers_can_run(own, peers, online);
+            assert_eq!(found, expected, "{own:b} {peers:b} {online}");
+        }
+    }
+
+    #[test]
+    fn a_closed_gate_and_a_real_time_thread_do_not_spin() {
+        assert_eq!(plan(Spinner::default(), &gate(true)).spin, LIMIT);
+        assert_eq!(plan(Spinner::default(), &gate(false)).spin, Duration::ZERO);
+        let never = WaitPlan {
+            spin: Duration::ZERO,
+            nap: LIMIT,
+        };
+        let planned = Spinner::default().plan(never, &gate(true));
+        assert_eq!(planned.spin, Duration::ZERO);
+    }
+
+    #[test]
+    fn spins_that_fail_become_shorter_and_stop() {
+        let mut spinner = Spinner::default();
+        let spun: Vec<u128> = (0..6).map(|_| wait(&mut spinner, LONG)).collect();
+        assert_eq!(spun, [16, 8, 4, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_spin_that_pays_brings_back_the_whole_budget() {
+        let mut spinner = Spinner::default();
+        wait(&mut spinner, LONG);
+        assert_eq!(wait(&mut spinner, Ending::Spun), 8);
+        assert_eq!(wait(&mut spinner, Ending::AtOnce), 16);
+    }
+
+    #[test]
+    fn short_sleeps_bring_spinning_back_ever_more_seldom_while_it_does_not_pay() {
+        let mut spinner = Spinner::default();
+        let mut tries = 0;
+        let mut total = 0;
+        for _ in 0..10_000 {
+            let spun = wait(&mut spinner, SHORT);
+            tries += u32::from(spun == 16);
+            total += spun;
+        }
+        // At most every 256th, after the first few.
+        assert!((10..=60).contains(&tries), "{tries}");
+        assert!(total < 2000, "{total} microseconds of 10000 waits");
+        // The peer has become quick: the next try finds that out, and stays.
+        while wait(&mut spinner, SHORT) != 16 {}
+        wait(&mut spinner, Ending::Spun);
+        assert_eq!(wait(&mut spinner, Ending::Spun), 16);
+    }
+
+    #[test]
+    fn long_sleeps_do_not_bring_it_back() {
+        let mut spinner = Spinner::default();
+        for _ in 0..10 {
+            wait(&mut spinner, LONG);
+        }
+        assert_eq!(spinner.eighths, 0);
+    }
+
+    #[test]
+    fn lists_of_cpus_are_counted() {
+        assert_eq!(count_list("0\n"), Some(1));
+        assert_eq!(count_list("0-3,6\n"), Some(5));
+        for odd in ["", "3-1", "a", "0-4294967295"] {
+            assert_eq!(count_list(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_asked_limit_goes_before_the_default_and_has_an_end() {
+        assert_eq!(limit(Some(Duration::ZERO)), Duration::ZERO);
+        assert_eq!(limit(Some(Duration::from_secs(1))), LONGEST_LIMIT);
+    }
+
+    #[test]
+    fn this_thread_has_a_mask() {
+        assert_ne!(cpus_of(None), 0);
+    }
+
+    /// Runs on a thread that may use one CPU only.
+    fn on_cpu<T: Send + 'static>(cpu: usize, body: impl FnOnce() -> T + Send + 'static) -> T {
+        let pinned = std::thread::spawn(move || {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            rustix::thread::sched_setaffinity(None, &set).expect("an allowed CPU");
+            body()
+        });
+        pinned.join().expect("no panic")
+    }
+
+    #[test]
+    fn a_participant_pinned_to_one_cpu_spins_for_a_peer_on_another_and_for_no_other() {
+        let allowed = sched_getaffinity(None).expect("own mask");
+        let mut cpus = (0..64).filter(|&cpu| allowed.is_set(cpu));
+        let (Some(here), Some(there)) = (cpus.next(), cpus.next()) else {
+            eprintln!("SKIPPED (needs two CPUs): spinning for a peer on another CPU");
+            return;
+        };
+        let root = std::env::temp_dir().join(format!("hythe-spin-{}", std::process::id()));
+        let options = crate::PoolOptions::new("spin").root(&root).bytes(16 << 20);
+        let pool = crate::Pool::open_or_create(&options).expect("made");
+        let limits = on_cpu(here, move || {
+            let join = |pool: &crate::Pool, name| crate::Node::join(pool, name).expect("joins");
+            let own = join(&pool, "own");
+            let gate = SpinGate::new(LIMIT);
+            let limit = |gate: &SpinGate| {
+                gate.refresh(pool.control(), own.index());
+                gate.limit()
+            };
+            let alone = limit(&gate);
+            let _beside = join(&pool, "beside");
+            let beside = limit(&gate);
+            let (elsewhere, other) = (pool.clone(), there);
+            let _elsewhere = on_cpu(other, move || join(&elsewhere, "elsewhere"));
+            [alone, beside, limit(&gate)]
+        });
+        let _ = std::fs::remove_dir_all(&root);
+        // Its thread is gone, and its mask stays what it was or becomes any: both name another CPU.
+        assert_eq!(limits, [Duration::ZERO, Duration::ZERO, LIMIT]);
+    }
+}

@@ -1,0 +1,133 @@
+//! From the bell to a file descriptor: a thread that sleeps on the bell's futex and writes an eventfd when it was rung.
+//!
+//! Started only where a waiter also waits for file descriptors or is waited for by one. It always sleeps on the count that it saw
+//! last, so that asking for rings ([`Bridge::arm`]) wakes nobody: it announces a sleeper, as every sleep does, and looks for work again.
+//! The first ring takes the announcement back, so that a burst of messages costs one. Bounded naps; ends with the waiter.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use hythe_memory::Memory;
+use hythe_pool::{Member, MemberIndex};
+use hythe_queue::Bell;
+
+use crate::pool::Pool;
+use crate::wait::ring_always;
+
+/// Bounds what a ring lost by an emulator can delay.
+const NAP: Duration = Duration::from_secs(1);
+
+/// Stops its thread when dropped.
+#[derive(Debug)]
+pub(super) struct Bridge {
+    line: Arc<Line>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and the waiter share.
+#[derive(Debug)]
+struct Line {
+    pool: Pool,
+    me: MemberIndex,
+    /// Written when the bell was rung.
+    rung: OwnedFd,
+    /// A sleeper is announced at the bell, for this bridge.
+    armed: AtomicBool,
+    stop: AtomicBool,
+}
+
+impl Bridge {
+    /// Writes `rung` whenever the participant's bell is rung.
+    pub(super) fn start(pool: Pool, me: MemberIndex, rung: OwnedFd) -> std::io::Result<Self> {
+        let line = Arc::new(Line {
+            pool,
+            me,
+            rung,
+            armed: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        // Before the thread: what rings from now on is seen.
+        let seen = line.count();
+        let own = Arc::clone(&line);
+        let thread = std::thread::Builder::new()
+            .name("hythe-bridge".to_owned())
+            .spawn(move || own.run(seen))?;
+        Ok(Self {
+            line,
+            thread: Some(thread),
+        })
+    }
+
+    /// Asks for a ring. The caller now looks for work again.
+    pub(super) fn arm(&self) {
+        if !self.line.armed.swap(true, Ordering::AcqRel) {
+            let _ = self.line.bell().lie_down(self.line.pool.control().memory());
+        } else {
+            // Between the earlier announcement and the look that follows, as `lie_down` does.
+            hythe_memory::full_barrier();
+        }
+    }
+
+    /// Takes that back.
+    pub(super) fn disarm(&self) {
+        self.line.disarm();
+    }
+}
+
+impl Line {
+    fn bell(&self) -> Bell {
+        Member::bell(self.pool.control(), self.me)
+    }
+
+    fn count(&self) -> u32 {
+        let memory = self.pool.control().memory();
+        memory.load(self.bell().count, Ordering::Acquire)
+    }
+
+    fn disarm(&self) {
+        if self.armed.swap(false, Ordering::AcqRel) {
+            self.bell().rise(self.pool.control().memory());
+        }
+    }
+
+    fn run(&self, mut seen: u32) {
+        let memory = self.pool.control().memory();
+        // Acquire pairs with the release store in `drop`.
+        while !self.stop.load(Ordering::Acquire) {
+            let now = self.count();
+            if now == seen {
+                memory.wait(self.bell().count, seen, NAP);
+                continue;
+            }
+            seen = now;
+            self.disarm();
+            ring(&self.rung);
+        }
+    }
+}
+
+/// Makes an eventfd readable. One that is full is readable already.
+pub(super) fn ring(rung: &OwnedFd) {
+    let _ = rustix::io::write(rung, &1_u64.to_ne_bytes());
+}
+
+/// Makes an eventfd unreadable.
+pub(super) fn hush(rung: BorrowedFd<'_>) {
+    // It does not block: an empty one says so.
+    let _ = rustix::io::read(rung, &mut [0; 8]);
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        self.line.stop.store(true, Ordering::Release);
+        ring_always(self.line.pool.control(), self.line.me);
+        if let Some(thread) = self.thread.take() {
+            // A bridge that panicked has nothing to hand over.
+            let _ = thread.join();
+        }
+        self.line.disarm();
+    }
+}

@@ -1,0 +1,186 @@
+//! The file descriptors of one waiter: an epoll instance that also holds the eventfd of the bridge.
+//!
+//! The instance itself can be waited for by others ([`Files::descriptor`]): it is readable while something may be ready. Each
+//! descriptor is a duplicate, so that no number can come to mean another file. Never touches shared memory but through the bridge.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+
+use super::bridge::{Bridge, hush, ring};
+use super::{Event, Interest, Token};
+use crate::NodeError;
+use crate::node::Shared;
+
+/// Names the eventfd of the bridge among the descriptors.
+const RUNG: u64 = u64::MAX;
+/// Events fetched by one call; what does not fit is fetched by the next.
+const BATCH: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Files {
+    epoll: OwnedFd,
+    rung: OwnedFd,
+    files: Vec<Option<OwnedFd>>,
+    bridge: Option<Bridge>,
+    /// Somebody waits for the instance itself.
+    exported: AtomicBool,
+}
+
+impl Files {
+    pub(super) fn new() -> Result<Self, NodeError> {
+        let epoll =
+            epoll::create(CreateFlags::CLOEXEC).map_err(refused("make an epoll instance"))?;
+        // Readable at first: whoever waits for the instance begins with a look.
+        let rung = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(refused("make an eventfd"))?;
+        epoll::add(&epoll, &rung, EventData::new_u64(RUNG), EventFlags::IN)
+            .map_err(refused("watch its eventfd"))?;
+        Ok(Self {
+            epoll,
+            rung,
+            files: Vec::new(),
+            bridge: None,
+            exported: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn attach(
+        &mut self,
+        file: BorrowedFd<'_>,
+        interest: Interest,
+    ) -> Result<Token, NodeError> {
+        let own = rustix::io::fcntl_dupfd_cloexec(file, 0)
+            .map_err(refused("duplicate a file descriptor"))?;
+        let free = self.files.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.files.len());
+        let token = Token::file(place);
+        epoll::add(
+            &self.epoll,
+            &own,
+            EventData::new_u64(place as u64),
+            interest.flags(),
+        )
+        .map_err(refused("watch this kind of file descriptor"))?;
+        if place == self.files.len() {
+            self.files.push(None);
+        }
+        self.files[place] = Some(own);
+        Ok(token)
+    }
+
+    /// False: it is not here.
+    pub(super) fn detach(&mut self, place: usize) -> bool {
+        let Some(file) = self.files.get_mut(place).and_then(Option::take) else {
+            return false;
+        };
+        // Explicitly: the original keeps the file open, and with it the entry.
+        let _ = epoll::delete(&self.epoll, &file);
+        true
+    }
+
+    /// Must a wait go over the instance?
+    pub(super) fn are_used(&self) -> bool {
+        self.exported.load(Ordering::Relaxed) || self.files.iter().any(Option::is_some)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.files.iter().flatten().count()
+    }
+
+    /// The instance, for others to wait for.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.exported.store(true, Ordering::Relaxed);
+        self.epoll.as_fd()
+    }
+
+    /// The bridge, started if there is none yet.
+    fn bridge(&mut self, shared: &Arc<Shared>) -> Result<&Bridge, NodeError> {
+        let bridge = match self.bridge.take() {
+            Some(bridge) => bridge,
+            None => {
+                let rung = rustix::io::fcntl_dupfd_cloexec(&self.rung, 0)
+                    .map_err(refused("duplicate its eventfd"))?;
+                Bridge::start(shared.pool().clone(), shared.index(), rung)
+                    .map_err(|source| waiter_error("start its thread", source))?
+            }
+        };
+        Ok(self.bridge.insert(bridge))
+    }
+
+    /// From now on a ring makes the instance readable. The caller looks for work behind this.
+    pub(super) fn lie_down(&mut self, shared: &Arc<Shared>) -> Result<(), NodeError> {
+        hush(self.rung.as_fd());
+        self.bridge(shared)?.arm();
+        Ok(())
+    }
+
+    /// The wait is over. With something found, whoever waits for the instance finds it readable; without, a ring makes it so.
+    pub(super) fn rise(&self, found: bool) {
+        let exported = self.exported.load(Ordering::Relaxed);
+        if let Some(bridge) = self.bridge.as_ref().filter(|_| found || !exported) {
+            bridge.disarm();
+        }
+        if found && exported {
+            ring(&self.rung);
+        }
+    }
+
+    /// Sleeps until a descriptor is ready or the bell was rung (true), for at most `timeout`, and appends the descriptors.
+    pub(super) fn sleep(
+        &self,
+        timeout: Duration,
+        events: &mut Vec<Event>,
+    ) -> Result<bool, NodeError> {
+        let mut fetched = [MaybeUninit::uninit(); BATCH];
+        let timeout = Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let (fetched, _) = match epoll::wait(&self.epoll, &mut fetched, Some(&timeout)) {
+            Ok(fetched) => fetched,
+            // An interrupted sleep is a short one.
+            Err(rustix::io::Errno::INTR) => return Ok(false),
+            Err(error) => return Err(refused("wait for file descriptors")(error)),
+        };
+        let mut rung = false;
+        for event in fetched {
+            let (place, flags) = (event.data.u64(), event.flags);
+            if place == RUNG {
+                rung = true;
+            } else {
+                events.push(Event {
+                    token: Token::file(place as usize),
+                    readable: flags.intersects(EventFlags::IN | EventFlags::PRI),
+                    writable: flags.contains(EventFlags::OUT),
+                    closed: flags.intersects(EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP),
+                });
+            }
+        }
+        Ok(rung)
+    }
+}
+
+impl Interest {
+    fn flags(self) -> EventFlags {
+        match self {
+            Self::Readable => EventFlags::IN | EventFlags::RDHUP,
+            Self::Writable => EventFlags::OUT,
+            Self::Both => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
+        }
+    }
+}
+
+fn refused(action: &'static str) -> impl FnOnce(rustix::io::Errno) -> NodeError {
+    move |errno| waiter_error(action, errno.into())
+}
+
+fn waiter_error(action: &'static str, source: io::Error) -> NodeError {
+    NodeError::Waiter { action, source }
+}

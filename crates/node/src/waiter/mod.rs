@@ -1,0 +1,343 @@
+//! The waiter: one bounded wait for many ports and file descriptors.
+//!
+//! ```
+//! # fn main() -> Result<(), hythe_node::NodeError> {
+//! # let root = std::env::temp_dir().join(format!("hythe-doc-waiter-{}", std::process::id()));
+//! use std::time::Duration;
+//! use hythe_node::{Node, Pool, PoolOptions, PublisherOptions, SubscriberOptions};
+//!
+//! # let options = PoolOptions::new("example").root(&root).bytes(16 << 20);
+//! # let node = Node::join(&Pool::open_or_create(&options)?, "doc-test")?;
+//! let mut left = node.subscriber("left", &SubscriberOptions::default())?;
+//! let mut right = node.subscriber("right", &SubscriberOptions::default())?;
+//! let mut waiter = node.waiter()?;
+//! let left_token = waiter.attach(&mut left)?;
+//! let right_token = waiter.attach(&mut right)?;
+//!
+//! let mut publisher = node.publisher("right", &PublisherOptions::default())?;
+//! publisher.publish(node.lease(8)?, 8)?;
+//!
+//! for event in waiter.wait(Duration::from_secs(1))? {
+//!     assert_eq!(event.token(), right_token);
+//!     while let Some(sample) = right.try_take()? {
+//!         assert_eq!(sample.len(), 8);
+//!     }
+//! }
+//! # assert_ne!(left_token, right_token);
+//! # drop((left, right, waiter, publisher, node));
+//! # Pool::remove(&options)?;
+//! # std::fs::remove_dir_all(&root).ok();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What it costs: a wait looks at the ports that were marked since the last one, and at those that still had something; idle ports cost
+//! nothing, once a second excepted. Waiting for ports only sleeps on the bell's futex, as a single port does. Where file descriptors
+//! are attached, or the waiter's own is asked for, a thread carries rings from the futex to an eventfd: one more wake-up for
+//! each sleep.
+//!
+//! Never takes a message itself, never holds one back: what is reported may be taken by any thread, at any time.
+
+mod bridge;
+mod files;
+mod ports;
+mod routes;
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hythe_pool::{ChannelIndex, EventCell, PortIndex};
+
+use crate::NodeError;
+use crate::node::Shared;
+use crate::spin::Spinner;
+use crate::wait::{WaitPlan, WaitReport, wait_reporting};
+use files::Files;
+use ports::Ports;
+pub(crate) use routes::{Route, Routes};
+
+/// Names what was attached to a waiter. That of something detached may be given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(Attached);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Attached {
+    Port(usize),
+    File(usize),
+}
+
+impl Token {
+    const fn port(place: usize) -> Self {
+        Self(Attached::Port(place))
+    }
+
+    const fn file(place: usize) -> Self {
+        Self(Attached::File(place))
+    }
+}
+
+/// For what a file descriptor is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// That it can be read.
+    Readable,
+    /// That it can be written.
+    Writable,
+    /// Both.
+    Both,
+}
+
+/// Something is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    token: Token,
+    readable: bool,
+    writable: bool,
+    closed: bool,
+}
+
+impl Event {
+    const fn readable(token: Token) -> Self {
+        Self {
+            token,
+            readable: true,
+            writable: false,
+            closed: false,
+        }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn token(&self) -> Token {
+        self.token
+    }
+
+    /// A port: something is there for it, try to take. A file descriptor: it can be read.
+    #[must_use]
+    pub const fn is_readable(&self) -> bool {
+        self.readable
+    }
+
+    /// The file descriptor can be written.
+    #[must_use]
+    pub const fn is_writable(&self) -> bool {
+        self.writable
+    }
+
+    /// The other end of the file descriptor was closed, or it has an error.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.closed
+    }
+}
+
+/// What can be attached to a [`Waiter`]: the taking ends of channels ([`crate::Subscriber`], [`crate::Server`], [`crate::Client`],
+/// [`crate::Listener`]). A client is reported for replies, and when a server goes that owes it some. Implemented in this crate only.
+pub trait Waitable: sealed::Parts {}
+
+/// What a waiter needs of a port.
+pub(crate) mod sealed {
+    use super::{ChannelIndex, EventCell, PortIndex, Route, Shared};
+    use std::sync::Arc;
+
+    /// Out of reach for other crates.
+    pub trait Parts {
+        /// The parts.
+        fn parts(&mut self) -> PortParts<'_>;
+    }
+
+    /// A port, for its waiter.
+    #[allow(missing_debug_implementations, reason = "lives for one call")]
+    pub struct PortParts<'a> {
+        pub(crate) shared: &'a Arc<Shared>,
+        pub(crate) port: PortIndex,
+        pub(crate) channel: ChannelIndex,
+        pub(crate) channel_name: &'a str,
+        /// What a listener waits for.
+        pub(crate) events: Option<EventCell>,
+        /// Dropped before the port is closed.
+        pub(crate) route: &'a mut Option<Route>,
+    }
+}
+
+/// One bounded wait for any number of ports and file descriptors of a node.
+///
+/// Level-triggered: what is attached is reported by each [`Waiter::wait`] while something is there. A port that is reported may
+/// turn out to have nothing after all: another thread may have taken it, or a publisher may have left, which the port notes when
+/// it tries to take. A dropped port detaches itself.
+///
+/// A node may have several waiters, for different ports.
+#[derive(Debug)]
+pub struct Waiter {
+    shared: Arc<Shared>,
+    ports: Ports,
+    files: Files,
+    plan: WaitPlan,
+    spinner: Spinner,
+    sleeps: u64,
+    events: Vec<Event>,
+}
+
+impl Waiter {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Result<Self, NodeError> {
+        let files = Files::new()?;
+        shared
+            .spin_gate()
+            .note_thread(shared.pool().control(), shared.index());
+        Ok(Self {
+            shared: Arc::clone(shared),
+            ports: Ports::new(shared),
+            files,
+            plan: WaitPlan::for_processes(),
+            spinner: Spinner::default(),
+            sleeps: 0,
+            events: Vec::new(),
+        })
+    }
+
+    /// Waits for a port from now on, too. It stays the caller's: when it is reported, try to take from it.
+    ///
+    /// # Errors
+    /// [`NodeError::Attached`] if a waiter has it already; [`NodeError::ForeignPort`].
+    pub fn attach(&mut self, port: &mut impl Waitable) -> Result<Token, NodeError> {
+        let parts = port.parts();
+        let channel = || parts.channel_name.to_owned();
+        if !Arc::ptr_eq(parts.shared, &self.shared) {
+            return Err(NodeError::ForeignPort { channel: channel() });
+        }
+        let attached = self
+            .ports
+            .attach(&self.shared, parts.port, parts.channel, parts.events);
+        let Some((token, route)) = attached else {
+            return Err(NodeError::Attached { channel: channel() });
+        };
+        *parts.route = Some(route);
+        self.reserve();
+        Ok(token)
+    }
+
+    /// Waits for a file descriptor from now on, too. The waiter keeps a duplicate: what it names stays open until
+    /// [`Waiter::detach`].
+    ///
+    /// # Errors
+    /// [`NodeError::Waiter`]: a kind of file that is always ready, or too many open files.
+    pub fn attach_fd(&mut self, file: impl AsFd, interest: Interest) -> Result<Token, NodeError> {
+        let token = self.files.attach(file.as_fd(), interest)?;
+        self.reserve();
+        Ok(token)
+    }
+
+    /// Waits for something no longer. False: it was not attached, or was dropped meanwhile.
+    pub fn detach(&mut self, token: Token) -> bool {
+        match token.0 {
+            Attached::Port(place) => self.ports.detach(&self.shared, place),
+            Attached::File(place) => self.files.detach(place),
+        }
+    }
+
+    /// Waits until something is ready, for at most `timeout`; zero looks without waiting. Returns every port that is ready, and up
+    /// to 64 file descriptors, each in its turn; nothing if the time was over first.
+    ///
+    /// # Errors
+    /// [`NodeError::Waiter`] if the system refuses to wait for file descriptors.
+    pub fn wait(&mut self, timeout: Duration) -> Result<&[Event], NodeError> {
+        self.shared.check_original()?;
+        self.events.clear();
+        if self.files.are_used() {
+            self.wait_with_files(timeout)?;
+        } else {
+            self.wait_for_ports(timeout)?;
+        }
+        self.shared.pool().check_whole()?;
+        Ok(&self.events)
+    }
+
+    /// How many sleeps a bell ended: each cost a wake-up.
+    #[must_use]
+    pub const fn sleeps(&self) -> u64 {
+        self.sleeps
+    }
+
+    /// How often the look at everything, once a second, found messages that nobody had marked. It may come between a message and its
+    /// mark once in a while; if this keeps growing, a peer erases marks.
+    #[must_use]
+    pub const fn unmarked(&self) -> u64 {
+        self.ports.unmarked
+    }
+
+    fn wait_for_ports(&mut self, timeout: Duration) -> Result<(), NodeError> {
+        let Self {
+            shared,
+            ports,
+            events,
+            ..
+        } = self;
+        let gate = shared.spin_gate();
+        let plan = WaitPlan {
+            nap: ports.nap(),
+            ..self.plan
+        };
+        let plan = self.spinner.plan(plan, gate);
+        let mut report = WaitReport::default();
+        let control = shared.pool().control();
+        wait_reporting(control, shared.index(), plan, timeout, &mut report, || {
+            ports.look(shared, events);
+            Ok((!events.is_empty()).then_some(()))
+        })?;
+        self.sleeps += report.sleeps;
+        self.spinner.learn(gate.limit(), plan, report.ending);
+        Ok(())
+    }
+
+    /// Never spins: a file descriptor cannot be looked at for less than a system call.
+    fn wait_with_files(&mut self, timeout: Duration) -> Result<(), NodeError> {
+        let start = Instant::now();
+        loop {
+            self.files.lie_down(&self.shared)?;
+            self.ports.look(&self.shared, &mut self.events);
+            let left = timeout.saturating_sub(start.elapsed());
+            let nap = if self.events.is_empty() {
+                left.min(self.ports.nap())
+            } else {
+                Duration::ZERO
+            };
+            let slept = self.files.sleep(nap, &mut self.events);
+            if slept.is_err() || left.is_zero() || !self.events.is_empty() {
+                self.files.rise(!self.events.is_empty());
+                return slept.map(drop);
+            }
+            self.sleeps += u64::from(slept?);
+        }
+    }
+
+    /// So that nothing on the way of a message allocates.
+    fn reserve(&mut self) {
+        self.events.clear();
+        self.events.reserve(self.ports.len() + self.files.len());
+    }
+}
+
+/// The waiter as a file descriptor, for event loops: it is readable while something may be ready. Only a [`Waiter::wait`] that
+/// returns nothing makes it unreadable: call `wait` with a time-out of zero until then. Asked for once, each such wait asks the
+/// senders for a ring.
+impl AsFd for Waiter {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.files.descriptor()
+    }
+}
+
+/// As [`AsFd`], for tokio's `AsyncFd`.
+impl AsRawFd for Waiter {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if !self.shared.is_a_copy() {
+            self.ports.detach_all(&self.shared);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The ports of one waiter: which may have something, and which have.
+//!
+//! A port is *listed* when it was marked, and stays so while something is there to take: a look goes over the listed ones only.
+//! All of them are listed when a connection of this participant has changed, and once in a while, which bounds what an erased mark
+//! can delay. What holds between calls: a port that is not listed had nothing when it was looked at behind its last mark.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_memory::Mapped;
+use hythe_pool::{ChannelIndex, ConnectionInfo, Control, EventCell, Member, PortIndex};
+
+use super::routes::{Route, WaiterId};
+use super::{Event, Token};
+use crate::clock;
+use crate::core_way::CoreLook;
+use crate::node::Shared;
+
+/// How long a port may go without a look, whatever the marks say.
+pub(super) const LOOK_AT_ALL: Duration = Duration::from_secs(1);
+
+/// What a waiter sees of a port, from outside: whoever owns the port takes from it meanwhile.
+#[derive(Debug)]
+struct Source {
+    port: PortIndex,
+    channel: ChannelIndex,
+    epoch: Option<u32>,
+    /// The connections into it.
+    ways: Vec<ConnectionInfo>,
+    /// If its channel ends on a core.
+    core: Option<CoreLook>,
+    /// If it is a listener.
+    events: Option<EventCell>,
+    /// The other side of a connection from it has left: a server that may owe replies.
+    deserted: bool,
+    listed: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Ports {
+    id: WaiterId,
+    sources: Vec<Option<Source>>,
+    listed: Vec<usize>,
+    changes: Option<u32>,
+    looked_ms: u64,
+    /// Some channel ends on a core, as of the last look at all.
+    has_core: bool,
+    /// Ports that had something, and no mark.
+    pub(super) unmarked: u64,
+}
+
+impl Ports {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            id: shared.routes().enter(),
+            sources: Vec::new(),
+            listed: Vec::new(),
+            changes: None,
+            looked_ms: 0,
+            has_core: false,
+            unmarked: 0,
+        }
+    }
+
+    /// From now on the port's marks come here. `None`: they go to another waiter.
+    pub(super) fn attach(
+        &mut self,
+        shared: &Arc<Shared>,
+        port: PortIndex,
+        channel: ChannelIndex,
+        events: Option<EventCell>,
+    ) -> Option<(Token, Route)> {
+        // Places of ports that closed meanwhile are free again.
+        self.collect(shared);
+        let free = self.sources.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.sources.len());
+        let route = shared.routes().open(self.id, port, place)?;
+        let source = Source {
+            port,
+            channel,
+            epoch: None,
+            ways: Vec::new(),
+            core: None,
+            events,
+            deserted: false,
+            listed: false,
+        };
+        if place == self.sources.len() {
+            self.sources.push(None);
+        }
+        self.sources[place] = Some(source);
+        self.listed.reserve(self.sources.len());
+        let control = shared.pool().control();
+        shared.act(|member| member.want_marks(control, port, true));
+        // What came before is found by the next look, at all.
+        self.changes = None;
+        Some((Token::port(place), route))
+    }
+
+    /// Lets go of a port. False: it is not here.
+    pub(super) fn detach(&mut self, shared: &Arc<Shared>, place: usize) -> bool {
+        self.collect(shared);
+        let Some(source) = self.sources.get_mut(place).and_then(Option::take) else {
+            return false;
+        };
+        self.listed.retain(|&listed| listed != place);
+        let silence = || want_no_marks(shared, source.port);
+        shared.routes().close(self.id, source.port, silence);
+        true
+    }
+
+    /// Lets go of all.
+    pub(super) fn detach_all(&mut self, shared: &Arc<Shared>) {
+        let silence = |port| want_no_marks(shared, port);
+        shared.routes().exit(self.id, silence);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.sources.iter().flatten().count()
+    }
+
+    /// How long a sleep may last: a core's rings may get lost in an emulator.
+    pub(super) fn nap(&self) -> Duration {
+        if self.has_core {
+            CoreLook::NAP
+        } else {
+            LOOK_AT_ALL
+        }
+    }
+
+    /// Appends the ports that have something now.
+    pub(super) fn look(&mut self, shared: &Arc<Shared>, events: &mut Vec<Event>) {
+        let control = shared.pool().control();
+        self.collect(shared);
+        // Behind the marks: the connection of whoever marked is part of what the word says.
+        let changes = Member::changes(control, shared.index());
+        let now = clock::coarse_ms();
+        let late = now.saturating_sub(self.looked_ms) >= LOOK_AT_ALL.as_millis() as u64;
+        if self.changes != Some(changes) || late {
+            self.list_all(shared, self.changes != Some(changes));
+            self.changes = Some(changes);
+            self.looked_ms = now;
+        }
+        let sources = &mut self.sources;
+        self.listed.retain(|&place| {
+            let Some(source) = &mut sources[place] else {
+                return false;
+            };
+            let ready = source.is_ready(control);
+            if ready {
+                events.push(Event::readable(Token::port(place)));
+            }
+            // A core makes no marks: it is looked at each time.
+            source.listed = ready || source.core.is_some();
+            source.listed
+        });
+    }
+
+    /// Takes the marks.
+    fn collect(&mut self, shared: &Arc<Shared>) {
+        let (sources, listed) = (&mut self.sources, &mut self.listed);
+        let mut gone = Vec::new();
+        let marked = |place: usize| {
+            if let Some(source) = sources[place].as_mut().filter(|source| !source.listed) {
+                source.listed = true;
+                listed.push(place);
+            }
+        };
+        let control = shared.pool().control();
+        shared
+            .routes()
+            .collect(control, shared.index(), self.id, marked, |place| {
+                gone.push(place)
+            });
+        for place in gone {
+            self.sources[place] = None;
+            self.listed.retain(|&listed| listed != place);
+        }
+    }
+
+    /// Lists every port, and reads anew which connections lead to it if they may have changed.
+    fn list_all(&mut self, shared: &Arc<Shared>, connections_changed: bool) {
+        let control = shared.pool().control();
+        if connections_changed {
+            self.find_ways(shared);
+        }
+        self.listed.clear();
+        self.has_core = false;
+        for (place, source) in self.sources.iter_mut().enumerate() {
+            if let Some(source) = source {
+                source.find_core(shared, control);
+                self.has_core |= source.core.is_some();
+                let overlooked = !source.listed && source.has_messages(control);
+                self.unmarked += u64::from(overlooked && !connections_changed);
+                source.listed = true;
+                self.listed.push(place);
+            }
+        }
+    }
+
+    fn find_ways(&mut self, shared: &Arc<Shared>) {
+        let places = self.sources.iter_mut().flatten();
+        let mut by_port: std::collections::HashMap<PortIndex, &mut Source> = places
+            .map(|source| {
+                source.ways.clear();
+                source.deserted = false;
+                (source.port, source)
+            })
+            .collect();
+        let me = shared.index();
+        for info in shared.pool().control().connections() {
+            if info.consumer == me
+                && !info.consumer_left
+                && let Some(source) = by_port.get_mut(&info.consumer_port)
+            {
+                source.ways.push(info);
+            }
+            if info.producer == me
+                && info.consumer_left
+                && !info.producer_left
+                && let Some(source) = by_port.get_mut(&info.producer_port)
+            {
+                source.deserted = true;
+            }
+        }
+    }
+}
+
+fn want_no_marks(shared: &Arc<Shared>, port: PortIndex) {
+    let control = shared.pool().control();
+    shared.act(|member| member.want_marks(control, port, false));
+}
+
+impl Source {
+    /// Is something there: a message, an event, the end of a peer, or something to do with a core?
+    fn is_ready(&mut self, control: &Control<Mapped>) -> bool {
+        self.has_messages(control)
+            || self.deserted
+            || self.ways.iter().any(|info| info.producer_left)
+            || self.core.as_mut().is_some_and(CoreLook::is_ready)
+    }
+
+    fn has_messages(&self, control: &Control<Mapped>) -> bool {
+        self.ways.iter().any(|info| control.queue_waits(info))
+            || self
+                .events
+                .is_some_and(|cell| cell.has_events(control.memory()))
+    }
+
+    /// Has the channel got a core, or another one?
+    fn find_core(&mut self, shared: &Arc<Shared>, control: &Control<Mapped>) {
+        let epoch = control.channel_epoch(self.channel);
+        if self.epoch == Some(epoch) {
+            return;
+        }
+        self.epoch = Some(epoch);
+        self.core = CoreLook::at(shared, self.channel);
+    }
+}

@@ -1,0 +1,178 @@
+//! Which waiter of this node waits for which port.
+//!
+//! Marks are per participant; a participant may have several waiters, each on a thread of its own. Whoever takes the marks hands those of
+//! other waiters on, under one lock: a waiter that takes the lock behind that finds its own in its inbox, one that takes it before finds
+//! them still in the shared words. So nobody sleeps over a mark that another has taken. Ports that close are passed on the same way. Every list
+//! is as long as a waiter has ports. Never touches a queue, never sleeps.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hythe_memory::Mapped;
+use hythe_pool::{Control, MemberIndex, PortIndex};
+
+/// A waiter of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WaiterId(u64);
+
+/// Where each port's marks go.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    last_id: u64,
+    by_port: HashMap<PortIndex, Entry>,
+    inboxes: HashMap<WaiterId, Inbox>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    waiter: WaiterId,
+    /// Its place in the waiter.
+    place: usize,
+    /// In the waiter's inbox already.
+    listed: bool,
+}
+
+/// What others have found out for a waiter.
+#[derive(Debug, Default)]
+struct Inbox {
+    marked: Vec<PortIndex>,
+    /// Places whose port is closed.
+    gone: Vec<usize>,
+}
+
+/// A port's way to a waiter, kept by whoever owns the port: ends with it, at the latest.
+#[derive(Debug)]
+pub(crate) struct Route {
+    routes: Arc<Routes>,
+    port: PortIndex,
+    id: u64,
+}
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        let table = &mut *self.routes.lock();
+        // The number may be on another way by now: the waiter has let go of this one first.
+        if table
+            .by_port
+            .get(&self.port)
+            .is_some_and(|entry| entry.id == self.id)
+            && let Some(entry) = table.by_port.remove(&self.port)
+            && let Some(inbox) = table.inboxes.get_mut(&entry.waiter)
+        {
+            inbox.gone.push(entry.place);
+        }
+    }
+}
+
+impl Routes {
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // Nothing in here panics halfway.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new waiter.
+    pub(super) fn enter(&self) -> WaiterId {
+        let table = &mut *self.lock();
+        table.last_id += 1;
+        let waiter = WaiterId(table.last_id);
+        table.inboxes.insert(waiter, Inbox::default());
+        waiter
+    }
+
+    /// A waiter that goes; `silence` is called for each port that it had, under the lock: as long as that is held, the port is
+    /// nobody else's.
+    pub(super) fn exit(&self, waiter: WaiterId, mut silence: impl FnMut(PortIndex)) {
+        let table = &mut *self.lock();
+        table.inboxes.remove(&waiter);
+        let gone = table.by_port.extract_if(|_, entry| entry.waiter == waiter);
+        gone.for_each(|(port, _)| silence(port));
+    }
+
+    /// Sends a port's marks to a place of a waiter. `None`: they go elsewhere already.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        waiter: WaiterId,
+        port: PortIndex,
+        place: usize,
+    ) -> Option<Route> {
+        let table = &mut *self.lock();
+        if table.by_port.contains_key(&port) {
+            return None;
+        }
+        table.last_id += 1;
+        let id = table.last_id;
+        let entry = Entry {
+            id,
+            waiter,
+            place,
+            listed: false,
+        };
+        table.by_port.insert(port, entry);
+        if let Some(inbox) = table.inboxes.get_mut(&waiter) {
+            // Here, so that nothing on the way of a message allocates.
+            inbox.marked.reserve(place + 1);
+            inbox.gone.reserve(place + 1);
+        }
+        Some(Route {
+            routes: Arc::clone(self),
+            port,
+            id,
+        })
+    }
+
+    /// Ends a port's way to a waiter, if that is where it goes; `silence` as for [`Routes::exit`].
+    pub(super) fn close(&self, waiter: WaiterId, port: PortIndex, silence: impl FnOnce()) {
+        let table = &mut *self.lock();
+        let entry = table.by_port.get(&port);
+        if entry.is_some_and(|entry| entry.waiter == waiter) {
+            table.by_port.remove(&port);
+            silence();
+        }
+    }
+
+    /// Takes this participant's marks and hands them out. Says which places of this waiter were marked, and which are gone.
+    pub(super) fn collect(
+        &self,
+        control: &Control<Mapped>,
+        me: MemberIndex,
+        waiter: WaiterId,
+        mut marked: impl FnMut(usize),
+        mut gone: impl FnMut(usize),
+    ) {
+        let Table {
+            by_port, inboxes, ..
+        } = &mut *self.lock();
+        control.take_marks(me, |port| {
+            let Some(entry) = by_port.get_mut(&port) else {
+                return;
+            };
+            if entry.waiter == waiter {
+                marked(entry.place);
+            } else if !entry.listed
+                && let Some(inbox) = inboxes.get_mut(&entry.waiter)
+            {
+                entry.listed = true;
+                inbox.marked.push(port);
+            }
+        });
+        let Some(inbox) = inboxes.get_mut(&waiter) else {
+            return;
+        };
+        for port in inbox.marked.drain(..) {
+            if let Some(entry) = by_port
+                .get_mut(&port)
+                .filter(|entry| entry.waiter == waiter)
+            {
+                entry.listed = false;
+                marked(entry.place);
+            }
+        }
+        inbox.gone.drain(..).for_each(&mut gone);
+    }
+}

@@ -1,0 +1,462 @@
+//! What subscribers ask for: what happens when they are slow, how much may wait, and what they want of the past.
+
+mod support;
+
+use std::time::Duration;
+
+use hythe_node::{
+    HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
+    PublisherOptions, Subscriber, SubscriberOptions,
+};
+use support::{Root, eventually};
+
+fn publisher(node: &Node, history: u32) -> Publisher {
+    let options = PublisherOptions::default().history(history);
+    node.publisher("data", &options).expect("opens")
+}
+
+fn subscriber(node: &Node, options: &SubscriberOptions) -> Subscriber {
+    node.subscriber("data", options).expect("opens")
+}
+
+fn publish(publisher: &mut Publisher, byte: u8) -> hythe_node::Published {
+    let mut lease = publisher.lease(1).expect("free");
+    lease.write(0, &[byte]);
+    publisher.publish(lease, 1).expect("never blocks")
+}
+
+fn publish_all(publisher: &mut Publisher, bytes: std::ops::Range<u8>) {
+    for byte in bytes {
+        publish(publisher, byte);
+    }
+}
+
+/// First bytes of all that waits.
+fn taken(subscriber: &mut Subscriber) -> Vec<u8> {
+    std::iter::from_fn(|| subscriber.try_take().expect("sound"))
+        .map(|sample| sample.to_vec()[0])
+        .collect()
+}
+
+fn is_all_free(pool: &Pool) -> bool {
+    let audit = pool.snapshot().audit;
+    assert_eq!(audit.mismatches, [], "the ledger does not add up");
+    audit.free == audit.slots
+}
+
+#[test]
+fn drop_oldest_keeps_the_newest_and_counts_the_others() {
+    let root = Root::new();
+    let pool = root.pool();
+    let (sender, receiver) = (Node::join(&pool, "a"), Node::join(&pool, "b"));
+    let (sender, receiver) = (sender.expect("joins"), receiver.expect("joins"));
+    let options = SubscriberOptions::default().depth(4);
+    let mut newest = subscriber(&receiver, &options.clone().policy(PortPolicy::DropOldest));
+    let mut oldest = subscriber(&receiver, &options);
+    let mut publisher = publisher(&sender, 0);
+    let mut displaced = 0;
+    for byte in 0..10 {
+        displaced += publish(&mut publisher, byte).displaced;
+    }
+    assert_eq!(displaced, 6);
+    assert_eq!(pool.snapshot().audit.mismatches, []);
+    assert_eq!(
+        pool.snapshot().audit.queued,
+        8,
+        "the displaced did not go back"
+    );
+    // Six passed one subscriber by, six others were displaced from the queue of the other.
+    assert_eq!(publisher.statistics().dropped, 12);
+    assert_eq!(taken(&mut oldest), [0, 1, 2, 3]);
+    assert_eq!(taken(&mut newest), [6, 7, 8, 9]);
+    // And on, from the middle of a queue.
+    publish_all(&mut publisher, 10..13);
+    assert_eq!(
+        newest.try_take().expect("sound").expect("waits").to_vec(),
+        [10]
+    );
+    publish_all(&mut publisher, 13..16);
+    assert_eq!(taken(&mut newest), [12, 13, 14, 15]);
+    // A publisher that goes leaves what waits to be taken.
+    publish(&mut publisher, 16);
+    drop(publisher);
+    assert_eq!(taken(&mut newest), [16]);
+    drop((newest, oldest));
+    assert!(is_all_free(&pool));
+}
+
+/// Each side at its own speed, a taker that sleeps among them: it is woken, and what it gets is in order.
+#[test]
+fn a_slow_taker_of_the_newest_sleeps_and_is_woken() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "both").expect("joins");
+    let options = SubscriberOptions::default().depth(2);
+    let mut slow = subscriber(&node, &options.policy(PortPolicy::DropOldest));
+    let mut publisher = publisher(&node, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for byte in 1..=200 {
+                publish(&mut publisher, byte);
+                if byte % 20 == 0 {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
+        let mut last = 0;
+        while last < 200 {
+            let sample = slow.take(support::BOUND).expect("sound").expect("in time");
+            let byte = sample.to_vec()[0];
+            assert!(byte > last, "{byte} behind {last}");
+            last = byte;
+        }
+    });
+    drop((slow, publisher));
+    assert!(is_all_free(&pool));
+}
+
+#[test]
+fn a_late_subscriber_gets_what_it_asks_for_before_anything_newer() {
+    let root = Root::new();
+    let pool = root.pool();
+    let (sender, receiver) = (Node::join(&pool, "source"), Node::join(&pool, "b"));
+    let (sender, receiver) = (sender.expect("joins"), receiver.expect("joins"));
+    let mut publisher = publisher(&sender, 4);
+    publish_all(&mut publisher, 0..10);
+    let snapshot = pool.snapshot();
+    let kept: Vec<String> = snapshot
+        .held_buffers()
+        .iter()
+        .map(|held| snapshot.holder_name(held.holder))
+        .collect();
+    let name = format!("source (pid {})", std::process::id());
+    assert_eq!(kept, vec![name; 4], "who keeps them does not show");
+
+    let wants = |history| SubscriberOptions::default().history(history);
+    let mut all = subscriber(&receiver, &wants(100));
+    let mut two = subscriber(&receiver, &wants(2).policy(PortPolicy::DropOldest));
+    let mut shallow = subscriber(&receiver, &wants(100).depth(3));
+    let mut none = subscriber(&receiver, &wants(0));
+    // Nothing new need be published for it.
+    assert_eq!(publisher.subscribers().expect("room"), 4);
+    assert_eq!(taken(&mut two), [8, 9]);
+    publish(&mut publisher, 10);
+    assert_eq!(taken(&mut all), [6, 7, 8, 9, 10]);
+    assert_eq!(taken(&mut shallow), [7, 8, 9, 10]);
+    assert_eq!(taken(&mut two), [10]);
+    assert_eq!(taken(&mut none), [10]);
+    // Later still: the window has moved on. Whoever has it does not get it again.
+    let mut later = subscriber(&receiver, &wants(3));
+    publish(&mut publisher, 11);
+    assert_eq!(taken(&mut later), [8, 9, 10, 11]);
+    assert_eq!(taken(&mut all), [11]);
+    drop((all, two, shallow, none, later));
+    assert_eq!(pool.snapshot().audit.held, 4);
+    drop(publisher);
+    assert!(is_all_free(&pool), "what was kept stays behind");
+}
+
+/// A pool of four small slots and four large ones, with small tables.
+fn narrow(root: &Root) -> Pool {
+    let class = |payload_bytes| hythe_node::ClassPlan {
+        payload_bytes,
+        count: 4,
+    };
+    let limits = hythe_node::Limits {
+        participants: 2,
+        channels: 2,
+        ports: 5,
+        connections: 2,
+        granules: 4,
+        slots: 1,
+    };
+    let geometry = hythe_node::Geometry::with_classes(limits, &[class(768), class(65536)]);
+    let options = root.options().geometry(geometry.expect("possible"));
+    Pool::open_or_create(&options).expect("made")
+}
+
+#[test]
+fn a_full_pool_takes_history_first_and_then_names_its_holders() {
+    let root = Root::new();
+    let pool = narrow(&root);
+    let node = Node::join(&pool, "greedy").expect("joins");
+    let mut large = node
+        .publisher("large", &PublisherOptions::default().history(2))
+        .expect("opens");
+    let mut small = publisher(&node, 3);
+    for byte in 0..3 {
+        publish(&mut small, byte);
+        let lease = large.lease(60_000).expect("free");
+        large.publish(lease, 1).expect("nobody blocks");
+    }
+    let audit = pool.snapshot().audit;
+    assert_eq!((audit.free, audit.held), (3, 5));
+    // Three small ones kept. A large lease takes from the large ones only.
+    let leases: Vec<_> = (0..4)
+        .map(|_| node.lease(60_000).expect("history gives way"))
+        .collect();
+    assert_eq!(pool.snapshot().audit.held, 4 + 3);
+    let refused = node.lease(60_000).expect_err("all large slots are leased");
+    let NodeError::Exhausted(found) = &refused else {
+        panic!("{refused:?}")
+    };
+    let full = PoolError::PoolFull {
+        region: hythe_node::RegionIndex(0),
+        bytes: 60_000,
+        slots: 4,
+    };
+    assert_eq!(found.cause, full);
+    assert_eq!((found.holders.len(), found.others), (1, 0));
+    assert_eq!(
+        (found.holders[0].name.as_str(), found.holders[0].count),
+        ("greedy", 4)
+    );
+    let text = refused.to_string();
+    let name = format!("greedy (pid {}) has 4", std::process::id());
+    assert!(text.contains(&name) && text.contains("4 slots"), "{text}");
+    assert_eq!(
+        pool.snapshot().audit.held,
+        4 + 3,
+        "the small history went for nothing"
+    );
+    // The newest stays longest.
+    let _small: Vec<_> = (0..3)
+        .map(|_| node.lease(1).expect("history gives way"))
+        .collect();
+    let options = SubscriberOptions::default().history(3);
+    let mut late = subscriber(&node, &options);
+    assert_eq!(small.subscribers().expect("room"), 1);
+    assert_eq!(taken(&mut late), [2]);
+    drop(leases);
+}
+
+#[test]
+fn what_is_queued_for_others_shows_in_a_full_pool() {
+    let root = Root::new();
+    let pool = narrow(&root);
+    let node = Node::join(&pool, "slow").expect("joins");
+    let _slow = subscriber(&node, &SubscriberOptions::default());
+    let mut publisher = publisher(&node, 0);
+    for byte in 0..8 {
+        publish(&mut publisher, byte);
+    }
+    let refused = node.lease(1).expect_err("all queued").to_string();
+    assert!(refused.contains("8 wait for slow (pid"), "{refused}");
+    let refused = node.lease(70_000).expect_err("too large").to_string();
+    assert!(refused.contains("takes 69376"), "{refused}");
+}
+
+#[test]
+fn full_tables_name_their_limit_and_who_has_what() {
+    let root = Root::new();
+    let pool = narrow(&root);
+    let (first, second) = (Node::join(&pool, "first"), Node::join(&pool, "second"));
+    let (first, second) = (first.expect("joins"), second.expect("joins"));
+    let check = |error: NodeError, what: &str, limit: u32, holders: &[&str]| {
+        let text = error.to_string();
+        let Some(PoolError::TableFull {
+            what: table,
+            limit: full,
+        }) = error.refusal()
+        else {
+            panic!("{error:?}")
+        };
+        assert_eq!((*table, *full), (what, limit), "{text}");
+        for holder in holders {
+            assert!(text.contains(holder), "{text} does not say: {holder}");
+        }
+    };
+    let third = Node::join(&pool, "third").expect_err("two places");
+    check(third, "participant", 2, &["first (pid", "second (pid"]);
+
+    let options = SubscriberOptions::default();
+    let mut publisher = publisher(&first, 0);
+    let mut taker = subscriber(&second, &options);
+    let other = second.subscriber("other", &options).expect("opens");
+    let refused = second
+        .subscriber("more", &options)
+        .expect_err("two channels");
+    check(refused, "channel", 2, &["second (pid", "has 2"]);
+
+    // Two connections: the third subscriber is passed by, and the two others are served.
+    let more = [0, 1].map(|_| subscriber(&second, &options));
+    let refused = subscriber_refused(&first, &options);
+    check(refused, "port", 5, &["second (pid", "has 4", "first (pid"]);
+    let published = publish(&mut publisher, 7);
+    assert_eq!((published.delivered, published.dropped), (2, 1));
+    assert_eq!(publisher.statistics().dropped, 1);
+    assert_eq!(taken(&mut taker), [7]);
+    let refused = publisher.reaches_all().expect_err("one has no queue");
+    check(refused, "connection", 2, &["second (pid", "has 2"]);
+    // Room comes, and is found without anybody telling.
+    drop((taker, other));
+    eventually("the third has a queue", || {
+        let published = publish(&mut publisher, 8);
+        (published.delivered, published.dropped) == (2, 0)
+    });
+    drop(more);
+}
+
+fn subscriber_refused(node: &Node, options: &SubscriberOptions) -> NodeError {
+    node.subscriber("data", options)
+        .expect_err("no port is left")
+}
+
+#[test]
+fn a_greedy_subscriber_keeps_queues_from_nobody() {
+    let root = Root::new();
+    let pool = root.pool();
+    let (sender, greedy) = (Node::join(&pool, "sender"), Node::join(&pool, "greedy"));
+    let (sender, greedy) = (sender.expect("joins"), greedy.expect("joins"));
+    let depth = |depth| SubscriberOptions::default().depth(depth);
+    let refused = greedy.subscriber("data", &depth(32769));
+    let refused = refused.expect_err("more than any queue has");
+    assert_eq!(
+        refused.refusal(),
+        Some(&PoolError::QueueTooDeep {
+            depth: 32769,
+            room: 32768
+        })
+    );
+    let _deep = subscriber(&greedy, &depth(32768));
+    let mut one = publisher(&sender, 0);
+    assert_eq!(publish(&mut one, 1).delivered, 1);
+    // All of its half is used: another publisher has no queue to it, and says so if there is nobody else.
+    let mut two = publisher(&sender, 0);
+    let lease = two.lease(1).expect("free");
+    let refused = two.publish(lease, 1).expect_err("nobody can have it");
+    let room = 32;
+    let depth_wanted = 32768;
+    assert_eq!(
+        refused.refusal(),
+        Some(&PoolError::QueueTooDeep {
+            depth: depth_wanted,
+            room
+        })
+    );
+    let refused = greedy.subscriber("elsewhere", &depth(64));
+    assert!(refused.is_err(), "more than its half");
+    let mut modest = subscriber(&sender, &depth(100));
+    let published = publish(&mut two, 2);
+    assert_eq!((published.delivered, published.dropped), (1, 1));
+    assert_eq!(taken(&mut modest), [2]);
+    assert_eq!(two.subscribers().expect("there is one"), 1);
+    assert!(two.reaches_all().is_err() && one.reaches_all().is_ok());
+    let mut usual = subscriber(&greedy, &SubscriberOptions::default());
+    assert_eq!(publish(&mut one, 3).delivered, 3);
+    assert_eq!(taken(&mut usual), [3]);
+    let shown = pool.snapshot().ports;
+    let dropped = shown
+        .iter()
+        .filter(|port| port.kind == PortKind::Publisher)
+        .map(|port| port.statistics.dropped);
+    assert_eq!(dropped.max(), Some(2), "the losses are not visible");
+}
+
+/// What is kept keeps the participant, until its publisher goes.
+#[test]
+fn the_history_of_a_forgotten_node_goes_with_it() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "source").expect("joins");
+    let mut publisher = publisher(&node, 5);
+    publish_all(&mut publisher, 0..5);
+    let own = pool.snapshot().audit.holders;
+    let by_a_member = |kind| matches!(kind, HolderKind::Member(_));
+    assert!(own.len() == 5 && own.iter().all(|holder| by_a_member(holder.kind)));
+    drop(node);
+    assert_eq!(pool.snapshot().members.len(), 1, "its publisher lives");
+    drop(publisher);
+    assert!(is_all_free(&pool));
+    assert_eq!(pool.snapshot().members.len(), 0);
+}
+
+/// A batch goes the same ways as single messages: it is kept, and it displaces.
+#[test]
+fn a_batch_is_kept_and_displaces_the_oldest() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "both").expect("joins");
+    let options = SubscriberOptions::default().depth(2);
+    let mut newest = subscriber(&node, &options.clone().policy(PortPolicy::DropOldest));
+    let mut publisher = publisher(&node, 3);
+    assert_eq!(publisher.subscribers().expect("sound"), 1);
+    let batch = (0..5).map(|byte| {
+        let mut lease = node.lease(1).expect("free");
+        lease.write(0, &[byte]);
+        (lease, 1)
+    });
+    let published = publisher.publish_batch(batch).expect("never blocks");
+    assert_eq!((published.delivered, published.dropped), (5, 0));
+    assert_eq!(published.displaced, 3);
+    assert_eq!(publisher.statistics().dropped, 3);
+    let mut late = subscriber(&node, &SubscriberOptions::default().history(8));
+    assert_eq!(publisher.subscribers().expect("sound"), 2);
+    assert_eq!(taken(&mut late), [2, 3, 4]);
+    let mut batch = Vec::new();
+    assert_eq!(newest.try_take_batch(8, &mut batch).expect("sound"), 2);
+    let bytes: Vec<u8> = batch.iter().map(|sample| sample.to_vec()[0]).collect();
+    assert_eq!(bytes, [3, 4]);
+    drop((batch, newest, late, publisher));
+    assert!(is_all_free(&pool));
+}
+
+/// Of a queue whose head is elsewhere a waiter says that it holds something, and that it is empty.
+#[test]
+fn a_waiter_sees_what_waits_in_a_queue_that_drops_the_oldest() {
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "both").expect("joins");
+    let options = SubscriberOptions::default().depth(2);
+    let mut newest = subscriber(&node, &options.policy(PortPolicy::DropOldest));
+    let mut publisher = publisher(&node, 0);
+    let mut waiter = node.waiter().expect("made");
+    waiter.attach(&mut newest).expect("attached");
+    publish_all(&mut publisher, 0..5);
+    let ready =
+        |waiter: &mut hythe_node::Waiter, timeout| waiter.wait(timeout).expect("sound").len();
+    assert_eq!(ready(&mut waiter, support::BOUND), 1);
+    assert_eq!(taken(&mut newest), [3, 4]);
+    assert_eq!(
+        ready(&mut waiter, Duration::from_millis(20)),
+        0,
+        "it is empty"
+    );
+    publish(&mut publisher, 5);
+    assert_eq!(ready(&mut waiter, support::BOUND), 1);
+    assert_eq!(taken(&mut newest), [5]);
+}
+
+#[test]
+fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [sender, quick, stuck] = ["sender", "quick", "stuck"].map(|name| Node::join(&pool, name));
+    let (sender, quick) = (sender.expect("joins"), quick.expect("joins"));
+    let stuck = stuck.expect("joins");
+    let mut quick = subscriber(&quick, &SubscriberOptions::default().depth(64));
+    let patience = PortPolicy::Block { timeout_ms: 3_000 };
+    let options = SubscriberOptions::default().depth(2).policy(patience);
+    let _stuck = subscriber(&stuck, &options);
+    let mut publisher = publisher(&sender, 0);
+    publish_all(&mut publisher, 0..2);
+    assert_eq!(taken(&mut quick), [0, 1]);
+    // Longer than a sleeper naps: without a bell it would find the message by looking again. Should it not sleep yet when the
+    // message comes, the next round is one more chance.
+    let woken = (0..5).any(|_| {
+        let before = quick.sleeps();
+        std::thread::scope(|scope| {
+            let taker = scope.spawn(|| quick.take(Duration::from_secs(30)).expect("sound"));
+            std::thread::sleep(Duration::from_millis(100));
+            let lease = publisher.lease(1).expect("free");
+            let blocked = publisher.publish(lease, 1);
+            assert!(
+                matches!(blocked, Err(NodeError::Blocked { .. })),
+                "{blocked:?}"
+            );
+            assert!(taker.join().expect("takes").is_some());
+        });
+        quick.sleeps() > before
+    });
+    assert!(woken, "the bell was rung only when the publisher gave up");
+}

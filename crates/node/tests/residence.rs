@@ -1,0 +1,276 @@
+//! Where a pool's memory is: touched or locked on joining, on huge pages, and refusals that name the limit.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hythe_node::{GroupAccess, Node, NodeError, Pool, PoolOptions};
+use support::player::{Player, own_role, say, until_told};
+use support::{Root, is_root};
+
+/// Joins a pool that asks for locked memory, and says what becomes of it.
+const LOCKER: &str = "locker";
+/// Everything with huge pages, in a mount namespace of its own.
+const HUGE: &str = "huge";
+/// Joins a pool that asks for its pages to be touched.
+const TOUCHER: &str = "toucher";
+
+/// Not a test of its own: the other process of the tests below.
+#[test]
+fn plays_its_role() {
+    let Some(role) = own_role() else { return };
+    let root = std::env::var_os("HYTHE_ROOT").expect("set by the test");
+    match role.as_str() {
+        LOCKER | TOUCHER => {
+            // The test's, whoever plays.
+            let found = std::fs::read_dir(&root).expect("there").flatten();
+            let mut owners = found.filter_map(|entry| entry.file_name().into_string().ok());
+            let owner = owners.find(|name| name.parse::<u32>().is_ok());
+            let named = format!("{}/test", owner.expect("the test has made a pool"));
+            let pool = Pool::open(&PoolOptions::new(&named)).expect("opens");
+            let joined = Node::join(&pool, &role);
+            say(&joined
+                .as_ref()
+                .map_or_else(ToString::to_string, |_| "joined".to_owned()));
+            until_told();
+        }
+        HUGE => with_huge_pages(Path::new(&root)),
+        other => panic!("no role {other}"),
+    }
+}
+
+/// A line of `/proc/PID/status` in KiB.
+fn status_kib(pid: u32, line: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("runs");
+    let found = status.lines().find_map(|found| found.strip_prefix(line));
+    let number = found.and_then(|rest| rest.split_ascii_whitespace().nth(1));
+    number.expect("a number").parse().expect("a number")
+}
+
+const SIZE: usize = 16 << 20;
+const SIZE_KIB: u64 = 16 << 10;
+
+#[test]
+fn every_page_is_touched_on_joining_if_the_maker_asked_for_it() {
+    for (asked, touched) in [(true, true), (false, false)] {
+        let root = Root::new();
+        Pool::create(&root.options().prefault(asked)).expect("made");
+        let player = Player::start(&root, TOUCHER);
+        assert_eq!(player.hear(), "joined");
+        // In one of them, depending on the file system of the root.
+        let mapped = ["RssShmem", "RssFile"].map(|line| status_kib(player.child.id(), line));
+        let mapped: u64 = mapped.iter().sum();
+        assert_eq!(mapped >= SIZE_KIB * 9 / 10, touched, "{mapped} KiB");
+        player.end();
+    }
+}
+
+#[test]
+fn every_page_is_locked_on_joining_if_the_maker_asked_for_it() {
+    if !is_root("locking more memory than the limit") {
+        return;
+    }
+    let root = Root::new();
+    Pool::create(&root.options().lock(true)).expect("made");
+    let player = Player::start(&root, LOCKER);
+    assert_eq!(player.hear(), "joined");
+    let locked = status_kib(player.child.id(), "VmLck");
+    assert!(locked >= SIZE_KIB * 9 / 10, "{locked} KiB");
+    player.end();
+}
+
+#[test]
+fn too_little_memory_to_lock_names_the_limit() {
+    if !is_root("a user with a limit of locked memory") {
+        return;
+    }
+    let root = Root::new();
+    let options = root.options().group(0).group_access(GroupAccess::Write);
+    Pool::create(&options.lock(true)).expect("made");
+    let player = Player::start_limited(&root, LOCKER, 65534, 1 << 20);
+    let said = player.hear();
+    assert!(said.starts_with("cannot lock "), "{said}");
+    assert!(
+        said.contains("RLIMIT_MEMLOCK is 1048576 bytes") && said.contains("control"),
+        "{said}"
+    );
+    player.end();
+    let pool = Pool::open(&root.options()).expect("opens");
+    assert_eq!(pool.control().members().count(), 0, "it took no record");
+}
+
+#[test]
+fn a_directory_that_is_no_hugetlbfs_mount_is_refused() {
+    let root = Root::new();
+    let refused = Pool::create(&root.options().huge_pages(root.path()));
+    let error = refused.expect_err("not hugetlbfs").to_string();
+    assert!(error.contains("not a hugetlbfs mount"), "{error}");
+    let user = root.options().path().parent().expect("has one").to_owned();
+    assert_eq!(std::fs::read_dir(user).map_or(0, Iterator::count), 0);
+}
+
+/// Whatever its owner writes there, nothing but a pool's file on huge pages is removed.
+#[test]
+fn a_record_of_another_place_removes_nothing_there() {
+    let root = Root::new();
+    drop(root.pool());
+    let victim = root.path().join("hythe.victim");
+    std::fs::write(&victim, "precious").expect("own");
+    let directory = root.options().path();
+    std::fs::remove_file(directory.join("region.0")).expect("own");
+    let record = directory.join("region.0.at");
+    for path in [
+        victim.to_str().expect("plain"),
+        "/etc/passwd",
+        "hythe.x",
+        "",
+    ] {
+        std::fs::write(&record, path).expect("own");
+        let pool = Pool::open(&root.options()).expect("the control file is whole");
+        let used = Node::join(&pool, "test").and_then(|node| node.lease(1).map(drop));
+        assert!(
+            matches!(used, Err(NodeError::Unsafe { .. })),
+            "{path}: {used:?}"
+        );
+    }
+    std::fs::write(&record, victim.to_str().expect("plain")).expect("own");
+    let removed = Pool::remove_by_force(&root.options());
+    assert!(removed.is_err(), "it cannot be removed wholly");
+    assert_eq!(std::fs::read_to_string(victim).expect("there"), "precious");
+}
+
+const COUNTER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";
+
+/// Huge pages for the time of a test.
+struct HugePages {
+    before: u64,
+}
+
+impl HugePages {
+    fn reserve(pages: u64) -> Option<Self> {
+        let count =
+            || -> Option<u64> { std::fs::read_to_string(COUNTER).ok()?.trim().parse().ok() };
+        let before = count()?;
+        std::fs::write(COUNTER, (before + pages).to_string()).ok()?;
+        let reserved = Self { before };
+        (count()? == before + pages).then_some(reserved)
+    }
+}
+
+impl Drop for HugePages {
+    fn drop(&mut self) {
+        let _ = std::fs::write(COUNTER, self.before.to_string());
+    }
+}
+
+#[test]
+fn slots_on_huge_pages() {
+    if !is_root("huge pages") {
+        return;
+    }
+    let Some(_pages) = HugePages::reserve(12) else {
+        eprintln!("SKIPPED (this machine gives no huge pages): slots on huge pages");
+        return;
+    };
+    let root = Root::new();
+    let place = root.path().with_extension("huge");
+    std::fs::create_dir(&place).expect("a fresh directory");
+    let player = Player::start_in_container(&root, HUGE, &place);
+    assert_eq!(player.hear(), "done");
+    player.end();
+    std::fs::remove_dir(place).expect("own");
+}
+
+fn mount_huge(place: &Path) {
+    std::fs::create_dir(place).expect("a fresh directory");
+    let mounted = Command::new("mount")
+        .args(["-t", "hugetlbfs", "none"])
+        .arg(place)
+        .status();
+    assert!(mounted.expect("started").success());
+}
+
+fn names(place: &Path) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(place).expect("there");
+    found.map(|entry| entry.expect("read").path()).collect()
+}
+
+/// In a namespace where mounts are nobody else's business.
+fn with_huge_pages(root: &Path) {
+    let mount = root.join("mount");
+    mount_huge(&mount);
+    let options = PoolOptions::new("test").bytes(SIZE).huge_pages(&mount);
+    Pool::create(&options).expect("made");
+    assert_eq!(names(&mount).len(), 1);
+    // Who opens it need not know.
+    let plain = PoolOptions::new("test");
+    let pool = Pool::open(&plain).expect("opens");
+    let node = Node::join(&pool, "test").expect("joins");
+    let mut lease = node.lease(1 << 20).expect("free");
+    lease.write(0, &[7; 1 << 20]);
+    let mut read = [0; 10];
+    lease.read((1 << 20) - 10, &mut read);
+    assert_eq!(read, [7; 10]);
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("own");
+    let huge = maps.split("KernelPageSize:").skip(1);
+    assert!(
+        huge.map(str::trim_start)
+            .any(|size| size.starts_with("2048 kB"))
+    );
+    too_few_pages(&mount);
+    elsewhere(&mount, &pool);
+    // The mount stays busy for as long as anything of it is mapped.
+    drop((lease, node, pool));
+    Pool::remove(&plain).expect("nobody is there");
+    assert_eq!(names(&mount).len(), 0, "left behind on the mount");
+    let unmounted = Command::new("umount").arg(&mount).status();
+    assert!(unmounted.expect("started").success());
+    std::fs::remove_dir(&mount).expect("own");
+    say("done");
+    until_told();
+}
+
+fn too_few_pages(mount: &Path) {
+    let large = PoolOptions::new("large").bytes(256 << 20).huge_pages(mount);
+    let refused = Pool::create(&large).expect_err("there are not so many");
+    assert!(
+        matches!(refused, NodeError::NoHugePages { needed, free, total, page_kib: 2048, .. }
+            if needed > total && free < total),
+        "{refused:?}"
+    );
+    assert!(refused.to_string().contains("nr_hugepages"), "{refused}");
+    assert_eq!(names(mount).len(), 1, "half a region is left");
+    assert_eq!(Pool::list(&large).expect("listed"), ["test"]);
+}
+
+/// Another mount of the same files: as a container sees them at another place.
+fn elsewhere(mount: &Path, pool: &Pool) {
+    let other = mount.with_extension("other");
+    std::fs::create_dir(&other).expect("a fresh directory");
+    let bound = Command::new("mount")
+        .arg("--bind")
+        .args([mount, &other])
+        .status();
+    assert!(bound.expect("started").success());
+    let record = pool.path().join("region.0.at");
+    let before = std::fs::read(&record).expect("own");
+    let name = Path::new(std::str::from_utf8(&before).expect("plain"))
+        .file_name()
+        .expect("has one");
+    // As the maker saw it, where there is nothing here.
+    let missing = Path::new("/missing").join(name);
+    std::fs::write(&record, missing.to_str().expect("plain")).expect("own");
+    let plain = Pool::open(&PoolOptions::new("test")).expect("opens");
+    let failed = Node::join(&plain, "test").and_then(|node| node.lease(1).map(drop));
+    assert!(failed.is_err(), "found without its mount");
+    let told = PoolOptions::new("test").huge_pages(&other);
+    let pool = Pool::open(&told).expect("opens");
+    let node = Node::join(&pool, "test").expect("joins");
+    drop(node.lease(10).expect("free"));
+    drop((node, pool, plain));
+    std::fs::write(&record, before).expect("own");
+    let unmounted = Command::new("umount").arg(&other).status();
+    assert!(unmounted.expect("started").success());
+    std::fs::remove_dir(&other).expect("own");
+}

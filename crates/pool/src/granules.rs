@@ -1,0 +1,187 @@
+//! Memory for queues, in granules of 32 descriptors.
+//!
+//! Connection number i has granule i: a queue of the usual depth always fits, and making it looks for nothing. Deeper queues
+//! share the granules behind those; a consumer gets at most half of them, so that no subscriber keeps deep queues from all
+//! others. Called when connections are made and freed, and by subscribers that want to know beforehand.
+
+use hythe_abi::pool::GRANULE_DESCRIPTORS;
+use hythe_memory::{Memory, Ordering};
+
+use crate::control::Control;
+use crate::{MemberIndex, PoolError};
+
+/// Most descriptors of one queue.
+pub(crate) const DEPTH_MAX: u32 = 32768;
+
+const DESCRIPTORS: u32 = GRANULE_DESCRIPTORS as u32;
+
+pub(crate) const fn granules_for(capacity: u32) -> u32 {
+    capacity.div_ceil(DESCRIPTORS)
+}
+
+impl<M: Memory> Control<M> {
+    /// The deepest queue that can be made now to a consumer which has `queues` of them to make.
+    pub fn deepest_queue(&self, consumer: MemberIndex, queues: u32) -> u32 {
+        let deep = self.layout().limits().granules - self.layout().first_deep_granule();
+        let used: u32 = self
+            .connections()
+            .filter(|info| info.consumer == consumer)
+            .map(|info| granules_for(info.places.capacity))
+            .filter(|&granules| granules > 1)
+            .sum();
+        // Half of them, of which each of the queues gets a power of two.
+        let each = (deep / 2).saturating_sub(used) / queues.max(1);
+        match each.checked_ilog2() {
+            None | Some(0) => DESCRIPTORS,
+            Some(power) => (DESCRIPTORS << power).min(DEPTH_MAX),
+        }
+    }
+}
+
+/// The capacity of a queue for `depth` descriptors to this consumer. Two publishers that ask at the same instant may both be
+/// let past the consumer's half.
+pub(crate) fn check_depth<M: Memory>(
+    control: &Control<M>,
+    consumer: MemberIndex,
+    depth: u32,
+) -> Result<u32, PoolError> {
+    let capacity = depth.clamp(2, DEPTH_MAX).next_power_of_two();
+    if depth <= DESCRIPTORS {
+        return Ok(capacity);
+    }
+    let room = control.deepest_queue(consumer, 1);
+    if depth > room {
+        return Err(PoolError::QueueTooDeep { depth, room });
+    }
+    Ok(capacity)
+}
+
+/// The first granule of a queue for connection number `index`.
+pub(crate) fn take<M: Memory>(
+    control: &Control<M>,
+    index: u32,
+    capacity: u32,
+) -> Result<u32, PoolError> {
+    let (count, first_deep) = (
+        granules_for(capacity),
+        control.layout().first_deep_granule(),
+    );
+    if count == 1 && index < first_deep {
+        return Ok(index);
+    }
+    take_deep(control, index, count).ok_or(PoolError::TableFull {
+        what: "granule for deep queues",
+        limit: control.layout().limits().granules - first_deep,
+    })
+}
+
+/// Takes `count` granules in a row, first fit.
+fn take_deep<M: Memory>(control: &Control<M>, index: u32, count: u32) -> Option<u32> {
+    let (memory, layout) = (control.memory(), control.layout());
+    let owner = u64::from(index) + 1;
+    let mut first = layout.first_deep_granule();
+    while first + count <= layout.limits().granules {
+        let mine = |granule: &u32| {
+            let cell = layout.granule_owner(*granule as usize);
+            memory.replace_cell(cell, 0, owner).is_ok()
+        };
+        let claimed = (first..first + count).take_while(mine).count() as u32;
+        if claimed == count {
+            return Some(first);
+        }
+        for granule in first..first + claimed {
+            let cell = layout.granule_owner(granule as usize);
+            memory.store_cell(cell, 0, Ordering::Release);
+        }
+        first += claimed + 1;
+    }
+    None
+}
+
+/// Gives back what connection number `index` has of the granules for deep queues, all or a part of what it asked for.
+pub(crate) fn free<M: Memory>(control: &Control<M>, index: u32) {
+    let (memory, layout) = (control.memory(), control.layout());
+    let owner = u64::from(index) + 1;
+    for granule in layout.first_deep_granule()..layout.limits().granules {
+        let cell = layout.granule_owner(granule as usize);
+        if memory.load_cell(cell, Ordering::Acquire) == owner {
+            // If it is not ours any more, somebody else has given it back for us.
+            let _ = memory.replace_cell(cell, owner, 0);
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::{ClassPlan, Geometry, Identity, Member, MemberKind, PortIndex};
+    use hythe_abi::pool::Limits;
+    use hythe_memory::Mapped;
+
+    const LIMITS: Limits = Limits {
+        participants: 4,
+        channels: 1,
+        ports: 4,
+        connections: 8,
+        granules: 8 + 16,
+        slots: 1,
+    };
+
+    fn pool() -> Control<Mapped> {
+        let plan = [ClassPlan {
+            payload_bytes: 768,
+            count: 1,
+        }];
+        let geometry = Geometry::with_classes(LIMITS, &plan).expect("geometry");
+        let bytes = geometry.layout().expect("layout").bytes();
+        let memory = Mapped::anonymous(bytes).expect("memory");
+        Control::create(memory, &geometry, 1).expect("control")
+    }
+
+    fn join(control: &Control<Mapped>) -> Member {
+        let identity = Identity {
+            pid: 1,
+            start_time: 2,
+            pid_namespace: 3,
+            uid: 4,
+        };
+        Member::join(control, MemberKind::Process, identity, "m").expect("room")
+    }
+
+    #[test]
+    fn a_greedy_consumer_gets_half_and_usual_queues_always_fit() {
+        let control = pool();
+        let (mut maker, greedy, other) = (join(&control), join(&control), join(&control));
+        let port = PortIndex(0);
+        let mut connect =
+            |to: &Member, depth| maker.connect(&control, port, to.index(), port, depth);
+        // 16 granules for deep queues, 8 of them for one consumer.
+        assert_eq!(control.deepest_queue(greedy.index(), 1), 256);
+        assert_eq!(control.deepest_queue(greedy.index(), 3), 64);
+        let (depth, room) = (257, 256);
+        let refused = connect(&greedy, depth);
+        assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));
+        assert_eq!(
+            connect(&greedy, 256)
+                .expect("all of its half")
+                .places
+                .capacity,
+            256
+        );
+        let (depth, room) = (33, 32);
+        let refused = connect(&greedy, depth);
+        assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));
+        connect(&other, 200).expect("the other half");
+        let refused = connect(&other, depth);
+        assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));
+        for _ in 2..LIMITS.connections {
+            connect(&greedy, 32).expect("the granule of the connection");
+        }
+        let refused = connect(&other, 2);
+        let full = PoolError::TableFull {
+            what: "connection",
+            limit: LIMITS.connections,
+        };
+        assert_eq!(refused, Err(full));
+    }
+}

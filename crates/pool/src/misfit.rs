@@ -1,0 +1,228 @@
+//! What a channel is for, and refusals of those who want it for something else: both sides are named.
+//!
+//! Called where a channel is opened, with a channel that was found. Never writes anything.
+
+use hythe_memory::Memory;
+
+use crate::channels::{ChannelInfo, ChannelType};
+use crate::control::Control;
+use crate::{MemberIndex, PoolError};
+
+/// Which ports meet on a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// Publishers and subscribers.
+    #[default]
+    PublishSubscribe,
+    /// Clients and servers.
+    RequestReply,
+    /// Notifiers and listeners: no payload.
+    Event,
+}
+
+impl ChannelKind {
+    pub(crate) const fn from_word(word: u32) -> Option<Self> {
+        match word {
+            0 => Some(Self::PublishSubscribe),
+            1 => Some(Self::RequestReply),
+            2 => Some(Self::Event),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn to_word(self) -> u32 {
+        match self {
+            Self::PublishSubscribe => 0,
+            Self::RequestReply => 1,
+            Self::Event => 2,
+        }
+    }
+}
+
+impl std::fmt::Display for ChannelKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::PublishSubscribe => "publish/subscribe",
+            Self::RequestReply => "request/reply",
+            Self::Event => "events",
+        })
+    }
+}
+
+/// Two sides of a channel that do not fit each other. In words: it is for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The channel.
+    pub channel: String,
+    /// What is wanted: a kind of channel, or a type.
+    pub ours: String,
+    /// Who wants it: name and process.
+    pub opener: String,
+    /// What the channel is for, or carries.
+    pub theirs: String,
+    /// Who has ports open on it: names and processes.
+    pub opened_by: String,
+}
+
+/// Most names in one message.
+const NAMES_MAX: usize = 8;
+
+/// Refuses a channel that is of another kind, or carries another type where one is asked for.
+pub(crate) fn check<M: Memory>(
+    control: &Control<M>,
+    opener: MemberIndex,
+    found: &ChannelInfo,
+    kind: ChannelKind,
+    carries: Option<&ChannelType>,
+) -> Result<(), PoolError> {
+    let misfit = |theirs: &dyn std::fmt::Display, ours: &dyn std::fmt::Display| {
+        Box::new(Misfit {
+            channel: found.name.clone(),
+            ours: ours.to_string(),
+            opener: control.named(opener),
+            theirs: theirs.to_string(),
+            opened_by: openers(control, found),
+        })
+    };
+    if found.kind != kind {
+        return Err(PoolError::KindMismatch(misfit(&found.kind, &kind)));
+    }
+    match carries {
+        Some(ours) if *ours != found.carries => {
+            Err(PoolError::TypeMismatch(misfit(&found.carries, ours)))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl<M: Memory> Control<M> {
+    /// A participant as a person knows it: name and process.
+    pub fn named(&self, index: MemberIndex) -> String {
+        self.member(index).map_or_else(
+            || format!("participant {}", index.0),
+            |member| format!("{} (pid {})", member.name, member.identity.pid),
+        )
+    }
+}
+
+/// The participants that have ports open on a channel, or run the core behind it, each once.
+fn openers<M: Memory>(control: &Control<M>, found: &ChannelInfo) -> String {
+    let ports = control.ports().filter(|port| port.channel == found.index);
+    let mut members: Vec<MemberIndex> = ports.map(|port| port.member).collect();
+    members.extend(found.core.map(|core| core.agent));
+    members.sort_unstable();
+    members.dedup();
+    if members.is_empty() {
+        return "its maker, who has no port on it now,".to_owned();
+    }
+    let named = members.iter().take(NAMES_MAX);
+    let mut names: Vec<String> = named.map(|&member| control.named(member)).collect();
+    if members.len() > NAMES_MAX {
+        names.push(format!("{} more", members.len() - NAMES_MAX));
+    }
+    names.join(", ")
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::scene;
+    use crate::{PortKind, PortPolicy};
+
+    fn value(version: u32) -> ChannelType {
+        ChannelType {
+            name: "pose".to_owned(),
+            bytes: 24,
+            align: 8,
+            version,
+        }
+    }
+
+    /// Opens a channel `c` of this kind with a port on it, and says how a second participant is refused.
+    fn refusal(
+        theirs: (PortKind, Option<&ChannelType>),
+        ours: (ChannelKind, Option<&ChannelType>),
+    ) -> Option<String> {
+        let control = scene::control();
+        let (mut first, mut second) = (scene::join(&control), scene::join(&control));
+        let made = first.open_channel_of(&control, theirs.0.channel_kind(), "c", theirs.1);
+        first
+            .open_port(
+                &control,
+                made.expect("made"),
+                theirs.0,
+                2,
+                PortPolicy::DropNewest,
+            )
+            .expect("port");
+        let refused = second.open_channel_of(&control, ours.0, "c", ours.1);
+        refused.err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn another_kind_is_refused_with_both_sides() {
+        let wanted = (ChannelKind::PublishSubscribe, None);
+        assert_eq!(
+            refusal((PortKind::Server, None), wanted).as_deref(),
+            Some(
+                "channel `c` is for request/reply, as tester (pid 1) opened it; tester (pid 1) wants it for publish/subscribe"
+            )
+        );
+        let wanted = (ChannelKind::RequestReply, None);
+        let refused = refusal((PortKind::Listener, None), wanted).expect("another kind");
+        assert!(refused.contains("is for events"), "{refused}");
+    }
+
+    #[test]
+    fn another_name_size_alignment_or_version_is_refused_with_both_sides() {
+        let theirs = value(1);
+        for ours in [
+            value(2),
+            ChannelType {
+                bytes: 16,
+                ..value(1)
+            },
+            ChannelType {
+                align: 4,
+                ..value(1)
+            },
+            ChannelType {
+                name: "place".to_owned(),
+                ..value(1)
+            },
+        ] {
+            let kind = ChannelKind::PublishSubscribe;
+            let refused = refusal((PortKind::Publisher, Some(&theirs)), (kind, Some(&ours)));
+            let expected = format!(
+                "channel `c` carries {theirs}, as tester (pid 1) opened it; tester (pid 1) wants {ours}"
+            );
+            assert_eq!(refused, Some(expected));
+        }
+    }
+
+    #[test]
+    fn who_asks_for_no_type_joins_any() {
+        let theirs = (PortKind::Subscriber, Some(&value(3)));
+        let any = (ChannelKind::PublishSubscribe, None);
+        assert_eq!(refusal(theirs, any), None);
+        assert_eq!(
+            refusal((PortKind::Server, None), (ChannelKind::RequestReply, None)),
+            None
+        );
+    }
+
+    #[test]
+    fn a_channel_of_an_impossible_kind_is_nobodys() {
+        use hythe_abi::pool::channel;
+        use hythe_memory::Ordering;
+        let (control, memory) = scene::pool();
+        let mut member = scene::join(&control);
+        let raw = ChannelType::default();
+        let made = member.open_channel(&control, "c", &raw).expect("made");
+        let at = control.layout().channel(made.0 as usize) + channel::KIND;
+        memory.store(at, 7, Ordering::Relaxed);
+        assert_eq!(control.channel(made), None);
+        let again = member.open_channel(&control, "c", &raw);
+        assert!(matches!(again, Err(PoolError::Busy(_))), "{again:?}");
+    }
+}

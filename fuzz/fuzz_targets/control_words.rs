@@ -1,0 +1,29 @@
+//! A hostile peer scribbles over the control file between any two accesses of honest members; the fuzzer chooses where, when
+//! and what. The members and the peer are those of `crates/pool/tests/hostile.rs`.
+//!
+//! `cargo +nightly fuzz run control_words`
+
+#![no_main]
+
+#[path = "../../crates/pool/tests/hostile_peer/mod.rs"]
+mod hostile_peer;
+
+use hostile_peer::Manner;
+use hostile_peer::choices::Choices;
+use hostile_peer::member::Scene;
+
+/// Turns of one input: enough to make a way, use it, and leave it.
+const TURNS: u32 = 64;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some((first, rest)) = bytes.split_first() else {
+        return;
+    };
+    let manner = match first % 4 {
+        0 => Manner::Scattered,
+        1 => Manner::Aimed,
+        2 => Manner::Relentless,
+        _ => Manner::Stubborn,
+    };
+    let _ = Scene::new(Choices::of_bytes(rest)).run(TURNS, manner);
+});
