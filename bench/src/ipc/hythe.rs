@@ -31,6 +31,11 @@ impl BenchPool {
         Self::make_with(&options(&pool_name()))
     }
 
+    /// With nothing but the defaults.
+    pub(super) fn make_plain(name: &str) -> Result<Self, BenchError> {
+        Self::make_with(&PoolOptions::new(name))
+    }
+
     fn make_with(options: &PoolOptions) -> Result<Self, BenchError> {
         let pool = Pool::open_or_create(options)?;
         Ok(Self { pool })

@@ -22,20 +22,27 @@ const CHANNEL: &str = "connect";
 pub(super) enum Step {
     /// A pool of 64 MiB, its space reserved, until others can open it.
     Create,
-    /// A process opens the pool and becomes a participant.
+    /// A process opens a pool with the default options and becomes a participant.
     Join,
+    /// The same where the pool's maker asks for prefault: every page of the pool is touched before the first message.
+    JoinPrefaulted,
     /// A participant opens a publisher to another's subscriber, which then has the first message.
     Connect,
 }
 
 /// In the order of a process's life.
-pub(super) const STEPS: [Step; 3] = [Step::Create, Step::Join, Step::Connect];
+pub(super) const STEPS: [Step; 4] = [
+    Step::Create,
+    Step::Join,
+    Step::JoinPrefaulted,
+    Step::Connect,
+];
 
 impl Step {
     pub(super) const fn size_bytes(self) -> usize {
         match self {
             Self::Create => POOL_BYTES,
-            Self::Join | Self::Connect => 0,
+            Self::Join | Self::JoinPrefaulted | Self::Connect => 0,
         }
     }
 
@@ -46,15 +53,19 @@ impl Step {
         lookout: &Lookout,
     ) -> Result<Histogram<u64>, BenchError> {
         let mut histogram = statistics::histogram();
+        let plain = BenchPool::make_plain(&format!("{}-plain", hythe::pool_name()))?;
         for _ in 0..SAMPLES {
             lookout.check_stop()?;
             match self {
                 Self::Create => create(&mut histogram)?,
-                Self::Join => join(pool.name(), &mut histogram)?,
+                Self::Join => join(plain.name(), &mut histogram)?,
+                Self::JoinPrefaulted => join(pool.name(), &mut histogram)?,
                 Self::Connect => connect(pool.pool(), &mut histogram)?,
             }
         }
-        pool.audit(&self.to_string(), self.size_bytes())?;
+        for pool in [pool, &plain] {
+            pool.audit(&self.to_string(), self.size_bytes())?;
+        }
         Ok(histogram)
     }
 }
@@ -64,6 +75,7 @@ impl fmt::Display for Step {
         out.write_str(match self {
             Self::Create => "hythe/create",
             Self::Join => "hythe/join",
+            Self::JoinPrefaulted => "hythe/join-prefaulted",
             Self::Connect => "hythe/connect",
         })
     }
