@@ -56,9 +56,13 @@ pub trait Memory {
     /// The value found, if it is not `current`.
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64>;
 
-    /// Says that this cell will be replaced soon: the processor may fetch its line meanwhile. Changes nothing.
+    /// Says that this word or cell will be written soon: the processor may fetch its line meanwhile. Changes nothing.
     #[inline(always)]
-    fn expect_replace(&self, _at: usize) {}
+    fn expect_store(&self, _at: usize) {}
+
+    /// Says that this word or cell will be read soon, as [`Memory::expect_store`].
+    #[inline(always)]
+    fn expect_load(&self, _at: usize) {}
 }
 
 impl<M: Memory + ?Sized> Memory for &M {
@@ -83,8 +87,11 @@ impl<M: Memory + ?Sized> Memory for &M {
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
         (**self).replace_cell(at, current, new)
     }
-    fn expect_replace(&self, at: usize) {
-        (**self).expect_replace(at);
+    fn expect_store(&self, at: usize) {
+        (**self).expect_store(at);
+    }
+    fn expect_load(&self, at: usize) {
+        (**self).expect_load(at);
     }
 }
 

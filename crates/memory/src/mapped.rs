@@ -382,19 +382,34 @@ impl Memory for Mapped {
             .map(|_| ())
     }
     #[inline(always)]
-    fn expect_replace(&self, at: usize) {
-        let cell = self.aligned::<8>(at, self.writable_bytes);
+    fn expect_store(&self, at: usize) {
+        let line = self.aligned::<4>(at, self.writable_bytes);
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a prefetch of any address reads and writes nothing that a program can see.
         unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) cell, options(nostack, preserves_flags, readonly));
+            core::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
         }
         #[cfg(target_arch = "aarch64")]
         // SAFETY: as above.
         unsafe {
-            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) cell, options(nostack, preserves_flags, readonly));
+            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
         }
-        let _ = cell;
+        let _ = line;
+    }
+    #[inline(always)]
+    fn expect_load(&self, at: usize) {
+        let line = self.aligned::<4>(at, self.bytes);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prefetcht0 [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prfm pldl1keep, [{}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        }
+        let _ = line;
     }
 }
 

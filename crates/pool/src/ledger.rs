@@ -254,7 +254,7 @@ fn expect_lease<M: Memory>(
 ) {
     if index < class.count {
         let slot = LedgerSlot(region.ledger_base + class.first + index);
-        control.memory().expect_replace(control.slot_at(slot));
+        control.memory().expect_store(control.slot_at(slot));
     }
 }
 

@@ -68,6 +68,7 @@ impl Member {
         slot: LedgerSlot,
         descriptor: Descriptor,
     ) -> Result<(), SendError> {
+        end.queue.expect_push(control.memory());
         let before = self.held(control, slot, 1)?;
         if end.info.drops_oldest {
             oldest::look_for_room(control, end)?;
@@ -162,7 +163,7 @@ pub fn expect_takes<M: Memory>(
             return;
         };
         if let Some(slot) = regions.ledger_slot(descriptor.place) {
-            control.memory().expect_replace(control.slot_at(slot));
+            control.memory().expect_store(control.slot_at(slot));
         }
     }
 }

@@ -118,6 +118,12 @@ impl Producer {
         (self.tail != self.seen_head).then(|| self.places.read(memory, self.seen_head))
     }
 
+    /// Has the line of the next entry come while the caller still prepares its push: the consumer read it last.
+    #[inline(always)]
+    pub fn expect_push<M: Memory>(&self, memory: &M) {
+        memory.expect_store(self.places.entry(self.tail));
+    }
+
     /// Pushes one descriptor.
     ///
     /// # Errors
@@ -178,6 +184,8 @@ impl Consumer {
     /// [`QueueError::Violated`] if the producer's counter is impossible.
     #[inline(always)]
     pub fn waiting<M: Memory>(&mut self, memory: &M) -> Result<u32, QueueError> {
+        // The next entry comes from the producer's cache at the same time as its counter, not after it.
+        memory.expect_load(self.places.entry(self.head));
         // Pairs with the producer's release store: the entries below `tail`, and their payloads, are visible.
         let tail = memory.load(self.places.tail, Ordering::Acquire);
         let waiting = tail.wrapping_sub(self.head);
