@@ -1,6 +1,7 @@
 //! On what the figures were measured.
 
 use std::process::Command;
+use std::sync::LazyLock;
 
 use crate::document::Machine;
 
@@ -31,14 +32,33 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
     field("model name").or_else(|| field("CPU part"))
 }
 
-/// The commit that is checked out where this runs.
+/// The sources that are checked out where this runs.
+struct Sources {
+    commit: Option<String>,
+    changed: Option<bool>,
+}
+
+/// As they were at the first look: somebody may commit while a long run goes on.
+static SOURCES: LazyLock<Sources> = LazyLock::new(|| Sources {
+    commit: git(&["rev-parse", "HEAD"]),
+    changed: git(&["status", "--porcelain", "--untracked-files=no"])
+        .map(|changes| !changes.is_empty()),
+});
+
+/// Call before a run begins.
+pub(crate) fn look_at_sources() {
+    LazyLock::force(&SOURCES);
+}
+
+/// The commit that is checked out.
 pub(crate) fn commit() -> String {
-    git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned())
+    let commit = SOURCES.commit.clone();
+    commit.unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Do files that git knows differ from that commit?
 pub(crate) fn is_changed() -> Option<bool> {
-    git(&["status", "--porcelain", "--untracked-files=no"]).map(|changes| !changes.is_empty())
+    SOURCES.changed
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

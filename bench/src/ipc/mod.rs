@@ -61,6 +61,7 @@ const FLOOR_BY_BOUNCE_MAX: f64 = 3.0;
 
 /// Measures what the arguments ask for.
 pub(crate) fn run(arguments: &IpcArguments) -> Result<Document, BenchError> {
+    machine::look_at_sources();
     let lookout = Lookout::on_signals()?;
     let load_before = machine::load();
     let cpus = cpus::choose()?;

@@ -64,6 +64,7 @@ impl Choices {
 
 /// One run. What went wrong is in the report, and ends the run early.
 pub(crate) fn run(arguments: &SoakArguments) -> Result<Report, BenchError> {
+    crate::machine::look_at_sources();
     let lookout = Lookout::on_signals()?;
     let made = SoakPool::make()?;
     let pool = Pool::open(&made.0)?;

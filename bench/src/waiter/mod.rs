@@ -83,6 +83,7 @@ impl Series {
 
 /// Measures what the arguments ask for.
 pub(crate) fn run(arguments: &WaiterArguments) -> Result<Document, BenchError> {
+    crate::machine::look_at_sources();
     let lookout = Lookout::on_signals()?;
     let load_before = machine::load();
     let cpus = cpus::choose()?;
