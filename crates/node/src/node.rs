@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     watcher: Option<Watcher>,
     histories: Histories,
     spin_gate: Arc<SpinGate>,
-    routes: Arc<Routes>,
+    routes: Routes,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -108,7 +108,7 @@ impl Node {
             watcher,
             histories: Histories::default(),
             spin_gate,
-            routes: Arc::default(),
+            routes: Routes::default(),
         };
         // Made first, so that the record is given back if the thread could not be started.
         let node = Self {
@@ -257,6 +257,7 @@ impl Node {
         timeout: Duration,
         attempt: impl FnMut() -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
+        self.shared.check_original()?;
         let plan = crate::wait::WaitPlan {
             spin: Duration::ZERO,
             nap,
@@ -276,6 +277,7 @@ impl Node {
         plan: &CoreRegionPlan<'_>,
         file_bytes: u64,
     ) -> Result<RegionIndex, NodeError> {
+        self.shared.check_original()?;
         let pool = &self.shared.pool;
         let added = self.shared.act(|member| {
             member.add_core_region(pool.control(), plan, |region| {
@@ -303,6 +305,7 @@ impl Node {
         channel: &ChannelInfo,
         bound: Duration,
     ) -> Result<bool, NodeError> {
+        self.shared.check_original()?;
         caretaker::take_back(&self.shared, link, channel, bound)
     }
 
@@ -311,18 +314,23 @@ impl Node {
     /// # Errors
     /// [`PoolError::TableFull`], [`PoolError::BadName`], [`PoolError::Busy`].
     pub fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError> {
+        self.shared.check_original()?;
         let kind = ChannelKind::PublishSubscribe;
         let opened = until_not_busy(|| self.shared.open_channel_once(kind, name, None));
         opened.map_err(|error| self.named(error))
     }
 
     /// Acts on the ledger as this participant: for the crates that bring other hops.
+    ///
+    /// # Errors
+    /// [`NodeError::ForkedCopy`].
     pub fn act<T>(
         &self,
         step: impl FnOnce(&mut Member, &hythe_pool::Control<hythe_memory::Mapped>) -> T,
-    ) -> T {
+    ) -> Result<T, NodeError> {
+        self.shared.check_original()?;
         let control = self.shared.pool.control();
-        self.shared.act(|member| step(member, control))
+        Ok(self.shared.act(|member| step(member, control)))
     }
 }
 
@@ -345,7 +353,7 @@ impl Shared {
         &self.spin_gate
     }
 
-    pub(crate) fn routes(&self) -> &Arc<Routes> {
+    pub(crate) const fn routes(&self) -> &Routes {
         &self.routes
     }
 

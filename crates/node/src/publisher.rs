@@ -267,6 +267,7 @@ impl Publisher {
     /// # Errors
     /// [`NodeError::CoreSilent`] if it does not within the time.
     pub fn flush(&mut self, timeout: Duration) -> Result<(), NodeError> {
+        self.shared.check_original()?;
         match &mut self.way {
             Way::Queues(_) => Ok(()),
             Way::Core(core) => core.flush(self.plan, timeout),

@@ -161,9 +161,13 @@ impl Server {
         Ok(self.intake.ways().count())
     }
 
-    /// What this port has counted: as messages, the requests taken; as dropped, the replies that reached nobody.
+    /// What this port has counted: as messages, the requests taken; as dropped, the replies that reached nobody. Nothing
+    /// in a forked copy: another thread of the parent may have held the lock.
     #[must_use]
     pub fn statistics(&self) -> PortStatistics {
+        if self.shared.is_a_copy() {
+            return PortStatistics::default();
+        }
         self.outlets.statistics()
     }
 
@@ -352,6 +356,7 @@ impl Responder {
             reference.is_of(&self.shared),
             "a buffer is sent by the node that leased or took it"
         );
+        self.shared.check_original()?;
         if !reference.is_alone() {
             return Err(NodeError::SharedBuffer {
                 channel: self.outlets.channel.clone(),
