@@ -362,6 +362,30 @@ fn a_server_that_closes_answers_what_it_answered_and_loses_the_rest() {
 }
 
 #[test]
+fn a_late_reply_is_not_counted_at_the_port_that_has_the_number_now() {
+    let root = Root::new();
+    let pool = root.pool();
+    let (asking, serving) = two_nodes(&pool);
+    let (mut server, mut client) = (server(&serving), client(&asking));
+    ask(&mut client, 1);
+    let late = server.take(BOUND).expect("sound").expect("asked");
+    let is_server = |port: &hythe_node::PortInfo| port.kind == hythe_node::PortKind::Server;
+    let number = pool.control().ports().find(is_server).expect("open").index;
+    drop(server);
+    let mut another = asking
+        .publisher("elsewhere", &PublisherOptions::default())
+        .expect("opens");
+    another
+        .publish(another.lease(1).expect("free"), 1)
+        .expect("to nobody");
+    let shown = || pool.control().port(number).expect("taken again").statistics;
+    let before = shown();
+    assert_eq!(before.messages, 1, "it is the publisher's");
+    assert!(!late.reply_in_kind().expect("counted"), "it went nowhere");
+    assert_eq!(shown(), before);
+}
+
+#[test]
 fn a_killed_server_is_named_at_once_and_another_goes_on() {
     let root = Root::new();
     let pool = root.pool();
