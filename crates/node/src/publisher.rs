@@ -189,14 +189,15 @@ impl Publisher {
     ) -> Result<Published, NodeError> {
         let mut sum = Published::default();
         let mut outcome = Ok(());
+        let told = Told(self);
         for (lease, bytes) in batch {
-            match self.push(&mut lease.into_payload(bytes)) {
+            match told.0.push(&mut lease.into_payload(bytes)) {
                 Ok(published) => {
                     sum.delivered += published.delivered;
                     sum.dropped += published.dropped;
                     sum.displaced += published.displaced;
-                    self.statistics.messages += 1;
-                    self.statistics.payload_bytes += bytes as u64;
+                    told.0.statistics.messages += 1;
+                    told.0.statistics.payload_bytes += bytes as u64;
                 }
                 Err(error) => {
                     outcome = Err(*error);
@@ -204,6 +205,7 @@ impl Publisher {
                 }
             }
         }
+        drop(told);
         let finished = self.finish();
         self.shared.pool().check_whole()?;
         finished.map_err(|error| *error)?;
@@ -485,6 +487,19 @@ impl Drop for Publisher {
     }
 }
 
+/// A batch that is being published. What was published before its iterator panicked is announced all the same: those who sleep
+/// are woken by nothing else.
+struct Told<'a>(&'a mut Publisher);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // What it finds is found again by the next message.
+            let _ = self.0.finish();
+        }
+    }
+}
+
 /// Connecting to subscribers.
 struct Joining<'a> {
     shared: &'a Arc<Shared>,
@@ -536,7 +551,11 @@ impl Joining<'_> {
         let (shared, control) = (self.shared, self.shared.pool().control());
         let mut end = control.producer_end(info);
         // Before the look below: what a subscriber that closes now does not take, whoever leaves last releases.
-        self.history.give(shared, &mut end, &subscriber)?;
+        if let Err(error) = self.history.give(shared, &mut end, &subscriber) {
+            // The next attempt makes another.
+            leave_unattended(shared, &info)?;
+            return Err(error);
+        }
         hythe_memory::full_barrier();
         if !control.is_still_open(&subscriber) {
             // It closed while we connected, and may have looked before there was something to see.
