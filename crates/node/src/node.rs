@@ -431,6 +431,7 @@ impl Shared {
         plan: PortPlan,
     ) -> Result<(ChannelInfo, PortIndex), NodeError> {
         self.check_original()?;
+        plan.check_depth(self, name)?;
         let control = self.pool.control();
         self.spin_gate.note_thread(control, self.index);
         let opened = until_not_busy(|| {
@@ -477,6 +478,30 @@ pub(crate) struct PortPlan {
 }
 
 impl PortPlan {
+    /// Refuses a depth that the ports which connect to this one, or the first of them, could not make queues for.
+    fn check_depth(self, shared: &Shared, name: &str) -> Result<(), NodeError> {
+        if self.depth as usize <= hythe_abi::pool::GRANULE_DESCRIPTORS {
+            // Every connection has memory for that.
+            return Ok(());
+        }
+        let control = shared.pool().control();
+        let channel = control.find_channel(name);
+        if channel.as_ref().is_some_and(|found| found.core.is_some()) {
+            // Then it is how many empty slots the core gets.
+            return Ok(());
+        }
+        let peers = control.ports().filter(|port| {
+            let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
+            here && port.kind != self.kind
+        });
+        let room = control.deepest_queue(shared.index(), peers.count() as u32);
+        if self.depth > room {
+            let depth = self.depth;
+            return Err(PoolError::QueueTooDeep { depth, room }.into());
+        }
+        Ok(())
+    }
+
     /// A channel that ends on a core carries payload one way only.
     fn check_direction(self, channel: &ChannelInfo) -> Result<(), NodeError> {
         let (direction, port) = match (self.kind, channel.core.map(|core| core.direction)) {
