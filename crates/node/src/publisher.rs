@@ -53,9 +53,12 @@ impl PublisherOptions {
 
     /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later as many of them as it
     /// [asks for](crate::SubscriberOptions::history), before anything newer. Each keeps its slot, in the name of this
-    /// participant; when the pool is full, a lease of this node takes the oldest that helps. A subscriber is met by the next
-    /// call that looks for new ones: [`Publisher::publish`], [`Publisher::hand_on`], [`Publisher::subscribers`],
-    /// [`Publisher::wait_for_subscribers`]. Not for channels that end on a core.
+    /// participant; when the pool is full, a lease of this node takes the oldest that helps. Not for channels that end on a core.
+    ///
+    /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber is met by the next call that
+    /// looks for new ones: [`Publisher::publish`], [`Publisher::publish_batch`], [`Publisher::hand_on`],
+    /// [`Publisher::subscribers`], [`Publisher::wait_for_subscribers`]. Who publishes rarely calls `subscribers` now and then, or
+    /// spends the time between messages in `wait_for_subscribers(usize::MAX, …)`.
     #[must_use]
     pub const fn history(mut self, samples: u32) -> Self {
         self.history = samples;
@@ -214,7 +217,8 @@ impl Publisher {
         outcome.map(|()| sum)
     }
 
-    /// Subscribers connected at this moment. A core counts as one.
+    /// Subscribers connected at this moment, after connecting to new ones and giving them what is
+    /// [kept](PublisherOptions::history) for them. A core counts as one.
     ///
     /// # Errors
     /// As [`Publisher::reaches_all`], if there are only subscribers that no queue could be made to.
@@ -240,7 +244,8 @@ impl Publisher {
         self.refused.first(self.shared.pool())
     }
 
-    /// Waits until there are at least `count` subscribers. False: the time was over first.
+    /// Waits until there are at least `count` subscribers. False: the time was over first. Meanwhile it does what
+    /// [`Publisher::subscribers`] does, as they come.
     ///
     /// # Errors
     /// As [`Publisher::subscribers`].

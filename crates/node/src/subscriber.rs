@@ -89,7 +89,8 @@ impl SubscriberOptions {
     }
 
     /// Earlier messages that each publisher shall give first, as far as it [keeps](crate::PublisherOptions::history) some and
-    /// the depth allows; default: none.
+    /// the depth allows; default: none. A publisher gives them at its next call that looks for subscribers: one that makes none
+    /// keeps them waiting.
     #[must_use]
     pub const fn history(mut self, messages: u32) -> Self {
         self.history = messages;
