@@ -300,7 +300,10 @@ struct hythe_publisher_options {
     const struct hythe_channel_type *carries;
     /** How long one message may wait for room, for all subscribers together, whatever they ask for. 0: 30 s. */
     uint64_t patience_ns;
-    /** Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. */
+    /**
+     * Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. They are given by the
+     * publisher's next call that looks for subscribers: who publishes rarely calls hythe_publisher_subscribers() now and then.
+     */
     uint32_t history;
     /** Zero. */
     uint32_t reserved;
@@ -344,7 +347,10 @@ struct hythe_subscriber_options {
     uint32_t when_full;
     /** For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. */
     uint32_t block_ms;
-    /** Earlier messages that each publisher shall give first, as far as it keeps some and the depth allows. 0: none. */
+    /**
+     * Earlier messages that each publisher shall give first, as far as it keeps some and the depth allows. 0: none.
+     * It gives them at its next call that looks for subscribers.
+     */
     uint32_t history;
 };
 
@@ -715,7 +721,10 @@ int hythe_publisher_hand_on(struct hythe_publisher *publisher,
                             struct hythe_sample *sample,
                             struct hythe_published *published);
 
-/** How many subscribers are connected at this moment; a core counts as one. Connects to new ones. Does not block. */
+/**
+ * How many subscribers are connected at this moment; a core counts as one. Connects to new ones, and gives them the messages that
+ * are kept for them. Does not block.
+ */
 int hythe_publisher_subscribers(struct hythe_publisher *publisher);
 
 /** Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */

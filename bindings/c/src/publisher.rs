@@ -25,7 +25,8 @@ pub struct hythe_publisher_options {
     pub carries: *const hythe_channel_type,
     /// How long one message may wait for room, for all subscribers together, whatever they ask for. 0: 30 s.
     pub patience_ns: u64,
-    /// Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none.
+    /// Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. They are given by the
+    /// publisher's next call that looks for subscribers: who publishes rarely calls hythe_publisher_subscribers() now and then.
     pub history: u32,
     /// Zero.
     pub reserved: u32,
@@ -240,7 +241,8 @@ unsafe fn tell(published: Published, into: *mut hythe_published) -> Result<c_int
     Ok(count(published.delivered as usize))
 }
 
-/// How many subscribers are connected at this moment; a core counts as one. Connects to new ones. Does not block.
+/// How many subscribers are connected at this moment; a core counts as one. Connects to new ones, and gives them the messages that
+/// are kept for them. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_subscribers(publisher: Option<&mut hythe_publisher>) -> c_int {
     cross(|| Ok(count(open_mut(publisher)?.publisher.subscribers()?)))

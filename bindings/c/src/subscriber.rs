@@ -35,6 +35,7 @@ pub struct hythe_subscriber_options {
     /// For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1.
     pub block_ms: u32,
     /// Earlier messages that each publisher shall give first, as far as it keeps some and the depth allows. 0: none.
+    /// It gives them at its next call that looks for subscribers.
     pub history: u32,
 }
 

@@ -139,8 +139,11 @@ impl Notifier {
         &self.channel.name
     }
 
-    /// Raises an event, or several at once, at every listener. Returns how many listeners that were.
+    /// Raises an event, or several at once, at every listener. Returns how many listeners that were: none in a forked copy.
     pub fn notify(&mut self, events: impl Into<EventSet>) -> usize {
+        if self.shared.is_a_copy() {
+            return 0;
+        }
         self.refresh();
         let control = self.shared.pool().control();
         let (events, mut told) = (events.into().0, 0);
@@ -169,13 +172,14 @@ impl Notifier {
     /// Waits until there are at least `count` listeners. False: the time was over first.
     ///
     /// # Errors
-    /// A damaged pool.
+    /// [`NodeError::ForkedCopy`]; a damaged pool.
     pub fn wait_for_listeners(
         &mut self,
         count: usize,
         timeout: Duration,
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(&self.shared);
+        shared.check_original()?;
         let control = shared.pool().control();
         let enough = wait_for(
             control,
@@ -295,8 +299,11 @@ impl Listener {
         Ok(shared.pool().unless_lost(taken)?.unwrap_or_default())
     }
 
-    /// Takes the events that were raised since the last time. Empty: there was none.
+    /// Takes the events that were raised since the last time. Empty: there was none, or this is a forked copy.
     pub fn try_take(&mut self) -> EventSet {
+        if self.shared.is_a_copy() {
+            return EventSet::default();
+        }
         let control = self.shared.pool().control();
         let taken = EventSet(self.cell.take(control.memory()));
         if !taken.is_empty() {
@@ -330,10 +337,8 @@ impl Parts for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if !self.shared.is_a_copy() {
-            // Before its number can become another's.
-            self.route = None;
-        }
+        // Before its number can become another's.
+        self.route = None;
         close(&self.shared, &self.channel, self.port);
     }
 }

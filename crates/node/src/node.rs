@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     watcher: Option<Watcher>,
     histories: Histories,
     spin_gate: Arc<SpinGate>,
-    routes: Arc<Routes>,
+    routes: Routes,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -108,7 +108,7 @@ impl Node {
             watcher,
             histories: Histories::default(),
             spin_gate,
-            routes: Arc::default(),
+            routes: Routes::default(),
         };
         // Made first, so that the record is given back if the thread could not be started.
         let node = Self {
@@ -257,6 +257,7 @@ impl Node {
         timeout: Duration,
         attempt: impl FnMut() -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
+        self.shared.check_original()?;
         let plan = crate::wait::WaitPlan {
             spin: Duration::ZERO,
             nap,
@@ -276,6 +277,7 @@ impl Node {
         plan: &CoreRegionPlan<'_>,
         file_bytes: u64,
     ) -> Result<RegionIndex, NodeError> {
+        self.shared.check_original()?;
         let pool = &self.shared.pool;
         let added = self.shared.act(|member| {
             member.add_core_region(pool.control(), plan, |region| {
@@ -303,6 +305,7 @@ impl Node {
         channel: &ChannelInfo,
         bound: Duration,
     ) -> Result<bool, NodeError> {
+        self.shared.check_original()?;
         caretaker::take_back(&self.shared, link, channel, bound)
     }
 
@@ -311,18 +314,23 @@ impl Node {
     /// # Errors
     /// [`PoolError::TableFull`], [`PoolError::BadName`], [`PoolError::Busy`].
     pub fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError> {
+        self.shared.check_original()?;
         let kind = ChannelKind::PublishSubscribe;
         let opened = until_not_busy(|| self.shared.open_channel_once(kind, name, None));
         opened.map_err(|error| self.named(error))
     }
 
     /// Acts on the ledger as this participant: for the crates that bring other hops.
+    ///
+    /// # Errors
+    /// [`NodeError::ForkedCopy`].
     pub fn act<T>(
         &self,
         step: impl FnOnce(&mut Member, &hythe_pool::Control<hythe_memory::Mapped>) -> T,
-    ) -> T {
+    ) -> Result<T, NodeError> {
+        self.shared.check_original()?;
         let control = self.shared.pool.control();
-        self.shared.act(|member| step(member, control))
+        Ok(self.shared.act(|member| step(member, control)))
     }
 }
 
@@ -345,7 +353,7 @@ impl Shared {
         &self.spin_gate
     }
 
-    pub(crate) fn routes(&self) -> &Arc<Routes> {
+    pub(crate) const fn routes(&self) -> &Routes {
         &self.routes
     }
 
@@ -423,6 +431,7 @@ impl Shared {
         plan: PortPlan,
     ) -> Result<(ChannelInfo, PortIndex), NodeError> {
         self.check_original()?;
+        plan.check_depth(self, name)?;
         let control = self.pool.control();
         self.spin_gate.note_thread(control, self.index);
         let opened = until_not_busy(|| {
@@ -469,6 +478,30 @@ pub(crate) struct PortPlan {
 }
 
 impl PortPlan {
+    /// Refuses a depth that the ports which connect to this one, or the first of them, could not make queues for.
+    fn check_depth(self, shared: &Shared, name: &str) -> Result<(), NodeError> {
+        if self.depth as usize <= hythe_abi::pool::GRANULE_DESCRIPTORS {
+            // Every connection has memory for that.
+            return Ok(());
+        }
+        let control = shared.pool().control();
+        let channel = control.find_channel(name);
+        if channel.as_ref().is_some_and(|found| found.core.is_some()) {
+            // Then it is how many empty slots the core gets.
+            return Ok(());
+        }
+        let peers = control.ports().filter(|port| {
+            let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
+            here && port.kind != self.kind
+        });
+        let room = control.deepest_queue(shared.index(), peers.count() as u32);
+        if self.depth > room {
+            let depth = self.depth;
+            return Err(PoolError::QueueTooDeep { depth, room }.into());
+        }
+        Ok(())
+    }
+
     /// A channel that ends on a core carries payload one way only.
     fn check_direction(self, channel: &ChannelInfo) -> Result<(), NodeError> {
         let (direction, port) = match (self.kind, channel.core.map(|core| core.direction)) {

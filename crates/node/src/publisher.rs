@@ -53,9 +53,12 @@ impl PublisherOptions {
 
     /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later as many of them as it
     /// [asks for](crate::SubscriberOptions::history), before anything newer. Each keeps its slot, in the name of this
-    /// participant; when the pool is full, a lease of this node takes the oldest that helps. A subscriber is met by the next
-    /// call that looks for new ones: [`Publisher::publish`], [`Publisher::hand_on`], [`Publisher::subscribers`],
-    /// [`Publisher::wait_for_subscribers`]. Not for channels that end on a core.
+    /// participant; when the pool is full, a lease of this node takes the oldest that helps. Not for channels that end on a core.
+    ///
+    /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber is met by the next call that
+    /// looks for new ones: [`Publisher::publish`], [`Publisher::publish_batch`], [`Publisher::hand_on`],
+    /// [`Publisher::subscribers`], [`Publisher::wait_for_subscribers`]. Who publishes rarely calls `subscribers` now and then, or
+    /// spends the time between messages in `wait_for_subscribers(usize::MAX, …)`.
     #[must_use]
     pub const fn history(mut self, samples: u32) -> Self {
         self.history = samples;
@@ -189,14 +192,15 @@ impl Publisher {
     ) -> Result<Published, NodeError> {
         let mut sum = Published::default();
         let mut outcome = Ok(());
+        let told = Told(self);
         for (lease, bytes) in batch {
-            match self.push(&mut lease.into_payload(bytes)) {
+            match told.0.push(&mut lease.into_payload(bytes)) {
                 Ok(published) => {
                     sum.delivered += published.delivered;
                     sum.dropped += published.dropped;
                     sum.displaced += published.displaced;
-                    self.statistics.messages += 1;
-                    self.statistics.payload_bytes += bytes as u64;
+                    told.0.statistics.messages += 1;
+                    told.0.statistics.payload_bytes += bytes as u64;
                 }
                 Err(error) => {
                     outcome = Err(*error);
@@ -204,6 +208,7 @@ impl Publisher {
                 }
             }
         }
+        drop(told);
         let finished = self.finish();
         self.shared.pool().check_whole()?;
         finished.map_err(|error| *error)?;
@@ -212,7 +217,8 @@ impl Publisher {
         outcome.map(|()| sum)
     }
 
-    /// Subscribers connected at this moment. A core counts as one.
+    /// Subscribers connected at this moment, after connecting to new ones and giving them what is
+    /// [kept](PublisherOptions::history) for them. A core counts as one.
     ///
     /// # Errors
     /// As [`Publisher::reaches_all`], if there are only subscribers that no queue could be made to.
@@ -238,7 +244,8 @@ impl Publisher {
         self.refused.first(self.shared.pool())
     }
 
-    /// Waits until there are at least `count` subscribers. False: the time was over first.
+    /// Waits until there are at least `count` subscribers. False: the time was over first. Meanwhile it does what
+    /// [`Publisher::subscribers`] does, as they come.
     ///
     /// # Errors
     /// As [`Publisher::subscribers`].
@@ -267,6 +274,7 @@ impl Publisher {
     /// # Errors
     /// [`NodeError::CoreSilent`] if it does not within the time.
     pub fn flush(&mut self, timeout: Duration) -> Result<(), NodeError> {
+        self.shared.check_original()?;
         match &mut self.way {
             Way::Queues(_) => Ok(()),
             Way::Core(core) => core.flush(self.plan, timeout),
@@ -484,6 +492,19 @@ impl Drop for Publisher {
     }
 }
 
+/// A batch that is being published. What was published before its iterator panicked is announced all the same: those who sleep
+/// are woken by nothing else.
+struct Told<'a>(&'a mut Publisher);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // What it finds is found again by the next message.
+            let _ = self.0.finish();
+        }
+    }
+}
+
 /// Connecting to subscribers.
 struct Joining<'a> {
     shared: &'a Arc<Shared>,
@@ -535,7 +556,11 @@ impl Joining<'_> {
         let (shared, control) = (self.shared, self.shared.pool().control());
         let mut end = control.producer_end(info);
         // Before the look below: what a subscriber that closes now does not take, whoever leaves last releases.
-        self.history.give(shared, &mut end, &subscriber)?;
+        if let Err(error) = self.history.give(shared, &mut end, &subscriber) {
+            // The next attempt makes another.
+            leave_unattended(shared, &info)?;
+            return Err(error);
+        }
         hythe_memory::full_barrier();
         if !control.is_still_open(&subscriber) {
             // It closed while we connected, and may have looked before there was something to see.

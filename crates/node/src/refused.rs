@@ -11,8 +11,8 @@ use crate::holders;
 use crate::pool::Pool;
 use crate::publisher::Published;
 
-/// Nothing says when room comes free, so it is looked for this often while messages are published.
-const RETRY: Duration = Duration::from_millis(100);
+/// Nothing says when room comes free, so it is looked for this often while messages are published, or requests taken.
+pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 pub(crate) struct Refused {

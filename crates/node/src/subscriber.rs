@@ -89,7 +89,8 @@ impl SubscriberOptions {
     }
 
     /// Earlier messages that each publisher shall give first, as far as it [keeps](crate::PublisherOptions::history) some and
-    /// the depth allows; default: none.
+    /// the depth allows; default: none. A publisher gives them at its next call that looks for subscribers: one that makes none
+    /// keeps them waiting.
     #[must_use]
     pub const fn history(mut self, messages: u32) -> Self {
         self.history = messages;
@@ -137,7 +138,6 @@ impl Subscriber {
             policy: options.policy,
             history: options.history,
         };
-        check_depth(shared, name, options.depth)?;
         let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
         let control = shared.pool().control();
         // Publishers that wait for a subscriber need not find out by looking.
@@ -446,29 +446,6 @@ impl Drop for Subscriber {
             member.retire_channel(control, self.channel.index);
         });
     }
-}
-
-/// Refuses a depth that the publishers there are, or the first one, could not make queues for.
-fn check_depth(shared: &Arc<Shared>, name: &str, depth: u32) -> Result<(), NodeError> {
-    if depth as usize <= hythe_abi::pool::GRANULE_DESCRIPTORS {
-        // Every connection has memory for that.
-        return Ok(());
-    }
-    let control = shared.pool().control();
-    let channel = control.find_channel(name);
-    if channel.as_ref().is_some_and(|found| found.core.is_some()) {
-        // Then it is how many empty slots the core gets.
-        return Ok(());
-    }
-    let publishers = control.ports().filter(|port| {
-        let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
-        here && port.kind == PortKind::Publisher
-    });
-    let room = control.deepest_queue(shared.index(), publishers.count() as u32);
-    if depth > room {
-        return Err(PoolError::QueueTooDeep { depth, room }.into());
-    }
-    Ok(())
 }
 
 /// False: some publisher has left and its queue is not empty yet.

@@ -71,7 +71,7 @@ fn a_zombie_is_recovered() {
     // Nobody waits for it: it stays in the process table.
     eventually("it is recovered", || members(&pool) == ["test"]);
     assert!(sums_up_to(&pool, 0));
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", holder.child.id()));
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", holder.pid()));
     assert!(stat.expect("still there").contains(") Z "), "not a zombie");
 }
 
@@ -82,12 +82,12 @@ fn a_program_that_was_replaced_is_recovered() {
     let _node = Node::join(&pool, "test").expect("joins");
     let mut changer = Player::start(&root, CHANGER);
     assert_eq!(changer.hear(), "holds");
-    let before = identity_of(changer.child.id()).expect("runs");
+    let before = identity_of(changer.pid()).expect("runs");
     changer.go_on();
     eventually("it is recovered", || members(&pool) == ["test"]);
     assert!(sums_up_to(&pool, 0));
     // By process id and start time it is still the same.
-    assert_eq!(identity_of(changer.child.id()), Some(before));
+    assert_eq!(identity_of(changer.pid()), Some(before));
 }
 
 /// A record whose process id belongs to somebody else now.
@@ -179,7 +179,7 @@ fn recycle(pool: &Pool) {
     let mut holder = Player::start_at(Path::new(&root), HOLDER);
     assert_eq!(holder.hear(), "holds");
     let info: MemberInfo = pool.control().members().next().expect("takes part");
-    let pid = holder.child.id();
+    let pid = holder.pid();
     holder.kill();
     let mut other = start_with_id(pid);
     assert_ne!(
@@ -251,7 +251,7 @@ fn a_table_full_of_the_dead_has_room() {
         kill_process(pid, Signal::STOP).expect("own child");
     }
     eventually("all have stopped", || {
-        holders.iter().all(|holder| has_stopped(holder.child.id()))
+        holders.iter().all(|holder| has_stopped(holder.pid()))
     });
     holders.iter_mut().for_each(Player::kill);
     assert_eq!(members(&pool).len(), 4);
@@ -303,7 +303,7 @@ fn a_flood_of_connections_does_not_stop_a_watcher() {
         members(&pool).len() == 1
     });
     assert!(sums_up_to(&pool, 2));
-    let opened = std::fs::read_dir(format!("/proc/{}/fd", watching.child.id()));
+    let opened = std::fs::read_dir(format!("/proc/{}/fd", watching.pid()));
     let opened = opened.expect("own child").count();
     assert!(opened < 200, "{opened} descriptors");
 }

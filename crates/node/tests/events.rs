@@ -1,13 +1,13 @@
 //! Events between nodes and processes: they coalesce, none is lost to a listener that sleeps, none reaches another channel.
 //!
-//! The other process is this test program again (`support::peer`).
+//! The other process is this test program again (`support::player`).
 
 mod support;
 
 use std::time::{Duration, Instant};
 
 use hythe_node::{EventId, EventSet, Node, Pool, PoolOptions, PortKind};
-use support::peer::{Peer, ROLE, say};
+use support::player::{Player, own_role, say};
 use support::{BOUND, Root, eventually};
 
 /// What a child can be.
@@ -21,7 +21,7 @@ mod roles {
 /// Not a test of its own: the other process of the tests below.
 #[test]
 fn plays_its_role() {
-    let Ok(role) = std::env::var(ROLE) else {
+    let Some(role) = own_role() else {
         return;
     };
     let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
@@ -145,7 +145,7 @@ fn no_event_is_lost_to_a_listener_that_sleeps() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     let mut back = node.listener("back").expect("opens");
-    let echo = Peer::start(&root, roles::ECHO);
+    let echo = Player::start(&root, roles::ECHO);
     assert_eq!(echo.hear(), "ready");
     let mut there = node.notifier("there").expect("opens");
     assert!(there.wait_for_listeners(1, BOUND).expect("sound"));
@@ -168,7 +168,7 @@ fn a_notifier_killed_anywhere_leaves_nothing_behind() {
     let node = Node::join(&pool, "test").expect("joins");
     let mut listener = node.listener("there").expect("opens");
     for round in 0..4 {
-        let mut storm = Peer::start(&root, roles::STORM);
+        let mut storm = Player::start(&root, roles::STORM);
         assert_eq!(storm.hear(), "ready");
         let heard = listener.wait(BOUND).expect("sound");
         assert_eq!(numbers(heard), [7]);

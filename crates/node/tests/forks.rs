@@ -3,11 +3,16 @@
 mod support;
 
 use std::cell::RefCell;
+use std::io::{PipeReader, PipeWriter, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::Duration;
 
+use hythe_memory::{Memory, Ordering};
 use hythe_node::{
-    Lease, Liveness, Node, NodeError, Pool, PoolOptions, Publisher, PublisherOptions, Sample,
-    Subscriber, SubscriberOptions,
+    Client, ClientOptions, EventId, Interest, Lease, Listener, Liveness, Node, NodeError, Notifier,
+    Pool, PoolOptions, Publisher, PublisherOptions, Request, Sample, Server, ServerOptions,
+    Subscriber, SubscriberOptions, Token, Waiter,
 };
 use hythe_sys::fork::run_in_child;
 use support::player::{Player, own_role, say, until_told};
@@ -15,6 +20,7 @@ use support::{BOUND, Root, eventually};
 
 /// Forks a child that lives on, keeps two leases, and waits.
 const PARENT: &str = "parent";
+const EVENT: EventId = EventId::new(5).expect("one of 40");
 
 /// Not a test of its own: the other process of the tests below.
 #[test]
@@ -43,6 +49,80 @@ struct Belongings {
     subscriber: Subscriber,
     lease: Lease,
     sample: Sample,
+    waiting: Waiting,
+    asking: Asking,
+    telling: Telling,
+}
+
+/// A waiter that is waited for as a file descriptor itself: it has a thread, and asks for rings.
+struct Waiting {
+    waiter: Waiter,
+    file: Token,
+    input: PipeWriter,
+    _output: PipeReader,
+    _quiet: Subscriber,
+}
+
+impl Waiting {
+    fn collect(node: &Node) -> Self {
+        let mut quiet = node
+            .subscriber("quiet", &SubscriberOptions::default())
+            .expect("opens");
+        let mut waiter = node.waiter().expect("made");
+        waiter.attach(&mut quiet).expect("free");
+        let (output, input) = std::io::pipe().expect("made");
+        let file = waiter.attach_fd(&output, Interest::Readable);
+        let file = file.expect("a pipe can be waited for");
+        let _exported = waiter.as_fd();
+        let ready = waiter.wait(Duration::ZERO).expect("sound");
+        assert_eq!(ready, []);
+        Self {
+            waiter,
+            file,
+            input,
+            _output: output,
+            _quiet: quiet,
+        }
+    }
+}
+
+/// A request that is not answered yet.
+struct Asking {
+    client: Client,
+    _server: Server,
+    request: Request,
+}
+
+impl Asking {
+    fn collect(node: &Node) -> Self {
+        let options = ServerOptions::default();
+        let mut server = node.server("sums", &options).expect("opens");
+        let options = ClientOptions::default();
+        let mut client = node.client("sums", &options).expect("opens");
+        let lease = client.lease(1).expect("free");
+        client.request(lease, 1).expect("there is a server");
+        let request = server.take(BOUND).expect("sound").expect("asked");
+        Self {
+            client,
+            _server: server,
+            request,
+        }
+    }
+}
+
+/// An event that is not taken yet.
+struct Telling {
+    notifier: Notifier,
+    listener: Listener,
+}
+
+impl Telling {
+    fn collect(node: &Node) -> Self {
+        let listener = node.listener("house").expect("opens");
+        let mut notifier = node.notifier("house").expect("opens");
+        assert_eq!(notifier.notify(EVENT), 1);
+        Self { notifier, listener }
+    }
 }
 
 impl Belongings {
@@ -61,6 +141,10 @@ impl Belongings {
         let sample = subscriber.take(BOUND).expect("sound").expect("published");
         Self {
             lease: node.lease(10).expect("free"),
+            asking: Asking::collect(&node),
+            telling: Telling::collect(&node),
+            // Last: it sees no change behind its look.
+            waiting: Waiting::collect(&node),
             node,
             publisher,
             subscriber,
@@ -68,16 +152,19 @@ impl Belongings {
         }
     }
 
-    /// How many of the explicit calls are refused as a copy's, of six.
-    fn refused(&mut self) -> i32 {
+    /// The explicit calls that are not refused as a copy's, a bit for each.
+    fn not_refused(&mut self) -> i32 {
         let Self {
             node,
             publisher,
             subscriber,
             sample,
+            waiting: Waiting { waiter, .. },
+            asking: Asking { client, .. },
+            telling: Telling { notifier, listener },
             ..
         } = self;
-        let refused = [
+        let calls = [
             node.lease(1).map(drop),
             publisher.lease(1).map(drop),
             publisher.subscribers().map(drop),
@@ -85,18 +172,40 @@ impl Belongings {
             sample.part(0, 1).map(drop),
             node.publisher("other", &PublisherOptions::default())
                 .map(drop),
+            publisher.flush(Duration::ZERO),
+            node.act(|_, _| ()),
+            node.waiter().map(drop),
+            waiter.wait(Duration::ZERO).map(drop),
+            waiter
+                .attach_fd(std::io::stdin(), Interest::Readable)
+                .map(drop),
+            waiter.attach(subscriber).map(drop),
+            client.servers().map(drop),
+            client.take(Duration::ZERO).map(drop),
+            notifier.wait_for_listeners(1, Duration::ZERO).map(drop),
+            listener.wait(Duration::ZERO).map(drop),
         ];
         let process = std::os::unix::process::parent_id();
         let is_refusal = |result: &Result<(), NodeError>| matches!(result, Err(NodeError::ForkedCopy { process: original }) if *original == process);
-        refused.iter().filter(|result| is_refusal(result)).count() as i32
+        let calls = calls.iter().enumerate();
+        calls
+            .filter(|(_, result)| !is_refusal(result))
+            .map(|(index, _)| 1 << index)
+            .sum()
     }
 }
 
 /// All that others can see, but the time.
 fn seen(pool: &Pool) -> String {
     let snapshot = pool.snapshot();
+    let (control, memory) = (pool.control(), pool.control().memory());
+    let bells = snapshot.members.iter().map(|member| {
+        let bell = hythe_pool::Member::bell(control, member.index);
+        [bell.count, bell.sleepers].map(|word| memory.load(word, Ordering::Acquire))
+    });
     format!(
-        "{:?} {:?} {:?} {:?} {} {} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {} {} {:?}",
+        bells.collect::<Vec<_>>(),
         snapshot.members,
         snapshot.channels,
         snapshot.ports,
@@ -131,6 +240,13 @@ fn a_forked_child_that_drops_everything_changes_nothing() {
     let mut ours = everything.into_inner().expect("still here");
     let next = ours.subscriber.take(BOUND).expect("sound");
     assert_eq!(next.expect("still in the queue").len(), 100);
+    assert!(ours.telling.listener.try_take().contains(EVENT));
+    assert!(ours.asking.request.reply_in_kind().expect("alone with it"));
+    let reply = ours.asking.client.take(BOUND).expect("sound");
+    assert!(reply.expect("answered").outcome.is_ok());
+    ours.waiting.input.write_all(b"!").expect("room");
+    let ready = ours.waiting.waiter.wait(BOUND).expect("sound");
+    assert_eq!(ready[0].token(), ours.waiting.file);
     ours.publisher.publish(ours.lease, 3).expect("room");
     let mut other = Player::start(&root, PARENT);
     assert_eq!(other.hear(), "forked");
@@ -148,14 +264,28 @@ fn a_forked_child_is_refused_what_only_the_participant_may_do() {
     let before = seen(&pool);
     let child = || {
         let mut copies = everything.borrow_mut().take().expect("copied");
-        let refused = copies.refused();
+        let not_refused = copies.not_refused();
+        if not_refused != 0 {
+            eprintln!("not refused: {not_refused:#b}");
+            return 1;
+        }
         // What is given away goes nowhere.
-        let published = copies.publisher.publish(copies.lease, 1);
-        let handed_on = copies.publisher.hand_on(copies.sample);
-        refused + i32::from(published.is_err()) + i32::from(handed_on.is_err())
+        let gone = [
+            copies.publisher.publish(copies.lease, 1).is_ok(),
+            copies.publisher.hand_on(copies.sample).is_ok(),
+            copies.asking.request.reply_in_kind().is_ok(),
+            copies.waiting.waiter.detach(copies.waiting.file),
+            copies.telling.notifier.notify(EVENT) > 0,
+            !copies.telling.listener.try_take().is_empty(),
+        ];
+        i32::from(gone != [false; 6]) * 2
     };
-    assert_eq!(run_in_child(child).expect("forked"), 8, "refusals");
+    assert_eq!(run_in_child(child).expect("forked"), 0, "not refused");
     assert_eq!(seen(&pool), before);
+    let mut ours = everything.into_inner().expect("still here");
+    ours.waiting.input.write_all(b"!").expect("room");
+    let ready = ours.waiting.waiter.wait(BOUND).expect("sound");
+    assert_eq!(ready[0].token(), ours.waiting.file, "the copy detached it");
 }
 
 #[test]

@@ -403,6 +403,31 @@ fn a_batch_is_kept_and_displaces_the_oldest() {
 
 /// Of a queue whose head is elsewhere a waiter says that it holds something, and that it is empty.
 #[test]
+fn what_a_batch_published_before_it_panicked_is_announced() {
+    let root = Root::new();
+    let pool = root.pool();
+    let (sender, receiver) = (Node::join(&pool, "sender"), Node::join(&pool, "receiver"));
+    let (sender, receiver) = (sender.expect("joins"), receiver.expect("joins"));
+    let mut subscriber = subscriber(&receiver, &SubscriberOptions::default());
+    let mut publisher = publisher(&sender, 0);
+    let mut waiter = receiver.waiter().expect("made");
+    let token = waiter.attach(&mut subscriber).expect("free");
+    assert_eq!(publisher.subscribers().expect("room"), 1);
+    let ready = waiter.wait(Duration::ZERO).expect("sound");
+    assert_eq!(ready, []);
+
+    let mut leases = (0..2).map(|_| (sender.lease(1).expect("free"), 1));
+    let batch = std::iter::from_fn(|| Some(leases.next().expect("two were enough")));
+    let panicking = std::panic::AssertUnwindSafe(|| publisher.publish_batch(batch));
+    assert!(std::panic::catch_unwind(panicking).is_err());
+    let ready = waiter.wait(Duration::ZERO).expect("sound");
+    assert_eq!(ready.len(), 1, "nobody was told");
+    assert_eq!(ready[0].token(), token);
+    assert_eq!(waiter.unmarked(), 0, "found by a look at everything");
+    assert_eq!(taken(&mut subscriber).len(), 2);
+}
+
+#[test]
 fn a_waiter_sees_what_waits_in_a_queue_that_drops_the_oldest() {
     let root = Root::new();
     let pool = root.pool();

@@ -1,6 +1,6 @@
 //! Channels between processes, and what remains when one is killed.
 //!
-//! The other process is this test program again, asked by [`support::peer::ROLE`] to play one of [`roles`].
+//! The other process is this test program again, asked by `support::player` to play one of [`roles`].
 
 mod support;
 
@@ -10,7 +10,7 @@ use hythe_node::{
     Node, NodeError, Pool, PoolOptions, PortKind, PortPolicy, PublisherOptions, Sample, Subscriber,
     SubscriberOptions,
 };
-use support::peer::{Peer, ROLE, say, until_input_ends};
+use support::player::{Player, own_role, say, until_told};
 use support::{BOUND, Root, eventually};
 
 /// What a child can be. Each prints a line when it is where the test wants it, and goes on until its input ends.
@@ -32,7 +32,7 @@ mod roles {
 /// Not a test of its own: the other process of the tests below.
 #[test]
 fn plays_its_role() {
-    let Ok(role) = std::env::var(ROLE) else {
+    let Some(role) = own_role() else {
         return;
     };
     let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
@@ -55,7 +55,7 @@ fn hold(node: &Node) {
         .map(|_| subscriber.take(BOUND).expect("sound").expect("published"))
         .collect();
     say(&format!("holds {}", kept.len()));
-    until_input_ends();
+    until_told();
 }
 
 fn source(node: &Node) {
@@ -71,7 +71,7 @@ fn source(node: &Node) {
         .publish(publisher.lease(5).expect("free"), 5)
         .expect("room");
     say("published");
-    until_input_ends();
+    until_told();
 }
 
 fn relay(node: &Node, policy: PortPolicy) {
@@ -92,7 +92,7 @@ fn relay(node: &Node, policy: PortPolicy) {
 fn stuck(node: &Node, timeout_ms: u32) {
     let _subscriber = subscribe(node, "data", PortPolicy::Block { timeout_ms }, 2);
     say("ready");
-    until_input_ends();
+    until_told();
 }
 
 fn subscribe(node: &Node, channel: &str, policy: PortPolicy, depth: u32) -> Subscriber {
@@ -118,7 +118,7 @@ fn what_a_killed_subscriber_held_comes_back() {
     let mut publisher = node
         .publisher("data", &PublisherOptions::default())
         .expect("opens");
-    let mut holder = Peer::start(&root, roles::HOLDER);
+    let mut holder = Player::start(&root, roles::HOLDER);
     assert_eq!(holder.hear(), "ready");
     assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
     for _ in 0..5 {
@@ -159,7 +159,7 @@ fn a_publisher_killed_while_a_subscriber_waits_leaves_nothing() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     let mut subscriber = subscribe(&node, "data", PortPolicy::DropNewest, 4);
-    let mut source = Peer::start(&root, roles::SOURCE);
+    let mut source = Player::start(&root, roles::SOURCE);
     assert_eq!(source.hear(), "published");
     let sample = subscriber.take(BOUND).expect("sound").expect("published");
     assert_eq!(sample.len(), 5);
@@ -193,7 +193,7 @@ fn handing_on_keeps_the_place() {
     let node = Node::join(&pool, "test").expect("joins");
     let mut direct = subscribe(&node, "in", PortPolicy::DropNewest, 4);
     let mut relayed = subscribe(&node, "out", PortPolicy::DropNewest, 4);
-    let relay = Peer::start(&root, roles::RELAY);
+    let relay = Player::start(&root, roles::RELAY);
     assert_eq!(relay.hear(), "ready");
     let mut publisher = node
         .publisher("in", &PublisherOptions::default())
@@ -220,7 +220,7 @@ fn a_blocked_publisher_learns_who_blocks_it() {
     let mut publisher = node
         .publisher("data", &PublisherOptions::default())
         .expect("opens");
-    let mut stuck = Peer::start(&root, roles::STUCK);
+    let mut stuck = Player::start(&root, roles::STUCK);
     assert_eq!(stuck.hear(), "ready");
     assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
     for _ in 0..2 {
@@ -281,7 +281,7 @@ fn a_blocked_publisher_gets_an_error_when_the_receiver_dies_or_leaves() {
         let options = PublisherOptions::default().patience(2 * BOUND);
         let mut publisher = node.publisher("data", &options).expect("opens");
         let mut other = subscribe(&node, "data", PortPolicy::DropNewest, 8);
-        let mut wall = Peer::start(&root, roles::WALL);
+        let mut wall = Player::start(&root, roles::WALL);
         assert_eq!(wall.hear(), "ready");
         assert!(publisher.wait_for_subscribers(2, BOUND).expect("sound"));
         let publish = |publisher: &mut hythe_node::Publisher| {
@@ -369,8 +369,8 @@ fn drop_newest_counts_what_it_drops() {
 fn the_first_to_come_back_finds_the_pool_in_order() {
     let root = Root::new();
     let pool = root.pool();
-    let mut source = Peer::start(&root, roles::SOURCE);
-    let mut holder = Peer::start(&root, roles::HOLDER);
+    let mut source = Player::start(&root, roles::SOURCE);
+    let mut holder = Player::start(&root, roles::HOLDER);
     assert_eq!(holder.hear(), "ready");
     assert_eq!(source.hear(), "published");
     eventually("the message is taken", || pool.snapshot().audit.held == 3);
@@ -416,7 +416,7 @@ fn kill_relays(role: &str, policy: PortPolicy, depth: u32) {
     let node = Node::join(&pool, "test").expect("joins");
     for round in 0..8 {
         let mut sink = subscribe(&node, "out", policy, depth);
-        let mut relay = Peer::start(&root, role);
+        let mut relay = Player::start(&root, role);
         assert_eq!(relay.hear(), "ready");
         let mut publisher = node
             .publisher("in", &PublisherOptions::default())

@@ -1,6 +1,6 @@
 //! Requests and replies: between nodes, between processes, and what a client hears when a server goes.
 //!
-//! The other process is this test program again (`support::peer`).
+//! The other process is this test program again (`support::player`).
 
 mod support;
 
@@ -11,7 +11,7 @@ use hythe_node::{
     Client, ClientOptions, Node, NodeError, Pool, PoolOptions, PublisherOptions, Sample, Server,
     ServerLoss, ServerOptions, SubscriberOptions,
 };
-use support::peer::{Peer, ROLE, say, until_input_ends};
+use support::player::{Player, own_role, say, until_told};
 use support::{BOUND, Root, eventually};
 
 /// What a child can be.
@@ -27,7 +27,7 @@ mod roles {
 /// Not a test of its own: the other process of the tests below.
 #[test]
 fn plays_its_role() {
-    let Ok(role) = std::env::var(ROLE) else {
+    let Some(role) = own_role() else {
         return;
     };
     let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
@@ -50,7 +50,7 @@ fn plays_its_role() {
             assert!(first.reply_in_kind().expect("alone with it"));
             let _kept = server.take(BOUND).expect("sound").expect("asked again");
             say("keeps one");
-            until_input_ends();
+            until_told();
         }
         roles::ASKER => {
             let mut client = client(&node);
@@ -58,7 +58,7 @@ fn plays_its_role() {
                 ask(&mut client, byte);
             }
             say("asked");
-            until_input_ends();
+            until_told();
         }
         other => panic!("no role {other}"),
     }
@@ -362,11 +362,35 @@ fn a_server_that_closes_answers_what_it_answered_and_loses_the_rest() {
 }
 
 #[test]
+fn a_late_reply_is_not_counted_at_the_port_that_has_the_number_now() {
+    let root = Root::new();
+    let pool = root.pool();
+    let (asking, serving) = two_nodes(&pool);
+    let (mut server, mut client) = (server(&serving), client(&asking));
+    ask(&mut client, 1);
+    let late = server.take(BOUND).expect("sound").expect("asked");
+    let is_server = |port: &hythe_node::PortInfo| port.kind == hythe_node::PortKind::Server;
+    let number = pool.control().ports().find(is_server).expect("open").index;
+    drop(server);
+    let mut another = asking
+        .publisher("elsewhere", &PublisherOptions::default())
+        .expect("opens");
+    another
+        .publish(another.lease(1).expect("free"), 1)
+        .expect("to nobody");
+    let shown = || pool.control().port(number).expect("taken again").statistics;
+    let before = shown();
+    assert_eq!(before.messages, 1, "it is the publisher's");
+    assert!(!late.reply_in_kind().expect("counted"), "it went nowhere");
+    assert_eq!(shown(), before);
+}
+
+#[test]
 fn a_killed_server_is_named_at_once_and_another_goes_on() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
-    let mut keeper = Peer::start(&root, roles::KEEPER);
+    let mut keeper = Player::start(&root, roles::KEEPER);
     assert_eq!(keeper.hear(), "ready");
     let mut client = client(&node);
     let answered = ask(&mut client, 1);
@@ -392,7 +416,7 @@ fn a_killed_server_is_named_at_once_and_another_goes_on() {
     let reply = client.wait(answered, BOUND).expect("sound");
     assert_eq!(reply.expect("sent before it died").to_vec(), [1]);
     eventually("what it held comes back", || is_all_free(&pool));
-    let echo = Peer::start(&root, roles::ECHO);
+    let echo = Player::start(&root, roles::ECHO);
     assert_eq!(echo.hear(), "ready");
     let mut lease = client.lease(3).expect("free");
     lease.write(0, b"new");
@@ -409,7 +433,7 @@ fn a_server_killed_anywhere_loses_no_slot_and_no_request() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     for round in 0..6 {
-        let mut echo = Peer::start(&root, roles::ECHO);
+        let mut echo = Player::start(&root, roles::ECHO);
         assert_eq!(echo.hear(), "ready");
         // Killed among requests, it leaves those behind it without a server.
         let options = ClientOptions::default().patience(Duration::from_millis(20));
@@ -451,7 +475,7 @@ fn replies_to_a_killed_client_are_dropped_and_counted() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     let mut server = server(&node);
-    let mut asker = Peer::start(&root, roles::ASKER);
+    let mut asker = Player::start(&root, roles::ASKER);
     assert_eq!(asker.hear(), "asked");
     let early = server.take(BOUND).expect("sound").expect("asked");
     let late = server.take(BOUND).expect("sound").expect("asked");

@@ -59,7 +59,7 @@ fn every_page_is_touched_on_joining_if_the_maker_asked_for_it() {
         let player = Player::start(&root, TOUCHER);
         assert_eq!(player.hear(), "joined");
         // In one of them, depending on the file system of the root.
-        let mapped = ["RssShmem", "RssFile"].map(|line| status_kib(player.child.id(), line));
+        let mapped = ["RssShmem", "RssFile"].map(|line| status_kib(player.pid(), line));
         let mapped: u64 = mapped.iter().sum();
         assert_eq!(mapped >= SIZE_KIB * 9 / 10, touched, "{mapped} KiB");
         player.end();
@@ -75,7 +75,7 @@ fn every_page_is_locked_on_joining_if_the_maker_asked_for_it() {
     Pool::create(&root.options().lock(true)).expect("made");
     let player = Player::start(&root, LOCKER);
     assert_eq!(player.hear(), "joined");
-    let locked = status_kib(player.child.id(), "VmLck");
+    let locked = status_kib(player.pid(), "VmLck");
     assert!(locked >= SIZE_KIB * 9 / 10, "{locked} KiB");
     player.end();
 }

@@ -12,7 +12,7 @@ use hythe_node::{
     Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
     SubscriberOptions,
 };
-use support::peer::{Peer, ROLE, say, until_input_ends};
+use support::player::{Player, own_role, say, until_told};
 use support::{BOUND, Root, eventually};
 
 /// The environment variable with the command of the other program; words separated by spaces.
@@ -36,7 +36,7 @@ const SIZES: [usize; 8] = [1, 767, 768, 769, 3840, 16_000, 65_536, 1 << 20];
 /// Not a test of its own: the other process of the tests below.
 #[test]
 fn plays_its_role() {
-    let Ok(role) = std::env::var(ROLE) else {
+    let Some(role) = own_role() else {
         return;
     };
     // Whoever comes first makes the pool.
@@ -91,7 +91,7 @@ fn hold(node: &Node) {
         .collect();
     let _lease = node.lease(100_000).expect("free");
     say(&format!("holds {}", kept.len()));
-    until_input_ends();
+    until_told();
 }
 
 fn source(node: &Node) {
@@ -101,7 +101,7 @@ fn source(node: &Node) {
     for round in 0..5 {
         publish(&mut to, &pattern(round, 1000));
     }
-    until_input_ends();
+    until_told();
 }
 
 fn subscriber(node: &Node, channel: &str) -> Subscriber {
@@ -123,7 +123,7 @@ fn publish(publisher: &mut Publisher, bytes: &[u8]) {
 }
 
 /// The other program in a role, once it has shown that it is of the other width; `None`, said aloud, if there is none.
-fn other(root: &Root, role: &str) -> Option<Peer> {
+fn other(root: &Root, role: &str) -> Option<Player> {
     let Ok(words) = std::env::var(OTHER) else {
         eprintln!("SKIPPED (no {OTHER}; `make arm` builds the other program): {role}");
         return None;
@@ -131,7 +131,7 @@ fn other(root: &Root, role: &str) -> Option<Peer> {
     let mut words = words.split_ascii_whitespace();
     let mut command = Command::new(words.next().expect("a command"));
     command.args(words);
-    let peer = Peer::start_command(command, root, role);
+    let peer = Player::start_command(command, root.path(), role);
     let width = if usize::BITS == 64 { 32 } else { 64 };
     assert_eq!(peer.hear(), format!("{width} bits"));
     Some(peer)
@@ -149,7 +149,7 @@ fn pattern(round: usize, bytes: usize) -> Vec<u8> {
 }
 
 /// Questions of every class to the other side, which answers out of buffers that it leased itself.
-fn converse(pool: &Pool, answerer: &Peer) {
+fn converse(pool: &Pool, answerer: &Player) {
     let node = Node::join(pool, "test").expect("joins");
     let (mut questions, mut answers) = (publisher(&node, "in"), subscriber(&node, "out"));
     assert_eq!(answerer.hear(), "ready");
@@ -255,7 +255,7 @@ fn the_other_width_recovers_one_of_ours() {
         return;
     };
     assert_eq!(source.hear(), "ready");
-    let mut ours = Peer::start(&root, roles::HOLDER);
+    let mut ours = Player::start(&root, roles::HOLDER);
     assert_eq!(ours.hear(), format!("{} bits", usize::BITS));
     assert_eq!(ours.hear(), "ready");
     assert_eq!(ours.hear(), "holds 2");

@@ -223,10 +223,10 @@ fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIn
         if let Some(other) = channel.core {
             refuse_if_alive(node, name, other.row)?;
             // Nobody may see half of one binding and half of the other. The channel may go with that: found or made again.
-            node.act(|member, control| member.unbind_core(control, channel.index));
+            node.act(|member, control| member.unbind_core(control, channel.index))?;
             continue;
         }
-        node.act(|member, control| member.bind_core(control, channel.index, binding));
+        node.act(|member, control| member.bind_core(control, channel.index, binding))?;
         // Its last port may have retired the channel meanwhile; then that is seen here, or the binding there.
         hythe_memory::full_barrier();
         let now = node.pool().control().channel(channel.index);

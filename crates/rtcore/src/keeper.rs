@@ -315,7 +315,9 @@ impl Keeper {
             .channels()
             .filter(|channel| channel.core.is_some_and(|core| of_dead(core.row)));
         for channel in bound.collect::<Vec<_>>() {
-            self.node
+            // Refused to a forked copy only, which has no such thread.
+            let _ = self
+                .node
                 .act(|member, control| member.unbind_core(control, channel.index));
         }
         let deadline = Instant::now() + RECOVERY_BOUND;

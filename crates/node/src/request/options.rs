@@ -31,7 +31,8 @@ impl ClientOptions {
     }
 
     /// Requests that may be open at a time, at least 1 and at most 32,768; default 32. A server has at most as many of this client
-    /// unanswered (rounded up to a power of two), abandoned ones included.
+    /// unanswered (rounded up to a power of two), abandoned ones included. Up to 32 always fit; for more, the queues of replies share
+    /// memory ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn outstanding(mut self, outstanding: u32) -> Self {
         self.outstanding = outstanding;
@@ -70,7 +71,8 @@ impl ServerOptions {
         self
     }
 
-    /// Requests that may wait to be taken, per client (rounded up to a power of two); default 32.
+    /// Requests that may wait to be taken, per client (rounded up to a power of two); default 32. Queues of up to 32 always fit;
+    /// deeper ones share memory, of which a server's node gets at most half ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;

@@ -36,6 +36,8 @@ pub(super) struct Outlets {
 struct State {
     outlets: Vec<Outlet>,
     statistics: PortStatistics,
+    /// The port's number may be another's by now.
+    closed: bool,
 }
 
 #[derive(Debug)]
@@ -63,12 +65,14 @@ impl Outlets {
         self.lock().statistics
     }
 
-    /// Counts, and shows what was counted.
+    /// Counts, and shows what was counted as long as the port is open.
     pub(super) fn count(&self, shared: &Arc<Shared>, count: impl FnOnce(&mut PortStatistics)) {
         let mut state = self.lock();
         count(&mut state.statistics);
-        let control = shared.pool().control();
-        control.set_statistics(self.port, state.statistics);
+        if !state.closed {
+            let control = shared.pool().control();
+            control.set_statistics(self.port, state.statistics);
+        }
     }
 
     /// Leaves clients that are gone, and connects to those whose requests arrive. False: some could not be connected to.
@@ -154,9 +158,11 @@ impl Outlets {
         Ok(pushed && !gone)
     }
 
-    /// No reply goes anywhere from now on. Returns the connections that are to be left.
+    /// No reply goes anywhere from now on, and nothing is shown. Returns the connections that are to be left.
     pub(super) fn close(&self) -> Vec<ConnectionInfo> {
-        let outlets = std::mem::take(&mut self.lock().outlets);
+        let mut state = self.lock();
+        state.closed = true;
+        let outlets = std::mem::take(&mut state.outlets);
         outlets.iter().map(|outlet| outlet.replies.info).collect()
     }
 }

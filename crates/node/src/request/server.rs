@@ -1,7 +1,7 @@
 //! The answering end: takes requests, and owes each a reply.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_abi::request::{Header, MessageKind};
@@ -16,6 +16,7 @@ use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::node::{PortPlan, Shared, named_lease_in};
 use crate::publisher::leave_side;
+use crate::refused::RETRY;
 use crate::wait::{WaitPlan, ring, wait_for};
 use crate::waiter::sealed::{Parts, PortParts};
 use crate::waiter::{Route, Waitable};
@@ -28,7 +29,8 @@ pub struct Server {
     port: PortIndex,
     plan: WaitPlan,
     changes: Option<u32>,
-    all_connected: bool,
+    /// When it was last tried, in vain, to connect to all clients.
+    missed_some: Option<Instant>,
     intake: Intake,
     outlets: Arc<Outlets>,
     /// To the waiter that it is attached to.
@@ -63,7 +65,7 @@ impl Server {
             port,
             plan: WaitPlan::for_processes(),
             changes: None,
-            all_connected: true,
+            missed_some: None,
             intake: Intake::default(),
             route: None,
         })
@@ -90,10 +92,6 @@ impl Server {
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Request>, NodeError> {
         let shared = Arc::clone(&self.shared);
         let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
-        if !self.all_connected {
-            // Once for each wait: there may be room by now.
-            self.changes = None;
-        }
         let waited = wait_for(control, shared.index(), plan, timeout, || self.try_take());
         shared.pool().unless_lost(waited)
     }
@@ -161,9 +159,13 @@ impl Server {
         Ok(self.intake.ways().count())
     }
 
-    /// What this port has counted: as messages, the requests taken; as dropped, the replies that reached nobody.
+    /// What this port has counted: as messages, the requests taken; as dropped, the replies that reached nobody. Nothing
+    /// in a forked copy: another thread of the parent may have held the lock.
     #[must_use]
     pub fn statistics(&self) -> PortStatistics {
+        if self.shared.is_a_copy() {
+            return PortStatistics::default();
+        }
         self.outlets.statistics()
     }
 
@@ -176,11 +178,13 @@ impl Server {
     fn refresh(&mut self) -> Result<(), NodeError> {
         self.shared.check_original()?;
         let changes = Member::changes(self.shared.pool().control(), self.shared.index());
-        if self.changes == Some(changes) {
+        let is_due = self.missed_some.is_some_and(|at| at.elapsed() >= RETRY);
+        if self.changes == Some(changes) && !is_due {
             return Ok(());
         }
         let all_seen = self.intake.update(&self.shared, self.port)?;
-        self.all_connected = self.outlets.update(&self.shared, &self.intake)?;
+        let all_connected = self.outlets.update(&self.shared, &self.intake)?;
+        self.missed_some = (!all_connected).then(Instant::now);
         self.changes = all_seen.then_some(changes);
         Ok(())
     }
@@ -352,6 +356,7 @@ impl Responder {
             reference.is_of(&self.shared),
             "a buffer is sent by the node that leased or took it"
         );
+        self.shared.check_original()?;
         if !reference.is_alone() {
             return Err(NodeError::SharedBuffer {
                 channel: self.outlets.channel.clone(),

@@ -163,7 +163,8 @@ impl Servers {
         outcome.map(|()| lost)
     }
 
-    /// Connects to servers that there is no connection to yet.
+    /// Connects to servers that there is no connection to yet. One that cannot be connected to hides no other; the first such
+    /// error is the result.
     pub(super) fn update(
         &mut self,
         shared: &Arc<Shared>,
@@ -174,6 +175,7 @@ impl Servers {
         let servers = control
             .ports()
             .filter(|other| other.kind == PortKind::Server && other.channel == channel.index);
+        let mut outcome = Ok(());
         for server in servers {
             if self
                 .links
@@ -182,24 +184,12 @@ impl Servers {
             {
                 continue;
             }
-            let (consumer, to, depth) = (server.member, server.index, server.depth);
-            let info = shared.act(|member| member.connect(control, port, consumer, to, depth))?;
-            hythe_memory::full_barrier();
-            if !control.is_still_open(&server) {
-                // It closed while we connected, and may have looked before there was something to see.
-                leave_unattended(shared, &info)?;
-                continue;
+            match connect(shared, port, server, self.depth) {
+                Ok(link) => self.links.extend(link),
+                Err(error) => outcome = outcome.and(Err(error)),
             }
-            ring(control, server.member);
-            self.links.push(Link {
-                end: control.producer_end(info),
-                name: control.named(server.member),
-                server,
-                unanswered: Vec::with_capacity(self.depth as usize),
-                fate: Fate::Stays,
-            });
         }
-        Ok(())
+        outcome
     }
 
     /// Leaves all of them; the first damage is the result.
@@ -208,6 +198,32 @@ impl Servers {
         let left = links.iter().map(|link| leave(shared, link));
         left.fold(Ok(()), Result::and)
     }
+}
+
+/// `None`: the server closed meanwhile.
+fn connect(
+    shared: &Arc<Shared>,
+    port: PortIndex,
+    server: PortInfo,
+    unanswered: u32,
+) -> Result<Option<Link>, NodeError> {
+    let control = shared.pool().control();
+    let (consumer, to, depth) = (server.member, server.index, server.depth);
+    let info = shared.act(|member| member.connect(control, port, consumer, to, depth))?;
+    hythe_memory::full_barrier();
+    if !control.is_still_open(&server) {
+        // It closed while we connected, and may have looked before there was something to see.
+        leave_unattended(shared, &info)?;
+        return Ok(None);
+    }
+    ring(control, server.member);
+    Ok(Some(Link {
+        end: control.producer_end(info),
+        name: control.named(server.member),
+        server,
+        unanswered: Vec::with_capacity(unanswered as usize),
+        fate: Fate::Stays,
+    }))
 }
 
 fn leave(shared: &Arc<Shared>, link: &Link) -> Result<(), NodeError> {

@@ -100,6 +100,11 @@ impl Files {
         self.epoll.as_fd()
     }
 
+    /// In a forked child: the thread is not there, and the bell that it sleeps on is the parent's.
+    pub(super) fn forget(&mut self) {
+        std::mem::forget(self.bridge.take());
+    }
+
     /// The bridge, started if there is none yet.
     fn bridge(&mut self, shared: &Arc<Shared>) -> Result<&Bridge, NodeError> {
         let bridge = match self.bridge.take() {

@@ -181,6 +181,7 @@ pub struct Waiter {
 
 impl Waiter {
     pub(crate) fn new(shared: &Arc<Shared>) -> Result<Self, NodeError> {
+        shared.check_original()?;
         let files = Files::new()?;
         shared
             .spin_gate()
@@ -199,10 +200,11 @@ impl Waiter {
     /// Waits for a port from now on, too. It stays the caller's: when it is reported, try to take from it.
     ///
     /// # Errors
-    /// [`NodeError::Attached`] if a waiter has it already; [`NodeError::ForeignPort`].
+    /// [`NodeError::Attached`] if a waiter has it already; [`NodeError::ForeignPort`], [`NodeError::ForkedCopy`].
     pub fn attach(&mut self, port: &mut impl Waitable) -> Result<Token, NodeError> {
         let parts = port.parts();
         let channel = || parts.channel_name.to_owned();
+        self.shared.check_original()?;
         if !Arc::ptr_eq(parts.shared, &self.shared) {
             return Err(NodeError::ForeignPort { channel: channel() });
         }
@@ -221,15 +223,20 @@ impl Waiter {
     /// [`Waiter::detach`].
     ///
     /// # Errors
-    /// [`NodeError::Waiter`]: a kind of file that is always ready, or too many open files.
+    /// [`NodeError::Waiter`]: a kind of file that is always ready, or too many open files; [`NodeError::ForkedCopy`].
     pub fn attach_fd(&mut self, file: impl AsFd, interest: Interest) -> Result<Token, NodeError> {
+        // The epoll instance is the parent's as well.
+        self.shared.check_original()?;
         let token = self.files.attach(file.as_fd(), interest)?;
         self.reserve();
         Ok(token)
     }
 
-    /// Waits for something no longer. False: it was not attached, or was dropped meanwhile.
+    /// Waits for something no longer. False: it was not attached, or was dropped meanwhile; or this is a forked copy.
     pub fn detach(&mut self, token: Token) -> bool {
+        if self.shared.is_a_copy() {
+            return false;
+        }
         match token.0 {
             Attached::Port(place) => self.ports.detach(&self.shared, place),
             Attached::File(place) => self.files.detach(place),
@@ -336,8 +343,10 @@ impl AsRawFd for Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if !self.shared.is_a_copy() {
-            self.ports.detach_all(&self.shared);
+        if self.shared.is_a_copy() {
+            self.files.forget();
+            return;
         }
+        self.ports.detach_all(&self.shared);
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hythe_memory::Mapped;
 use hythe_pool::{ChannelIndex, ConnectionInfo, Control, EventCell, Member, PortIndex};
 
-use super::routes::{Route, WaiterId};
+use super::routes::{Route, Routes, WaiterId};
 use super::{Event, Token};
 use crate::clock;
 use crate::core_way::CoreLook;
@@ -74,7 +74,7 @@ impl Ports {
         self.collect(shared);
         let free = self.sources.iter().position(Option::is_none);
         let place = free.unwrap_or(self.sources.len());
-        let route = shared.routes().open(self.id, port, place)?;
+        let route = Routes::open(shared, self.id, port, place)?;
         let source = Source {
             port,
             channel,

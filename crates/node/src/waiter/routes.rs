@@ -3,13 +3,16 @@
 //! Marks are per participant; a participant may have several waiters, each on a thread of its own. Whoever takes the marks hands those of
 //! other waiters on, under one lock: a waiter that takes the lock behind that finds its own in its inbox, one that takes it before finds
 //! them still in the shared words. So nobody sleeps over a mark that another has taken. Ports that close are passed on the same way. Every list
-//! is as long as a waiter has ports. Never touches a queue, never sleeps.
+//! is as long as a waiter has ports. Never touches a queue, never sleeps; in a forked child, never takes the lock, which a thread
+//! of the parent may have held.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hythe_memory::Mapped;
 use hythe_pool::{Control, MemberIndex, PortIndex};
+
+use crate::node::Shared;
 
 /// A waiter of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,14 +52,17 @@ struct Inbox {
 /// A port's way to a waiter, kept by whoever owns the port: ends with it, at the latest.
 #[derive(Debug)]
 pub(crate) struct Route {
-    routes: Arc<Routes>,
+    shared: Arc<Shared>,
     port: PortIndex,
     id: u64,
 }
 
 impl Drop for Route {
     fn drop(&mut self) {
-        let table = &mut *self.routes.lock();
+        if self.shared.is_a_copy() {
+            return;
+        }
+        let table = &mut *self.shared.routes().lock();
         // The number may be on another way by now: the waiter has let go of this one first.
         if table
             .by_port
@@ -96,12 +102,12 @@ impl Routes {
 
     /// Sends a port's marks to a place of a waiter. `None`: they go elsewhere already.
     pub(super) fn open(
-        self: &Arc<Self>,
+        shared: &Arc<Shared>,
         waiter: WaiterId,
         port: PortIndex,
         place: usize,
     ) -> Option<Route> {
-        let table = &mut *self.lock();
+        let table = &mut *shared.routes().lock();
         if table.by_port.contains_key(&port) {
             return None;
         }
@@ -120,7 +126,7 @@ impl Routes {
             inbox.gone.reserve(place + 1);
         }
         Some(Route {
-            routes: Arc::clone(self),
+            shared: Arc::clone(shared),
             port,
             id,
         })
@@ -174,5 +180,38 @@ impl Routes {
             }
         }
         inbox.gone.drain(..).for_each(&mut gone);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::waiter::sealed::Parts;
+    use crate::{Node, Pool, PoolOptions, SubscriberOptions};
+
+    /// The lock may be held by a thread that is not there: whoever dropped a copy would wait for ever.
+    #[test]
+    fn a_copy_of_a_way_ends_without_the_lock() {
+        let root = std::env::temp_dir().join(format!("hythe-routes-{}", std::process::id()));
+        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        let node = Node::join(&pool, "original").expect("joins");
+        let subscriber = node.subscriber("data", &SubscriberOptions::default());
+        let mut subscriber = subscriber.expect("opens");
+        let mut waiter = node.waiter().expect("made");
+        waiter.attach(&mut subscriber).expect("free");
+
+        let shared = Arc::clone(subscriber.parts().shared);
+        let ways = || shared.routes().lock().by_port.len() as i32;
+        let mut subscriber = Some(subscriber);
+        let in_child = hythe_sys::fork::run_in_child(|| {
+            drop(subscriber.take());
+            ways()
+        });
+        assert_eq!(in_child.expect("forked"), 1, "the copy took the lock");
+        drop(subscriber);
+        assert_eq!(ways(), 0, "the original did not");
+        drop((waiter, shared, node));
+        std::fs::remove_dir_all(root).expect("own");
     }
 }

@@ -4,7 +4,6 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub(crate) mod peer;
 pub(crate) mod player;
 
 use std::fs::File;

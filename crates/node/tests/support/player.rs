@@ -1,5 +1,9 @@
 //! Another process of a test: this test program again, asked by [`ROLE`] to play one of the roles of its `plays_its_role`, as
-//! another user or in a container of its own if wanted.
+//! another user or in a container of its own if wanted; or the same program built for another machine. It says where it is in
+//! lines, goes on when it is told to, and never outlives the value that started it.
+//!
+//! Under an emulator a program cannot start itself: the kernel does not know its format. [`RUNNER`] then holds the command that
+//! goes in front.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -9,7 +13,9 @@ use std::sync::mpsc::{Receiver, channel};
 use super::{BOUND, Root};
 
 /// The environment variable that makes `plays_its_role` do something.
-pub(crate) const ROLE: &str = "HYTHE_TEST_ROLE";
+const ROLE: &str = "HYTHE_TEST_ROLE";
+/// The environment variable with what goes in front of this program to start it; words separated by spaces.
+const RUNNER: &str = "HYTHE_TEST_RUNNER";
 
 /// Another process, killed with this value.
 pub(crate) struct Player {
@@ -129,24 +135,28 @@ impl Player {
 
     fn spawn(prefix: &[&str], pools: &Path, role: &str) -> Self {
         let program = std::env::current_exe().expect("known");
-        Self::run(prefix, &program, pools, role)
+        let runner = std::env::var(RUNNER).unwrap_or_default();
+        let runner: Vec<&str> = runner.split_ascii_whitespace().collect();
+        Self::run(&[prefix, &runner].concat(), &program, pools, role)
     }
 
     fn run(prefix: &[&str], program: &Path, pools: &Path, role: &str) -> Self {
         let program = program.to_str().expect("a plain path");
-        let all = [
-            prefix,
-            &[
-                program,
+        let all = [prefix, &[program]].concat();
+        let mut command = Command::new(all[0]);
+        command.args(&all[1..]);
+        Self::start_command(command, pools, role)
+    }
+
+    /// A program with the same roles, by this command, where the pools are at `pools`.
+    pub(crate) fn start_command(mut command: Command, pools: &Path, role: &str) -> Self {
+        let mut child = command
+            .args([
                 "--exact",
                 "plays_its_role",
                 "--nocapture",
                 "--test-threads=1",
-            ],
-        ]
-        .concat();
-        let mut child = Command::new(all[0])
-            .args(&all[1..])
+            ])
             .env(ROLE, role)
             .env("HYTHE_ROOT", pools)
             .stdin(Stdio::piped())
@@ -170,6 +180,11 @@ impl Player {
         }
     }
 
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The next line it says.
     pub(crate) fn hear(&self) -> String {
         self.lines
@@ -183,7 +198,21 @@ impl Player {
         input.write_all(b"\n").expect("it listens");
     }
 
-    /// Kills it, and waits for its end.
+    /// Has it end by itself.
+    pub(crate) fn end_input(&mut self) {
+        drop(self.input.take());
+    }
+
+    /// Lets it live, and do nothing.
+    pub(crate) fn stop(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("own child");
+        // Its threads run on until the signal has reached them all.
+        let stopped = rustix::process::WaitOptions::UNTRACED;
+        rustix::process::waitpid(Some(pid), stopped).expect("own child");
+    }
+
+    /// Kills it, and waits until the kernel has no trace of it.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("own child");
         self.child.wait().expect("own child");
@@ -191,7 +220,7 @@ impl Player {
 
     /// Closes its input and waits for its end, which must be a good one.
     pub(crate) fn end(mut self) {
-        drop(self.input.take());
+        self.end_input();
         assert!(self.child.wait().expect("own child").success());
     }
 }
