@@ -190,8 +190,9 @@ fn loom_an_end_made_anew_overwrites_only_what_was_read() {
             send(&control, info);
         }
         let own = Arc::clone(&control);
+        // Made here: loom turns two accesses round only if none of the same thread to the same word stands between them.
+        let mut end = control.consumer_end(info);
         let taking = thread::spawn(move || {
-            let mut end = own.consumer_end(info);
             let taken = member(OTHER).take(&*own, &regions(), &mut end);
             assert_eq!(
                 taken.expect("sound").expect("two wait").descriptor,
