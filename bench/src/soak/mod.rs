@@ -1,10 +1,11 @@
 //! Scenario `soak`: many processes that join, work, leave and are killed at random, for as long as one likes, audited throughout.
 //!
 //! Nothing is measured against anybody here; what comes out says that nothing was lost, and how soon the dead were recovered.
-//! `crew` starts, kills and hears the processes; `worker` is one of them; `report` is what comes out. Seeded: the same seed
-//! makes the same choices, though the scheduler has its say.
+//! `crew` starts, kills and hears the processes; `worker` is one of them; `left_over` names what should not be there any more;
+//! `report` is what comes out. Seeded: the same seed makes the same choices, though the scheduler has its say.
 
 mod crew;
+mod left_over;
 mod report;
 mod worker;
 
@@ -13,6 +14,7 @@ use std::time::{Duration, Instant};
 use hythe_node::{Node, Pool, PoolOptions};
 
 use self::crew::Crew;
+use self::left_over::left_over;
 use self::report::{Counts, Report};
 use crate::args::{SoakArguments, WorkerArguments};
 use crate::error::BenchError;
@@ -74,7 +76,7 @@ pub(crate) fn run(arguments: &SoakArguments) -> Result<Report, BenchError> {
         choices: Choices(arguments.seed),
         counts: Counts::new()?,
         pool,
-        _node: node,
+        node,
     };
     let load = crate::machine::load();
     let (start, time) = (
@@ -104,7 +106,7 @@ struct Soak {
     counts: Counts,
     pool: Pool,
     /// Its watcher is one of those that recover, also when all others are dead.
-    _node: Node,
+    node: Node,
 }
 
 impl Soak {
@@ -180,29 +182,14 @@ impl Soak {
         self.counts.kills += self.crew.kill_all();
         let start = Instant::now();
         loop {
-            let seen = self.pool.snapshot();
-            let audit = &seen.audit;
-            if seen.members.len() == 1
-                && audit.free == audit.slots
-                && audit.mismatches.is_empty()
-                && seen.connections.is_empty()
-                && seen.ports.is_empty()
-                && seen.channels.is_empty()
-            {
+            let left = left_over(&self.pool.snapshot(), self.node.index());
+            let Some(left) = left else {
                 self.counts.clearings += 1;
                 return Ok(());
-            }
+            };
             if start.elapsed() > RECOVERY_BOUND {
-                let why = format!(
-                    "with everybody dead for {RECOVERY_BOUND:?} not all is free: {} participants, {} of {} slots free, {} that do not add up, {} connections, {} ports, {} channels",
-                    seen.members.len(),
-                    audit.free,
-                    audit.slots,
-                    audit.mismatches.len(),
-                    seen.connections.len(),
-                    seen.ports.len(),
-                    seen.channels.len()
-                );
+                let why =
+                    format!("with everybody dead for {RECOVERY_BOUND:?} there is still: {left}");
                 return Err(BenchError::Invalid(why));
             }
             std::thread::sleep(Duration::from_millis(2));

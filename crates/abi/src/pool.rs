@@ -154,10 +154,10 @@ pub mod channel {
     /// Endpoint of that core, and which way (1 to core, 2 from core).
     pub const CORE_ENDPOINT: usize = 20;
     pub const CORE_DIRECTION: usize = 24;
-    /// The endpoint's participant number.
+    /// The endpoint's participant number. Stays when the core goes; [`NOBODY`](super::NOBODY) in a new channel.
     pub const CORE_ROW: usize = 28;
-    /// Cell: the participant attached to the endpoint, plus one, in 0..7; the endpoint's row, plus one, in 8..15; the
-    /// participant's session in 40..63; 0 nobody.
+    /// Cell: the participant attached to the endpoint, plus one, in 0..7; the endpoint's row, plus one, in 8..15; 16
+    /// it is being let go, and counts for nobody; the participant's session in 40..63; 0 nobody.
     pub const ATTACHED: usize = 32;
     /// The participant that runs the core (its agent).
     pub const CORE_AGENT: usize = 40;

@@ -312,8 +312,8 @@ impl Subscriber {
                     .shared
                     .act(|member| member.take(pool.control(), pool.regions(), source)),
                 Err(_) => {
-                    self.statistics.violations += 1;
-                    leave(&self.shared, &sources.swap_remove(index)).map_err(Box::new)?;
+                    let liar = sources.swap_remove(index);
+                    quarantine(&self.shared, &mut self.statistics, &liar)?;
                     looks -= 1;
                     continue;
                 }
@@ -337,7 +337,13 @@ impl Subscriber {
                         *next = index;
                     }
                 }
-                Err(error) => return Err(Box::new(error.into())),
+                // Counters that fitted a moment ago, when we looked whether something waits: as bad a lie.
+                Err(_) => {
+                    let liar = sources.swap_remove(index);
+                    quarantine(&self.shared, &mut self.statistics, &liar)?;
+                    *next = index;
+                    looks -= 1;
+                }
             }
         }
         Ok(None)
@@ -484,6 +490,17 @@ pub(crate) fn update_sources(
         }
     }
     Ok(all_seen)
+}
+
+/// The counters of its queue cannot be: nothing from it is heard any more.
+#[cold]
+fn quarantine(
+    shared: &Arc<Shared>,
+    statistics: &mut PortStatistics,
+    liar: &ConnectionEnd<Consumer>,
+) -> Result<(), Box<NodeError>> {
+    statistics.violations += 1;
+    leave(shared, liar).map_err(Box::new)
 }
 
 pub(crate) fn leave(

@@ -2,13 +2,18 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 use std::time::Duration;
 
+use hythe_memory::{Memory, Ordering};
 use hythe_node::{
     HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
     PublisherOptions, Subscriber, SubscriberOptions,
 };
 use support::{Root, eventually};
+
+/// Liars that one subscriber meets, one after the other. Each loses a message with its queue; the pool has room for them all.
+const LIES: u64 = 200;
 
 fn publisher(node: &Node, history: u32) -> Publisher {
     let options = PublisherOptions::default().history(history);
@@ -83,6 +88,52 @@ fn drop_oldest_keeps_the_newest_and_counts_the_others() {
     assert_eq!(taken(&mut newest), [16]);
     drop((newest, oldest));
     assert!(is_all_free(&pool));
+}
+
+/// A publisher whose counter jumps while the subscriber looks at it: between two looks of one take, too, now and then. That is
+/// counted, the liar is left, and the others are heard.
+#[test]
+fn a_liar_on_a_queue_of_the_newest_is_left_and_the_others_are_heard() {
+    let root = Root::new();
+    let pool = root.pool();
+    let [liar, honest, receiver] =
+        ["liar", "honest", "receiver"].map(|name| Node::join(&pool, name).expect("joins"));
+    let options = SubscriberOptions::default().depth(4);
+    let mut subscriber = subscriber(&receiver, &options.policy(PortPolicy::DropOldest));
+    let mut honest = publisher(&honest, 0);
+    let control = pool.control();
+    for round in 1..=LIES {
+        let mut lying = publisher(&liar, 0);
+        publish(&mut lying, 0);
+        let found = control
+            .connections()
+            .find(|info| info.producer == liar.index());
+        let tail = found.expect("its connection").places.tail;
+        let truth = control.memory().load(tail, Ordering::Relaxed);
+        let caught = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !caught.load(Atomic::Relaxed) {
+                    for lie in [1000, 0] {
+                        control
+                            .memory()
+                            .store(tail, truth.wrapping_add(lie), Ordering::Relaxed);
+                    }
+                }
+            });
+            let mut answers = std::iter::repeat_with(|| {
+                let taken = subscriber.try_take().map(drop);
+                (taken, subscriber.statistics().violations)
+            });
+            let last = answers.find(|(taken, violations)| taken.is_err() || *violations >= round);
+            caught.store(true, Atomic::Relaxed);
+            let (taken, violations) = last.expect("it goes on until then");
+            taken.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            assert_eq!(violations, round, "counted once");
+        });
+        publish(&mut honest, 7);
+        assert_eq!(taken(&mut subscriber), [7], "round {round}");
+    }
 }
 
 /// Each side at its own speed, a taker that sleeps among them: it is woken, and what it gets is in order.

@@ -5,7 +5,7 @@
 
 use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
-use hythe_abi::pool::{NAME_BYTES, channel};
+use hythe_abi::pool::{NAME_BYTES, NOBODY, channel};
 use hythe_memory::{Memory, Ordering, read_name, write_name};
 
 use crate::control::Control;
@@ -24,6 +24,8 @@ const RETIRE_ATTEMPTS: usize = 64;
 
 /// The bits of `attached` that name the endpoint's row.
 const ATTACHED_ROW: u64 = 0xFF00;
+/// The bit of `attached` that says: it is being let go, and counts for nobody.
+const LETTING_GO: u64 = 1 << 16;
 
 /// Number of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,12 +133,14 @@ impl<M: Memory> Control<M> {
                 align: memory.load(at + channel::TYPE_ALIGN, Ordering::Relaxed),
                 version: memory.load(at + channel::TYPE_VERSION, Ordering::Relaxed),
             },
-            core: self.core_binding(at),
+            core: self.core_binding(index),
             attached: self.attached(index),
         })
     }
 
-    fn core_binding(&self, at: usize) -> Option<CoreBinding> {
+    /// The core endpoint behind a channel, or behind one on its way in or out.
+    pub(crate) fn core_binding(&self, index: ChannelIndex) -> Option<CoreBinding> {
+        let at = self.layout().channel(index.0 as usize);
         let word = |offset| self.memory().load(at + offset, Ordering::Acquire);
         let region = word(channel::CORE_REGION).checked_sub(1)?;
         let (row, agent) = (word(channel::CORE_ROW), word(channel::CORE_AGENT));
@@ -155,22 +159,34 @@ impl<M: Memory> Control<M> {
 
     /// The participant attached to the core endpoint behind a channel: one load, for whoever passes rings on.
     pub fn attached(&self, index: ChannelIndex) -> Option<MemberIndex> {
-        let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
-        let bits = self.memory().load_cell(at, Ordering::Acquire);
-        let member = (bits as u8).checked_sub(1).map(MemberIndex);
-        member.filter(|&member| self.has_row(member))
+        let member = (self.attachment(index) as u8).checked_sub(1);
+        member
+            .map(MemberIndex)
+            .filter(|&member| self.has_row(member))
     }
 
-    /// The row of the endpoint that somebody is attached to over a channel.
+    /// The row of the endpoint that somebody is attached to over a channel, or over one on its way in or out.
     pub(crate) fn attached_row(&self, index: ChannelIndex) -> Option<MemberIndex> {
+        let row = ((self.attachment(index) >> 8) as u8).checked_sub(1);
+        row.map(MemberIndex)
+    }
+
+    /// What says who is attached; 0: nobody, or nobody that counts any more.
+    fn attachment(&self, index: ChannelIndex) -> u64 {
         let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
         let bits = self.memory().load_cell(at, Ordering::Acquire);
-        ((bits >> 8) as u8).checked_sub(1).map(MemberIndex)
+        if bits & LETTING_GO == 0 { bits } else { 0 }
+    }
+
+    /// The number of every record for a channel.
+    pub(crate) fn channel_indices(&self) -> impl Iterator<Item = ChannelIndex> + use<M> {
+        (0..self.layout().limits().channels).map(ChannelIndex)
     }
 
     /// Every channel in use.
     pub fn channels(&self) -> impl Iterator<Item = ChannelInfo> {
-        (0..self.layout().limits().channels).filter_map(|index| self.channel(ChannelIndex(index)))
+        self.channel_indices()
+            .filter_map(|index| self.channel(index))
     }
 
     /// The channel of that name.
@@ -262,6 +278,7 @@ impl Member {
         );
         memory.store(at + channel::KIND, kind.to_word(), Ordering::Relaxed);
         memory.store(at + channel::CORE_REGION, 0, Ordering::Relaxed);
+        memory.store(at + channel::CORE_ROW, NOBODY.into(), Ordering::Relaxed);
         memory.store_cell(at + channel::ATTACHED, 0, Ordering::Relaxed);
         memory.store_cell(
             at + channel::STATE,
@@ -303,9 +320,7 @@ impl Member {
         let is_used = || {
             control.attached(index).is_some()
                 || control.ports().any(|port| port.channel == index)
-                || control
-                    .core_binding(control.layout().channel(index.0 as usize))
-                    .is_some()
+                || control.core_binding(index).is_some()
         };
         for _ in 0..RETIRE_ATTEMPTS {
             // Of two who close their ports at once, one sees that no other is open; and whoever puts the channel back below sees
@@ -336,33 +351,47 @@ impl Member {
     /// Finishes what a dead participant had begun with channels, and detaches it from cores.
     pub(crate) fn forget_channels<M: Memory>(&mut self, control: &Control<M>) {
         let (me, memory) = (self.index(), control.memory());
-        for index in 0..control.layout().limits().channels {
-            let bits = control.channel_state(index);
-            let at = control.layout().channel(index as usize);
+        for index in control.channel_indices() {
+            let at = control.layout().channel(index.0 as usize);
             let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
             if attached as u8 == me.0 + 1 {
-                memory.store_cell(at + channel::ATTACHED, 0, Ordering::Release);
-                control.note_ports_changed(ChannelIndex(index));
-                self.retire_channel(control, ChannelIndex(index));
+                self.let_go_of_core(control, index, attached);
             }
-            if (bits >> 8) as u8 == me.0 && status_of(bits) == CLAIMED {
-                self.unclaim_channel(control, index);
+            self.forget_core(control, index);
+            let bits = control.channel_state(index.0);
+            if (bits >> 8) as u8 != me.0 {
+                continue;
             }
-            if (bits >> 8) as u8 == me.0 && status_of(bits) == CLOSING {
-                let ready = state(READY, me.0, (bits >> 32) as u32);
-                memory.store_cell(at + channel::STATE, ready, Ordering::Release);
-                self.retire_channel(control, ChannelIndex(index));
-            }
-            if (bits >> 8) as u8 == me.0 && status_of(bits) == READY {
+            match status_of(bits) {
+                CLAIMED => self.unclaim_channel(control, index.0),
+                CLOSING => {
+                    let ready = state(READY, me.0, (bits >> 32) as u32);
+                    memory.store_cell(at + channel::STATE, ready, Ordering::Release);
+                    self.retire_channel(control, index);
+                }
                 // Made, but perhaps never used: its maker may have gone before it opened a port.
-                self.retire_channel(control, ChannelIndex(index));
+                READY => self.retire_channel(control, index),
+                _ => {}
             }
-            let bound = control
-                .channel(ChannelIndex(index))
-                .and_then(|info| info.core);
-            if bound.is_some_and(|core| core.row == me) {
-                self.unbind_core(control, ChannelIndex(index));
-            }
+        }
+    }
+
+    /// If this is the row of a core's endpoint: takes it from behind a channel.
+    fn forget_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
+        let me = self.index();
+        if control
+            .core_binding(index)
+            .is_some_and(|core| core.row == me)
+        {
+            self.unbind_core(control, index);
+            return;
+        }
+        let at = control.layout().channel(index.0 as usize) + channel::CORE_ROW;
+        let was_mine = control.memory().load(at, Ordering::Acquire) == me.0.into();
+        if was_mine && status_of(control.channel_state(index.0)) != FREE {
+            // Whoever unbound it may have died before it said so, or looked whether that was the channel's last use.
+            control.note_ports_changed(index);
+            self.retire_channel(control, index);
         }
     }
 
@@ -399,7 +428,7 @@ impl Member {
         control.note_ports_changed(index);
     }
 
-    /// Takes the core's endpoint away again.
+    /// Takes the core's endpoint away again. Its row stays named, and whoever recovers that looks at the channel again.
     pub fn unbind_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
         let at = control.layout().channel(index.0 as usize) + channel::CORE_REGION;
         control.memory().store(at, 0, Ordering::Release);
@@ -413,20 +442,29 @@ impl Member {
     /// # Errors
     /// [`PoolError::EndpointTaken`]; [`PoolError::Busy`] if `channel` does not say what is behind the channel now.
     pub fn attach_core<M: Memory>(
-        &self,
+        &mut self,
         control: &Control<M>,
         channel: &ChannelInfo,
     ) -> Result<(), PoolError> {
         let at = control.layout().channel(channel.index.0 as usize) + channel::ATTACHED;
         let row = channel.core.map_or(0, |core| u64::from(core.row.0) + 1);
-        if let Err(found) = control
-            .memory()
-            .replace_cell(at, 0, self.attached_bits() | row << 8)
+        let found = control.memory().load_cell(at, Ordering::Acquire);
+        // Whoever is letting go sees that it is ours by then, and so does its recoverer.
+        let before = if found & LETTING_GO == 0 { 0 } else { found };
+        if let Err(found) =
+            control
+                .memory()
+                .replace_cell(at, before, self.attached_bits() | row << 8)
         {
-            return Err(PoolError::EndpointTaken {
-                channel: channel.name.clone(),
-                holder: (found as u8).wrapping_sub(1),
-            });
+            let holder = (found as u8).checked_sub(1);
+            return Err(
+                holder.map_or(PoolError::Busy("the core behind the channel"), |holder| {
+                    PoolError::EndpointTaken {
+                        channel: channel.name.clone(),
+                        holder,
+                    }
+                }),
+            );
         }
         // The attachment comes before this look, or the unbinding before the recoverer's look for attachments.
         hythe_memory::full_barrier();
@@ -438,15 +476,36 @@ impl Member {
         Ok(())
     }
 
-    /// Detaches from the core endpoint behind a channel, if attached.
-    pub fn detach_core<M: Memory>(&self, control: &Control<M>, index: ChannelIndex) {
+    /// Detaches from the core endpoint behind a channel, if attached; a channel that this was the last to use goes with it.
+    pub fn detach_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
         let at = control.layout().channel(index.0 as usize) + channel::ATTACHED;
         let found = control.memory().load_cell(at, Ordering::Acquire);
         if found & !ATTACHED_ROW == self.attached_bits() {
-            // If it changed since, it was recovery that detached us: nothing to do.
-            let _ = control.memory().replace_cell(at, found, 0);
+            self.let_go_of_core(control, index, found);
+        }
+    }
+
+    /// First the channel, then the word, as with a port: whoever recovers us finds by the word which channel may be left unused.
+    fn let_go_of_core<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        index: ChannelIndex,
+        attached: u64,
+    ) {
+        let at = control.layout().channel(index.0 as usize) + channel::ATTACHED;
+        let letting_go = attached | LETTING_GO;
+        if control
+            .memory()
+            .replace_cell(at, attached, letting_go)
+            .is_err()
+        {
+            // It was recovery that detached us.
+            return;
         }
         control.note_ports_changed(index);
+        self.retire_channel(control, index);
+        // If it changed since, somebody else is attached, or the channel is another.
+        let _ = control.memory().replace_cell(at, letting_go, 0);
     }
 
     const fn attached_bits(&self) -> u64 {

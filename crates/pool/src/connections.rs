@@ -175,7 +175,8 @@ impl<M: Memory> Control<M> {
         );
         let (granule, capacity) = (word(connection::GRANULE), word(connection::CAPACITY));
         let drops_oldest = word(connection::DROPS_OLDEST) != 0;
-        let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Acquire));
+        // Relaxed: the loads above keep it behind them.
+        let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Relaxed));
         if now.nonce != state.nonce {
             return None;
         }
@@ -210,7 +211,8 @@ impl<M: Memory> Control<M> {
     #[inline]
     pub fn consumer_stays(&self, info: &ConnectionInfo) -> bool {
         let at = self.layout().connection(info.index.0 as usize) + connection::STATE;
-        let state = State::from_bits(self.memory().load_cell(at, Ordering::Acquire));
+        // Relaxed: nothing is read on the strength of it. Who leaves because of it looks again.
+        let state = State::from_bits(self.memory().load_cell(at, Ordering::Relaxed));
         let in_use = matches!(state.status, Status::Open | Status::Closing);
         in_use && state.nonce == info.nonce && state.left & Side::Consumer.bit() == 0
     }
@@ -232,7 +234,8 @@ impl<M: Memory> Control<M> {
 
     /// The pushing end of a connection, from where its producer left off.
     pub fn producer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Producer> {
-        let tail = self.memory().load(info.places.tail, Ordering::Acquire);
+        // Relaxed: its own word.
+        let tail = self.memory().load(info.places.tail, Ordering::Relaxed);
         let head = head_of(self, &info);
         ConnectionEnd {
             info,
@@ -260,8 +263,7 @@ impl Member {
         let memory = control.memory();
         let at = control.layout().connection(index as usize);
         let granule = granules::take(control, index, capacity).inspect_err(|_| {
-            let free = State::free(nonce).to_bits();
-            memory.store_cell(at + connection::STATE, free, Ordering::Release);
+            free_record(control, ConnectionIndex(index), nonce);
         })?;
         note_table(control, Table::Connections, index + 1);
         note_table(control, Table::Granules, granule + granules_for(capacity));
@@ -275,7 +277,8 @@ impl Member {
         word(connection::TAIL, 0);
         word(connection::HEAD, 0);
         // No mark in it is asked for any more: whoever was on this connection has left it, and settled its last step before.
-        memory.store_cell(at + connection::OLDEST, 0, Ordering::Release);
+        // Relaxed: it is seen by those who see the state below.
+        memory.store_cell(at + connection::OLDEST, 0, Ordering::Relaxed);
         let open = State {
             status: Status::Open,
             producer: self.index().0,
@@ -295,7 +298,8 @@ impl Member {
         let limit = control.layout().limits().connections;
         for index in 0..limit {
             let at = control.layout().connection(index as usize) + connection::STATE;
-            let bits = control.memory().load_cell(at, Ordering::Acquire);
+            // Relaxed: a free one is confirmed by the swap.
+            let bits = control.memory().load_cell(at, Ordering::Relaxed);
             let found = State::from_bits(bits);
             if found.status != Status::Free {
                 continue;
@@ -358,7 +362,8 @@ impl Member {
     pub fn attend<M: Memory>(&mut self, control: &Control<M>, info: &ConnectionInfo) -> bool {
         let at = control.layout().connection(info.index.0 as usize) + connection::STATE;
         let memory = control.memory();
-        let mut bits = memory.load_cell(at, Ordering::Acquire);
+        // Relaxed: confirmed by the swap, or nothing of it is touched, or it was our own swap.
+        let mut bits = memory.load_cell(at, Ordering::Relaxed);
         // Others change it a few times in its life: when they leave. More is a liar's work.
         for _ in 0..STATE_ATTEMPTS {
             let found = State::from_bits(bits);
@@ -391,7 +396,8 @@ impl Member {
     ) -> Result<(), PoolError> {
         let at = control.layout().connection(index.0 as usize) + connection::STATE;
         for _ in 0..ATTEMPTS {
-            let bits = control.memory().load_cell(at, Ordering::Acquire);
+            // Relaxed: confirmed by the swap, or nothing is done.
+            let bits = control.memory().load_cell(at, Ordering::Relaxed);
             let found = State::from_bits(bits);
             let leaving = sides(found);
             if found.status != Status::Open
@@ -442,9 +448,8 @@ impl Member {
         };
         granules::free(control, index.0);
         let at = control.layout().connection(index.0 as usize) + connection::STATE;
-        let found = State::from_bits(control.memory().load_cell(at, Ordering::Acquire));
-        let free = State::free(found.nonce).to_bits();
-        control.memory().store_cell(at, free, Ordering::Release);
+        let found = State::from_bits(control.memory().load_cell(at, Ordering::Relaxed));
+        free_record(control, index, found.nonce);
         drained
     }
 
@@ -503,8 +508,7 @@ impl Member {
             let left = match state.status {
                 Status::Claimed if state.producer == me => {
                     granules::free(control, number);
-                    let free = State::free(state.nonce).to_bits();
-                    control.memory().store_cell(at, free, Ordering::Release);
+                    free_record(control, index, state.nonce);
                     Ok(())
                 }
                 Status::Closing if state.finalizer == me => self.finalize(control, regions, index),
@@ -575,6 +579,13 @@ impl Member {
     }
 }
 
+/// Gives a record back, of which nothing is in use any more. Pairs with the swap of the next maker in `claim_connection`.
+fn free_record<M: Memory>(control: &Control<M>, index: ConnectionIndex, nonce: u32) {
+    let at = control.layout().connection(index.0 as usize) + connection::STATE;
+    let free = State::free(nonce).to_bits();
+    control.memory().store_cell(at, free, Ordering::Release);
+}
+
 const fn capacity_is_possible(capacity: u32) -> bool {
     capacity.is_power_of_two() && capacity >= 2 && capacity <= granules::DEPTH_MAX
 }
@@ -583,6 +594,7 @@ fn head_of<M: Memory>(control: &Control<M>, info: &ConnectionInfo) -> u32 {
     if info.drops_oldest {
         oldest::head(control, info.index)
     } else {
+        // For a producer's end made anew: pairs with the consumer's advance, behind which it has finished reading.
         control.memory().load(info.places.head, Ordering::Acquire)
     }
 }

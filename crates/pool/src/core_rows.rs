@@ -109,16 +109,20 @@ pub(crate) fn is_in_use<M: Memory>(
             row.kind == MemberKind::CoreEndpoint && row.identity == dead.identity
         })
     };
-    for channel in control.channels() {
-        if channel.core.is_some_and(|core| of_that_core(core.row)) {
-            ghost.unbind_core(control, channel.index);
+    // Whatever the state of a channel: one that somebody is about to retire may stay after all.
+    for index in control.channel_indices() {
+        if control
+            .core_binding(index)
+            .is_some_and(|core| of_that_core(core.row))
+        {
+            ghost.unbind_core(control, index);
         }
     }
     // Its partner is in `attach_core`.
     hythe_memory::full_barrier();
     control
-        .channels()
-        .filter_map(|channel| control.attached_row(channel.index))
+        .channel_indices()
+        .filter_map(|index| control.attached_row(index))
         .any(of_that_core)
 }
 
@@ -130,7 +134,8 @@ mod tests {
     };
     use hythe_abi::RegionIndex;
     use hythe_abi::link::Direction;
-    use hythe_memory::Mapped;
+    use hythe_abi::pool::channel;
+    use hythe_memory::{Mapped, Ordering};
 
     const SLOT: LedgerSlot = LedgerSlot(0);
 
@@ -242,15 +247,37 @@ mod tests {
 
     #[test]
     fn one_port_at_a_time_also_of_one_participant() {
-        let world = world();
-        let attach = || world.process.attach_core(&world.control, &world.channel);
-        attach().expect("alone");
+        let mut world = world();
+        let attach = |world: &mut World| world.process.attach_core(&world.control, &world.channel);
+        attach(&mut world).expect("alone");
         let holder = world.process.index().0;
-        let taken = attach().expect_err("taken");
+        let taken = attach(&mut world).expect_err("taken");
         assert!(matches!(taken, PoolError::EndpointTaken { holder: h, .. } if h == holder));
         world
             .process
             .detach_core(&world.control, world.channel.index);
-        attach().expect("alone again");
+        attach(&mut world).expect("alone again");
+    }
+
+    /// Somebody has found the channel unused a moment ago, and will see that it is not.
+    #[test]
+    fn a_channel_about_to_be_retired_counts() {
+        let mut world = world();
+        let control = &world.control;
+        world
+            .process
+            .attach_core(control, &world.channel)
+            .expect("alone");
+        let at = control.layout().channel(world.channel.index.0 as usize) + channel::STATE;
+        let ready = control.memory().load_cell(at, Ordering::Relaxed);
+        let closing = ready & !0xFF | 3;
+        control.memory().store_cell(at, closing, Ordering::Relaxed);
+        assert!(!world.recover(), "somebody is attached");
+        let control = &world.control;
+        control.memory().store_cell(at, ready, Ordering::Relaxed);
+        let core = control
+            .channel(world.channel.index)
+            .and_then(|now| now.core);
+        assert_eq!(core, None, "and the dead core is not behind it any more");
     }
 }

@@ -377,6 +377,14 @@ impl Member {
                 continue;
             }
             self.close_port(control, PortIndex(index));
+            if state & 0xFF == STATUS_CLAIMED {
+                // Whoever closed it may have died before it said so. Saying it twice does no harm, nor about a channel of before.
+                let at = control.layout().port(index as usize) + port::CHANNEL;
+                let channel = ChannelIndex(control.memory().load(at, Ordering::Relaxed));
+                if channel.0 < control.layout().limits().channels {
+                    control.note_ports_changed(channel);
+                }
+            }
             self.let_go_of_port(control, index);
         }
     }

@@ -402,10 +402,7 @@ impl Drop for Right {
             return;
         }
         let control = self.shared.pool().control();
-        self.shared.act(|member| {
-            member.detach_core(control, self.channel.index);
-            // Without a port it may have been what kept the channel.
-            member.retire_channel(control, self.channel.index);
-        });
+        self.shared
+            .act(|member| member.detach_core(control, self.channel.index));
     }
 }

@@ -1,20 +1,21 @@
-//! Model of a connection to a port that closes meanwhile: its maker leaves it for both sides and uses the record again, while the
-//! consumer has just found it.
+//! Models of a connection whose record is used again: by a maker that leaves it for both sides, because the port has closed, while
+//! the consumer has just found it; while a message waits in it; while somebody looks at it.
 //!
-//! The steps are the shipped ones: connecting, leaving, emptying, sending, taking.
+//! The steps are the shipped ones: connecting, leaving, emptying, sending, taking. The queue's entries count as plain memory.
 
 use hythe_abi::Descriptor;
 use hythe_abi::pool::{connection, header};
 
 use super::oldest::{generation, message, regions};
 use super::*;
-use crate::connections::{ConnectionInfo, Side};
+use crate::connections::{ConnectionInfo, QueuePlan, Side};
 use crate::ports::PortIndex;
 
 const MAKER: u8 = A;
 const CLOSING: u8 = B;
 const OTHER: u8 = LIVING;
 const PORT: PortIndex = PortIndex(0);
+const OTHER_PORT: PortIndex = PortIndex(1);
 
 /// One connection record, free; the maker has two references to slot X.
 fn record() -> Shared {
@@ -32,13 +33,14 @@ fn record() -> Shared {
     let cells: usize = places.iter().map(Range::len).sum();
     places.push(at + connection::PRODUCER_PORT..at + connection::DROPS_OLDEST + 8);
     places.extend([connection::TAIL, connection::HEAD].map(|word| eight(at + word)));
-    let granule = layout.granule(0);
-    places.push(granule..granule + 2 * Descriptor::BYTES);
     for member in 0..LIMITS.participants as usize {
         places.push(eight(layout.participant(member) + participant::CHANGES));
     }
+    let entries: usize = places.iter().map(Range::len).sum();
+    let granule = layout.granule(0);
+    places.push(granule..granule + 2 * Descriptor::BYTES);
     let bytes: usize = places.iter().map(Range::len).sum();
-    let memory = ModelMemory::new(bytes / 4, cells / 8);
+    let memory = ModelMemory::with_plain(bytes / 4, cells / 8, entries..bytes);
     let control = Arc::new(Control::over(Packed { memory, places }, layout));
     let counted = |count, upper| Counted {
         count,
@@ -105,4 +107,101 @@ fn send(control: &Shared, info: ConnectionInfo) {
     member(MAKER)
         .send(&**control, &mut end, slot, descriptor)
         .expect("room");
+}
+
+/// Both leave while a message waits: whoever frees the record has read it by then.
+#[test]
+fn loom_what_waits_is_read_before_the_record_is_used_again() {
+    model(|| {
+        let control = record();
+        let first = connect(&control, CLOSING);
+        send(&control, first);
+        let own = Arc::clone(&control);
+        let closing = thread::spawn(move || {
+            let mut me = member(CLOSING);
+            me.drain_own(&*own, &regions(), first).expect("sound");
+            let (index, nonce) = (first.index, first.nonce);
+            me.leave_connection(&*own, &regions(), index, nonce, Side::Consumer)
+                .expect("sound");
+        });
+        let mut maker = member(MAKER);
+        let (index, nonce) = (first.index, first.nonce);
+        maker
+            .leave_connection(&*control, &regions(), index, nonce, Side::Producer)
+            .expect("sound");
+        let next = maker.connect(&*control, PORT, MemberIndex(OTHER), PORT, 2);
+        if let Ok(next) = next {
+            send(&control, next);
+        }
+        closing.join().expect("closing");
+        assert_eq!(control.slot(X).0, 1, "what waited was released once");
+    });
+}
+
+/// Somebody looks at the record while its connection ends and the next is made: it sees one of them, whole, or neither.
+#[test]
+fn loom_a_record_that_is_made_anew_is_seen_whole_or_not_at_all() {
+    model(|| {
+        let control = record();
+        let first = connect(&control, CLOSING);
+        send(&control, first);
+        let mut end = control.consumer_end(first);
+        let taken = member(CLOSING).take(&*control, &regions(), &mut end);
+        taken.expect("sound").expect("it was sent");
+        let own = Arc::clone(&control);
+        let looking = thread::spawn(move || {
+            let found = own.connection(first.index)?;
+            Some((found, own.consumer_end(found).queue.head()))
+        });
+        let mut maker = member(MAKER);
+        maker
+            .leave_unattended(&*control, &regions(), &first)
+            .expect("sound");
+        let plan = QueuePlan {
+            capacity: 4,
+            drops_oldest: false,
+        };
+        let next = maker.connect(&*control, OTHER_PORT, MemberIndex(OTHER), OTHER_PORT, plan);
+        let next = next.expect("it was freed");
+        let Some((found, head)) = looking.join().expect("looking") else {
+            return;
+        };
+        if found.nonce == next.nonce {
+            assert_eq!((found, head), (next, 0));
+        } else {
+            let left = (found.producer_left, found.consumer_left);
+            let before = ConnectionInfo {
+                producer_left: left.0,
+                consumer_left: left.1,
+                ..first
+            };
+            assert_eq!(found, before);
+        }
+    });
+}
+
+/// A producer that goes on with an end made anew overwrites only what was read.
+#[test]
+fn loom_an_end_made_anew_overwrites_only_what_was_read() {
+    model(|| {
+        let control = record();
+        let info = connect(&control, OTHER);
+        for _ in 0..2 {
+            send(&control, info);
+        }
+        let own = Arc::clone(&control);
+        // Made here: loom turns two accesses round only if none of the same thread to the same word stands between them.
+        let mut end = control.consumer_end(info);
+        let taking = thread::spawn(move || {
+            let taken = member(OTHER).take(&*own, &regions(), &mut end);
+            assert_eq!(
+                taken.expect("sound").expect("two wait").descriptor,
+                message(0).1
+            );
+        });
+        // Full, or there is room by now.
+        let mut end = control.producer_end(info);
+        let _ = end.queue.push(control.memory(), message(0).1);
+        taking.join().expect("taking");
+    });
 }
