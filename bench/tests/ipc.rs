@@ -74,6 +74,8 @@ const CASES: &[&str] = &[
 ];
 /// Of small messages, and of none.
 const SMALL_CASES: &[(&str, &str, u64)] = &[
+    ("hythe/poll/request", "round_trip", 64),
+    ("hythe/block/request", "round_trip", 64),
     ("floor/poll/single", "rate", 64),
     ("hythe/poll/single", "rate", 64),
     ("iceoryx2/poll/single", "rate", 64),
@@ -208,6 +210,8 @@ fn check_ratios(ratios: &Value) {
     ];
     let small = [
         "hythe adaptive/block shared untouched p50",
+        "hythe poll request/untouched p50",
+        "hythe block request/untouched p50",
         "hythe/floor poll single rate",
         "iceoryx2/hythe poll single rate",
         "hythe poll batched/single rate",

@@ -40,6 +40,8 @@ pub(crate) enum Pattern {
     Untouched,
     /// There and back; written by each sender and read by each receiver every time.
     Filled,
+    /// There and back as a request and its reply; written once before the run, then only handed on.
+    Request,
     /// One way, one message per call, written and read every time: a rate.
     Single,
     /// One way, several messages per call, written and read every time: a rate.
@@ -94,6 +96,8 @@ impl Case {
         }
         match (self.pattern, self.wait) {
             (Pattern::Untouched | Pattern::Filled, _) => self.goes_there_and_back(),
+            // Only hythe has both ways to compare.
+            (Pattern::Request, Wait::Poll | Wait::Block) => matches!(self.system, System::Hythe),
             (_, Wait::Block | Wait::Adaptive) => false,
             (Pattern::Single, Wait::Poll) => self.system.is_zero_copy(),
             // Only hythe publishes several messages by one call.
@@ -188,6 +192,8 @@ mod tests {
         assert!(names.contains(&"hythe/adaptive/filled".to_owned()));
         assert!(names.contains(&"pipe/block/filled".to_owned()));
         assert!(names.contains(&"sysv/block/filled".to_owned()));
+        assert!(names.contains(&"hythe/block/request".to_owned()));
+        assert!(!names.contains(&"floor/poll/request".to_owned()));
         assert!(names.contains(&"iceoryx2/poll/fan-8".to_owned()));
         assert!(!names.contains(&"sysv/poll/filled".to_owned()));
         assert!(!names.contains(&"unix/poll/untouched".to_owned()));

@@ -32,7 +32,7 @@ struct Layout {
 impl Layout {
     const fn new(case: Case, size: usize) -> Self {
         let slots = match case.pattern {
-            Pattern::Untouched | Pattern::Filled => 1,
+            Pattern::Untouched | Pattern::Filled | Pattern::Request => 1,
             Pattern::Single | Pattern::Batched | Pattern::Fan => CAPACITY,
         };
         Self { size, slots }

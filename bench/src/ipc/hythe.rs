@@ -219,7 +219,7 @@ impl HytheEnd {
 fn subscriber_options(case: Case) -> SubscriberOptions {
     let options = SubscriberOptions::default();
     match case.pattern {
-        Pattern::Untouched | Pattern::Filled | Pattern::Fan => options,
+        Pattern::Untouched | Pattern::Filled | Pattern::Request | Pattern::Fan => options,
         Pattern::Single | Pattern::Batched => {
             let bound = Duration::from_secs(5);
             let timeout_ms = bound.as_millis() as u32;

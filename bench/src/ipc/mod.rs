@@ -10,6 +10,7 @@ mod end;
 mod floor;
 mod hythe;
 mod hythe_batch;
+mod hythe_request;
 mod iceoryx2;
 mod payload;
 mod peer;

@@ -6,7 +6,7 @@ use super::setup::STEPS;
 use super::subject::{Placement, Subject};
 use crate::args::IpcArguments;
 
-/// Rates, the cost of a subscriber, and both sides on one CPU are measured with small messages.
+/// Rates, requests, the cost of a subscriber, and both sides on one CPU are measured with small messages.
 const SMALL_BYTES: usize = 64;
 
 /// What is measured, and what is not and why.

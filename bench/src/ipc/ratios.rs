@@ -42,7 +42,7 @@ fn comparison(above: Subject, below: Subject) -> Option<String> {
     }
     let (systems, waits) = between(above, below)?;
     let metric = match above.pattern {
-        Pattern::Untouched | Pattern::Filled => "p50",
+        Pattern::Untouched | Pattern::Filled | Pattern::Request => "p50",
         Pattern::Fan => "publish p50",
         Pattern::Single | Pattern::Batched => "rate",
     };
@@ -71,7 +71,10 @@ fn between(above: Case, below: Case) -> Option<(String, String)> {
             Some((word(System::Hythe), waits()))
         }
         (System::Hythe, System::Hythe, (true, false))
-            if (above.pattern, below.pattern) == (Pattern::Batched, Pattern::Single) =>
+            if matches!(
+                (above.pattern, below.pattern),
+                (Pattern::Batched, Pattern::Single) | (Pattern::Request, Pattern::Untouched)
+            ) =>
         {
             Some((word(System::Hythe), word(above.wait)))
         }
@@ -184,6 +187,8 @@ mod tests {
             times("hythe/poll/untouched", 64, &[300, 1200]),
             times("hythe/adaptive/untouched", 64, &[330, 1320]),
             times("unix/block/filled", 64, &[900, 900]),
+            times("hythe/poll/request", 64, &[450, 1800]),
+            times("hythe/block/request", 64, &[900, 900]),
             rates("floor/poll/single", &[8e6]),
             rates("hythe/poll/single", &[2e6]),
             rates("hythe/poll/batched", &[6e6]),
@@ -192,6 +197,7 @@ mod tests {
             ("hythe/floor poll untouched p50", 8, 1.5),
             ("iceoryx2/hythe poll untouched p50", 8, 3.0),
             ("hythe adaptive/poll untouched p50", 64, 1.1),
+            ("hythe poll request/untouched p50", 64, 1.5),
             ("hythe/floor poll single rate", 64, 0.25),
             ("hythe poll batched/single rate", 64, 3.0),
             ("hythe poll untouched p50 largest/smallest size", 64, 2.0),

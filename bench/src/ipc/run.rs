@@ -13,6 +13,7 @@ use super::case::{Case, Pattern, System};
 use super::end::{self, Budget, End};
 use super::floor::{self, FloorEnd};
 use super::hythe::{self, BenchPool, HytheEnd};
+use super::hythe_request::RequestEnd;
 use super::iceoryx2::{self, Iceoryx2End, Ports, Word};
 use super::peer::Peer;
 use super::side::Side;
@@ -80,8 +81,12 @@ impl Setting<'_> {
     fn run_hythe(&self) -> Result<Outcome, BenchError> {
         let &Self { case, size, .. } = self;
         let (peer, lookout) = Peer::start(self, self.pool.name(), Stdio::null(), Stdio::null())?;
-        let end = HytheEnd::join(self.pool.pool(), Side::Near, case, size, lookout);
-        let outcome = self.measure(peer, end)?;
+        let (pool, side) = (self.pool.pool(), Side::Near);
+        let outcome = if case.pattern == Pattern::Request {
+            self.measure(peer, RequestEnd::join(pool, side, case, size, lookout))?
+        } else {
+            self.measure(peer, HytheEnd::join(pool, side, case, size, lookout))?
+        };
         self.pool.audit(&case.to_string(), size)?;
         Ok(outcome)
     }
@@ -143,7 +148,7 @@ impl Setting<'_> {
             per_second,
         };
         match self.case.pattern {
-            Pattern::Untouched | Pattern::Filled => {
+            Pattern::Untouched | Pattern::Filled | Pattern::Request => {
                 end::round_trips(end, self.budget).map(Outcome::Times)
             }
             Pattern::Fan => end::bursts(end, self.budget).map(Outcome::Times),
@@ -168,6 +173,10 @@ pub(crate) fn echo(arguments: &EchoArguments) -> Result<(), BenchError> {
         }
         System::Hythe => {
             let pool = Pool::open(&hythe::options(&arguments.place))?;
+            if case.pattern == Pattern::Request {
+                let end = RequestEnd::join(&pool, side, case, size, lookout)?;
+                return answer(arguments, end);
+            }
             let end = HytheEnd::join(&pool, side, case, size, lookout)?;
             answer(arguments, end)
         }
@@ -202,7 +211,7 @@ fn echo_by_iceoryx2<W: Word>(
 
 fn answer(arguments: &EchoArguments, mut end: impl End) -> Result<(), BenchError> {
     match arguments.case.pattern {
-        Pattern::Untouched | Pattern::Filled => end::echo(&mut end),
+        Pattern::Untouched | Pattern::Filled | Pattern::Request => end::echo(&mut end),
         Pattern::Single => end::swallow(&mut end, arguments.messages),
         Pattern::Batched => end::swallow_batches(&mut end, arguments.messages),
         Pattern::Fan => end::acknowledge(&mut end),

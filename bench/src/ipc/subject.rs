@@ -39,7 +39,7 @@ impl Subject {
         match self {
             Self::Setup(_) => ("duration", "ns"),
             Self::Exchange(case, _) => match case.pattern {
-                Pattern::Untouched | Pattern::Filled => ("round_trip", "ns"),
+                Pattern::Untouched | Pattern::Filled | Pattern::Request => ("round_trip", "ns"),
                 Pattern::Fan => ("publish", "ns"),
                 Pattern::Single | Pattern::Batched => ("rate", "msg/s"),
             },

@@ -16,8 +16,10 @@
  * Time-outs are in nanoseconds, relative; 0 looks without waiting. No call waits without a bound.
  * Fork: a child made by fork() without exec() has copies of its parent's handles. Calls on them are refused with HYTHE_EFORKED, and
  * closing them does nothing. The child may open the pool and join by itself.
- * Signals: with the first pool, a handler for SIGBUS is installed, so that a pool whose file is cut away is an error (HYTHE_EPOOLLOST) and
- * not the end of the program; every fault elsewhere goes to the handler that was there before.
+ * Signals: with the first pool, a handler for SIGBUS is installed, so that a pool whose file is cut away is an error and not the end of the
+ * program: that file reads as zeroes then, and every later call on the pool returns HYTHE_EPOOLLOST. After reading or writing in place, ask
+ * hythe_node_check_pool(). Every fault elsewhere goes to the handler that was there before. Never block SIGBUS. Programs with a handler of
+ * their own: hythe_sigbus_leave_to_program(). Only hythe_sigbus_settle() may be called from a signal handler.
  * Structs begin with their size: initialise options with their function; set the size of results.
  *
  * Made by cbindgen from bindings/c/src, whose documentation this is: change it there; so is the layout. See also hythe(3).
@@ -143,6 +145,9 @@
 /** Events of a channel: numbered from 0 to one less; event n is bit n of a set, HYTHE_EVENT(n). */
 #define HYTHE_EVENTS_MAX 40
 
+/** Bytes in front of each payload, which travel with the buffer, also when it is handed on. */
+#define HYTHE_HEADROOM_BYTES 256
+
 /** For `spin_ns`: a wait sleeps at once. */
 #define HYTHE_NO_SPIN 18446744073709551615ull
 
@@ -217,6 +222,28 @@ struct hythe_subscriber;
  * reported by each wait while something is there. A node may have several waiters, for different ports.
  */
 struct hythe_waiter;
+
+/** A message of a batch. */
+struct hythe_message {
+    /** The leased buffer. NULL once it was given away. */
+    struct hythe_lease *lease;
+    /** How many of its bytes are the payload. */
+    size_t bytes;
+};
+
+/** What became of a message. */
+struct hythe_published {
+    /** sizeof(struct hythe_published), set by the caller. */
+    size_t size;
+    /** Subscribers that have it in their queue. */
+    uint32_t delivered;
+    /** Subscribers that it passed by, because their queue was full. */
+    uint32_t dropped;
+    /** Older messages that it displaced, from queues of subscribers that drop the oldest. */
+    uint32_t displaced;
+    /** Zero. */
+    uint32_t reserved;
+};
 
 /** What a channel carries. Ports meet only if all four agree; a port that names no type takes what there is. */
 struct hythe_channel_type {
@@ -309,20 +336,6 @@ struct hythe_publisher_options {
     uint32_t reserved;
 };
 
-/** What became of a message. */
-struct hythe_published {
-    /** sizeof(struct hythe_published), set by the caller. */
-    size_t size;
-    /** Subscribers that have it in their queue. */
-    uint32_t delivered;
-    /** Subscribers that it passed by, because their queue was full. */
-    uint32_t dropped;
-    /** Older messages that it displaced, from queues of subscribers that drop the oldest. */
-    uint32_t displaced;
-    /** Zero. */
-    uint32_t reserved;
-};
-
 /** How to serve. Initialise it with hythe_server_options_init(); what is zero has its default. */
 struct hythe_server_options {
     /** sizeof(struct hythe_server_options). */
@@ -367,6 +380,32 @@ struct hythe_ready {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * Publishes `count` messages in their order, cheaper than one by one. Returns how many subscribers got one, summed over all;
+ * `published` may be NULL, or tells the sums. HYTHE_EARGUMENT: one of them cannot be published, and none was. Any other error: what
+ * came before the message that failed has gone out (the statistics count it), it and the rest have not. Consumes every lease,
+ * whatever is returned, and sets it to NULL. Blocks as hythe_publisher_publish() does for each.
+ *
+ * Requires:
+ * `messages` points to `count` of them; `published` is NULL, or has its size set.
+ */
+int hythe_publisher_publish_batch(struct hythe_publisher *publisher,
+                                  struct hythe_message *messages,
+                                  size_t count,
+                                  struct hythe_published *published);
+
+/**
+ * Takes what waits, at most `places` samples, cheaper than one by one. Returns how many there are in `samples`; behind them are NULLs.
+ * Each is the caller's, until it is given up. An error that is met behind some samples is told by the next call that takes.
+ * Does not block.
+ *
+ * Requires:
+ * `samples` points to `places` pointers.
+ */
+int hythe_subscriber_try_take_batch(struct hythe_subscriber *subscriber,
+                                    struct hythe_sample **samples,
+                                    size_t places);
 
 /**
  * Initialises options: `hythe_client_options_init(&options, sizeof options)`. Any thread.
@@ -546,7 +585,8 @@ int hythe_lease_data(struct hythe_lease *lease,
                      void **data);
 
 /**
- * Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit; nothing is written.
+ * Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit; nothing is
+ * written.
  *
  * Requires:
  * `bytes` points to `count` readable bytes.
@@ -560,6 +600,18 @@ int hythe_lease_write(struct hythe_lease *lease, size_t at, const void *bytes, s
  * `into` points to `count` writable bytes.
  */
 int hythe_lease_read(const struct hythe_lease *lease, size_t at, void *into, size_t count);
+
+/**
+ * Copies `count` bytes into the headroom in front of the payload, from the buffer's byte `at` on: what travels beside the payload.
+ * HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES. Requests and replies are numbered in its first 16 bytes, by the library.
+ *
+ * Requires:
+ * `bytes` points to `count` readable bytes.
+ */
+int hythe_lease_write_headroom(struct hythe_lease *lease,
+                               size_t at,
+                               const void *bytes,
+                               size_t count);
 
 /**
  * Reads up to `count` bytes of a file, from its byte `position` on, straight into the payload, from its byte `at` on. Returns how
@@ -606,6 +658,13 @@ void hythe_node_leave(struct hythe_node *node);
 
 /** This participant's number in its pool. Any thread. */
 int hythe_node_index(const struct hythe_node *node);
+
+/**
+ * Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For programs that read or write in
+ * place: what they met may have been zeroes of a pool that is gone; every other call finds out by itself. Any thread; does not
+ * block.
+ */
+int hythe_node_check_pool(const struct hythe_node *node);
 
 /**
  * Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
@@ -727,6 +786,12 @@ int hythe_publisher_hand_on(struct hythe_publisher *publisher,
  */
 int hythe_publisher_subscribers(struct hythe_publisher *publisher);
 
+/**
+ * Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL, HYTHE_EGEOMETRY. Messages pass that
+ * one by, and count as dropped. Connects to new ones. Does not block.
+ */
+int hythe_publisher_reaches_all(struct hythe_publisher *publisher);
+
 /** Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */
 int hythe_publisher_wait_for_subscribers(struct hythe_publisher *publisher, size_t subscribers, uint64_t timeout_ns);
 
@@ -759,6 +824,18 @@ int hythe_sample_read(const struct hythe_sample *sample,
                       size_t at,
                       void *into,
                       size_t count);
+
+/**
+ * Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the payload. A part of a sample has the
+ * headroom of the whole. HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES.
+ *
+ * Requires:
+ * `into` points to `count` writable bytes.
+ */
+int hythe_sample_read_headroom(const struct hythe_sample *sample,
+                               size_t at,
+                               void *into,
+                               size_t count);
 
 /**
  * The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up. HYTHE_ETRUST unless the pool
@@ -830,6 +907,12 @@ int hythe_server_statistics(const struct hythe_server *server, struct hythe_stat
 /** What was asked: a sample that belongs to the request, and goes with it. Never release it by itself. NULL for NULL. */
 const struct hythe_sample *hythe_request_sample(const struct hythe_request *request);
 
+/** The number of the participant that asked. */
+int hythe_request_client(const struct hythe_request *request);
+
+/** Leases a buffer for the reply, also when the server is closed. As hythe_node_lease(). */
+int hythe_request_lease(const struct hythe_request *request, size_t bytes, struct hythe_lease **lease);
+
 /**
  * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room. Consumes `request` and `lease`,
  * whatever is returned. Does not block.
@@ -856,6 +939,19 @@ int hythe_request_hand_on(struct hythe_request *request,
  * `request`.
  */
 void hythe_request_release(struct hythe_request *request);
+
+/**
+ * Installs no handler for SIGBUS, for a program that has its own and keeps it: to be called before the first pool is opened or made.
+ * That handler calls hythe_sigbus_settle(); without it, a pool whose file is cut away ends the program. Any thread.
+ */
+int hythe_sigbus_leave_to_program(void);
+
+/**
+ * Settles a fault, in a handler for SIGBUS that was installed with SA_SIGINFO, of a signal whose si_code is positive: `address` is its
+ * si_addr. 1: it was in a file of a pool, which is lost from now on (HYTHE_EPOOLLOST); return from the handler, and the access is
+ * done again, on zeroes. 0: it was not. Async-signal-safe: it takes no lock, allocates nothing, and leaves no message.
+ */
+int hythe_sigbus_settle(const void *address);
 
 /**
  * Initialises options: `hythe_subscriber_options_init(&options, sizeof options)`. Any thread.

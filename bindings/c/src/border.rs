@@ -4,6 +4,7 @@
 
 use core::any::Any;
 use core::ffi::{CStr, c_char, c_int};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -132,6 +133,15 @@ pub(crate) fn missing(what: &str) -> Refusal {
 /// A place for a result: there.
 pub(crate) fn place<'a, T>(place: Option<&'a mut T>, what: &str) -> Result<&'a mut T, Refusal> {
     place.ok_or_else(|| missing(what))
+}
+
+/// A place for a handle: there, and NULL until there is one.
+pub(crate) fn empty_place<H: Handle>(
+    place: Option<&mut MaybeUninit<*mut H>>,
+) -> Result<&mut MaybeUninit<*mut H>, Refusal> {
+    let place = place.ok_or_else(|| missing(&format!("place for the {}", H::NOUN)))?;
+    place.write(std::ptr::null_mut());
+    Ok(place)
 }
 
 /// A handle that the caller gives up. A copy in a forked child is forgotten: its end is not that of what it names.

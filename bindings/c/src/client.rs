@@ -4,15 +4,18 @@ use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{Client, ClientOptions, PendingReply};
+use hythe::{ChannelType, Client, ClientOptions, PendingReply};
 
-use crate::border::{Handle, Process, Refusal, count, cross, end, name, open, open_mut, place};
-use crate::channel::{self, hythe_channel_type};
+use crate::border::{
+    Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut, place,
+};
+use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
 use crate::node::{Origin, hythe_node};
+use crate::port::{self, PortOptions};
 use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};
-use crate::statistics::hythe_statistics;
+use crate::statistics::{hythe_statistics, tell_counted};
 
 /// How to ask. Initialise it with hythe_client_options_init(); what is zero has its default.
 #[repr(C)]
@@ -63,25 +66,26 @@ pub unsafe extern "C" fn hythe_client_options_init(
     cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
 }
 
-/// # Safety
-/// As [`sized::read`], and [`channel::read`] for the type in it.
-unsafe fn read(options: *const hythe_client_options) -> Result<ClientOptions, Refusal> {
-    let mut wanted = ClientOptions::default();
-    // SAFETY: the caller's word.
-    let Some(given) = unsafe { sized::read(options) }? else {
-        return Ok(wanted);
-    };
-    // SAFETY: the caller's word.
-    if let Some(carries) = unsafe { channel::read(given.carries) }? {
-        wanted = wanted.carries(carries);
+impl PortOptions for hythe_client_options {
+    type Wanted = ClientOptions;
+
+    fn carries(&self) -> *const hythe_channel_type {
+        self.carries
     }
-    if given.patience_ns > 0 {
-        wanted = wanted.patience(Duration::from_nanos(given.patience_ns));
+
+    fn carrying(wanted: ClientOptions, carries: ChannelType) -> ClientOptions {
+        wanted.carries(carries)
     }
-    if given.outstanding > 0 {
-        wanted = wanted.outstanding(given.outstanding);
+
+    fn choose(&self, mut wanted: ClientOptions) -> Result<ClientOptions, Refusal> {
+        if self.patience_ns > 0 {
+            wanted = wanted.patience(Duration::from_nanos(self.patience_ns));
+        }
+        if self.outstanding > 0 {
+            wanted = wanted.outstanding(self.outstanding);
+        }
+        Ok(wanted)
     }
-    Ok(wanted)
 }
 
 /// Opens a client of a request/reply channel, which is made if there is none. `options` may be NULL. The result is the caller's,
@@ -96,21 +100,16 @@ pub unsafe extern "C" fn hythe_client_open(
     options: *const hythe_client_options,
     client: Option<&mut MaybeUninit<*mut hythe_client>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(client, "place for the client")?;
-        place.write(std::ptr::null_mut());
-        let node = open(node)?;
+    let make = |node: &hythe_node, channel: &str| {
         // SAFETY: the caller's word.
-        let channel = unsafe { name(channel, "name of the channel") }?;
-        // SAFETY: the caller's word.
-        let options = unsafe { read(options) }?;
-        let opened = hythe_client {
+        let options = unsafe { port::read(options) }?;
+        Ok(hythe_client {
             origin: node.origin,
             client: node.node.client(channel, &options)?,
-        };
-        place.write(Box::into_raw(Box::new(opened)));
-        Ok(0)
-    })
+        })
+    };
+    // SAFETY: the caller's word.
+    unsafe { port::open_on(node, channel, client, make) }
 }
 
 /// Closes a client, or does nothing for NULL. Its open requests are abandoned. Consumes `client`.
@@ -126,12 +125,9 @@ pub extern "C" fn hythe_client_lease(
     bytes: usize,
     lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(lease, "place for the lease")?;
-        place.write(std::ptr::null_mut());
+    lease::lend(lease, || {
         let client = open(client)?;
-        place.write(lease::give(client.origin, client.client.lease(bytes)?));
-        Ok(0)
+        Ok((client.origin, client.client.lease(bytes)?))
     })
 }
 
@@ -187,8 +183,7 @@ pub extern "C" fn hythe_client_call(
 ) -> c_int {
     cross(|| {
         let lease = lease::give_up(lease);
-        let place = place(reply, "place for the reply")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(reply)?;
         let port = open_mut(client)?;
         let lease = lease::take_back(lease, port.origin, bytes)?;
         let timeout = Duration::from_nanos(timeout_ns);
@@ -208,8 +203,7 @@ pub extern "C" fn hythe_client_wait(
     reply: Option<&mut MaybeUninit<*mut hythe_sample>>,
 ) -> c_int {
     cross(|| {
-        let place = place(reply, "place for the reply")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(reply)?;
         let port = open_mut(client)?;
         let timeout = Duration::from_nanos(timeout_ns);
         let replied = port
@@ -232,8 +226,7 @@ pub extern "C" fn hythe_client_take(
     cross(|| {
         let number = place(request, "place for the request's number")?;
         number.write(0);
-        let place = place(reply, "place for the reply")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(reply)?;
         let port = open_mut(client)?;
         let Some(taken) = port.client.take(Duration::from_nanos(timeout_ns))? else {
             return Ok(0);
@@ -288,9 +281,7 @@ pub unsafe extern "C" fn hythe_client_statistics(
     client: Option<&hythe_client>,
     statistics: *mut hythe_statistics,
 ) -> c_int {
-    cross(|| {
-        let counted = open(client)?.client.statistics().into();
-        // SAFETY: the caller's word.
-        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
-    })
+    let counted = || Ok(open(client)?.client.statistics());
+    // SAFETY: the caller's word.
+    unsafe { tell_counted(counted, statistics) }
 }

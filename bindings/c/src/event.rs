@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use hythe::{EventId, EventSet, Listener, Notifier};
 
-use crate::border::{Handle, Process, Refusal, count, cross, end, name, open, open_mut, place};
+use crate::border::{Handle, Process, Refusal, count, cross, end, open, open_mut, place};
 use crate::node::{Origin, hythe_node};
-use crate::sized;
-use crate::statistics::hythe_statistics;
+use crate::port;
+use crate::statistics::{hythe_statistics, tell_counted};
 
 /// Events of a channel: numbered from 0 to one less; event n is bit n of a set, HYTHE_EVENT(n).
 pub const HYTHE_EVENTS_MAX: u32 = 40;
@@ -56,19 +56,14 @@ pub unsafe extern "C" fn hythe_notifier_open(
     channel: *const c_char,
     notifier: Option<&mut MaybeUninit<*mut hythe_notifier>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(notifier, "place for the notifier")?;
-        place.write(std::ptr::null_mut());
-        let node = open(node)?;
-        // SAFETY: the caller's word.
-        let channel = unsafe { name(channel, "name of the channel") }?;
-        let opened = hythe_notifier {
+    let make = |node: &hythe_node, channel: &str| {
+        Ok(hythe_notifier {
             origin: node.origin,
             notifier: node.node.notifier(channel)?,
-        };
-        place.write(Box::into_raw(Box::new(opened)));
-        Ok(0)
-    })
+        })
+    };
+    // SAFETY: the caller's word.
+    unsafe { port::open_on(node, channel, notifier, make) }
 }
 
 /// Closes a notifier, or does nothing for NULL. Consumes `notifier`.
@@ -93,14 +88,14 @@ pub extern "C" fn hythe_notifier_notify(
                 HYTHE_EVENTS_MAX - 1
             )));
         }
-        Ok(count(notifier.notify(set)))
+        Ok(count(notifier.notify(set)?))
     })
 }
 
 /// How many listeners there are at this moment. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_notifier_listeners(notifier: Option<&mut hythe_notifier>) -> c_int {
-    cross(|| Ok(count(open_mut(notifier)?.notifier.listeners())))
+    cross(|| Ok(count(open_mut(notifier)?.notifier.listeners()?)))
 }
 
 /// Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`.
@@ -127,11 +122,9 @@ pub unsafe extern "C" fn hythe_notifier_statistics(
     notifier: Option<&hythe_notifier>,
     statistics: *mut hythe_statistics,
 ) -> c_int {
-    cross(|| {
-        let counted = open(notifier)?.notifier.statistics().into();
-        // SAFETY: the caller's word.
-        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
-    })
+    let counted = || Ok(open(notifier)?.notifier.statistics());
+    // SAFETY: the caller's word.
+    unsafe { tell_counted(counted, statistics) }
 }
 
 /// Opens a listener of an event channel, which is made if there is none. It hears what is raised from now on. The result is the
@@ -145,19 +138,14 @@ pub unsafe extern "C" fn hythe_listener_open(
     channel: *const c_char,
     listener: Option<&mut MaybeUninit<*mut hythe_listener>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(listener, "place for the listener")?;
-        place.write(std::ptr::null_mut());
-        let node = open(node)?;
-        // SAFETY: the caller's word.
-        let channel = unsafe { name(channel, "name of the channel") }?;
-        let opened = hythe_listener {
+    let make = |node: &hythe_node, channel: &str| {
+        Ok(hythe_listener {
             origin: node.origin,
             listener: node.node.listener(channel)?,
-        };
-        place.write(Box::into_raw(Box::new(opened)));
-        Ok(0)
-    })
+        })
+    };
+    // SAFETY: the caller's word.
+    unsafe { port::open_on(node, channel, listener, make) }
 }
 
 /// Closes a listener, or does nothing for NULL. Consumes `listener`.
@@ -193,7 +181,7 @@ pub extern "C" fn hythe_listener_try_take(
     cross(|| {
         let place = place(events, "place for the events")?;
         place.write(0);
-        let taken = open_mut(listener)?.listener.try_take();
+        let taken = open_mut(listener)?.listener.try_take()?;
         place.write(taken.bits());
         Ok(c_int::from(!taken.is_empty()))
     })
@@ -208,9 +196,7 @@ pub unsafe extern "C" fn hythe_listener_statistics(
     listener: Option<&hythe_listener>,
     statistics: *mut hythe_statistics,
 ) -> c_int {
-    cross(|| {
-        let counted = open(listener)?.listener.statistics().into();
-        // SAFETY: the caller's word.
-        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
-    })
+    let counted = || Ok(open(listener)?.listener.statistics());
+    // SAFETY: the caller's word.
+    unsafe { tell_counted(counted, statistics) }
 }

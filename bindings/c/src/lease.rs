@@ -7,10 +7,16 @@ use std::thread::LocalKey;
 
 use hythe::{Lease, TrustPeers};
 
-use crate::border::{Handle, Process, Refusal, count, cross, missing, open, open_mut, place};
+use crate::border::{
+    Handle, Process, Refusal, count, cross, empty_place, missing, open, open_mut, place,
+};
 use crate::bytes::{inside, readable, writable};
 use crate::node::Origin;
 use crate::shelf::{Shelf, Shelved, pack, unpack};
+
+/// Bytes in front of each payload, which travel with the buffer, also when it is handed on.
+pub const HYTHE_HEADROOM_BYTES: u32 = 256;
+const _: () = assert!(HYTHE_HEADROOM_BYTES == hythe::HEADROOM_BYTES);
 
 /// The exclusive right to write a buffer. One thread at a time, any thread.
 #[derive(Debug, Default)]
@@ -54,9 +60,16 @@ impl hythe_lease {
     }
 }
 
-/// As a handle of the caller's.
-pub(crate) fn give(origin: Origin, lease: Lease) -> *mut hythe_lease {
-    Box::into_raw(pack((origin, lease)))
+/// A buffer that was leased, as a handle of the caller's.
+pub(crate) fn lend(
+    into: Option<&mut MaybeUninit<*mut hythe_lease>>,
+    leased: impl FnOnce() -> Result<(Origin, Lease), Refusal>,
+) -> c_int {
+    cross(|| {
+        let into = empty_place(into)?;
+        into.write(Box::into_raw(pack(leased()?)));
+        Ok(0)
+    })
 }
 
 /// Back from the caller, for a port of `origin` to send `bytes` of it.
@@ -69,6 +82,18 @@ pub(crate) fn take_back(
     port.check(origin)?;
     inside(0, bytes, lease.capacity(), "a buffer")?;
     Ok(lease)
+}
+
+/// Is it there, and can a port of `origin` send `bytes` of it?
+pub(crate) fn check(
+    lease: Option<&hythe_lease>,
+    port: Origin,
+    bytes: usize,
+) -> Result<(), Refusal> {
+    let held = open(lease)?.held.as_ref();
+    let (origin, lease) = held.ok_or_else(|| missing("lease"))?;
+    port.check(*origin)?;
+    inside(0, bytes, lease.capacity(), "a buffer").map(drop)
 }
 
 /// A lease that is given up in any case: taken apart before anything else is looked at.
@@ -113,7 +138,8 @@ pub extern "C" fn hythe_lease_data(
     })
 }
 
-/// Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit; nothing is written.
+/// Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit; nothing is
+/// written.
 ///
 /// # Safety
 /// `bytes` points to `count` readable bytes.
@@ -151,6 +177,29 @@ pub unsafe extern "C" fn hythe_lease_read(
         let into = unsafe { writable(into, count) }?;
         inside(at, count, lease.capacity(), "a buffer")?;
         lease.read(at, into);
+        lease.check_whole()?;
+        Ok(0)
+    })
+}
+
+/// Copies `count` bytes into the headroom in front of the payload, from the buffer's byte `at` on: what travels beside the payload.
+/// HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES. Requests and replies are numbered in its first 16 bytes, by the library.
+///
+/// # Safety
+/// `bytes` points to `count` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_lease_write_headroom(
+    lease: Option<&mut hythe_lease>,
+    at: usize,
+    bytes: *const c_void,
+    count: usize,
+) -> c_int {
+    cross(|| {
+        let lease = there_mut(lease)?;
+        // SAFETY: the caller's word.
+        let bytes = unsafe { readable(bytes, count) }?;
+        inside(at, count, HYTHE_HEADROOM_BYTES as usize, "a headroom")?;
+        lease.write_headroom(at, bytes);
         Ok(0)
     })
 }
@@ -205,7 +254,10 @@ fn fill(
             let text = format!("cannot read file descriptor {file}: {error}");
             Refusal::new(crate::code::HYTHE_EFILE, text)
         };
-        read(lease, borrowed).map(count).map_err(refuse)
+        let done = read(lease, borrowed).map(count);
+        // The kernel finds no memory where a file was cut away, and says that the address is bad.
+        lease.check_whole()?;
+        done.map_err(refuse)
     })
 }
 

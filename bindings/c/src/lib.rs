@@ -8,6 +8,8 @@
 //!
 //! Unsafe is what C makes so: pointers to bytes and names. Handles are references and boxes in the signatures, which have the
 //! same representation; that a pointer is one that this library gave, and not in use by two threads, is the caller's word.
+//! What the facade has and this does not, on purpose: introspection (`hythe … --json` shows it), the making of core regions, counters
+//! of wake-ups for measurements, and geometries other than a size.
 //! This crate never adds behaviour of its own: what a call does is the facade's (`hythe`), and never prints anything.
 
 #![allow(unsafe_code, reason = "an island: C passes raw pointers")]
@@ -16,6 +18,7 @@
     reason = "types have their names in C, where they are used"
 )]
 
+pub mod batch;
 mod border;
 mod bytes;
 pub mod channel;
@@ -26,10 +29,12 @@ pub mod lease;
 pub mod message;
 pub mod node;
 pub mod pool;
+mod port;
 pub mod publisher;
 pub mod sample;
 pub mod server;
 mod shelf;
+pub mod sigbus;
 mod sized;
 pub mod statistics;
 pub mod subscriber;

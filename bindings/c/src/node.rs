@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hythe::Node;
 
-use crate::border::{Handle, Process, Refusal, cross, end, name, open, place};
+use crate::border::{Handle, Process, Refusal, cross, empty_place, end, name, open};
 use crate::lease::{self, hythe_lease};
 use crate::pool::hythe_pool;
 
@@ -67,8 +67,7 @@ pub unsafe extern "C" fn hythe_node_join(
     node: Option<&mut MaybeUninit<*mut hythe_node>>,
 ) -> c_int {
     cross(|| {
-        let place = place(node, "place for the node")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(node)?;
         let pool = open(pool)?;
         // SAFETY: the caller's word.
         let name = unsafe { self::name(name, "name of the node") }?;
@@ -94,6 +93,17 @@ pub extern "C" fn hythe_node_index(node: Option<&hythe_node>) -> c_int {
     cross(|| Ok(c_int::from(open(node)?.node.index().0)))
 }
 
+/// Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For programs that read or write in
+/// place: what they met may have been zeroes of a pool that is gone; every other call finds out by itself. Any thread; does not
+/// block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_node_check_pool(node: Option<&hythe_node>) -> c_int {
+    cross(|| {
+        open(node)?.node.pool().check_whole()?;
+        Ok(0)
+    })
+}
+
 /// Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
 /// HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; does not block.
 #[unsafe(no_mangle)]
@@ -102,11 +112,8 @@ pub extern "C" fn hythe_node_lease(
     bytes: usize,
     lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(lease, "place for the lease")?;
-        place.write(std::ptr::null_mut());
+    lease::lend(lease, || {
         let node = open(node)?;
-        place.write(lease::give(node.origin, node.node.lease(bytes)?));
-        Ok(0)
+        Ok((node.origin, node.node.lease(bytes)?))
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hythe::{Pool, PoolOptions};
 
-use crate::border::{Handle, Process, Refusal, cross, end, name, optional_name, place};
+use crate::border::{Handle, Process, Refusal, cross, empty_place, end, name, optional_name};
 use crate::sized::{self, Extensible};
 
 /// For `spin_ns`: a wait sleeps at once.
@@ -140,8 +140,7 @@ pub unsafe extern "C" fn hythe_pool_open_or_create(
     pool: Option<&mut MaybeUninit<*mut hythe_pool>>,
 ) -> c_int {
     cross(|| {
-        let pool = place(pool, "place for the pool")?;
-        pool.write(std::ptr::null_mut());
+        let pool = empty_place(pool)?;
         // SAFETY: the caller's word.
         let wanted = unsafe { read(options) }?;
         let found = Pool::open_or_create(&wanted.options)?;
@@ -160,8 +159,7 @@ pub unsafe extern "C" fn hythe_pool_open(
     pool: Option<&mut MaybeUninit<*mut hythe_pool>>,
 ) -> c_int {
     cross(|| {
-        let pool = place(pool, "place for the pool")?;
-        pool.write(std::ptr::null_mut());
+        let pool = empty_place(pool)?;
         // SAFETY: the caller's word.
         let wanted = unsafe { read(options) }?;
         pool.write(opened(Pool::open(&wanted.options)?, wanted.trusts));

@@ -4,16 +4,17 @@ use core::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{Published, Publisher, PublisherOptions};
+use hythe::{ChannelType, Published, Publisher, PublisherOptions};
 
-use crate::border::{Handle, Process, Refusal, count, cross, end, name, open, open_mut, place};
+use crate::border::{Handle, Process, Refusal, count, cross, end, open, open_mut};
 use crate::bytes::readable;
-use crate::channel::{self, hythe_channel_type};
+use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
 use crate::node::{Origin, hythe_node};
+use crate::port::{self, PortOptions};
 use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};
-use crate::statistics::hythe_statistics;
+use crate::statistics::{hythe_statistics, tell_counted};
 
 /// How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default.
 #[repr(C)]
@@ -61,8 +62,8 @@ unsafe impl Extensible for hythe_published {
 /// The publishing end of a channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_publisher {
-    origin: Origin,
-    publisher: Publisher,
+    pub(crate) origin: Origin,
+    pub(crate) publisher: Publisher,
 }
 
 impl Handle for hythe_publisher {
@@ -86,22 +87,23 @@ pub unsafe extern "C" fn hythe_publisher_options_init(
     cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
 }
 
-/// # Safety
-/// As [`sized::read`], and [`channel::read`] for the type in it.
-unsafe fn read(options: *const hythe_publisher_options) -> Result<PublisherOptions, Refusal> {
-    let mut wanted = PublisherOptions::default();
-    // SAFETY: the caller's word.
-    let Some(given) = unsafe { sized::read(options) }? else {
-        return Ok(wanted);
-    };
-    // SAFETY: the caller's word.
-    if let Some(carries) = unsafe { channel::read(given.carries) }? {
-        wanted = wanted.carries(carries);
+impl PortOptions for hythe_publisher_options {
+    type Wanted = PublisherOptions;
+
+    fn carries(&self) -> *const hythe_channel_type {
+        self.carries
     }
-    if given.patience_ns > 0 {
-        wanted = wanted.patience(Duration::from_nanos(given.patience_ns));
+
+    fn carrying(wanted: PublisherOptions, carries: ChannelType) -> PublisherOptions {
+        wanted.carries(carries)
     }
-    Ok(wanted.history(given.history))
+
+    fn choose(&self, mut wanted: PublisherOptions) -> Result<PublisherOptions, Refusal> {
+        if self.patience_ns > 0 {
+            wanted = wanted.patience(Duration::from_nanos(self.patience_ns));
+        }
+        Ok(wanted.history(self.history))
+    }
 }
 
 /// Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
@@ -116,21 +118,16 @@ pub unsafe extern "C" fn hythe_publisher_open(
     options: *const hythe_publisher_options,
     publisher: Option<&mut MaybeUninit<*mut hythe_publisher>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(publisher, "place for the publisher")?;
-        place.write(std::ptr::null_mut());
-        let node = open(node)?;
+    let make = |node: &hythe_node, channel: &str| {
         // SAFETY: the caller's word.
-        let channel = unsafe { name(channel, "name of the channel") }?;
-        // SAFETY: the caller's word.
-        let options = unsafe { read(options) }?;
-        let opened = hythe_publisher {
+        let options = unsafe { port::read(options) }?;
+        Ok(hythe_publisher {
             origin: node.origin,
             publisher: node.node.publisher(channel, &options)?,
-        };
-        place.write(Box::into_raw(Box::new(opened)));
-        Ok(0)
-    })
+        })
+    };
+    // SAFETY: the caller's word.
+    unsafe { port::open_on(node, channel, publisher, make) }
 }
 
 /// Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers. Consumes `publisher`.
@@ -146,13 +143,9 @@ pub extern "C" fn hythe_publisher_lease(
     bytes: usize,
     lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(lease, "place for the lease")?;
-        place.write(std::ptr::null_mut());
+    lease::lend(lease, || {
         let publisher = open(publisher)?;
-        let leased = publisher.publisher.lease(bytes)?;
-        place.write(lease::give(publisher.origin, leased));
-        Ok(0)
+        Ok((publisher.origin, publisher.publisher.lease(bytes)?))
     })
 }
 
@@ -226,7 +219,10 @@ pub unsafe extern "C" fn hythe_publisher_hand_on(
 
 /// # Safety
 /// `into` is NULL, or as [`sized::write`].
-unsafe fn tell(published: Published, into: *mut hythe_published) -> Result<c_int, Refusal> {
+pub(crate) unsafe fn tell(
+    published: Published,
+    into: *mut hythe_published,
+) -> Result<c_int, Refusal> {
     if !into.is_null() {
         let told = hythe_published {
             size: 0,
@@ -246,6 +242,16 @@ unsafe fn tell(published: Published, into: *mut hythe_published) -> Result<c_int
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_subscribers(publisher: Option<&mut hythe_publisher>) -> c_int {
     cross(|| Ok(count(open_mut(publisher)?.publisher.subscribers()?)))
+}
+
+/// Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL, HYTHE_EGEOMETRY. Messages pass that
+/// one by, and count as dropped. Connects to new ones. Does not block.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_publisher_reaches_all(publisher: Option<&mut hythe_publisher>) -> c_int {
+    cross(|| {
+        open_mut(publisher)?.publisher.reaches_all()?;
+        Ok(0)
+    })
 }
 
 /// Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`.
@@ -287,9 +293,7 @@ pub unsafe extern "C" fn hythe_publisher_statistics(
     publisher: Option<&hythe_publisher>,
     statistics: *mut hythe_statistics,
 ) -> c_int {
-    cross(|| {
-        let counted = open(publisher)?.publisher.statistics().into();
-        // SAFETY: the caller's word.
-        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
-    })
+    let counted = || Ok(open(publisher)?.publisher.statistics());
+    // SAFETY: the caller's word.
+    unsafe { tell_counted(counted, statistics) }
 }

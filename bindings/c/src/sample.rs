@@ -6,9 +6,10 @@ use std::thread::LocalKey;
 
 use hythe::{Sample, TrustPeers};
 
-use crate::border::{Handle, Process, Refusal, cross, missing, open, place};
+use crate::border::{Handle, Process, Refusal, cross, empty_place, missing, open, place};
 use crate::bytes::{inside, writable};
 use crate::code;
+use crate::lease::HYTHE_HEADROOM_BYTES;
 use crate::node::Origin;
 use crate::shelf::{Shelf, Shelved, pack, unpack};
 
@@ -113,6 +114,30 @@ pub unsafe extern "C" fn hythe_sample_read(
         let into = unsafe { writable(into, count) }?;
         inside(at, count, sample.len(), "a payload")?;
         sample.read(at, into);
+        sample.check_whole()?;
+        Ok(0)
+    })
+}
+
+/// Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the payload. A part of a sample has the
+/// headroom of the whole. HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES.
+///
+/// # Safety
+/// `into` points to `count` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_sample_read_headroom(
+    sample: Option<&hythe_sample>,
+    at: usize,
+    into: *mut c_void,
+    count: usize,
+) -> c_int {
+    cross(|| {
+        let (_, sample) = there(sample)?;
+        // SAFETY: the caller's word.
+        let into = unsafe { writable(into, count) }?;
+        inside(at, count, HYTHE_HEADROOM_BYTES as usize, "a headroom")?;
+        sample.read_headroom(at, into);
+        sample.check_whole()?;
         Ok(0)
     })
 }
@@ -149,8 +174,7 @@ pub extern "C" fn hythe_sample_part(
     part: Option<&mut MaybeUninit<*mut hythe_sample>>,
 ) -> c_int {
     cross(|| {
-        let place = place(part, "place for the part")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(part)?;
         let (origin, sample) = there(sample)?;
         inside(at, count, sample.len(), "a payload")?;
         place.write(give(*origin, sample.part(at, count)?));

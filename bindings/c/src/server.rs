@@ -6,17 +6,18 @@ use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{Request, Responder, Server, ServerOptions};
+use hythe::{ChannelType, Request, Responder, Server, ServerOptions};
 
 use crate::border::{
-    Handle, Process, Refusal, count, cross, end, missing, name, open, open_mut, place,
+    Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,
 };
-use crate::channel::{self, hythe_channel_type};
+use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
 use crate::node::{Origin, hythe_node};
+use crate::port::{self, PortOptions};
 use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};
-use crate::statistics::hythe_statistics;
+use crate::statistics::{hythe_statistics, tell_counted};
 
 /// How to serve. Initialise it with hythe_server_options_init(); what is zero has its default.
 #[repr(C)]
@@ -81,22 +82,23 @@ pub unsafe extern "C" fn hythe_server_options_init(
     cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
 }
 
-/// # Safety
-/// As [`sized::read`], and [`channel::read`] for the type in it.
-unsafe fn read(options: *const hythe_server_options) -> Result<ServerOptions, Refusal> {
-    let mut wanted = ServerOptions::default();
-    // SAFETY: the caller's word.
-    let Some(given) = unsafe { sized::read(options) }? else {
-        return Ok(wanted);
-    };
-    // SAFETY: the caller's word.
-    if let Some(carries) = unsafe { channel::read(given.carries) }? {
-        wanted = wanted.carries(carries);
+impl PortOptions for hythe_server_options {
+    type Wanted = ServerOptions;
+
+    fn carries(&self) -> *const hythe_channel_type {
+        self.carries
     }
-    if given.depth > 0 {
-        wanted = wanted.depth(given.depth);
+
+    fn carrying(wanted: ServerOptions, carries: ChannelType) -> ServerOptions {
+        wanted.carries(carries)
     }
-    Ok(wanted)
+
+    fn choose(&self, mut wanted: ServerOptions) -> Result<ServerOptions, Refusal> {
+        if self.depth > 0 {
+            wanted = wanted.depth(self.depth);
+        }
+        Ok(wanted)
+    }
 }
 
 /// Opens a server of a request/reply channel, which is made if there is none. Where there are several, requests go to them in turn.
@@ -111,21 +113,16 @@ pub unsafe extern "C" fn hythe_server_open(
     options: *const hythe_server_options,
     server: Option<&mut MaybeUninit<*mut hythe_server>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(server, "place for the server")?;
-        place.write(std::ptr::null_mut());
-        let node = open(node)?;
+    let make = |node: &hythe_node, channel: &str| {
         // SAFETY: the caller's word.
-        let channel = unsafe { name(channel, "name of the channel") }?;
-        // SAFETY: the caller's word.
-        let options = unsafe { read(options) }?;
-        let opened = hythe_server {
+        let options = unsafe { port::read(options) }?;
+        Ok(hythe_server {
             origin: node.origin,
             server: node.node.server(channel, &options)?,
-        };
-        place.write(Box::into_raw(Box::new(opened)));
-        Ok(0)
-    })
+        })
+    };
+    // SAFETY: the caller's word.
+    unsafe { port::open_on(node, channel, server, make) }
 }
 
 /// Closes a server, or does nothing for NULL. Clients learn that it went. Consumes `server`.
@@ -141,12 +138,9 @@ pub extern "C" fn hythe_server_lease(
     bytes: usize,
     lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(lease, "place for the lease")?;
-        place.write(std::ptr::null_mut());
+    lease::lend(lease, || {
         let server = open(server)?;
-        place.write(lease::give(server.origin, server.server.lease(bytes)?));
-        Ok(0)
+        Ok((server.origin, server.server.lease(bytes)?))
     })
 }
 
@@ -159,8 +153,7 @@ pub extern "C" fn hythe_server_take(
     request: Option<&mut MaybeUninit<*mut hythe_request>>,
 ) -> c_int {
     cross(|| {
-        let place = place(request, "place for the request")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(request)?;
         let port = open_mut(server)?;
         let taken = port.server.take(Duration::from_nanos(timeout_ns))?;
         Ok(give(place, port.origin, taken))
@@ -174,8 +167,7 @@ pub extern "C" fn hythe_server_try_take(
     request: Option<&mut MaybeUninit<*mut hythe_request>>,
 ) -> c_int {
     cross(|| {
-        let place = place(request, "place for the request")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(request)?;
         let port = open_mut(server)?;
         let taken = port.server.try_take()?;
         Ok(give(place, port.origin, taken))
@@ -213,11 +205,9 @@ pub unsafe extern "C" fn hythe_server_statistics(
     server: Option<&hythe_server>,
     statistics: *mut hythe_statistics,
 ) -> c_int {
-    cross(|| {
-        let counted = open(server)?.server.statistics().into();
-        // SAFETY: the caller's word.
-        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
-    })
+    let counted = || Ok(open(server)?.server.statistics());
+    // SAFETY: the caller's word.
+    unsafe { tell_counted(counted, statistics) }
 }
 
 /// What was asked: a sample that belongs to the request, and goes with it. Never release it by itself. NULL for NULL.
@@ -229,6 +219,25 @@ pub extern "C" fn hythe_request_sample(request: Option<&hythe_request>) -> *cons
         Ok(0)
     });
     question
+}
+
+/// The number of the participant that asked.
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_request_client(request: Option<&hythe_request>) -> c_int {
+    cross(|| Ok(c_int::from(open(request)?.responder.client().0)))
+}
+
+/// Leases a buffer for the reply, also when the server is closed. As hythe_node_lease().
+#[unsafe(no_mangle)]
+pub extern "C" fn hythe_request_lease(
+    request: Option<&hythe_request>,
+    bytes: usize,
+    lease: Option<&mut MaybeUninit<*mut hythe_lease>>,
+) -> c_int {
+    lease::lend(lease, || {
+        let request = open(request)?;
+        Ok((request.origin, request.responder.lease(bytes)?))
+    })
 }
 
 /// Gives up a request: taken apart before anything else is looked at.

@@ -1,8 +1,11 @@
 //! What a port has counted, as the functions `hythe_…_statistics` tell it. Never counts anything itself.
 
+use core::ffi::c_int;
+
 use hythe::PortStatistics;
 
-use crate::sized::Extensible;
+use crate::border::{Refusal, cross};
+use crate::sized::{self, Extensible};
 
 /// What a port has counted since it was opened.
 #[repr(C)]
@@ -23,6 +26,21 @@ pub struct hythe_statistics {
 // SAFETY: as the trait says; `u64`s end it.
 unsafe impl Extensible for hythe_statistics {
     const NOUN: &'static str = "struct for statistics";
+}
+
+/// What a port says it has counted, for the caller.
+///
+/// # Safety
+/// As [`sized::write`].
+pub(crate) unsafe fn tell_counted(
+    counted: impl FnOnce() -> Result<PortStatistics, Refusal>,
+    into: *mut hythe_statistics,
+) -> c_int {
+    cross(|| {
+        let counted = counted()?.into();
+        // SAFETY: the caller's word.
+        unsafe { sized::write(into, &counted) }.map(|()| 0)
+    })
 }
 
 impl From<PortStatistics> for hythe_statistics {

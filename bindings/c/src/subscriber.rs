@@ -3,15 +3,17 @@
 use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
+use std::vec::Drain;
 
-use hythe::{PortPolicy, Subscriber, SubscriberOptions};
+use hythe::{ChannelType, PortPolicy, Sample, Subscriber, SubscriberOptions};
 
-use crate::border::{Handle, Process, Refusal, count, cross, end, name, open, open_mut, place};
-use crate::channel::{self, hythe_channel_type};
+use crate::border::{Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut};
+use crate::channel::hythe_channel_type;
 use crate::node::{Origin, hythe_node};
+use crate::port::{self, PortOptions};
 use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};
-use crate::statistics::hythe_statistics;
+use crate::statistics::{hythe_statistics, tell_counted};
 
 /// When a subscriber's queue is full, the newest message passes it by, and is counted. The default.
 pub const HYTHE_DROP_NEWEST: u32 = 0;
@@ -47,8 +49,32 @@ unsafe impl Extensible for hythe_subscriber_options {
 /// The taking end of a channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_subscriber {
-    origin: Origin,
+    pub(crate) origin: Origin,
     pub(crate) subscriber: Subscriber,
+    /// Of a batch, on the way to the caller; empty between calls.
+    taken: Vec<Sample>,
+    /// What was met behind samples that a call returned.
+    owed: Option<Refusal>,
+}
+
+impl hythe_subscriber {
+    /// To take from, unless something is still to be told.
+    fn ready(&mut self) -> Result<&mut Subscriber, Refusal> {
+        let owed = self.owed.take();
+        owed.map_or(Ok(&mut self.subscriber), Err)
+    }
+
+    pub(crate) fn take_batch(&mut self, max: usize) -> Result<Drain<'_, Sample>, Refusal> {
+        self.ready()?;
+        self.taken.clear();
+        if let Err(error) = self.subscriber.try_take_batch(max, &mut self.taken) {
+            if self.taken.is_empty() {
+                return Err(error.into());
+            }
+            self.owed = Some(error.into());
+        }
+        Ok(self.taken.drain(..))
+    }
 }
 
 impl Handle for hythe_subscriber {
@@ -72,23 +98,24 @@ pub unsafe extern "C" fn hythe_subscriber_options_init(
     cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
 }
 
-/// # Safety
-/// As [`sized::read`], and [`channel::read`] for the type in it.
-unsafe fn read(options: *const hythe_subscriber_options) -> Result<SubscriberOptions, Refusal> {
-    let mut wanted = SubscriberOptions::default();
-    // SAFETY: the caller's word.
-    let Some(given) = unsafe { sized::read(options) }? else {
-        return Ok(wanted);
-    };
-    // SAFETY: the caller's word.
-    if let Some(carries) = unsafe { channel::read(given.carries) }? {
-        wanted = wanted.carries(carries);
+impl PortOptions for hythe_subscriber_options {
+    type Wanted = SubscriberOptions;
+
+    fn carries(&self) -> *const hythe_channel_type {
+        self.carries
     }
-    if given.depth > 0 {
-        wanted = wanted.depth(given.depth);
+
+    fn carrying(wanted: SubscriberOptions, carries: ChannelType) -> SubscriberOptions {
+        wanted.carries(carries)
     }
-    wanted = wanted.history(given.history);
-    Ok(wanted.policy(policy(given.when_full, given.block_ms)?))
+
+    fn choose(&self, mut wanted: SubscriberOptions) -> Result<SubscriberOptions, Refusal> {
+        if self.depth > 0 {
+            wanted = wanted.depth(self.depth);
+        }
+        let policy = policy(self.when_full, self.block_ms)?;
+        Ok(wanted.history(self.history).policy(policy))
+    }
 }
 
 fn policy(when_full: u32, timeout_ms: u32) -> Result<PortPolicy, Refusal> {
@@ -117,21 +144,18 @@ pub unsafe extern "C" fn hythe_subscriber_open(
     options: *const hythe_subscriber_options,
     subscriber: Option<&mut MaybeUninit<*mut hythe_subscriber>>,
 ) -> c_int {
-    cross(|| {
-        let place = place(subscriber, "place for the subscriber")?;
-        place.write(std::ptr::null_mut());
-        let node = open(node)?;
+    let make = |node: &hythe_node, channel: &str| {
         // SAFETY: the caller's word.
-        let channel = unsafe { name(channel, "name of the channel") }?;
-        // SAFETY: the caller's word.
-        let options = unsafe { read(options) }?;
-        let opened = hythe_subscriber {
+        let options = unsafe { port::read(options) }?;
+        Ok(hythe_subscriber {
             origin: node.origin,
             subscriber: node.node.subscriber(channel, &options)?,
-        };
-        place.write(Box::into_raw(Box::new(opened)));
-        Ok(0)
-    })
+            taken: Vec::new(),
+            owed: None,
+        })
+    };
+    // SAFETY: the caller's word.
+    unsafe { port::open_on(node, channel, subscriber, make) }
 }
 
 /// Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples taken from it stay. Consumes
@@ -150,10 +174,9 @@ pub extern "C" fn hythe_subscriber_take(
     sample: Option<&mut MaybeUninit<*mut hythe_sample>>,
 ) -> c_int {
     cross(|| {
-        let place = place(sample, "place for the sample")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(sample)?;
         let port = open_mut(subscriber)?;
-        let taken = port.subscriber.take(Duration::from_nanos(timeout_ns))?;
+        let taken = port.ready()?.take(Duration::from_nanos(timeout_ns))?;
         Ok(sample::taken(place, port.origin, taken))
     })
 }
@@ -165,10 +188,9 @@ pub extern "C" fn hythe_subscriber_try_take(
     sample: Option<&mut MaybeUninit<*mut hythe_sample>>,
 ) -> c_int {
     cross(|| {
-        let place = place(sample, "place for the sample")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(sample)?;
         let port = open_mut(subscriber)?;
-        let taken = port.subscriber.try_take()?;
+        let taken = port.ready()?.try_take()?;
         Ok(sample::taken(place, port.origin, taken))
     })
 }
@@ -188,9 +210,7 @@ pub unsafe extern "C" fn hythe_subscriber_statistics(
     subscriber: Option<&hythe_subscriber>,
     statistics: *mut hythe_statistics,
 ) -> c_int {
-    cross(|| {
-        let counted = open(subscriber)?.subscriber.statistics().into();
-        // SAFETY: the caller's word.
-        unsafe { sized::write(statistics, &counted) }.map(|()| 0)
-    })
+    let counted = || Ok(open(subscriber)?.subscriber.statistics());
+    // SAFETY: the caller's word.
+    unsafe { tell_counted(counted, statistics) }
 }

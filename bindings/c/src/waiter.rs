@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use hythe::{Event, Interest, Token, Waitable, Waiter};
 
-use crate::border::{Handle, Process, Refusal, count, cross, end, missing, open, open_mut, place};
+use crate::border::{
+    Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,
+};
 use crate::client::hythe_client;
 use crate::event::hythe_listener;
 use crate::node::{Origin, hythe_node};
@@ -61,8 +63,7 @@ pub extern "C" fn hythe_waiter_open(
     waiter: Option<&mut MaybeUninit<*mut hythe_waiter>>,
 ) -> c_int {
     cross(|| {
-        let place = place(waiter, "place for the waiter")?;
-        place.write(std::ptr::null_mut());
+        let place = empty_place(waiter)?;
         let node = open(node)?;
         let opened = hythe_waiter {
             origin: node.origin,

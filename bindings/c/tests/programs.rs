@@ -10,6 +10,15 @@ use stage::{COMPILERS, Linking, Stage, hythe_command, is_installed, repository, 
 const EVENTS: &str = "1 told\ndoor\nwindow\nnothing\n";
 const REPLIES: &str = "\"hello\": HELLO\n\"\": no answer\n\"good bye\": GOOD BYE\n";
 
+const BATCHES: &str = "\
+8 delivered, 0 dropped
+8 delivered, 0 dropped
+0 delivered, 8 dropped
+0a 1b 2c 3d 4e 5f 6g 7h - 8 taken
+8i 9j 10k 11l 12m 13n 14o 15p - 8 taken
+- 0 taken
+";
+
 const READY: &str = "message of 5 bytes\nevents 0x11\nbyte x\n1 detached\n";
 
 fn messages(count: u32) -> String {
@@ -43,6 +52,8 @@ fn every_example_with_every_compiler_and_both_libraries() {
             assert_eq!(text(&replies), REPLIES, "{compiler} {linking:?}");
             let ready = run(stage.command(&build("waiter")).arg("ready"));
             assert_eq!(text(&ready), READY, "{compiler} {linking:?}");
+            let batches = run(stage.command(&build("batches")).arg("batches"));
+            assert_eq!(text(&batches), BATCHES, "{compiler} {linking:?}");
             let both = build("publish_subscribe");
             let role = |role| {
                 let mut command = stage.command(&both);
@@ -89,6 +100,18 @@ fn refusals_are_codes_with_messages() {
     let program = stage.compile("gcc", Linking::Shared, &source);
     let said = run(&mut stage.command(&program));
     assert_eq!(text(&said), "all refused\n");
+}
+
+/// With the library's handler for SIGBUS, with the program's own, and with one that was there before.
+#[test]
+fn a_pool_that_is_cut_away_is_a_code() {
+    let stage = Stage::install();
+    let source = repository().join("bindings/c/tests/lost.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    for handler in ["library", "program", "passed"] {
+        let said = run(stage.command(&program).arg(handler));
+        assert_eq!(text(&said), "told\n", "{handler}");
+    }
 }
 
 /// Not valgrind: its machine lacks the vDSO that the library reads the clock by.

@@ -173,6 +173,78 @@ static void policies(void)
     hythe_publisher_close(publisher);
 }
 
+/* One wrong message: none goes out, and no lease is left behind. */
+static void batches(void)
+{
+    struct hythe_message batch[3];
+    struct hythe_publisher *publisher;
+    struct hythe_subscriber *subscriber;
+    struct hythe_sample *samples[4];
+    struct hythe_published published;
+    int i, wrong;
+    EXPECT(hythe_subscriber_open(node, "batches", NULL, &subscriber) == 0);
+    EXPECT(hythe_publisher_open(node, "batches", NULL, &publisher) == 0);
+    EXPECT(hythe_publisher_reaches_all(publisher) == 0);
+    EXPECT(hythe_publisher_publish_batch(publisher, NULL, 1, NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_publisher_publish_batch(publisher, NULL, 0, NULL) == 0);
+    EXPECT(hythe_publisher_publish_batch(publisher, batch, (size_t)-1, NULL) == HYTHE_EARGUMENT);
+    for (wrong = 0; wrong < 4; wrong++) {
+        for (i = 0; i < 3; i++) {
+            batch[i].bytes = 8;
+            EXPECT(hythe_node_lease(node, 8, &batch[i].lease) == 0);
+        }
+        if (wrong == 1)
+            batch[1].bytes = 1 << 30;
+        if (wrong == 2) {
+            hythe_lease_release(batch[2].lease);
+            batch[2].lease = NULL;
+        }
+        published.size = sizeof published;
+        EXPECT(hythe_publisher_publish_batch(wrong == 3 ? NULL : publisher, batch, 3, &published) ==
+               (wrong == 0 ? 3 : HYTHE_EARGUMENT));
+        for (i = 0; i < 3; i++)
+            EXPECT(batch[i].lease == NULL);
+    }
+    EXPECT(published.delivered == 3 && published.dropped == 0);
+    EXPECT(hythe_subscriber_try_take_batch(subscriber, NULL, 1) == HYTHE_EARGUMENT);
+    EXPECT(hythe_subscriber_try_take_batch(NULL, samples, 4) == HYTHE_EARGUMENT && samples[0] == NULL);
+    EXPECT(hythe_subscriber_try_take_batch(subscriber, samples, 2) == 2);
+    hythe_sample_release(samples[0]);
+    hythe_sample_release(samples[1]);
+    EXPECT(hythe_subscriber_try_take_batch(subscriber, samples, 4) == 1);
+    EXPECT(samples[0] != NULL && samples[1] == NULL && samples[3] == NULL);
+    hythe_sample_release(samples[0]);
+    EXPECT(hythe_subscriber_try_take_batch(subscriber, samples, 4) == 0 && samples[0] == NULL);
+    hythe_publisher_close(publisher);
+    hythe_subscriber_close(subscriber);
+}
+
+static void headroom(void)
+{
+    struct hythe_lease *lease;
+    struct hythe_publisher *publisher;
+    struct hythe_subscriber *subscriber;
+    struct hythe_sample *sample;
+    char bytes[8];
+    EXPECT(hythe_subscriber_open(node, "headroom", NULL, &subscriber) == 0);
+    EXPECT(hythe_publisher_open(node, "headroom", NULL, &publisher) == 0);
+    EXPECT(hythe_publisher_lease(publisher, 8, &lease) == 0);
+    EXPECT(hythe_lease_write_headroom(lease, HYTHE_HEADROOM_BYTES - 7, "12345678", 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_write_headroom(lease, (size_t)-1, "12345678", 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_write_headroom(NULL, 0, "12345678", 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_write_headroom(lease, HYTHE_HEADROOM_BYTES - 8, "12345678", 8) == 0);
+    EXPECT(hythe_lease_write(lease, 0, "abcdefgh", 8) == 0);
+    EXPECT(hythe_publisher_publish(publisher, lease, 8, NULL) == 1);
+    EXPECT(hythe_subscriber_try_take(subscriber, &sample) == 1);
+    EXPECT(hythe_sample_read_headroom(sample, HYTHE_HEADROOM_BYTES, bytes, 1) == HYTHE_EARGUMENT);
+    EXPECT(hythe_sample_read_headroom(sample, HYTHE_HEADROOM_BYTES - 8, bytes, 8) == 0);
+    EXPECT(memcmp(bytes, "12345678", 8) == 0);
+    EXPECT(hythe_sample_read(sample, 0, bytes, 8) == 0 && memcmp(bytes, "abcdefgh", 8) == 0);
+    hythe_sample_release(sample);
+    hythe_publisher_close(publisher);
+    hythe_subscriber_close(subscriber);
+}
+
 static void other_nodes(void)
 {
     struct hythe_node *other;
@@ -194,7 +266,9 @@ static void patterns(void)
     struct hythe_notifier *notifier;
     struct hythe_sample *reply;
     struct hythe_lease *lease;
-    uint64_t request;
+    struct hythe_server *server;
+    struct hythe_request *asked;
+    uint64_t request, number;
     hythe_client_options_init(&options, sizeof options);
     options.patience_ns = 1;
     EXPECT(hythe_client_open(node, "nobody", &options, &client) == 0);
@@ -202,6 +276,22 @@ static void patterns(void)
     EXPECT(hythe_client_request(client, lease, 8, &request) == HYTHE_ENOSERVER);
     EXPECT(hythe_client_wait(client, 77, 0, &reply) == HYTHE_ENOTPENDING && reply == NULL);
     EXPECT(hythe_client_take(client, 0, &request, &reply) == 0 && request == 0);
+    /* The server may be closed before the reply is leased. */
+    options.patience_ns = HYTHE_SECOND_NS;
+    hythe_client_close(client);
+    EXPECT(hythe_client_open(node, "somebody", &options, &client) == 0);
+    EXPECT(hythe_server_open(node, "somebody", NULL, &server) == 0);
+    EXPECT(hythe_client_lease(client, 8, &lease) == 0);
+    EXPECT(hythe_client_request(client, lease, 8, &number) == 0);
+    EXPECT(hythe_server_try_take(server, &asked) == 1);
+    EXPECT(hythe_request_client(asked) == hythe_node_index(node));
+    EXPECT(hythe_request_client(NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_request_lease(NULL, 8, &lease) == HYTHE_EARGUMENT && lease == NULL);
+    EXPECT(hythe_request_lease(asked, 8, &lease) == 0);
+    EXPECT(hythe_request_reply(asked, lease, 8) == 1);
+    EXPECT(hythe_client_wait(client, number, HYTHE_SECOND_NS, &reply) == 1);
+    hythe_sample_release(reply);
+    hythe_server_close(server);
     hythe_client_close(client);
     EXPECT(hythe_request_reply_in_kind(NULL) == HYTHE_EARGUMENT);
     EXPECT(hythe_request_sample(NULL) == NULL);
@@ -288,6 +378,8 @@ int main(void)
         channels();
         samples(trust);
         policies();
+        batches();
+        headroom();
         other_nodes();
         patterns();
         waits();

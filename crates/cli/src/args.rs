@@ -99,7 +99,7 @@ pub(crate) enum Command {
     Hz(HzArgs),
     /// Record a channel into a file
     #[command(
-        after_help = "Examples:\n  hythe record frames -o frames.hythe --for 10\n  hythe record frames -o frames.hythe --block 1 --json"
+        after_help = "Examples:\n  hythe record frames -o frames.hythe --for 10\n  hythe record frames -o frames.hythe --policy drop-oldest --json"
     )]
     Record(RecordArgs),
     /// Publish a recording again, at its original timing
@@ -272,7 +272,7 @@ pub(crate) struct SubscribeArgs {
     /// What publishers do when as many wait [default: drop-newest, or block if --block says for how long]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, instead of dropping a message
+    /// Let publishers wait so many seconds for room, instead of dropping a message [default with --policy block: 5]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some
@@ -283,7 +283,7 @@ pub(crate) struct SubscribeArgs {
 /// What happens to a message that meets a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WhenFull {
-    /// The publisher waits for room, for as long as --block says (default: 5 seconds)
+    /// The publisher waits for room, for as long as --block says
     Block,
     /// It passes the subscriber by
     DropNewest,

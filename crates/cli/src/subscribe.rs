@@ -71,23 +71,29 @@ pub(crate) fn run(args: &SubscribeArgs, globals: &Globals) -> Result<(), CliErro
 }
 
 fn options(args: &SubscribeArgs) -> Result<SubscriberOptions, CliError> {
-    let block = |bound: Duration| PortPolicy::Block {
-        timeout_ms: u32::try_from(bound.as_millis()).unwrap_or(u32::MAX),
-    };
-    let policy = match (args.policy, args.block) {
-        (None | Some(WhenFull::Block), Some(bound)) => block(bound),
-        (Some(WhenFull::Block), None) => block(BLOCK),
-        (None | Some(WhenFull::DropNewest), None) => PortPolicy::DropNewest,
-        (Some(WhenFull::DropOldest), None) => PortPolicy::DropOldest,
-        (Some(WhenFull::DropNewest | WhenFull::DropOldest), Some(_)) => {
-            return Err(CliError::WrongUse(
-                "--block is for publishers that wait: leave it out, or say --policy block"
-                    .to_owned(),
-            ));
-        }
-    };
+    let policy = policy(args.policy, args.block, BLOCK)?;
     let options = SubscriberOptions::default().depth(args.depth);
     Ok(options.policy(policy).history(args.history))
+}
+
+/// What `--policy` and `--block` say together; `unsaid` is how long publishers wait if nobody says.
+pub(crate) fn policy(
+    policy: Option<WhenFull>,
+    block: Option<Duration>,
+    unsaid: Duration,
+) -> Result<PortPolicy, CliError> {
+    let waiting = |bound: Duration| PortPolicy::Block {
+        timeout_ms: u32::try_from(bound.as_millis()).unwrap_or(u32::MAX).max(1),
+    };
+    match (policy, block) {
+        (None | Some(WhenFull::Block), Some(bound)) => Ok(waiting(bound)),
+        (Some(WhenFull::Block), None) => Ok(waiting(unsaid)),
+        (None | Some(WhenFull::DropNewest), None) => Ok(PortPolicy::DropNewest),
+        (Some(WhenFull::DropOldest), None) => Ok(PortPolicy::DropOldest),
+        (Some(WhenFull::DropNewest | WhenFull::DropOldest), Some(_)) => Err(CliError::WrongUse(
+            "--block is for publishers that wait: leave it out, or say --policy block".to_owned(),
+        )),
+    }
 }
 
 fn show_all(

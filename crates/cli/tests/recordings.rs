@@ -287,6 +287,125 @@ fn losses_are_counted() {
     );
 }
 
+/// A disk that stands still, as a pipe that nobody reads; then reads it to its end.
+struct StuckDisk {
+    path: PathBuf,
+    pipe: fs::File,
+}
+
+impl StuckDisk {
+    fn new(root: &Root) -> Self {
+        let path = path(root, "pipe");
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, 0o600.into(), 0).expect("made");
+        // Nonblocking: a reader without a writer yet.
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+        let pipe = rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).expect("opened");
+        let pipe = fs::File::from(pipe);
+        Self { path, pipe }
+    }
+
+    /// What was written while the recorder goes on to its end; a copy is kept as a file.
+    fn read_to_the_end(self, root: &Root) -> PathBuf {
+        eventually("the recorder writes", || {
+            use rustix::event::{PollFd, PollFlags, Timespec, poll};
+            let mut asked = [PollFd::new(&self.pipe, PollFlags::IN)];
+            let answered = poll(&mut asked, Some(&Timespec::default()));
+            answered.is_ok() && asked[0].revents().contains(PollFlags::IN)
+        });
+        rustix::fs::fcntl_setfl(&self.pipe, rustix::fs::OFlags::empty()).expect("set");
+        let (mut pipe, file) = (self.pipe, path(root, "read"));
+        let mut copy = fs::File::create_new(&file).expect("own");
+        std::io::copy(&mut pipe, &mut copy).expect("read");
+        file
+    }
+}
+
+const LINES: u64 = 60;
+/// A pipe and the recorder's buffer take a few of them.
+const LINE_BYTES: usize = 50_000;
+
+fn long_lines() -> Vec<u8> {
+    let lines = (0..LINES).map(|number| format!("{number:0>LINE_BYTES$}\n"));
+    lines.collect::<String>().into_bytes()
+}
+
+/// Records from a publisher that is not held up, while the disk stands still. Returns the document and the numbers in the file.
+fn on_a_stuck_disk(policy: &[&str]) -> (Value, Vec<u64>) {
+    let root = Root::new();
+    let disk = StuckDisk::new(&root);
+    let options = [&["--force", "--depth", "4"], policy].concat();
+    let running = recorder(&root, "data", &disk.path, &options);
+    // It leaves before the disk moves on, and takes its counters with it.
+    let published = root.feed(&["pub", "data", "--lines", "--rate", "300"], &long_lines());
+    assert_eq!(published.code, Some(0), "{}", published.errors);
+    running.interrupt();
+    let file = disk.read_to_the_end(&root);
+    let recorded = document(&running.end());
+    let recording = hythe::recording::Reader::open(fs::File::open(&file).expect("own"));
+    let mut recording = recording.expect("a recording");
+    let mut numbers = Vec::new();
+    while let Some(record) = recording.next().expect("readable") {
+        let mut payload = vec![0; record.bytes as usize];
+        let read = recording.read_payload(&record, &mut payload);
+        read.expect("whole");
+        let text = String::from_utf8(payload).expect("text");
+        numbers.push(text.parse().expect("a number"));
+    }
+    (recorded, numbers)
+}
+
+fn assert_all_are_accounted_for(recorded: &Value, numbers: &[u64]) {
+    let count = |key: &str| recorded[key].as_u64().expect("a number");
+    assert!(count("dropped") > 0, "{recorded}");
+    assert_eq!(count("records"), numbers.len() as u64, "{recorded}");
+    assert_eq!(count("records") + count("dropped"), LINES, "{recorded}");
+    assert!(numbers.is_sorted(), "{numbers:?}");
+}
+
+#[test]
+fn a_slow_disk_holds_nobody_up_and_each_loss_is_counted() {
+    let (recorded, numbers) = on_a_stuck_disk(&[]);
+    assert_all_are_accounted_for(&recorded, &numbers);
+    let first: Vec<u64> = (0..numbers.len() as u64).collect();
+    assert_eq!(numbers, first, "the newest passed by");
+
+    let (recorded, numbers) = on_a_stuck_disk(&["--policy", "drop-oldest"]);
+    assert_all_are_accounted_for(&recorded, &numbers);
+    assert_eq!(numbers.last(), Some(&(LINES - 1)), "the oldest made room");
+}
+
+#[test]
+fn publishers_wait_for_a_slow_disk_if_told_to() {
+    let root = Root::new();
+    let disk = StuckDisk::new(&root);
+    let options = ["--force", "--depth", "4", "--policy", "block", "--block"];
+    let bound = ["20", "--count", &LINES.to_string()];
+    let running = recorder(&root, "data", &disk.path, &[&options[..], &bound].concat());
+    let publisher = std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| root.feed(&["pub", "data", "--lines"], &long_lines()));
+        disk.read_to_the_end(&root);
+        publisher.join().expect("no panic")
+    });
+    assert_eq!(publisher.code, Some(0), "{}", publisher.errors);
+    let recorded = document(&running.end());
+    assert_eq!(
+        (&recorded["records"], &recorded["dropped"]),
+        (&LINES.into(), &0.into())
+    );
+    root.run(&[
+        "record",
+        "data",
+        "-o",
+        "x",
+        "--policy",
+        "drop-oldest",
+        "--block",
+        "1",
+    ])
+    .failed(2, &["--policy block"]);
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let root = Root::new();

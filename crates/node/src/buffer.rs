@@ -193,6 +193,14 @@ impl Lease {
             .read(self.reference.payload() + at, into);
     }
 
+    /// Is the pool whole behind what was written or read? Asked behind the bytes: they may have met no memory, and nobody else.
+    ///
+    /// # Errors
+    /// [`NodeError::PoolLost`].
+    pub fn check_whole(&self) -> Result<(), NodeError> {
+        self.reference.shared.pool().check_whole()
+    }
+
     /// Reads from a file at `position` straight into the buffer; returns the bytes read, 0 at the end of the file.
     ///
     /// # Errors
@@ -318,6 +326,14 @@ impl Sample {
         self.reference
             .map()
             .read(self.reference.slot_offset + at, into);
+    }
+
+    /// Is the pool whole behind what was read? Asked behind the bytes: those of a lost pool are zeroes.
+    ///
+    /// # Errors
+    /// [`NodeError::PoolLost`].
+    pub fn check_whole(&self) -> Result<(), NodeError> {
+        self.reference.shared.pool().check_whole()
     }
 
     /// A copy of the payload.

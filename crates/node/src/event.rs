@@ -139,12 +139,12 @@ impl Notifier {
         &self.channel.name
     }
 
-    /// Raises an event, or several at once, at every listener. Returns how many listeners that were: none in a forked copy.
-    pub fn notify(&mut self, events: impl Into<EventSet>) -> usize {
-        if self.shared.is_a_copy() {
-            return 0;
-        }
-        self.refresh();
+    /// Raises an event, or several at once, at every listener. Returns how many listeners that were.
+    ///
+    /// # Errors
+    /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
+    pub fn notify(&mut self, events: impl Into<EventSet>) -> Result<usize, NodeError> {
+        self.refresh()?;
         let control = self.shared.pool().control();
         let (events, mut told) = (events.into().0, 0);
         for (listener, cell) in &self.listeners {
@@ -160,19 +160,24 @@ impl Notifier {
         }
         self.statistics.messages += 1;
         control.set_statistics(self.port, self.statistics);
-        told
+        self.shared.pool().check_whole()?;
+        Ok(told)
     }
 
     /// Listeners at this moment.
-    pub fn listeners(&mut self) -> usize {
-        self.refresh();
-        self.listeners.len()
+    ///
+    /// # Errors
+    /// As [`Notifier::notify`].
+    pub fn listeners(&mut self) -> Result<usize, NodeError> {
+        self.refresh()?;
+        self.shared.pool().check_whole()?;
+        Ok(self.listeners.len())
     }
 
     /// Waits until there are at least `count` listeners. False: the time was over first.
     ///
     /// # Errors
-    /// [`NodeError::ForkedCopy`]; a damaged pool.
+    /// As [`Notifier::notify`].
     pub fn wait_for_listeners(
         &mut self,
         count: usize,
@@ -186,7 +191,7 @@ impl Notifier {
             shared.index(),
             WaitPlan::for_processes().gated(shared.spin_gate()),
             timeout,
-            || Ok((self.listeners() >= count).then_some(())),
+            || Ok((self.listeners()? >= count).then_some(())),
         )?;
         Ok(enough.is_some())
     }
@@ -197,11 +202,12 @@ impl Notifier {
         self.statistics
     }
 
-    fn refresh(&mut self) {
+    fn refresh(&mut self) -> Result<(), NodeError> {
+        self.shared.check_original()?;
         let control = self.shared.pool().control();
         let epoch = control.channel_epoch(self.channel.index);
         if self.epoch == Some(epoch) {
-            return;
+            return Ok(());
         }
         let ports = control
             .ports()
@@ -212,6 +218,7 @@ impl Notifier {
             .filter(|(port, _)| control.is_still_open(port))
             .collect();
         self.epoch = Some(epoch);
+        Ok(())
     }
 }
 
@@ -234,12 +241,12 @@ impl Drop for Notifier {
 /// let node = Node::join(&Pool::open_or_create(&options)?, "doc-test")?;
 /// let mut listener = node.listener("house")?;
 /// let mut notifier = node.notifier("house")?;
-/// assert_eq!(notifier.notify(DOOR), 1);
-/// notifier.notify(DOOR);
+/// assert_eq!(notifier.notify(DOOR)?, 1);
+/// notifier.notify(DOOR)?;
 ///
 /// let heard = listener.wait(Duration::from_secs(1))?;
 /// assert!(heard.contains(DOOR));
-/// assert!(listener.try_take().is_empty(), "both in one");
+/// assert!(listener.try_take()?.is_empty(), "both in one");
 /// # drop((listener, notifier, node));
 /// # Pool::remove(&options)?;
 /// # std::fs::remove_dir_all(&root).ok();
@@ -287,30 +294,31 @@ impl Listener {
     /// Takes the events that were raised since the last time, waiting for at most `timeout` for the first. Empty: there was none.
     ///
     /// # Errors
-    /// A damaged pool.
+    /// As [`Listener::try_take`].
     pub fn wait(&mut self, timeout: Duration) -> Result<EventSet, NodeError> {
         let shared = Arc::clone(&self.shared);
         let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
-        shared.check_original()?;
         let taken = wait_for(control, shared.index(), plan, timeout, || {
-            let taken = self.try_take();
+            let taken = self.try_take()?;
             Ok((!taken.is_empty()).then_some(taken))
-        });
-        Ok(shared.pool().unless_lost(taken)?.unwrap_or_default())
+        })?;
+        Ok(taken.unwrap_or_default())
     }
 
-    /// Takes the events that were raised since the last time. Empty: there was none, or this is a forked copy.
-    pub fn try_take(&mut self) -> EventSet {
-        if self.shared.is_a_copy() {
-            return EventSet::default();
-        }
+    /// Takes the events that were raised since the last time. Empty: there was none.
+    ///
+    /// # Errors
+    /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
+    pub fn try_take(&mut self) -> Result<EventSet, NodeError> {
+        self.shared.check_original()?;
         let control = self.shared.pool().control();
         let taken = EventSet(self.cell.take(control.memory()));
         if !taken.is_empty() {
             self.statistics.messages += 1;
             control.set_statistics(self.port, self.statistics);
         }
-        taken
+        self.shared.pool().check_whole()?;
+        Ok(taken)
     }
 
     /// What this port has counted: as messages, how often it took events.

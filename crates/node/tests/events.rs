@@ -36,7 +36,7 @@ fn plays_its_role() {
             while start.elapsed() < BOUND {
                 let heard = there.wait(Duration::from_millis(200)).expect("sound");
                 if !heard.is_empty() {
-                    back.notify(heard);
+                    back.notify(heard).expect("sound");
                 }
             }
         }
@@ -45,7 +45,7 @@ fn plays_its_role() {
             assert!(there.wait_for_listeners(1, BOUND).expect("sound"));
             say("ready");
             while start.elapsed() < BOUND {
-                there.notify(event(7));
+                there.notify(event(7)).expect("sound");
             }
         }
         other => panic!("no role {other}"),
@@ -66,10 +66,14 @@ fn events_coalesce_and_reach_every_listener() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     let mut notifier = node.notifier("alarm").expect("opens");
-    assert_eq!(notifier.notify(event(1)), 0, "nobody listens yet");
+    assert_eq!(
+        notifier.notify(event(1)).expect("sound"),
+        0,
+        "nobody listens yet"
+    );
     let mut listeners = [(); 3].map(|()| node.listener("alarm").expect("opens"));
     for number in [4, 39, 4] {
-        assert_eq!(notifier.notify(event(number)), 3);
+        assert_eq!(notifier.notify(event(number)).expect("sound"), 3);
     }
     for listener in &mut listeners[1..] {
         let heard = listener.wait(BOUND).expect("sound");
@@ -86,8 +90,11 @@ fn events_coalesce_and_reach_every_listener() {
         );
     }
     let several: EventSet = [event(0), event(2)].into_iter().collect();
-    notifier.notify(several);
-    assert_eq!(numbers(listeners[0].try_take()), [0, 2, 4, 39]);
+    notifier.notify(several).expect("sound");
+    assert_eq!(
+        numbers(listeners[0].try_take().expect("sound")),
+        [0, 2, 4, 39]
+    );
     assert_eq!(notifier.statistics().messages, 5);
     assert_eq!(listeners[0].statistics().messages, 1);
     let snapshot = pool.snapshot();
@@ -119,7 +126,7 @@ fn a_port_number_used_again_hears_only_its_own() {
     let node = Node::join(&pool, "test").expect("joins");
     let mut notifier = node.notifier("alarm").expect("opens");
     let first = node.listener("alarm").expect("opens");
-    assert_eq!(notifier.listeners(), 1);
+    assert_eq!(notifier.listeners().expect("sound"), 1);
     let port = |name: &str| {
         let channel = pool.control().find_channel(name).expect("open").index;
         let ports = pool.snapshot().ports;
@@ -135,8 +142,8 @@ fn a_port_number_used_again_hears_only_its_own() {
     assert_eq!(port("other"), before, "the test needs the same number");
     // As a notifier that was held up between its look and its swap.
     assert!(cell.raise(pool.control().memory(), 1).is_err());
-    assert_eq!(notifier.notify(event(0)), 0);
-    assert!(other.try_take().is_empty());
+    assert_eq!(notifier.notify(event(0)).expect("sound"), 0);
+    assert!(other.try_take().expect("sound").is_empty());
 }
 
 #[test]
@@ -151,7 +158,7 @@ fn no_event_is_lost_to_a_listener_that_sleeps() {
     assert!(there.wait_for_listeners(1, BOUND).expect("sound"));
     for round in 0..2000_u32 {
         let sent = event((round % 40) as u8);
-        there.notify(sent);
+        there.notify(sent).expect("sound");
         if round % 16 == 0 {
             // Both asleep, one asleep, none: different from round to round.
             std::thread::sleep(Duration::from_micros(u64::from(round)));
@@ -176,8 +183,8 @@ fn a_notifier_killed_anywhere_leaves_nothing_behind() {
         storm.kill();
         eventually("it is recovered", || pool.snapshot().members.len() == 1);
         // One more may have stood there; then it is quiet.
-        listener.try_take();
-        assert!(listener.try_take().is_empty());
+        listener.try_take().expect("sound");
+        assert!(listener.try_take().expect("sound").is_empty());
         let ports = pool.snapshot().ports;
         assert_eq!(ports.len(), 1, "{ports:?}");
     }

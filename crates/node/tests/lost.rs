@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use hythe_memory::{Memory, Ordering};
 use hythe_node::{
-    Node, NodeError, Pool, PoolOptions, PortPolicy, PublisherOptions, SubscriberOptions,
+    ClientOptions, EventId, Node, NodeError, Pool, PoolOptions, PortPolicy, PublisherOptions,
+    ServerOptions, SubscriberOptions,
 };
 use support::{Root, fill, in_a_small_file_system};
 
@@ -135,6 +136,40 @@ fn whoever_waits_is_told() {
         let blocked: Result<(), NodeError> = blocked.join().expect("no panic");
         lost(blocked);
     });
+}
+
+/// Whatever a program calls, whether it waits or only looks: no pattern leaves it without the news.
+#[test]
+fn every_pattern_tells_the_loss() {
+    const LONG: Duration = Duration::from_secs(600);
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "tester").expect("join");
+    let mut notifier = node.notifier("bells").expect("port");
+    let mut listener = node.listener("bells").expect("port");
+    let mut server = node.server("ask", &ServerOptions::default()).expect("port");
+    let mut client = node.client("ask", &ClientOptions::default()).expect("port");
+    assert!(client.wait_for_servers(1, LONG).expect("sound"));
+    let question = node.lease(4).expect("lease");
+    client.request(question, 4).expect("asked");
+    let request = server.try_take().expect("sound").expect("asked");
+    let [answer, more] = [(); 2].map(|()| node.lease(4).expect("lease"));
+
+    cut(&pool.path().join("control"), 0);
+    lost(notifier.notify(EventId::new(1).expect("an event")));
+    lost(notifier.listeners());
+    lost(notifier.wait_for_listeners(2, LONG));
+    lost(listener.try_take());
+    lost(listener.wait(LONG));
+    lost(answer.check_whole());
+    lost(request.sample().check_whole());
+    lost(request.reply(answer, 4));
+    lost(server.try_take());
+    lost(server.take(LONG));
+    lost(server.clients());
+    lost(client.servers());
+    lost(client.request(more, 4));
+    lost(client.take(LONG));
 }
 
 /// The space of a pool is reserved. If somebody gives it away (punches a hole) and the file system is full then, no page is left.

@@ -68,11 +68,11 @@ fn each_kind_of_port_wakes_the_waiter_for_itself() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(pause);
-                notifier.notify(event);
+                notifier.notify(event).expect("sound");
             });
             assert_eq!(reported(&mut waiter, BOUND), [hearing]);
         });
-        assert!(listener.try_take().contains(event));
+        assert!(listener.try_take().expect("sound").contains(event));
 
         let lease = client.lease(1).expect("free");
         client.request(lease, 1).expect("a server with room");

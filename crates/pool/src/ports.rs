@@ -186,7 +186,6 @@ impl<M: Memory> Control<M> {
         let channel = memory.load(at + port::CHANNEL, Ordering::Relaxed);
         let kind = PortKind::from_number((state >> 16) as u8)?;
         let policy = PortPolicy::from_word(memory.load(at + port::BLOCK_MS, Ordering::Relaxed));
-        let count = |offset| memory.load_cell(at + offset, Ordering::Relaxed);
         let member = MemberIndex((state >> 8) as u8);
         (channel < limits.channels && self.has_row(member)).then(|| PortInfo {
             index,
@@ -197,13 +196,24 @@ impl<M: Memory> Control<M> {
             depth: memory.load(at + port::DEPTH, Ordering::Relaxed),
             policy,
             history: memory.load(at + port::HISTORY, Ordering::Relaxed),
-            statistics: PortStatistics {
-                messages: count(port::MESSAGES),
-                payload_bytes: count(port::PAYLOAD_BYTES),
-                dropped: count(port::DROPPED),
-                violations: count(port::VIOLATIONS),
-            },
+            statistics: self.last_statistics(index),
         })
+    }
+
+    /// What the last port of this number counted: also behind its end, until the number is used again.
+    ///
+    /// # Panics
+    /// If the table has no such number.
+    pub fn last_statistics(&self, index: PortIndex) -> PortStatistics {
+        assert!(index.0 < self.layout().limits().ports, "no port {index:?}");
+        let at = self.layout().port(index.0 as usize);
+        let count = |offset| self.memory().load_cell(at + offset, Ordering::Relaxed);
+        PortStatistics {
+            messages: count(port::MESSAGES),
+            payload_bytes: count(port::PAYLOAD_BYTES),
+            dropped: count(port::DROPPED),
+            violations: count(port::VIOLATIONS),
+        }
     }
 
     /// Is a port that was seen open still so, and still the same to whoever sends to it? Reads nothing that its owner keeps

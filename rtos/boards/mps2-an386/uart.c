@@ -41,11 +41,6 @@ void uart_start(void)
     DOORBELL->control = CONTROL_TRANSMIT | CONTROL_RECEIVE;
 }
 
-void uart_open_doorbell(void)
-{
-    DOORBELL->control = CONTROL_TRANSMIT | CONTROL_RECEIVE | CONTROL_RECEIVE_INTERRUPT;
-}
-
 void uart_doorbell_interrupt(void)
 {
     /* Clear first: a byte that arrives while we drain raises the interrupt again, after draining it would be lost. */
@@ -53,6 +48,14 @@ void uart_doorbell_interrupt(void)
     while ((DOORBELL->state & STATE_RECEIVE_FULL) != 0) {
         (void)DOORBELL->data;
     }
+}
+
+void uart_open_doorbell(void)
+{
+    DOORBELL->control = CONTROL_TRANSMIT | CONTROL_RECEIVE | CONTROL_RECEIVE_INTERRUPT;
+    /* What came in before now raised no interrupt, and while it lies there the device takes nothing else. The ring itself is not
+     * needed: every task looks before it sleeps. */
+    uart_doorbell_interrupt();
 }
 
 void board_ring(void)

@@ -183,7 +183,7 @@ fn channel<W: Word>(
             .max_publishers(1)
             .max_subscribers(case.subscribers as usize);
         let builder = match case.pattern {
-            Pattern::Untouched | Pattern::Filled => builder,
+            Pattern::Untouched | Pattern::Filled | Pattern::Request => builder,
             // Nothing may be lost.
             Pattern::Single | Pattern::Batched => {
                 let deep = builder.subscriber_max_buffer_size(RATE_DEPTH);

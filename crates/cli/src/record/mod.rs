@@ -1,6 +1,7 @@
 //! `hythe record`: writes what arrives on a channel into a file, as `spec/recording.md` says.
 //!
-//! It subscribes like anybody else; `losses` counts what publishers dropped meanwhile. What was written is whole whatever ends it: the
+//! It subscribes like anybody else. Where the disk is slower than the publishers, its queues fill, and what happens then is the
+//! subscriber's policy: nobody waits for the disk unless told to. `losses` counts what publishers dropped meanwhile. What was written is whole whatever ends it: the
 //! end block only spares the next reader a walk through the file.
 
 mod losses;
@@ -12,14 +13,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use hythe::recording::{Header, RecordingError, Totals, Writer};
-use hythe::{ChannelType, Node, PortPolicy, Sample, Subscriber, SubscriberOptions, monotonic_ns};
+use hythe::{ChannelType, Node, Sample, Subscriber, SubscriberOptions, monotonic_ns};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use self::losses::Losses;
-use crate::args::Globals;
+use crate::args::{Globals, WhenFull};
 use crate::error::CliError;
 use crate::stop::{LOOK, Stop};
+use crate::subscribe::policy;
 use crate::{output, units};
 
 /// Bytes that are gathered before they are handed to the system.
@@ -45,10 +46,16 @@ pub(crate) struct RecordArgs {
     /// Messages that may wait, per publisher
     #[arg(long, value_name = "MESSAGES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=32768))]
     depth: u32,
-    /// Let publishers wait so many seconds for room, instead of dropping the newest message
+    /// What publishers do when as many wait, because the disk is slow [default: drop-newest, or block if --block says for how long]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<WhenFull>,
+    /// Let publishers wait so many seconds for room, instead of dropping a message [default with --policy block: 1]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     block: Option<Duration>,
 }
+
+/// How long publishers wait when nobody says: a recorder watches, and shall not hold up those who work.
+const BLOCK: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -68,7 +75,7 @@ struct Document<'a> {
 pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe record")?;
-    let mut subscriber = node.subscriber(&args.channel, &options(args))?;
+    let mut subscriber = node.subscriber(&args.channel, &options(args)?)?;
     let carries = carried(&node, &args.channel);
     let file = create(args)?;
     let header = header(args, &carries);
@@ -79,15 +86,15 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         args,
         writer,
         started_ns: monotonic_ns(),
-        losses: Losses::new(&node, &args.channel),
         payload: Vec::new(),
         bar: &bar,
     };
     let start = Instant::now();
-    let ended = recording.run(&mut subscriber, &stop);
+    let (ended, dropped) = losses::counted_during(&node, &args.channel, || {
+        recording.run(&mut subscriber, &stop)
+    });
     bar.finish_and_clear();
     // Also behind an error: what was recorded stays as it is.
-    let dropped = recording.losses.count();
     let totals = recording
         .writer
         .finish(dropped)
@@ -117,17 +124,11 @@ pub(crate) fn failed(
     move |error| CliError::Failed(format!("cannot {action} {}: {error}", path.display()))
 }
 
-fn options(args: &RecordArgs) -> SubscriberOptions {
-    let options = SubscriberOptions::default().depth(args.depth);
-    match args.block {
-        None => options,
-        Some(bound) => {
-            let timeout_ms = u32::try_from(bound.as_millis())
-                .unwrap_or(u32::MAX - 1)
-                .max(1);
-            options.policy(PortPolicy::Block { timeout_ms })
-        }
-    }
+fn options(args: &RecordArgs) -> Result<SubscriberOptions, CliError> {
+    let policy = policy(args.policy, args.block, BLOCK)?;
+    Ok(SubscriberOptions::default()
+        .depth(args.depth)
+        .policy(policy))
 }
 
 /// What the channel carries: our port keeps it, so it does not change.
@@ -167,7 +168,6 @@ struct Recording<'a> {
     args: &'a RecordArgs,
     writer: Writer<BufWriter<File>>,
     started_ns: u64,
-    losses: Losses<'a>,
     payload: Vec<u8>,
     bar: &'a ProgressBar,
 }
@@ -179,7 +179,6 @@ impl Recording<'_> {
             if left.is_zero() {
                 break;
             }
-            self.losses.look();
             let sample = match subscriber.try_take()? {
                 Some(sample) => Some(sample),
                 None => {

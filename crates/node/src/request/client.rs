@@ -252,7 +252,8 @@ impl Client {
     /// # Errors
     /// A full table of connections.
     pub fn servers(&mut self) -> Result<usize, NodeError> {
-        self.poll()?;
+        let polled = self.poll();
+        self.shared.pool().unless_lost(polled)?;
         match self.refused.take() {
             Some(refused) => Err(refused),
             None => Ok(self.servers.count()),
@@ -316,6 +317,8 @@ impl Client {
             self.epoch = None;
         }
         if !reference.is_alone() {
+            // Of a lost pool nothing is held by anybody.
+            self.shared.pool().check_whole()?;
             let channel = self.channel.name.clone();
             return Err(NodeError::SharedBuffer { channel });
         }

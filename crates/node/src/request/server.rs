@@ -92,8 +92,7 @@ impl Server {
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Request>, NodeError> {
         let shared = Arc::clone(&self.shared);
         let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
-        let waited = wait_for(control, shared.index(), plan, timeout, || self.try_take());
-        shared.pool().unless_lost(waited)
+        wait_for(control, shared.index(), plan, timeout, || self.try_take())
     }
 
     /// Takes the next request if there is one, from each client in turn.
@@ -108,7 +107,8 @@ impl Server {
             self.outlets
                 .count(&self.shared, |counted| counted.violations += violations);
         }
-        Ok(arrived?.map(|arrived| self.request_of(arrived)))
+        let arrived = self.shared.pool().unless_lost(arrived)?;
+        Ok(arrived.map(|arrived| self.request_of(arrived)))
     }
 
     /// A client that sends replies instead of requests is not listened to for longer than its queue holds.
@@ -155,7 +155,8 @@ impl Server {
     /// # Errors
     /// A damaged pool.
     pub fn clients(&mut self) -> Result<usize, NodeError> {
-        self.refresh()?;
+        let refreshed = self.refresh();
+        self.shared.pool().unless_lost(refreshed)?;
         Ok(self.intake.ways().count())
     }
 
@@ -358,13 +359,16 @@ impl Responder {
         );
         self.shared.check_original()?;
         if !reference.is_alone() {
+            // Of a lost pool nothing is held by anybody.
+            self.shared.pool().check_whole()?;
             return Err(NodeError::SharedBuffer {
                 channel: self.outlets.channel.clone(),
             });
         }
         self.owes = false;
         let header = self.header(MessageKind::Reply);
-        self.outlets.send(&self.shared, self.way, reference, header)
+        let sent = self.outlets.send(&self.shared, self.way, reference, header);
+        self.shared.pool().unless_lost(sent)
     }
 
     const fn header(&self, kind: MessageKind) -> Header {

@@ -1,0 +1,99 @@
+//! A core's doorbell hears the rings behind the first, whenever that came: asked of the emulated device itself.
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hythe_rtcore::Board;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use support::{Echo, LONG, World, board, start};
+
+/// Lives of the core. With the fault, one in two to ten began deaf.
+const LIVES: u32 = 16;
+/// `rtos/boards/mps2-an386/uart.c`: the doorbell's state, and its bit for a byte that was not read.
+const STATE: &str = "0x40005004";
+const RECEIVE_FULL: u32 = 2;
+
+/// The agent rings while the core starts. A byte that the device has taken before its interrupt was enabled raises none, and while it lies
+/// there the device takes no other: the core then lives by its time-outs, a hundred times slower, and nobody is told.
+#[test]
+fn a_ring_before_the_core_listens_is_not_the_last_that_it_hears() {
+    let Some(plain) = board("mps2-an386") else {
+        return;
+    };
+    share_one_cpu();
+    for life in 0..LIVES {
+        let world = World::new();
+        let folder = board_folder(&world);
+        let socket = folder.join("monitor");
+        let core = start(&world, &with_monitor(&plain, &folder, &socket));
+        let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+        for number in 0..4_u8 {
+            assert_eq!(echo.round_trip(&[number]).to_vec(), [number]);
+        }
+        let begun = Instant::now();
+        while doorbell_state(&socket) & RECEIVE_FULL != 0 {
+            assert!(begun.elapsed() < LONG, "life {life} is deaf");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        drop(echo);
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+/// Then emulator and emulated core take turns, and the first byte comes at any point of the start.
+fn share_one_cpu() {
+    let allowed = sched_getaffinity(None).expect("known");
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| allowed.is_set(*cpu));
+    let mut one = CpuSet::new();
+    one.set(first.expect("a CPU"));
+    sched_setaffinity(None, &one).expect("one of ours");
+}
+
+fn board_folder(world: &World) -> PathBuf {
+    let folder = world.root.join("board");
+    fs::create_dir(&folder).expect("own");
+    folder
+}
+
+/// The same board, whose emulator answers questions.
+fn with_monitor(plain: &Board, folder: &Path, socket: &Path) -> Board {
+    let image = plain.image(plain.default_app());
+    let built = image.parent().expect("a folder");
+    fs::copy(&image, folder.join(image.file_name().expect("a name"))).expect("copied");
+    let manifest = fs::read_to_string(built.join("board.toml")).expect("built");
+    let none = r#""-monitor", "none""#;
+    assert!(manifest.contains(none), "{manifest}");
+    let some = format!(
+        r#""-monitor", "unix:{},server=on,wait=off""#,
+        socket.display()
+    );
+    fs::write(folder.join("board.toml"), manifest.replace(none, &some)).expect("own");
+    Board::read(folder).expect("the same but for the monitor")
+}
+
+fn doorbell_state(socket: &Path) -> u32 {
+    let mut monitor = UnixStream::connect(socket).expect("the emulator listens");
+    monitor.set_read_timeout(Some(LONG)).expect("set");
+    let question = format!("xp /1wx {STATE}\n");
+    monitor.write_all(question.as_bytes()).expect("asked");
+    let mut said = Vec::new();
+    let mut piece = [0; 512];
+    // Behind the echo of the question, which has no colon.
+    let answer = format!("{:0>16}: 0x", STATE.trim_start_matches("0x"));
+    loop {
+        let count = monitor.read(&mut piece).expect("an answer");
+        assert!(count > 0, "{}", String::from_utf8_lossy(&said));
+        said.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&said);
+        let found = text.split_once(&answer).map(|(_, rest)| rest);
+        if let Some((digits, _)) = found.and_then(|rest| rest.split_once('\r')) {
+            return u32::from_str_radix(digits, 16).expect("a number");
+        }
+    }
+}
