@@ -2,20 +2,15 @@
 //!
 //! The program plays a role instead of testing if [`ROLE`] is set: a test named `plays_its_role` looks at it. It says where it
 //! is in lines, and goes on until its input ends. Never outlives the value that started it.
-//!
-//! Under an emulator a program cannot start itself: the kernel does not know its format. [`RUNNER`] then holds the command that
-//! goes in front.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use super::{BOUND, Root};
+use super::{BOUND, Root, again};
 
 /// The environment variable that names the role to play.
 pub(crate) const ROLE: &str = "HYTHE_TEST_ROLE";
-/// The environment variable with what goes in front of this program to start it; words separated by spaces.
-const RUNNER: &str = "HYTHE_TEST_RUNNER";
 
 /// Another process taking part, killed with this value.
 pub(crate) struct Peer {
@@ -28,18 +23,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// This program in another process.
     pub(crate) fn start(root: &Root, role: &str) -> Self {
-        let own = std::env::current_exe().expect("known");
-        let runner = std::env::var(RUNNER).unwrap_or_default();
-        let mut words = runner.split_ascii_whitespace();
-        let command = match words.next() {
-            None => Command::new(own),
-            Some(first) => {
-                let mut command = Command::new(first);
-                command.args(words).arg(own);
-                command
-            }
-        };
-        Self::start_command(command, root, role)
+        Self::start_command(again::command(), root, role)
     }
 
     /// A program with the same roles.

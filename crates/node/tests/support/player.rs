@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use super::{BOUND, Root};
+use super::{BOUND, Root, again};
 
 /// The environment variable that makes `plays_its_role` do something.
 pub(crate) const ROLE: &str = "HYTHE_TEST_ROLE";
@@ -133,20 +133,16 @@ impl Player {
     }
 
     fn run(prefix: &[&str], program: &Path, pools: &Path, role: &str) -> Self {
-        let program = program.to_str().expect("a plain path");
-        let all = [
-            prefix,
-            &[
-                program,
+        let mut all: Vec<String> = prefix.iter().map(|&word| word.to_owned()).collect();
+        all.extend(again::words(program));
+        let mut child = Command::new(&all[0])
+            .args(&all[1..])
+            .args([
                 "--exact",
                 "plays_its_role",
                 "--nocapture",
                 "--test-threads=1",
-            ],
-        ]
-        .concat();
-        let mut child = Command::new(all[0])
-            .args(&all[1..])
+            ])
             .env(ROLE, role)
             .env("HYTHE_ROOT", pools)
             .stdin(Stdio::piped())
