@@ -23,7 +23,7 @@ declare -A emulators=(
     [armv7-unknown-linux-gnueabihf]="$root/usr/bin/qemu-arm -B 0x100000000 -L $root/usr/arm-linux-gnueabihf"
     [aarch64-unknown-linux-gnu]="$root/usr/bin/qemu-aarch64 -L $root/usr/aarch64-linux-gnu"
 )
-# A process takes a second of CPU time to start emulated, and nothing of a death is different: fewer of them.
+# Each death takes a process, which costs a fifth of a second of CPU time to start emulated: fewer of them.
 export HYTHE_KILL_SAMPLES=${HYTHE_KILL_SAMPLES:-6}
 # Tests left out, with the reason; they run natively in `make test`, and nothing of a width depends on them.
 declare -A left_out=(
@@ -49,9 +49,9 @@ step() {
 
 # cargo with the unpacked compiler: cross SUBCOMMAND ARGUMENTS...
 cross() {
-    local target variable settings=() variables=()
-    for target in "${optimised[@]}"; do
-        settings+=(--config "profile.dev.package.$target.opt-level=1")
+    local package target variable settings=() variables=()
+    for package in "${optimised[@]}"; do
+        settings+=(--config "profile.dev.package.$package.opt-level=1")
     done
     for target in "${targets[@]}"; do
         variable=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")
@@ -92,7 +92,6 @@ run_all() {
         wait "${pids[0]}" || outcome=1
         pids=("${pids[@]:1}")
         printf '\n--- %s\n' "${names[$target]}"
-        # Empty tests of a file's roles, and headings of nothing, tell nobody anything.
         grep -v '^$' "$directory/${names[$target]}.log" || true
     done
     return "$outcome"
