@@ -78,6 +78,8 @@ run() {
     for test in "${!left_out[@]}"; do
         skips+=("--skip=$test")
     done
+    # The 32-bit program is no other width to its like. This function runs in a shell of its own.
+    [[ $1 != "${targets[0]}" ]] || unset HYTHE_OTHER_WIDTH
     HYTHE_TEST_RUNNER="${emulators[$1]}" cross test --quiet --no-fail-fast --target "$1" -- "${skips[@]}"
 }
 
