@@ -92,6 +92,7 @@ const SMALL_CASES: &[(&str, &str, u64)] = &[
     ("iceoryx2/poll/further_subscriber", "publish", 64),
     ("hythe/create", "duration", 64 << 20),
     ("hythe/join", "duration", 0),
+    ("hythe/join-prefaulted", "duration", 0),
     ("hythe/connect", "duration", 0),
 ];
 /// Both sides on one CPU.
@@ -285,9 +286,11 @@ impl LongRun {
         let start = Instant::now();
         loop {
             let children = std::fs::read_to_string(&path).unwrap_or_default();
-            let first = children.split_ascii_whitespace().next();
-            if let Some(pid) = first.and_then(|pid| pid.parse().ok()) {
-                return pid;
+            let pids = children.split_ascii_whitespace();
+            // Others are asked for the commit, and end again.
+            let mut pids = pids.filter_map(|pid| pid.parse().ok());
+            if let Some(echo) = pids.find(|pid| is_echo(*pid)) {
+                return echo;
             }
             assert!(start.elapsed() < BOUND, "no second process");
             std::thread::sleep(Duration::from_millis(5));
@@ -319,6 +322,11 @@ impl Drop for LongRun {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+fn is_echo(pid: u32) -> bool {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    command.split(|&byte| byte == 0).nth(1) == Some(b"echo")
 }
 
 fn send(signal: rustix::process::Signal, pid: u32) {

@@ -124,7 +124,7 @@ mod tests {
         let only = plan(&["--only", "hythe/poll/fan,join"], true);
         let expected = ["1", "2", "4", "8"].map(|count| format!("hythe/poll/fan-{count}"));
         assert_eq!(names(&only)[..4], expected);
-        assert_eq!(names(&only)[4..], ["hythe/join"]);
+        assert_eq!(names(&only)[4..], ["hythe/join", "hythe/join-prefaulted"]);
         assert!(
             plan(&["--only", "nothing like that"], true)
                 .series

@@ -8,9 +8,11 @@
     reason = "a mapping that is not ours, and handlers that were there before"
 )]
 
+mod again;
+
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -118,8 +120,7 @@ fn places_are_given_back_and_counted() {
 
 /// Runs this program again in a role; how it ended.
 fn play(role: &str) -> ExitStatus {
-    let program = std::env::current_exe().expect("own program");
-    let mut command = Command::new(program);
+    let mut command = again::command();
     command.args(["--exact", "plays_its_role", "--nocapture"]);
     command.env(ROLE, role).status().expect("started")
 }

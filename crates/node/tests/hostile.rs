@@ -15,7 +15,8 @@ mod words;
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,7 @@ use hythe_node::{
     ClassPlan, Geometry, Limits, Node, NodeError, Pool, PoolError, PoolOptions, PortPolicy,
     PublisherOptions, SubscriberOptions,
 };
+use support::player::until_told;
 use support::{Root, fill, in_a_small_file_system};
 
 const ROLE: &str = "HYTHE_TEST_ROLE";
@@ -82,41 +84,68 @@ enum Deed {
     Starve(&'static str),
 }
 
+/// An honest process says so when it has opened the pool.
+const OPENED: &str = "opened the pool";
+
 struct Honest {
     role: &'static str,
     child: Child,
+    output: BufReader<ChildStdout>,
 }
 
 impl Honest {
     fn start(root: &Root, role: &'static str, seed: u64) -> Self {
-        let child = Command::new(std::env::current_exe().expect("known"))
+        let mut child = support::again::command()
             .args(["--exact", "plays_its_role", "--nocapture"])
             .env(ROLE, role)
             .env(SEED, seed.to_string())
             .env("HYTHE_ROOT", root.path())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("started");
-        Self { role, child }
+        let output = child.stdout.take().expect("piped");
+        let mut one = Self {
+            role,
+            child,
+            output: BufReader::new(output),
+        };
+        let opened = one.output.by_ref().lines().map_while(Result::ok);
+        assert!(
+            opened.into_iter().any(|line| line.contains(OPENED)),
+            "{role} ended before it had opened the pool"
+        );
+        one
+    }
+
+    /// It has opened the pool, and works from now on.
+    fn begin(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     /// What it says when it is done, and how it ended.
-    fn end(self) -> (&'static str, String, ExitStatus) {
-        let output = self.child.wait_with_output().expect("own child");
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        (self.role, said, output.status)
+    fn end(mut self) -> (&'static str, String, ExitStatus) {
+        let mut said = Vec::new();
+        self.output.read_to_end(&mut said).expect("own child");
+        let status = self.child.wait().expect("own child");
+        (
+            self.role,
+            String::from_utf8_lossy(&said).into_owned(),
+            status,
+        )
     }
 }
 
 /// Returns how often damage was named: in answers, and by the audit at the end.
 fn round(root: &Root, seed: u64, deed: Deed) -> usize {
     let pool = Pool::open_or_create(&options(root)).expect("made");
-    let honest: Vec<Honest> = [roles::WORKER, roles::WORKER, roles::WORKER, roles::LOOKER]
+    let mut honest: Vec<Honest> = [roles::WORKER, roles::WORKER, roles::WORKER, roles::LOOKER]
         .into_iter()
         .enumerate()
         .map(|(index, role)| Honest::start(root, role, seed * 10 + index as u64))
         .collect();
-    std::thread::sleep(Duration::from_millis(100));
+    // Only now: starting takes as long as it takes, and nobody has to open a pool that is full of lies.
+    honest.iter_mut().for_each(Honest::begin);
     let scribbles = scribble(&pool, seed);
     let filler = match deed {
         Deed::Scribble => Vec::new(),
@@ -292,6 +321,8 @@ fn plays_its_role() {
         lost: false,
     };
     let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
+    println!("{OPENED}");
+    until_told();
     let start = Instant::now();
     // Somewhat longer than the other, so that the cut is met.
     while start.elapsed() < 2 * ROUND && !calls.lost {

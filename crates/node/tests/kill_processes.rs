@@ -11,7 +11,7 @@ mod choices;
 mod support;
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use choices::Choices;
@@ -62,7 +62,7 @@ fn subscribing() -> SubscriberOptions {
 
 /// Plays a victim: how it ended, and what it said.
 fn play(root: &Root, operation: &str, store: u32) -> (ExitStatus, String) {
-    let played = Command::new(std::env::current_exe().expect("known"))
+    let played = support::again::command()
         .args(["--exact", "plays_its_role", "--nocapture"])
         .env(ROLE, operation)
         .env(STORE, store.to_string())

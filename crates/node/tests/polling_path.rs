@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use hythe_node::{Node, Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions};
 use support::Root;
@@ -149,7 +149,7 @@ fn a_system_call_would_be_noticed() {
 
 /// This program again, with a role. `None`, said aloud, where nothing can be confined.
 fn confined(role: &str) -> Option<Output> {
-    let output = Command::new(std::env::current_exe().expect("known"))
+    let output = support::again::command()
         .args(["--exact", "goes_the_way_confined", "--nocapture"])
         .env(ROLE, role)
         .output()

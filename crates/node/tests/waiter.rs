@@ -6,7 +6,7 @@ mod support;
 
 use std::collections::HashMap;
 use std::os::fd::AsFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ struct Peer(Child);
 
 impl Peer {
     fn start(root: &Root, channels: usize, messages: u64) -> Self {
-        let child = Command::new(std::env::current_exe().expect("known"))
+        let child = support::again::command()
             .args(["--exact", "plays_its_role", "--test-threads=1"])
             .env(ROLE, format!("{channels}/{messages}"))
             .env("HYTHE_ROOT", root.path())

@@ -13,6 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
+/// An advice that there is not. QEMU's user mode (7.2) says yes to any advice and does nothing: where this one is taken, a yes
+/// means nothing.
+const NO_ADVICE: i32 = -1;
+
 /// A word that only the process which made it reads as set: the kernel clears its page in a child (`MADV_WIPEONFORK`, Linux
 /// 4.14). Asking costs one load.
 ///
@@ -41,13 +45,15 @@ impl ForkMark {
         // SAFETY: a null hint never replaces an existing mapping.
         let page =
             unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) }?;
+        // SAFETY: exactly the mapping made above; the kernel refuses to do what no number stands for.
+        let believable = unsafe { libc::madvise(page, bytes, NO_ADVICE) } != 0;
         // SAFETY: exactly the mapping made above; the advice changes nothing for this process.
         let wiped = unsafe { madvise(page, bytes, Advice::LinuxWipeOnFork) };
         let page = NonNull::new(page.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         let mark = Self {
             page,
             bytes,
-            process: wiped.is_err().then(process::id),
+            process: (!believable || wiped.is_err()).then(process::id),
         };
         mark.word().store(1, Ordering::Relaxed);
         Ok(mark)

@@ -4,6 +4,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+#[path = "../../../memory/tests/again/mod.rs"]
+pub(crate) mod again;
 pub(crate) mod player;
 
 use std::fs::File;
@@ -84,8 +86,7 @@ pub(crate) fn in_a_small_file_system(test: &str, body: impl FnOnce(&Root)) {
         return;
     }
     let root = Root::new();
-    let script =
-        "mount -t tmpfs -o size=24m small \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
+    let script = "mount -t tmpfs -o size=24m small \"$1\" && shift && exec \"$@\"";
     let unshared = Command::new("unshare")
         .args([
             "--mount",
@@ -97,8 +98,8 @@ pub(crate) fn in_a_small_file_system(test: &str, body: impl FnOnce(&Root)) {
             "sh",
         ])
         .arg(root.path())
-        .arg(std::env::current_exe().expect("own program"))
-        .arg(test)
+        .args(again::words(&std::env::current_exe().expect("own program")))
+        .args(["--exact", test, "--nocapture"])
         .env(SMALL, root.path())
         .output()
         .expect("unshare");

@@ -1,21 +1,16 @@
 //! Another process of a test: this test program again, asked by [`ROLE`] to play one of the roles of its `plays_its_role`, as
 //! another user or in a container of its own if wanted; or the same program built for another machine. It says where it is in
 //! lines, goes on when it is told to, and never outlives the value that started it.
-//!
-//! Under an emulator a program cannot start itself: the kernel does not know its format. [`RUNNER`] then holds the command that
-//! goes in front.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
-use super::{BOUND, Root};
+use super::{BOUND, Root, again};
 
 /// The environment variable that makes `plays_its_role` do something.
 const ROLE: &str = "HYTHE_TEST_ROLE";
-/// The environment variable with what goes in front of this program to start it; words separated by spaces.
-const RUNNER: &str = "HYTHE_TEST_RUNNER";
 
 /// Another process, killed with this value.
 pub(crate) struct Player {
@@ -135,15 +130,13 @@ impl Player {
 
     fn spawn(prefix: &[&str], pools: &Path, role: &str) -> Self {
         let program = std::env::current_exe().expect("known");
-        let runner = std::env::var(RUNNER).unwrap_or_default();
-        let runner: Vec<&str> = runner.split_ascii_whitespace().collect();
-        Self::run(&[prefix, &runner].concat(), &program, pools, role)
+        Self::run(prefix, &program, pools, role)
     }
 
     fn run(prefix: &[&str], program: &Path, pools: &Path, role: &str) -> Self {
-        let program = program.to_str().expect("a plain path");
-        let all = [prefix, &[program]].concat();
-        let mut command = Command::new(all[0]);
+        let mut all: Vec<String> = prefix.iter().map(|&word| word.to_owned()).collect();
+        all.extend(again::words(program));
+        let mut command = Command::new(&all[0]);
         command.args(&all[1..]);
         Self::start_command(command, pools, role)
     }
