@@ -68,6 +68,15 @@ impl Reference {
     }
 
     #[inline]
+    const fn set_length(&mut self, length: u32) {
+        self.words = Descriptor {
+            length,
+            ..self.descriptor()
+        }
+        .to_words();
+    }
+
+    #[inline]
     pub(crate) const fn slot(&self) -> LedgerSlot {
         self.slot
     }
@@ -244,27 +253,22 @@ impl Lease {
             .trusted_mut(decision, self.reference.payload(), self.room)
     }
 
-    /// As a payload of the first `bytes`.
+    /// As a payload of the first `bytes`. Not moved: what was just written would have to reach the cache before it can be copied.
     #[inline]
-    pub(crate) fn into_payload(self, bytes: usize) -> Reference {
+    pub(crate) fn as_payload(&mut self, bytes: usize) -> &mut Reference {
         assert!(
             bytes <= self.room,
             "{bytes} bytes from a buffer of {}",
             self.room
         );
         // Fits: a slot's size is 32 bits.
-        self.into_reference(bytes as u32)
+        self.reference.set_length(bytes as u32);
+        &mut self.reference
     }
 
-    #[inline]
-    pub(crate) fn into_reference(self, length: u32) -> Reference {
-        let mut reference = self.reference;
-        reference.words = Descriptor {
-            length,
-            ..reference.descriptor()
-        }
-        .to_words();
-        reference
+    pub(crate) fn into_reference(mut self, length: u32) -> Reference {
+        self.reference.set_length(length);
+        self.reference
     }
 
     fn check(&self, at: usize, bytes: usize) {
@@ -384,6 +388,11 @@ impl Sample {
 
     pub(crate) fn into_reference(self) -> Reference {
         self.reference
+    }
+
+    #[inline]
+    pub(crate) const fn as_reference(&mut self) -> &mut Reference {
+        &mut self.reference
     }
 
     fn check(&self, at: usize, bytes: usize) {

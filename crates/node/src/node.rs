@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use hythe_abi::link::Direction;
 use hythe_abi::pool::REGIONS_MAX;
-use hythe_abi::{Generation, RegionIndex};
+use hythe_abi::{Generation, HEADROOM_BYTES, RegionIndex};
+use hythe_memory::Memory;
 use hythe_pool::{
-    ChannelInfo, ChannelKind, ChannelType, CoreRegionPlan, Cursors, LedgerSlot, Member,
-    MemberIndex, PoolError, PortIndex, PortKind, PortPolicy, PortWishes, RegionGeometry,
+    ChannelInfo, ChannelKind, ChannelType, CoreRegionPlan, Cursors, LEASES_AHEAD, LedgerSlot,
+    Member, MemberIndex, PoolError, PortIndex, PortKind, PortPolicy, PortWishes, RegionGeometry,
     RegionKind,
 };
 use hythe_sys::fork::ForkMark;
@@ -580,7 +581,7 @@ fn lease_or(
 ) -> Result<Lease, NodeError> {
     shared.check_original()?;
     let pool = shared.pool();
-    pool.map_to_write(region)?;
+    let memory = pool.map_to_write(region)?;
     let unknown = || PoolError::NotAPool(format!("it has no region {}", region.0));
     let geometry = pool.regions().region(region).ok_or_else(unknown)?;
     let leased = shared.act_with_cursors(|member, cursors| {
@@ -600,6 +601,11 @@ fn lease_or(
     let room = geometry
         .class_of(slot)
         .map_or(0, hythe_pool::SlotClass::payload_bytes);
+    // As the ledger's line of that slot: it comes while the messages before it are made.
+    if let Some(at) = geometry.slot_offset(slot + LEASES_AHEAD) {
+        let payload = at + HEADROOM_BYTES as usize;
+        memory.expect_store(payload);
+    }
     Ok(Lease::new(
         Reference::leased(shared, geometry, slot, generation),
         room,

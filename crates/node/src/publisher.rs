@@ -162,8 +162,8 @@ impl Publisher {
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
-    pub fn publish(&mut self, lease: Lease, bytes: usize) -> Result<Published, NodeError> {
-        self.send(lease.into_payload(bytes))
+    pub fn publish(&mut self, mut lease: Lease, bytes: usize) -> Result<Published, NodeError> {
+        self.send(lease.as_payload(bytes))
     }
 
     /// Publishes a received sample, or a part of one, without copying.
@@ -173,8 +173,8 @@ impl Publisher {
     ///
     /// # Panics
     /// If the sample is another node's.
-    pub fn hand_on(&mut self, sample: Sample) -> Result<Published, NodeError> {
-        self.send(sample.into_reference())
+    pub fn hand_on(&mut self, mut sample: Sample) -> Result<Published, NodeError> {
+        self.send(sample.as_reference())
     }
 
     /// Publishes buffers in this order, each with its bytes of payload; cheaper than one by one: subscribers are looked after, and
@@ -193,8 +193,8 @@ impl Publisher {
         let mut sum = Published::default();
         let mut outcome = Ok(());
         let told = Told(self);
-        for (lease, bytes) in batch {
-            match told.0.push(&mut lease.into_payload(bytes)) {
+        for (mut lease, bytes) in batch {
+            match told.0.push(lease.as_payload(bytes)) {
                 Ok(published) => {
                     sum.delivered += published.delivered;
                     sum.dropped += published.dropped;
@@ -288,9 +288,9 @@ impl Publisher {
     }
 
     #[inline]
-    fn send(&mut self, mut reference: Reference) -> Result<Published, NodeError> {
+    fn send(&mut self, reference: &mut Reference) -> Result<Published, NodeError> {
         let bytes = u64::from(reference.descriptor().length);
-        let sent = self.push(&mut reference);
+        let sent = self.push(reference);
         let finished = self.finish();
         self.shared.pool().check_whole()?;
         if let Err(error) = finished {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
+use hythe_memory::Memory;
 use hythe_pool::{
     ChannelInfo, ChannelType, ConnectionEnd, PoolError, PortIndex, PortKind, PortPolicy,
-    PortStatistics, Side, Taken, expect_takes,
+    PortStatistics, Side, Taken, expect_take,
 };
 use hythe_queue::Consumer;
 
@@ -14,13 +16,14 @@ use crate::NodeError;
 use crate::buffer::{Reference, Sample};
 use crate::core_way::CoreReceiver;
 use crate::node::{PortPlan, Shared};
+use crate::pool::Pool;
 use crate::spin::Spinner;
 use crate::wait::{WaitPlan, WaitReport, ring, wait_reporting};
 use crate::waiter::sealed::{Parts, PortParts};
 use crate::waiter::{Route, Waitable};
 
-/// Samples of a batch whose lines are fetched at a time.
-const BATCH_AHEAD: usize = 8;
+/// How far ahead of a take the lines of a message that waits are asked for: they take about as long to come as so many takes.
+const TAKES_AHEAD: u32 = 4;
 
 /// How to subscribe.
 ///
@@ -226,8 +229,7 @@ impl Subscriber {
         }
     }
 
-    /// Takes what waits, at most `max` samples, behind those in `into`; returns how many. Cheaper than one by one: what the next
-    /// samples need is fetched while the first are taken.
+    /// Takes what waits, at most `max` samples, behind those in `into`; returns how many.
     ///
     /// # Errors
     /// As [`Subscriber::take`]; what was taken before is in `into`.
@@ -237,28 +239,12 @@ impl Subscriber {
         into: &mut Vec<Sample>,
     ) -> Result<usize, NodeError> {
         for taken in 0..max {
-            if taken % BATCH_AHEAD == 0 {
-                self.expect_takes();
-            }
             match self.try_take()? {
                 Some(sample) => into.push(sample),
                 None => return Ok(taken),
             }
         }
         Ok(max)
-    }
-
-    fn expect_takes(&mut self) {
-        let pool = self.shared.pool();
-        let Way::Queues { sources, next } = &mut self.way else {
-            return;
-        };
-        let index = if *next < sources.len() { *next } else { 0 };
-        if let Some(source) = sources.get_mut(index)
-            && source.waiting(pool.control()).is_ok()
-        {
-            expect_takes(pool.control(), pool.regions(), source, BATCH_AHEAD as u32);
-        }
     }
 
     /// Publishers connected at this moment. One that left counts until all it had sent is taken. A core counts as one.
@@ -306,11 +292,12 @@ impl Subscriber {
         while looks > 0 && !sources.is_empty() {
             let index = if *next < sources.len() { *next } else { 0 };
             let source = &mut sources[index];
-            let taken = match source.waiting(pool.control()) {
-                Ok(0) => Ok(None),
-                Ok(_) => self
-                    .shared
-                    .act(|member| member.take(pool.control(), pool.regions(), source)),
+            let taken = match source.is_something_waiting(pool.control()) {
+                Ok(false) => Ok(None),
+                Ok(true) => self.shared.act(|member| {
+                    let expect = |region, at| expect_payload(pool, region, at);
+                    member.take_announced(pool.control(), pool.regions(), source, expect)
+                }),
                 Err(_) => {
                     let liar = sources.swap_remove(index);
                     quarantine(&self.shared, &mut self.statistics, &liar)?;
@@ -322,6 +309,10 @@ impl Subscriber {
             match taken {
                 Ok(None) => looks -= 1,
                 Ok(Some(taken)) => {
+                    let (control, regions) = (pool.control(), pool.regions());
+                    if let Some((region, at)) = expect_take(control, regions, source, TAKES_AHEAD) {
+                        expect_payload(pool, region, at);
+                    }
                     if matches!(self.policy, PortPolicy::Block { .. }) {
                         // It may be waiting for the place that has just become free.
                         ring(pool.control(), source.info.producer);
@@ -451,6 +442,14 @@ impl Drop for Subscriber {
             member.free_port(control, self.port);
             member.retire_channel(control, self.channel.index);
         });
+    }
+}
+
+/// Has the first line of a payload come.
+#[inline(always)]
+fn expect_payload(pool: &Pool, region: RegionIndex, at: usize) {
+    if let Ok(memory) = pool.map(region) {
+        memory.expect_load(at & !3);
     }
 }
 

@@ -242,7 +242,7 @@ impl Member {
 
 /// In a stream, slots are leased one behind the other, and each was last changed by the receiver: its line takes about as long to
 /// come as so many messages take to be made.
-const LEASES_AHEAD: u32 = 4;
+pub const LEASES_AHEAD: u32 = 4;
 
 /// Has the line of a cell come while the messages before it are made.
 #[inline]

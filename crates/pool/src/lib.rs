@@ -48,7 +48,7 @@ pub use error::PoolError;
 pub use geometry::{ClassPlan, Geometry, Term};
 pub use high_water::{ClassHighWater, HighWater};
 pub use hythe_queue::{EventCell, NotRaised};
-pub use ledger::{Cursors, LedgerSlot};
+pub use ledger::{Cursors, LEASES_AHEAD, LedgerSlot};
 pub use members::{Identity, Member, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 pub use misfit::{ChannelKind, Misfit};
 pub use ports::{PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics, PortWishes};
@@ -56,4 +56,4 @@ pub use recovery::{Recovered, Recoverer};
 pub use regions::{
     ClaimedSlot, CoreRegionPlan, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass,
 };
-pub use transfer::{SendError, Taken, expect_takes};
+pub use transfer::{SendError, Taken, expect_take};

@@ -75,6 +75,22 @@ impl ConnectionEnd<Consumer> {
         }
     }
 
+    /// Does something wait? Cheaper than [`waiting`](Self::waiting).
+    ///
+    /// # Errors
+    /// As [`waiting`](Self::waiting).
+    #[inline(always)]
+    pub fn is_something_waiting<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+    ) -> Result<bool, QueueError> {
+        if self.info.drops_oldest {
+            Ok(self.waiting_behind_cell(control)? > 0)
+        } else {
+            self.queue.is_something_waiting(control.memory())
+        }
+    }
+
     #[cold]
     fn waiting_behind_cell<M: Memory>(&mut self, control: &Control<M>) -> Result<u32, QueueError> {
         let memory = control.memory();

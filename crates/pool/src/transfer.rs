@@ -1,6 +1,6 @@
 //! Moving a reference through a queue. The count in the slot's cell does not change: only who answers for it.
 
-use hythe_abi::Descriptor;
+use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::Memory;
 use hythe_queue::{Consumer, Producer, QueueError};
 
@@ -105,6 +105,21 @@ impl Member {
         regions: &Regions,
         end: &mut ConnectionEnd<Consumer>,
     ) -> Result<Option<Taken>, PoolError> {
+        self.take_announced(control, regions, end, |_, _| {})
+    }
+
+    /// As [`take`](Self::take); says early where the payload begins, so that its first line comes while the ledger is asked.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    #[inline(always)]
+    pub fn take_announced<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        regions: &Regions,
+        end: &mut ConnectionEnd<Consumer>,
+        expect_payload: impl FnOnce(RegionIndex, usize),
+    ) -> Result<Option<Taken>, PoolError> {
         if end.info.drops_oldest {
             return self.take_oldest(control, regions, end);
         }
@@ -115,7 +130,12 @@ impl Member {
             Err(QueueError::Violated { own, claimed }) => return Err(violated(own, claimed)),
             Err(QueueError::Full) => return Ok(None),
         };
-        let found = match check_current(control, regions, descriptor) {
+        let found = check_place(control, regions, descriptor).and_then(|found| {
+            let payload = found.slot_offset + descriptor.offset as usize;
+            expect_payload(descriptor.place.region, payload);
+            check_generation(control, found, descriptor)
+        });
+        let found = match found {
             Ok(found) => found,
             Err(refused) => {
                 end.queue.advance(control.memory());
@@ -145,27 +165,25 @@ impl Member {
     }
 }
 
-/// Has the ledger's lines of what waits in a queue come, the first `at_most`: each was last changed by whoever leased the slot,
-/// and is to be changed by its release. Takes nothing and believes nothing.
-#[inline]
-pub fn expect_takes<M: Memory>(
+/// Has the lines come that the take and the release of a message will need which waits `ahead` of the next one, if it was seen
+/// waiting: its cell was last changed by whoever leased the slot. Says where its payload begins. Takes nothing and believes
+/// nothing.
+#[inline(always)]
+pub fn expect_take<M: Memory>(
     control: &Control<M>,
     regions: &Regions,
     end: &ConnectionEnd<Consumer>,
-    at_most: u32,
-) {
+    ahead: u32,
+) -> Option<(RegionIndex, usize)> {
     if end.info.drops_oldest {
         // Where its head stands, only a take finds out.
-        return;
+        return None;
     }
-    for ahead in 0..at_most {
-        let Some(descriptor) = end.queue.peek_seen(control.memory(), ahead) else {
-            return;
-        };
-        if let Some(slot) = regions.ledger_slot(descriptor.place) {
-            control.memory().expect_store(control.slot_at(slot));
-        }
-    }
+    let descriptor = end.queue.peek_seen(control.memory(), ahead)?;
+    let found = regions.check(descriptor).ok()?;
+    control.memory().expect_store(control.slot_at(found.slot));
+    let payload = found.slot_offset + descriptor.offset as usize;
+    Some((descriptor.place.region, payload))
 }
 
 /// Checks a claimed descriptor against geometry and ledger.
@@ -175,11 +193,29 @@ pub(crate) fn check_current<M: Memory>(
     regions: &Regions,
     descriptor: Descriptor,
 ) -> Result<ClaimedSlot, PoolError> {
+    let found = check_place(control, regions, descriptor)?;
+    check_generation(control, found, descriptor)
+}
+
+#[inline(always)]
+fn check_place<M: Memory>(
+    control: &Control<M>,
+    regions: &Regions,
+    descriptor: Descriptor,
+) -> Result<ClaimedSlot, PoolError> {
     if regions.region(descriptor.place.region).is_none() {
         // It may have been added since we last looked. If it makes no sense, it is not there for us.
         let _ = regions.refresh(control);
     }
-    let found = regions.check(descriptor)?;
+    regions.check(descriptor)
+}
+
+#[inline(always)]
+fn check_generation<M: Memory>(
+    control: &Control<M>,
+    found: ClaimedSlot,
+    descriptor: Descriptor,
+) -> Result<ClaimedSlot, PoolError> {
     let (references, generation) = control.slot(found.slot);
     if references == 0 || generation != descriptor.generation {
         return Err(PoolError::BadDescriptor {

@@ -199,6 +199,16 @@ impl Consumer {
         Ok(waiting)
     }
 
+    /// Does something wait? What was seen waiting does until it is taken: its producer's counter, which may be changing just now, is
+    /// left alone.
+    ///
+    /// # Errors
+    /// As [`Consumer::waiting`].
+    #[inline(always)]
+    pub fn is_something_waiting<M: Memory>(&mut self, memory: &M) -> Result<bool, QueueError> {
+        Ok(self.seen_tail != self.head || self.waiting(memory)? > 0)
+    }
+
     /// Copies the next descriptor out and leaves it in the queue: the caller notes what it takes, then calls
     /// [`advance`](Self::advance).
     ///
@@ -206,10 +216,8 @@ impl Consumer {
     /// [`QueueError::Violated`] if the producer's counter is impossible.
     #[inline(always)]
     pub fn peek<M: Memory>(&mut self, memory: &M) -> Result<Option<Descriptor>, QueueError> {
-        if self.seen_tail == self.head && self.waiting(memory)? == 0 {
-            return Ok(None);
-        }
-        Ok(Some(self.places.read(memory, self.head)))
+        let waits = self.is_something_waiting(memory)?;
+        Ok(waits.then(|| self.places.read(memory, self.head)))
     }
 
     /// How many descriptors wait behind a head that stands elsewhere than in the consumer's word, and that the producer may

@@ -90,9 +90,9 @@ impl Intake {
 
     fn take_from(&mut self, shared: &Arc<Shared>, index: usize) -> Result<From, NodeError> {
         let (pool, source) = (shared.pool(), &mut self.sources[index]);
-        match source.waiting(pool.control()) {
-            Ok(0) => return Ok(From::Nothing),
-            Ok(_) => {}
+        match source.is_something_waiting(pool.control()) {
+            Ok(false) => return Ok(From::Nothing),
+            Ok(true) => {}
             Err(_) => return Ok(From::Liar),
         }
         let taken = shared.act(|member| member.take(pool.control(), pool.regions(), source));
