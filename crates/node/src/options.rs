@@ -126,7 +126,7 @@ impl PoolOptions {
     }
 
     /// How long a wait looks at most before it sleeps, where the peer can run meanwhile: less where looking does not pay, nothing on a
-    /// single CPU and under a real-time policy. At most 10 ms. Default: `HYTHE_SPIN_US` microseconds, else 20. Zero: always
+    /// single CPU and under a real-time policy. At most 10 ms. Default: `HYTHE_SPIN_US` microseconds, else 50. Zero: always
     /// sleep at once.
     #[must_use]
     pub const fn spin(mut self, limit: std::time::Duration) -> Self {

@@ -14,8 +14,9 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity};
 
 use crate::wait::{Ending, WaitPlan};
 
-/// A wake-up across two processors costs about ten microseconds: spinning twice that costs at most three times the best.
-const DEFAULT_LIMIT: Duration = Duration::from_micros(20);
+/// Longer than a wake-up across two processors takes, which is ten microseconds, and forty in a virtual machine: with less, two
+/// that once missed each other sleep in turn for good, each looking no longer than the other takes to wake.
+const DEFAULT_LIMIT: Duration = Duration::from_micros(50);
 /// Longer spins are not waits any more but a use of the CPU.
 const LONGEST_LIMIT: Duration = Duration::from_millis(10);
 /// After so many short sleeps at most, spinning is tried again.
@@ -23,7 +24,7 @@ const LONGEST_HOLDOFF: u32 = 256;
 /// Where a mask is not known.
 const ANY_CPU: u64 = u64::MAX;
 
-/// The limit that was asked for, else `HYTHE_SPIN_US`, else 20 microseconds. What the variable holds beside a number counts as nothing.
+/// The limit that was asked for, else `HYTHE_SPIN_US`, else 50 microseconds. What the variable holds beside a number counts as nothing.
 pub(crate) fn limit(asked: Option<Duration>) -> Duration {
     let variable = || std::env::var("HYTHE_SPIN_US").ok()?.parse().ok();
     let chosen = asked.or_else(|| variable().map(Duration::from_micros));

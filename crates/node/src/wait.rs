@@ -18,7 +18,7 @@ pub(crate) struct WaitPlan {
 }
 
 /// The spin of a plan that has not asked the node's gate yet ([`WaitPlan::gated`]); every wait asks.
-const BRIEFLY: Duration = Duration::from_micros(20);
+const BRIEFLY: Duration = Duration::from_micros(50);
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
