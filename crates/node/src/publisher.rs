@@ -533,6 +533,10 @@ impl Joining<'_> {
                     .any(|target| target.end.info.consumer_port == other.index)
             })
             .collect();
+        if !subscribers.is_empty() {
+            // Whom this node may spin for now: before the watcher looks, which may take as long as many messages.
+            shared.spin_gate().refresh(control, shared.index());
+        }
         for subscriber in subscribers {
             let queue = QueuePlan {
                 capacity: subscriber.depth,

@@ -469,6 +469,8 @@ pub(crate) fn update_sources(
             .any(|source| source.info.index == info.index && source.info.nonce == info.nonce);
         if !known && shared.act(|member| member.attend(control, &info)) {
             sources.push(control.consumer_end(info));
+            // As where the other side connects: it may be on another CPU, and worth spinning for.
+            shared.spin_gate().refresh(control, shared.index());
         }
     }
     let mut all_seen = true;
