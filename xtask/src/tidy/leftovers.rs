@@ -1,4 +1,4 @@
-//! Rule `leftover`: main holds no notes about work to be done; they belong into an issue.
+//! Rule `leftover`: main holds no notes about work to be done, which belong into an issue, and no marks of a merge.
 //!
 //! Markdown may speak about the words in backticks.
 
@@ -6,6 +6,8 @@ use super::finding::Finding;
 use super::tree::{Language, Source};
 
 const NOTES: &[&str] = &["TODO", "FIXME", "XXX"];
+/// At the beginning of a line. Not what stands between the sides: Markdown underlines with it.
+const MERGE_MARKS: &[&str] = &["<<<<<<< ", ">>>>>>> "];
 const MACROS: &[&str] = &["todo!", "unimplemented!"];
 
 /// This file must name what it looks for.
@@ -31,6 +33,11 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
             let remedy = "do it now, or open an issue and remove the note";
             source.finding(line, "leftover", format!("{what} on main"), remedy)
         }));
+        if MERGE_MARKS.iter().any(|mark| text.starts_with(mark)) {
+            let remedy = "decide between the two sides";
+            let what = "a conflict of a merge".to_owned();
+            findings.push(source.finding(line, "leftover", what, remedy));
+        }
     }
     findings
 }
@@ -67,6 +74,14 @@ mod tests {
         assert_eq!(lines("a.c", "/* XXX */\n"), [1]);
         assert_eq!(lines("a.sh", "# TODO(me)\n"), [1]);
         assert_eq!(lines("a.md", "TODO\n"), [1]);
+    }
+
+    #[test]
+    fn refuses_marks_of_a_merge() {
+        let conflict = "<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n";
+        assert_eq!(lines("a.md", conflict), [1, 5]);
+        assert_eq!(lines("a.rs", conflict), [1, 5]);
+        assert_eq!(lines("a.md", "Title\n=======\n"), NOWHERE);
     }
 
     #[test]
