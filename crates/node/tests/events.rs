@@ -6,8 +6,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use hythe_node::{EventId, EventSet, Node, Pool, PoolOptions, PortKind};
-use support::player::{Player, own_role, say};
+use hythe_node::{EventId, EventSet, Node, PortKind};
+use support::player::{Player, own_part, say};
 use support::{BOUND, Root, eventually};
 
 /// What a child can be.
@@ -21,11 +21,9 @@ mod roles {
 /// Not a test of its own: the other process of the tests below.
 #[test]
 fn plays_its_role() {
-    let Some(role) = own_role() else {
+    let Some((role, node)) = own_part() else {
         return;
     };
-    let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
-    let node = Node::join(&pool, &role).expect("joins");
     let start = Instant::now();
     match role.as_str() {
         roles::ECHO => {

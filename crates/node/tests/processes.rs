@@ -7,10 +7,10 @@ mod support;
 use std::time::{Duration, Instant};
 
 use hythe_node::{
-    Node, NodeError, Pool, PoolOptions, PortKind, PortPolicy, PublisherOptions, Sample, Subscriber,
+    Node, NodeError, Pool, PortKind, PortPolicy, PublisherOptions, Sample, Subscriber,
     SubscriberOptions,
 };
-use support::player::{Player, own_role, say, until_told};
+use support::player::{Player, own_part, say, until_told};
 use support::{BOUND, Root, eventually};
 
 /// What a child can be. Each prints a line when it is where the test wants it, and goes on until its input ends.
@@ -32,11 +32,9 @@ mod roles {
 /// Not a test of its own: the other process of the tests below.
 #[test]
 fn plays_its_role() {
-    let Some(role) = own_role() else {
+    let Some((role, node)) = own_part() else {
         return;
     };
-    let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
-    let node = Node::join(&pool, &role).expect("joins");
     match role.as_str() {
         roles::HOLDER => hold(&node),
         roles::SOURCE => source(&node),

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use hythe_memory::{Memory, Ordering};
 use hythe_node::{
-    Client, ClientOptions, Node, NodeError, Pool, PoolOptions, PublisherOptions, Sample, Server,
-    ServerLoss, ServerOptions, SubscriberOptions,
+    Client, ClientOptions, Node, NodeError, Pool, PublisherOptions, Sample, Server, ServerLoss,
+    ServerOptions, SubscriberOptions,
 };
-use support::player::{Player, own_role, say, until_told};
+use support::player::{Player, own_part, say, until_told};
 use support::{BOUND, Root, eventually};
 
 /// What a child can be.
@@ -27,11 +27,9 @@ mod roles {
 /// Not a test of its own: the other process of the tests below.
 #[test]
 fn plays_its_role() {
-    let Some(role) = own_role() else {
+    let Some((role, node)) = own_part() else {
         return;
     };
-    let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
-    let node = Node::join(&pool, &role).expect("joins");
     match role.as_str() {
         roles::ECHO => {
             let mut server = server(&node);

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use hythe_node::{Node, Pool, PoolOptions};
+
 use super::{BOUND, Root, again};
 
 /// The environment variable that makes `plays_its_role` do something.
@@ -230,6 +232,14 @@ impl Drop for Player {
 /// The role this process is to play, if it is one's player.
 pub(crate) fn own_role() -> Option<String> {
     std::env::var(ROLE).ok()
+}
+
+/// The role, and the participant of the test's pool that bears its name.
+pub(crate) fn own_part() -> Option<(String, Node)> {
+    let role = own_role()?;
+    let pool = Pool::open(&PoolOptions::new("test")).expect("the test has made it");
+    let node = Node::join(&pool, &role).expect("joins");
+    Some((role, node))
 }
 
 /// Tells the test something.
