@@ -19,7 +19,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-media", HOP),
     ("hythe-cluster", HOP),
     ("hythe-recording", &[]),
-    ("hythe-preload", &[]),
+    ("hythe-preload", &["hythe-sys"]),
     ("hythe-latency", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
