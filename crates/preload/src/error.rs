@@ -1,0 +1,65 @@
+//! What can go wrong with recording and reading ahead.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Errors of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PreloadError {
+    /// The system refused something about a file.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The bytes are not a pack.
+    #[error("it is not a pack: {0}")]
+    NotAPack(String),
+    /// The pack is one that this program cannot read.
+    #[error("it is a pack of version {found}; this program reads version {known}")]
+    Version {
+        /// Version in the pack.
+        found: u32,
+        /// Version that is known here.
+        known: u32,
+    },
+    /// What was recorded has no place in a pack.
+    #[error("a pack takes {limit} {what}, not {found}: record less")]
+    TooLarge {
+        /// Files, extents or bytes of paths.
+        what: &'static str,
+        /// How many there are.
+        found: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// A path that cannot stand in a pack.
+    #[error(
+        "the path {path:?} cannot stand in a pack: it must be absolute, of at most {limit} bytes, without a zero byte"
+    )]
+    BadPath {
+        /// The path.
+        path: PathBuf,
+        /// Most bytes of a path.
+        limit: usize,
+    },
+}
+
+impl PreloadError {
+    /// Names path and action of an I/O error.
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
+}
