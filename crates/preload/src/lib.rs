@@ -8,6 +8,7 @@
 
 mod error;
 pub mod pack;
+pub mod record;
 pub mod sort_list;
 
 pub use error::PreloadError;
