@@ -46,7 +46,7 @@ static void set_limits(struct replay *replay, const struct options *options, uin
     uint64_t share;
 
     (void)system_memory(&memory);
-    share = text_divide(memory.free, 100) * options->budget_percent;
+    share = text_divide(memory.free * options->budget_percent, 100);
     replay->pages_left = smaller(options->budget_bytes, share) / HYTHE_PACK_PAGE_BYTES;
     replay->free_floor = smaller(memory.total >> FLOOR_SHIFT, FLOOR_MOST);
     replay->stop_ns = started_ns + (uint64_t)options->seconds * NS_PER_SECOND;

@@ -244,7 +244,8 @@ static void log_line(long log, void (*add)(struct text_line *, const struct repo
     text_add(&line, "<7>");
     add(&line, report, options);
     end_line(&line);
-    (void)write_all(log, line.bytes, line.length);
+    /* At once and whole, or not at all: it was opened so that it never waits. The kernel's log cannot be waited for. */
+    (void)system_write(log, line.bytes, line.length);
 }
 
 void report_say(const struct report *report, const struct options *options, int is_first_process)

@@ -1,94 +1,15 @@
 #!/usr/bin/env bash
 # What preload-init does, seen from outside: which pages are resident afterwards, what it says, and what the next program gets.
 #
-# Called by `make -C preload-init test`: behaviour.sh PROGRAM FOLDER-OF-TOOLS FOLDER. The folder is on a real file system, since
-# tmpfs has nothing to read ahead from; what is made in it is removed again. Each test has a name, which is printed. Never
-# executes this machine's init: process 1 is played in a directory that is a root of its own.
+# Called by `make -C preload-init test`: behaviour.sh PROGRAM FOLDER-OF-TOOLS FOLDER. Each test has a name, which is printed.
+# Never executes this machine's init: process 1 is played in a directory that is a root of its own.
 
 set -uo pipefail
 program=$(realpath "$1")
 tools=$(realpath "$2")
 work=$(mktemp -d "$(realpath "$3")/behaviour.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-pack=$work/boot.pack
-failed=0
-
-# A test is a function; it runs in a shell of its own that ends with the first command that fails. 77: skipped, with the reason in `skipped`.
-check() {
-    rm -rf "${work:?}"/*
-    (
-        set -e
-        "$2"
-    ) >"$work/.output" 2>&1
-    local status=$?
-    case $status in
-    0) printf 'ok     %s\n' "$1" ;;
-    77) printf 'SKIPPED %s: %s\n' "$1" "$(<"$work/skipped")" ;;
-    *)
-        printf 'FAILED %s (%s)\n' "$1" "$status"
-        sed 's/^/    /' "$work/.output"
-        failed=1
-        ;;
-    esac
-}
-
-skip() {
-    echo "$*" >"$work/skipped"
-    exit 77
-}
-
-# Runs the program with our pack; what it says is in `said`, what it leaves for programs in `log`.
-preload() {
-    : >log
-    "${before[@]}" "$program" --pack "$pack" --log "$work/log" "$@" 2>said
-}
-before=()
-
-# says TEXT, logs TEXT: the last line has it.
-says() {
-    grep -qF -- "$1" said || {
-        echo "said: $(<said)"
-        echo "not: $1"
-        return 1
-    }
-}
-logs() {
-    tail -n 1 log | grep -qF -- "$1" || {
-        echo "logged: $(<log)"
-        echo "not: $1"
-        return 1
-    }
-}
-
-# Three files, none of them in the page cache.
-make_files() {
-    "$tools/pages" make a 64
-    "$tools/pages" make b 40
-    "$tools/pages" make c 1
-    sync -f .
-    forget
-}
-forget() {
-    local status=0
-    "$tools/pages" drop a b c || status=$?
-    ((status != 3)) || skip "the file system of $work does not drop pages when told to; put BUILD on another one"
-    return "$status"
-}
-record() {
-    "$tools/pack" "$pack" "$work/a:0+2" "$work/b:0+1" "$work/a:12+20" "$work/c:0+1" "$work/a:32+5" "$work/b:39+1"
-}
-expect_all() {
-    "$tools/pages" expect a "0-1 12-36"
-    "$tools/pages" expect b "0-0 39-39"
-    "$tools/pages" expect c "0-0"
-}
-expect_nothing() {
-    local file
-    for file in a b c; do
-        "$tools/pages" expect "$file" ""
-    done
-}
+# shellcheck source=SCRIPTDIR/scene.sh
+source "$(dirname "$0")/scene.sh"
 
 exactly_these_pages() {
     make_files
@@ -264,6 +185,38 @@ budgets() {
     says "; stopped after 0 s"
     logs "end=time pages=0"
     expect_nothing
+}
+
+# Free memory falls by 1 MiB at each look, from 16 of 64 MiB on: the floor is a sixteenth.
+memory_runs_short() {
+    "$tools/pages" make a 2000
+    "$tools/pages" make b 1
+    "$tools/pages" make c 1
+    forget
+    "$tools/pack" "$pack" "$work/a:0+2000"
+    before=("$tools/poor" 64 16 1 --)
+    preload
+    # Looks at 16 (the pack) and 15 (half of it is the budget: 1,920 pages), then steps of 32 pages at 14, 13 ... 5.
+    says "320 of 2000 pages of 1 file"
+    says "; stopped: free memory runs short"
+    logs "end=memory pages=320"
+    "$tools/pages" expect a "0-319"
+    # Slower than the budget: that is what ends it.
+    forget
+    before=("$tools/poor" 64 6 0 --)
+    preload
+    logs "end=budget pages=768"
+    before=("$tools/poor" 64 3 0 --)
+    preload
+    logs "end=memory pages=0"
+}
+
+the_kernels_log() {
+    [[ -w /dev/kmsg && $(</proc/sys/kernel/printk_devkmsg) != off* ]] && dmesg >/dev/null 2>&1 ||
+        skip "/dev/kmsg takes nothing from this user, or shows nothing"
+    "$program" --pack "$pack" 2>said || true
+    dmesg >shown
+    grep -F "preload-init: pack=$pack end=no-pack pages=0 " shown
 }
 
 switched_off() {
@@ -531,6 +484,8 @@ check "a hundred missing files are one short line" many_files_named
 check "a hundred files with twelve handles" more_files_than_handles
 check "packs that do not compare inodes" portable_packs
 check "budgets and time limits read from the front and stop" budgets
+check "free memory that falls while reading ends it" memory_runs_short
+check "the kernel's log has the line for programs" the_kernels_log
 check "a pack that is switched off" switched_off
 check "absent, cut, damaged packs: the reason is said, the command runs" bad_packs
 check "a root that is not there" no_root

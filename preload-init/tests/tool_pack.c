@@ -107,9 +107,9 @@ static int write_pack(const char *path, uint32_t flags)
     sum = checksum(sum, files, file_count * 32);
     sum = checksum(sum, extents, extent_count * 12);
     put(header + 12, ~checksum(sum, paths, path_bytes), 4);
-    if (out == NULL || fwrite(header, sizeof header, 1, out) != 1 ||
-        fwrite(files, 32, file_count, out) != file_count || fwrite(extents, 12, extent_count, out) != extent_count ||
-        fwrite(paths, 1, path_bytes, out) != path_bytes || fclose(out) != 0) {
+    if (out == NULL || fwrite(header, sizeof header, 1, out) != 1 || fwrite(files, 32, file_count, out) != file_count ||
+        fwrite(extents, 12, extent_count, out) != extent_count || fwrite(paths, 1, path_bytes, out) != path_bytes ||
+        fclose(out) != 0) {
         perror(path);
         return 2;
     }
