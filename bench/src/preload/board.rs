@@ -19,7 +19,8 @@ const ACCESS_DELAY_US: u32 = 25;
 const INPUT_CYCLE_NS: u32 = 150;
 /// What the virtual disk gives.
 const DISK_BYTES_PER_SECOND: u32 = 2 << 20;
-/// Reads of the bound in one boot, each from a cold cache.
+/// Reads of the bound in one boot, each from an empty page cache. The first is the bound; the next show what the file system itself
+/// has to do once per boot.
 pub(crate) const BOUND_READS: usize = 2;
 
 /// One boot.

@@ -4,11 +4,11 @@
 
 use serde::Serialize;
 
+use super::Scale;
 use super::board;
 use super::case::{FileSystem, Way};
 use super::error::BootError;
 use super::series::Series;
-use super::{Scale, board::BOUND_READS};
 use crate::document::{Figures, Machine, Ratio, SCHEMA};
 use crate::error::BenchError;
 use crate::{machine, statistics};
@@ -61,6 +61,9 @@ pub(super) struct RowConditions {
     /// The reading alone, on the board's own clock: the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     guest_read_ns: Option<f64>,
+    /// The same read once more in the same boots, the fastest: the pages are cold, but the file system knows the file already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    again_ns: Option<u128>,
     /// Each boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     samples_ns: Vec<u64>,
@@ -83,8 +86,6 @@ pub(crate) struct Conditions {
     /// What the file is made of.
     content: &'static str,
     boots: u32,
-    /// In each boot of the bound; the fastest counts.
-    bound_reads: usize,
     uncommitted: Option<bool>,
     /// Load of this machine in the minute before, and in the last minute of the run.
     pub(super) load: [f64; 2],
@@ -119,7 +120,6 @@ impl Report {
             kernel: series.iter().find_map(Series::kernel).map(str::to_owned),
             content: "random bytes, which do not compress",
             boots: scale.boots,
-            bound_reads: BOUND_READS,
             uncommitted: machine::is_changed(),
             load: [load_before, machine::load()],
             failures,
@@ -153,7 +153,7 @@ fn times(series: &Series) -> Result<Row, BenchError> {
         unit: "ns",
         count: series.boots(),
         figures: Figures::Times {
-            percentiles: statistics::percentiles(&histogram),
+            percentiles: series.percentiles(),
             histogram: statistics::encode(&histogram)?,
         },
         conditions: RowConditions {
@@ -167,6 +167,7 @@ fn times(series: &Series) -> Result<Row, BenchError> {
             resident_at_start: series.resident_at_start().filter(|_| watched),
             resident_before_use: series.resident_before_use(),
             guest_read_ns: Some(series.guest_median()),
+            again_ns: series.fastest_again().map(|time| time.as_nanos()),
             samples_ns: samples
                 .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
                 .collect(),
