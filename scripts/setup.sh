@@ -25,6 +25,7 @@ packages=(
     ffmpeg               # encodes the demo's recording, receives its RTP
     alsa-utils           # spoken recordings, the demo's input
     iproute2             # network namespaces for tests
+    squashfs-tools       # images laid out in the order of a pack, in a test
 )
 
 fail() {

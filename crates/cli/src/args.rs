@@ -10,6 +10,7 @@ use hythe::ClassPlan;
 
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
+use crate::preload::PreloadCommand;
 use crate::record::RecordArgs;
 use crate::replay::ReplayArgs;
 use crate::report::ReportArgs;
@@ -107,6 +108,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  hythe replay frames.hythe --wait 10\n  hythe replay frames.hythe --channel again --speed 2 --from 5\n  hythe replay frames.hythe --list"
     )]
     Replay(ReplayArgs),
+    /// Find out what a program or a boot needs from flash, and read it ahead
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  hythe preload show /etc/hythe/boot.pack")]
+    Preload(PreloadCommand),
     /// Run RTOS cores and look at them
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use hythe::rtcore::CoreError;
 use hythe::{NodeError, PoolError};
+use hythe_preload::PreloadError;
 
 use crate::demo::DemoError;
 
@@ -23,6 +24,9 @@ pub(crate) enum CliError {
     /// The demo did not work.
     #[error(transparent)]
     Demo(#[from] DemoError),
+    /// Reading ahead, or recording for it, did not work.
+    #[error(transparent)]
+    Preload(#[from] PreloadError),
     /// Something about a file that is not a pool's.
     #[error("cannot {action} {}: {source}", path.display())]
     File {

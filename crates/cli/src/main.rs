@@ -17,6 +17,7 @@ mod man;
 mod open;
 mod output;
 mod pool;
+mod preload;
 mod probe;
 mod publish;
 mod rates;
@@ -63,6 +64,7 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Hz(args) => hz::run(&args, &globals),
         Command::Record(args) => record::run(&args, &globals),
         Command::Replay(args) => replay::run(&args, &globals),
+        Command::Preload(command) => preload::run(command, &globals),
         Command::Core(command) => core::run(command, &globals),
         Command::Bench(args) => bench::run(&args, &globals),
         Command::Report(args) => report::run(&args, &globals),

@@ -48,6 +48,14 @@ pub enum PreloadError {
         /// Most bytes of a path.
         limit: usize,
     },
+    /// A path with a line break in it.
+    #[error(
+        "{path:?} has a line break in its name, which a sort list of mksquashfs cannot hold: rename it, or leave it out of the pack"
+    )]
+    Unlisted {
+        /// The path.
+        path: PathBuf,
+    },
 }
 
 impl PreloadError {

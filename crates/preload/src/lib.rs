@@ -8,5 +8,6 @@
 
 mod error;
 pub mod pack;
+pub mod sort_list;
 
 pub use error::PreloadError;

@@ -1,0 +1,46 @@
+//! `hythe preload`: what a program or a boot needs from storage, recorded, shown and read ahead.
+//!
+//! One file per command. Never decides what is read: `hythe_preload` does.
+
+mod show;
+mod sort_list;
+
+use clap::Subcommand;
+
+use crate::args::Globals;
+use crate::error::CliError;
+
+/// What can be done with packs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PreloadCommand {
+    /// Print what a pack holds, in the order in which it was first needed
+    #[command(after_help = "Example:\n  hythe preload show boot.pack --json | jq .bytes")]
+    Show(show::ShowArgs),
+    /// Print the list by which an image builder lays out files in the order of the pack
+    ///
+    /// mksquashfs takes it as it is. mkfs.erofs has no such list: it keeps the order of a tar archive, which tar makes by the list.
+    #[command(
+        after_help = "Examples:\n  hythe preload sort-list boot.pack > boot.sort && mksquashfs root/ root.squashfs -sort boot.sort\n  hythe preload sort-list boot.pack --for erofs > boot.list\n    (cat boot.list; cd root && find . -mindepth 1 -printf '%P\\0') | awk 'BEGIN{RS=ORS=\"\\0\"} !seen[$0]++' |\n    tar -C root --null --no-recursion -T - -c | mkfs.erofs --tar=f --sort=none -E^inline_data root.erofs"
+    )]
+    SortList(sort_list::SortListArgs),
+}
+
+pub(crate) fn run(command: PreloadCommand, globals: &Globals) -> Result<(), CliError> {
+    match command {
+        PreloadCommand::Show(args) => show::run(&args, globals),
+        PreloadCommand::SortList(args) => sort_list::run(&args, globals),
+    }
+}
+
+/// Reads a pack; what is wrong with it is said with its name.
+fn open(path: &std::path::Path) -> Result<hythe_preload::pack::Pack, CliError> {
+    use hythe_preload::PreloadError;
+
+    hythe_preload::pack::Pack::read(path).map_err(|error| match error {
+        named @ PreloadError::File { .. } => named.into(),
+        other => CliError::Failed(format!(
+            "cannot use {}: {other}; record it again with hythe preload record",
+            path.display()
+        )),
+    })
+}
