@@ -6,8 +6,10 @@
 //!
 //! Never changes a file that it reads ahead, never believes a number in a pack before it was checked, never waits without a bound.
 
+mod cached;
 mod error;
 pub mod pack;
+pub mod replay;
 pub mod sort_list;
 
 pub use error::PreloadError;

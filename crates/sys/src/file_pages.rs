@@ -52,7 +52,8 @@ impl FilePages {
 
     fn advise(&self, advice: Advice) -> io::Result<()> {
         // SAFETY: exactly the mapping that this value owns; both pieces of advice in use leave its contents as they are.
-        Ok(unsafe { madvise(self.address, self.bytes, advice)? })
+        unsafe { madvise(self.address, self.bytes, advice)? };
+        Ok(())
     }
 
     /// Pages of the machine that the range has.

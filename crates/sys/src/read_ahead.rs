@@ -135,10 +135,8 @@ mod tests {
     use std::io::Write;
 
     fn file(bytes: usize) -> std::fs::File {
-        let path = std::env::temp_dir().join(format!(
-            "hythe-read-ahead-{}-{bytes}",
-            std::process::id()
-        ));
+        let path =
+            std::env::temp_dir().join(format!("hythe-read-ahead-{}-{bytes}", std::process::id()));
         let mut file = std::fs::File::options()
             .read(true)
             .write(true)
