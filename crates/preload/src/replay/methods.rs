@@ -3,6 +3,7 @@
 //! `readahead(2)` puts the reads into the device's queue and is the fastest where it loads at all; on UBIFS and JFFS2 it succeeds and
 //! loads nothing. There, pages are fetched one by one, which is how those file systems read in any case. Never believes a name: only what was loaded counts.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::io;
 use std::thread;
@@ -121,13 +122,9 @@ fn for_device(job: &Job<'_>, device: u64, sink: Option<&Sink>) -> (Method, Strin
         let facts = job.survey.facts(step.file);
         facts.is_some_and(|facts| facts.device == device && facts.residency_visible)
     };
-    // The longest says most.
-    let Some(step) = job
-        .steps
-        .iter()
-        .filter(visible)
-        .max_by_key(|step| step.pages)
-    else {
+    // The longest says most, and the first of them is needed most.
+    let candidates = job.steps.iter().filter(visible);
+    let Some(step) = candidates.min_by_key(|step| Reverse(step.pages)) else {
         let why = "this user owns none of the files, so that the kernel does not tell what readahead loads";
         return (Method::Read, why.to_owned());
     };

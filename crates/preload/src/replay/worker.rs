@@ -72,12 +72,9 @@ impl<'a, 'm> Worker<'a, 'm> {
                 self.settle_oldest();
             }
         }
-        while !self.under_way.is_empty() && !self.gate.is_closed() {
+        // Also when stopped: the device has been told, and what comes counts.
+        while !self.under_way.is_empty() {
             self.settle_oldest();
-        }
-        while let Some((opened, step)) = self.under_way.pop_front() {
-            // Stopped: what has come counts, and nothing is waited for.
-            self.count(&opened, step);
         }
         self.tally
     }
@@ -186,17 +183,6 @@ impl<'a, 'm> Worker<'a, 'm> {
             self.tally.fail(step.file, missing as u32, why);
         }
         (self.job.progress)(u64::from(step.pages));
-    }
-
-    /// Enters which pages of a step have come so far; the others were not reached.
-    fn count(&mut self, opened: &Opened, step: Extent) {
-        let seen = Cached::map(&opened.file, step).and_then(|pages| pages.resident());
-        let absent: Vec<bool> = seen
-            .unwrap_or_default()
-            .iter()
-            .map(|there| !there)
-            .collect();
-        self.tally.loaded.extend(plan::missing(step, &absent));
     }
 
     fn fail(&mut self, step: Extent, why: String) {
