@@ -10,6 +10,8 @@ mod cached;
 mod error;
 pub mod pack;
 pub mod replay;
+pub mod runs;
 pub mod sort_list;
+mod whole_file;
 
 pub use error::PreloadError;

@@ -31,6 +31,7 @@ pub(crate) use files::Root;
 pub use memory::{Budget, Free, Memory, SystemMemory};
 pub use methods::Method;
 pub use outcome::{Changed, Failure, FileSystem, Outcome, Pages, Stopped};
+pub(crate) use plan::{pieces, within_budget};
 pub use priority::Priority;
 
 /// How to read ahead.

@@ -68,7 +68,7 @@ pub(super) fn missing(extent: Extent, resident: &[bool]) -> Vec<Extent> {
 }
 
 /// The front of `wanted` that fits, and how many pages do not.
-pub(super) fn within_budget(wanted: &[Extent], budget_bytes: u64) -> (Vec<Extent>, u64) {
+pub(crate) fn within_budget(wanted: &[Extent], budget_bytes: u64) -> (Vec<Extent>, u64) {
     let mut left = budget_bytes / PAGE_BYTES;
     let (mut taken, mut left_out) = (Vec::new(), 0);
     for extent in wanted {
@@ -177,7 +177,7 @@ fn in_steps(extents: Vec<Extent>) -> impl Iterator<Item = Extent> {
 }
 
 /// `extent` in pieces of at most `most` pages.
-pub(super) fn pieces(extent: Extent, most: u32) -> impl Iterator<Item = Extent> {
+pub(crate) fn pieces(extent: Extent, most: u32) -> impl Iterator<Item = Extent> {
     let mut rest = extent;
     std::iter::from_fn(move || {
         let pages = rest.pages.min(most);

@@ -15,7 +15,7 @@ use hythe_sys::file_pages::FilePages;
 use rustix::fs::{Advice, fadvise, statfs};
 use rustix::param::page_size;
 
-const EXT4: i64 = 0xef53;
+const EXT4: u32 = 0xef53;
 
 /// A directory on a disk, removed at the end.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Disk {
     pub(crate) fn new() -> Option<Self> {
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a place");
         let kind = statfs(place.path()).expect("mounted").f_type;
-        if i64::from(kind) != EXT4 || page_size() as u64 != PAGE_BYTES {
+        if kind as u32 != EXT4 || page_size() as u64 != PAGE_BYTES {
             println!(
                 "SKIPPED: {} is not on ext4 (type {kind:#x}) with pages of {PAGE_BYTES} bytes; set CARGO_TARGET_DIR to one",
                 place.path().display()
