@@ -1,13 +1,13 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test arm mutants check bench soak fuzz
+.PHONY: help setup demo test arm mutants check bench bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 c_files = $(shell find crates rtos bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing, encode the demo's recording, build the board images
 	@scripts/setup.sh
@@ -42,6 +42,13 @@ install: ## the C library, its header and manual into PREFIX (/usr/local), under
 bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
+
+bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (about two hours); kept in bench/results
+	cargo build --release -p hythe-cli -p hythe-bench
+	for fs in ubifs jffs2 ext4; do \
+		$(target)/release/hythe bench preload --fs $$fs --json >$(target)/preload.json && \
+		mv $(target)/preload.json bench/results/preload-$$fs-$$(date +%F).json || exit 1; \
+	done
 
 soak: setup ## 30 minutes of random joins, kills and traffic among 16 processes, audited; prints a result document
 	cargo run --release -p hythe-bench -- soak --minutes $(or $(MINUTES),30)

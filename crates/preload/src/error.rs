@@ -38,6 +38,17 @@ pub enum PreloadError {
         /// How many there may be.
         limit: u64,
     },
+    /// There is no start-up to finish.
+    #[error(
+        "no start-up with {} is under way ({looked}): start it with hythe preload replay, or by preload-init, first",
+        pack.display()
+    )]
+    NoRun {
+        /// The pack.
+        pack: PathBuf,
+        /// Where it was looked for, and what was there.
+        looked: String,
+    },
     /// A path that cannot stand in a pack.
     #[error(
         "the path {path:?} cannot stand in a pack: it must be absolute, of at most {limit} bytes, without a zero byte"

@@ -3,6 +3,7 @@
 //! One file per command. Never decides what is read: `hythe_preload` does.
 
 mod record;
+mod replay;
 mod show;
 mod sort_list;
 
@@ -24,6 +25,14 @@ pub(crate) enum PreloadCommand {
     /// The process that puts back what a recording changes
     #[command(hide = true, name = "record-guard")]
     RecordGuard,
+    /// Read ahead what a pack lists, then start the program that needs it
+    ///
+    /// Files that are not what was recorded are skipped and named. What does not fit the budget is left out, the least needed first, and reading ahead ends
+    /// at once when memory becomes scarce.
+    #[command(
+        after_help = "Examples:\n  hythe preload replay app.pack -- /usr/bin/app --full-screen\n  hythe preload replay boot.pack --budget 25% --priority idle --json"
+    )]
+    Replay(replay::ReplayArgs),
     /// Print what a pack holds, in the order in which it was first needed
     #[command(after_help = "Example:\n  hythe preload show boot.pack --json | jq .bytes")]
     Show(show::ShowArgs),
@@ -40,6 +49,7 @@ pub(crate) fn run(command: PreloadCommand, globals: &Globals) -> Result<(), CliE
     match command {
         PreloadCommand::Record(args) => record::run(&args, globals),
         PreloadCommand::RecordGuard => record::run_guard(),
+        PreloadCommand::Replay(args) => replay::run(&args, globals),
         PreloadCommand::Show(args) => show::run(&args, globals),
         PreloadCommand::SortList(args) => sort_list::run(&args, globals),
     }
