@@ -327,7 +327,7 @@ options_it_does_not_know() {
 
 commands_that_do_not_work() {
     local status=0
-    preload -- nowhere-to-be-found || status=$?
+    PATH=/nowhere:/bin preload -- nowhere-to-be-found || status=$?
     ((status == 1))
     says "nowhere-to-be-found is not executed: there is none (error 2)"
     echo >file
@@ -377,7 +377,8 @@ messages_that_nobody_takes() {
     mkfifo full
     exec 8<>full
     dd if=/dev/zero of=full oflag=nonblock bs=4096 2>/dev/null || true
-    "$program" --pack "$pack" --log '' -- /bin/echo next 2>full >out
+    # The limit is for who waits for ever.
+    timeout 60 "$program" --pack "$pack" --log '' -- /bin/echo next 2>full >out
     [[ $(<out) == next ]]
 }
 
