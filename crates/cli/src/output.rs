@@ -16,6 +16,26 @@ pub(crate) fn print<T: Serialize>(
     document: &T,
     human: impl FnOnce(&T) -> String,
 ) -> Result<(), CliError> {
+    write(made(json, document, human)?.as_bytes())
+}
+
+/// As [`print`], on standard error: for a command that becomes another program, whose output standard output is.
+pub(crate) fn print_aside<T: Serialize>(
+    json: bool,
+    document: &T,
+    human: impl FnOnce(&T) -> String,
+) -> Result<(), CliError> {
+    let text = made(json, document, human)?;
+    // Nobody may be left to read it, and the program is started all the same.
+    let _ = io::stderr().write_all(text.as_bytes());
+    Ok(())
+}
+
+fn made<T: Serialize>(
+    json: bool,
+    document: &T,
+    human: impl FnOnce(&T) -> String,
+) -> Result<String, CliError> {
     let mut text = if json {
         to_json(document)?
     } else {
@@ -24,7 +44,7 @@ pub(crate) fn print<T: Serialize>(
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    write(text.as_bytes())
+    Ok(text)
 }
 
 /// Prints bytes as they are, at once.

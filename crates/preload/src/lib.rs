@@ -6,8 +6,13 @@
 //!
 //! Never changes a file that it reads ahead, never believes a number in a pack before it was checked, never waits without a bound.
 
+mod cached;
 mod error;
 pub mod pack;
+pub mod record;
+pub mod replay;
+pub mod runs;
 pub mod sort_list;
+mod whole_file;
 
 pub use error::PreloadError;

@@ -6,10 +6,10 @@
 mod bytes;
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::PreloadError;
+use crate::whole_file::write_whole;
 
 pub use bytes::PAGE_BYTES;
 
@@ -64,20 +64,7 @@ impl Pack {
     /// As [`Pack::to_bytes`]; the directory cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), PreloadError> {
         let bytes = self.to_bytes()?;
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".unfinished");
-        let unfinished = PathBuf::from(unfinished);
-        let written = fs::File::create(&unfinished)
-            .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
-            .map_err(PreloadError::file("write", &unfinished))
-            .and_then(|()| {
-                fs::rename(&unfinished, path).map_err(PreloadError::file("write", path))
-            });
-        if written.is_err() {
-            // What is not whole is of no use, and it may be what filled the file system.
-            let _ = fs::remove_file(&unfinished);
-        }
-        written
+        write_whole(path, &bytes)
     }
 
     /// Pages of all extents.

@@ -1,0 +1,174 @@
+//! By which way pages are loaded: what a file system honours, found by trying it on pages that are wanted anyway.
+//!
+//! `readahead(2)` puts the reads into the device's queue and is the fastest where it loads at all; on UBIFS and JFFS2 it succeeds and
+//! loads nothing. There, pages are fetched one by one, which is how those file systems read in any case. Never believes a name: only what was loaded counts.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::io;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hythe_sys::file_pages::Sink;
+use hythe_sys::read_ahead::read_ahead;
+use serde::{Deserialize, Serialize};
+
+use super::load::Job;
+use super::outcome::FileSystem;
+use super::{files::Opened, mounts::Mounts};
+use crate::cached::Cached;
+use crate::pack::{Extent, PAGE_BYTES};
+
+/// A way to load pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// `readahead(2)` in steps of 128 KiB; what it leaves out is fetched.
+    Readahead,
+    /// `read(2)`. Marks pages as used, which hides from the report whether anybody else did.
+    Read,
+    /// Each page is fetched through a mapping: no copy, and no mark.
+    Populate,
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Readahead => "readahead",
+            Self::Read => "read",
+            Self::Populate => "populate",
+        })
+    }
+}
+
+/// How long the other pages may take to come once one has: so many times as long as that one, and this much on top.
+const PATIENCE_TIMES: u32 = 4;
+const PATIENCE: Duration = Duration::from_millis(10);
+/// And where some came, so that it is known to work.
+const PATIENCE_WHERE_IT_WORKS: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_micros(500);
+
+/// The method for each device that the steps are on.
+#[derive(Debug, Default)]
+pub(super) struct Methods(Vec<Chosen>);
+
+#[derive(Debug)]
+struct Chosen {
+    device: u64,
+    method: Method,
+    why: String,
+    by_address: bool,
+}
+
+impl Methods {
+    /// Tries what is not known. Loads at most one step of each device.
+    pub(super) fn choose(job: &Job<'_>, sink: Option<&Sink>) -> Self {
+        let mut chosen: Vec<Chosen> = Vec::new();
+        for step in job.steps {
+            let Some(facts) = job.survey.facts(step.file) else {
+                continue;
+            };
+            if chosen.iter().all(|known| known.device != facts.device) {
+                let (method, why) = for_device(job, facts.device, sink);
+                chosen.push(Chosen {
+                    device: facts.device,
+                    method,
+                    why,
+                    by_address: job.survey.map_of(step.file).is_some(),
+                });
+            }
+        }
+        Self(chosen)
+    }
+
+    pub(super) fn of(&self, device: u64) -> Method {
+        let known = self.0.iter().find(|known| known.device == device);
+        known.map_or(Method::Read, |known| known.method)
+    }
+
+    /// Threads that serve these methods: one keeps the queue of a device full by `readahead`; the others wait for each page, and
+    /// while one thread waits for the device, another unpacks.
+    pub(super) fn threads(&self) -> usize {
+        let asked_in_steps = self.0.iter().all(|known| known.method == Method::Readahead);
+        if asked_in_steps { 1 } else { 2 }
+    }
+
+    /// For the outcome, with the names of the file systems.
+    pub(super) fn described(&self) -> Vec<FileSystem> {
+        let mounts = Mounts::read();
+        let describe = |known: &Chosen| {
+            let mount = mounts.find(known.device);
+            FileSystem {
+                place: mount.place,
+                kind: mount.kind,
+                method: known.method,
+                why: known.why.clone(),
+                by_address: known.by_address,
+            }
+        };
+        self.0.iter().map(describe).collect()
+    }
+}
+
+fn for_device(job: &Job<'_>, device: u64, sink: Option<&Sink>) -> (Method, String) {
+    let Some(sink) = sink else {
+        let why = "the kernel has no memfd_create, which the other methods need";
+        return (Method::Read, why.to_owned());
+    };
+    if let Some(method) = job.options.method {
+        return (method, "asked for".to_owned());
+    }
+    let visible = |step: &&Extent| {
+        let facts = job.survey.facts(step.file);
+        facts.is_some_and(|facts| facts.device == device && facts.residency_visible)
+    };
+    // The longest says most, and the first of them is needed most.
+    let candidates = job.steps.iter().filter(visible);
+    let Some(step) = candidates.min_by_key(|step| Reverse(step.pages)) else {
+        let why = "this user owns none of the files, so that the kernel does not tell what readahead loads";
+        return (Method::Read, why.to_owned());
+    };
+    match job.open(step.file) {
+        Ok(opened) => try_readahead(&opened, *step, sink)
+            .unwrap_or_else(|error| (Method::Read, format!("trying readahead failed: {error}"))),
+        Err(why) => (Method::Read, format!("readahead could not be tried: {why}")),
+    }
+}
+
+/// Asks for a step, fetches its last page, and sees whether the others came, too.
+fn try_readahead(opened: &Opened, step: Extent, sink: &Sink) -> io::Result<(Method, String)> {
+    let others = step.pages - 1;
+    if others == 0 {
+        let why = "there are only single pages to load";
+        return Ok((Method::Populate, why.to_owned()));
+    }
+    let pages = Cached::map(&opened.file, step)?;
+    let bytes = u64::from(step.pages) * PAGE_BYTES;
+    let asked = Instant::now();
+    read_ahead(
+        &opened.file,
+        u64::from(step.first_page) * PAGE_BYTES,
+        bytes as usize,
+    )?;
+    pages.fetch(others, sink)?;
+    let patience = asked.elapsed() * PATIENCE_TIMES + PATIENCE;
+    loop {
+        let resident = pages.resident()?;
+        let came = resident.iter().take(others as usize).filter(|page| **page);
+        let came = came.count() as u32;
+        let waited = asked.elapsed();
+        let at_end = waited >= patience && (came == 0 || waited >= PATIENCE_WHERE_IT_WORKS);
+        if came == others || at_end {
+            let why = format!("readahead loaded {came} of {others} pages when tried");
+            // Half may be the cap on one call; what is missing is fetched.
+            let works = came > others / 2;
+            let method = if works {
+                Method::Readahead
+            } else {
+                Method::Populate
+            };
+            return Ok((method, why));
+        }
+        thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,107 @@
+//! Switching a pack off: a file `PACK.off` beside it, which `replay` and `preload-init` honour by being there.
+//!
+//! Its text is for people. One that was only written to leave a run unread, to compare with, says so in its first line, and is taken away after
+//! that run. Never taken away otherwise: who removes it switches the pack on.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::history::{self, Entry, Verdict, beside};
+use super::{Advice, mark};
+use crate::PreloadError;
+use crate::whole_file::write_whole;
+
+const FOR_ONE_RUN: &str = "Left unread for one run, to compare with.";
+
+/// Where the switch of `pack` is.
+#[must_use]
+pub fn path(pack: &Path) -> PathBuf {
+    beside(pack, ".off")
+}
+
+/// Why `pack` is switched off, in the words of whoever did it. None: it is not.
+///
+/// # Errors
+/// The switch is there and cannot be read.
+pub fn reason(pack: &Path) -> Result<Option<String>, PreloadError> {
+    let path = path(pack);
+    match fs::read(&path) {
+        Ok(text) => Ok(Some(String::from_utf8_lossy(&text).trim().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(PreloadError::file("read", path)(error)),
+    }
+}
+
+/// Switches `pack` off because of `reason`, and enters that into its history.
+///
+/// # Errors
+/// The directory of the pack cannot be written, or is full.
+pub fn switch_off(pack: &Path, reason: &str) -> Result<(), PreloadError> {
+    let unix_s = unix_s();
+    let text = format!(
+        "Reading ahead by this pack is off since {}: {reason}.\nRemove this file to switch it on again.\n",
+        date(unix_s)
+    );
+    // The switch first: if only the other fails, the verdict is given again when it is taken away.
+    write_whole(&path(pack), text.as_bytes())?;
+    let verdict = Verdict {
+        unix_s,
+        pack: mark::pack_checksum(pack)?,
+        reason: reason.to_owned(),
+    };
+    history::append(pack, Entry::SwitchedOff(verdict))?;
+    Ok(())
+}
+
+/// Sets the switch for the next start-up as `advice` says: for packs that are read by `preload-init`, which judges nothing.
+///
+/// # Errors
+/// As [`switch_off`].
+pub fn set_for_next(pack: &Path, advice: &Advice) -> Result<(), PreloadError> {
+    let ours = reason(pack)?.is_some_and(|text| text.starts_with(FOR_ONE_RUN));
+    match advice {
+        Advice::Read if ours => {
+            let path = path(pack);
+            fs::remove_file(&path).map_err(PreloadError::file("remove", path))
+        }
+        Advice::Read => Ok(()),
+        Advice::LeaveUnread { why } => {
+            let text = format!("{FOR_ONE_RUN} {why}\n");
+            write_whole(&path(pack), text.as_bytes())
+        }
+        Advice::SwitchOff { reason } => switch_off(pack, reason),
+    }
+}
+
+pub(super) fn unix_s() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    // A clock before 1970 was never set.
+    since_1970.map_or(0, |time| time.as_secs())
+}
+
+/// `2026-02-03T04:05:06Z`.
+#[must_use]
+pub fn date(unix_s: u64) -> String {
+    i64::try_from(unix_s)
+        .ok()
+        .and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok())
+        .and_then(|date| date.format(&Rfc3339).ok())
+        .unwrap_or_else(|| format!("{unix_s} s after 1970"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_read_well() {
+        assert_eq!(date(0), "1970-01-01T00:00:00Z");
+        assert_eq!(date(1_770_091_506), "2026-02-03T04:05:06Z");
+        assert_eq!(date(u64::MAX), "18446744073709551615 s after 1970");
+    }
+}
