@@ -139,7 +139,7 @@ build_preload_init() {
 
 is_current() {
     [[ -e $directory/initramfs ]] || return 1
-    [[ -z $(find bench/guest scripts/guest.sh -type f -newer "$directory/initramfs" -print -quit) ]]
+    [[ -z $(find bench/guest preload-init scripts/guest.sh -type f -newer "$directory/initramfs" -print -quit) ]]
 }
 
 if [[ ! -e $stamp || $(<"$stamp") != "$recipe $directory" ]]; then
@@ -148,6 +148,6 @@ if [[ ! -e $stamp || $(<"$stamp") != "$recipe $directory" ]]; then
 fi
 is_current && exit
 echo "guest: building the programs of the emulated board"
-[[ -d preload-init ]] && build_preload_init
+build_preload_init
 build_programs
 pack_initramfs

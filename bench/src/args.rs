@@ -168,8 +168,8 @@ pub(crate) struct PreloadArguments {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Where the file lies
-    #[arg(long, value_enum, default_value_t = FileSystem::Ubifs)]
-    pub(crate) fs: FileSystem,
+    #[arg(long, value_name = "FS", value_delimiter = ',', value_enum, default_values_t = [FileSystem::Ubifs])]
+    pub(crate) fs: Vec<FileSystem>,
     /// Boots of each case; figures are medians over them [default: 5; quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) boots: Option<u32>,
@@ -191,7 +191,10 @@ impl PreloadArguments {
         }
         sizes.sort_unstable();
         sizes.dedup();
+        let mut file_systems = self.fs.clone();
+        file_systems.dedup();
         preload::Scale {
+            file_systems,
             boots: self.boots.unwrap_or(if self.quick { 1 } else { 5 }),
             sizes,
             ways: Some(self.ways.clone())

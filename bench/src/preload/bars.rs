@@ -13,7 +13,8 @@ const LOSES_NOTHING: Bar = Bar::AtLeast(-1.0);
 
 /// The bound of a ratio, if it has one.
 pub(super) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
-    match ratio.name.as_str() {
+    let (name, _file_system) = ratio.name.rsplit_once(' ')?;
+    match name {
         "plain-preload by spread" => Some(GAINS),
         "saved by saved at the size before" => Some(Bar::AtLeast(1.0)),
         "preload/bound" if ratio.size_bytes >= NEAR_BOUND_FROM => Some(Bar::AtMost(1.15)),

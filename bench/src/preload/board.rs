@@ -28,7 +28,6 @@ pub(crate) const BOUND_READS: usize = 2;
 pub(crate) struct Boot<'a> {
     pub(crate) guest: &'a Guest,
     pub(crate) image: &'a Image,
-    pub(crate) file_system: FileSystem,
     pub(crate) way: Way,
 }
 
@@ -64,7 +63,7 @@ impl Boot<'_> {
     fn drive(&self) -> Result<String, BootError> {
         let path = path_for_qemu(&self.image.path)?;
         let drive = format!("if=none,id=flash,format=raw,readonly=on,file={path}");
-        Ok(if self.file_system.is_on_nand() {
+        Ok(if self.image.file_system.is_on_nand() {
             drive
         } else {
             format!("{drive},throttling.bps-read={DISK_BYTES_PER_SECOND}")
@@ -73,12 +72,8 @@ impl Boot<'_> {
 
     /// What the kernel does not know itself becomes the environment of the first program, and of those in its place.
     fn kernel_arguments(&self) -> String {
-        let Self {
-            image,
-            file_system,
-            way,
-            ..
-        } = self;
+        let Self { image, way, .. } = self;
+        let file_system = image.file_system;
         let mut words = vec![
             "console=ttyS0 quiet panic=-1 nokaslr".to_owned(),
             format!("fs={file_system} way={way} file={}", image.file),
@@ -127,6 +122,7 @@ mod tests {
         };
         let image = Image {
             path: PathBuf::from(image),
+            file_system,
             file: "/flash/file".to_owned(),
             pack: "/flash/pack".to_owned(),
             file_bytes: 1 << 20,
@@ -134,7 +130,6 @@ mod tests {
         let boot = Boot {
             guest: &guest,
             image: &image,
-            file_system,
             way,
         };
         let command = boot.command()?;

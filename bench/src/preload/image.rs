@@ -34,6 +34,7 @@ const DISK: &str = "16M";
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) path: PathBuf,
+    pub(crate) file_system: FileSystem,
     /// As the board sees it.
     pub(crate) file: String,
     /// As the board sees it.
@@ -51,6 +52,7 @@ impl Image {
         let root = folder.join(format!("root-{file_bytes}"));
         let image = Self {
             path: folder.join(format!("{file_system}-{file_bytes}.image")),
+            file_system,
             file: format!("{MOUNT}/file"),
             pack: format!("{MOUNT}/pack"),
             file_bytes,

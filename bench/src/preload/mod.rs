@@ -11,6 +11,7 @@ mod case;
 mod error;
 mod guest;
 mod image;
+mod ratios;
 mod report;
 mod series;
 mod table;
@@ -40,6 +41,7 @@ const MOST_FAILURES: usize = 3;
 /// How much is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Scale {
+    pub(crate) file_systems: Vec<FileSystem>,
     pub(crate) boots: u32,
     pub(crate) sizes: Vec<usize>,
     pub(crate) ways: Vec<Way>,
@@ -61,15 +63,9 @@ pub(crate) fn run(arguments: &PreloadArguments) -> Result<Report, BenchError> {
     let guest = Guest::find()?;
     let scale = arguments.scale();
     let folder = tempfile::Builder::new().prefix("hythe-bench-").tempdir()?;
-    let mut scene = Scene::set(arguments.fs, &scale, folder.path())?;
+    let mut scene = Scene::set(&scale, folder.path())?;
     scene.play(&guest, scale.boots, folder.path(), &lookout)?;
-    Ok(Report::new(
-        arguments.fs,
-        &scale,
-        &scene.series,
-        scene.failures,
-        load_before,
-    )?)
+    Report::new(&scale, &scene.series, scene.failures, load_before)
 }
 
 /// Everything that is booted, and what came of it.
@@ -80,18 +76,20 @@ struct Scene {
 }
 
 impl Scene {
-    fn set(file_system: FileSystem, scale: &Scale, folder: &Path) -> Result<Self, BootError> {
+    fn set(scale: &Scale, folder: &Path) -> Result<Self, BootError> {
         let mut scene = Self {
             images: Vec::new(),
             series: Vec::new(),
             failures: Vec::new(),
         };
-        for &size in &scale.sizes {
-            scene.images.push(Image::make(folder, file_system, size)?);
-            let ways = Way::ALL.into_iter().filter(|way| scale.wants(*way, size));
-            scene
-                .series
-                .extend(ways.map(|way| Series::new(file_system, way, size)));
+        for &file_system in &scale.file_systems {
+            for &size in &scale.sizes {
+                let image = Image::make(folder, file_system, size)?;
+                let ways = Way::ALL.into_iter().filter(|way| scale.wants(*way, size));
+                let series = ways.map(|way| Series::new(file_system, way, size));
+                scene.series.extend(series);
+                scene.images.push(image);
+            }
         }
         Ok(scene)
     }
@@ -107,15 +105,13 @@ impl Scene {
         let bar = ProgressBar::new(self.series.len() as u64 * u64::from(boots));
         for _ in 0..boots {
             for series in &mut self.series {
-                let image = self
-                    .images
-                    .iter()
-                    .find(|image| image.file_bytes == series.size);
-                let Some(image) = image else { continue };
+                let mut images = self.images.iter();
+                let Some(image) = images.find(|image| series.is_of(image)) else {
+                    continue;
+                };
                 let boot = Boot {
                     guest,
                     image,
-                    file_system: series.file_system,
                     way: series.way,
                 };
                 match boot::run(&boot, folder, lookout) {

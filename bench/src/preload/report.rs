@@ -1,14 +1,14 @@
 //! What the boots showed, as a `hythe.result/1` document.
 //!
-//! Differences are given by the *spread*: the larger of the two ranges from the fastest boot to the slowest. Never mends a figure.
+//! Never mends a figure.
 
 use serde::Serialize;
 
-use super::Scale;
 use super::board;
-use super::case::{FileSystem, Way};
+use super::case::Way;
 use super::error::BootError;
 use super::series::Series;
+use super::{Scale, ratios};
 use crate::document::{Figures, Machine, Ratio, SCHEMA};
 use crate::error::BenchError;
 use crate::{machine, statistics};
@@ -43,9 +43,17 @@ pub(super) struct Row {
     pub(super) conditions: RowConditions,
 }
 
+impl Row {
+    pub(super) fn board(&self) -> &str {
+        &self.conditions.board
+    }
+}
+
 /// What this row depends on, and what was seen beside the times.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct RowConditions {
+    /// The machine and its storage.
+    board: String,
     emulated: bool,
     /// What runs beside the test.
     load: &'static str,
@@ -79,8 +87,6 @@ pub(super) struct RowConditions {
 #[derive(Debug, Serialize)]
 pub(crate) struct Conditions {
     pub(super) emulated: bool,
-    pub(super) board: String,
-    pub(super) file_system: String,
     /// The board's, not this machine's.
     pub(super) kernel: Option<String>,
     /// What the file is made of.
@@ -98,7 +104,6 @@ pub(crate) struct Conditions {
 
 impl Report {
     pub(super) fn new(
-        file_system: FileSystem,
         scale: &Scale,
         series: &[Series],
         failures: Vec<String>,
@@ -115,8 +120,6 @@ impl Report {
         machine.emulated = true;
         let conditions = Conditions {
             emulated: true,
-            board: board::describe(file_system),
-            file_system: file_system.to_string(),
             kernel: series.iter().find_map(Series::kernel).map(str::to_owned),
             content: "random bytes, which do not compress",
             boots: scale.boots,
@@ -127,7 +130,7 @@ impl Report {
         };
         let mut results = series.iter().map(times).collect::<Result<Vec<_>, _>>()?;
         results.extend(series.iter().filter_map(raw_rate));
-        results.extend(pairs(series, Way::Plain, Way::Preload).map(saved));
+        results.extend(ratios::pairs(series, Way::Plain, Way::Preload).map(saved));
         Ok(Self {
             schema: SCHEMA,
             bench: "preload",
@@ -135,7 +138,7 @@ impl Report {
             commit: machine::commit(),
             machine,
             results,
-            ratios: ratios(series),
+            ratios: ratios::of(series),
             conditions,
         })
     }
@@ -157,6 +160,7 @@ fn times(series: &Series) -> Result<Row, BenchError> {
             histogram: statistics::encode(&histogram)?,
         },
         conditions: RowConditions {
+            board: board::describe(series.file_system),
             emulated: true,
             load: if series.way == Way::Bound {
                 "idle"
@@ -189,6 +193,7 @@ fn raw_rate(series: &Series) -> Option<Row> {
             value: series.raw_rate()?,
         },
         conditions: RowConditions {
+            board: board::describe(series.file_system),
             emulated: true,
             load: "idle",
             ..RowConditions::default()
@@ -206,96 +211,16 @@ fn saved((plain, preload): (&Series, &Series)) -> Row {
         unit: "ns",
         count: plain.boots().min(preload.boots()),
         figures: Figures::Value {
-            value: plain.median() - preload.median(),
+            value: ratios::saved((plain, preload)),
         },
         conditions: RowConditions {
+            board: board::describe(plain.file_system),
             emulated: true,
             load: "one process that spins",
             paper_ns: paper.map(|(_, ns)| *ns),
             ..RowConditions::default()
         },
     }
-}
-
-/// Two ways, at each size that has both.
-fn pairs(series: &[Series], one: Way, other: Way) -> impl Iterator<Item = (&Series, &Series)> {
-    let of = move |way: Way| series.iter().filter(move |series| series.way == way);
-    of(one).filter_map(move |one| Some((one, of(other).find(|other| other.size == one.size)?)))
-}
-
-fn ratios(series: &[Series]) -> Vec<Ratio> {
-    let mut ratios = Vec::new();
-    let mut push = |name: String, size_bytes, value| {
-        ratios.push(Ratio {
-            name,
-            size_bytes,
-            value,
-        })
-    };
-    for (plain, preload) in pairs(series, Way::Plain, Way::Preload) {
-        push(
-            "plain/preload".to_owned(),
-            plain.size,
-            plain.median() / preload.median(),
-        );
-        push(
-            "plain-preload by spread".to_owned(),
-            plain.size,
-            by_spread(plain, preload),
-        );
-    }
-    let saved: Vec<(usize, f64)> = pairs(series, Way::Plain, Way::Preload)
-        .map(|(plain, preload)| (plain.size, plain.median() - preload.median()))
-        .collect();
-    for step in saved.windows(2) {
-        let name = "saved by saved at the size before".to_owned();
-        push(name, step[1].0, step[1].1 / step[0].1);
-    }
-    for (preload, bound) in pairs(series, Way::Preload, Way::Bound) {
-        push(
-            "preload/bound".to_owned(),
-            preload.size,
-            preload.median() / bound.fastest(),
-        );
-    }
-    for peer in [Way::Readahead, Way::Vmtouch] {
-        for (peer, preload) in pairs(series, peer, Way::Preload) {
-            push(
-                format!("{}/preload", peer.way),
-                peer.size,
-                peer.median() / preload.median(),
-            );
-            push(
-                format!("{}-preload by spread", peer.way),
-                peer.size,
-                by_spread(peer, preload),
-            );
-        }
-    }
-    for (plain, budget) in pairs(series, Way::Plain, Way::Budget) {
-        push(
-            "plain-budget by spread".to_owned(),
-            plain.size,
-            by_spread(plain, budget),
-        );
-    }
-    for way in [Way::Preload, Way::Budget] {
-        for series in series.iter().filter(|series| series.way == way) {
-            // Nothing read ahead, nothing kept: that falls short, too.
-            push(
-                format!("pages kept until use, {way}"),
-                series.size,
-                series.kept().unwrap_or(0.0),
-            );
-        }
-    }
-    ratios.retain(|ratio| ratio.value.is_finite());
-    ratios
-}
-
-/// How much longer the first takes, by the larger of the two ranges.
-fn by_spread(slower: &Series, faster: &Series) -> f64 {
-    (slower.median() - faster.median()) / slower.range().max(faster.range())
 }
 
 impl From<BootError> for BenchError {
@@ -306,83 +231,22 @@ impl From<BootError> for BenchError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bars;
-    use super::super::series::tests::{outcome, series};
+    use super::super::case::FileSystem;
+    use super::super::series::tests::series;
     use super::*;
 
     const MIB: usize = 1 << 20;
 
-    fn ratio(series: &[Series], name: &str, size: usize) -> f64 {
-        let ratios = ratios(series);
-        let found = ratios
-            .iter()
-            .find(|ratio| ratio.name == name && ratio.size_bytes == size);
-        found
-            .unwrap_or_else(|| panic!("no {name} in {ratios:?}"))
-            .value
-    }
-
-    #[test]
-    fn differences_are_measured_by_the_larger_range() {
-        let all = [
-            series(Way::Plain, MIB, &[1000, 1100, 1050]),
-            series(Way::Preload, MIB, &[600, 540, 550]),
-        ];
-        // 1050 - 550 by 100.
-        assert_eq!(ratio(&all, "plain-preload by spread", MIB), 5.0);
-        assert!((ratio(&all, "plain/preload", MIB) - 1050.0 / 550.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn what_is_saved_is_compared_with_the_size_before() {
-        let all = [
-            series(Way::Plain, MIB, &[1000]),
-            series(Way::Preload, MIB, &[500]),
-            series(Way::Plain, 2 * MIB, &[2000]),
-            series(Way::Preload, 2 * MIB, &[1000]),
-        ];
-        assert_eq!(
-            ratio(&all, "saved by saved at the size before", 2 * MIB),
-            2.0
-        );
-    }
-
-    #[test]
-    fn the_bound_is_the_fastest_read_and_the_bar_stands_from_two_mib_up() {
-        let all = [
-            series(Way::Preload, 2 * MIB, &[1000, 1150, 1200]),
-            series(Way::Bound, 2 * MIB, &[1000, 1200, 1100]),
-        ];
-        assert!((ratio(&all, "preload/bound", 2 * MIB) - 1.15).abs() < 1e-9);
-        let bar = |size_bytes| {
-            let name = "preload/bound".to_owned();
-            bars::of_ratio(&Ratio {
-                name,
-                size_bytes,
-                value: 1.0,
-            })
-        };
-        assert_eq!(bar(MIB), None);
-        assert!(bar(2 * MIB).is_some_and(|bar| bar.is_met_by(1.15) && !bar.is_met_by(1.16)));
-    }
-
-    #[test]
-    fn nothing_read_ahead_misses_the_bar() {
-        let mut budget = Series::new(FileSystem::Ubifs, Way::Budget, MIB);
-        budget.add(outcome(&[1], 0, 0));
-        assert_eq!(ratio(&[budget], "pages kept until use, budget", MIB), 0.0);
-    }
-
     #[test]
     fn a_boot_that_failed_makes_the_document_invalid() {
         let scale = Scale {
+            file_systems: vec![FileSystem::Ubifs],
             boots: 1,
             sizes: vec![MIB],
             ways: vec![Way::Plain],
         };
         let all = [series(Way::Plain, MIB, &[1000])];
-        let made =
-            |failures| Report::new(FileSystem::Ubifs, &scale, &all, failures, 0.0).expect("made");
+        let made = |failures| Report::new(&scale, &all, failures, 0.0).expect("made");
         assert_eq!(made(Vec::new()).conditions.invalid, None);
         let report = made(vec!["plain/ubifs: hangs".to_owned()]);
         assert!(

@@ -8,6 +8,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::case::{FileSystem, Way};
+use super::image::Image;
 use super::transcript::{Outcome, Run};
 use crate::document::Percentiles;
 use crate::statistics;
@@ -29,6 +30,11 @@ impl Series {
             size,
             outcomes: Vec::new(),
         }
+    }
+
+    /// Is the image what its boots read from?
+    pub(super) fn is_of(&self, image: &Image) -> bool {
+        (image.file_system, image.file_bytes) == (self.file_system, self.size)
     }
 
     pub(super) fn add(&mut self, outcome: Outcome) {

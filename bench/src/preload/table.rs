@@ -23,13 +23,16 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     )?;
     writeln!(
         out,
-        "EMULATED: {}; {}, Linux {}; load of this machine {:.1} to {:.1}",
-        conditions.board,
-        conditions.file_system,
+        "EMULATED, Linux {}; load of this machine {:.1} to {:.1}",
         conditions.kernel.as_deref().unwrap_or("unknown"),
         conditions.load[0],
         conditions.load[1]
     )?;
+    let mut boards: Vec<&str> = report.results.iter().map(Row::board).collect();
+    boards.dedup();
+    for board in boards {
+        writeln!(out, "{board}")?;
+    }
     for failure in &conditions.failures {
         writeln!(out, "came to nothing: {failure}")?;
     }
