@@ -187,16 +187,24 @@ fn exactly_the_pages_that_were_used_are_in_the_pack_each_time() {
     let Some(place) = Place::new() else { return };
     let before = read_ahead();
     let (file, program) = (place.file("data"), place.touch_program());
-    let uses = [
-        "r", "5", "1", "m", "300", "2", "m", "700", "40", "r", "303", "3", "r", "1023", "1",
-    ];
-    let command = [&[text(&program), text(&file)][..], &uses].concat();
+    let uses = "r 5 1 m 300 2 m 700 40 r 303 3 r 1023 1 m 400 3 o 400 3".split(' ');
+    let command: Vec<&str> = [text(&program), text(&file)]
+        .into_iter()
+        .chain(uses)
+        .collect();
     let mut first: Option<Vec<_>> = None;
     for _ in 0..2 {
         let document = place.record(&["--scratch-limit", "256M"], &command);
         assert_eq!(document["command"]["exit_code"], 0);
-        let expected = [(5, 1), (300, 2), (303, 3), (700, 40), (1023, 1)];
-        assert_eq!(place.pages_of(&file).expect("recorded"), expected);
+        let mut expected = vec![(5, 1), (300, 2), (303, 3), (400, 3), (700, 40), (1023, 1)];
+        if document["evictions_told"] == false {
+            println!("skipped: what was thrown out of memory again cannot be found by this kernel");
+            expected.remove(3);
+        }
+        let mut found = place.pages_of(&file).expect("recorded");
+        // Where tracefs is mounted, they stand in the order of their use.
+        found.sort_unstable();
+        assert_eq!(found, expected);
         assert!(place.pages_of(&program).is_some(), "the program itself");
         let pack = place.pack();
         let libc = pack

@@ -88,6 +88,8 @@ struct Document<'a> {
     events_lost: u64,
     unwatched_mounts: &'a [PathBuf],
     reclaimed_pages: u64,
+    evictions_told: bool,
+    evicted_pages: u64,
     caches_dropped: u64,
     trace_lost: Option<u64>,
     read_ahead_off: u64,
@@ -229,6 +231,8 @@ fn document<'a>(
         events_lost: account.lost,
         unwatched_mounts: &account.unwatched,
         reclaimed_pages: account.reclaimed_pages,
+        evictions_told: account.evictions_told,
+        evicted_pages: account.evicted_pages,
         caches_dropped: account.caches_dropped,
         trace_lost: account.trace_lost,
         read_ahead_off: account.read_ahead_off,
@@ -277,7 +281,7 @@ fn warnings(document: &Document<'_>) -> Vec<String> {
             units::counted(warm.files, "file")
         ));
     }
-    if document.reclaimed_pages > 0 && document.trace_lost != Some(0) {
+    if document.reclaimed_pages > 0 && !document.evictions_told && document.trace_lost != Some(0) {
         warnings.push(format!(
             "the kernel threw {} out of memory meanwhile: some that were needed may be missing; record with more free memory",
             units::counted(document.reclaimed_pages, "page")

@@ -1,5 +1,6 @@
 /*
- * Uses exactly the pages of a file that it is told: `touch FILE r PAGE COUNT m PAGE COUNT ...`, r by reading, m through a mapping.
+ * Uses exactly the pages of a file that it is told: `touch FILE r PAGE COUNT m PAGE COUNT ...`, r by reading, m through a mapping;
+ * o throws them out of memory, as the kernel does when it needs room.
  *
  * Run by the tests of `hythe preload record`, which know what the recorder has to find. It never uses another page of the file.
  */
@@ -10,16 +11,23 @@
 #include <unistd.h>
 
 enum {
-    PAGE_BYTES = 4096
+    PAGE_BYTES = 4096,
+    /* MADV_PAGEOUT, which older headers do not name. */
+    PAGE_OUT = 21
 };
 
 static volatile char sink;
 
-static int touch(int file, const char *mapping, char how, long page)
+static int touch(int file, char *mapping, char how, long page)
 {
     char byte;
     if (how == 'm') {
         sink = mapping[page * PAGE_BYTES + 17];
+        return 0;
+    }
+    if (how == 'o') {
+        /* Kernels before 5.4 cannot: then the page stays. */
+        (void)madvise(mapping + page * PAGE_BYTES, PAGE_BYTES, PAGE_OUT);
         return 0;
     }
     return pread(file, &byte, 1, page * PAGE_BYTES + 17) == 1 ? 0 : 1;
@@ -35,7 +43,7 @@ int main(int count, char **arguments)
     if (file < 0 || fstat(file, &status) != 0) {
         return 3;
     }
-    const char *mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
+    char *mapping = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, file, 0);
     if (mapping == MAP_FAILED) {
         return 4;
     }

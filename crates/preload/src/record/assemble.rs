@@ -37,6 +37,10 @@ pub struct Account {
     pub unwatched: Vec<PathBuf>,
     /// Pages that the kernel threw out of memory meanwhile: some of them may have been needed.
     pub reclaimed_pages: u64,
+    /// The kernel tells which pages it threw out of memory: those are in the pack.
+    pub evictions_told: bool,
+    /// How many those are.
+    pub evicted_pages: u64,
     /// How often somebody had the caches dropped meanwhile: pages that were needed are missing.
     pub caches_dropped: u64,
     /// How often the kernel's trace lost something, which only disturbs the order of pages; none without a trace.
@@ -51,9 +55,11 @@ impl Account {
     /// How the answer was found.
     #[must_use]
     pub fn method(&self) -> &'static str {
-        match self.trace_lost {
-            Some(_) => "fanotify, mincore and tracefs",
-            None => "fanotify and mincore",
+        match (self.trace_lost, self.evictions_told) {
+            (Some(_), true) => "fanotify, mincore, cachestat and tracefs",
+            (Some(_), false) => "fanotify, mincore and tracefs",
+            (None, true) => "fanotify, mincore and cachestat",
+            (None, false) => "fanotify and mincore",
         }
     }
 }
@@ -96,6 +102,7 @@ pub(super) fn assemble(
         unwatched: recorded.unwatched,
         reclaimed_pages: recorded.losses.reclaimed,
         caches_dropped: recorded.losses.dropped,
+        evictions_told: recorded.evictions_told,
         trace_lost: recorded.trace_lost,
         read_ahead_off: recorded.read_ahead.off,
         read_ahead_on: recorded.read_ahead.left_on,
@@ -123,6 +130,7 @@ pub(super) fn assemble(
                 continue;
             }
         };
+        account.evicted_pages += entry.evicted;
         let warm: u64 = entry
             .inodes()
             .filter_map(|inode| recorded.before.get(&inode))
@@ -182,7 +190,7 @@ impl Extents {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::table::Table;
+    use crate::record::table::{Sources, Table};
     use crate::record::trace::Need;
     use std::collections::HashMap;
     use std::path::Path;
@@ -210,7 +218,7 @@ mod tests {
             fs::write(&path, vec![1; *bytes]).unwrap();
             table.opened(&fs::metadata(&path).unwrap(), || Some(path.clone()));
         }
-        table.measure(None)
+        table.measure(Sources::default())
     }
 
     #[test]

@@ -14,10 +14,10 @@ use super::guard::Guard;
 use super::losses::Losses;
 use super::read_ahead::Switched;
 use super::sweep::{mapped_files, open_files};
-use super::table::Table;
+use super::table::{Sources, Table};
 use super::trace::Trace;
 use super::watch::Watch;
-use super::{Recorded, Settings, TICK, Until};
+use super::{Recorded, Settings, TICK, Until, evictions_are_told};
 use crate::PreloadError;
 
 /// Watches everything until the settings say.
@@ -58,8 +58,13 @@ pub(super) fn record(
     }
     watch.take_rest(&mut table)?;
     let needs = trace.map(Trace::finish);
+    let evictions_told = evictions_are_told();
     Ok(Recorded {
-        files: table.measure(needs.as_ref()),
+        files: table.measure(Sources {
+            needs: needs.as_ref(),
+            evicted: evictions_told,
+        }),
+        evictions_told,
         trace_lost: needs.map(|needs| needs.lost),
         found_in_use,
         read_ahead,

@@ -23,10 +23,10 @@ use super::losses::Losses;
 use super::read_ahead::Switched;
 use super::stand_ins::{StandIns, keep_mounts_to_ourselves};
 use super::sweep::{Mapped, mapped_files};
-use super::table::{Pages, Table, pages};
+use super::table::{Pages, Sources, Table, pages};
 use super::trace::Trace;
 use super::watch::Watch;
-use super::{Inode, Recorded, Settings, TICK, Until};
+use super::{Inode, Recorded, Settings, TICK, Until, evictions_are_told};
 use crate::PreloadError;
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -74,7 +74,10 @@ pub(super) fn record(
 fn drop_caches() -> Result<(), PreloadError> {
     // Pages that are not written yet would stay.
     rustix::fs::sync();
-    fs::write(DROP_CACHES, "1").map_err(PreloadError::file("drop the caches by", DROP_CACHES))
+    fs::write(DROP_CACHES, "1").map_err(PreloadError::file(
+        "drop the caches (--keep-caches does without) by writing",
+        DROP_CACHES,
+    ))
 }
 
 /// What is in memory all the same.
@@ -99,6 +102,7 @@ struct Inside {
     watch: Watch,
     table: Table,
     trace: Option<Trace>,
+    evictions_told: bool,
     losses: Losses,
 }
 
@@ -123,6 +127,8 @@ impl Inside {
             watch,
             table,
             trace,
+            // With warm caches, those of earlier times would be among them.
+            evictions_told: !settings.keep_caches && evictions_are_told(),
             losses,
         })
     }
@@ -149,7 +155,10 @@ impl Inside {
         };
         self.watch.take_rest(&mut self.table)?;
         let needs = self.trace.take().map(Trace::finish);
-        let files = std::mem::take(&mut self.table).measure(needs.as_ref());
+        let files = std::mem::take(&mut self.table).measure(Sources {
+            needs: needs.as_ref(),
+            evicted: self.evictions_told,
+        });
         let losses = Losses::now().since(self.losses);
         let stopped = status.is_none();
         let status = match status {
@@ -160,6 +169,7 @@ impl Inside {
             files,
             status,
             stopped,
+            evictions_told: self.evictions_told,
             trace_lost: needs.map(|needs| needs.lost),
             losses,
             ..Recorded::of(&self.watch)

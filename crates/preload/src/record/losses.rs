@@ -13,6 +13,14 @@ pub(super) struct Losses {
     pub(super) dropped: u64,
 }
 
+/// Kinds of reclaim. Older kernels have one line for each zone of memory. Reclaim for the limit of a control group is in none.
+const RECLAIM: &[&str] = &[
+    "pgsteal_kswapd",
+    "pgsteal_direct",
+    "pgsteal_khugepaged",
+    "pgsteal_proactive",
+];
+
 impl Losses {
     /// Until now. Nothing where the kernel does not count.
     pub(super) fn now() -> Self {
@@ -27,7 +35,6 @@ impl Losses {
         }
     }
 
-    /// One line for each kind of reclaim; older kernels have one for each zone of memory.
     fn of(vmstat: &str) -> Self {
         let mut counts = Self::default();
         for line in vmstat.lines() {
@@ -35,7 +42,7 @@ impl Losses {
                 continue;
             };
             let value: u64 = value.parse().unwrap_or(0);
-            if name.starts_with("pgsteal_kswapd") || name.starts_with("pgsteal_direct") {
+            if RECLAIM.iter().any(|kind| name.starts_with(kind)) {
                 counts.reclaimed += value;
             } else if name == "drop_pagecache" {
                 counts.dropped += value;

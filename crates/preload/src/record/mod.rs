@@ -1,8 +1,8 @@
 //! Recording: which files, and which pages of them, a command or a boot needs from storage.
 //!
 //! `hythe preload record` calls [`record`]. The method: fanotify tells which files are opened, in order; the kernel's read-ahead
-//! is off meanwhile, so that a page gets into memory only because somebody needed it; `mincore` tells at the end which are there.
-//! Where tracefs is mounted, the order of their pages is that of the kernel's trace, and what was thrown out again is known, too. What was there before is thrown out, or replaced by [stand-ins](stand_ins), or at least counted.
+//! is off meanwhile, so that a page gets into memory only because somebody needed it; `mincore` tells at the end which are there,
+//! and `cachestat`, where the kernel has it, which have been there. Where tracefs is mounted, the order of their pages is that of the kernel's trace, and what was thrown out again is known, too. What was there before is thrown out, or replaced by [copies](Scratch), or at least counted.
 //!
 //! One recording runs at a time. Whatever it changes, a [guard](stand_guard) puts back, also when the recorder is killed. Needs
 //! `CAP_SYS_ADMIN`, `/proc` and, for switching read-ahead off, `/sys`. Never waits without looking at what is to end it, never
@@ -39,6 +39,7 @@ pub use hythe_sys::fanotify::Queue;
 pub use stand_ins::Scratch;
 
 use guard::Guard;
+use hythe_sys::residency::cache_state;
 use losses::Losses;
 use read_ahead::Switched;
 use table::{Entry, Outcome, Pages};
@@ -142,6 +143,12 @@ impl Until<'_> {
     }
 }
 
+/// Does this kernel tell which pages it threw out of memory?
+fn evictions_are_told() -> bool {
+    let own = fs::File::open("/proc/self/exe");
+    own.and_then(|file| cache_state(&file, 0..1)).is_ok()
+}
+
 /// What was found out, before it becomes a pack.
 #[derive(Debug, Default)]
 struct Recorded {
@@ -158,6 +165,8 @@ struct Recorded {
     lost: u64,
     unwatched: Vec<PathBuf>,
     losses: Losses,
+    /// The kernel tells what it threw out of memory, and that was asked for.
+    evictions_told: bool,
     /// How often the trace lost something; none without a trace.
     trace_lost: Option<u64>,
     read_ahead: Switched,

@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use hythe_sys::residency::resident_ranges;
+use hythe_sys::residency::{evicted_ranges, resident_ranges};
 use rustix::fs::OFlags;
 
 use super::Inode;
@@ -63,6 +63,17 @@ pub(super) struct Entry {
     views: Vec<View>,
     /// When its pages were needed, as far as that was traced; ascending by page.
     pub(super) needs: Vec<Need>,
+    /// Pages that were needed and thrown out of memory again.
+    pub(super) evicted: u64,
+}
+
+/// What `measure` goes by, beside what is in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sources<'a> {
+    /// What the kernel's trace told.
+    pub(super) needs: Option<&'a Needs>,
+    /// What was thrown out of memory was needed in this recording, not before it.
+    pub(super) evicted: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -120,6 +131,7 @@ impl Table {
                 identity: named,
                 views: Vec::new(),
                 needs: Vec::new(),
+                evicted: 0,
             });
             entries.len() - 1
         });
@@ -162,22 +174,23 @@ impl Table {
     }
 
     /// Looks at each file: what is in memory of it now, or was when it was needed, and is it still the same?
-    pub(super) fn measure(mut self, needs: Option<&Needs>) -> Vec<(Entry, Outcome)> {
+    pub(super) fn measure(mut self, sources: Sources<'_>) -> Vec<(Entry, Outcome)> {
         let mut entries = std::mem::take(&mut self.entries);
         let outcomes: Vec<Outcome> = entries
             .iter_mut()
             .map(|entry| {
-                if let Some(needs) = needs {
+                if let Some(needs) = sources.needs {
                     entry.take_needs(needs);
                 }
-                self.outcome(entry)
+                self.outcome(entry, sources.evicted)
             })
             .collect();
         entries.into_iter().zip(outcomes).collect()
     }
 
-    fn outcome(&self, entry: &Entry) -> Outcome {
+    fn outcome(&self, entry: &mut Entry, evicted: bool) -> Outcome {
         let mut needed: Pages = Vec::new();
+        let mut thrown_out = 0;
         let mut there = false;
         for view in &entry.views {
             let Some((file, now)) = open(view) else {
@@ -189,10 +202,19 @@ impl Table {
             there = true;
             // A file system that cannot map files has no pages of them either.
             needed.extend(pages(&file, now.size).unwrap_or_default());
+            if evicted {
+                let pages = evicted_pages(&file, now.size);
+                thrown_out += pages
+                    .iter()
+                    .map(|range| range.end - range.start)
+                    .sum::<u64>();
+                needed.extend(pages);
+            }
         }
         if !there {
             return Outcome::Gone;
         }
+        entry.evicted = thrown_out;
         needed.extend(entry.needs.iter().map(|need| need.page..need.page + 1));
         Outcome::Needed(merged(needed))
     }
@@ -251,14 +273,22 @@ fn open(view: &View) -> Option<(File, Identity)> {
 
 /// The pages of a file that are in memory.
 pub(super) fn pages(file: &File, size: u64) -> std::io::Result<Pages> {
+    Ok(in_pages(resident_ranges(file, size)?, size))
+}
+
+/// The pages of a file that were in memory. None where the kernel does not tell.
+fn evicted_pages(file: &File, size: u64) -> Pages {
+    in_pages(evicted_ranges(file, size).unwrap_or_default(), size)
+}
+
+/// A page of this machine may be larger than one of a pack, and the file end inside it.
+fn in_pages(ranges: Vec<Range<u64>>, size: u64) -> Pages {
     let all = size.div_ceil(PAGE_BYTES);
-    let ranges = resident_ranges(file, size)?;
-    // A page of this machine may be larger than one of a pack, and the file end inside it.
     let pages = ranges.into_iter().map(|bytes| {
         let end = bytes.end.div_ceil(PAGE_BYTES).min(all);
         bytes.start / PAGE_BYTES..end
     });
-    Ok(pages.collect())
+    pages.collect()
 }
 
 /// Ascending, without overlaps, neighbours joined.
@@ -323,7 +353,7 @@ mod tests {
         let mut table = table();
         open_as(&mut table, &second);
         open_as(&mut table, &first);
-        let found = table.measure(None);
+        let found = table.measure(Sources::default());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0.path, second);
         assert_eq!(found[0].1, needed(0..2));
@@ -347,7 +377,10 @@ mod tests {
         let mapped = File::options().write(true).open(&paths[2]).unwrap();
         mapped.set_modified(std::time::SystemTime::now()).unwrap();
         table.closed_after_writing(inode(&paths[3]));
-        let outcomes = table.measure(None).into_iter().map(|(_, outcome)| outcome);
+        let outcomes = table
+            .measure(Sources::default())
+            .into_iter()
+            .map(|(_, outcome)| outcome);
         let written = outcomes.map(|outcome| outcome == Outcome::Written);
         assert_eq!(written.collect::<Vec<_>>(), [true, true, true, false]);
     }
@@ -370,7 +403,7 @@ mod tests {
         let other = directory.path().join("other");
         old_file(&other, 10);
         fs::rename(&other, &replaced).unwrap();
-        let found = table.measure(None);
+        let found = table.measure(Sources::default());
         let outcomes: Vec<_> = found.iter().map(|(_, outcome)| outcome.clone()).collect();
         let expected = [Outcome::Gone, Outcome::Gone, needed(0..1)];
         assert_eq!(outcomes, expected);
@@ -388,7 +421,7 @@ mod tests {
         let mut table = Table::new(HashMap::from([(inode, identity)]));
         open_as(&mut table, &copy);
         open_as(&mut table, &original);
-        let found = table.measure(None);
+        let found = table.measure(Sources::default());
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0.identity, identity);
         assert_eq!(found[0].0.inodes().count(), 2);
