@@ -6,7 +6,7 @@
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
 guest_target := x86_64-unknown-linux-gnu
-c_files = $(shell find crates rtos bindings bench examples tests -name '*.[ch]' 2>/dev/null)
+c_files = $(shell find crates rtos preload-init bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +22,7 @@ test: setup ## all tests: Rust, the model checker's, C
 	cargo test --workspace
 	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
 	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
+	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init test
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
 	scripts/arm.sh $(target)/arm
@@ -59,3 +60,4 @@ fuzz: ## a minute of each fuzz target; needs a nightly compiler and `cargo insta
 	for target in control_words descriptors queue_counters; do \
 		cargo +nightly fuzz run --fuzz-dir fuzz $$target -- -len_control=0 -max_len=4096 -max_total_time=$(or $(FUZZ_SECONDS),60) || exit 1; \
 	done
+	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) fuzz

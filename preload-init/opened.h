@@ -2,7 +2,7 @@
  * The files of a pack, opened, checked and kept open while there is room: a pack goes to and fro between its files.
  *
  * Called by replay.c. Each file is checked whenever it is opened, and skipped for good once it was not the one that was recorded. Never
- * keeps more than OPENED_FILES handles, which fit every limit of open files.
+ * keeps more than OPENED_FILES handles, half of what Linux allows a process unless told otherwise.
  */
 #ifndef OPENED_H
 #define OPENED_H
@@ -14,7 +14,7 @@
 #include "report.h"
 
 enum {
-    OPENED_FILES = 64
+    OPENED_FILES = 512
 };
 
 struct opened_file {

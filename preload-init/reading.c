@@ -9,7 +9,7 @@ enum {
     BUFFER_BYTES = 65536,
     MAGIC_UBIFS = 0x24051905,
     MAGIC_JFFS2 = 0x72b6,
-    /* How long the first page of a step may stay away once the last one is there. */
+    /* How long the first page may stay away. Too short costs speed only: then this file system is read from. */
     TRIAL_LOOKS = 25,
     TRIAL_PAUSE_MS = 2
 };
@@ -57,21 +57,21 @@ static long read_all(long handle, uint64_t offset, size_t bytes)
 }
 
 /*
- * Asks for a step and looks whether that loaded it. Reading its last byte waits for one page only; where readahead() is
- * honoured the others were on their way before it.
+ * Asks for a step and looks whether that loads its first page. Reading the last byte of several pages waits for the last page only;
+ * where readahead() is honoured the others were on their way before it.
  */
 static enum reading_way try_out(long handle, uint64_t offset, size_t bytes)
 {
     int looks;
 
-    /* One page, or one that was there before, shows nothing. */
-    if (bytes <= PAGE_BYTES || system_is_resident(handle, offset) != 0) {
+    /* What was there before shows nothing. */
+    if (system_is_resident(handle, offset) != 0) {
         return READING_UNKNOWN;
     }
     if (system_readahead(handle, offset, bytes) != 0) {
         return READING_READS;
     }
-    if (system_pread(handle, bytes_read, 1, offset + bytes - 1) != 1) {
+    if (bytes > PAGE_BYTES && system_pread(handle, bytes_read, 1, offset + bytes - 1) != 1) {
         return READING_UNKNOWN;
     }
     for (looks = 0; looks < TRIAL_LOOKS; looks++) {

@@ -23,9 +23,10 @@ struct replay {
     struct report *report;
     struct reading reading;
     struct opened opened;
-    uint64_t pages_left; /* of the budget */
-    uint64_t free_floor; /* bytes */
-    uint64_t stop_ns;    /* by the monotonic clock */
+    uint64_t pages_unwatched; /* read since memory and time were looked at */
+    uint64_t pages_left;      /* of the budget */
+    uint64_t free_floor;      /* bytes */
+    uint64_t stop_ns;         /* by the monotonic clock */
 };
 
 /* What follows one another in one file, though it stands as several extents. */
@@ -49,6 +50,7 @@ static void set_limits(struct replay *replay, const struct options *options, uin
     share = text_divide(memory.free * options->budget_percent, 100);
     replay->pages_left = smaller(options->budget_bytes, share) / HYTHE_PACK_PAGE_BYTES;
     replay->free_floor = smaller(memory.total >> FLOOR_SHIFT, FLOOR_MOST);
+    replay->pages_unwatched = STEP_PAGES;
     replay->stop_ns = started_ns + (uint64_t)options->seconds * NS_PER_SECOND;
     replay->report->budget_pages = replay->pages_left;
 }
@@ -62,7 +64,12 @@ static int must_stop(struct replay *replay)
         replay->report->end = REPORT_BUDGET;
         return 1;
     }
-    if (system_memory(&memory) != 0 || memory.free < replay->free_floor + READING_STEP_BYTES) {
+    /* Once for each step's worth: the many extents of a page or two shall not cost two calls more each. */
+    if (replay->pages_unwatched < STEP_PAGES) {
+        return 0;
+    }
+    replay->pages_unwatched = 0;
+    if (system_memory(&memory) != 0 || memory.free < replay->free_floor + 2 * READING_STEP_BYTES) {
         replay->report->end = REPORT_MEMORY;
         return 1;
     }
@@ -101,6 +108,8 @@ static int read_run(struct replay *replay, struct run run)
         }
         file = opened_get(&replay->opened, run.file, replay->report);
         if (file == NULL) {
+            /* Looking for it took time, too. */
+            replay->pages_unwatched++;
             return 0;
         }
         done = smaller(smaller(run.pages, STEP_PAGES), replay->pages_left);
@@ -112,6 +121,7 @@ static int read_run(struct replay *replay, struct run run)
         opened_count(&replay->opened, run.file, replay->report);
         replay->report->pages += done;
         replay->pages_left -= done;
+        replay->pages_unwatched += done;
         run.first_page += done;
         run.pages -= done;
     }

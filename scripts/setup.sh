@@ -20,8 +20,10 @@ packages=(
     libclang-rt-dev      # clang's sanitizers, which clang only recommends
     clang-format         # the layout of C files, in `make check`
     cmake                # finds the installed C library, as its users do
+    lld                  # links preload-init for other machines
     gcc-arm-none-eabi    # images for Cortex-M boards
     qemu-system-arm      # runs them
+    qemu-user            # runs preload-init for other machines
     ffmpeg               # encodes the demo's recording, receives its RTP
     alsa-utils           # spoken recordings, the demo's input
     iproute2             # network namespaces for tests

@@ -10,6 +10,7 @@
 #   file      what is read, below /flash; everything else goes on to start and preload-init as it is
 # Says `hythe failed: WHY` and ends the machine if a step fails. Never writes to the first disk.
 
+# shellcheck disable=SC2154 # The kernel sets them.
 export PATH=/bin
 
 say() {

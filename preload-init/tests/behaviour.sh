@@ -48,6 +48,25 @@ large_files_are_asked_for() {
     "$tools/pages" expect a "0-999"
 }
 
+single_pages_are_asked_for() {
+    local i extents=()
+    for i in {0..99}; do
+        extents+=("$work/a:$((i * 2))+1")
+    done
+    "$tools/pages" make a 200
+    "$tools/pages" make b 1
+    "$tools/pages" make c 1
+    forget
+    "$tools/pack" "$pack" "${extents[@]}"
+    preload
+    logs "pages=100 wanted=100 queued=99"
+    forget
+    before=("$tools/refuse" readahead=0 --)
+    preload
+    logs "pages=100 wanted=100 queued=0"
+    "$tools/pages" expect a "$(seq 0 2 198 | sed 's/.*/&-&/' | tr '\n' ' ' | sed 's/ $//')"
+}
+
 on_old_kernels() {
     make_files
     record
@@ -327,7 +346,7 @@ options_it_does_not_know() {
 
 commands_that_do_not_work() {
     local status=0
-    preload -- nowhere-to-be-found || status=$?
+    PATH=/nowhere:/bin preload -- nowhere-to-be-found || status=$?
     ((status == 1))
     says "nowhere-to-be-found is not executed: there is none (error 2)"
     echo >file
@@ -377,7 +396,8 @@ messages_that_nobody_takes() {
     mkfifo full
     exec 8<>full
     dd if=/dev/zero of=full oflag=nonblock bs=4096 2>/dev/null || true
-    "$program" --pack "$pack" --log '' -- /bin/echo next 2>full >out
+    # The limit is for who waits for ever.
+    timeout 60 "$program" --pack "$pack" --log '' -- /bin/echo next 2>full >out
     [[ $(<out) == next ]]
 }
 
@@ -478,6 +498,7 @@ a_console_that_was_not_there() {
 check "exactly the pages of the pack are resident afterwards" exactly_these_pages
 check "the same where readahead() loads nothing" where_readahead_loads_nothing
 check "long extents are asked for and not waited for" large_files_are_asked_for
+check "pages that stand alone are asked for, too" single_pages_are_asked_for
 check "the same on a kernel without statx, openat2, readahead, mincore, ppoll" on_old_kernels
 check "files that changed or are gone are skipped and named" changed_files
 check "a hundred missing files are one short line" many_files_named

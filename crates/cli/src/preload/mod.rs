@@ -2,8 +2,10 @@
 //!
 //! One file per command. Never decides what is read: `hythe_preload` does.
 
+mod finish;
 mod record;
 mod replay;
+mod report;
 mod show;
 mod sort_list;
 
@@ -33,6 +35,16 @@ pub(crate) enum PreloadCommand {
         after_help = "Examples:\n  hythe preload replay app.pack -- /usr/bin/app --full-screen\n  hythe preload replay boot.pack --budget 25% --priority idle --json"
     )]
     Replay(replay::ReplayArgs),
+    /// Say that start-up is over: enter into the pack's history how long it took, and what was used of what was read ahead
+    ///
+    /// Called once for each start-up, by a unit of systemd, a script, or the program itself. Of the last replay, or of preload-init. Which pages were used is told to root only.
+    #[command(
+        after_help = "Examples:\n  hythe preload finish app.pack\n  hythe preload finish boot.pack --boot --auto"
+    )]
+    Finish(finish::FinishArgs),
+    /// Print the start-ups in a pack's history: did reading ahead help?
+    #[command(after_help = "Example:\n  hythe preload report app.pack")]
+    Report(report::ReportArgs),
     /// Print what a pack holds, in the order in which it was first needed
     #[command(after_help = "Example:\n  hythe preload show boot.pack --json | jq .bytes")]
     Show(show::ShowArgs),
@@ -49,6 +61,8 @@ pub(crate) fn run(command: PreloadCommand, globals: &Globals) -> Result<(), CliE
     match command {
         PreloadCommand::Record(args) => record::run(&args, globals),
         PreloadCommand::RecordGuard => record::run_guard(),
+        PreloadCommand::Finish(args) => finish::run(&args, globals),
+        PreloadCommand::Report(args) => report::run(&args, globals),
         PreloadCommand::Replay(args) => replay::run(&args, globals),
         PreloadCommand::Show(args) => show::run(&args, globals),
         PreloadCommand::SortList(args) => sort_list::run(&args, globals),

@@ -88,6 +88,7 @@ struct Document<'a> {
     events_lost: u64,
     unwatched_mounts: &'a [PathBuf],
     reclaimed_pages: u64,
+    caches_dropped: u64,
     read_ahead_off: u64,
     read_ahead_on: &'a [PathBuf],
 }
@@ -227,6 +228,7 @@ fn document<'a>(
         events_lost: account.lost,
         unwatched_mounts: &account.unwatched,
         reclaimed_pages: account.reclaimed_pages,
+        caches_dropped: account.caches_dropped,
         read_ahead_off: account.read_ahead_off,
         read_ahead_on: &account.read_ahead_on,
     }
@@ -296,9 +298,16 @@ fn warnings(document: &Document<'_>) -> Vec<String> {
 
 /// Whether the recording is one to be trusted.
 fn verdict(account: &Account) -> Result<(), CliError> {
-    if account.lost > 0 {
-        let text = "the kernel lost events: the pack was written, and files may be missing from it; record again on a less busy machine";
-        return Err(CliError::Failed(text.to_owned()));
+    let holes = if account.lost > 0 {
+        Some("the kernel lost events, so that files may be missing")
+    } else if account.caches_dropped > 0 {
+        Some("somebody dropped the caches meanwhile, so that pages are missing")
+    } else {
+        None
+    };
+    if let Some(holes) = holes {
+        let text = format!("the pack was written, and has holes: {holes}; record again");
+        return Err(CliError::Failed(text));
     }
     match account.status {
         Some(status) if !account.stopped && !status.success() => Err(CliError::Failed(format!(

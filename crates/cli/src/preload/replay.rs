@@ -16,6 +16,7 @@ use hythe_preload::pack::{PAGE_BYTES, Pack};
 use hythe_preload::replay::{
     Budget, Method, Options, Outcome, Priority, Stopped, SystemMemory, replay,
 };
+use hythe_preload::runs::{self, Advice, Mark, boottime_ns, off};
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -42,6 +43,12 @@ pub(crate) struct ReplayArgs {
     /// Priority of the reads in the device's queue: idle, best-effort:N or realtime:N, N from 0, first, to 7, last
     #[arg(long, value_name = "CLASS")]
     priority: Option<Priority>,
+    /// Judge by the history: leave some runs unread to compare with, and switch the pack off when it did not help by the medians of so many runs of each kind
+    #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true, default_missing_value = RUNS_WANTED_TEXT)]
+    auto: Option<NonZeroUsize>,
+    /// Where this replay leaves word for `finish` [default: /run/hythe-preload, or $XDG_RUNTIME_DIR/hythe-preload for other users than root]
+    #[arg(long, value_name = "DIR")]
+    run_dir: Option<PathBuf>,
     /// The directory that the pack's paths begin at, such as a root that is mounted but not yet entered
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -58,6 +65,9 @@ enum MethodArg {
     Populate,
 }
 
+/// [`hythe_preload::runs::RUNS_WANTED`], as the command line's definitions want it.
+pub(super) const RUNS_WANTED_TEXT: &str = "5";
+
 /// `64M`, `4096`, `50%`.
 fn parse_budget(text: &str) -> Result<Budget, String> {
     match text.ends_with('%') {
@@ -70,8 +80,10 @@ fn parse_budget(text: &str) -> Result<Budget, String> {
 struct Document<'a> {
     pack: &'a Path,
     page_bytes: u64,
+    /// Why nothing was read, if nothing was to be.
+    left_unread: Option<String>,
     #[serde(flatten)]
-    outcome: &'a Outcome,
+    outcome: Option<&'a Outcome>,
 }
 
 pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> {
@@ -92,18 +104,78 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
 }
 
 fn read_ahead(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> {
+    let began_ns = boottime_ns();
     let pack = super::open(&args.pack)?;
-    let outcome = with_progress(args, &pack)?;
+    let left_unread = left_unread(args)?;
+    let outcome = match left_unread {
+        Some(_) => None,
+        None => Some(with_progress(args, &pack)?),
+    };
+    if let Err(error) = leave_mark(args, began_ns, outcome.as_ref()) {
+        // It was read ahead all the same; only who judges by the history misses this run.
+        match args.auto.is_some() || args.run_dir.is_some() {
+            true => tracing::warn!("finish will not know of this run: {error}"),
+            false => tracing::info!("finish will not know of this run: {error}"),
+        }
+    }
     let document = Document {
         pack: &args.pack,
         page_bytes: PAGE_BYTES,
-        outcome: &outcome,
+        left_unread,
+        outcome: outcome.as_ref(),
     };
     if args.command.is_empty() {
         return output::print(globals.json, &document, text);
     }
     // Standard output is the program's.
     output::print_aside(globals.json, &document, text)
+}
+
+/// Why nothing is to be read: the pack is switched off, or this run is one to compare with.
+fn left_unread(args: &ReplayArgs) -> Result<Option<String>, CliError> {
+    let path = off::path(&args.pack);
+    if let Some(why) = off::reason(&args.pack)? {
+        let first = why.lines().next().unwrap_or_default();
+        return Ok(Some(format!(
+            "{} is switched off by {}: {first}",
+            args.pack.display(),
+            path.display()
+        )));
+    }
+    let Some(wanted) = args.auto else {
+        return Ok(None);
+    };
+    let history = runs::read_history(&args.pack)?;
+    match runs::advise(&history, runs::pack_checksum(&args.pack)?, wanted.get()) {
+        Advice::Read => Ok(None),
+        Advice::LeaveUnread { why } => Ok(Some(format!("left unread, to compare with: {why}"))),
+        Advice::SwitchOff { reason } => {
+            tracing::warn!(
+                "switching {} off: {reason}; remove {} to switch it on",
+                args.pack.display(),
+                path.display()
+            );
+            if let Err(error) = off::switch_off(&args.pack, &reason) {
+                tracing::warn!("it will be judged again next time: {error}");
+            }
+            Ok(Some(format!("switched off: {reason}")))
+        }
+    }
+}
+
+fn leave_mark(args: &ReplayArgs, began_ns: u64, outcome: Option<&Outcome>) -> Result<(), CliError> {
+    let directory = args.run_dir.clone().or_else(runs::run_directory);
+    let Some(directory) = directory else {
+        return Err(CliError::Failed(
+            "this user has no directory in memory: set XDG_RUNTIME_DIR, or give --run-dir"
+                .to_owned(),
+        ));
+    };
+    let mark = match outcome {
+        Some(outcome) => Mark::of(&args.pack, began_ns, outcome)?,
+        None => Mark::left_unread(&args.pack, began_ns)?,
+    };
+    Ok(mark.leave(&directory, &args.pack)?)
 }
 
 fn with_progress(args: &ReplayArgs, pack: &Pack) -> Result<Outcome, CliError> {
@@ -126,44 +198,50 @@ fn with_progress(args: &ReplayArgs, pack: &Pack) -> Result<Outcome, CliError> {
 }
 
 fn text(document: &Document<'_>) -> String {
-    let Outcome {
-        pages, stopped, ns, ..
-    } = document.outcome;
+    let mut text = String::new();
+    // Writing into a string does not fail.
+    if let Some(why) = &document.left_unread {
+        let _ = writeln!(text, "nothing read ahead: {why}");
+    }
+    if let Some(outcome) = document.outcome {
+        text.push_str(&sum(outcome));
+        for system in &outcome.file_systems {
+            let order = match system.by_address {
+                true => "in the order of the device",
+                false => "in the order of first use",
+            };
+            let _ = writeln!(
+                text,
+                "{} at {}: by {}, {order} ({})",
+                system.kind, system.place, system.method, system.why
+            );
+        }
+        complaints(outcome, &mut text);
+    }
+    text
+}
+
+fn sum(outcome: &Outcome) -> String {
+    let pages = &outcome.pages;
     let size = |pages: u64| units::bytes(pages * PAGE_BYTES);
-    let mut text = format!(
-        "read {} ahead in {}, {} were there already",
+    let done = format!(
+        "read {} ahead in {}; {} were there already",
         size(pages.loaded),
-        units::milliseconds(ns / 1_000_000),
+        units::milliseconds(outcome.ns / 1_000_000),
         size(pages.already_there)
     );
-    // Writing into a string does not fail.
-    let _ = match stopped {
-        Stopped::Done => writeln!(text),
-        Stopped::Budget => writeln!(
-            text,
-            "; {} were left out: the budget is {}",
+    match &outcome.stopped {
+        Stopped::Done => format!("{done}\n"),
+        Stopped::Budget => format!(
+            "{done}; {} were left out: the budget is {}\n",
             size(pages.over_budget),
-            units::bytes(document.outcome.budget_bytes)
+            units::bytes(outcome.budget_bytes)
         ),
-        Stopped::Pressure(why) => writeln!(
-            text,
-            "; stopped with {} to go: {why}",
+        Stopped::Pressure(why) => format!(
+            "{done}; stopped with {} to go: {why}\n",
             size(pages.not_reached + pages.over_budget)
         ),
-    };
-    for system in &document.outcome.file_systems {
-        let order = match system.by_address {
-            true => "in the order of the device",
-            false => "in the order of first use",
-        };
-        let _ = writeln!(
-            text,
-            "{} at {}: by {}, {order} ({})",
-            system.kind, system.place, system.method, system.why
-        );
     }
-    complaints(document.outcome, &mut text);
-    text
 }
 
 fn complaints(outcome: &Outcome, text: &mut String) {

@@ -37,6 +37,8 @@ pub struct Account {
     pub unwatched: Vec<PathBuf>,
     /// Pages that the kernel threw out of memory meanwhile: some of them may have been needed.
     pub reclaimed_pages: u64,
+    /// How often somebody had the caches dropped meanwhile: pages that were needed are missing.
+    pub caches_dropped: u64,
     /// Devices whose read-ahead was off.
     pub read_ahead_off: u64,
     /// Those whose read-ahead could not be switched off: what the kernel read around is in the pack.
@@ -79,7 +81,8 @@ pub(super) fn assemble(
         events: recorded.events,
         lost: recorded.lost,
         unwatched: recorded.unwatched,
-        reclaimed_pages: recorded.reclaimed,
+        reclaimed_pages: recorded.losses.reclaimed,
+        caches_dropped: recorded.losses.dropped,
         read_ahead_off: recorded.read_ahead.off,
         read_ahead_on: recorded.read_ahead.left_on,
         ..Account::default()

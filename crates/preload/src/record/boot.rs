@@ -11,27 +11,29 @@ use std::path::{Path, PathBuf};
 use hythe_sys::fanotify::Scope;
 
 use super::guard::Guard;
+use super::losses::Losses;
 use super::read_ahead::Switched;
 use super::sweep::{mapped_files, open_files};
 use super::table::Table;
 use super::watch::Watch;
-use super::{Recorded, Settings, TICK, Until, reclaimed_pages};
+use super::{Recorded, Settings, TICK, Until};
 use crate::PreloadError;
 
 /// Watches everything until the settings say.
 pub(super) fn record(
     settings: &Settings,
-    until: &Until<'_>,
+    mut until: Until<'_>,
     guard: &mut Guard,
 ) -> Result<Recorded, PreloadError> {
     let mut read_ahead = Switched::default();
     read_ahead.off(guard)?;
     let mut watch = Watch::begin(settings.queue, Scope::FileSystem)?;
     let mut table = Table::new(HashMap::new());
-    let reclaimed = reclaimed_pages();
+    let losses = Losses::now();
     // Behind the marks: what is opened in between is seen by both.
     sweep(&mut table, &watch);
     let found_in_use = table.len() as u64;
+    until.begin();
     while !until.reached() {
         if watch.wait(TICK)? {
             read_ahead.off(guard)?;
@@ -52,7 +54,7 @@ pub(super) fn record(
         files: table.measure(),
         found_in_use,
         read_ahead,
-        reclaimed: reclaimed_pages().saturating_sub(reclaimed),
+        losses: Losses::now().since(losses),
         ..Recorded::of(&watch)
     })
 }

@@ -19,12 +19,13 @@ use hythe_sys::spawn::die_with_parent;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::guard::Guard;
+use super::losses::Losses;
 use super::read_ahead::Switched;
 use super::stand_ins::{StandIns, keep_mounts_to_ourselves};
 use super::sweep::{Mapped, mapped_files};
 use super::table::{Pages, Table, pages};
 use super::watch::Watch;
-use super::{Inode, Recorded, Settings, TICK, Until, reclaimed_pages};
+use super::{Inode, Recorded, Settings, TICK, Until};
 use crate::PreloadError;
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
@@ -35,7 +36,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) fn record(
     command: &[OsString],
     settings: &Settings,
-    until: &Until<'_>,
+    until: Until<'_>,
     guard: &mut Guard,
 ) -> Result<Recorded, PreloadError> {
     let mapped = mapped_files();
@@ -94,7 +95,7 @@ struct Inside {
     child: Child,
     watch: Watch,
     table: Table,
-    reclaimed: u64,
+    losses: Losses,
 }
 
 impl Inside {
@@ -110,22 +111,23 @@ impl Inside {
         let watch = Watch::begin(settings.queue, Scope::Mount)?;
         let mut table = Table::new(stand_ins.identities());
         enter_standard_input(&mut table);
-        let reclaimed = reclaimed_pages();
+        let losses = Losses::now();
         let child = start(command, settings)?;
         Ok(Self {
             child,
             watch,
             table,
-            reclaimed,
+            losses,
         })
     }
 
     fn run(
         mut self,
-        until: &Until<'_>,
+        mut until: Until<'_>,
         guard: &mut Guard,
         read_ahead: &mut Switched,
     ) -> Result<Recorded, PreloadError> {
+        until.begin();
         let status = loop {
             if self.watch.wait(TICK)? {
                 self.watch.mark_new()?;
@@ -140,7 +142,7 @@ impl Inside {
         };
         self.watch.take_rest(&mut self.table)?;
         let files = std::mem::take(&mut self.table).measure();
-        let reclaimed = reclaimed_pages().saturating_sub(self.reclaimed);
+        let losses = Losses::now().since(self.losses);
         let stopped = status.is_none();
         let status = match status {
             Some(status) => Some(status),
@@ -150,7 +152,7 @@ impl Inside {
             files,
             status,
             stopped,
-            reclaimed,
+            losses,
             ..Recorded::of(&self.watch)
         })
     }

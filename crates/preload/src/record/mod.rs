@@ -13,6 +13,7 @@ mod boot;
 mod command;
 mod exclusion;
 mod guard;
+mod losses;
 mod mounts;
 mod read_ahead;
 mod stand_ins;
@@ -37,6 +38,7 @@ pub use hythe_sys::fanotify::Queue;
 pub use stand_ins::Scratch;
 
 use guard::Guard;
+use losses::Losses;
 use read_ahead::Switched;
 use table::{Entry, Outcome, Pages};
 use watch::Watch;
@@ -98,16 +100,17 @@ pub fn record(
     settings: &Settings,
     asked: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Pack, Account), PreloadError> {
+    // Before anything is changed or copied.
+    watch::is_possible()?;
     let mut guard = Guard::start(&settings.guard)?;
     let until = Until {
-        begun: Instant::now(),
-        duration: settings.duration,
-        path: settings.until.clone(),
+        end: None,
+        settings,
         asked,
     };
     let recorded = match subject {
-        Subject::Boot => boot::record(settings, &until, &mut guard),
-        Subject::Command(command) => command::record(command, settings, &until, &mut guard),
+        Subject::Boot => boot::record(settings, until, &mut guard),
+        Subject::Command(command) => command::record(command, settings, until, &mut guard),
     };
     let put_back = guard.finish();
     let recorded = recorded?;
@@ -121,22 +124,23 @@ pub fn record(
 
 /// When to end.
 struct Until<'a> {
-    begun: Instant,
-    duration: Option<Duration>,
-    path: Option<PathBuf>,
+    end: Option<Instant>,
+    settings: &'a Settings,
     asked: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Until<'_> {
+    /// The time that the settings give runs from now on, not from when everything was prepared.
+    fn begin(&mut self) {
+        let duration = self.settings.duration;
+        self.end = duration.and_then(|duration| Instant::now().checked_add(duration));
+    }
+
     fn reached(&self) -> bool {
+        let path = self.settings.until.as_ref();
         (self.asked)()
-            || self
-                .duration
-                .is_some_and(|duration| self.begun.elapsed() >= duration)
-            || self
-                .path
-                .as_ref()
-                .is_some_and(|path| fs::symlink_metadata(path).is_ok())
+            || self.end.is_some_and(|end| Instant::now() >= end)
+            || path.is_some_and(|path| fs::symlink_metadata(path).is_ok())
     }
 }
 
@@ -155,7 +159,7 @@ struct Recorded {
     events: u64,
     lost: u64,
     unwatched: Vec<PathBuf>,
-    reclaimed: u64,
+    losses: Losses,
     read_ahead: Switched,
     copied_files: u64,
     copied_bytes: u64,
@@ -171,17 +175,4 @@ impl Recorded {
             ..Self::default()
         }
     }
-}
-
-/// Pages that the kernel has thrown out of memory since it was started, because it needed room.
-fn reclaimed_pages() -> u64 {
-    // One line for each kind of reclaim; older kernels have one for each zone of memory besides.
-    let names = ["pgsteal_kswapd", "pgsteal_direct"];
-    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let counts = text
-        .lines()
-        .filter(|line| names.iter().any(|name| line.starts_with(name)));
-    counts
-        .filter_map(|line| line.split_once(' ')?.1.parse::<u64>().ok())
-        .sum()
 }

@@ -4,8 +4,8 @@
 //! command needed it cannot be seen, since it was there before. So the command runs with mounts of its own, in which a copy,
 //! of which nothing is in memory, stands in the place of each such file. What is in memory of the copy afterwards was needed.
 //!
-//! The copies are read-only mounts: a change is refused, never lost. Files that somebody may be changing through a shared
-//! mapping are never copied. The guard removes the copies, whatever happens.
+//! The copies are read-only mounts: a change is refused, never lost. Files that somebody may be changing through a mapping are
+//! never copied. The guard removes the copies, whatever happens.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
@@ -68,7 +68,7 @@ impl StandIns {
         let limit = scratch.limit.min(free / 2);
         let stays = |mapped: &&Mapped| {
             let storage = mounts.holding(&mapped.path).is_some_and(Mount::is_storage);
-            storage && !mapped.shared
+            storage && !mapped.written
         };
         let mut wanted: Vec<(&Mapped, fs::Metadata)> = mapped
             .iter()

@@ -20,8 +20,8 @@ pub(super) struct Mapped {
     pub(super) inode: Inode,
     /// How many processes.
     pub(super) processes: u32,
-    /// All see each other's changes in at least one mapping: it may be written that way.
-    pub(super) shared: bool,
+    /// A process may be changing it through a mapping.
+    pub(super) written: bool,
 }
 
 /// Every regular file that a process maps, oldest process first.
@@ -35,7 +35,7 @@ pub(super) fn mapped_files() -> Vec<Mapped> {
             continue;
         };
         let mut of_this: Vec<usize> = Vec::new();
-        for (path, number, shared) in maps.split(|byte| *byte == b'\n').filter_map(mapping) {
+        for (path, number, written) in maps.split(|byte| *byte == b'\n').filter_map(mapping) {
             let index = known
                 .entry((path, number))
                 .or_insert_with_key(|(path, number)| {
@@ -45,13 +45,13 @@ pub(super) fn mapped_files() -> Vec<Mapped> {
                             path: path.clone(),
                             inode,
                             processes: 0,
-                            shared: false,
+                            written: false,
                         });
                         found.len() - 1
                     }))
                 });
             if let Some(index) = *index {
-                found[index].shared |= shared;
+                found[index].written |= written;
                 of_this.push(index);
             }
         }
@@ -99,7 +99,7 @@ fn regular(path: &Path) -> Option<Inode> {
     metadata.is_file().then(|| Inode::of(&metadata))
 }
 
-/// File, inode number, and whether it is shared, of one line: addresses, permissions, offset, device, inode, path.
+/// File, inode number, and whether it may be written through it, of one line: addresses, permissions, offset, device, inode, path.
 ///
 /// The device is not compared: on btrfs and overlays, this is another number than `stat` tells.
 fn mapping(line: &[u8]) -> Option<(PathBuf, u64, bool)> {
@@ -110,7 +110,8 @@ fn mapping(line: &[u8]) -> Option<(PathBuf, u64, bool)> {
     if !path.starts_with(b"/") || path.ends_with(b" (deleted)") {
         return None;
     }
-    Some((unescape(path), number, permissions.get(3) == Some(&b's')))
+    let written = permissions.get(1) == Some(&b'w') && permissions.get(3) == Some(&b's');
+    Some((unescape(path), number, written))
 }
 
 impl Inode {
@@ -128,8 +129,13 @@ mod tests {
 
     #[test]
     fn lines_of_maps_are_understood() {
-        let line = b"7f00-7f01 r--s 00001000 fe:00 1234                       /usr/lib/a b.so";
+        let line = b"7f00-7f01 rw-s 00001000 fe:00 1234                       /usr/lib/a b.so";
         assert_eq!(mapping(line), Some(("/usr/lib/a b.so".into(), 1234, true)));
+        let read_only = b"7f00-7f01 r--s 00001000 fe:00 1234 /usr/lib/gconv.cache";
+        assert_eq!(
+            mapping(read_only).map(|(_, _, written)| written),
+            Some(false)
+        );
         for line in [
             &b"7f00-7f01 rw-p 00000000 00:00 0 "[..],
             b"7ffc-7ffd rw-p 00000000 00:00 0                          [stack]",

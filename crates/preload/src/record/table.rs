@@ -8,6 +8,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use hythe_sys::residency::resident_ranges;
 use rustix::fs::OFlags;
@@ -88,10 +89,10 @@ pub(super) struct Table {
 impl Table {
     /// An empty table of a recording that begins now.
     pub(super) fn new(stand_ins: HashMap<Inode, Identity>) -> Self {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
             stand_ins,
-            begun_ns: now.tv_sec.saturating_mul(1_000_000_000) + i64::from(now.tv_nsec),
+            begun_ns: now.map_or(0, |now| i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)),
             ..Self::default()
         }
     }
@@ -269,6 +270,10 @@ mod tests {
         Table::new(HashMap::new())
     }
 
+    fn needed(pages: Range<u64>) -> Outcome {
+        Outcome::Needed([pages].into())
+    }
+
     fn open_as(table: &mut Table, path: &Path) {
         let metadata = fs::metadata(path).unwrap();
         table.opened(&metadata, || Some(path.to_owned()));
@@ -293,7 +298,7 @@ mod tests {
         let found = table.measure();
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0.path, second);
-        assert_eq!(found[0].1, Outcome::Needed(vec![0..2]));
+        assert_eq!(found[0].1, needed(0..2));
     }
 
     #[test]
@@ -339,7 +344,7 @@ mod tests {
         fs::rename(&other, &replaced).unwrap();
         let found = table.measure();
         let outcomes: Vec<_> = found.iter().map(|(_, outcome)| outcome.clone()).collect();
-        let expected = [Outcome::Gone, Outcome::Gone, Outcome::Needed(vec![0..1])];
+        let expected = [Outcome::Gone, Outcome::Gone, needed(0..1)];
         assert_eq!(outcomes, expected);
         assert_eq!(found[2].0.path, moving);
     }
@@ -359,7 +364,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0.identity, identity);
         assert_eq!(found[0].0.inodes().count(), 2);
-        assert_eq!(found[0].1, Outcome::Needed(vec![0..3]));
+        assert_eq!(found[0].1, needed(0..3));
     }
 
     #[test]

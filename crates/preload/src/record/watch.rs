@@ -132,6 +132,11 @@ impl Watch {
     }
 }
 
+/// Could we watch?
+pub(super) fn is_possible() -> Result<(), PreloadError> {
+    Group::new(Queue::Limited).map(drop).map_err(refused)
+}
+
 fn enter(event: Event, table: &mut Table) {
     let Some(file) = event.file.map(File::from) else {
         return;
@@ -160,5 +165,67 @@ fn refused(error: std::io::Error) -> PreloadError {
         Some(Errno::PERM) => PreloadError::NotPermitted,
         Some(Errno::NOSYS) => PreloadError::NoFanotify,
         _ => PreloadError::file("watch", "/")(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+    use std::fs;
+
+    /// Most files for which the test makes the queue run over.
+    const MOST: u64 = 50_000;
+
+    /// How many events may wait; before Linux 5.13 this is fixed.
+    fn limit() -> u64 {
+        let text = fs::read_to_string("/proc/sys/fs/fanotify/max_queued_events");
+        text.map_or(16_384, |text| text.trim().parse().unwrap())
+    }
+
+    /// Opens so many files of their own in a thread with mounts of its own, unread by its watch.
+    fn lost_of(files: u64, queue: Queue) -> (u64, usize) {
+        let run = move || {
+            hythe_sys::mount_space::unshare_mounts().unwrap();
+            let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+            let mut watch = Watch::begin(queue, Scope::Mount).unwrap();
+            let mut table = Table::new(HashMap::new());
+            // Own events do not count, so a child opens the files.
+            let opened = std::process::Command::new("sh")
+                .args([
+                    "-c",
+                    "i=0; while [ $i -lt $0 ]; do : > $i; i=$((i+1)); done",
+                ])
+                .arg(files.to_string())
+                .current_dir(directory.path())
+                .status()
+                .unwrap();
+            assert!(opened.success());
+            watch.take_rest(&mut table).unwrap();
+            (watch.lost, table.len())
+        };
+        std::thread::spawn(run).join().unwrap()
+    }
+
+    #[test]
+    fn lost_events_are_noticed_and_a_queue_without_limit_loses_none() {
+        if let Err(error) = is_possible() {
+            return println!("skipped: {error}");
+        }
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mounts = Mounts::read().unwrap();
+        if !mounts.holding(here).is_some_and(Mount::is_storage) {
+            return println!("skipped: {} is in memory", here.display());
+        }
+        let many = limit() + 100;
+        if many > MOST {
+            return println!("skipped: the queue takes {} events", limit());
+        }
+        let (lost, _) = lost_of(many, Queue::Limited);
+        assert!(lost > 0);
+        let (lost, found) = lost_of(many, Queue::Unlimited);
+        assert_eq!(lost, 0);
+        // And those that `sh` itself opened.
+        assert!(found as u64 >= many, "{found} of {many}");
     }
 }

@@ -137,8 +137,9 @@ pub fn pack_checksum(pack: &Path) -> Result<u32, PreloadError> {
     Ok(u32::from_le_bytes([head[12], head[13], head[14], head[15]]))
 }
 
-/// Nanoseconds since the machine started, sleep included.
-pub(crate) fn boottime_ns() -> u64 {
+/// Nanoseconds since the machine started, sleep included: the clock of all times here.
+#[must_use]
+pub fn boottime_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     // Neither is negative: the clock begins at 0.
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()

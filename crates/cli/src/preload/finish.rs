@@ -1,0 +1,97 @@
+//! `hythe preload finish`: start-up is over.
+//!
+//! Never measures anything itself.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use hythe_preload::runs::{self, Advice, FinishOptions, Run, off};
+use serde::Serialize;
+
+use super::replay::RUNS_WANTED_TEXT;
+use super::report;
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::output;
+
+/// Which start-up is over.
+#[derive(Args, Debug)]
+pub(crate) struct FinishArgs {
+    /// The pack
+    pack: PathBuf,
+    /// Time it from the start of the machine; a boot for which nobody read ahead counts as one to compare with
+    #[arg(long)]
+    boot: bool,
+    /// Judge by the history, for packs of preload-init: leave some boots unread to compare with, and switch the pack off when it did not help by the medians of so many runs of each kind
+    #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true, default_missing_value = RUNS_WANTED_TEXT)]
+    auto: Option<NonZeroUsize>,
+    /// Where the replay has left word [default: /run/hythe-preload, and before that $XDG_RUNTIME_DIR/hythe-preload for other users than root]
+    #[arg(long, value_name = "DIR")]
+    run_dir: Option<PathBuf>,
+    /// The directory that the pack's paths begin at
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    run: Run,
+    /// What happens at the next start-up, where that is judged here.
+    next: Option<String>,
+}
+
+pub(crate) fn run(args: &FinishArgs, globals: &Globals) -> Result<(), CliError> {
+    let mut options = FinishOptions {
+        from_boot: args.boot,
+        root: args.root.clone(),
+        ..FinishOptions::default()
+    };
+    if let Some(directory) = &args.run_dir {
+        options.run_directories = vec![directory.clone()];
+    }
+    let finished = runs::finish(&args.pack, &options)?;
+    let next = match args.auto {
+        Some(wanted) => Some(judge(args, &finished, wanted.get())?),
+        None => None,
+    };
+    let document = Document {
+        run: finished.run,
+        next,
+    };
+    output::print(globals.json, &document, text)
+}
+
+fn judge(args: &FinishArgs, finished: &runs::Finished, wanted: usize) -> Result<String, CliError> {
+    // Who was switched off, and not for one run, stays so until somebody removes the switch.
+    let advice = runs::advise(&finished.entries, finished.run.pack, wanted);
+    off::set_for_next(&args.pack, &advice)?;
+    let switch = off::path(&args.pack);
+    Ok(match advice {
+        Advice::Read if off::reason(&args.pack)?.is_some() => {
+            format!("{} keeps the pack off", switch.display())
+        }
+        Advice::Read => "read ahead".to_owned(),
+        Advice::LeaveUnread { why } => format!("left unread, to compare with: {why}"),
+        Advice::SwitchOff { reason } => {
+            tracing::warn!(
+                "switching {} off: {reason}; remove {} to switch it on",
+                args.pack.display(),
+                switch.display()
+            );
+            format!("switched off: {reason}")
+        }
+    })
+}
+
+fn text(document: &Document) -> String {
+    let mut text = report::start_up(&document.run);
+    text.push('\n');
+    for limit in &document.run.usage.limits {
+        text.push_str(&format!("note: {limit}\n"));
+    }
+    if let Some(next) = &document.next {
+        text.push_str(&format!("next time: {next}\n"));
+    }
+    text
+}
