@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hythe_preload::pack::{PAGE_BYTES, Pack};
 use hythe_preload::record::{
-    Account, Exclusion, METHOD, Queue, Scratch, Settings, Subject, record, stand_guard,
+    Account, Exclusion, Queue, Scratch, Settings, Subject, record, stand_guard,
 };
 use serde::Serialize;
 
@@ -89,6 +89,7 @@ struct Document<'a> {
     unwatched_mounts: &'a [PathBuf],
     reclaimed_pages: u64,
     caches_dropped: u64,
+    trace_lost: Option<u64>,
     read_ahead_off: u64,
     read_ahead_on: &'a [PathBuf],
 }
@@ -201,7 +202,7 @@ fn document<'a>(
     Document {
         pack: &args.output,
         subject: if args.boot { "boot" } else { "command" },
-        method: METHOD,
+        method: account.method(),
         seconds: took.as_secs_f64(),
         files: pack.files.len(),
         extents: pack.extents.len(),
@@ -229,6 +230,7 @@ fn document<'a>(
         unwatched_mounts: &account.unwatched,
         reclaimed_pages: account.reclaimed_pages,
         caches_dropped: account.caches_dropped,
+        trace_lost: account.trace_lost,
         read_ahead_off: account.read_ahead_off,
         read_ahead_on: &account.read_ahead_on,
     }
@@ -275,7 +277,7 @@ fn warnings(document: &Document<'_>) -> Vec<String> {
             units::counted(warm.files, "file")
         ));
     }
-    if document.reclaimed_pages > 0 {
+    if document.reclaimed_pages > 0 && document.trace_lost != Some(0) {
         warnings.push(format!(
             "the kernel threw {} out of memory meanwhile: some that were needed may be missing; record with more free memory",
             units::counted(document.reclaimed_pages, "page")
@@ -300,7 +302,7 @@ fn warnings(document: &Document<'_>) -> Vec<String> {
 fn verdict(account: &Account) -> Result<(), CliError> {
     let holes = if account.lost > 0 {
         Some("the kernel lost events, so that files may be missing")
-    } else if account.caches_dropped > 0 {
+    } else if account.caches_dropped > 0 && account.trace_lost != Some(0) {
         Some("somebody dropped the caches meanwhile, so that pages are missing")
     } else {
         None

@@ -39,10 +39,23 @@ pub struct Account {
     pub reclaimed_pages: u64,
     /// How often somebody had the caches dropped meanwhile: pages that were needed are missing.
     pub caches_dropped: u64,
+    /// How often the kernel's trace lost something, which only disturbs the order of pages; none without a trace.
+    pub trace_lost: Option<u64>,
     /// Devices whose read-ahead was off.
     pub read_ahead_off: u64,
     /// Those whose read-ahead could not be switched off: what the kernel read around is in the pack.
     pub read_ahead_on: Vec<PathBuf>,
+}
+
+impl Account {
+    /// How the answer was found.
+    #[must_use]
+    pub fn method(&self) -> &'static str {
+        match self.trace_lost {
+            Some(_) => "fanotify, mincore and tracefs",
+            None => "fanotify and mincore",
+        }
+    }
 }
 
 /// Why opened files are not in the pack, and how many.
@@ -83,10 +96,12 @@ pub(super) fn assemble(
         unwatched: recorded.unwatched,
         reclaimed_pages: recorded.losses.reclaimed,
         caches_dropped: recorded.losses.dropped,
+        trace_lost: recorded.trace_lost,
         read_ahead_off: recorded.read_ahead.off,
         read_ahead_on: recorded.read_ahead.left_on,
         ..Account::default()
     };
+    let mut extents = Extents::default();
     for (entry, outcome) in recorded.files {
         let excluded = settings
             .exclude
@@ -115,33 +130,60 @@ pub(super) fn assemble(
             .sum();
         account.warm_pages += warm;
         account.warm_files += u64::from(warm > 0);
-        add(&mut pack, entry, &pages);
+        let file = u32::try_from(pack.files.len()).unwrap_or(u32::MAX);
+        extents.add(file, &entry, &pages);
+        pack.files.push(PackFile {
+            path: entry.path,
+            size: entry.identity.size,
+            mtime_ns: entry.identity.mtime_ns,
+            inode: entry.identity.inode.number,
+        });
     }
+    pack.extents = extents.in_order();
     (pack, account)
 }
 
-/// Adds a file and its pages. What does not fit the numbers of a pack (16 TiB into a file) is not added.
-fn add(pack: &mut Pack, entry: Entry, pages: &Pages) {
-    let file = u32::try_from(pack.files.len()).unwrap_or(u32::MAX);
-    pack.extents.extend(pages.iter().filter_map(|range| {
-        Some(Extent {
-            file,
-            first_page: u32::try_from(range.start).ok()?,
-            pages: u32::try_from(range.end - range.start).ok()?,
-        })
-    }));
-    pack.files.push(PackFile {
-        path: entry.path,
-        size: entry.identity.size,
-        mtime_ns: entry.identity.mtime_ns,
-        inode: entry.identity.inode.number,
-    });
+/// Extents, and when they were first needed.
+#[derive(Debug, Default)]
+struct Extents {
+    all: Vec<(u64, Extent)>,
+    /// When the last file was first needed.
+    last: u64,
+}
+
+impl Extents {
+    /// Adds those of the next file. What was not traced comes with the file's first page, and a file of which nothing was traced
+    /// behind the one that was opened before. What does not fit the numbers of a pack (16 TiB into a file) is not added.
+    fn add(&mut self, file: u32, entry: &Entry, pages: &Pages) {
+        let needs: Vec<_> = pages.iter().map(|range| entry.first_need(range)).collect();
+        let first = needs.iter().flatten().min().copied().unwrap_or(self.last);
+        self.last = self.last.max(first);
+        for (range, need) in pages.iter().zip(needs) {
+            if let (Ok(first_page), Ok(pages)) = (
+                u32::try_from(range.start),
+                u32::try_from(range.end - range.start),
+            ) {
+                let extent = Extent {
+                    file,
+                    first_page,
+                    pages,
+                };
+                self.all.push((need.unwrap_or(first), extent));
+            }
+        }
+    }
+
+    fn in_order(mut self) -> Vec<Extent> {
+        self.all.sort_by_key(|(need, _)| *need);
+        self.all.into_iter().map(|(_, extent)| extent).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::table::Table;
+    use crate::record::trace::Need;
     use std::collections::HashMap;
     use std::path::Path;
 
@@ -168,7 +210,33 @@ mod tests {
             fs::write(&path, vec![1; *bytes]).unwrap();
             table.opened(&fs::metadata(&path).unwrap(), || Some(path.clone()));
         }
-        table.measure()
+        table.measure(None)
+    }
+
+    #[test]
+    fn extents_stand_in_the_order_of_the_trace_as_far_as_there_is_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let names = [("first", 1), ("second", 1), ("third", 1)];
+        let mut entries: Vec<Entry> = measured(directory.path(), &names)
+            .into_iter()
+            .map(|(entry, _)| entry)
+            .collect();
+        let need = |order, page| Need { order, page };
+        entries[0].needs = vec![need(7, 1), need(3, 2), need(9, 8)];
+        entries[2].needs = vec![need(5, 0)];
+        let mut extents = Extents::default();
+        extents.add(0, &entries[0], &vec![1..3, 5..6, 8..9]);
+        extents.add(1, &entries[1], &vec![0..4, 6..7]);
+        extents.add(2, &entries[2], &vec![0..1, 3..4]);
+        let extents = extents.in_order();
+        let order: Vec<_> = extents
+            .iter()
+            .map(|extent| (extent.file, extent.first_page))
+            .collect();
+        assert_eq!(
+            order,
+            [(0, 1), (0, 5), (1, 0), (1, 6), (2, 0), (2, 3), (0, 8)]
+        );
     }
 
     #[test]

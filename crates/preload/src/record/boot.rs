@@ -15,6 +15,7 @@ use super::losses::Losses;
 use super::read_ahead::Switched;
 use super::sweep::{mapped_files, open_files};
 use super::table::Table;
+use super::trace::Trace;
 use super::watch::Watch;
 use super::{Recorded, Settings, TICK, Until};
 use crate::PreloadError;
@@ -27,31 +28,39 @@ pub(super) fn record(
 ) -> Result<Recorded, PreloadError> {
     let mut read_ahead = Switched::default();
     read_ahead.off(guard)?;
+    let mut trace = Trace::begin(guard)?;
     let mut watch = Watch::begin(settings.queue, Scope::FileSystem)?;
     let mut table = Table::new(HashMap::new());
     let losses = Losses::now();
+    let ours = [std::process::id(), guard.process()];
     // Behind the marks: what is opened in between is seen by both.
-    sweep(&mut table, &watch);
+    sweep(&mut table, &watch, &ours);
     let found_in_use = table.len() as u64;
     until.begin();
     while !until.reached() {
         if watch.wait(TICK)? {
             read_ahead.off(guard)?;
+            if trace.is_none() {
+                trace = Trace::begin(guard)?;
+            }
             if watch.mark_new()? {
                 // Whoever mounted it may have used it before it was marked.
-                sweep(&mut table, &watch);
+                sweep(&mut table, &watch, &ours);
             }
         }
+        trace.iter_mut().for_each(Trace::take);
         let lost = watch.lost;
         watch.take(&mut table)?;
         if watch.lost > lost {
             // Some of what was missed is still in use.
-            sweep(&mut table, &watch);
+            sweep(&mut table, &watch, &ours);
         }
     }
     watch.take_rest(&mut table)?;
+    let needs = trace.map(Trace::finish);
     Ok(Recorded {
-        files: table.measure(),
+        files: table.measure(needs.as_ref()),
+        trace_lost: needs.map(|needs| needs.lost),
         found_in_use,
         read_ahead,
         losses: Losses::now().since(losses),
@@ -59,10 +68,10 @@ pub(super) fn record(
     })
 }
 
-/// Enters what is in use now.
-fn sweep(table: &mut Table, watch: &Watch) {
-    let mapped = mapped_files().into_iter().map(|mapped| mapped.path);
-    for path in mapped.chain(open_files()) {
+/// Enters what others than `ours` have in use now.
+fn sweep(table: &mut Table, watch: &Watch, ours: &[u32]) {
+    let mapped = mapped_files(ours).into_iter().map(|mapped| mapped.path);
+    for path in mapped.chain(open_files(ours)) {
         enter(table, watch, path);
     }
 }

@@ -24,6 +24,7 @@ use super::read_ahead::Switched;
 use super::stand_ins::{StandIns, keep_mounts_to_ourselves};
 use super::sweep::{Mapped, mapped_files};
 use super::table::{Pages, Table, pages};
+use super::trace::Trace;
 use super::watch::Watch;
 use super::{Inode, Recorded, Settings, TICK, Until};
 use crate::PreloadError;
@@ -39,7 +40,7 @@ pub(super) fn record(
     until: Until<'_>,
     guard: &mut Guard,
 ) -> Result<Recorded, PreloadError> {
-    let mapped = mapped_files();
+    let mapped = mapped_files(&[]);
     let stand_ins = match &settings.scratch {
         Some(scratch) if !settings.keep_caches => StandIns::make(&mapped, scratch, guard)?,
         _ => StandIns::default(),
@@ -50,10 +51,12 @@ pub(super) fn record(
         drop_caches()?;
     }
     let before = in_memory(&mapped, &stand_ins);
+    let trace = Trace::begin(guard)?;
     // A thread, since mounts of its own cannot be given back.
     let inside = std::thread::scope(|scope| {
-        let run =
-            || Inside::begin(command, settings, &stand_ins)?.run(until, guard, &mut read_ahead);
+        let run = || {
+            Inside::begin(command, settings, &stand_ins, trace)?.run(until, guard, &mut read_ahead)
+        };
         scope.spawn(run).join()
     });
     let (mut recorded, switched) = match inside {
@@ -95,6 +98,7 @@ struct Inside {
     child: Child,
     watch: Watch,
     table: Table,
+    trace: Option<Trace>,
     losses: Losses,
 }
 
@@ -103,6 +107,7 @@ impl Inside {
         command: &[OsString],
         settings: &Settings,
         stand_ins: &StandIns,
+        trace: Option<Trace>,
     ) -> Result<Self, PreloadError> {
         let no_mounts = |_: io::Error| PreloadError::NotPermitted;
         unshare_mounts().map_err(no_mounts)?;
@@ -117,6 +122,7 @@ impl Inside {
             child,
             watch,
             table,
+            trace,
             losses,
         })
     }
@@ -133,6 +139,7 @@ impl Inside {
                 self.watch.mark_new()?;
                 read_ahead.off(guard)?;
             }
+            self.trace.iter_mut().for_each(Trace::take);
             self.watch.take(&mut self.table)?;
             let ended = self.child.try_wait();
             let ended = ended.map_err(PreloadError::file("wait for the command below", "/proc"))?;
@@ -141,7 +148,8 @@ impl Inside {
             }
         };
         self.watch.take_rest(&mut self.table)?;
-        let files = std::mem::take(&mut self.table).measure();
+        let needs = self.trace.take().map(Trace::finish);
+        let files = std::mem::take(&mut self.table).measure(needs.as_ref());
         let losses = Losses::now().since(self.losses);
         let stopped = status.is_none();
         let status = match status {
@@ -152,6 +160,7 @@ impl Inside {
             files,
             status,
             stopped,
+            trace_lost: needs.map(|needs| needs.lost),
             losses,
             ..Recorded::of(&self.watch)
         })

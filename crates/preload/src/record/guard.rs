@@ -40,6 +40,8 @@ pub(super) enum Undo {
     Write { path: PathBuf, value: String },
     /// Remove this directory and what is in it.
     Remove(PathBuf),
+    /// Remove this directory, whose content is the kernel's.
+    RemoveInstance(PathBuf),
 }
 
 /// The recorder's end.
@@ -78,6 +80,11 @@ impl Guard {
             Some(BUSY) => Err(PreloadError::AnotherRecords),
             _ => Err(PreloadError::Guard("it does not answer".to_owned())),
         }
+    }
+
+    /// Its process.
+    pub(super) fn process(&self) -> u32 {
+        self.process.id()
     }
 
     /// Tells the guard about a change that is to be made next.
@@ -210,6 +217,9 @@ impl Undo {
                 fs::remove_dir_all(path),
                 format!("remove {}", path.display()),
             ),
+            Self::RemoveInstance(path) => {
+                (fs::remove_dir(path), format!("remove {}", path.display()))
+            }
         };
         match done {
             // The device, or the directory, has gone by itself.
@@ -220,11 +230,12 @@ impl Undo {
         }
     }
 
-    /// `w VALUE PATH` or `r PATH`, and the end of the line.
+    /// `w VALUE PATH`, `r PATH` or `i PATH`, and the end of the line.
     fn to_line(&self) -> Vec<u8> {
         let (head, path) = match self {
             Self::Write { path, value } => (format!("w {value} "), path),
             Self::Remove(path) => ("r ".to_owned(), path),
+            Self::RemoveInstance(path) => ("i ".to_owned(), path),
         };
         [head.as_bytes(), path.as_os_str().as_bytes(), b"\n"].concat()
     }
@@ -233,6 +244,9 @@ impl Undo {
         let whole = line.strip_suffix(b"\n")?;
         if let Some(path) = whole.strip_prefix(b"r ") {
             return Some(Self::Remove(path_from(path)));
+        }
+        if let Some(path) = whole.strip_prefix(b"i ") {
+            return Some(Self::RemoveInstance(path_from(path)));
         }
         let rest = whole.strip_prefix(b"w ")?;
         let space = rest.iter().position(|byte| *byte == b' ')?;
@@ -261,7 +275,8 @@ mod tests {
             path: "/sys/class/bdi/7:0/read ahead.kb".into(),
             value: "128".to_owned(),
         };
-        for undo in [write, Undo::Remove("/var/tmp/a b.".into())] {
+        let instance = Undo::RemoveInstance("/sys/kernel/tracing/instances/x".into());
+        for undo in [write, instance, Undo::Remove("/var/tmp/a b.".into())] {
             let line = undo.to_line();
             assert_eq!(
                 told_by(&[&line[..], &line].concat()[..]),

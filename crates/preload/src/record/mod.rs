@@ -1,8 +1,8 @@
 //! Recording: which files, and which pages of them, a command or a boot needs from storage.
 //!
-//! `hythe preload record` calls [`record`]. The method, called [`METHOD`]: fanotify tells which files are opened, in order; the
-//! kernel's read-ahead is off meanwhile, so that a page gets into memory only because somebody needed it; `mincore` tells at the
-//! end which are there. What was there before is thrown out, or replaced by [stand-ins](stand_ins), or at least counted.
+//! `hythe preload record` calls [`record`]. The method: fanotify tells which files are opened, in order; the kernel's read-ahead
+//! is off meanwhile, so that a page gets into memory only because somebody needed it; `mincore` tells at the end which are there.
+//! Where tracefs is mounted, the order of their pages is that of the kernel's trace, and what was thrown out again is known, too. What was there before is thrown out, or replaced by [stand-ins](stand_ins), or at least counted.
 //!
 //! One recording runs at a time. Whatever it changes, a [guard](stand_guard) puts back, also when the recorder is killed. Needs
 //! `CAP_SYS_ADMIN`, `/proc` and, for switching read-ahead off, `/sys`. Never waits without looking at what is to end it, never
@@ -19,6 +19,7 @@ mod read_ahead;
 mod stand_ins;
 mod sweep;
 mod table;
+mod trace;
 mod watch;
 
 use std::collections::HashMap;
@@ -42,9 +43,6 @@ use losses::Losses;
 use read_ahead::Switched;
 use table::{Entry, Outcome, Pages};
 use watch::Watch;
-
-/// How the answer is found.
-pub const METHOD: &str = "fanotify and mincore, read-ahead off";
 
 /// How long a wait lasts before the recorder looks whether it is to end.
 const TICK: Duration = Duration::from_millis(20);
@@ -160,6 +158,8 @@ struct Recorded {
     lost: u64,
     unwatched: Vec<PathBuf>,
     losses: Losses,
+    /// How often the trace lost something; none without a trace.
+    trace_lost: Option<u64>,
     read_ahead: Switched,
     copied_files: u64,
     copied_bytes: u64,

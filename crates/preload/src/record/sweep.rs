@@ -24,13 +24,13 @@ pub(super) struct Mapped {
     pub(super) written: bool,
 }
 
-/// Every regular file that a process maps, oldest process first.
-pub(super) fn mapped_files() -> Vec<Mapped> {
+/// Every regular file that a process maps, those of `but` not asked; oldest process first.
+pub(super) fn mapped_files(but: &[u32]) -> Vec<Mapped> {
     let mut found: Vec<Mapped> = Vec::new();
     // By what a line names: most lines name what another line named before.
     let mut known: HashMap<(PathBuf, u64), Option<usize>> = HashMap::new();
     let mut inodes: HashMap<Inode, usize> = HashMap::new();
-    for process in processes() {
+    for process in processes(but) {
         let Ok(maps) = fs::read(process.join("maps")) else {
             continue;
         };
@@ -64,13 +64,11 @@ pub(super) fn mapped_files() -> Vec<Mapped> {
     found
 }
 
-/// Names of the files that processes, but this one, have open; oldest process first. Not all are regular files.
-pub(super) fn open_files() -> Vec<PathBuf> {
-    let own = std::process::id().to_string();
-    let others = processes()
+/// Names of the files that processes have open, those of `but` not asked; oldest process first. Not all are regular files.
+pub(super) fn open_files(but: &[u32]) -> Vec<PathBuf> {
+    let open = processes(but)
         .into_iter()
-        .filter(|process| !process.ends_with(&own));
-    let open = others.filter_map(|process| fs::read_dir(process.join("fd")).ok());
+        .filter_map(|process| fs::read_dir(process.join("fd")).ok());
     let links = open.flat_map(|directory| directory.flatten().map(|entry| entry.path()));
     links
         .filter_map(|link| fs::read_link(link).ok())
@@ -79,13 +77,14 @@ pub(super) fn open_files() -> Vec<PathBuf> {
 }
 
 /// The directories of the processes, in the order of their numbers.
-fn processes() -> Vec<PathBuf> {
+fn processes(but: &[u32]) -> Vec<PathBuf> {
     let Ok(all) = fs::read_dir("/proc") else {
         return Vec::new();
     };
     let mut numbers: Vec<u32> = all
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|number| !but.contains(number))
         .collect();
     numbers.sort_unstable();
     numbers
@@ -149,7 +148,12 @@ mod tests {
     #[test]
     fn this_program_is_mapped_by_this_process() {
         let own = fs::canonicalize("/proc/self/exe").unwrap();
-        let found = mapped_files();
+        assert!(
+            mapped_files(&[std::process::id()])
+                .iter()
+                .all(|mapped| mapped.path != own)
+        );
+        let found = mapped_files(&[]);
         let this = found.iter().find(|mapped| mapped.path == own).unwrap();
         assert!(this.processes >= 1);
         assert_eq!(regular(&own), Some(this.inode));

@@ -14,6 +14,7 @@ use hythe_sys::residency::resident_ranges;
 use rustix::fs::OFlags;
 
 use super::Inode;
+use super::trace::{Need, Needs};
 use crate::pack::PAGE_BYTES;
 
 /// Pages, of [`PAGE_BYTES`] each.
@@ -60,6 +61,8 @@ pub(super) struct Entry {
     pub(super) identity: Identity,
     /// What was opened: the file itself, its stand-in, or both.
     views: Vec<View>,
+    /// When its pages were needed, as far as that was traced; ascending by page.
+    pub(super) needs: Vec<Need>,
 }
 
 #[derive(Clone, Debug)]
@@ -116,6 +119,7 @@ impl Table {
                 path: path.clone(),
                 identity: named,
                 views: Vec::new(),
+                needs: Vec::new(),
             });
             entries.len() - 1
         });
@@ -157,18 +161,23 @@ impl Table {
         self.entries.len()
     }
 
-    /// Looks at each file: what is in memory of it now, and is it still the same?
-    pub(super) fn measure(self) -> Vec<(Entry, Outcome)> {
-        let outcomes: Vec<Outcome> = self
-            .entries
-            .iter()
-            .map(|entry| self.outcome(entry))
+    /// Looks at each file: what is in memory of it now, or was when it was needed, and is it still the same?
+    pub(super) fn measure(mut self, needs: Option<&Needs>) -> Vec<(Entry, Outcome)> {
+        let mut entries = std::mem::take(&mut self.entries);
+        let outcomes: Vec<Outcome> = entries
+            .iter_mut()
+            .map(|entry| {
+                if let Some(needs) = needs {
+                    entry.take_needs(needs);
+                }
+                self.outcome(entry)
+            })
             .collect();
-        self.entries.into_iter().zip(outcomes).collect()
+        entries.into_iter().zip(outcomes).collect()
     }
 
     fn outcome(&self, entry: &Entry) -> Outcome {
-        let mut needed = Vec::new();
+        let mut needed: Pages = Vec::new();
         let mut there = false;
         for view in &entry.views {
             let Some((file, now)) = open(view) else {
@@ -181,11 +190,11 @@ impl Table {
             // A file system that cannot map files has no pages of them either.
             needed.extend(pages(&file, now.size).unwrap_or_default());
         }
-        if there {
-            Outcome::Needed(merged(needed))
-        } else {
-            Outcome::Gone
+        if !there {
+            return Outcome::Gone;
         }
+        needed.extend(entry.needs.iter().map(|need| need.page..need.page + 1));
+        Outcome::Needed(merged(needed))
     }
 
     fn was_written(&self, view: &View, now: &Identity) -> bool {
@@ -197,6 +206,25 @@ impl Table {
 }
 
 impl Entry {
+    fn take_needs(&mut self, needs: &Needs) {
+        let pages = self.identity.size.div_ceil(PAGE_BYTES);
+        let all = self
+            .views
+            .iter()
+            .flat_map(|view| needs.of(view.identity.inode));
+        self.needs = all.filter(|need| need.page < pages).copied().collect();
+        self.needs.sort_unstable_by_key(|need| need.page);
+    }
+
+    /// When the first of these pages was needed; none if that was not traced.
+    pub(super) fn first_need(&self, pages: &Range<u64>) -> Option<u64> {
+        let begin = self.needs.partition_point(|need| need.page < pages.start);
+        let inside = self.needs[begin..]
+            .iter()
+            .take_while(|need| need.page < pages.end);
+        inside.map(|need| need.order).min()
+    }
+
     /// The inodes that were opened: the file's own, its stand-in's.
     pub(super) fn inodes(&self) -> impl Iterator<Item = Inode> {
         self.views.iter().map(|view| view.identity.inode)
@@ -295,7 +323,7 @@ mod tests {
         let mut table = table();
         open_as(&mut table, &second);
         open_as(&mut table, &first);
-        let found = table.measure();
+        let found = table.measure(None);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0.path, second);
         assert_eq!(found[0].1, needed(0..2));
@@ -319,7 +347,7 @@ mod tests {
         let mapped = File::options().write(true).open(&paths[2]).unwrap();
         mapped.set_modified(std::time::SystemTime::now()).unwrap();
         table.closed_after_writing(inode(&paths[3]));
-        let outcomes = table.measure().into_iter().map(|(_, outcome)| outcome);
+        let outcomes = table.measure(None).into_iter().map(|(_, outcome)| outcome);
         let written = outcomes.map(|outcome| outcome == Outcome::Written);
         assert_eq!(written.collect::<Vec<_>>(), [true, true, true, false]);
     }
@@ -342,7 +370,7 @@ mod tests {
         let other = directory.path().join("other");
         old_file(&other, 10);
         fs::rename(&other, &replaced).unwrap();
-        let found = table.measure();
+        let found = table.measure(None);
         let outcomes: Vec<_> = found.iter().map(|(_, outcome)| outcome.clone()).collect();
         let expected = [Outcome::Gone, Outcome::Gone, needed(0..1)];
         assert_eq!(outcomes, expected);
@@ -360,7 +388,7 @@ mod tests {
         let mut table = Table::new(HashMap::from([(inode, identity)]));
         open_as(&mut table, &copy);
         open_as(&mut table, &original);
-        let found = table.measure();
+        let found = table.measure(None);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].0.identity, identity);
         assert_eq!(found[0].0.inodes().count(), 2);
