@@ -1,13 +1,13 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test arm mutants check bench soak fuzz
+.PHONY: help setup demo test arm mutants check bench bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
-c_files = $(shell find crates rtos bindings bench examples tests -name '*.[ch]' 2>/dev/null)
+c_files = $(shell find crates rtos preload-init bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing, encode the demo's recording, build the board images
 	@scripts/setup.sh
@@ -20,6 +20,7 @@ test: setup ## all tests: Rust, the model checker's, C
 	cargo test --workspace
 	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
 	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
+	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init test
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
 	scripts/arm.sh $(target)/arm
@@ -43,6 +44,13 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
 
+bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (about two hours); kept in bench/results
+	cargo build --release -p hythe-cli -p hythe-bench
+	for fs in ubifs jffs2 ext4; do \
+		$(target)/release/hythe bench preload --fs $$fs --json >$(target)/preload.json && \
+		mv $(target)/preload.json bench/results/preload-$$fs-$$(date +%F).json || exit 1; \
+	done
+
 soak: setup ## 30 minutes of random joins, kills and traffic among 16 processes, audited; prints a result document
 	cargo run --release -p hythe-bench -- soak --minutes $(or $(MINUTES),30)
 
@@ -50,3 +58,4 @@ fuzz: ## a minute of each fuzz target; needs a nightly compiler and `cargo insta
 	for target in control_words descriptors queue_counters; do \
 		cargo +nightly fuzz run --fuzz-dir fuzz $$target -- -len_control=0 -max_len=4096 -max_total_time=$(or $(FUZZ_SECONDS),60) || exit 1; \
 	done
+	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init FUZZ_SECONDS=$(or $(FUZZ_SECONDS),60) fuzz

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prepares a Debian machine for building and testing Hythe: packages, the demo's recording, the board images.
+# Prepares a Debian machine for building and testing Hythe: packages, the demo's recording, the board images, the emulated board.
 #
 # Called by `make setup`, and through it by every other target that needs something prepared. What is there is left
 # alone: a second run checks and builds nothing. Never installs Rust, and never installs anything unless run as root.
@@ -20,11 +20,18 @@ packages=(
     libclang-rt-dev      # clang's sanitizers, which clang only recommends
     clang-format         # the layout of C files, in `make check`
     cmake                # finds the installed C library, as its users do
+    lld                  # links preload-init for other machines
     gcc-arm-none-eabi    # images for Cortex-M boards
     qemu-system-arm      # runs them
+    qemu-user            # runs preload-init for other machines
     ffmpeg               # encodes the demo's recording, receives its RTP
     alsa-utils           # spoken recordings, the demo's input
     iproute2             # network namespaces for tests
+    qemu-system-x86      # the emulated board of the storage experiment
+    mtd-utils            # images of its flash
+    e2fsprogs            # images of its disk
+    cpio                 # its initramfs
+    xz-utils             # unpacks its kernel
     squashfs-tools       # images laid out in the order of a pack, in a test
 )
 
@@ -104,7 +111,17 @@ build_boards() {
     mv "$boards_stamp.started" "$boards_stamp"
 }
 
+# Two kinds of machines are told that they go without; its test then says that it is left out.
+prepare_guest() {
+    if ! command -v apt-get >/dev/null || [[ $(uname -m) != x86_64 ]]; then
+        echo "setup: the emulated board of the storage experiment is prepared on Debian for x86-64 only" >&2
+        return
+    fi
+    scripts/guest.sh "$target/guest"
+}
+
 check_rust
 install_packages
 encode_recording
 build_boards
+prepare_guest

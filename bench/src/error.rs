@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use hythe_node::NodeError;
 
+use crate::preload::BootError;
+
 /// Errors of this program.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -59,6 +61,9 @@ pub(crate) enum BenchError {
         /// What is wrong with it.
         why: String,
     },
+    /// A boot of the emulated board came to nothing.
+    #[error(transparent)]
+    Boot(Box<BootError>),
     /// The figures are not to be trusted.
     #[error("invalid: {0}")]
     Invalid(String),

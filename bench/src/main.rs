@@ -11,6 +11,7 @@ mod error;
 mod ipc;
 mod lookout;
 mod machine;
+mod preload;
 mod soak;
 mod statistics;
 mod table;
@@ -20,8 +21,9 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
+use serde::Serialize;
 
-use crate::args::{Arguments, Command, SoakArguments};
+use crate::args::{Arguments, Command, PreloadArguments, SoakArguments};
 use crate::document::Document;
 use crate::error::BenchError;
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Waiter(arguments) => {
             waiter::run(&arguments).and_then(|document| show(document, arguments.json))
         }
+        Command::Preload(arguments) => run_preload(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
         Command::Soak(arguments) => run_soak(&arguments),
         Command::SoakWorker(arguments) => soak::work(&arguments),
@@ -48,28 +51,37 @@ fn main() -> ExitCode {
 
 /// A run whose figures are not to be trusted still shows them, and then fails.
 fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
-    let shown = if as_json {
-        let mut text = serde_json::to_string_pretty(&document).map_err(std::io::Error::from)?;
-        text.push('\n');
-        text
-    } else {
-        table::render(&document)
-    };
-    std::io::stdout().write_all(shown.as_bytes())?;
-    match document.conditions.invalid {
-        None => Ok(()),
-        Some(why) => Err(BenchError::Invalid(why)),
-    }
+    print(&document, as_json, table::render)?;
+    verdict(document.conditions.invalid)
+}
+
+fn run_preload(arguments: &PreloadArguments) -> Result<(), BenchError> {
+    let report = preload::run(arguments)?;
+    print(&report, arguments.json, preload::render)?;
+    verdict(report.conditions.invalid)
 }
 
 /// A soak that found something says what, behind what it counted until then.
 fn run_soak(arguments: &SoakArguments) -> Result<(), BenchError> {
     let report = soak::run(arguments)?;
-    let mut text = serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?;
-    text.push('\n');
-    std::io::stdout().write_all(text.as_bytes())?;
-    match report.conditions.invalid {
-        None => Ok(()),
-        Some(why) => Err(BenchError::Invalid(why)),
-    }
+    print(&report, true, |_| String::new())?;
+    verdict(report.conditions.invalid)
+}
+
+/// For machines, or for people.
+fn print<D: Serialize>(
+    document: &D,
+    as_json: bool,
+    render: impl Fn(&D) -> String,
+) -> Result<(), BenchError> {
+    let shown = if as_json {
+        serde_json::to_string_pretty(document).map_err(std::io::Error::from)? + "\n"
+    } else {
+        render(document)
+    };
+    Ok(std::io::stdout().write_all(shown.as_bytes())?)
+}
+
+fn verdict(invalid: Option<String>) -> Result<(), BenchError> {
+    invalid.map_or(Ok(()), |why| Err(BenchError::Invalid(why)))
 }

@@ -67,6 +67,38 @@ pub enum PreloadError {
         /// The path.
         path: PathBuf,
     },
+    /// Recording needs privilege.
+    #[error(
+        "recording is not permitted: it takes CAP_SYS_ADMIN; run it as root (sudo hythe preload record …)"
+    )]
+    NotPermitted,
+    /// Recording needs a part of the kernel that this one has not.
+    #[error("this kernel has no fanotify: record on one that is built with CONFIG_FANOTIFY=y")]
+    NoFanotify,
+    /// There is one recording at a time, since it switches the kernel's read-ahead off.
+    #[error("another recording runs on this machine: wait for its end, or end it")]
+    AnotherRecords,
+    /// The process that puts back what a recording changes.
+    #[error(
+        "cannot use the process that is to put everything back after the recording: {0}; nothing was changed without it"
+    )]
+    Guard(String),
+    /// Something is not as it was before the recording.
+    #[error(
+        "the recording has ended, and something could not be put back: {0}; do so by hand, or restart the machine"
+    )]
+    NotPutBack(String),
+    /// Nothing to run.
+    #[error("no command was named: say --boot, or -- and a command")]
+    NoCommand,
+    /// A pattern for what to leave out makes no sense.
+    #[error("{pattern:?} is no pattern: {reason}")]
+    BadPattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 impl PreloadError {

@@ -9,6 +9,7 @@
 mod cached;
 mod error;
 pub mod pack;
+pub mod record;
 pub mod replay;
 pub mod runs;
 pub mod sort_list;

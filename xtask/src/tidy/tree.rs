@@ -18,7 +18,7 @@ pub(crate) enum Language {
     Python,
     Shell,
     Markdown,
-    /// Text that is only searched for left-over notes: TOML, assembler, linker scripts, makefiles.
+    /// Text that is only searched for left-over notes: TOML, assembler, linker scripts, makefiles, systemd units.
     Plain,
     /// Not read at all; a link may still point at it.
     Unread,
@@ -84,7 +84,7 @@ impl Language {
             Some("py") => Self::Python,
             Some("sh") => Self::Shell,
             Some("md") => Self::Markdown,
-            Some("toml" | "S" | "ld" | "mk" | "yml" | "yaml") => Self::Plain,
+            Some("toml" | "S" | "ld" | "mk" | "yml" | "yaml" | "service") => Self::Plain,
             _ if name == "Makefile" => Self::Plain,
             _ if text.starts_with("#!")
                 && text.lines().next().is_some_and(|line| line.ends_with("sh")) =>
@@ -213,6 +213,7 @@ mod tests {
             Language::Unread
         );
         assert_eq!(Language::of("a.b/Makefile", ""), Language::Plain);
+        assert_eq!(Language::of("a/b.service", "[Unit]"), Language::Plain);
         assert_eq!(Language::of("LICENSE-MIT", "MIT"), Language::Unread);
     }
 

@@ -3,6 +3,7 @@
 //! One file per command. Never decides what is read: `hythe_preload` does.
 
 mod finish;
+mod record;
 mod replay;
 mod report;
 mod show;
@@ -16,6 +17,16 @@ use crate::error::CliError;
 /// What can be done with packs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PreloadCommand {
+    /// Find out what a command or a boot needs from storage, and write it as a pack
+    ///
+    /// Takes root. While it records, the kernel's read-ahead is off and the machine slower: both end with it. A command runs from cold caches, with mounts of its own.
+    #[command(
+        after_help = "Examples:\n  hythe preload record -o app.pack -- /usr/bin/app --once\n  hythe preload record -o app.pack --for 20 -- /usr/bin/service\n  hythe preload record -o /etc/hythe/boot.pack --boot --until /run/system-is-up --for 120"
+    )]
+    Record(record::RecordArgs),
+    /// The process that puts back what a recording changes
+    #[command(hide = true, name = "record-guard")]
+    RecordGuard,
     /// Read ahead what a pack lists, then start the program that needs it
     ///
     /// Files that are not what was recorded are skipped and named. What does not fit the budget is left out, the least needed first, and reading ahead ends
@@ -48,6 +59,8 @@ pub(crate) enum PreloadCommand {
 
 pub(crate) fn run(command: PreloadCommand, globals: &Globals) -> Result<(), CliError> {
     match command {
+        PreloadCommand::Record(args) => record::run(&args, globals),
+        PreloadCommand::RecordGuard => record::run_guard(),
         PreloadCommand::Finish(args) => finish::run(&args, globals),
         PreloadCommand::Report(args) => report::run(&args, globals),
         PreloadCommand::Replay(args) => replay::run(&args, globals),

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 
 use super::document::Document;
@@ -62,7 +64,8 @@ pub(super) fn plots(document: &Document) -> Vec<Plot> {
 }
 
 impl Plot {
-    /// The SVG element. Both axes are logarithmic, that of sizes with powers of two; p99 stands above each p50 as a ring.
+    /// The SVG element. Over sizes of many magnitudes both axes are logarithmic, that of sizes with powers of two; over few, as of
+    /// one experiment, both begin at zero, so that what is saved can be read off. p99 stands above each p50 as a ring.
     pub(super) fn svg(&self) -> Result<String, CliError> {
         let mut svg = String::new();
         self.draw(&mut svg)
@@ -70,31 +73,48 @@ impl Plot {
         Ok(svg)
     }
 
-    fn draw(&self, into: &mut String) -> Result<(), Box<dyn Error>> {
+    fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let points = || self.series.values().flatten();
-        let sizes = exponents(points().map(|point| point.0));
+        let sizes = Axis::of_sizes(points().map(|point| point.0));
         let times = range(points().flat_map(|point| [point.1, point.2]));
         let area = SVGBackend::with_string(into, (WIDTH, HEIGHT)).into_drawing_area();
         area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
+        match sizes.scale {
+            Scale::Logarithmic => self.draw_on(&area, &sizes, (times.0..times.1).log_scale())?,
+            Scale::Linear { .. } => self.draw_on(&area, &sizes, 0.0..times.1 * 0.55)?,
+        }
+        area.present()?;
+        Ok(())
+    }
+
+    fn draw_on<'a, T>(
+        &self,
+        area: &DrawingArea<SVGBackend<'a>, Shift>,
+        sizes: &Axis,
+        times: impl plotters::coord::ranged1d::AsRangedCoord<CoordDescType = T, Value = f64>,
+    ) -> Result<(), Box<dyn Error + 'a>>
+    where
+        T: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    {
+        let mut chart = ChartBuilder::on(area)
             .margin(12)
             .x_label_area_size(36)
             .y_label_area_size(80)
-            .build_cartesian_2d(sizes.0..sizes.1, (times.0..times.1).log_scale())?;
+            .build_cartesian_2d(sizes.low..sizes.high, times)?;
         chart
             .configure_mesh()
             .x_desc("payload")
             .y_desc("p50 (line) and p99 (ring)")
-            // One for each power of two; where they are too many, the library leaves out some.
-            .x_labels((sizes.1 - sizes.0) as usize + 1)
-            .x_label_formatter(&|size| units::bytes(size.exp2() as u64))
+            .x_labels(sizes.labels)
+            .x_label_formatter(&|place| sizes.scale.label(*place))
             .y_label_formatter(&|time| nanoseconds(*time))
             .label_style(FONT)
             .axis_desc_style(FONT)
             .light_line_style(WHITE)
             .draw()?;
+        let place = |size| sizes.scale.place(size);
         for ((system, points), colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
-            let line = points.iter().map(|point| (exponent(point.0), at(point.1)));
+            let line = points.iter().map(|point| (place(point.0), at(point.1)));
             chart
                 .draw_series(LineSeries::new(line, colour.stroke_width(2)).point_size(3))?
                 .label(system)
@@ -103,7 +123,7 @@ impl Plot {
                 });
             let rings = points
                 .iter()
-                .map(|point| Circle::new((exponent(point.0), at(point.2)), 3, *colour));
+                .map(|point| Circle::new((place(point.0), at(point.2)), 3, *colour));
             chart.draw_series(rings)?;
         }
         chart
@@ -113,24 +133,75 @@ impl Plot {
             .background_style(WHITE.mix(0.8))
             .border_style(BLACK.mix(0.3))
             .draw()?;
-        area.present()?;
         Ok(())
     }
 }
 
-/// The place of a size on an axis of powers of two.
-fn exponent(size: u64) -> f64 {
-    at(size).log2()
+/// How figures are placed on the axes of a plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scale {
+    /// In powers of two.
+    Logarithmic,
+    /// In so many bytes.
+    Linear { unit: u64 },
 }
 
-/// Whole powers of two around all sizes.
-fn exponents(sizes: impl Iterator<Item = u64>) -> (f64, f64) {
-    let both = sizes
-        .map(exponent)
-        .fold((64.0_f64, 0.0_f64), |(least, greatest), size| {
-            (least.min(size.floor()), greatest.max(size.ceil()))
-        });
-    (both.0 - 0.5, both.1 + 0.5)
+/// Sizes that differ by at most this factor are drawn on a linear axis.
+const FEW_MAGNITUDES: f64 = 16.0;
+
+impl Scale {
+    fn place(self, size: u64) -> f64 {
+        match self {
+            Self::Logarithmic => at(size).log2(),
+            Self::Linear { unit } => at(size) / unit as f64,
+        }
+    }
+
+    fn label(self, place: f64) -> String {
+        match self {
+            Self::Logarithmic => units::bytes(place.exp2() as u64),
+            Self::Linear { unit } if place.fract() == 0.0 => units::bytes(place as u64 * unit),
+            Self::Linear { unit } => {
+                let whole = units::bytes(unit);
+                let name = whole.trim_start_matches("1 ");
+                format!("{place:.1} {name}")
+            }
+        }
+    }
+}
+
+/// The axis of sizes.
+struct Axis {
+    scale: Scale,
+    low: f64,
+    high: f64,
+    /// Where they are too many, the library leaves out some.
+    labels: usize,
+}
+
+impl Axis {
+    fn of_sizes(sizes: impl Iterator<Item = u64> + Clone) -> Self {
+        let least = at(sizes.clone().min().unwrap_or(1));
+        let greatest = at(sizes.max().unwrap_or(1));
+        if greatest / least <= FEW_MAGNITUDES {
+            // The largest of 1, 1024 and so on that is not above all of them.
+            let unit = 1_u64 << (greatest.log2() as u32 / 10 * 10).min(60);
+            return Self {
+                scale: Scale::Linear { unit },
+                low: 0.0,
+                high: greatest / unit as f64 * 1.05,
+                labels: 9,
+            };
+        }
+        // Whole powers of two around all sizes.
+        let (low, high) = (least.log2().floor(), greatest.log2().ceil());
+        Self {
+            scale: Scale::Logarithmic,
+            low: low - 0.5,
+            high: high + 0.5,
+            labels: (high - low) as usize + 2,
+        }
+    }
 }
 
 /// Zero has no place on a logarithmic axis.
@@ -173,6 +244,22 @@ mod tests {
         assert!(
             svg.contains("floor") && svg.contains("hythe") && svg.contains("4 KiB"),
             "{svg}"
+        );
+    }
+
+    #[test]
+    fn sizes_of_few_magnitudes_stand_on_linear_axes() {
+        let mut document = small();
+        for result in document["results"].as_array_mut().expect("a list") {
+            let size = 1 << if result["size_bytes"] == 64 { 20 } else { 22 };
+            result["size_bytes"] = json!(size);
+        }
+        let plots = plots(&parsed(&document).expect("good"));
+        let svg = plots[0].svg().expect("drawn");
+        let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
+        assert!(
+            labels.contains(&"0 ns") && labels.contains(&"4 MiB"),
+            "{labels:?}"
         );
     }
 

@@ -1,0 +1,45 @@
+//! What the set-up prepared for the emulated board, and where it is.
+//!
+//! `scripts/guest.sh` makes it. Never fetches or builds anything itself.
+
+use std::path::{Path, PathBuf};
+
+use super::error::BootError;
+
+/// Kernel and initramfs.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub(crate) kernel: PathBuf,
+    pub(crate) initramfs: PathBuf,
+}
+
+impl Guest {
+    /// `HYTHE_GUEST`, else beside this program, as built.
+    pub(crate) fn find() -> Result<Self, BootError> {
+        let places = search_path();
+        let found = places.iter().find(|place| place.is_dir());
+        let folder = found.or(places.first()).cloned().unwrap_or_default();
+        let part = |what, name| {
+            let path = folder.join(name);
+            let is_there = path.is_file();
+            is_there
+                .then(|| path.clone())
+                .ok_or(BootError::Missing { what, path })
+        };
+        Ok(Self {
+            kernel: part("the emulated board's kernel", "kernel")?,
+            initramfs: part("the emulated board's initramfs", "initramfs")?,
+        })
+    }
+}
+
+fn search_path() -> Vec<PathBuf> {
+    if let Some(chosen) = std::env::var_os("HYTHE_GUEST") {
+        return vec![PathBuf::from(chosen)];
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let folder = program.parent().unwrap_or(Path::new("."));
+    // `target/debug/hythe-bench`, `target/debug/deps/some-test`.
+    let places = ["../guest", "../../guest"];
+    places.iter().map(|place| folder.join(place)).collect()
+}

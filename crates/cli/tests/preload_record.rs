@@ -1,0 +1,452 @@
+//! `hythe preload record`: exactly what was needed, and everything as before whatever ends it.
+//!
+//! Read-ahead and caches belong to the whole machine: these tests run one at a time, and record again when somebody else got in
+//! between, which the recorder tells. They need root, a C compiler, and a build directory on storage.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use hythe_preload::pack::Pack;
+use rustix::fs::{Advice, fadvise};
+use rustix::process::{Signal, geteuid};
+use serde_json::Value;
+use support::{BOUND, Ended, Root, Running, eventually};
+
+/// Held by each test while it changes the machine.
+static MACHINE: Mutex<()> = Mutex::new(());
+/// Whether recording works here, found out once.
+static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
+const FILE_PAGES: usize = 1024;
+
+/// A directory on storage, and the turn to record.
+struct Place {
+    root: Root,
+    directory: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    /// None, loudly, where recording is not possible.
+    fn new() -> Option<Self> {
+        if !geteuid().is_root() {
+            println!("skipped: recording takes root");
+            return None;
+        }
+        let turn = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("made");
+        let place = Self {
+            root: Root::new(),
+            directory,
+            _turn: turn,
+        };
+        match POSSIBLE.get_or_init(|| place.probe()) {
+            Ok(()) => Some(place),
+            Err(why) => {
+                println!("skipped: {why}");
+                None
+            }
+        }
+    }
+
+    /// Can anything be recorded here?
+    fn probe(&self) -> Result<(), String> {
+        let inside = self.file("probe");
+        let ended = self.run(&[], &["cat", text(&inside)]);
+        if !self.pack_path().exists() {
+            return Err(ended.errors);
+        }
+        if self.pages_of(&inside).is_none() {
+            let path = self.directory.path();
+            return Err(format!("{} is not on storage", path.display()));
+        }
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn pack_path(&self) -> PathBuf {
+        self.path("out.pack")
+    }
+
+    fn pack(&self) -> Pack {
+        Pack::read(&self.pack_path()).expect("a pack")
+    }
+
+    /// A file of [`FILE_PAGES`] pages, none of them in memory.
+    fn file(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        let mut file = File::create_new(&path).expect("made");
+        file.write_all(&vec![b'x'; FILE_PAGES * 4096 - 100])
+            .expect("written");
+        file.sync_all().expect("written");
+        fadvise(&file, 0, None, Advice::DontNeed).expect("dropped");
+        path
+    }
+
+    /// Uses what it is told, and nothing else.
+    fn touch_program(&self) -> PathBuf {
+        let program = self.path("touch");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded/touch.c");
+        let compiled = Command::new("cc")
+            .args(["-O1", "-Wall", "-Werror", "-o"])
+            .args([&program, Path::new(source)])
+            .status()
+            .expect("a C compiler");
+        assert!(compiled.success());
+        program
+    }
+
+    fn arguments<'a>(options: &[&'a str], output: &'a str, command: &[&'a str]) -> Vec<&'a str> {
+        // Copies take time; a test that is about them says so.
+        let copies = options.iter().any(|option| option.starts_with("--scratch"));
+        let begin: &[&str] = match copies {
+            true => &["preload", "record", "--force", "-o", output],
+            false => &["preload", "record", "--no-copies", "--force", "-o", output],
+        };
+        [begin, options, &["--"], command].concat()
+    }
+
+    /// Records once, unless somebody else got in between.
+    fn run(&self, options: &[&str], command: &[&str]) -> Ended {
+        let output = self.pack_path();
+        let arguments = Self::arguments(options, text(&output), command);
+        let begun = Instant::now();
+        loop {
+            let ended = self.root.run(&arguments);
+            let disturbed = ["another recording", "dropped the caches"];
+            if !disturbed.iter().any(|words| ended.errors.contains(words)) {
+                return ended;
+            }
+            assert!(begun.elapsed() < BOUND, "never alone: {}", ended.errors);
+        }
+    }
+
+    /// Records what must work, and returns the document.
+    fn record(&self, options: &[&str], command: &[&str]) -> Value {
+        let ended = self.run(&[&["--json"], options].concat(), command);
+        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+        serde_json::from_slice(&ended.output).expect("one document")
+    }
+
+    /// The pages of a file in the pack, as first page and count; none if it is not in there.
+    fn pages_of(&self, path: &Path) -> Option<Vec<(u32, u32)>> {
+        let pack = self.pack();
+        let index = pack.files.iter().position(|file| file.path == path)?;
+        let extents = pack
+            .extents
+            .iter()
+            .filter(|extent| extent.file as usize == index);
+        Some(
+            extents
+                .map(|extent| (extent.first_page, extent.pages))
+                .collect(),
+        )
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("plain")
+}
+
+/// What read-ahead is set to, by file.
+fn read_ahead() -> BTreeMap<PathBuf, String> {
+    let devices = fs::read_dir("/sys/class/bdi").expect("sysfs").flatten();
+    let files = devices.map(|device| device.path().join("read_ahead_kb"));
+    files
+        .filter_map(|path| Some((path.clone(), fs::read_to_string(path).ok()?)))
+        .collect()
+}
+
+fn is_off(values: &BTreeMap<PathBuf, String>) -> bool {
+    values.values().all(|value| value.trim() == "0")
+}
+
+/// The processes whose command line ends with these words.
+fn processes_with(words: &str) -> usize {
+    let end: Vec<u8> = words
+        .split(' ')
+        .flat_map(|word| [word.as_bytes(), b"\0"].concat())
+        .collect();
+    let all = fs::read_dir("/proc").expect("proc").flatten();
+    let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line.ends_with(&end)).count()
+}
+
+#[test]
+fn exactly_the_pages_that_were_used_are_in_the_pack_each_time() {
+    let Some(place) = Place::new() else { return };
+    let before = read_ahead();
+    let (file, program) = (place.file("data"), place.touch_program());
+    let uses = [
+        "r", "5", "1", "m", "300", "2", "m", "700", "40", "r", "303", "3", "r", "1023", "1",
+    ];
+    let command = [&[text(&program), text(&file)][..], &uses].concat();
+    let mut first: Option<Vec<_>> = None;
+    for _ in 0..2 {
+        let document = place.record(&["--scratch-limit", "256M"], &command);
+        assert_eq!(document["command"]["exit_code"], 0);
+        let expected = [(5, 1), (300, 2), (303, 3), (700, 40), (1023, 1)];
+        assert_eq!(place.pages_of(&file).expect("recorded"), expected);
+        assert!(place.pages_of(&program).is_some(), "the program itself");
+        let pack = place.pack();
+        let libc = pack
+            .files
+            .iter()
+            .position(|found| text(&found.path).contains("/libc.so"));
+        let libc = libc.expect("the C library") as u32;
+        let of_libc: u64 = pack
+            .extents
+            .iter()
+            .filter(|extent| extent.file == libc)
+            .map(|extent| u64::from(extent.pages))
+            .sum();
+        // Every program has it in memory, and yet the recorder knows what of it was needed here.
+        assert!(document["copied"]["files"].as_u64() > Some(0), "{document}");
+        assert!(
+            of_libc < pack.files[libc as usize].size / 4096 / 2,
+            "{of_libc} pages"
+        );
+        // What else runs on this machine may use other files.
+        let found: Vec<_> = [pack.files[libc as usize].path.clone(), program.clone()]
+            .iter()
+            .map(|path| place.pages_of(path))
+            .collect();
+        assert_eq!(*first.get_or_insert(found.clone()), found);
+    }
+    assert_eq!(read_ahead(), before);
+}
+
+#[test]
+fn all_names_of_a_file_are_one_entry_under_the_first_that_was_used() {
+    let Some(place) = Place::new() else { return };
+    let file = place.file("plain");
+    let [hard, soft] = ["hard", "soft"].map(|name| place.path(name));
+    fs::hard_link(&file, &hard).expect("linked");
+    std::os::unix::fs::symlink(&file, &soft).expect("linked");
+    let script = r#"head -c 10 "$1"; tail -c 10 "$2"; head -c 5000 "$3""#;
+    let names = [text(&hard), text(&soft), text(&file)];
+    place.record(&[], &[&["sh", "-c", script, "sh"][..], &names].concat());
+    assert!(place.pages_of(&file).is_none() && place.pages_of(&soft).is_none());
+    let pages = place.pages_of(&hard).expect("recorded");
+    assert_eq!(pages.first().map(|first| first.0), Some(0));
+    let last = FILE_PAGES as u32 - 1;
+    assert!(pages.iter().any(|(first, count)| first + count - 1 == last));
+    assert!(pages.iter().map(|(_, pages)| pages).sum::<u32>() < 20);
+}
+
+#[test]
+fn what_was_written_or_went_away_or_is_excluded_is_left_out_and_counted() {
+    let Some(place) = Place::new() else { return };
+    let [kept, grown, rewritten, gone, excluded] =
+        ["kept", "grown", "rewritten", "gone", "excluded"].map(|name| place.file(name));
+    let script = r#"cd "$1"; cat kept grown rewritten gone excluded >/dev/null; echo more >>grown; : >empty
+        cat gone >new; cat new >/dev/null; printf x | dd of=rewritten conv=notrunc 2>/dev/null; touch -d '2001-01-01' rewritten; rm gone"#;
+    let command = ["sh", "-c", script, "sh", text(place.directory.path())];
+    let document = place.record(&["--exclude", "*/excluded", "--any-inode"], &command);
+    assert!(place.pages_of(&kept).is_some());
+    for path in [&grown, &rewritten, &gone, &excluded, &place.path("new")] {
+        assert!(place.pages_of(path).is_none(), "{}", path.display());
+    }
+    assert!(place.pack().any_inode);
+    let left_out = &document["left_out"];
+    // `empty` and `new` were written, too.
+    assert_eq!(left_out["written"], 4, "{document}");
+    assert_eq!(
+        (&left_out["gone"], &left_out["excluded"]),
+        (&1.into(), &1.into())
+    );
+}
+
+#[test]
+fn short_lived_children_and_standard_input_belong_to_the_command_and_others_do_not() {
+    let Some(place) = Place::new() else { return };
+    let [input, deep, foreign] = ["input", "deep", "foreign"].map(|name| place.file(name));
+    let output = place.pack_path();
+    let script =
+        r#"head -c 10 >/dev/null; (setsid sh -c 'head -c 10 "$0" >/dev/null' "$1" &) ; sleep 0.5"#;
+    let arguments = Place::arguments(&[], text(&output), &["sh", "-c", script, "sh", text(&deep)]);
+    let mut command = place.root.command(&arguments);
+    command.stdin(File::open(&input).expect("there"));
+    let running = Running::new(command);
+    eventually("its read-ahead is off", || is_off(&read_ahead()));
+    while read_ahead().values().any(|value| value.trim() == "0") && !output.exists() {
+        fs::read(&foreign).expect("there");
+    }
+    let ended = running.end();
+    if ended.errors.contains("dropped the caches") {
+        return println!("skipped: somebody dropped the caches meanwhile");
+    }
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert_eq!(place.pages_of(&input).expect("recorded")[0].0, 0);
+    assert!(place.pages_of(&deep).is_some());
+    assert!(place.pages_of(&foreign).is_none());
+}
+
+#[test]
+fn a_command_keeps_its_output_and_its_failure_is_told() {
+    let Some(place) = Place::new() else { return };
+    let plain = place.run(&[], &["echo", "plain"]);
+    assert_eq!((plain.code, plain.text().as_str()), (Some(0), "plain\n"));
+    assert!(plain.errors.contains("fanotify"), "{}", plain.errors);
+    let json = place.run(&["--json"], &["sh", "-c", "echo words; exit 3"]);
+    let document: Value = serde_json::from_slice(&json.output).expect("one document");
+    assert_eq!(document["command"]["exit_code"], 3);
+    assert!(json.errors.contains("words") && json.errors.contains("the pack was written"));
+    assert_eq!(json.code, Some(1));
+    fs::remove_file(place.pack_path()).expect("written all the same");
+    let nothing = place.run(&[], &["/nowhere/program"]);
+    nothing.failed(1, &["cannot run /nowhere/program"]);
+    assert!(!place.pack_path().exists());
+    fs::write(place.pack_path(), "precious").expect("written");
+    let output = place.pack_path();
+    let refused = place
+        .root
+        .run(&["preload", "record", "-o", text(&output), "--", "true"]);
+    refused.failed(1, &["--force"]);
+    assert_eq!(fs::read(&output).expect("there"), b"precious");
+    place
+        .root
+        .run(&["preload", "record", "-o", text(&output)])
+        .failed(2, &["--boot"]);
+}
+
+#[test]
+fn a_service_is_ended_when_the_time_is_up() {
+    let Some(place) = Place::new() else { return };
+    let file = place.file("data");
+    let script = r#"head -c 10 "$1" >/dev/null; sleep 31547 & trap 'kill $!; exec cat "$1" >/dev/null' TERM; wait"#;
+    let command = ["sh", "-c", script, "sh", text(&file)];
+    let document = place.record(&["--for", "0.7"], &command);
+    assert_eq!(document["command"]["stopped"], true);
+    // What it reads in order to end is not what it needs in order to start.
+    assert!(
+        place
+            .pages_of(&file)
+            .expect("recorded")
+            .iter()
+            .all(|(first, _)| *first < 10)
+    );
+}
+
+#[test]
+fn a_killed_recorder_leaves_everything_as_it_was() {
+    let Some(place) = Place::new() else { return };
+    let before = read_ahead();
+    let scratch = place.path("scratch");
+    fs::create_dir(&scratch).expect("made");
+    let output = place.pack_path();
+    let options = ["--scratch", text(&scratch)];
+    let command = ["sleep", "31546"];
+    let running = place
+        .root
+        .start(&Place::arguments(&options, text(&output), &command));
+    // The recorder itself, and its command.
+    eventually("it records", || {
+        is_off(&read_ahead()) && processes_with("sleep 31546") == 2
+    });
+    assert_ne!(fs::read_dir(&scratch).expect("there").count(), 0);
+    let second = place
+        .root
+        .run(&Place::arguments(&[], text(&output), &["true"]));
+    second.failed(1, &["another recording"]);
+    running.signal(Signal::KILL);
+    assert_eq!(running.end().code, None);
+    eventually("the guard is done", || {
+        processes_with("preload record-guard") == 0
+    });
+    assert_eq!(read_ahead(), before);
+    assert_eq!(fs::read_dir(&scratch).expect("there").count(), 0);
+    eventually("the command is gone", || processes_with("sleep 31546") == 0);
+}
+
+#[test]
+fn a_boot_is_recorded_until_a_file_appears() {
+    let Some(place) = Place::new() else { return };
+    let before = read_ahead();
+    let [in_use, opened] = ["in use", "opened"].map(|name| place.file(name));
+    let held = File::open(&in_use).expect("there");
+    let (output, end) = (place.pack_path(), place.path("the end"));
+    let running = place.root.start(&[
+        "preload",
+        "record",
+        "--boot",
+        "--json",
+        "--force",
+        "-o",
+        text(&output),
+        "--until",
+        text(&end),
+    ]);
+    let recorder = running.child.id();
+    eventually("it watches", || watches(recorder));
+    let script = r#"head -c 10 "$1"; head -c 10 "$2""#;
+    let used = Command::new("sh")
+        .args(["-c", script, "sh", text(&opened), text(&in_use)])
+        .output()
+        .expect("run");
+    assert!(used.status.success());
+    fs::write(&end, "").expect("written");
+    let ended = running.end();
+    drop(held);
+    if ended.errors.contains("dropped the caches") {
+        return println!("skipped: somebody dropped the caches meanwhile");
+    }
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let document: Value = serde_json::from_slice(&ended.output).expect("one document");
+    assert!(document["found_in_use"].as_u64() > Some(0));
+    let pages = place.pages_of(&opened).expect("recorded");
+    assert!(pages.iter().all(|(first, _)| *first < 10), "{pages:?}");
+    assert!(place.pages_of(&in_use).is_some());
+    let own = fs::canonicalize(env!("CARGO_BIN_EXE_hythe")).expect("there");
+    assert!(place.pages_of(&own).is_none(), "the recorder's own pages");
+    assert_eq!(read_ahead(), before);
+}
+
+/// Does this process have marks?
+fn watches(process: u32) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fdinfo"))
+        .expect("it runs")
+        .flatten();
+    let texts = descriptors.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    texts
+        .into_iter()
+        .any(|text| text.contains("fanotify mnt_id") || text.contains("fanotify sdev"))
+}
+
+#[test]
+fn without_privilege_the_refusal_says_what_is_missing() {
+    let root = Root::new();
+    let output = root.path().join("out.pack");
+    let mut command = root.command(&["preload", "record", "-o", text(&output), "--", "true"]);
+    if geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let ended = match command.spawn() {
+        Ok(mut child) => {
+            drop(child.stdin.take());
+            let ended = child.wait_with_output().expect("ended");
+            (
+                ended.status.code(),
+                String::from_utf8_lossy(&ended.stderr).into_owned(),
+            )
+        }
+        Err(error) => return println!("skipped: another user cannot run the program: {error}"),
+    };
+    assert_eq!(ended.0, Some(1));
+    assert!(
+        ended.1.contains("CAP_SYS_ADMIN") || ended.1.contains("fanotify"),
+        "{}",
+        ended.1
+    );
+    assert!(!output.exists());
+}
