@@ -85,7 +85,7 @@ pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finished, Pre
     let root = Root::open(options.root.as_deref())?;
     let begun = begun(pack_path, &pack, &root, options)?;
     refuse_twice(pack_path, &boot_id, &begun)?;
-    let from_boot = options.from_boot || begun.by != Reader::Replay;
+    let from_boot = options.from_boot || begun.by == Reader::Nobody;
     let run = Run {
         finished_unix_s: off::unix_s(),
         boot_id,
