@@ -4,6 +4,8 @@
 .PHONY: help setup demo test arm mutants check bench bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
+# Of the emulated board. Linked statically: the recorder runs there without a library.
+guest_target := x86_64-unknown-linux-gnu
 c_files = $(shell find crates rtos preload-init bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
 help: ## this list
@@ -46,10 +48,10 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 
 bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (about two hours); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
-	for fs in ubifs jffs2 ext4; do \
-		$(target)/release/hythe bench preload --fs $$fs --json >$(target)/preload.json && \
-		mv $(target)/preload.json bench/results/preload-$$fs-$$(date +%F).json || exit 1; \
-	done
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
+	install -s $(target)/$(guest_target)/release/hythe $(target)/guest/hythe
+	$(target)/release/hythe bench preload --fs ubifs,jffs2,ext4 --json >$(target)/preload.json
+	mv $(target)/preload.json bench/results/preload-$$(date +%F).json
 
 soak: setup ## 30 minutes of random joins, kills and traffic among 16 processes, audited; prints a result document
 	cargo run --release -p hythe-bench -- soak --minutes $(or $(MINUTES),30)

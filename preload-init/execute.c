@@ -82,7 +82,10 @@ static const char *search_path(char **environment)
     return "/sbin:/usr/sbin:/bin:/usr/bin";
 }
 
-/* Puts the next directory of a search path and the name together, and moves *search behind it. NULL: too long, or the last one. */
+/*
+ * Puts the next directory of a search path and the name together, and moves *search behind it. NULL: too long, or the
+ * last one.
+ */
 static const char *next_candidate(char *path, const char **search, const char *name)
 {
     size_t length = 0;

@@ -1,8 +1,8 @@
 /*
  * Becoming what was meant to run: the real init, or a command.
  *
- * Called by main.c at its end. Arguments and environment are those that we were given, but for the first argument, which is the path
- * that is executed. Never executes ourselves again: a board would start for ever.
+ * Called by main.c at its end. Arguments and environment are those that we were given, but for the first argument,
+ * which is the path that is executed. Never executes ourselves again: a board would start for ever.
  */
 #ifndef EXECUTE_H
 #define EXECUTE_H

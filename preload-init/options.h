@@ -1,7 +1,9 @@
 /*
- * What preload-init was asked to do: as process 1 by the kernel's command line, which arrives as environment, else by arguments.
+ * What preload-init was asked to do: as process 1 by the kernel's command line, which arrives as environment, else by
+ * arguments.
  *
- * Called by main.c once. The texts stay where they were. Never judges whether a path exists, never changes arguments or environment.
+ * Called by main.c once. The texts stay where they were. Never judges whether a path exists, never changes arguments
+ * or environment.
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
@@ -26,7 +28,10 @@ struct options {
     const char *odd_value;
 };
 
-/* Reads `preload_…=` from the environment. What is not understood is noted and stays as it is by default: a machine must boot. */
+/*
+ * Reads `preload_…=` from the environment. What is not understood is noted and stays as it is by default: a machine
+ * must boot.
+ */
 void options_from_environment(struct options *options, char **environment);
 /* Reads the arguments. 0, or -1 with what was not understood noted. */
 int options_from_arguments(struct options *options, char **arguments);

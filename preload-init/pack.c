@@ -1,4 +1,7 @@
-/* Reading packs: see pack.h for what holds, and spec/pack.md for the bytes. Never believes a number before it is checked. */
+/*
+ * Reading packs: see pack.h for what holds, and spec/pack.md for the bytes. Never believes a number before it is
+ * checked.
+ */
 #include "pack.h"
 
 enum {

@@ -57,8 +57,8 @@ static long read_all(long handle, uint64_t offset, size_t bytes)
 }
 
 /*
- * Asks for a step and looks whether that loads its first page. Reading the last byte of several pages waits for the last page only;
- * where readahead() is honoured the others were on their way before it.
+ * Asks for a step and looks whether that loads its first page. Reading the last byte of several pages waits for the
+ * last page only; where readahead() is honoured the others were on their way before it.
  */
 static enum reading_way try_out(long handle, uint64_t offset, size_t bytes)
 {

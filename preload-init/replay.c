@@ -11,7 +11,10 @@
 
 enum {
     STEP_PAGES = READING_STEP_BYTES / (int)HYTHE_PACK_PAGE_BYTES,
-    /* Memory that stays free: a sixteenth of all, several times what the kernel begins to reclaim at, but no more than this. */
+    /*
+     * Memory that stays free: a sixteenth of all, several times what the kernel begins to reclaim at, but no more
+     * than this.
+     */
     FLOOR_SHIFT = 4,
     FLOOR_MOST = 256 * 1024 * 1024
 };

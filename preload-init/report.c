@@ -67,7 +67,10 @@ static void end_line(struct text_line *line)
     text_add(line, "\n");
 }
 
-/* To whoever looks at us: process 1 was given the console as its standard error, unless the kernel could not open it then. */
+/*
+ * To whoever looks at us: process 1 was given the console as its standard error, unless the kernel could not open it
+ * then.
+ */
 static void say(struct text_line *line, int is_first_process)
 {
     long console;

@@ -1,4 +1,7 @@
-/* The system calls: see system.h. Everything that depends on the machine is in machine/. Never keeps state but the page size. */
+/*
+ * The system calls: see system.h. Everything that depends on the machine is in machine/. Never keeps state but the
+ * page size.
+ */
 #include "system.h"
 
 #include "machine/machine.h"
@@ -294,8 +297,8 @@ void system_read_exactly(long handle)
 }
 
 /*
- * A closed pipe must end neither us nor our report, and its signal must not be what the next program begins with: blocked
- * while writing, taken back if it came, and the mask as it was.
+ * A closed pipe must end neither us nor our report, and its signal must not be what the next program begins with:
+ * blocked while writing, taken back if it came, and the mask as it was.
  */
 long system_write(long handle, const void *from, size_t bytes)
 {

@@ -2,8 +2,9 @@
  * The system calls that preload-init makes, without a C library: each returns what the kernel returns, a negative error
  * number for failure. Called by everything that acts.
  *
- * Handles are opened so that they close on execution. Kernels without statx(), openat2() or ppoll() are served by older calls.
- * Never changes a signal's handler, the working directory, a mount, or anything else that whoever is executed next would see.
+ * Handles are opened so that they close on execution. Kernels without statx(), openat2() or ppoll() are served by
+ * older calls. Never changes a signal's handler, the working directory, a mount, or anything else that whoever is
+ * executed next would see.
  */
 #ifndef SYSTEM_H
 #define SYSTEM_H

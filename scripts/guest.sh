@@ -2,7 +2,7 @@
 # Prepares the emulated board of the storage experiment in a directory of its own (the argument): kernel, modules, initramfs.
 #
 # Called by `scripts/setup.sh`; used by `hythe-bench preload` and its test. The kernel is Debian's stock one for amd64 (the
-# cloud kernel has no flash), fetched together with busybox and vmtouch from this machine's own sources of packages, and unpacked, not
+# cloud kernel has no flash), fetched together with busybox, vmtouch and curl from this machine's own sources of packages, and unpacked, not
 # installed: it needs no root, and changes nothing outside the directory. The board's own programs are in
 # `bench/guest`. What is there and up to date is left alone: a second run does nothing.
 
@@ -11,7 +11,9 @@ cd "$(dirname "$0")/.."
 directory=$(mkdir -p "$1" && cd "$1" && pwd)
 stamp=$directory/fetched
 # Renewed when the fetching changes, not with every line of this script.
-recipe=1
+recipe=2
+# The real program of the experiment: it loads some thirty shared libraries.
+application=curl
 programs=(start read-file readahead-file)
 
 # By their place in the kernel's tree: init.sh loads them by name, in an order that their dependencies ask for.
@@ -50,9 +52,9 @@ EOF
 
 fetch() {
     command -v apt-get >/dev/null || fail "this is not Debian; the emulated board needs its packages"
-    echo "guest: fetching the kernel of the emulated board (about 75 MB)"
-    rm -rf "${directory:?}"/{apt,packages,system} "$stamp"
-    mkdir -p "$directory"/{packages,system}
+    echo "guest: fetching the kernel of the emulated board and a program for it (about 90 MB)"
+    rm -rf "${directory:?}"/{apt,packages,system,application,application.packages} "$stamp"
+    mkdir -p "$directory"/{packages,system,application.packages}
     apt_root
     local kernel package
     kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
@@ -63,10 +65,17 @@ fetch() {
     for package in "$directory"/packages/*.deb; do
         dpkg-deb -x "$package" "$directory/system"
     done
+    # With everything that it depends on, since nothing counts as installed.
+    apt-get -qq -y --no-install-recommends --download-only install "$application" >/dev/null ||
+        fail "the packages of $application cannot be fetched (see $directory/apt/update.log)"
+    for package in "$directory"/apt/cache/archives/*.deb; do
+        dpkg-deb -x "$package" "$directory/application.packages"
+    done
+    take_application "$directory/application.packages"
     unpack_kernel "$directory/system/boot/vmlinuz-${kernel#linux-image-}"
     take_modules "$directory/system/lib/modules/${kernel#linux-image-}/kernel"
     # Nine tenths of what was unpacked are modules of no use here.
-    rm -rf "${directory:?}"/{apt,packages} "$directory"/system/{lib/modules,boot}
+    rm -rf "${directory:?}"/{apt,packages,application.packages} "$directory"/system/{lib/modules,boot}
     echo "$recipe $directory" >"$stamp"
 }
 
@@ -96,6 +105,21 @@ take_modules() {
     done
 }
 
+# A root with the program and what its loader maps, and nothing else: take_application DIRECTORY
+take_application() {
+    local root=$directory/application libraries=lib/x86_64-linux-gnu loader=lib64/ld-linux-x86-64.so.2 library
+    mkdir -p "$root"/{lib64,etc,dev,proc} "$root/usr/bin" "$root/usr/$libraries"
+    ln -s usr/lib "$root/lib"
+    cp -p "$1/usr/bin/$application" "$root/usr/bin/"
+    cp -pL "$1/$loader" "$root/$loader"
+    while read -r library; do
+        cp -pL "$library" "$root/usr/$libraries/${library##*/}"
+    done < <("$1/$loader" --library-path "$1/$libraries:$1/usr/$libraries" --list "$1/usr/bin/$application" |
+        sed -n 's/^.* => \([^ ]*\) .*$/\1/p')
+    # Where the loader looks first, on a machine that is installed.
+    PATH=$PATH:/usr/sbin:/sbin ldconfig -r "$root" || fail "ldconfig failed"
+}
+
 build_programs() {
     local compiler=gcc program
     [[ $(uname -m) == x86_64 ]] || compiler=x86_64-linux-gnu-gcc
@@ -113,12 +137,12 @@ pack_initramfs() {
     root=$(mktemp -d "$directory/initramfs.XXXXXX")
     # shellcheck disable=SC2064
     trap "rm -rf '$root'" EXIT
-    mkdir -p "$root"/{bin,dev,proc,sys,flash,lib/x86_64-linux-gnu,lib64}
+    mkdir -p "$root"/{bin,dev,proc,sys,tmp,flash,lib/x86_64-linux-gnu,lib64}
     cp bench/guest/init.sh "$root/init"
     chmod 755 "$root/init"
     cp -r "$directory/modules" "$root/"
     cp "$system/bin/busybox" "$root/bin/"
-    for applet in sh mount insmod dd echo sleep poweroff sync uname awk; do
+    for applet in sh mount insmod dd echo sleep poweroff sync uname awk chmod chroot; do
         ln -s busybox "$root/bin/$applet"
     done
     cp "${programs[@]/#/$directory/programs/}" "$root/bin/"

@@ -6,9 +6,11 @@
 #   fs        ubifs, jffs2 (the disk's bytes are written into a simulated NAND first) or ext4 (the disk itself)
 #   way       plain, preload, budget, readahead, vmtouch: one run from `AAA` to `BBB`, the hog beside it
 #             bound: the same read on the idle board, `reads` times from a cold cache, and the raw flash
+#             record: `hythe`, which is the second disk, records `program`; the pack goes onto the third disk
 #   file      what is read, below /flash; everything else goes on to start and preload-init as it is
-# Says `hythe failed: WHY` and ends the machine if a step fails. Never writes to the disk.
+# Says `hythe failed: WHY` and ends the machine if a step fails. Never writes to the first disk.
 
+# shellcheck disable=SC2154 # The kernel sets them.
 export PATH=/bin
 
 say() {
@@ -79,6 +81,17 @@ read_on_idle_board() {
     poweroff -f
 }
 
+record_program() {
+    dd if=/dev/vdb of=/tmp/hythe bs=1M 2>/dev/null || fail "take hythe from its disk"
+    chmod 755 /tmp/hythe
+    /tmp/hythe preload record --any-inode --no-copies --output /tmp/pack -- chroot "$below" "$program" "$file" >/dev/null ||
+        fail "record $program"
+    dd if=/tmp/pack of=/dev/vdc bs=1M 2>/dev/null || fail "put the pack onto its disk"
+    sync
+    say "done"
+    poweroff -f
+}
+
 mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
@@ -89,6 +102,9 @@ ubifs | jffs2 | ext4) "mount_$fs" ;;
 esac
 if [ "$way" = bound ]; then
     read_on_idle_board
+fi
+if [ "$way" = record ]; then
+    record_program
 fi
 empty_cache
 say "kernel $(uname -r), $(awk '/MemAvailable/ { print $2 }' /proc/meminfo) KiB available"

@@ -11,7 +11,9 @@
 #include "console.h"
 
 /* The kernel cuts a longer one off (1280 KiB have been seen). */
-enum { STEP_BYTES = 131072 };
+enum {
+    STEP_BYTES = 131072
+};
 
 int main(int count, char **words)
 {

@@ -2,9 +2,9 @@
  * The real init of the experiment's board: begins multitasking, which is a program that takes all CPU it can and the program under test.
  *
  * Executed as process 1 by init.sh, or by whatever reads ahead before it. It is told what to do by its environment, which comes from the
- * kernel's command line: `program`, its one argument `file`, and, if set, the directory `root` in which it lives. The programs of others do
- * not print `BBB`: with `root`, start does when the program has ended well. Behind the run it says how many pages of `watched`
- * (or `file`) were in memory when it was executed, and ends the machine. Never returns.
+ * kernel's command line: `program`, its one argument `file`, and `below`, the directory that is the program's root, if it is not one of
+ * ours. Programs of others do not print `BBB`: start does when such a program has ended well. Behind the run it says how many pages of the
+ * file were in memory when it was executed itself, and ends the machine. Never returns.
  */
 #include <fcntl.h>
 #include <sys/reboot.h>
@@ -39,7 +39,7 @@ static pid_t begin_hog(void)
     return child;
 }
 
-static pid_t begin_program(const char *root)
+static pid_t begin_program(const char *below)
 {
     const char *program = setting("program");
     char *words[] = {(char *)program, (char *)setting("file"), NULL};
@@ -49,12 +49,12 @@ static pid_t begin_program(const char *root)
         give_up("fork", program);
     }
     if (child == 0) {
-        if (root != NULL) {
+        if (below != NULL) {
             int nowhere = open("/dev/null", O_WRONLY);
 
             /* What it has to say would pass the serial line within the time. */
-            if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || chroot(root) != 0 || chdir("/") != 0) {
-                give_up("enter", root);
+            if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || chroot(below) != 0 || chdir("/") != 0) {
+                give_up("enter", below);
             }
         }
         execv(program, words);
@@ -77,12 +77,12 @@ static int wait_for(pid_t child)
 
 int main(void)
 {
-    const char *root = getenv("root");
+    const char *below = getenv("below");
     const char *path = setting("file");
     size_t resident = 0;
     int is_well;
 
-    if (root == NULL) {
+    if (below == NULL) {
         int file = open(path, O_RDONLY);
 
         if (file < 0) {
@@ -92,8 +92,8 @@ int main(void)
         close(file);
     }
     begin_hog();
-    is_well = wait_for(begin_program(root));
-    if (is_well && root != NULL) {
+    is_well = wait_for(begin_program(below));
+    if (is_well && below != NULL) {
         say("BBB\n");
     }
     if (is_well) {

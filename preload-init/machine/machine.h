@@ -1,6 +1,6 @@
 /*
- * The machine this is built for: numbers of system calls, how to make one, how a program begins, how old kernels lay out
- * what fstat() tells. Included by system.c and start.c alone.
+ * The machine this is built for: numbers of system calls, how to make one, how a program begins, how old kernels lay
+ * out what fstat() tells. Included by system.c and start.c alone.
  *
  * A new machine is one more header beside this one. Never names a machine outside of this folder.
  */

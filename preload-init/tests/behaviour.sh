@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What preload-init does, seen from outside: which pages are resident afterwards, what it says, and what the next program gets.
+# What preload-init does, seen from outside: which pages are resident afterwards, what it says, and what the next
+# program gets.
 #
-# Called by `make -C preload-init test`: behaviour.sh PROGRAM FOLDER-OF-TOOLS FOLDER. Each test has a name, which is printed.
-# Never executes this machine's init: process 1 is played in a directory that is a root of its own.
+# Called by `make -C preload-init test`: behaviour.sh PROGRAM FOLDER-OF-TOOLS FOLDER. Each test has a name, which is
+# printed. Never executes this machine's init: process 1 is played in a directory that is a root of its own.
 
 set -uo pipefail
 program=$(realpath "$1")

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Whether preload-init for another machine does the same as the one for this machine: system calls, their numbers and structs.
+# Whether preload-init for another machine does the same as the one for this machine: system calls, their numbers and
+# structs.
 #
-# Called by `make -C preload-init cross`: emulated.sh NAME EMULATOR PROGRAM OLD-PROGRAM FOLDER-OF-TOOLS FOLDER. An empty emulator is
-# none. The old program is one that believes its kernel to be old. Never judges how fast anything is.
+# Called by `make -C preload-init cross`: emulated.sh NAME EMULATOR PROGRAM OLD-PROGRAM FOLDER-OF-TOOLS FOLDER. An
+# empty emulator is none. The old program is one that believes its kernel to be old. Never judges how fast anything
+# is.
 
 set -uo pipefail
 name=$1

@@ -1,8 +1,9 @@
 /*
- * The fuzzer's target: any bytes as a pack. Bytes that are refused as they are get a header that fits them, so that what
- * lies behind the checksum is reached, too. What is accepted must hold what pack.h promises.
+ * The fuzzer's target: any bytes as a pack. Bytes that are refused as they are get a header that fits them, so that
+ * what lies behind the checksum is reached, too. What is accepted must hold what pack.h promises.
  *
- * Called by libFuzzer: `make -C preload-init fuzz-smoke`, or the program itself with options of libFuzzer. Never keeps state.
+ * Called by libFuzzer: `make -C preload-init fuzz-smoke`, or the program itself with options of libFuzzer. Never
+ * keeps state.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Whether what packaging/ ships does what it says: shells accept the scripts, systemd the units, and the scripts call us rightly.
+# Whether what packaging/ ships does what it says: shells accept the scripts, systemd the units, and the scripts call
+# us rightly.
 #
 # Called by `make -C preload-init test`: packaging.sh PROGRAM FOLDER-OF-TOOLS FOLDER PACKAGING. Never installs anything.
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What the tests from outside share: a folder to work in, files and a pack, running the program, and looking at what came of it.
+# What the tests from outside share: a folder to work in, files and a pack, running the program, and looking at what
+# came of it.
 #
-# Sourced by behaviour.sh and emulated.sh, with `program`, `tools` and `work` set; the folder is on a real file system, since
-# tmpfs has nothing to read ahead from. Never leaves the folder behind.
+# Sourced by behaviour.sh and emulated.sh, with `program`, `tools` and `work` set; the folder is on a real file
+# system, since tmpfs has nothing to read ahead from. Never leaves the folder behind.
 
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1

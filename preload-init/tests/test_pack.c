@@ -1,4 +1,7 @@
-/* The reader of packs against the golden vectors, and against packs that were damaged. Never trusts the reader with its own writing. */
+/*
+ * The reader of packs against the golden vectors, and against packs that were damaged. Never trusts the reader with
+ * its own writing.
+ */
 #include <stdlib.h>
 #include <string.h>
 

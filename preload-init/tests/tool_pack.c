@@ -1,7 +1,8 @@
 /*
  * Writes packs for behaviour.sh, from spec/pack.md alone: pack OUT [--any-inode] [--below DIR] FILE:FIRST+PAGES...
  *
- * Files are taken as they are now, named by their path, without DIR in front if that is given. Never looks at how pages are read.
+ * Files are taken as they are now, named by their path, without DIR in front if that is given. Never looks at how
+ * pages are read.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /*
- * Pages of files, for behaviour.sh: making a file, dropping it from the page cache, showing which of its pages are there.
+ * Pages of files, for behaviour.sh: making a file, dropping it from the page cache, showing which of its pages are
+ * there.
  *
  *   pages make FILE PAGES            a file of so many pages and one byte less, on the storage
  *   pages drop FILE...               out of the page cache; 3 if this file system does not do that

@@ -1,8 +1,8 @@
 /*
  * Executes a command that is told of less and less free memory, for behaviour.sh: poor TOTAL FREE FALL -- COMMAND...
  *
- * In MiB: the memory of the machine, what is free at the first sysinfo(), by how much it falls at each. The command is traced, and
- * what the kernel wrote for it is changed. It dies with us. Never touches the memory of the machine.
+ * In MiB: the memory of the machine, what is free at the first sysinfo(), by how much it falls at each. The command
+ * is traced, and what the kernel wrote for it is changed. It dies with us. Never touches the memory of the machine.
  */
 #include <errno.h>
 #include <signal.h>

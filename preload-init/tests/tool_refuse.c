@@ -1,8 +1,8 @@
 /*
  * Executes a command for which the kernel refuses system calls, for behaviour.sh: refuse CALL=ERROR... -- COMMAND...
  *
- * So an old kernel is played (ENOSYS, 38), and a file system that takes readahead() and loads nothing (error 0). Never refuses
- * what was not named.
+ * So an old kernel is played (ENOSYS, 38), and a file system that takes readahead() and loads nothing (error 0).
+ * Never refuses what was not named.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -21,6 +21,8 @@ pub(super) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
         "readahead-preload by spread" | "vmtouch-preload by spread" | "plain-budget by spread" => {
             Some(LOSES_NOTHING)
         }
+        "application-plain/application-preload" => Some(Bar::AtLeast(1.5)),
+        "extents in both of two recordings" => Some(Bar::AtLeast(1.0)),
         "pages kept until use, preload" | "pages kept until use, budget" => Some(Bar::AtLeast(1.0)),
         _ => None,
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 use super::case::{FileSystem, Way};
 use super::error::BootError;
 use super::guest::Guest;
-use super::image::{BLOCKS, Image};
+use super::image::{Content, FILE, Image, MOUNT, PACK};
 
 const EMULATOR: &str = "qemu-system-x86_64";
 /// As the paper's.
@@ -23,20 +23,43 @@ const DISK_BYTES_PER_SECOND: u32 = 2 << 20;
 /// has to do once per boot.
 pub(crate) const BOUND_READS: usize = 2;
 
+/// The real program, and its one argument: it loads some thirty shared libraries, says who it is, and ends.
+const PROGRAM: [&str; 2] = ["/usr/bin/curl", "--version"];
+
 /// One boot.
 #[derive(Debug)]
 pub(crate) struct Boot<'a> {
     pub(crate) guest: &'a Guest,
     pub(crate) image: &'a Image,
     pub(crate) way: Way,
+    /// Instead of a run: what the program needs is recorded.
+    pub(crate) recorder: Option<Recorder<'a>>,
+}
+
+/// The disks of a recording.
+#[derive(Debug)]
+pub(crate) struct Recorder<'a> {
+    /// The program that records.
+    pub(crate) hythe: &'a Path,
+    /// Where it puts the pack.
+    pub(crate) output: &'a Path,
 }
 
 impl Boot<'_> {
     /// From `AAA` to `BBB`, how often?
     pub(crate) const fn runs(&self) -> usize {
-        match self.way {
-            Way::Bound => BOUND_READS,
-            _ => 1,
+        match (&self.recorder, self.way) {
+            (Some(_), _) => 0,
+            (None, Way::Bound) => BOUND_READS,
+            (None, _) => 1,
+        }
+    }
+
+    /// Bytes that each run reads, if it says so.
+    pub(crate) const fn bytes(&self) -> Option<u64> {
+        match self.image.content {
+            Content::File(bytes) => Some(bytes as u64),
+            Content::Application => None,
         }
     }
 
@@ -57,6 +80,19 @@ impl Boot<'_> {
             .args(["-drive", &self.drive()?])
             .args(["-device", "virtio-blk-pci,drive=flash"])
             .args(["-append", &self.kernel_arguments()]);
+        if let Some(Recorder { hythe, output }) = &self.recorder {
+            // In this order: they are the second and the third disk.
+            let hythe = path_for_qemu(hythe)?;
+            let output = path_for_qemu(output)?;
+            command
+                .arg("-drive")
+                .arg(format!(
+                    "if=none,id=hythe,format=raw,readonly=on,file={hythe}"
+                ))
+                .args(["-device", "virtio-blk-pci,drive=hythe", "-drive"])
+                .arg(format!("if=none,id=output,format=raw,file={output}"))
+                .args(["-device", "virtio-blk-pci,drive=output"]);
+        }
         Ok(command)
     }
 
@@ -74,19 +110,32 @@ impl Boot<'_> {
     fn kernel_arguments(&self) -> String {
         let Self { image, way, .. } = self;
         let file_system = image.file_system;
+        let way_on_board = match self.recorder {
+            Some(_) => "record",
+            None => way.on_board(),
+        };
         let mut words = vec![
             "console=ttyS0 quiet panic=-1 nokaslr".to_owned(),
-            format!("fs={file_system} way={way} file={}", image.file),
-            format!("program=/bin/read-file reads={BOUND_READS}"),
-            format!("preload_pack={} preload_init=/bin/start", image.pack),
+            format!("fs={file_system} way={way_on_board} reads={BOUND_READS}"),
+            format!("preload_pack={PACK} preload_init=/bin/start"),
         ];
         if file_system.is_on_nand() {
+            let blocks = image.content.blocks();
             words.push(format!(
-                "access_delay={ACCESS_DELAY_US} input_cycle={INPUT_CYCLE_NS} blocks={BLOCKS}"
+                "access_delay={ACCESS_DELAY_US} input_cycle={INPUT_CYCLE_NS} blocks={blocks}"
             ));
         }
-        if *way == Way::Budget {
-            words.push(format!("preload_budget={}", image.file_bytes / 2));
+        match image.content {
+            Content::File(bytes) => {
+                words.push(format!("program=/bin/read-file file={FILE}"));
+                if *way == Way::Budget {
+                    words.push(format!("preload_budget={}", bytes / 2));
+                }
+            }
+            Content::Application => {
+                let [program, argument] = PROGRAM;
+                words.push(format!("program={program} file={argument} below={MOUNT}"));
+            }
         }
         words.join(" ")
     }
@@ -119,18 +168,22 @@ mod tests {
         let guest = Guest {
             kernel: PathBuf::from("/g/kernel"),
             initramfs: PathBuf::from("/g/initramfs"),
+            ..Guest::default()
         };
         let image = Image {
             path: PathBuf::from(image),
             file_system,
-            file: "/flash/file".to_owned(),
-            pack: "/flash/pack".to_owned(),
-            file_bytes: 1 << 20,
+            content: if way.is_of_application() {
+                Content::Application
+            } else {
+                Content::File(1 << 20)
+            },
         };
         let boot = Boot {
             guest: &guest,
             image: &image,
             way,
+            recorder: None,
         };
         let command = boot.command()?;
         let words = command
@@ -149,6 +202,14 @@ mod tests {
         let disk = disk.join(" ");
         assert!(disk.contains("throttling.bps-read=2097152") && !disk.contains("input_cycle"));
         assert!(disk.contains("preload_budget=524288"), "{disk}");
+    }
+
+    #[test]
+    fn the_real_program_lives_on_the_flash() {
+        let words = words(FileSystem::Ubifs, Way::ApplicationPreload, "/i").expect("a command");
+        let words = words.join(" ");
+        assert!(words.contains("way=preload ") && words.contains("below=/flash"));
+        assert!(!words.contains("read-file"), "{words}");
     }
 
     #[test]

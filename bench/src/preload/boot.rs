@@ -63,7 +63,7 @@ pub(crate) fn run(
         transcript.take(format!("{program}: {line}\n").as_bytes(), Instant::now());
     }
     heard?;
-    Ok(transcript.finish(boot.runs(), boot.image.file_bytes as u64)?)
+    Ok(transcript.finish(boot.runs(), boot.bytes())?)
 }
 
 /// Until the run is over, or QEMU has closed the line.

@@ -47,34 +47,49 @@ pub(crate) enum Way {
     Vmtouch,
     /// The same file, read on the idle board: the bound
     Bound,
+    /// A program with many shared libraries starts; nothing is read ahead
+    ApplicationPlain,
+    /// The same, and `preload-init` reads ahead what `hythe preload record` found on the same board
+    ApplicationPreload,
 }
 
 impl Way {
     /// In the order in which they run: what is compared most stands next to each other.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Plain,
         Self::Preload,
         Self::Bound,
         Self::Readahead,
         Self::Vmtouch,
         Self::Budget,
+        Self::ApplicationPlain,
+        Self::ApplicationPreload,
     ];
 
-    /// Is something read ahead, so that the pages resident afterwards say what came of it?
-    pub(crate) const fn reads_ahead(self) -> bool {
-        !matches!(self, Self::Plain | Self::Bound)
+    /// Starts a real program, instead of one that reads a file?
+    pub(crate) const fn is_of_application(self) -> bool {
+        matches!(self, Self::ApplicationPlain | Self::ApplicationPreload)
+    }
+
+    /// What the board does, whatever it starts then.
+    pub(crate) const fn on_board(self) -> &'static str {
+        match self {
+            Self::Plain | Self::ApplicationPlain => "plain",
+            Self::Preload | Self::Budget | Self::ApplicationPreload => "preload",
+            Self::Readahead => "readahead",
+            Self::Vmtouch => "vmtouch",
+            Self::Bound => "bound",
+        }
     }
 }
 
 impl fmt::Display for Way {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
-            Self::Plain => "plain",
-            Self::Preload => "preload",
             Self::Budget => "budget",
-            Self::Readahead => "readahead",
-            Self::Vmtouch => "vmtouch",
-            Self::Bound => "bound",
+            Self::ApplicationPlain => "application-plain",
+            Self::ApplicationPreload => "application-preload",
+            way => way.on_board(),
         })
     }
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use super::error::BootError;
 
 /// Kernel and initramfs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Guest {
     pub(crate) kernel: PathBuf,
     pub(crate) initramfs: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Guest {
@@ -29,7 +30,28 @@ impl Guest {
         Ok(Self {
             kernel: part("the emulated board's kernel", "kernel")?,
             initramfs: part("the emulated board's initramfs", "initramfs")?,
+            folder,
         })
+    }
+
+    /// The root directory of the real program.
+    pub(crate) fn application(&self) -> Result<PathBuf, BootError> {
+        let path = self.folder.join("application");
+        let what = "the real program's root";
+        let is_there = path.is_dir();
+        is_there
+            .then(|| path.clone())
+            .ok_or(BootError::Missing { what, path })
+    }
+
+    /// `hythe`, linked so that it runs on the board.
+    pub(crate) fn recorder(&self) -> Result<PathBuf, BootError> {
+        let path = self.folder.join("hythe");
+        let what = "`hythe` for the emulated board, which `make bench-preload` builds,";
+        let is_there = path.is_file();
+        is_there
+            .then(|| path.clone())
+            .ok_or(BootError::Missing { what, path })
     }
 }
 

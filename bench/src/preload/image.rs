@@ -1,6 +1,7 @@
-//! What the board's flash holds: the file that the test program reads, the pack that names it, and the image made of both.
+//! What the board's flash holds, and the image made of it: the file that the test program reads, or the root of a real program, and the
+//! pack that names what is needed.
 //!
-//! Made once per size, with the tools that firmware is made with. Lives in a directory of the run's own; never touches a device.
+//! Made once, with the tools that firmware is made with. Lives in a directory of the run's own; never touches a device.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -14,7 +15,10 @@ use super::case::FileSystem;
 use super::error::BootError;
 
 /// Where the flash is mounted on the board.
-const MOUNT: &str = "/flash";
+pub(crate) const MOUNT: &str = "/flash";
+/// As the board sees them.
+pub(crate) const FILE: &str = "/flash/file";
+pub(crate) const PACK: &str = "/flash/pack";
 /// Whole seconds: JFFS2 keeps no fractions.
 const MODIFIED_S: u64 = 1_700_000_000;
 /// Pages and blocks of the simulated chip (64 MiB, SLC, named in init.sh).
@@ -22,51 +26,81 @@ const NAND_PAGE: &str = "2048";
 const NAND_BLOCK: &str = "128KiB";
 /// What UBI leaves of a block: its two headers are on sub-pages of 512 bytes, together on the first page.
 const UBI_BLOCK: &str = "129024";
+const UBI_BLOCK_KIB: u32 = 126;
 const UBI_SUB_PAGE: &str = "512";
-/// Blocks of the simulated chip that are the board's flash: the largest file twice, and what UBI keeps back.
-pub(crate) const BLOCKS: u32 = 128;
-/// Of them, what UBI may give to the volume.
-const VOLUME_BLOCKS: u32 = 96;
-/// The virtual disk with ext4: the largest file, inodes, journal.
-const DISK: &str = "16M";
 
-/// An image, and where on the board its parts are.
+/// What an image is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// A file of so many bytes.
+    File(usize),
+    /// A real program.
+    Application,
+}
+
+impl Content {
+    /// Blocks of the simulated chip that are the board's flash: what it holds at most twice (the largest file has 4 MiB, the program
+    /// 13 MiB when compressed), and what UBI keeps back. Few, since they are looked at in each boot.
+    pub(crate) const fn blocks(self) -> u32 {
+        match self {
+            Self::File(_) => 128,
+            Self::Application => 256,
+        }
+    }
+
+    /// The virtual disk with ext4: what it holds, uncompressed, inodes, journal.
+    const fn disk(self) -> &'static str {
+        match self {
+            Self::File(_) => "16M",
+            Self::Application => "64M",
+        }
+    }
+}
+
+/// An image.
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) path: PathBuf,
     pub(crate) file_system: FileSystem,
-    /// As the board sees it.
-    pub(crate) file: String,
-    /// As the board sees it.
-    pub(crate) pack: String,
-    pub(crate) file_bytes: usize,
+    pub(crate) content: Content,
 }
 
 impl Image {
-    /// Makes one with a file of this size.
-    pub(crate) fn make(
+    /// Makes one with a file of this size, and a pack that names all of it.
+    pub(crate) fn of_file(
         folder: &Path,
         file_system: FileSystem,
-        file_bytes: usize,
+        bytes: usize,
     ) -> Result<Self, BootError> {
-        let root = folder.join(format!("root-{file_bytes}"));
-        let image = Self {
-            path: folder.join(format!("{file_system}-{file_bytes}.image")),
-            file_system,
-            file: format!("{MOUNT}/file"),
-            pack: format!("{MOUNT}/pack"),
-            file_bytes,
-        };
+        let root = folder.join("root");
         fs::create_dir(&root).map_err(BootError::host(root.display().to_string()))?;
-        write_file(&root.join("file"), file_bytes)?;
-        pack_of(&image.file, file_bytes).write(&root.join("pack"))?;
-        match file_system {
-            FileSystem::Ubifs => make_ubi(folder, &root, &image.path)?,
-            FileSystem::Jffs2 => make_jffs2(&root, &image.path)?,
-            FileSystem::Ext4 => make_ext4(&root, &image.path)?,
-        }
+        write_file(&root.join("file"), bytes)?;
+        pack_of(FILE, bytes).write(&root.join("pack"))?;
+        let name = format!("{file_system}-{bytes}.image");
+        let made = Self::of(folder, &root, &name, file_system, Content::File(bytes))?;
         fs::remove_dir_all(&root).map_err(BootError::host(root.display().to_string()))?;
-        Ok(image)
+        Ok(made)
+    }
+
+    /// Makes one of a directory with all that is in it.
+    pub(crate) fn of(
+        folder: &Path,
+        root: &Path,
+        name: &str,
+        file_system: FileSystem,
+        content: Content,
+    ) -> Result<Self, BootError> {
+        let path = folder.join(name);
+        match file_system {
+            FileSystem::Ubifs => make_ubi(folder, root, &path, content.blocks())?,
+            FileSystem::Jffs2 => make_jffs2(root, &path)?,
+            FileSystem::Ext4 => make_ext4(root, &path, content.disk())?,
+        }
+        Ok(Self {
+            path,
+            file_system,
+            content,
+        })
     }
 }
 
@@ -109,11 +143,13 @@ fn pack_of(path: &str, bytes: usize) -> Pack {
     }
 }
 
-fn make_ubi(folder: &Path, root: &Path, image: &Path) -> Result<(), BootError> {
+fn make_ubi(folder: &Path, root: &Path, image: &Path, blocks: u32) -> Result<(), BootError> {
+    // UBI keeps some back for blocks that go bad.
+    let blocks = blocks * 3 / 4;
     let volume = folder.join("volume.ubifs");
-    let blocks = VOLUME_BLOCKS.to_string();
     run(Command::new("mkfs.ubifs")
-        .args(["-m", NAND_PAGE, "-e", UBI_BLOCK, "-c", &blocks, "-r"])
+        .args(["-m", NAND_PAGE, "-e", UBI_BLOCK])
+        .args(["-c", &blocks.to_string(), "-r"])
         .arg(root)
         .arg("-o")
         .arg(&volume))?;
@@ -122,7 +158,7 @@ fn make_ubi(folder: &Path, root: &Path, image: &Path) -> Result<(), BootError> {
     let text = format!(
         "[flash]\nmode=ubi\nimage={}\nvol_id=0\nvol_type=dynamic\nvol_name=flash\nvol_size={}KiB\n",
         volume.display(),
-        VOLUME_BLOCKS * 126
+        blocks * UBI_BLOCK_KIB
     );
     fs::write(&settings, text).map_err(BootError::host(settings.display().to_string()))?;
     run(Command::new("ubinize")
@@ -142,16 +178,16 @@ fn make_jffs2(root: &Path, image: &Path) -> Result<(), BootError> {
         .arg(image))
 }
 
-fn make_ext4(root: &Path, image: &Path) -> Result<(), BootError> {
+fn make_ext4(root: &Path, image: &Path, size: &str) -> Result<(), BootError> {
     run(Command::new("mke2fs")
         .args(["-q", "-t", "ext4", "-b", "4096", "-d"])
         .arg(root)
         .arg(image)
-        .arg(DISK))
+        .arg(size))
 }
 
 /// Runs a tool to its end. It reads and writes files of ours only, so it ends by itself.
-fn run(command: &mut Command) -> Result<(), BootError> {
+pub(super) fn run(command: &mut Command) -> Result<(), BootError> {
     let program = command.get_program().to_string_lossy().into_owned();
     // Where Debian keeps them; not everybody's PATH has it.
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";

@@ -3,12 +3,13 @@
 //! A difference is given by the *spread*: the larger of the two ranges from the fastest boot to the slowest. Names end with the file
 //! system. Never compares across file systems.
 
+use super::application::Recorded;
 use super::case::Way;
 use super::series::Series;
 use crate::document::Ratio;
 
 /// All that can be made of these.
-pub(super) fn of(series: &[Series]) -> Vec<Ratio> {
+pub(super) fn of(series: &[Series], recorded: &[Recorded]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     ratios.extend(both(series, Way::Plain));
     ratios.extend(savings(series));
@@ -21,6 +22,16 @@ pub(super) fn of(series: &[Series]) -> Vec<Ratio> {
         }),
     );
     ratios.extend(series.iter().filter_map(kept));
+    let applications = pairs(series, Way::ApplicationPlain, Way::ApplicationPreload);
+    ratios.extend(applications.map(|(plain, preload)| {
+        let quotient = plain.median() / preload.median();
+        named("application-plain/application-preload", plain, quotient)
+    }));
+    ratios.extend(recorded.iter().map(|recorded| Ratio {
+        name: format!("extents in both of two recordings {}", recorded.file_system),
+        size_bytes: recorded.bytes,
+        value: recorded.agreement,
+    }));
     ratios.retain(|ratio| ratio.value.is_finite());
     ratios
 }
@@ -104,7 +115,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn ratio(series: &[Series], name: &str, size: usize) -> f64 {
-        let ratios = of(series);
+        let ratios = of(series, &[]);
         let found = ratios
             .iter()
             .find(|ratio| ratio.name == name && ratio.size_bytes == size);
@@ -169,7 +180,7 @@ mod tests {
         let mut plain = Series::new(FileSystem::Ext4, Way::Plain, MIB);
         plain.add(outcome(&[1000], 0, 0));
         let all = [plain, series(Way::Preload, MIB, &[500])];
-        let names: Vec<String> = of(&all).into_iter().map(|ratio| ratio.name).collect();
+        let names: Vec<String> = of(&all, &[]).into_iter().map(|ratio| ratio.name).collect();
         assert_eq!(names, ["pages kept until use, preload ubifs"]);
     }
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::board;
 use super::case::Way;
 use super::error::BootError;
+use super::scene::Scene;
 use super::series::Series;
 use super::{Scale, ratios};
 use crate::document::{Figures, Machine, Ratio, SCHEMA};
@@ -97,18 +98,22 @@ pub(crate) struct Conditions {
     pub(super) load: [f64; 2],
     /// Boots that came to nothing.
     pub(super) failures: Vec<String>,
+    /// Cases left out, and why.
+    pub(super) skipped: Vec<String>,
     /// Why the figures are not to be trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) invalid: Option<String>,
 }
 
 impl Report {
-    pub(super) fn new(
-        scale: &Scale,
-        series: &[Series],
-        failures: Vec<String>,
-        load_before: f64,
-    ) -> Result<Self, BenchError> {
+    pub(super) fn new(scale: &Scale, scene: Scene, load_before: f64) -> Result<Self, BenchError> {
+        let Scene {
+            series,
+            recorded,
+            failures,
+            skipped,
+            ..
+        } = scene;
         let invalid = (!failures.is_empty()).then(|| {
             format!(
                 "{} boots came to nothing: {}",
@@ -126,11 +131,12 @@ impl Report {
             uncommitted: machine::is_changed(),
             load: [load_before, machine::load()],
             failures,
+            skipped,
             invalid,
         };
         let mut results = series.iter().map(times).collect::<Result<Vec<_>, _>>()?;
         results.extend(series.iter().filter_map(raw_rate));
-        results.extend(ratios::pairs(series, Way::Plain, Way::Preload).map(saved));
+        results.extend(ratios::pairs(&series, Way::Plain, Way::Preload).map(saved));
         Ok(Self {
             schema: SCHEMA,
             bench: "preload",
@@ -138,7 +144,7 @@ impl Report {
             commit: machine::commit(),
             machine,
             results,
-            ratios: ratios::of(series),
+            ratios: ratios::of(&series, &recorded),
             conditions,
         })
     }
@@ -146,7 +152,8 @@ impl Report {
 
 fn times(series: &Series) -> Result<Row, BenchError> {
     let histogram = [series.histogram()];
-    let watched = series.way.reads_ahead() || series.way == Way::Plain;
+    // Of a real program nobody counts pages; the bound is not preceded by anything that could have loaded some.
+    let is_of_file = !series.way.is_of_application();
     let pages = (series.size as u64).div_ceil(hythe_preload::pack::PAGE_BYTES);
     let samples = series.times().into_iter();
     Ok(Row {
@@ -168,9 +175,9 @@ fn times(series: &Series) -> Result<Row, BenchError> {
                 "one process that spins"
             },
             pages: Some(pages),
-            resident_at_start: series.resident_at_start().filter(|_| watched),
-            resident_before_use: series.resident_before_use(),
-            guest_read_ns: Some(series.guest_median()),
+            resident_at_start: series.resident_at_start().filter(|_| is_of_file),
+            resident_before_use: series.resident_before_use().filter(|_| is_of_file),
+            guest_read_ns: is_of_file.then(|| series.guest_median()),
             again_ns: series.fastest_again().map(|time| time.as_nanos()),
             samples_ns: samples
                 .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
@@ -245,8 +252,14 @@ mod tests {
             sizes: vec![MIB],
             ways: vec![Way::Plain],
         };
-        let all = [series(Way::Plain, MIB, &[1000])];
-        let made = |failures| Report::new(&scale, &all, failures, 0.0).expect("made");
+        let made = |failures| {
+            let scene = Scene {
+                series: vec![series(Way::Plain, MIB, &[1000])],
+                failures,
+                ..Scene::default()
+            };
+            Report::new(&scale, scene, 0.0).expect("made")
+        };
         assert_eq!(made(Vec::new()).conditions.invalid, None);
         let report = made(vec!["plain/ubifs: hangs".to_owned()]);
         assert!(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::case::{FileSystem, Way};
-use super::image::Image;
+use super::image::{Content, Image};
 use super::transcript::{Outcome, Run};
 use crate::document::Percentiles;
 use crate::statistics;
@@ -34,7 +34,11 @@ impl Series {
 
     /// Is the image what its boots read from?
     pub(super) fn is_of(&self, image: &Image) -> bool {
-        (image.file_system, image.file_bytes) == (self.file_system, self.size)
+        let is_wanted = match image.content {
+            Content::File(bytes) => !self.way.is_of_application() && bytes == self.size,
+            Content::Application => self.way.is_of_application(),
+        };
+        is_wanted && image.file_system == self.file_system
     }
 
     pub(super) fn add(&mut self, outcome: Outcome) {

@@ -36,15 +36,18 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     for failure in &conditions.failures {
         writeln!(out, "came to nothing: {failure}")?;
     }
+    for skipped in &conditions.skipped {
+        writeln!(out, "skipped: {skipped}")?;
+    }
     writeln!(
         out,
-        "\n{:<18}{:<17}{:>9}{:>10}{:>10}{:>10}{:>7}  pages: of file, at start, before use",
+        "\n{:<27}{:<17}{:>9}{:>10}{:>10}{:>10}{:>7}  pages: of file, at start, before use",
         "case", "", "bytes", "min", "median", "max", "boots"
     )?;
     for row in &report.results {
         write_row(out, row)?;
     }
-    writeln!(out, "\n{:<36}{:>9}{:>9}", "ratio", "bytes", "value")?;
+    writeln!(out, "\n{:<47}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &report.ratios {
         let wanted = match bars::of_ratio(ratio) {
             None => String::new(),
@@ -53,7 +56,7 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         };
         writeln!(
             out,
-            "{:<36}{:>9}{:>9.2}{wanted}",
+            "{:<47}{:>9}{:>9.2}{wanted}",
             ratio.name, ratio.size_bytes, ratio.value
         )?;
     }
@@ -64,7 +67,7 @@ fn write_row(out: &mut String, row: &Row) -> std::fmt::Result {
     let seconds = |ns: f64| format!("{:.3} s", ns / 1e9);
     write!(
         out,
-        "{:<18}{:<17}{:>9}",
+        "{:<27}{:<17}{:>9}",
         row.case, row.metric, row.size_bytes
     )?;
     match (&row.figures, row.unit) {

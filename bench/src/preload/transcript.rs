@@ -45,7 +45,6 @@ pub(crate) struct Outcome {
 pub(crate) struct Transcript {
     outcome: Outcome,
     begun: Option<Instant>,
-    ended: Option<Duration>,
     is_raw: bool,
     is_done: bool,
     failed: Option<String>,
@@ -79,7 +78,11 @@ impl Transcript {
         } else if line == "AAA" {
             self.begun = Some(at);
         } else if line == "BBB" {
-            self.ended = self.begun.take().map(|begun| at.duration_since(begun));
+            let time = self.begun.take().map(|begun| at.duration_since(begun));
+            self.outcome.runs.extend(time.map(|time| Run {
+                time,
+                ..Run::default()
+            }));
         } else if line.starts_with("preload-init:") {
             self.outcome.said = Some(line.to_owned());
         } else if line.contains("Kernel panic") && self.failed.is_none() {
@@ -123,13 +126,10 @@ impl Transcript {
     fn take_read(&mut self, bytes: u64, ns: u64, resident: u64) {
         if std::mem::take(&mut self.is_raw) {
             self.outcome.raw_bytes_per_second = Some(bytes as f64 * 1e9 / ns as f64);
-        } else if let Some(time) = self.ended.take() {
-            self.outcome.runs.push(Run {
-                time,
-                guest_time: Duration::from_nanos(ns),
-                bytes,
-                resident_before_use: resident,
-            });
+        } else if let Some(run) = self.outcome.runs.last_mut() {
+            run.guest_time = Duration::from_nanos(ns);
+            run.bytes = bytes;
+            run.resident_before_use = resident;
         }
     }
 
@@ -138,8 +138,8 @@ impl Transcript {
         self.is_done || self.failed.is_some()
     }
 
-    /// What was told, if it is all that was asked for: so many runs over so many bytes each.
-    pub(crate) fn finish(self, runs: usize, bytes: u64) -> Result<Outcome, BootError> {
+    /// What was told, if it is all that was asked for: so many runs, over so many bytes each if they read a file.
+    pub(crate) fn finish(self, runs: usize, bytes: Option<u64>) -> Result<Outcome, BootError> {
         let tail = || Vec::from(self.tail.clone()).join("\n");
         if let Some(why) = &self.failed {
             return Err(BootError::Board {
@@ -150,10 +150,12 @@ impl Transcript {
         if !self.is_done {
             return Err(BootError::Ended { tail: tail() });
         }
-        let whole = self.outcome.runs.iter().all(|run| run.bytes == bytes);
+        let bytes_read = |run: &Run| bytes.is_none_or(|bytes| run.bytes == bytes);
+        let whole = self.outcome.runs.iter().all(bytes_read);
         if !whole || self.outcome.runs.len() != runs {
             let why = format!(
-                "{runs} runs over {bytes} bytes were asked for, and it reports {:?}",
+                "{runs} runs over {} bytes were asked for, and it reports {:?}",
+                bytes.unwrap_or(0),
                 self.outcome.runs
             );
             return Err(BootError::Board { why, tail: tail() });
@@ -193,7 +195,7 @@ mod tests {
             "BBB\r\nhythe read 1048576 bytes in 7000000 ns, 256 pages were resident\r\n",
             "hythe start found 255 pages resident\r\nhythe done\r\n",
         ]);
-        let outcome = heard.finish(1, MIB).expect("whole");
+        let outcome = heard.finish(1, Some(MIB)).expect("whole");
         let run = Run {
             time: Duration::from_millis(100),
             guest_time: Duration::from_millis(7),
@@ -220,27 +222,40 @@ mod tests {
             read,
             "hythe done\n",
         ]);
-        let outcome = heard.finish(2, MIB).expect("whole");
+        let outcome = heard.finish(2, Some(MIB)).expect("whole");
         assert_eq!(outcome.runs.len(), 2);
         assert_eq!(outcome.raw_bytes_per_second, Some(2_097_152.0));
+    }
+
+    #[test]
+    fn a_program_of_others_reports_nothing_but_its_end() {
+        let heard = hear(&[
+            "AAA\n",
+            "BBB\nhythe start found 0 pages resident\nhythe done\n",
+        ]);
+        let outcome = heard.finish(1, None).expect("whole");
+        assert_eq!(outcome.runs[0].time, Duration::from_millis(100));
     }
 
     #[test]
     fn what_fails_is_named_with_the_end_of_the_console() {
         let heard = hear(&["hythe failed: mount UBIFS\n"]);
         assert!(heard.is_over());
-        let error = heard.finish(1, MIB).expect_err("failed").to_string();
+        let error = heard.finish(1, Some(MIB)).expect_err("failed").to_string();
         assert!(error.contains("mount UBIFS"), "{error}");
 
         let panic = "[    1.2] Kernel panic - not syncing: Attempted to kill init!";
         let heard = hear(&["AAA\n", panic, "\n"]);
         assert!(heard.is_over());
-        let error = heard.finish(1, MIB).expect_err("panicked").to_string();
+        let error = heard
+            .finish(1, Some(MIB))
+            .expect_err("panicked")
+            .to_string();
         assert!(error.contains("Attempted to kill init"), "{error}");
 
         let heard = hear(&["AAA\n", "BB"]);
         assert!(!heard.is_over());
-        let error = heard.finish(1, MIB).expect_err("ended").to_string();
+        let error = heard.finish(1, Some(MIB)).expect_err("ended").to_string();
         assert!(error.contains("AAA"), "{error}");
     }
 
@@ -250,7 +265,10 @@ mod tests {
             "AAA\n",
             "BBB\nhythe read 4096 bytes in 7000 ns, 1 pages were resident\nhythe done\n",
         ]);
-        let error = heard.finish(1, MIB).expect_err("too short").to_string();
+        let error = heard
+            .finish(1, Some(MIB))
+            .expect_err("too short")
+            .to_string();
         assert!(error.contains("1048576"), "{error}");
     }
 

@@ -4,6 +4,8 @@
 //! `hythe preload`; on a board, `preload-init` (C) reads the same packs before anything else runs. Stands alone: it needs nothing
 //! of the pool.
 //!
+//! [`record`] finds out what is needed, [`replay`] reads it ahead, [`runs`] finds out whether that helped.
+//!
 //! Never changes a file that it reads ahead, never believes a number in a pack before it was checked, never waits without a bound.
 
 mod cached;

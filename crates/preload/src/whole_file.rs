@@ -13,7 +13,9 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), PreloadError>
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(".unfinished");
     let unfinished = PathBuf::from(unfinished);
-    let written = fs::File::create(&unfinished)
+    // What a death left there is of no use; and what somebody else put there, a link, is not written through.
+    let _ = fs::remove_file(&unfinished);
+    let written = fs::File::create_new(&unfinished)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .map_err(PreloadError::file("write", &unfinished))
         .and_then(|()| fs::rename(&unfinished, path).map_err(PreloadError::file("write", path)));

@@ -17,6 +17,7 @@ use hythe_preload::replay::{
     Budget, Method, Options, Outcome, Priority, Stopped, SystemMemory, replay,
 };
 use hythe_preload::runs::{self, Advice, Mark, boottime_ns, off};
+use indicatif::ProgressDrawTarget;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -37,7 +38,7 @@ pub(crate) struct ReplayArgs {
     /// The way to load pages [default: what each file system honours, found by trying]
     #[arg(long, value_name = "WAY")]
     method: Option<MethodArg>,
-    /// Threads that load [default: 1 where readahead works, else 2]
+    /// Threads that load [default: 1 where readahead works, else 2 if there are as many processors]
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZeroUsize>,
     /// Priority of the reads in the device's queue: idle, best-effort:N or realtime:N, N from 0, first, to 7, last
@@ -65,6 +66,8 @@ enum MethodArg {
     Populate,
 }
 
+/// How often the bar is drawn: the terminal may be a serial line, on which each takes 10 ms of what reading ahead is to save.
+const BAR_HZ: u8 = 2;
 /// [`hythe_preload::runs::RUNS_WANTED`], as the command line's definitions want it.
 pub(super) const RUNS_WANTED_TEXT: &str = "5";
 
@@ -191,6 +194,11 @@ fn with_progress(args: &ReplayArgs, pack: &Pack) -> Result<Outcome, CliError> {
         priority: args.priority,
     };
     let bar = output::progress(Some(pack.pages()));
+    bar.set_draw_target(match args.command.is_empty() {
+        true => ProgressDrawTarget::stderr_with_hz(BAR_HZ),
+        // The terminal is the program's.
+        false => ProgressDrawTarget::hidden(),
+    });
     let mut memory = SystemMemory::new(Path::new("/proc"));
     let outcome = replay(pack, &options, &mut memory, &|pages| bar.inc(pages));
     bar.finish_and_clear();
@@ -254,5 +262,24 @@ fn complaints(outcome: &Outcome, text: &mut String) {
     }
     for note in &outcome.notes {
         let _ = writeln!(text, "note: {note}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_know_how_many_runs_are_wanted() {
+        assert_eq!(RUNS_WANTED_TEXT, runs::RUNS_WANTED.to_string());
+    }
+
+    #[test]
+    fn budgets_are_sizes_or_shares() {
+        assert_eq!(parse_budget("64K"), Ok(Budget::Bytes(65536)));
+        assert_eq!(parse_budget("5%"), Ok(Budget::Percent(5)));
+        for wrong in ["0%", "K", "0", "150%"] {
+            assert!(parse_budget(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -42,8 +42,8 @@ impl fmt::Display for Method {
 }
 
 /// How long the other pages may take to come once one has: so many times as long as that one, and this much on top.
-const PATIENCE_TIMES: u32 = 4;
-const PATIENCE: Duration = Duration::from_millis(10);
+const PATIENCE_TIMES: u32 = 2;
+const PATIENCE: Duration = Duration::from_millis(2);
 /// And where some came, so that it is known to work.
 const PATIENCE_WHERE_IT_WORKS: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_micros(500);
@@ -90,7 +90,8 @@ impl Methods {
     /// while one thread waits for the device, another unpacks.
     pub(super) fn threads(&self) -> usize {
         let asked_in_steps = self.0.iter().all(|known| known.method == Method::Readahead);
-        if asked_in_steps { 1 } else { 2 }
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        if asked_in_steps { 1 } else { processors.min(2) }
     }
 
     /// For the outcome, with the names of the file systems.

@@ -14,7 +14,7 @@ use super::mark::{self, Mark};
 use super::usage::{self, Question};
 use super::{MeasuredFrom, Reader, Run, Usage, off};
 use crate::PreloadError;
-use crate::pack::{Extent, Pack};
+use crate::pack::{Extent, PAGE_BYTES, Pack};
 use crate::replay::{Root, within_budget};
 
 /// Where replays by root leave their marks.
@@ -82,9 +82,10 @@ pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finished, Pre
     let pack = Pack::read(pack_path)?;
     let checksum = mark::pack_checksum(pack_path)?;
     let boot_id = mark::boot_id()?;
-    let begun = begun(pack_path, &pack, checksum, options)?;
+    let root = Root::open(options.root.as_deref())?;
+    let begun = begun(pack_path, &pack, &root, options)?;
     refuse_twice(pack_path, &boot_id, &begun)?;
-    let from_boot = options.from_boot || begun.by != Reader::Replay;
+    let from_boot = options.from_boot || begun.by == Reader::Nobody;
     let run = Run {
         finished_unix_s: off::unix_s(),
         boot_id,
@@ -101,7 +102,7 @@ pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finished, Pre
         },
         reading_ns: begun.reading_ns,
         began_ns: begun.began_ns,
-        usage: usage_of(pack_path, &pack, &begun, options)?,
+        usage: usage_of(pack_path, &pack, &begun, &root)?,
     };
     let entries = history::append(pack_path, Entry::Run(run.clone()))?;
     for directory in &options.run_directories {
@@ -114,9 +115,10 @@ pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finished, Pre
 fn begun(
     pack_path: &Path,
     pack: &Pack,
-    checksum: u32,
+    root: &Root,
     options: &FinishOptions,
 ) -> Result<Begun, PreloadError> {
+    let checksum = mark::pack_checksum(pack_path)?;
     let mut looked = Vec::new();
     for directory in &options.run_directories {
         match Mark::find(directory, pack_path)? {
@@ -132,7 +134,7 @@ fn begun(
     let log = options.kernel_log.display();
     let cut = match KernelLog::read(&options.kernel_log) {
         Ok(kernel_log) => match kernel_log.find(&whole) {
-            Some(run) => return Ok(by_init(&run, pack)),
+            Some(run) => return Ok(by_init(&run, pack, root)),
             None => {
                 looked.push(format!("nothing in {log}"));
                 kernel_log.cut
@@ -167,10 +169,17 @@ fn by_replay(mark: Mark, pack: &Pack) -> Begun {
     }
 }
 
-fn by_init(run: &InitRun, pack: &Pack) -> Begun {
-    // It reads from the front, too. Files that it skipped are not opened here either.
-    let bytes = run.pages.saturating_mul(crate::pack::PAGE_BYTES);
-    let (extents, _) = within_budget(&pack.extents, bytes);
+fn by_init(run: &InitRun, pack: &Pack, root: &Root) -> Begun {
+    // It reads from the front, and passes over files that are not what was recorded.
+    let unchanged: Vec<bool> = pack
+        .files
+        .iter()
+        .map(|file| root.open_unchanged(file, pack.any_inode).is_ok())
+        .collect();
+    let mut readable = pack.extents.clone();
+    readable.retain(|extent| unchanged[extent.file as usize]);
+    let bytes = run.pages.saturating_mul(PAGE_BYTES);
+    let (extents, _) = within_budget(&readable, bytes);
     Begun {
         by: Reader::Init,
         read: run.read,
@@ -207,7 +216,7 @@ fn usage_of(
     pack_path: &Path,
     pack: &Pack,
     begun: &Begun,
-    options: &FinishOptions,
+    root: &Root,
 ) -> Result<Usage, PreloadError> {
     // What comes from a file outside of the pack is checked against it.
     let inside = |extent: &Extent| (extent.file as usize) < pack.files.len();
@@ -215,7 +224,6 @@ fn usage_of(
         let source = io::Error::other("the mark of its replay does not fit it; remove the mark");
         return Err(PreloadError::file("use", pack_path)(source));
     }
-    let root = Root::open(options.root.as_deref())?;
     let marked = |file: u32, opened: &fs::File| match begun.by {
         Reader::Init => {
             fstatfs(opened).is_ok_and(|system| READ_BY_INIT.contains(&(system.f_type as u32)))
@@ -225,7 +233,7 @@ fn usage_of(
     let question = Question {
         pack,
         pack_path,
-        root: &root,
+        root,
         read: &begun.extents,
         marked: &marked,
     };

@@ -75,20 +75,22 @@ impl KernelLog {
         log
     }
 
-    /// The last line about `pack`. Seen from an initramfs, the pack may have had a longer path.
+    /// The last line about `pack`.
     pub(super) fn find(&self, pack: &Path) -> Option<InitRun> {
-        let runs = self
-            .messages
-            .iter()
-            .rev()
-            .filter_map(|message| parse(message));
-        let mut of_pack = runs.filter(|(path, _)| Path::new(path).ends_with(relative(pack)));
+        let runs = self.messages.iter().rev();
+        let mut of_pack = runs
+            .filter_map(|message| parse(message))
+            .filter(|(path, _)| is_that(path, pack));
         of_pack.next().map(|(_, run)| run)
     }
 }
 
-fn relative(pack: &Path) -> &Path {
-    pack.strip_prefix("/").unwrap_or(pack)
+/// Seen from an initramfs, the pack may have had a longer path; and a long one has lost its beginning.
+fn is_that(logged: &str, pack: &Path) -> bool {
+    match logged.strip_prefix("...") {
+        Some(end) => pack.to_string_lossy().ends_with(end),
+        None => Path::new(logged).ends_with(pack.strip_prefix("/").unwrap_or(pack)),
+    }
 }
 
 fn parse(message: &str) -> Option<(String, InitRun)> {
@@ -158,6 +160,15 @@ mod tests {
         for absent in ["/etc/odd.pack", "/etc/boot.pack", "/c/off.pack"] {
             assert_eq!(log.find(Path::new(absent)), None, "{absent}");
         }
+    }
+
+    #[test]
+    fn a_long_path_is_known_by_its_end() {
+        let line =
+            "6,0,0,-;preload-init: pack=...ong/boot.pack end=all pages=1 ns=1 boottime_ns=2\n";
+        let log = KernelLog::parse(line);
+        assert!(log.find(Path::new("/very/long/boot.pack")).is_some());
+        assert!(log.find(Path::new("/other/boot.pack")).is_none());
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub enum Reader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeasuredFrom {
-    /// From the beginning of the replay.
+    /// From when reading ahead began, or would have.
     Replay,
     /// From the start of the machine.
     Boot,
