@@ -46,7 +46,7 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
 
-bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (about two hours); kept in bench/results
+bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (over an hour, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
 	install -s $(target)/$(guest_target)/release/hythe $(target)/guest/hythe
