@@ -59,7 +59,11 @@ pub(super) fn plots(document: &Document) -> Vec<Plot> {
             .values_mut()
             .for_each(|points| points.sort_unstable());
     }
-    found.retain(|plot| plot.series.values().any(|points| points.len() > 1));
+    for plot in &mut found {
+        // One size makes no line; it is among the results below.
+        plot.series.retain(|_, points| points.len() > 1);
+    }
+    found.retain(|plot| !plot.series.is_empty());
     found
 }
 
