@@ -12,8 +12,7 @@ use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::param::page_size;
+use crate::file_pages::FilePages;
 
 /// A socket option whose value is an `int`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,35 +127,14 @@ pub fn enter_fifo(priority: i32) -> io::Result<()> {
 ///
 /// What `mmap` or `mincore` return; an empty range.
 pub fn resident_pages(file: impl AsFd, bytes: usize) -> io::Result<usize> {
-    let mut residency = vec![0_u8; bytes.div_ceil(page_size())];
-    // SAFETY: no address is asked for, so the kernel picks one where nothing is mapped.
-    let address = unsafe {
-        mmap(
-            ptr::null_mut(),
-            bytes,
-            ProtFlags::READ,
-            MapFlags::SHARED,
-            file,
-            0,
-        )?
-    };
-    // SAFETY: `address` is the start of a mapping of `bytes` bytes, and `residency` has room for
-    // one byte per page of it. The mapping is never read through.
-    let result = unsafe { libc::mincore(address, bytes, residency.as_mut_ptr().cast()) };
-    let counted = if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    };
-    // SAFETY: exactly the mapping made above, to which no reference exists.
-    unsafe { munmap(address, bytes)? };
-    counted?;
-    Ok(residency.iter().filter(|page| **page & 1 == 1).count())
+    let resident = FilePages::map(file, 0, bytes)?.resident()?;
+    Ok(resident.iter().filter(|page| **page).count())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::param::page_size;
     use std::io::Write;
     use std::net::{TcpListener, UdpSocket};
 

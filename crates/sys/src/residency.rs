@@ -5,16 +5,16 @@
 
 #![allow(
     unsafe_code,
-    reason = "this is the island: a mapping that is made to be asked about"
+    reason = "this crate is the island for system calls that rustix does not have"
 )]
 
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
-use std::ptr;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
+
+use crate::file_pages::FilePages;
 
 /// Mapped at a time: little enough for the addresses of a 32-bit process, a whole number of pages of every machine.
 const WINDOW_BYTES: u64 = 64 << 20;
@@ -31,11 +31,8 @@ pub fn resident_ranges(file: impl AsFd, bytes: u64) -> io::Result<Vec<Range<u64>
     while begin < bytes {
         let window = WINDOW_BYTES.min(bytes - begin);
         // Within 64 MiB.
-        for (index, _) in residency(file.as_fd(), begin, window as usize)?
-            .iter()
-            .enumerate()
-            .filter(|(_, flags)| **flags & 1 == 1)
-        {
+        let resident = FilePages::map(file.as_fd(), begin, window as usize)?.resident()?;
+        for (index, _) in resident.iter().enumerate().filter(|(_, is)| **is) {
             let first = begin + index as u64 * page;
             match ranges.last_mut() {
                 Some(last) if last.end == first => last.end = first + page,
@@ -45,33 +42,6 @@ pub fn resident_ranges(file: impl AsFd, bytes: u64) -> io::Result<Vec<Range<u64>
         begin += window;
     }
     Ok(ranges)
-}
-
-/// One byte for each page of the window; its lowest bit says whether the page is in memory.
-fn residency(file: impl AsFd, begin: u64, bytes: usize) -> io::Result<Vec<u8>> {
-    let mut residency = vec![0_u8; bytes.div_ceil(page_size())];
-    // SAFETY: no address is asked for, so the kernel picks one where nothing is mapped.
-    let address = unsafe {
-        mmap(
-            ptr::null_mut(),
-            bytes,
-            ProtFlags::READ,
-            MapFlags::SHARED,
-            file,
-            begin,
-        )?
-    };
-    // SAFETY: `address` is the start of a mapping of `bytes` bytes, and `residency` has room for one byte per page of it. The
-    // mapping is never read through.
-    let result = unsafe { libc::mincore(address, bytes, residency.as_mut_ptr().cast()) };
-    let asked = if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    };
-    // SAFETY: exactly the mapping made above, to which no reference exists.
-    unsafe { munmap(address, bytes)? };
-    asked.map(|()| residency)
 }
 
 /// System call `cachestat` of Linux 6.5: the same number on every architecture that Rust knows.
@@ -149,7 +119,9 @@ pub fn evicted_ranges(file: impl AsFd, bytes: u64) -> io::Result<Vec<Range<u64>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
     use std::os::unix::fs::FileExt;
+    use std::ptr;
 
     #[test]
     fn pages_just_written_are_in_memory_and_holes_are_not() {
