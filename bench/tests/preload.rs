@@ -97,23 +97,37 @@ fn a_file_is_in_memory_before_the_board_begins_its_work() {
 }
 
 #[test]
-fn whoever_is_stopped_takes_the_board_along() {
+fn whoever_is_stopped_takes_the_board_along_and_shows_what_there_is() {
     if is_left_out() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut bench = bench(folder.path(), &["--quick"])
-        .stdout(Stdio::null())
+    let arguments = [
+        "--json", "--boots", "1000", "--sizes", "4096", "--ways", "plain",
+    ];
+    let bench = bench(folder.path(), &arguments)
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .expect("it runs");
-    let board = wait_for(|| emulator_of(&bench));
+    let first = wait_for(|| emulator_of(&bench));
+    let second = wait_for(|| emulator_of(&bench).filter(|board| *board != first));
     let pid = rustix::process::Pid::from_child(&bench);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("asked to stop");
-    let status = wait_for(|| bench.try_wait().expect("waited"));
-    assert_eq!(status.code(), Some(1));
-    assert!(!is_emulator(&board), "process {board} is left over");
+    let output = bench.wait_with_output().expect("waited");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!is_emulator(&second), "process {second} is left over");
     assert!(is_empty(folder.path()));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert!(
+        document["results"][0]["count"].as_u64() >= Some(1),
+        "{document}"
+    );
+    let invalid = document["conditions"]["invalid"].as_str();
+    assert!(
+        invalid.is_some_and(|why| why.contains("stopped by a signal")),
+        "{document}"
+    );
 }
 
 fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {

@@ -115,11 +115,8 @@ impl Report {
             ..
         } = scene;
         let invalid = (!failures.is_empty()).then(|| {
-            format!(
-                "{} boots came to nothing: {}",
-                failures.len(),
-                failures.join("; ")
-            )
+            let why = failures.join("; ");
+            format!("not all boots came to their end: {why}")
         });
         let mut machine = machine::describe();
         machine.emulated = true;

@@ -1,6 +1,7 @@
 //! Everything that is booted, in which order, and what came of it.
 //!
-//! Never ends early because one boot came to nothing: that is told at once, counted, and makes the document invalid.
+//! Never throws away what was measured: one boot that came to nothing is told at once and counted, a run that was stopped shows what it
+//! has, and both make the document invalid.
 
 use std::path::Path;
 
@@ -99,8 +100,27 @@ impl Scene {
         }
     }
 
-    /// Rounds go over all series, so that what is compared was measured next to each other.
+    /// Boots everything so often, or until a signal asks to stop.
     pub(super) fn play(
+        &mut self,
+        boots: u32,
+        guest: &Guest,
+        folder: &Path,
+        lookout: &Lookout,
+    ) -> Result<(), BenchError> {
+        let played = self.play_rounds(boots, guest, folder, lookout);
+        self.series.retain(|series| series.boots() > 0);
+        match played {
+            Err(BenchError::Stopped) if !self.series.is_empty() => {
+                self.failures.push(BenchError::Stopped.to_string());
+                Ok(())
+            }
+            played => played,
+        }
+    }
+
+    /// Rounds go over all series, so that what is compared was measured next to each other.
+    fn play_rounds(
         &mut self,
         boots: u32,
         guest: &Guest,
