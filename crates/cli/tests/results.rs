@@ -6,8 +6,16 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use support::{Ended, Root, Running};
+
+/// A program that was just written cannot be run ("text file busy") while a process that another test starts at that moment still
+/// has it open: until its `exec`. So one test runs at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// `hythe` in a folder of its own, with what stands beside it.
 fn moved(root: &Root, beside: Option<&str>) -> PathBuf {
@@ -38,6 +46,7 @@ const SCRIPT: &str = "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n";
 
 #[test]
 fn a_benchmark_is_run_by_the_program_beside_with_all_arguments_and_its_exit_code() {
+    let _alone = alone();
     let root = Root::new();
     let hythe = moved(&root, Some(SCRIPT));
     for (arguments, passed) in [
@@ -61,6 +70,7 @@ fn a_benchmark_is_run_by_the_program_beside_with_all_arguments_and_its_exit_code
 
 #[test]
 fn a_benchmark_is_looked_for_in_the_path_and_its_absence_is_told() {
+    let _alone = alone();
     let root = Root::new();
     let hythe = moved(&root, None);
     run(&hythe, "/nowhere", &["bench", "ipc"]).failed(
@@ -96,6 +106,7 @@ fn kept() -> Vec<PathBuf> {
 
 #[test]
 fn kept_results_make_a_page() {
+    let _alone = alone();
     let root = Root::new();
     let page = root.path().join("report.html");
     let files = kept();
@@ -121,6 +132,7 @@ fn kept_results_make_a_page() {
 
 #[test]
 fn what_is_no_result_is_refused_and_no_page_written() {
+    let _alone = alone();
     let root = Root::new();
     let page = root.path().join("report.html");
     let page = page.to_str().expect("plain");
