@@ -89,7 +89,7 @@ on_old_kernels() {
 skips_only() {
     forget
     preload
-    says "; 1 file $2$work/$1"
+    says "; 1 file $2$(shown "$work/$1")"
     "$tools/pages" expect "$1" ""
     logs "$3=1"
 }
@@ -115,19 +115,19 @@ changed_files() {
     rm b
     mkdir b
     preload
-    says "; 1 file changed since: $work/b"
+    says "; 1 file changed since: $(shown "$work/b")"
     rmdir b
     # Opening does not wait for whoever writes.
     mkfifo b
     preload
-    says "; 1 file changed since: $work/b"
+    says "; 1 file changed since: $(shown "$work/b")"
     rm b
     ln -s b b
     preload
-    says "; 1 file cannot be read: $work/b"
+    says "; 1 file cannot be read: $(shown "$work/b")"
     rm b
     preload
-    says "; 1 file is not there: $work/b"
+    says "; 1 file is not there: $(shown "$work/b")"
     logs "changed=0 missing=1 broken=0"
 }
 

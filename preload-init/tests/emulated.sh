@@ -29,7 +29,7 @@ pages_and_packs() {
     preload "$tools/process" next >out
     grep -q "^argument 1: next$" out
     says "29 of 30 pages of 2 files"
-    says "; 1 file changed since: $work/c"
+    says "; 1 file changed since: $(shown "$work/c")"
     logs "pack=$pack end=all pages=29 wanted=30"
     "$tools/pages" expect a "0-1 12-36"
     "$tools/pages" expect b "0-0 39-39"

@@ -57,6 +57,14 @@ preload() {
 before=()
 
 # says TEXT, logs TEXT: the last line has it.
+# A file's name as preload-init says it: of a long one the end, so that the line stays one (FILE_NAME_MOST in report.c).
+shown() {
+    if ((${#1} > 60)); then
+        printf '...%s' "${1: -60}"
+    else
+        printf '%s' "$1"
+    fi
+}
 says() {
     grep -qF -- "$1" said || {
         echo "said: $(<said)"
