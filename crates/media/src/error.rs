@@ -46,6 +46,16 @@ pub enum MediaError {
         /// What is always enough.
         needed: usize,
     },
+    /// An input is not what it seems, or is damaged beyond going on.
+    #[error("{input}, byte {position}: {reason}")]
+    Input {
+        /// Which file, or `standard input`.
+        input: String,
+        /// Where in it.
+        position: u64,
+        /// What is wrong there, and what to do.
+        reason: String,
+    },
     /// Linear PCM of this kind cannot be sent.
     #[error("{channels} channels at {samples_per_second} Hz cannot be sent as L16: {reason}")]
     Format {

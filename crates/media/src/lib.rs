@@ -16,13 +16,19 @@
 pub mod clock;
 pub mod counter;
 mod error;
+pub mod format;
 pub mod mp3;
+pub mod payload;
 mod ports;
 pub mod receiver;
 pub mod rtcp;
 pub mod rtp;
 pub mod sdp;
 pub mod send;
+pub mod sink;
+pub mod source;
+pub mod unit;
 pub mod wav;
+pub mod wire;
 
 pub use error::MediaError;

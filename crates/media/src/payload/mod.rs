@@ -1,0 +1,80 @@
+//! Units as payloads of RTP packets, and back: one module per RFC.
+//!
+//! Pure: bytes in, bytes out. A packetizer never copies media, it says which slices follow which few bytes of payload header. A
+//! depacketizer is fed by whoever sent packets to us, so it never trusts a length.
+
+use crate::unit::Unit;
+
+/// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).
+pub const PREFIX_BYTES_MAX: usize = 8;
+
+/// What one packet carries: a few bytes made for it, then slices of the unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'p> {
+    /// Payload header, at most [`PREFIX_BYTES_MAX`].
+    pub prefix: &'p [u8],
+    /// Media, in order; where several units share a packet (aggregation), lengths stand between as slices of their own.
+    pub body: &'p [&'p [u8]],
+    /// The RTP marker bit.
+    pub marker: bool,
+    /// [`Unit::time`] of its first byte.
+    pub time: u64,
+    /// [`Unit::due`] of its first byte.
+    pub due: u64,
+}
+
+impl Payload<'_> {
+    /// Bytes of prefix and body.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.prefix.len() + self.body.iter().map(|slice| slice.len()).sum::<usize>()
+    }
+
+    /// Has it no byte?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Takes payloads one at a time.
+pub type EmitPayload<'e> = dyn FnMut(&Payload<'_>) + 'e;
+/// Takes units one at a time; `true` behind it: something in front of the unit is missing.
+pub type EmitUnit<'e> = dyn FnMut(&Unit<'_>, bool) + 'e;
+
+/// Cuts units into payloads.
+pub trait Packetize {
+    /// Emits the payloads of `unit`, each of at most `limit` bytes (at least 64). Nothing is kept for the next call.
+    fn packetize(&mut self, unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>);
+}
+
+/// A payload as it was received, in the order of sequence numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'r> {
+    /// Everything behind the RTP header, padding removed.
+    pub bytes: &'r [u8],
+    /// The marker bit.
+    pub marker: bool,
+    /// Ticks since the first packet of the stream: the timestamp, unwrapped.
+    pub time: u64,
+    /// Packets in front of this one are missing for good.
+    pub after_gap: bool,
+}
+
+/// A payload that does not follow its RFC; it was dropped, and the caller counts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed payload: {0}")]
+pub struct Malformed(pub &'static str);
+
+/// Joins payloads to units.
+pub trait Depacketize {
+    /// Takes a payload and emits what it completes. Memory is bounded: a unit that grows beyond the format's limit is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`]: the payload is dropped, and the next one starts afresh.
+    fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed>;
+
+    /// Emits what is left at the end of a stream.
+    fn finish(&mut self, emit: &mut EmitUnit<'_>);
+}

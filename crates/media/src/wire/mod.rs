@@ -1,0 +1,19 @@
+//! Packets on their way from memory to the network.
+//!
+//! Packets are laid out once, header in front of payload, one behind the other ([`run`]), in memory that the kernel can send from
+//! without a copy; every destination is then sent the same bytes, by the fastest method that its way allows.
+
+pub mod run;
+
+use std::os::fd::BorrowedFd;
+
+/// Memory with packets laid out in it, as the kernel sees it and as this process does.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketMemory<'m> {
+    /// The file behind it, for `sendfile`.
+    pub file: BorrowedFd<'m>,
+    /// Where in the file the first byte is.
+    pub file_offset: u64,
+    /// The same bytes, mapped.
+    pub bytes: &'m [u8],
+}
