@@ -18,6 +18,7 @@ pub mod counter;
 mod error;
 pub mod format;
 pub mod mp3;
+pub mod pace;
 pub mod payload;
 mod ports;
 pub mod receiver;
