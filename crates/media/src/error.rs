@@ -82,6 +82,16 @@ pub enum MediaError {
         /// What the packet crate says.
         reason: String,
     },
+    /// An address is not one that can be sent to.
+    #[error(
+        "{address}: {reason}; addresses are rtp://HOST:PORT, with ?ttl=N&interface=NAME for multicast"
+    )]
+    Address {
+        /// As it was written.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The destination's port leaves no room for RTCP.
     #[error(
         "{destination} cannot be sent to: RTP takes an even port from 2 to 65534, RTCP the next"

@@ -13,6 +13,7 @@
 //! This crate never touches a pool: it is handed slices. It never allocates on the way of a packet
 //! and never waits without a bound.
 
+pub mod address;
 pub mod clock;
 pub mod counter;
 mod error;
