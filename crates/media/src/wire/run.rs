@@ -17,8 +17,8 @@ pub struct PacketPlace {
     pub bytes: u16,
     /// Of its RTP header.
     pub sequence: u16,
-    /// [`Unit::due`](crate::unit::Unit::due) of what it carries, in ticks of the media clock.
-    pub due: u64,
+    /// When it is to leave, in nanoseconds since the start of the stream: [`Schedule`](crate::pace::Schedule) decides.
+    pub due_ns: u64,
 }
 
 impl PacketPlace {
@@ -88,7 +88,7 @@ mod tests {
                 offset: at,
                 bytes: *bytes,
                 sequence,
-                due: 0,
+                due_ns: 0,
             }
         };
         (0..).zip(sizes).map(place).collect()
