@@ -20,6 +20,11 @@ pub trait Source {
     /// over is passed over and counted in [`Source::damaged`].
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError>;
 
+    /// Will [`next`](Self::next) answer without waiting? Sources of live media say no while nothing has come; the others never do.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     /// How many damaged places were passed over so far.
     fn damaged(&self) -> u64 {
         0
