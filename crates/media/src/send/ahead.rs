@@ -25,7 +25,9 @@ impl std::fmt::Debug for Ahead {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = formatter.debug_struct("Ahead");
         shown.field("format", self.source.format());
-        shown.field("has_ended", &self.has_ended).finish_non_exhaustive()
+        shown
+            .field("has_ended", &self.has_ended)
+            .finish_non_exhaustive()
     }
 }
 
@@ -52,11 +54,6 @@ impl Ahead {
         self.source.format()
     }
 
-    /// The headers, as far as they are given out.
-    pub(super) fn headers(&self) -> &Headers {
-        &self.headers
-    }
-
     /// Was the last unit laid out?
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
@@ -79,19 +76,21 @@ impl Ahead {
         // Cut twice, because how many packets a unit becomes decides when each of them is due; that costs no copy.
         let mut packets = 0;
         let limit = self.payload_bytes_max;
-        self.packetizer.packetize(&unit, limit, &mut |_| packets += 1);
+        self.packetizer
+            .packetize(&unit, limit, &mut |_| packets += 1);
         self.schedule.begin(&unit, packets);
         let (headers, schedule) = (&mut self.headers, &mut self.schedule);
         let mut outcome = Ok(());
-        self.packetizer.packetize(&unit, limit, &mut |payload: &Payload<'_>| {
-            if outcome.is_ok() {
-                let head = Head {
-                    header: headers.next(payload.marker, payload.time),
-                    due_ns: schedule.next_ns(HEADER_BYTES + payload.len()),
-                };
-                outcome = store.push(&head, payload);
-            }
-        });
+        self.packetizer
+            .packetize(&unit, limit, &mut |payload: &Payload<'_>| {
+                if outcome.is_ok() {
+                    let head = Head {
+                        header: headers.next(payload.marker, payload.time),
+                        due_ns: schedule.next_ns(HEADER_BYTES + payload.len()),
+                    };
+                    outcome = store.push(&head, payload);
+                }
+            });
         outcome.map(|()| true)
     }
 }

@@ -58,7 +58,10 @@ impl Reporting {
         clock_hz: u32,
         destinations: &mut Destinations,
     ) -> Result<bool, MediaError> {
-        let Some(counts) = self.counts(now_ns, clock_hz).filter(|_| now_ns >= self.next_ns) else {
+        let Some(counts) = self
+            .counts(now_ns, clock_hz)
+            .filter(|_| now_ns >= self.next_ns)
+        else {
             return Ok(false);
         };
         let Some(id) = following(self.last, destinations) else {
@@ -110,7 +113,11 @@ fn following(last: Option<DestinationId>, destinations: &Destinations) -> Option
     let mut ids = destinations.iter().map(|(id, _)| id);
     let first = ids.next();
     match last {
-        Some(last) => destinations.iter().map(|(id, _)| id).find(|id| *id > last).or(first),
+        Some(last) => destinations
+            .iter()
+            .map(|(id, _)| id)
+            .find(|id| *id > last)
+            .or(first),
         None => first,
     }
 }

@@ -21,7 +21,6 @@ use crate::rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
 use crate::source::Source;
 use crate::wire::destinations::Destinations;
 use crate::wire::health::Event;
-use crate::wire::method::Method;
 use crate::wire::packets::Packets;
 
 /// From this number of destinations on, sending by reference is worth the fresh pages that it takes (ADR 0017).
@@ -132,7 +131,13 @@ impl SendSession {
         let store = Store::new(node, &options.wire, options.trust)?;
         let identity = &options.identity;
         Ok(Self {
-            ahead: Ahead::new(source, packetizer, identity, plan, options.payload_bytes_max),
+            ahead: Ahead::new(
+                source,
+                packetizer,
+                identity,
+                plan,
+                options.payload_bytes_max,
+            ),
             store,
             pacer: Pacer::new(),
             destinations: Destinations::new(),
@@ -180,10 +185,11 @@ impl SendSession {
     ///
     /// What the source says; [`MediaError::Pool`] if the pool has no slot left, or is lost.
     pub fn step(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<Step, MediaError> {
-        let due_ns = match self.store.waiting() {
-            Some((_, packets)) if self.is_whole(packets.len()) => packets[0].due_ns,
+        let waiting = self.store.waiting();
+        let due_ns = match waiting.map(|(_, packets)| (packets.len(), packets[0].due_ns)) {
+            Some((count, due_ns)) if self.is_whole(count) => due_ns,
             _ if self.ahead.lay_out(&mut self.store)? => return Ok(Step::Again),
-            Some((_, packets)) => packets[0].due_ns,
+            Some((_, due_ns)) => due_ns,
             None if self.ahead.has_ended() => return Ok(Step::Ended),
             None => return Ok(Step::Wait(now_ns() + ASK_AGAIN_NS)),
         };
@@ -202,7 +208,11 @@ impl SendSession {
     ///
     /// [`MediaError::Packet`] if the packet cannot be written.
     pub fn say_goodbye(&mut self) -> Result<(), MediaError> {
-        self.reporting.goodbye(now_ns(), self.ahead.format().clock_hz, &mut self.destinations)
+        self.reporting.goodbye(
+            now_ns(),
+            self.ahead.format().clock_hz,
+            &mut self.destinations,
+        )
     }
 
     /// Does the next group certainly not get longer by what is laid out next?
@@ -233,7 +243,10 @@ impl SendSession {
         let Some((layout, waiting)) = self.store.waiting() else {
             return Ok(());
         };
-        let lend = self.options.lend.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
+        let lend = self
+            .options
+            .lend
+            .unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
         let count = group(waiting, self.options.limit);
         let (memory, places) = (layout.memory()?, &waiting[..count]);
         let packets = if lend {
@@ -250,7 +263,8 @@ impl SendSession {
         self.statistics.bytes += bytes;
         self.statistics.lent_groups += u64::from(lend);
         let payload_bytes = bytes - (count * HEADER_BYTES) as u64;
-        self.reporting.sent(layout.packet(&places[0]), now, count, payload_bytes);
+        self.reporting
+            .sent(layout.packet(&places[0]), now, count, payload_bytes);
         self.pacer.sent(due_ns, now);
         self.store.left(count, lend, now);
         let keep_ns = u64::try_from(self.options.keep.as_nanos()).unwrap_or(u64::MAX);

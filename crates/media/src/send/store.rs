@@ -26,13 +26,6 @@ struct Laid {
     was_lent: bool,
 }
 
-/// Which packet: a slot, counted from the first of the stream, and a packet of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StoredAt {
-    slot: u64,
-    index: usize,
-}
-
 /// The slots of a stream, oldest first.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -40,8 +33,6 @@ pub(super) struct Store {
     region: RegionIndex,
     trust: TrustPeers,
     laid: VecDeque<Laid>,
-    /// Number of the first of them.
-    first: u64,
     /// The next packet to leave: a slot of `laid`, and a packet of it.
     next: (usize, usize),
     spare: Vec<Layout>,
@@ -59,7 +50,6 @@ impl Store {
             node: node.clone(),
             trust,
             laid: VecDeque::new(),
-            first: 0,
             next: (0, 0),
             spare: Vec::with_capacity(SPARE_MAX),
         })
@@ -73,10 +63,12 @@ impl Store {
             return Ok(());
         }
         let mut layout = self.empty_layout()?;
-        layout.push(head, payload).map_err(|full| MediaError::Packet {
-            what: "packet",
-            reason: full.to_string(),
-        })?;
+        layout
+            .push(head, payload)
+            .map_err(|full| MediaError::Packet {
+                what: "packet",
+                reason: full.to_string(),
+            })?;
         self.laid.push_back(Laid {
             layout,
             left_ns: 0,
@@ -112,7 +104,10 @@ impl Store {
     pub(super) fn waiting(&self) -> Option<(&Layout, &[PacketPlace])> {
         let (slot, index) = self.next;
         let layout = &self.laid.get(slot)?.layout;
-        let packets = layout.packets().get(index..).filter(|left| !left.is_empty())?;
+        let packets = layout
+            .packets()
+            .get(index..)
+            .filter(|left| !left.is_empty())?;
         Some((layout, packets))
     }
 
@@ -128,32 +123,18 @@ impl Store {
         self.step_over();
     }
 
-    /// Where the first of those [`waiting`](Self::waiting) is, to find it again.
-    pub(super) fn next_place(&self) -> StoredAt {
-        StoredAt {
-            slot: self.first + self.next.0 as u64,
-            index: self.next.1,
-        }
-    }
-
-    /// A packet that left.
-    pub(super) fn packet(&self, at: StoredAt, behind: usize) -> Option<(&Layout, &PacketPlace)> {
-        let slot = at.slot.checked_sub(self.first)?;
-        let layout = &self.laid.get(usize::try_from(slot).ok()?)?.layout;
-        let place = layout.packets().get(at.index + behind)?;
-        Some((layout, place))
-    }
-
     /// Takes back slots whose packets all left before `before_ns`.
     pub(super) fn recycle(&mut self, before_ns: u64) -> Result<(), MediaError> {
         while self.next.0 > 0
-            && self.laid.front().is_some_and(|oldest| oldest.left_ns < before_ns)
+            && self
+                .laid
+                .front()
+                .is_some_and(|oldest| oldest.left_ns < before_ns)
         {
             let Some(oldest) = self.laid.pop_front() else {
                 break;
             };
             self.next.0 -= 1;
-            self.first += 1;
             if self.spare.len() < SPARE_MAX {
                 let mut layout = oldest.layout;
                 if oldest.was_lent {
