@@ -20,6 +20,7 @@ pub mod format;
 pub mod mp3;
 pub mod payload;
 mod ports;
+pub mod receive;
 pub mod receiver;
 pub mod rtcp;
 pub mod rtp;

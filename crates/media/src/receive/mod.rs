@@ -1,0 +1,10 @@
+//! Receiving: RTP from the network, in order, as units for a sink.
+//!
+//! [`sources`] says which packets are the stream's and [`source`] what is missing of it, by RFC 3550; [`reorder`] puts them in order
+//! and waits for what is missing, within bounds. These decide without doing.
+//!
+//! Nothing here believes a packet: whoever knows our port may send to it.
+
+pub mod reorder;
+pub mod source;
+pub mod sources;
