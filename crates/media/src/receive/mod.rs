@@ -5,6 +5,12 @@
 //!
 //! Nothing here believes a packet: whoever knows our port may send to it.
 
+pub mod buffer;
+pub mod feedback;
+pub mod heard;
 pub mod reorder;
+pub mod requests;
 pub mod source;
 pub mod sources;
+pub mod statistics;
+pub mod timeline;

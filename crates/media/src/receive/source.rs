@@ -61,8 +61,6 @@ pub struct Source {
     transit: Option<u32>,
     /// Times 16 (A.8).
     jitter: u64,
-    /// The first timestamp, and the last one, unwrapped.
-    times: Option<(u32, i64)>,
 }
 
 impl Source {
@@ -82,7 +80,6 @@ impl Source {
             received_prior: 0,
             transit: None,
             jitter: 0,
-            times: None,
         };
         source.begin(sequence);
         source.highest -= 1;
@@ -160,17 +157,6 @@ impl Source {
         self.expected_prior = 0;
         self.received_prior = 0;
         self.transit = None;
-        self.times = None;
-    }
-
-    /// Ticks from the first timestamp since the beginning, which the first call gives, to this one, the shorter way round from
-    /// the one before it (at most 2^31 either way).
-    pub fn unwrap_timestamp(&mut self, timestamp: u32) -> i64 {
-        let (first, last) = self.times.unwrap_or((timestamp, 0));
-        let ahead = timestamp.wrapping_sub(first.wrapping_add(last as u32)) as i32;
-        let time = last.saturating_add(i64::from(ahead));
-        self.times = Some((first, time));
-        time
     }
 
     /// Takes the times of a packet into the jitter (RFC 3550, A.8). `arrived_ns` counts from any fixed point.
@@ -211,7 +197,7 @@ impl Source {
 }
 
 /// Nanoseconds as ticks of a clock, modulo 2^32.
-fn ticks(ns: u64, clock_hz: u32) -> u32 {
+pub(super) fn ticks(ns: u64, clock_hz: u32) -> u32 {
     let hz = u64::from(clock_hz);
     let whole = (ns / 1_000_000_000).wrapping_mul(hz);
     whole.wrapping_add(ns % 1_000_000_000 * hz / 1_000_000_000) as u32
@@ -365,21 +351,6 @@ mod tests {
             source.arrival((index as u32 % 2) << 31, index << 50);
         }
         assert!(source.jitter() <= 1 << 31);
-    }
-
-    #[test]
-    fn timestamps_unwrap_both_ways() {
-        let mut source = real(0);
-        let first = u32::MAX - 10;
-        let mut unwrap = |timestamp| source.unwrap_timestamp(timestamp);
-        assert_eq!(unwrap(first), 0);
-        assert_eq!(unwrap(9), 20);
-        assert_eq!(unwrap(first.wrapping_sub(5)), -5);
-        let mut expected = -5;
-        for _ in 0..12 {
-            expected += 1 << 30;
-            assert_eq!(unwrap(first.wrapping_add(expected as u32)), expected);
-        }
     }
 
     #[test]
