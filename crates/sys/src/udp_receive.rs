@@ -73,6 +73,16 @@ pub fn enable_timestamps(socket: impl AsFd) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &one)
 }
 
+/// Has the kernel cut what is sent from now on into datagrams of `bytes`: the other half of [`enable_gro`], for who tests it.
+///
+/// # Errors
+///
+/// Protocol not available before Linux 4.18.
+pub fn set_segment_bytes(socket: impl AsFd, bytes: u16) -> io::Result<()> {
+    let bytes = i32::from(bytes).to_ne_bytes();
+    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &bytes)
+}
+
 /// How many datagrams (joined ones count once) this socket lost since it was made because its buffer was full, modulo 2^32. Unlike
 /// the control message `SO_RXQ_OVFL` it knows of those that were lost behind the last one received.
 ///
@@ -362,13 +372,7 @@ mod tests {
         if let Err(error) = enable_gro(&receiver) {
             return println!("skipped: no UDP_GRO here: {error}");
         }
-        set_option(
-            &sender,
-            libc::SOL_UDP,
-            libc::UDP_SEGMENT,
-            &1000_i32.to_ne_bytes(),
-        )
-        .unwrap();
+        set_segment_bytes(&sender, 1000).unwrap();
         let sent: Vec<u8> = (0..3100_u32).map(|byte| (byte / 7) as u8).collect();
         sender.send(&sent).unwrap();
         let mut buffer = vec![0; BATCH_BYTES];

@@ -188,6 +188,11 @@ impl<D: Depacketize, S: Sink> Session<D, S> {
     pub fn stream(&self) -> &Stream<D, S> {
         &self.stream
     }
+
+    /// The stream, for its sink.
+    pub fn stream_mut(&mut self) -> &mut Stream<D, S> {
+        &mut self.stream
+    }
 }
 
 /// The time that a [`Stream`] is handed here: nanoseconds of the monotonic clock.

@@ -299,41 +299,48 @@ fn bind_one(binding: &Binding, address: SocketAddr) -> Result<UdpSocket, MediaEr
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(family, SocketType::DGRAM, flags, None)
         .map_err(|error| failed("open a UDP socket", error.into()))?;
-    if address.ip().is_multicast() {
-        // Any number of programs may listen to a group.
-        sockopt::set_socket_reuseaddr(&socket, true)
-            .map_err(|error| failed("share the port", error.into()))?;
+    let joined = address.ip().is_multicast().then(|| join(&socket, binding));
+    let interface = match joined {
+        Some(joined) => joined.map_err(|error| failed("join the group", error))?,
+        None => 0,
+    };
+    match bind(&socket, &scoped(address, interface)) {
+        Ok(()) => Ok(socket.into()),
+        Err(Errno::ADDRINUSE) => Err(MediaError::PortTaken {
+            port: address.port(),
+        }),
+        Err(error) => Err(failed("bind to the port", error.into())),
     }
-    match bind(&socket, &address) {
-        Ok(()) => {}
-        Err(Errno::ADDRINUSE) => {
-            let port = address.port();
-            return Err(MediaError::PortTaken { port });
-        }
-        Err(error) => return Err(failed("bind to the port", error.into())),
-    }
-    if address.ip().is_multicast() {
-        join(&socket, binding).map_err(|error| failed("join the group", error))?;
-    }
-    Ok(socket.into())
 }
 
-fn join(socket: impl AsFd, binding: &Binding) -> io::Result<()> {
+/// Joins the group, and lets others on this host do the same. The index of the interface, 0 if none was named.
+fn join(socket: impl AsFd, binding: &Binding) -> io::Result<u32> {
+    sockopt::set_socket_reuseaddr(&socket, true)?;
     let interface = match &binding.interface {
         Some(name) => netdevice::name_to_index(&socket, name)?,
         None => 0,
     };
     match (binding.address.ip(), binding.source) {
-        (group, Some(source)) => udp_receive::join_source(socket, group, source, interface),
+        (group, Some(source)) => udp_receive::join_source(socket, group, source, interface)?,
         (IpAddr::V4(group), None) => {
             let any = Ipv4Addr::UNSPECIFIED;
-            Ok(sockopt::set_ip_add_membership_with_ifindex(
-                socket, &group, &any, interface,
-            )?)
+            sockopt::set_ip_add_membership_with_ifindex(socket, &group, &any, interface)?;
         }
         (IpAddr::V6(group), None) => {
-            Ok(sockopt::set_ipv6_add_membership(socket, &group, interface)?)
+            sockopt::set_ipv6_add_membership(socket, &group, interface)?;
         }
+    }
+    Ok(interface)
+}
+
+/// A group within one link is another one on each interface.
+fn scoped(address: SocketAddr, interface: u32) -> SocketAddr {
+    match address {
+        SocketAddr::V6(mut address) if interface > 0 => {
+            address.set_scope_id(interface);
+            address.into()
+        }
+        other => other,
     }
 }
 

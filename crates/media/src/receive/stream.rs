@@ -90,6 +90,7 @@ struct Held {
 struct Suspect {
     sender: Sender,
     held: Held,
+    arrived_unix_ns: Option<u64>,
 }
 
 /// Repaired packets on their way from the repair to the buffer.
@@ -299,7 +300,11 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             }
             Decision::Keep => {
                 self.forget_suspect();
-                self.suspect = Some(Suspect { sender, held });
+                self.suspect = Some(Suspect {
+                    sender,
+                    held,
+                    arrived_unix_ns: message.arrived_unix_ns,
+                });
                 return Ok(());
             }
             Decision::Begin(number) => {
@@ -422,7 +427,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             Some(suspect) if suspect.sender == in_front => {
                 self.reorder.start(number - 1);
                 let bytes = self.buffer.bytes(&suspect.held.span).len() as u64;
-                self.count(bytes, suspect.held.timestamp, None, now_ns);
+                let timestamp = suspect.held.timestamp;
+                self.count(bytes, timestamp, suspect.arrived_unix_ns, now_ns);
                 self.push(number - 1, suspect.held, Origin::Network, now_ns)
             }
             other => {
@@ -630,6 +636,11 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     #[must_use]
     pub fn sink(&self) -> &S {
         &self.sink
+    }
+
+    /// The sink, to be asked for what it holds.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
     }
 }
 
