@@ -7,8 +7,11 @@
 //! `hythe demo` and for tests: third-party software that records, and a count of packets that does
 //! not come from the sender.
 //!
+//! [`receive`] is the way back: datagrams in, units in order out, for `hythe media recv`.
+//!
 //! `mp3`, `rtp`, `rtcp`, `sdp` and [`clock`] decide without doing: they are handed bytes and the
-//! time and return what to do. Only `send`, `receiver` and `counter` call the kernel.
+//! time and return what to do. Only `send`, `receiver`, `counter` and two modules of `receive` call
+//! the kernel.
 //!
 //! This crate never touches a pool: it is handed slices. It never allocates on the way of a packet
 //! and never waits without a bound.

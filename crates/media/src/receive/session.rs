@@ -50,20 +50,18 @@ pub struct Session<D, S> {
     sockets: Sockets,
     stream: Stream<D, S>,
     until: Until,
-    delay_ns: u64,
     began_ns: u64,
     reports_failed: u64,
 }
 
 impl<D: Depacketize, S: Sink> Session<D, S> {
-    /// Joins sockets and a stream, made with the time of [`now_ns`] and `delay_ns` in its settings.
+    /// Joins sockets and a stream, which was made with the time of [`now_ns`].
     #[must_use]
-    pub fn new(sockets: Sockets, stream: Stream<D, S>, until: Until, delay_ns: u64) -> Self {
+    pub fn new(sockets: Sockets, stream: Stream<D, S>, until: Until) -> Self {
         Self {
             sockets,
             stream,
             until,
-            delay_ns,
             began_ns: now_ns(),
             reports_failed: 0,
         }
@@ -147,7 +145,8 @@ impl<D: Depacketize, S: Sink> Session<D, S> {
             last_ns.saturating_add(u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX))
         });
         let goodbye_ns = self.stream.goodbye_ns().filter(|_| self.until.goodbye);
-        let left_ns = goodbye_ns.map(|ns| ns.saturating_add(self.delay_ns.max(GOODBYE_NS)));
+        let lasting_ns = self.stream.settings().delay_ns.max(GOODBYE_NS);
+        let left_ns = goodbye_ns.map(|ns| ns.saturating_add(lasting_ns));
         idle_ns.into_iter().chain(left_ns).min()
     }
 

@@ -468,14 +468,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
                 }
             }
         }
-        self.pop(now_ns)
-    }
-
-    fn pop(&mut self, now_ns: u64) -> Result<(), MediaError> {
-        while let Some(ready) = self.reorder.pop(now_ns) {
-            self.deliver(ready)?;
-        }
-        Ok(())
+        self.expire(now_ns)
     }
 
     fn deliver(&mut self, ready: Ready<Held>) -> Result<(), MediaError> {
@@ -536,7 +529,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     ///
     /// What the sink says.
     pub fn expire(&mut self, now_ns: u64) -> Result<(), MediaError> {
-        self.pop(now_ns)
+        while let Some(ready) = self.reorder.pop(now_ns) {
+            self.deliver(ready)?;
+        }
+        Ok(())
     }
 
     /// When [`Self::expire`] or [`Self::report`] may have something to do; `None`: not before something comes.
@@ -573,6 +569,12 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         };
         let settings = self.settings.reports_to;
         settings.or(self.reporter).or_else(behind_rtp)
+    }
+
+    /// What it was told.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Since when the sender has left; `None`: it has not.

@@ -57,7 +57,7 @@ fn every_byte_that_ffmpeg_sends_arrives() {
             goodbye: true,
             idle: Some(Duration::from_secs(20)),
         };
-        let mut session = Session::new(sockets, stream, until, settings.delay_ns);
+        let mut session = Session::new(sockets, stream, until);
         let mut sender = ffmpeg(&format!("-re {input} -rtpflags send_bye -f rtp {url}"));
         let mut sender = sender.stdout(Stdio::null()).spawn().unwrap();
         let ended = session.run(None);

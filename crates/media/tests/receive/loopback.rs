@@ -27,12 +27,7 @@ fn session(binding: &Binding) -> Receiver {
         goodbye: true,
         idle: Some(LIMIT),
     };
-    Session::new(
-        sockets,
-        stream(settings, now_ns()),
-        until,
-        settings.delay_ns,
-    )
+    Session::new(sockets, stream(settings, now_ns()), until)
 }
 
 fn on(host: &str) -> Binding {
@@ -219,12 +214,7 @@ fn a_session_ends_when_idle_and_when_told_and_keeps_what_it_has() {
             delay_ns: u64::MAX,
             ..Settings::default()
         };
-        let mut receiver = Session::new(
-            sockets,
-            stream(settings, now_ns()),
-            until,
-            settings.delay_ns,
-        );
+        let mut receiver = Session::new(sockets, stream(settings, now_ns()), until);
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let identity = Identity::seeded(2);
         for sequence in [1, 2, 4] {

@@ -55,7 +55,9 @@ impl Sink for Kept {
                 source: std::io::ErrorKind::StorageFull.into(),
             });
         }
-        self.bytes.extend(unit.pieces.concat());
+        for piece in unit.pieces {
+            self.bytes.extend_from_slice(piece);
+        }
         self.units.push((unit.time, missing));
         Ok(())
     }

@@ -285,3 +285,27 @@ fn packets_without_payload_or_with_a_bad_one_make_no_unit() {
     assert_eq!(stream.sink().bytes, [1, 2, 6]);
     assert_eq!(stream.statistics().malformed_payloads, 1);
 }
+
+#[test]
+fn packets_in_order_lost_and_overtaken_allocate_nothing() {
+    let mut stream = stream(Settings::default(), 0);
+    stream.sink_mut().bytes.reserve(10_000);
+    stream.sink_mut().units.reserve(10_000);
+    let sequences = (0..5000_u16).filter(|sequence| sequence % 50 != 7);
+    let mut packets: Vec<_> = sequences
+        .map(|sequence| packet(7, sequence, &[1]))
+        .collect();
+    packets.chunks_mut(20).for_each(|chunk| chunk.swap(3, 5));
+    let allocations = allocation_counter::measure(|| {
+        for (packet, now_ms) in packets.iter().zip(0..) {
+            stream.take_datagram(packet, host(1), now_ms * MS).unwrap();
+            stream.expire(now_ms * MS).unwrap();
+        }
+    });
+    assert_eq!(allocations.count_total, 0);
+    let statistics = stream.statistics();
+    assert!(
+        statistics.lost > 90 && statistics.reordered > 200,
+        "{statistics:?}"
+    );
+}
