@@ -7,8 +7,11 @@
 //! `hythe demo` and for tests: third-party software that records, and a count of packets that does
 //! not come from the sender.
 //!
+//! [`receive`] is the way back: datagrams in, units in order out, for `hythe media recv`.
+//!
 //! `mp3`, `rtp`, `rtcp`, `sdp` and [`clock`] decide without doing: they are handed bytes and the
-//! time and return what to do. Only `send`, `receiver` and `counter` call the kernel.
+//! time and return what to do. Only `send`, `receiver`, `counter` and two modules of `receive` call
+//! the kernel.
 //!
 //! Of a pool only [`wire::layout`] knows: it is given leases, and lays packets out in them. Everything else
 //! is handed slices. This crate never allocates on the way of a packet and never waits without a
@@ -24,6 +27,7 @@ pub mod mp3;
 pub mod pace;
 pub mod payload;
 mod ports;
+pub mod receive;
 pub mod receiver;
 pub mod rtcp;
 pub mod rtp;
