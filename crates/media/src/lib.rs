@@ -23,6 +23,7 @@ pub mod counter;
 mod error;
 pub mod format;
 mod instant;
+pub mod g711;
 pub mod mp3;
 pub mod pace;
 pub mod payload;

@@ -3,6 +3,20 @@
 //! One module per container. Each reads through a bounded window: what a file claims about itself never decides how much is
 //! allocated. Sources never wait for an instant: pacing is the sender's.
 
+pub mod input;
+pub mod mpeg_audio;
+pub mod ogg_opus;
+mod ogg_pages;
+pub mod open;
+mod pieces;
+pub mod playlist;
+pub mod raw;
+pub mod ts;
+pub mod wav;
+
+pub use input::Input;
+pub use open::{OpenOptions, open};
+
 use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::unit::Unit;
