@@ -28,6 +28,7 @@ pub mod send;
 pub mod sink;
 pub mod source;
 pub mod unit;
+mod video;
 pub mod wav;
 pub mod wire;
 

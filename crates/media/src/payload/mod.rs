@@ -3,6 +3,11 @@
 //! Pure: bytes in, bytes out. A packetizer never copies media, it says which slices follow which few bytes of payload header. A
 //! depacketizer is fed by whoever sent packets to us, so it never trusts a length.
 
+pub mod h264;
+pub mod h265;
+mod nal;
+mod nal_tests;
+
 use crate::unit::Unit;
 
 /// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).

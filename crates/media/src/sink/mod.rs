@@ -3,6 +3,8 @@
 //! One module per container. A sink is complete on disk after [`Sink::finish`]; what was written before a crash can be played as far
 //! as the container allows.
 
+pub mod annex_b;
+
 use crate::MediaError;
 use crate::unit::Unit;
 

@@ -3,6 +3,10 @@
 //! One module per container. Each reads through a bounded window: what a file claims about itself never decides how much is
 //! allocated. Sources never wait for an instant: pacing is the sender's.
 
+pub mod annex_b;
+pub mod mp4;
+mod pieces;
+
 use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::unit::Unit;
