@@ -149,7 +149,14 @@ impl FrameRate {
         if seconds == 0 || is_slow || wide_frames > wide_seconds * Self::SECOND_MAX {
             return None;
         }
-        Some(Self { frames, seconds })
+        let (mut divisor, mut rest) = (frames, seconds);
+        while rest != 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Some(Self {
+            frames: frames / divisor,
+            seconds: seconds / divisor,
+        })
     }
 
     /// When frame `index` begins, in ticks of [`CLOCK_HZ`]; rounded anew for each frame, so that nothing adds up.
@@ -199,6 +206,7 @@ mod tests {
         let rate = FrameRate::new(7, 1).unwrap();
         assert_eq!(rate.ticks(7_000_000), 90_000_000_000);
         assert_eq!(rate.to_string(), "7");
+        assert_eq!(FrameRate::new(60_000, 2002), FrameRate::new(30_000, 1001));
     }
 
     #[test]
