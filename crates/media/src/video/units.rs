@@ -6,7 +6,7 @@ use super::{Codec, Role};
 
 /// Longest NAL unit: a key frame of 8K video at 60 frames and 200 Mbit/s stays below.
 pub(crate) const NAL_BYTES_MAX: usize = 4 << 20;
-/// Most NAL units of an access unit; level limits of H.264 and H.265 end below this number of slices for frames up to 4K.
+/// Most NAL units of an access unit: H.265 allows 200 slice segments up to level 5.2 (table A.8).
 pub(crate) const NALS_MAX: usize = 256;
 /// Most bytes of an access unit: four NAL units of the longest kind.
 pub(crate) const UNIT_BYTES_MAX: usize = 4 * NAL_BYTES_MAX;
