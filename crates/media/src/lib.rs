@@ -38,6 +38,7 @@ pub mod sink;
 pub mod source;
 pub mod unit;
 pub mod voice;
+mod video;
 pub mod wav;
 pub mod wire;
 

@@ -12,6 +12,10 @@ mod talk;
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::rtp::L16;
+pub mod h264;
+pub mod h265;
+mod nal;
+mod nal_tests;
 use crate::unit::Unit;
 
 /// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).

@@ -11,6 +11,7 @@ pub mod ts;
 pub mod wav;
 
 use std::path::Path;
+pub mod annex_b;
 
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};

@@ -16,6 +16,8 @@ pub mod wav;
 
 pub use input::Input;
 pub use open::{OpenOptions, open};
+pub mod annex_b;
+pub mod mp4;
 
 use crate::MediaError;
 use crate::format::StreamFormat;
