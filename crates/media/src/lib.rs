@@ -17,6 +17,7 @@ pub mod clock;
 pub mod counter;
 mod error;
 pub mod format;
+pub mod loss;
 pub mod mp3;
 pub mod payload;
 mod ports;
