@@ -24,6 +24,7 @@ mod error;
 pub mod format;
 mod instant;
 pub mod g711;
+pub mod loss;
 pub mod mp3;
 pub mod pace;
 pub mod payload;
