@@ -23,6 +23,7 @@ mod ports;
 pub mod receiver;
 pub mod rtcp;
 pub mod rtp;
+pub mod rtsp;
 pub mod sdp;
 pub mod send;
 pub mod sink;

@@ -1,0 +1,9 @@
+//! RTSP serving as players meet it: each method and refusal, hostile clients, many clients, and ffmpeg.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod desk;
+mod hostile;
+mod methods;
+mod players;
+mod shelf;
+mod states;
