@@ -23,6 +23,8 @@ pub struct Limits {
     pub message_ns: u64,
     /// How long a connection without a session may be idle after a request.
     pub idle_ns: u64,
+    /// How long a client may leave answers unread.
+    pub stall_ns: u64,
     /// How long a session lives without a sign of its client; told to clients in whole seconds, at least 1.
     pub session_ns: u64,
 }
@@ -42,6 +44,7 @@ impl Default for Limits {
             first_request_ns: 10 * SECOND_NS,
             message_ns: 10 * SECOND_NS,
             idle_ns: 120 * SECOND_NS,
+            stall_ns: 10 * SECOND_NS,
             // RFC 2326, section 12.37.
             session_ns: 60 * SECOND_NS,
         }
@@ -55,7 +58,7 @@ impl Limits {
     }
 
     /// Never less than clients were told.
-    pub(crate) fn session_ns(&self) -> u64 {
+    pub(crate) fn session_life_ns(&self) -> u64 {
         self.session_ns.max(SECOND_NS)
     }
 }
@@ -82,7 +85,7 @@ pub struct Counters {
     pub slow_messages: u64,
     /// Connections without a session closed after [`Limits::idle_ns`].
     pub idle_connections: u64,
-    /// Connections closed because their client did not read the answers.
+    /// Connections closed because their client left answers unread ([`Limits::stall_ns`]).
     pub stalled_connections: u64,
     /// Times the kernel gave no descriptor for a new connection.
     pub accept_failures: u64,

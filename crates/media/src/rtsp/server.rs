@@ -112,6 +112,7 @@ impl Server {
             service: Service::new(self.limits, Box::new(random)),
             media,
             wires: BTreeMap::new(),
+            stall_ns: self.limits.stall_ns,
             began: Instant::now(),
             is_accepting: true,
             next_tick_ns: 0,
@@ -143,6 +144,7 @@ struct Room<'m> {
     service: Service,
     media: &'m mut dyn Media,
     wires: BTreeMap<ConnectionId, Wire>,
+    stall_ns: u64,
     began: Instant,
     /// False for a while after the kernel had no descriptor for a client.
     is_accepting: bool,
@@ -314,14 +316,15 @@ impl Room<'_> {
         }
         let expired = self.service.tick(now_ns);
         self.act(&expired.actions);
-        let wires = self.wires.iter();
-        let (stalled, drained): (Vec<_>, Vec<_>) = wires
-            .filter(|(_, wire)| wire.is_stalled(now_ns) || wire.is_drained(now_ns))
-            .map(|(id, wire)| (*id, wire.is_stalled(now_ns)))
-            .partition(|(_, is_stalled)| *is_stalled);
-        self.service.counters_mut().stalled_connections += stalled.len() as u64;
-        let overdue = stalled.into_iter().chain(drained).map(|(id, _)| id);
-        for id in overdue.chain(expired.connections).collect::<Vec<_>>() {
+        let mut overdue = expired.connections;
+        for (id, wire) in &self.wires {
+            let is_stalled = wire.is_stalled(self.stall_ns, now_ns);
+            self.service.counters_mut().stalled_connections += u64::from(is_stalled);
+            if is_stalled || wire.is_drained(now_ns) {
+                overdue.push(*id);
+            }
+        }
+        for id in overdue {
             self.forget(id);
         }
     }

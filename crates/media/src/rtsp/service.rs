@@ -297,7 +297,7 @@ impl Service {
     #[must_use]
     pub fn tick(&mut self, now_ns: u64) -> Expired {
         let mut expired = Expired::default();
-        let limit_ns = self.limits.session_ns();
+        let limit_ns = self.limits.session_life_ns();
         let lost = |_: &SessionId, session: &mut Session| {
             now_ns.saturating_sub(session.last_ns) >= limit_ns
         };

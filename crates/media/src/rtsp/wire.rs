@@ -9,8 +9,6 @@ use rustix::event::PollFlags;
 
 /// As long as so much is unsent, no further request is answered.
 pub(super) const UNSENT_BYTES: usize = 16 << 10;
-/// A client that takes nothing for so long is cut off.
-const STALL_NS: u64 = 10_000_000_000;
 /// How long a client may go on talking after its last answer. Closing at once would make the kernel throw the answer away.
 const DRAIN_NS: u64 = 2_000_000_000;
 
@@ -128,9 +126,9 @@ impl Wire {
         self.stage == Stage::Closed
     }
 
-    /// Has the client stopped reading for too long?
-    pub(super) fn is_stalled(&self, now_ns: u64) -> bool {
-        !self.unsent.is_empty() && now_ns.saturating_sub(self.since_ns) >= STALL_NS
+    /// Has the client stopped reading for that long?
+    pub(super) fn is_stalled(&self, stall_ns: u64, now_ns: u64) -> bool {
+        !self.unsent.is_empty() && now_ns.saturating_sub(self.since_ns) >= stall_ns
     }
 
     /// Is the time up in which the client could have closed?

@@ -2,8 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod desk;
+mod ffmpeg;
 mod hostile;
 mod methods;
 mod players;
+mod running;
+mod server;
 mod shelf;
 mod states;
