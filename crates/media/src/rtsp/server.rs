@@ -238,9 +238,6 @@ impl Room<'_> {
         let Some(wire) = self.wires.get_mut(&id) else {
             return;
         };
-        if events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
-            wire.close();
-        }
         if events.contains(PollFlags::IN) {
             let mut buffer = [0; READ_BYTES];
             let room = match self.service.room(id) {
@@ -249,6 +246,8 @@ impl Room<'_> {
             };
             let received = wire.read(&mut buffer[..room]);
             self.service.receive(id, received, now_ns);
+        } else if !events.contains(PollFlags::OUT) {
+            wire.close(); // nothing but an error, or both sides have ended it
         }
         self.answer(id, now_ns);
         if self.wires.get(&id).is_some_and(Wire::is_closed) {

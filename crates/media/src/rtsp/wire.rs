@@ -117,7 +117,7 @@ impl Wire {
         }
     }
 
-    /// The socket is broken, or both sides have ended it.
+    /// There is nothing more to expect of the socket.
     pub(super) fn close(&mut self) {
         self.stage = Stage::Closed;
     }

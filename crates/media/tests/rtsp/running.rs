@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
-use hythe_media::rtsp::server::{Media, Server};
+use hythe_media::rtsp::server::{Media, Server, Sign};
 use hythe_media::rtsp::{Catalogue, Counters, Limits, Presentation, SessionId, Start, Started};
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -25,6 +25,9 @@ pub(crate) struct Playing {
     pub(crate) starts: usize,
     pub(crate) pauses: usize,
     pub(crate) stops: usize,
+    /// How often the owner was asked for signs, and whether it has one of everybody who plays.
+    pub(crate) looks: usize,
+    pub(crate) are_alive: bool,
 }
 
 /// The owner of the media in tests: notes what plays, for whoever sends it.
@@ -70,6 +73,15 @@ impl Media for Owner {
         let mut playing = self.playing.lock().unwrap();
         playing.stops += 1;
         playing.streams.remove(&(session, stream));
+    }
+
+    fn look(&mut self, counters: &Counters) -> Vec<Sign> {
+        let mut playing = self.playing.lock().unwrap();
+        playing.looks += 1;
+        assert!(playing.streams.is_empty() || counters.sessions > 0);
+        let sessions = playing.streams.keys();
+        let signs = sessions.map(|(session, _)| Sign::Alive(*session));
+        signs.filter(|_| playing.are_alive).collect()
     }
 }
 

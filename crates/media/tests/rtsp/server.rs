@@ -146,6 +146,26 @@ fn a_client_that_vanished_is_stopped_after_the_time_out() {
 }
 
 #[test]
+fn a_silent_client_that_receives_is_not_stopped() {
+    let limits = Limits {
+        session_ns: SECOND_NS,
+        ..Limits::default()
+    };
+    let running = Running::start(LOCALHOST, limits, Owner::new());
+    running.playing.lock().unwrap().are_alive = true;
+    let url = running.url("voice");
+    let mut client = running.client();
+    let session = client.set_up(&url, 5000);
+    client.ask("PLAY", &url, &[&session]);
+    // Each look is followed by a search for lost sessions.
+    running.until(|playing| playing.looks >= 4);
+    assert_eq!(running.playing.lock().unwrap().stops, 0);
+    running.playing.lock().unwrap().are_alive = false;
+    running.until(|playing| playing.stops == 1);
+    assert_eq!(running.stop().lost_sessions, 1);
+}
+
+#[test]
 fn garbage_is_answered_before_the_end() {
     let running = running();
     let mut client = running.client();
