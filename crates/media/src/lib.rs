@@ -33,6 +33,7 @@ pub mod receive;
 pub mod receiver;
 pub mod rtcp;
 pub mod rtp;
+pub mod rtsp;
 pub mod sdp;
 pub mod send;
 pub mod sink;
