@@ -3,8 +3,12 @@
 //! Pure: bytes in, bytes out. A packetizer never copies media, it says which slices follow which few bytes of payload header. A
 //! depacketizer is fed by whoever sent packets to us, so it never trusts a length.
 
+pub mod h264;
+pub mod h265;
 pub mod mpeg_audio;
 pub mod mpeg_ts;
+mod nal;
+mod nal_tests;
 pub mod opus;
 pub mod pcm;
 mod talk;
@@ -12,10 +16,6 @@ mod talk;
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::rtp::L16;
-pub mod h264;
-pub mod h265;
-mod nal;
-mod nal_tests;
 use crate::unit::Unit;
 
 /// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).
@@ -105,7 +105,8 @@ pub fn packetizer(format: &StreamFormat) -> Result<Box<dyn Packetize + Send>, Me
         }
         Encoding::MpegAudio => Box::new(mpeg_audio::MpegAudioPacketizer::default()),
         Encoding::Opus => Box::new(opus::OpusPacketizer::default()),
-        Encoding::H264 | Encoding::H265 => return Err(no_payloads(format)),
+        Encoding::H264 => Box::new(h264::Packetizer),
+        Encoding::H265 => Box::new(h265::Packetizer),
     })
 }
 
@@ -122,15 +123,16 @@ pub fn depacketizer(format: &StreamFormat) -> Result<Box<dyn Depacketize + Send>
         }
         Encoding::MpegAudio => Box::new(mpeg_audio::MpegAudioDepacketizer::default()),
         Encoding::Opus => Box::new(opus::OpusDepacketizer),
-        Encoding::H264 | Encoding::H265 => return Err(no_payloads(format)),
+        Encoding::H264 => Box::new(h264::Depacketizer::new(format).map_err(refused)?),
+        Encoding::H265 => Box::new(h265::Depacketizer::new(format).map_err(refused)?),
     })
 }
 
-/// The encoding has no module here.
-pub(crate) fn no_payloads(format: &StreamFormat) -> MediaError {
+/// Parameters that say that the payloads are of a kind that cannot be joined here.
+fn refused(why: Malformed) -> MediaError {
     MediaError::Packet {
-        what: "payload",
-        reason: format!("{} has none here", format.encoding.name()),
+        what: "depacketizer",
+        reason: why.0.to_owned(),
     }
 }
 

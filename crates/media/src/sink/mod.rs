@@ -3,6 +3,7 @@
 //! One module per container. A sink is complete on disk after [`Sink::finish`]; what was written before a crash can be played as far
 //! as the container allows.
 
+pub mod annex_b;
 pub mod mpeg_audio;
 pub mod ogg_opus;
 mod output;
@@ -11,7 +12,6 @@ pub mod ts;
 pub mod wav;
 
 use std::path::Path;
-pub mod annex_b;
 
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
@@ -47,6 +47,6 @@ pub fn open(path: &Path, format: &StreamFormat) -> Result<Box<dyn Sink + Send>, 
         }
         Encoding::MpegAudio => Box::new(mpeg_audio::MpegAudioSink::create(path)?),
         Encoding::Opus => Box::new(ogg_opus::OggOpusSink::create(path, format)?),
-        Encoding::H264 | Encoding::H265 => return Err(crate::payload::no_payloads(format)),
+        Encoding::H264 | Encoding::H265 => Box::new(annex_b::AnnexB::create(path)?),
     })
 }

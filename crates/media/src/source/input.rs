@@ -156,6 +156,12 @@ impl Input {
         self.is_ended
     }
 
+    /// What errors call it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.name.display().to_string()
+    }
+
     /// An error about the first byte of the window.
     #[must_use]
     pub fn error(&self, reason: impl Into<String>) -> MediaError {
@@ -166,10 +172,26 @@ impl Input {
     #[must_use]
     pub fn error_at(&self, position: u64, reason: impl Into<String>) -> MediaError {
         MediaError::Input {
-            input: self.name.display().to_string(),
+            input: self.name(),
             position,
             reason: reason.into(),
         }
+    }
+}
+
+/// The window first, then what is behind it.
+impl Read for Input {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let window = self.window();
+        if window.is_empty() {
+            let bytes = self.reader.read(into)?;
+            self.position += bytes as u64;
+            return Ok(bytes);
+        }
+        let bytes = window.len().min(into.len());
+        into[..bytes].copy_from_slice(&window[..bytes]);
+        self.consume(bytes);
+        Ok(bytes)
     }
 }
 

@@ -3,7 +3,9 @@
 //! One module per container. Each reads through a bounded window: what a file claims about itself never decides how much is
 //! allocated. Sources never wait for an instant: pacing is the sender's.
 
+pub mod annex_b;
 pub mod input;
+pub mod mp4;
 pub mod mpeg_audio;
 pub mod ogg_opus;
 mod ogg_pages;
@@ -16,8 +18,6 @@ pub mod wav;
 
 pub use input::Input;
 pub use open::{OpenOptions, open};
-pub mod annex_b;
-pub mod mp4;
 
 use crate::MediaError;
 use crate::format::StreamFormat;

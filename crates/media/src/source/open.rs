@@ -6,7 +6,7 @@ use super::mpeg_audio::MpegAudioSource;
 use super::ogg_opus::OggOpusSource;
 use super::playlist::{Playlist, files_in, files_named_in};
 use super::raw::{PcmFormat, PcmSource};
-use super::{Input, Source, ogg_pages, ts, wav};
+use super::{Input, Source, annex_b, mp4, ogg_pages, ts, wav};
 use crate::MediaError;
 use crate::format::Encoding;
 use crate::mp3::Header;
@@ -26,6 +26,8 @@ pub struct OpenOptions {
     pub raw: Option<PcmFormat>,
     /// Milliseconds of a block of samples.
     pub block_ms: u32,
+    /// Frames per second of an H.264 or H.265 byte stream that does not say it itself.
+    pub frame_rate: Option<annex_b::FrameRate>,
     /// Most bytes of a packet's payload: units that may be of any length are made to fit.
     pub payload_limit: usize,
     /// How often the input is played; 0: without end. Standard input is played once.
@@ -39,6 +41,7 @@ impl Default for OpenOptions {
             samples_as: Encoding::L16,
             raw: None,
             block_ms: 20,
+            frame_rate: None,
             payload_limit: MAX_PAYLOAD_BYTES,
             plays: 1,
         }
@@ -77,8 +80,8 @@ pub(super) fn open_file(
     input.fill(LOOK_BYTES)?;
     let Some(container) = Container::of(input.window(), input.is_ended()) else {
         return Err(input.error(
-            "no format that can be sent is recognised here (MPEG-TS, WAV, Ogg with Opus, MPEG audio); \
-             for files of nothing but samples say their format, rate and channels",
+            "no format that can be sent is recognised here (MPEG-TS, MP4, H.264 or H.265 byte streams, WAV, Ogg with Opus, \
+             MPEG audio); for files of nothing but samples say their format, rate and channels",
         ));
     };
     Ok(match container {
@@ -86,6 +89,18 @@ pub(super) fn open_file(
         Container::Ogg => Box::new(OggOpusSource::new(input)?),
         Container::TransportStream => Box::new(ts::TsSource::new(input, options.bits_per_second)?),
         Container::MpegAudio => Box::new(MpegAudioSource::new(input, options.payload_limit)?),
+        Container::Movie if path == Path::new("-") => {
+            let reason = "MP4 is read at many places: it has to be a file, not standard input";
+            return Err(input.error(reason));
+        }
+        Container::Movie => Box::new(mp4::open(path)?),
+        Container::ByteStream => {
+            let known = annex_b::Options {
+                encoding: None,
+                frame_rate: options.frame_rate,
+            };
+            Box::new(annex_b::open(&input.name(), input, &known)?)
+        }
     })
 }
 
@@ -96,6 +111,8 @@ enum Container {
     Ogg,
     TransportStream,
     MpegAudio,
+    Movie,
+    ByteStream,
 }
 
 impl Container {
@@ -108,6 +125,10 @@ impl Container {
             Some(Self::Ogg)
         } else if start.starts_with(b"ID3") {
             Some(Self::MpegAudio)
+        } else if is_movie(start) {
+            Some(Self::Movie)
+        } else if start.starts_with(&[0, 0, 1]) || start.starts_with(&[0, 0, 0, 1]) {
+            Some(Self::ByteStream)
         } else if ts::packet_stride(start, is_all).is_some() {
             Some(Self::TransportStream)
         } else if is_mpeg_audio(start) {
@@ -116,6 +137,14 @@ impl Container {
             None
         }
     }
+}
+
+/// The first box of an ISO base media file (ISO/IEC 14496-12, 4.3), or of a QuickTime movie without a type.
+fn is_movie(start: &[u8]) -> bool {
+    let first = start.get(4..8).unwrap_or_default();
+    [b"ftyp", b"styp", b"moov", b"wide"]
+        .iter()
+        .any(|kind| first == *kind)
 }
 
 /// A frame somewhere in `start` that another of the same kind follows, or that begins it and is all of it: encoders and cut
@@ -154,6 +183,9 @@ mod tests {
             (frame.repeat(3), Some(Container::MpegAudio)),
             (frame, Some(Container::MpegAudio)),
             (late, Some(Container::MpegAudio)),
+            (b"\0\0\0\x18ftypisom".to_vec(), Some(Container::Movie)),
+            (b"\0\0\0\x01\x67".to_vec(), Some(Container::ByteStream)),
+            (b"\0\0\x01\x40".to_vec(), Some(Container::ByteStream)),
             (vec![0xff; 1000], None),
             (Vec::new(), None),
         ] {
