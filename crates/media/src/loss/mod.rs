@@ -7,7 +7,7 @@
 //! Everything received here was written by somebody who may lie. So memory is set at the start, no length is believed, no request
 //! makes us send more than a configured share of the stream, and whatever is refused is counted by its reason.
 //!
-//! Nothing here calls the kernel, sleeps, reads a clock, or allocates after it was made.
+//! Nothing here calls the kernel, sleeps, reads a clock, or allocates after it was made (but for reading RTCP, see [`nack`]).
 
 pub mod budget;
 pub mod deadline;

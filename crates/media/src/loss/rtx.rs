@@ -15,7 +15,7 @@ const OSN_BYTES: usize = 2;
 const PADDING_BIT: u8 = 0x20;
 const MARKER_BIT: u8 = 0x80;
 
-/// What a retransmission does not have to be told from an original by.
+/// What retransmissions are sent as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtxStream {
     /// Source of retransmissions: another than the original's where both share a session (SSRC multiplexing), the same where

@@ -204,8 +204,7 @@ impl Decoder {
             other.is_used && other.base == waiting.base && other.offsets == waiting.offsets
         };
         match self.missing(&waiting) {
-            Missing::Nothing => {}
-            Missing::Past => self.counts.unplaced += 1,
+            Missing::Nothing | Missing::Past => {}
             Missing::More if self.waiting.iter().any(is_known) => {}
             Missing::One(_) | Missing::More => {
                 let index = self.free_entry();

@@ -40,11 +40,19 @@ impl Losses {
     }
 
     /// Loses the parity of a column.
+    ///
+    /// # Panics
+    ///
+    /// If no matrix has that many.
     pub fn lose_column(&mut self, column: usize) {
         self.columns[column] = true;
     }
 
     /// Loses the parity of a row.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::lose_column`].
     pub fn lose_row(&mut self, row: usize) {
         self.rows[row] = true;
     }
