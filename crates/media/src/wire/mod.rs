@@ -4,6 +4,7 @@
 //! without a copy; every destination is then sent the same bytes, by the fastest method that its way allows.
 
 pub mod header;
+pub mod layout;
 pub mod run;
 
 use std::os::fd::BorrowedFd;
