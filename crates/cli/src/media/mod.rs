@@ -2,6 +2,7 @@
 //!
 //! `send` and `recv` are thin: sessions of the library do the work, these files turn options into theirs, wait, and print.
 
+mod calls;
 mod inputs;
 mod recv;
 mod send;

@@ -22,6 +22,7 @@ use crate::output;
 use crate::stop::Stop;
 use crate::units;
 
+use super::calls;
 use super::inputs::InputArgs;
 use super::targets::{TargetArgs, Targets};
 
@@ -50,6 +51,9 @@ pub(crate) struct SendArgs {
     /// Bytes of a packet behind its RTP header, at most
     #[arg(long, value_name = "BYTES", default_value_t = MAX_PAYLOAD_BYTES as u16, value_parser = clap::value_parser!(u16).range(64..=65_000))]
     packet_bytes: u16,
+    /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that of --to on, again and again
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method"])]
+    calls: Option<u16>,
     /// End after so many seconds
     #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
     duration: Option<Duration>,
@@ -119,6 +123,10 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     let wanted = args.targets.wanted()?;
     let node = globals.join("hythe media send")?;
     let source = args.input.open(args.packet_bytes.into(), &node, &stop)?;
+    if let (Some(count), Some(first)) = (args.calls, wanted.first()) {
+        let document = calls::run(source, first.resolve()?, count, args.duration, &stop)?;
+        return output::print(globals.json, &document, calls::text);
+    }
     let packetizer = payload::packetizer(source.format())?;
     let mut session = SendSession::new(&node, source, packetizer, options(args)?)?;
     let mut sending = Sending {
