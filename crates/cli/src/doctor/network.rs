@@ -115,7 +115,7 @@ fn ladder() -> io::Result<String> {
         offset: (index * SEGMENT_BYTES) as u32,
         bytes: SEGMENT_BYTES as u16,
         sequence: index as u16,
-        due: 0,
+        due_ns: 0,
     });
     let receiver = UdpSocket::bind("127.0.0.1:0")?;
     receiver.set_read_timeout(Some(TIMEOUT))?;
