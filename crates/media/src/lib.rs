@@ -34,6 +34,7 @@ pub mod rtp;
 pub mod rtsp;
 pub mod sdp;
 pub mod send;
+pub mod serve;
 pub mod sink;
 pub mod source;
 pub mod unit;

@@ -16,7 +16,7 @@ use crate::stop::Stop;
 use crate::units;
 
 /// What an input that is a channel begins with.
-const CHANNEL: &str = "channel:";
+pub(super) const CHANNEL: &str = "channel:";
 /// Messages of a channel that may wait.
 const DEPTH: u32 = 64;
 

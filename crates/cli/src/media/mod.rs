@@ -6,6 +6,7 @@ mod calls;
 mod inputs;
 mod recv;
 mod send;
+mod serve;
 mod targets;
 
 use clap::Subcommand;
@@ -16,6 +17,7 @@ use crate::error::CliError;
 
 use recv::RecvArgs;
 use send::SendArgs;
+use serve::ServeArgs;
 
 /// What can be done with media.
 #[derive(Debug, Subcommand)]
@@ -30,12 +32,18 @@ pub(crate) enum MediaCommand {
         after_help = "Examples:\n  hythe media recv film.sdp --out film.ts\n  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json"
     )]
     Recv(RecvArgs),
+    /// Serve media on request: players open rtsp://…
+    #[command(
+        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554"
+    )]
+    Serve(ServeArgs),
 }
 
 pub(crate) fn run(command: MediaCommand, globals: &Globals) -> Result<(), CliError> {
     match command {
         MediaCommand::Send(args) => send::run(&args, globals),
         MediaCommand::Recv(args) => recv::run(&args, globals),
+        MediaCommand::Serve(args) => serve::run(&args, globals),
     }
 }
 
