@@ -56,6 +56,9 @@ pub enum MediaError {
         /// What is wrong there, and what to do.
         reason: String,
     },
+    /// The pool refused: no slot, no room, no permission.
+    #[error(transparent)]
+    Pool(#[from] hythe_node::NodeError),
     /// Linear PCM of this kind cannot be sent.
     #[error("{channels} channels at {samples_per_second} Hz cannot be sent as L16: {reason}")]
     Format {
@@ -80,6 +83,16 @@ pub enum MediaError {
         /// Which packet.
         what: &'static str,
         /// What the packet crate says.
+        reason: String,
+    },
+    /// An address is not one that can be sent to.
+    #[error(
+        "{address}: {reason}; addresses are rtp://HOST:PORT, with ?ttl=N&interface=NAME for multicast"
+    )]
+    Address {
+        /// As it was written.
+        address: String,
+        /// What is wrong with it.
         reason: String,
     },
     /// The destination's port leaves no room for RTCP.

@@ -1,0 +1,183 @@
+//! Where a stream goes, as people write it: `rtp://HOST:PORT`, with `?ttl=N&interface=NAME` for multicast.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
+use std::str::FromStr;
+
+use url::{Host, Url};
+
+use crate::MediaError;
+use crate::ports::rtcp_address;
+
+/// The address of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamAddress {
+    /// Name or address of the host, or a multicast group.
+    pub host: String,
+    /// The port of RTP; RTCP has the next.
+    pub port: u16,
+    /// How many routers a multicast packet may pass; `None`: the system's default, which is to stay on the link.
+    pub ttl: Option<u8>,
+    /// The interface for multicast, and for IPv6 addresses that mean something on one link only.
+    pub interface: Option<String>,
+}
+
+impl StreamAddress {
+    /// The address to send to. Names are looked up, which may take as long as the system's resolver waits.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Address`] for a name without address or an interface that is not there, [`MediaError::Destination`] for a port
+    /// that leaves RTCP none.
+    pub fn resolve(&self) -> Result<SocketAddr, MediaError> {
+        let refused = |reason: String| MediaError::Address {
+            address: self.to_string(),
+            reason,
+        };
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let first = found.map_err(|error| refused(error.to_string()))?.next();
+        let mut address = first.ok_or_else(|| refused("the name has no address".into()))?;
+        if let (SocketAddr::V6(v6), Some(name)) = (&mut address, &self.interface)
+            && is_of_one_link(v6)
+        {
+            v6.set_scope_id(interface_index(name).map_err(refused)?);
+        }
+        rtcp_address(address)?;
+        Ok(address)
+    }
+}
+
+impl fmt::Display for StreamAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.port;
+        match self.host.parse() {
+            Ok(IpAddr::V6(host)) => write!(formatter, "rtp://[{host}]:{port}")?,
+            _ => write!(formatter, "rtp://{}:{port}", self.host)?,
+        }
+        let mut mark = '?';
+        if let Some(ttl) = self.ttl {
+            write!(formatter, "{mark}ttl={ttl}")?;
+            mark = '&';
+        }
+        match &self.interface {
+            Some(interface) => write!(formatter, "{mark}interface={interface}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for StreamAddress {
+    type Err = MediaError;
+
+    fn from_str(text: &str) -> Result<Self, MediaError> {
+        parse(text).map_err(|reason| MediaError::Address {
+            address: text.to_owned(),
+            reason,
+        })
+    }
+}
+
+fn parse(text: &str) -> Result<StreamAddress, String> {
+    let url = Url::parse(text).map_err(|error| error.to_string())?;
+    if url.scheme() != "rtp" {
+        return Err(format!("the scheme is {}, not rtp", url.scheme()));
+    }
+    let host = match url.host().ok_or("it names no host")? {
+        Host::Domain(name) => name.to_owned(),
+        Host::Ipv4(address) => address.to_string(),
+        Host::Ipv6(address) => address.to_string(),
+    };
+    let is_bare = matches!(url.path(), "" | "/") && url.username().is_empty();
+    if !is_bare || url.fragment().is_some() {
+        return Err("only host, port and ?ttl=N&interface=NAME are understood".into());
+    }
+    let mut parsed = StreamAddress {
+        host,
+        port: url.port().ok_or("it names no port")?,
+        ttl: None,
+        interface: None,
+    };
+    for (name, value) in url.query_pairs() {
+        match &*name {
+            "ttl" => parsed.ttl = Some(parse_ttl(&value)?),
+            "interface" if !value.is_empty() => parsed.interface = Some(value.into_owned()),
+            _ => return Err(format!("{name}={value} is not ttl=N or interface=NAME")),
+        }
+    }
+    Ok(parsed)
+}
+
+fn parse_ttl(text: &str) -> Result<u8, String> {
+    text.parse()
+        .map_err(|_| format!("ttl={text} is not a number from 0 to 255"))
+}
+
+/// Link-local unicast, and multicast of the scopes interface and link (RFC 4291, 2.5.6 and 2.7).
+fn is_of_one_link(address: &SocketAddrV6) -> bool {
+    let first = address.ip().segments()[0];
+    first & 0xffc0 == 0xfe80 || matches!(first & 0xff0f, 0xff01 | 0xff02)
+}
+
+fn interface_index(name: &str) -> Result<u32, String> {
+    let socket = rustix::net::socket(
+        rustix::net::AddressFamily::INET6,
+        rustix::net::SocketType::DGRAM,
+        None,
+    );
+    let index = socket.and_then(|socket| rustix::net::netdevice::name_to_index(&socket, name));
+    index.map_err(|error| format!("the interface {name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_read_back() {
+        for text in [
+            "rtp://127.0.0.1:5004",
+            "rtp://[::1]:5004",
+            "rtp://camera.local:6000",
+            "rtp://239.1.2.3:5004?ttl=4",
+            "rtp://[ff15::1]:5004?ttl=0&interface=eth0",
+            "rtp://239.1.2.3:5004?interface=lo",
+        ] {
+            let address: StreamAddress = text.parse().unwrap();
+            assert_eq!(address.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_the_reason() {
+        for (text, reason) in [
+            ("127.0.0.1:5004", "relative URL"),
+            ("udp://127.0.0.1:5004", "the scheme is udp"),
+            ("rtp://127.0.0.1", "no port"),
+            ("rtp://127.0.0.1:70000", "port"),
+            ("rtp://h:5004?ttl=300", "ttl=300"),
+            ("rtp://h:5004?tll=3", "tll=3"),
+            ("rtp://h:5004?interface=", "interface="),
+            ("rtp://h:5004/stream", "only host, port"),
+        ] {
+            let error = text.parse::<StreamAddress>().unwrap_err().to_string();
+            assert!(error.contains(reason) && error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn resolving_checks_port_and_interface() {
+        let resolve = |text: &str| text.parse::<StreamAddress>().unwrap().resolve();
+        let loopback = "127.0.0.1:5004".parse().unwrap();
+        assert_eq!(resolve("rtp://127.0.0.1:5004").unwrap(), loopback);
+        assert!(matches!(
+            resolve("rtp://127.0.0.1:5005"),
+            Err(MediaError::Destination { .. })
+        ));
+        let error = resolve("rtp://[fe80::1]:5004?interface=nosuch0").unwrap_err();
+        assert!(error.to_string().contains("nosuch0"), "{error}");
+        let SocketAddr::V6(address) = resolve("rtp://[fe80::1]:5004?interface=lo").unwrap() else {
+            panic!("an IPv6 address");
+        };
+        assert_eq!(address.scope_id(), 1);
+    }
+}
