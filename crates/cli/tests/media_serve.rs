@@ -199,3 +199,65 @@ fn what_cannot_be_served_is_named() {
     let refused = root.run(&["media", "serve", &folder, "--listen", &address]);
     refused.failed(1, &["listen", &address]);
 }
+
+#[test]
+fn a_conference_forwards_and_says_who_took_part() {
+    let root = Root::new();
+    let phones = [(); 2].map(|()| {
+        loop {
+            let phone = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            if phone.local_addr().unwrap().port().is_multiple_of(2) {
+                break phone;
+            }
+        }
+    });
+    let urls = phones
+        .each_ref()
+        .map(|phone| format!("rtp://{}", phone.local_addr().unwrap()));
+    let port = free_port() & !1;
+    let relay = root.start(&[
+        "media",
+        "serve",
+        "--json",
+        "--relay",
+        &port.to_string(),
+        "--participant",
+        &urls[0],
+        "--participant",
+        &urls[1],
+    ]);
+    phones[1]
+        .set_read_timeout(Some(Duration::from_millis(20)))
+        .unwrap();
+    let packet = [&[0x80, 0, 0, 1][..], &[0; 8], b"good morning"].concat();
+    let mut heard = [0; 100];
+    let began = Instant::now();
+    // Until the relay is up.
+    let length = loop {
+        let _ = phones[0].send_to(&packet, ("127.0.0.1", port)); // refused as long as it is not
+        if let Ok(length) = phones[1].recv(&mut heard) {
+            break length;
+        }
+        assert!(began.elapsed() < BOUND, "nothing is forwarded");
+    };
+    assert_eq!(heard[..length], packet);
+    relay.interrupt();
+    let ended = relay.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let document: serde_json::Value = serde_json::from_str(&ended.text()).unwrap();
+    let counts = |index: usize, name: &str| document["participants"][index][name].as_u64().unwrap();
+    assert!(counts(0, "received") >= 1 && counts(1, "received") == 0);
+    assert!(counts(1, "sent") >= 1 && counts(0, "sent") == 0);
+
+    let refused = root.run(&[
+        "media",
+        "serve",
+        "--relay",
+        "5005",
+        "--participant",
+        &urls[0],
+    ]);
+    refused.failed(1, &["pair of UDP ports"]);
+    root.run(&["media", "serve", "--relay", "5004"])
+        .failed(2, &["--participant"]);
+}

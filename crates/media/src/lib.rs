@@ -29,6 +29,7 @@ pub mod payload;
 mod ports;
 pub mod receive;
 pub mod receiver;
+pub mod relay;
 pub mod rtcp;
 pub mod rtp;
 pub mod rtsp;

@@ -3,6 +3,7 @@
 //! `send` and `recv` are thin: sessions of the library do the work, these files turn options into theirs, wait, and print.
 
 mod calls;
+mod conference;
 mod inputs;
 mod recv;
 mod send;
@@ -34,7 +35,7 @@ pub(crate) enum MediaCommand {
     Recv(RecvArgs),
     /// Serve media on request: players open rtsp://…
     #[command(
-        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554"
+        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
     )]
     Serve(ServeArgs),
 }

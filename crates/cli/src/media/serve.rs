@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hythe::TrustPeers;
+use hythe::media::address::StreamAddress;
 use hythe::media::rtsp::Limits;
 use hythe::media::rtsp::server::Server;
 use hythe::media::serve::Programme;
@@ -16,6 +17,7 @@ use crate::error::CliError;
 use crate::output;
 use crate::stop::Stop;
 
+use super::conference;
 use super::inputs::CHANNEL;
 
 /// The usual port for those who may not have 554.
@@ -25,11 +27,17 @@ const PORT: u16 = 8554;
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
     /// Files, directories with files, or channel:NAME; each is found under its name
-    #[arg(value_name = "DIR|FILE|CHANNEL", required = true)]
+    #[arg(value_name = "DIR|FILE|CHANNEL", required_unless_present = "relay")]
     items: Vec<PathBuf>,
     /// Where clients connect to; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT", default_values_t = [SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT)])]
     listen: Vec<SocketAddr>,
+    /// Conference: forward what each participant sends to this even UDP port to all the others
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
+    relay: Option<u16>,
+    /// Who takes part in the conference: rtp://HOST:PORT, where it sends from and is sent to; may be repeated
+    #[arg(long, value_name = "URL", requires = "relay")]
+    participant: Vec<StreamAddress>,
 }
 
 #[derive(Serialize)]
@@ -42,6 +50,9 @@ struct Document {
 
 pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
+    if let Some(port) = args.relay {
+        return conference::run(port, &args.participant, &stop, globals);
+    }
     let server = Server::bind(&args.listen, Limits::default())?;
     let node = globals.join("hythe media serve")?;
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();

@@ -198,21 +198,31 @@ impl PortPair {
     ///
     /// What the kernel says: no ports left.
     pub fn hold() -> io::Result<Self> {
-        for _ in 0..PAIR_TRIES {
-            let port = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?
-                .local_addr()?
-                .port()
-                & !1;
-            let Ok(v4) = shared_pair(Ipv4Addr::UNSPECIFIED.into(), port) else {
-                continue;
-            };
-            let v6 = shared_pair(Ipv6Addr::UNSPECIFIED.into(), port).ok(); // not every host has it
-            return Ok(Self {
-                port,
-                _held: [Some(v4), v6].into_iter().flatten().collect(),
-            });
+        let tries = (0..PAIR_TRIES).map(|_| {
+            let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            let port = any.local_addr()?.port() & !1;
+            drop(any);
+            Self::hold_port(port)
+        });
+        let found = tries.into_iter().find_map(Result::ok);
+        found.ok_or_else(|| io::ErrorKind::AddrInUse.into())
+    }
+
+    /// This even port and the next.
+    ///
+    /// # Errors
+    ///
+    /// Invalid input for an odd port, or 0; what the kernel says: somebody else has one of them.
+    pub fn hold_port(port: u16) -> io::Result<Self> {
+        if port == 0 || !port.is_multiple_of(2) {
+            return Err(io::ErrorKind::InvalidInput.into());
         }
-        Err(io::ErrorKind::AddrInUse.into())
+        let v4 = shared_pair(Ipv4Addr::UNSPECIFIED.into(), port)?;
+        let v6 = shared_pair(Ipv6Addr::UNSPECIFIED.into(), port).ok(); // not every host has it
+        Ok(Self {
+            port,
+            _held: [Some(v4), v6].into_iter().flatten().collect(),
+        })
     }
 
     /// The even one.
