@@ -39,7 +39,7 @@ pub(crate) struct SendArgs {
     /// Write a session description for players; they open it as it is
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// When packets leave: media (as it plays), max (at once), or so many bits a second, such as 8M
+    /// When packets leave: media (as it plays), max (at once), kernel (as the class of --class lets them), or so many bits a second, such as 8M
     #[arg(long, value_name = "PACE", default_value = "media")]
     pace: PaceArg,
     /// Packets that leave back to back, at most
@@ -59,20 +59,28 @@ pub(crate) struct SendArgs {
     duration: Option<Duration>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct PaceArg(Pace);
+/// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual queue takes at a few kbit/s.
+const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PaceArg {
+    Own(Pace),
+    Kernel,
+}
 
 impl std::str::FromStr for PaceArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Ok(Self(match text {
-            "media" => Pace::Media,
-            "max" => Pace::Unpaced,
-            rate => Pace::BitsPerSecond(
-                units::parse_bits(rate).map_err(|why| format!("{why}, nor media or max"))?,
-            ),
-        }))
+        Ok(match text {
+            "media" => Self::Own(Pace::Media),
+            "max" => Self::Own(Pace::Unpaced),
+            "kernel" => Self::Kernel,
+            rate => Self::Own(Pace::BitsPerSecond(
+                units::parse_bits(rate)
+                    .map_err(|why| format!("{why}, nor media, max or kernel"))?,
+            )),
+        })
     }
 }
 
@@ -157,7 +165,13 @@ fn options(args: &SendArgs) -> Result<SendOptions, CliError> {
     // By default the pool is the user's own; another's is chosen by name, which is the decision.
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     let mut options = SendOptions::new(Identity::random()?, trust);
-    options.pace = args.pace.0;
+    match args.pace {
+        PaceArg::Own(pace) => options.pace = pace,
+        PaceArg::Kernel => {
+            options.pace = Pace::Unpaced;
+            options.patience = KERNEL_PATIENCE;
+        }
+    }
     options.limit = Limit {
         burst: args.burst.into(),
         early_ns: args.early.saturating_mul(1_000_000),

@@ -27,6 +27,22 @@ pub(super) struct TargetArgs {
     /// Send by this method only, for measurement: sendfile-gso, gso, sendmmsg or sendto [default: the best that each way allows]
     #[arg(long, value_name = "METHOD")]
     pub(super) method: Option<Method>,
+    /// The class of the interface's packet scheduler that takes the packets, as MAJOR:MINOR in hexadecimal, such as 1:10 (SO_PRIORITY; HTB and its like)
+    #[arg(long, value_name = "CLASS", value_parser = parse_class)]
+    class: Option<i32>,
+}
+
+/// As `tc` writes it.
+fn parse_class(text: &str) -> Result<i32, String> {
+    let numbers = text.split_once(':').and_then(|(major, minor)| {
+        let major = u16::from_str_radix(major, 16).ok()?;
+        Some((major, u16::from_str_radix(minor, 16).ok()?))
+    });
+    let (major, minor) = numbers
+        .filter(|(major, _)| *major > 0)
+        .ok_or_else(|| format!("{text} is no class such as 1:10"))?;
+    // The kernel reads the same 32 bits, whatever their sign.
+    Ok((u32::from(major) << 16 | u32::from(minor)).cast_signed())
 }
 
 /// The destinations of a session, by what they were called.
@@ -48,6 +64,7 @@ impl TargetArgs {
     pub(super) fn options(&self, address: &StreamAddress) -> DestinationOptions {
         let mut options = DestinationOptions::default();
         options.method = self.method;
+        options.priority = self.class;
         options.multicast_hops = address.ttl.unwrap_or(options.multicast_hops);
         options.multicast_interface.clone_from(&address.interface);
         options
@@ -113,4 +130,21 @@ fn read(path: &Path) -> Result<Vec<StreamAddress>, CliError> {
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_read_as_tc_writes_them() {
+        assert_eq!(parse_class("1:10"), Ok(0x0001_0010));
+        assert_eq!(
+            parse_class("ffff:a").map(i32::cast_unsigned),
+            Ok(0xffff_000a)
+        );
+        for text in ["", "1", "0:1", "1:x", "1:10000", "-1:1"] {
+            assert!(parse_class(text).is_err(), "{text}");
+        }
+    }
 }
