@@ -180,6 +180,38 @@ fn a_channel_is_watched_together_from_now_on() {
 }
 
 #[test]
+fn our_own_receiver_opens_what_we_serve() {
+    let Some(root) = Root::on_shared_memory("receiving what is served") else {
+        return;
+    };
+    std::fs::write(root.path().join("tone.wav"), wav()).unwrap();
+    let port = free_port();
+    let (listen, folder) = (
+        format!("127.0.0.1:{port}"),
+        root.path().display().to_string(),
+    );
+    let server = root.start(&["media", "serve", &folder, "--listen", &listen]);
+    wait_for_port(port);
+    let out = root.path().join("heard.wav").display().to_string();
+    let url = format!("rtsp://{listen}/tone.wav");
+    let document = root.json(&["media", "recv", &url, "--out", &out]);
+    assert_eq!(
+        (document["ended"].as_str(), document["lost"].as_u64()),
+        (Some("goodbye"), Some(0))
+    );
+    let heard = std::fs::read(&out).unwrap();
+    assert_eq!(
+        heard[heard.len() - 2 * PROMPT_SAMPLES as usize..],
+        wav()[44..]
+    );
+    let nothing = format!("rtsp://{listen}/nothing");
+    let refused = root.run(&["media", "recv", &nothing, "--out", &out]);
+    refused.failed(1, &["404", &nothing]);
+    server.interrupt();
+    assert_eq!(server.end().code, Some(0));
+}
+
+#[test]
 fn what_cannot_be_served_is_named() {
     let Some(root) = Root::on_shared_memory("refusals of serving") else {
         return;

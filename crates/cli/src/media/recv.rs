@@ -1,10 +1,12 @@
 //! `hythe media recv`.
 
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use hythe::PublisherOptions;
+use hythe::media::format::StreamFormat;
 use hythe::media::payload;
 use hythe::media::receive::requests::Limits;
 use hythe::media::receive::session::{End, Session, Until, now_ns};
@@ -12,6 +14,7 @@ use hythe::media::receive::socket::{Binding, Sockets};
 use hythe::media::receive::statistics::Statistics;
 use hythe::media::receive::stream::{Settings, Stream};
 use hythe::media::rtp::Identity;
+use hythe::media::rtsp::client::Client;
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::sink::channel::ChannelSink;
 use hythe::media::sink::{self, Sink};
@@ -26,8 +29,8 @@ use crate::units;
 /// What to receive, and where to.
 #[derive(Args, Debug)]
 pub(crate) struct RecvArgs {
-    /// The session description
-    #[arg(value_name = "SDP")]
+    /// The session description, or rtsp://HOST[:PORT]/PATH
+    #[arg(value_name = "SDP|URL")]
     description: PathBuf,
     /// Which stream of it, counted from 1
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
@@ -74,71 +77,117 @@ struct Document {
 
 pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
-    let described = chosen(&args.description, args.stream)?;
-    let format = &described.format;
+    let offer = offer(args)?;
+    let format = &offer.stream.format;
     let depacketizer = payload::depacketizer(format)?;
-    let sink: Box<dyn Sink> = match (&args.out, &args.channel) {
-        (Some(path), _) => sink::open(path, format)?,
-        (None, Some(channel)) => {
-            let node = globals.join("hythe media recv")?;
-            let publisher = node.publisher(channel, &PublisherOptions::default())?;
-            Box::new(ChannelSink::new(&node, publisher, format))
-        }
-        (None, None) => {
-            return Err(CliError::WrongUse(
-                "say --out FILE or --channel NAME".into(),
-            ));
-        }
+    let sink = sink(args, format, globals)?;
+    let sockets = Sockets::open(&offer.binding)?;
+    let mut settings = Settings {
+        delay_ns: args.delay * 1_000_000,
+        requests: (offer.stream.takes_nack && !args.no_nack).then(Limits::default),
+        ..Settings::default()
     };
-    let sockets = Sockets::open(&binding(args, &described))?;
-    let settings = settings(args, &described);
-    let identity = Identity::random()?;
-    let stream = Stream::new(settings, format, &identity, depacketizer, sink, now_ns());
+    let playing = match offer.client {
+        Some(mut client) => {
+            let delivery = client.set_up(&offer.stream, sockets.address().port())?;
+            settings.host = Some(delivery.host);
+            settings.reports_to = delivery.rtcp;
+            settings.ssrc = delivery.ssrc;
+            Some(client.play()?)
+        }
+        None => None,
+    };
+    let stream = Stream::new(
+        settings,
+        format,
+        &Identity::random()?,
+        depacketizer,
+        sink,
+        now_ns(),
+    );
     let until = Until {
         goodbye: true,
         idle: args.idle,
     };
     let mut session = Session::new(sockets, stream, until);
-    let (end, statistics) = session.run(Some(stop.descriptor()))?;
-    let document = document(&described, end, &statistics);
+    let ended = session.run(Some(stop.descriptor()));
+    drop(playing);
+    let (end, statistics) = ended?;
+    let document = document(args, format, end, &statistics);
     output::print(globals.json, &document, text)
 }
 
-fn chosen(path: &Path, number: u16) -> Result<StreamDescription, CliError> {
-    let streams = sdp::read(path)?;
-    let count = streams.len();
-    streams
-        .into_iter()
-        .nth(usize::from(number) - 1)
-        .ok_or_else(|| {
-            CliError::Failed(format!(
-                "{} describes {count} streams that are understood; there is no stream {number}",
-                path.display()
-            ))
-        })
+/// What is to be received, and on which ports.
+struct Offer {
+    stream: StreamDescription,
+    binding: Binding,
+    /// The server that is to send it.
+    client: Option<Client>,
 }
 
-fn binding(args: &RecvArgs, described: &StreamDescription) -> Binding {
-    let mut binding = Binding::new(described.destination);
-    binding.rtcp_port = described.rtcp_port;
+fn offer(args: &RecvArgs) -> Result<Offer, CliError> {
+    let url = args
+        .description
+        .to_str()
+        .filter(|text| text.starts_with("rtsp://"));
+    if let Some(url) = url {
+        let mut client = Client::connect(url)?;
+        let stream = chosen(args, client.describe()?)?;
+        let any = match client.host()? {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        return Ok(Offer {
+            stream,
+            binding: Binding::new(SocketAddr::new(any, 0)),
+            client: Some(client),
+        });
+    }
+    let stream = chosen(args, sdp::read(&args.description)?)?;
+    let mut binding = Binding::new(stream.destination);
+    binding.rtcp_port = stream.rtcp_port;
     binding.interface.clone_from(&args.interface);
-    binding
+    Ok(Offer {
+        stream,
+        binding,
+        client: None,
+    })
 }
 
-fn settings(args: &RecvArgs, described: &StreamDescription) -> Settings {
-    let may_ask = described.takes_nack && !args.no_nack;
-    Settings {
-        delay_ns: args.delay * 1_000_000,
-        requests: may_ask.then(Limits::default),
-        ..Settings::default()
+fn chosen(args: &RecvArgs, streams: Vec<StreamDescription>) -> Result<StreamDescription, CliError> {
+    let (count, number) = (streams.len(), args.stream);
+    let found = streams.into_iter().nth(usize::from(number) - 1);
+    found.ok_or_else(|| {
+        let shown = args.description.display();
+        CliError::Failed(format!(
+            "{shown} describes {count} streams that are understood; there is no stream {number}"
+        ))
+    })
+}
+
+fn sink(
+    args: &RecvArgs,
+    format: &StreamFormat,
+    globals: &Globals,
+) -> Result<Box<dyn Sink>, CliError> {
+    match (&args.out, &args.channel) {
+        (Some(path), _) => Ok(sink::open(path, format)?),
+        (None, Some(channel)) => {
+            let node = globals.join("hythe media recv")?;
+            let publisher = node.publisher(channel, &PublisherOptions::default())?;
+            Ok(Box::new(ChannelSink::new(&node, publisher, format)))
+        }
+        (None, None) => Err(CliError::WrongUse(
+            "say --out FILE or --channel NAME".into(),
+        )),
     }
 }
 
-fn document(described: &StreamDescription, end: End, statistics: &Statistics) -> Document {
-    let hz = u64::from(described.format.clock_hz.max(1));
+fn document(args: &RecvArgs, format: &StreamFormat, end: End, statistics: &Statistics) -> Document {
+    let hz = u64::from(format.clock_hz.max(1));
     Document {
-        payload: described.format.encoding.name(),
-        from: described.destination.to_string(),
+        payload: format.encoding.name(),
+        from: args.description.display().to_string(),
         ended: match end {
             End::Goodbye => "goodbye",
             End::Idle => "idle",
