@@ -127,10 +127,12 @@ make_image() {
 
 # Changes the image: change COMMAND..., in which $mount is its root.
 change() {
+    local status=0
     mkdir -p "$mount"
     mount -o loop "$work/disk" "$mount"
-    "$@"
+    "$@" || status=$?
     umount "$mount"
+    return "$status"
 }
 
 enable_only() {
