@@ -1,6 +1,7 @@
 //! The sockets of a destination: RTP, and RTCP beside it.
 //!
-//! Both are connected, because `sendfile` takes no address, and because only connected sockets are told what hosts answer. Our own
+//! Both are connected, because `sendfile` takes no address, and because only connected sockets are told what hosts answer; but not
+//! the one for a group's RTCP, whose members answer from addresses of their own. Our own
 //! ports are a pair, even and odd (RFC 3550, 11): some receivers send their reports to the port behind the one that RTP comes from.
 //! What holds between calls: the sockets never block, and what goes wrong with a packet is kept in their error queues. Never sends.
 
@@ -68,6 +69,8 @@ pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) rtp: WireSocket,
     pub(crate) rtcp: UdpSocket,
+    /// Where RTCP goes.
+    pub(crate) rtcp_to: SocketAddr,
 }
 
 impl Endpoint {
@@ -104,13 +107,17 @@ impl Endpoint {
                 .set_nonblocking(true)
                 .map_err(failed("set up a socket"))?;
             set_multicast(socket, to, options).map_err(failed("set up multicast"))?;
-            socket.connect(to).map_err(failed("find a way"))?;
+        }
+        rtp.connect(address).map_err(failed("find a way"))?;
+        if !rtcp_to.ip().is_multicast() {
+            rtcp.connect(rtcp_to).map_err(failed("find a way"))?;
         }
         set_up(&rtp, options).map_err(failed("set up a socket"))?;
         Ok(Self {
             address,
             rtp: WireSocket::new(rtp),
             rtcp,
+            rtcp_to,
         })
     }
 
