@@ -27,7 +27,7 @@ pub struct Limits {
     pub times_max: u8,
     /// How long a packet is waited for before the first time, in nanoseconds: it may only have been overtaken.
     pub after_ns: u64,
-    /// Parity is sent along, and may repair it: it is waited for as long as two requests would still be answered in time.
+    /// Parity is sent along, and may repair it: it has half of the time, as long as two requests would still be answered then.
     pub after_parity: bool,
 }
 
@@ -134,8 +134,10 @@ impl Requests {
         let when_ns = if asked.number != missing.number || asked.times == 0 {
             let soon_ns = missing.since_ns.saturating_add(self.limits.after_ns);
             if self.limits.after_parity {
+                let time_ns = missing.until_ns.saturating_sub(missing.since_ns);
                 let two_ns = self.answer_ns().saturating_mul(2);
-                soon_ns.max(missing.until_ns.saturating_sub(two_ns))
+                let for_parity_ns = time_ns.saturating_sub(two_ns).min(time_ns / 2);
+                soon_ns.max(missing.since_ns.saturating_add(for_parity_ns))
             } else {
                 soon_ns
             }
@@ -310,13 +312,13 @@ mod tests {
     }
 
     #[test]
-    fn parity_is_waited_for_while_two_requests_would_be_answered_in_time() {
+    fn parity_has_half_of_the_time_while_two_requests_would_be_answered_in_time() {
         let limits = Limits {
             after_parity: true,
             ..Limits::default()
         };
         let mut requests = Requests::new(limits, 256);
-        assert_eq!(asked_at(&mut requests, missing(5)), [120, 160]);
+        assert_eq!(asked_at(&mut requests, missing(5)), [100, 140, 180]);
         let short = Missing {
             until_ns: 50 * MS,
             ..missing(6)

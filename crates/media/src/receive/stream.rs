@@ -499,7 +499,13 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         while let Err(refused) = self.reorder.push(number, held, origin, now_ns) {
             held = refused.item;
             let is_ahead = refused.reason == Reason::Ahead && origin == Origin::Network;
-            match self.reorder.pop_now().filter(|_| is_ahead) {
+            // Nothing else is worth giving anything up for.
+            let ready = if is_ahead {
+                self.reorder.pop_now()
+            } else {
+                None
+            };
+            match ready {
                 Some(ready) => self.deliver(ready)?,
                 None => {
                     self.buffer.release(held.span);

@@ -57,6 +57,8 @@ pub struct Received {
 struct Listener {
     received: Option<Received>,
     resender: Option<Resender>,
+    /// The shortest round trip that it reported.
+    least_trip_ns: Option<u64>,
     method: Method,
     /// When its goodbye was last told.
     left_ns: Option<u64>,
@@ -231,6 +233,7 @@ impl Feedback {
         let listener = self.listeners.entry(id).or_insert(Listener {
             received: None,
             resender: None,
+            least_trip_ns: None,
             method,
             left_ns: None,
         });
@@ -266,6 +269,7 @@ impl Listener {
     fn report(&mut self, last: Reception) {
         let measured = round_trip_ns(&last, unix_ns());
         let before = self.received;
+        self.least_trip_ns = self.least_trip_ns.into_iter().chain(measured).min();
         self.received = Some(Received {
             last,
             round_trip_ns: measured.or(before.and_then(|before| before.round_trip_ns)),
@@ -307,11 +311,10 @@ impl Listener {
             Resender::new(ssrc, askers, limits, rate, history.capacity())
         });
         resender.set_rate(rate, now_ns);
-        // One member of a group is not as far away as another.
-        if let (Some(received), Askers::Host(_)) = (&self.received, askers)
-            && let Some(round_trip_ns) = received.round_trip_ns
-        {
-            resender.set_round_trip(round_trip_ns);
+        // One member of a group is not as far away as another. A request comes again after a round trip, which is measured too long
+        // where our report lay in the receiver's socket.
+        if let (Some(least_ns), Askers::Host(_)) = (self.least_trip_ns, askers) {
+            resender.set_round_trip(least_ns / 2);
         }
         let before = resender.counts();
         let mut resent = 0;

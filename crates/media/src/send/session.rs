@@ -11,7 +11,6 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use hythe_node::{Node, TrustPeers, WireOptions};
-
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
@@ -273,8 +272,8 @@ impl SendSession {
         Ok(Step::Again)
     }
 
-    /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is readable or hung up; whether that
-    /// was the reason. Lets the calling thread's timers be precise to the nanosecond.
+    /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is readable or hung up: `true` means
+    /// that it is. Lets the calling thread's timers be precise to the nanosecond.
     ///
     /// # Errors
     ///
@@ -294,13 +293,13 @@ impl SendSession {
             tv_sec: (wait_ns / 1_000_000_000) as i64,
             tv_nsec: (wait_ns % 1_000_000_000) as i64,
         };
-        // In the place of a stop descriptor: one more look at the same.
         let Some(rtcp) = self.destinations.rtcp() else {
             return Err(MediaError::System {
-                what: "wait for RTCP",
+                what: "wait for RTCP of destinations that nobody listens to",
                 source: std::io::ErrorKind::NotConnected.into(),
             });
         };
+        // Without a stop descriptor: one more look at the same.
         let mut waited = [stop.unwrap_or(rtcp), rtcp]
             .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
         match poll(&mut waited, Some(&timeout)) {

@@ -200,6 +200,18 @@ fn missing_packets_are_asked_for_where_the_stream_comes_from() {
     assert!(stream.sink().is_finished);
 }
 
+#[test]
+fn a_packet_that_comes_again_costs_no_other() {
+    let mut stream = stream(Settings::default(), 0);
+    for sequence in [1, 2, 4, 5, 5, 4, 1, 3] {
+        let packet = packet(7, sequence, &[sequence as u8]);
+        stream.take_datagram(&packet, host(1), 0).unwrap();
+    }
+    assert_eq!(stream.sink().bytes, [1, 2, 3, 4, 5]);
+    let statistics = stream.statistics();
+    assert_eq!((statistics.lost, statistics.duplicates), (0, 3));
+}
+
 /// Gives a lost packet for each packet of type 97: its payload is the packet.
 struct Plain;
 
