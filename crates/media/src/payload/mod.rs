@@ -144,3 +144,13 @@ fn sample_frame_bytes(format: &StreamFormat) -> Result<usize, MediaError> {
         _ => usize::from(samples.channels()),
     })
 }
+
+impl<D: Depacketize + ?Sized> Depacketize for Box<D> {
+    fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed> {
+        (**self).take(received, emit)
+    }
+
+    fn finish(&mut self, emit: &mut EmitUnit<'_>) {
+        (**self).finish(emit);
+    }
+}

@@ -17,6 +17,7 @@
 //! Never here: RTP over the RTSP connection, recording, redirects, more than one answer to a request.
 
 mod catalogue;
+pub mod client;
 mod connection;
 mod description;
 mod limits;

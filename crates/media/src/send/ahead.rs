@@ -54,6 +54,11 @@ impl Ahead {
         self.source.format()
     }
 
+    /// The headers, as far as they are given out.
+    pub(super) fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
     /// Was the last unit laid out?
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended

@@ -193,6 +193,18 @@ impl SendSession {
         self.ahead.format()
     }
 
+    /// Sequence number and timestamp of the packet that leaves next.
+    #[must_use]
+    pub fn position(&self) -> (u16, u32) {
+        let headers = self.ahead.headers();
+        let next = self.store.waiting().and_then(|(layout, packets)| {
+            let first = packets.first()?;
+            let timestamp = layout.packet(first).get(4..)?.first_chunk()?;
+            Some((first.sequence, u32::from_be_bytes(*timestamp)))
+        });
+        next.unwrap_or_else(|| (headers.sequence(), headers.timestamp_at(0)))
+    }
+
     /// Where it goes; add and remove between two steps.
     pub fn destinations(&mut self) -> &mut Destinations {
         &mut self.destinations

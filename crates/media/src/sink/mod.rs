@@ -4,6 +4,7 @@
 //! as the container allows.
 
 pub mod annex_b;
+pub mod channel;
 pub mod mpeg_audio;
 pub mod ogg_opus;
 mod output;
@@ -49,4 +50,14 @@ pub fn open(path: &Path, format: &StreamFormat) -> Result<Box<dyn Sink + Send>, 
         Encoding::Opus => Box::new(ogg_opus::OggOpusSink::create(path, format)?),
         Encoding::H264 | Encoding::H265 => Box::new(annex_b::AnnexB::create(path)?),
     })
+}
+
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    fn take(&mut self, unit: &Unit<'_>, missing: bool) -> Result<(), MediaError> {
+        (**self).take(unit, missing)
+    }
+
+    fn finish(&mut self) -> Result<(), MediaError> {
+        (**self).finish()
+    }
 }

@@ -173,7 +173,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("sink.wav");
         for (encoding, block, value) in [
-            (Encoding::L16, vec![0x12, 0x34].repeat(100), 0x1234),
+            (Encoding::L16, [0x12, 0x34].repeat(100), 0x1234),
             (Encoding::Pcmu, vec![0x10; 100], expand_ulaw(0x10)),
             (Encoding::Pcma, vec![0x10; 100], expand_alaw(0x10)),
         ] {

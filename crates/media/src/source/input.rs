@@ -98,24 +98,22 @@ impl Input {
         if self.start + wanted <= self.buffer.len() && self.end < self.buffer.len() {
             return;
         }
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
         let room = wanted.max(READ_BYTES);
         if self.buffer.len() < room {
-            self.buffer.resize(room, 0);
+            let mut larger = vec![0; room];
+            larger[..self.end - self.start].copy_from_slice(self.window());
+            self.buffer = larger;
+        } else {
+            self.buffer.copy_within(self.start..self.end, 0);
         }
+        self.end -= self.start;
+        self.start = 0;
     }
 
     /// What was read and not passed over yet.
     #[must_use]
     pub fn window(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
-    }
-
-    /// The same, to be changed in place.
-    pub fn window_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer[self.start..self.end]
     }
 
     /// Passes over the first `bytes` of the window (over all of it, if it has fewer).

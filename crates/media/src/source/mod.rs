@@ -4,7 +4,9 @@
 //! allocated. Sources never wait for an instant: pacing is the sender's.
 
 pub mod annex_b;
+pub mod channel;
 pub mod input;
+pub mod live;
 pub mod mp4;
 pub mod mpeg_audio;
 pub mod ogg_opus;
@@ -17,7 +19,8 @@ pub mod ts;
 pub mod wav;
 
 pub use input::Input;
-pub use open::{OpenOptions, open};
+pub use live::Live;
+pub use open::{OpenOptions, open, open_input};
 
 use crate::MediaError;
 use crate::format::StreamFormat;

@@ -74,6 +74,22 @@ pub(super) fn open_file(
     options: &OpenOptions,
 ) -> Result<Box<dyn Source + Send>, MediaError> {
     let mut input = Input::open(path)?;
+    // Found here, because it is not read in one go.
+    if options.raw.is_none() && path != Path::new("-") && is_movie(input.fill(LOOK_BYTES)?) {
+        return Ok(Box::new(mp4::open(path)?));
+    }
+    open_input(input, options)
+}
+
+/// Opens what is read in one go, whatever it comes from.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_input(
+    mut input: Input,
+    options: &OpenOptions,
+) -> Result<Box<dyn Source + Send>, MediaError> {
     if let Some(format) = options.raw {
         return Ok(Box::new(PcmSource::new(input, format, options.block_ms)?));
     }
@@ -89,11 +105,10 @@ pub(super) fn open_file(
         Container::Ogg => Box::new(OggOpusSource::new(input)?),
         Container::TransportStream => Box::new(ts::TsSource::new(input, options.bits_per_second)?),
         Container::MpegAudio => Box::new(MpegAudioSource::new(input, options.payload_limit)?),
-        Container::Movie if path == Path::new("-") => {
-            let reason = "MP4 is read at many places: it has to be a file, not standard input";
+        Container::Movie => {
+            let reason = "MP4 is read at many places: it has to be a file of its own";
             return Err(input.error(reason));
         }
-        Container::Movie => Box::new(mp4::open(path)?),
         Container::ByteStream => {
             let known = annex_b::Options {
                 encoding: None,

@@ -22,9 +22,12 @@ struct List {
     begun: u64,
 }
 
+/// A file of a playlist, with its name.
+type Opened<'l> = (&'l Path, Box<dyn Source + Send>);
+
 impl List {
     /// Opens the next file; `None` behind the last.
-    fn open_next(&mut self) -> Result<Option<(&Path, Box<dyn Source + Send>)>, MediaError> {
+    fn open_next(&mut self) -> Result<Option<Opened<'_>>, MediaError> {
         let count = self.files.len() as u64;
         let plays = self.options.plays;
         if count == 0 || plays != 0 && self.begun >= count.saturating_mul(plays) {

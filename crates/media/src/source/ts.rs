@@ -1,7 +1,7 @@
 //! MPEG-2 transport streams: packets of 188 bytes, timed by the clock references (PCR) in them (ISO/IEC 13818-1, 2.4.2).
 //!
 //! A unit is seven packets, the most that fit the customary payload of 1316 bytes. Between two clock references time runs evenly
-//! over the bytes, so packets are read ahead up to the next one, [`AHEAD_PACKETS`] at most. Where a reference jumps or the next one
+//! over the bytes, so packets are read ahead up to the next one, 8,192 at most. Where a reference jumps or the next one
 //! is too far, time goes on at the rate it had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four.
 
 use super::{Input, Source, pieces::Pieces};
