@@ -145,7 +145,7 @@ impl Destination {
         self.endpoint.rtp.socket()
     }
 
-    /// The socket for RTCP; it never blocks, and is connected to the receiver's unless that is a group.
+    /// The socket for RTCP; it never blocks, and is connected to the receiver's, unless that is a group whose members are heard.
     #[must_use]
     pub fn rtcp_socket(&self) -> &UdpSocket {
         &self.endpoint.rtcp
@@ -215,6 +215,11 @@ impl Destination {
         self.counts.repairs += u64::from(went);
         self.counts.repairs_lost += u64::from(!went);
         went
+    }
+
+    /// Lets the RTCP of a group's members in.
+    pub(crate) fn hear_members(&self) -> std::io::Result<()> {
+        self.endpoint.hear_members()
     }
 
     /// Takes one datagram of RTCP that waits; it is cut off if it is longer than `buffer`. None: nothing waits, or an answer to a

@@ -136,13 +136,14 @@ impl Destinations {
         if let Some(rtcp) = &self.rtcp {
             // It leaves with its socket.
             let data = epoll::EventData::new_u64(id.0);
-            epoll::add(rtcp, destination.rtcp_socket(), data, epoll::EventFlags::IN).map_err(
-                |error| MediaError::Socket {
-                    what: "wait for RTCP",
+            epoll::add(rtcp, destination.rtcp_socket(), data, epoll::EventFlags::IN)
+                .map_err(std::io::Error::from)
+                .and_then(|()| destination.hear_members())
+                .map_err(|source| MediaError::Socket {
+                    what: "listen to RTCP",
                     destination: address,
-                    source: error.into(),
-                },
-            )?;
+                    source,
+                })?;
         }
         self.next_id += 1;
         self.members.push(Member {

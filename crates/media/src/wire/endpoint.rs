@@ -1,7 +1,6 @@
 //! The sockets of a destination: RTP, and RTCP beside it.
 //!
-//! Both are connected, because `sendfile` takes no address, and because only connected sockets are told what hosts answer; but not
-//! the one for a group's RTCP, whose members answer from addresses of their own. Our own
+//! Both are connected, because `sendfile` takes no address, and because only connected sockets are told what hosts answer. Our own
 //! ports are a pair, even and odd (RFC 3550, 11): some receivers send their reports to the port behind the one that RTP comes from.
 //! What holds between calls: the sockets never block, and what goes wrong with a packet is kept in their error queues. Never sends.
 
@@ -117,10 +116,7 @@ impl Endpoint {
                 .set_nonblocking(true)
                 .map_err(failed("set up a socket"))?;
             set_multicast(socket, to, options).map_err(failed("set up multicast"))?;
-        }
-        rtp.connect(address).map_err(failed("find a way"))?;
-        if !rtcp_to.ip().is_multicast() {
-            rtcp.connect(rtcp_to).map_err(failed("find a way"))?;
+            socket.connect(to).map_err(failed("find a way"))?;
         }
         set_up(&rtp, options).map_err(failed("set up a socket"))?;
         Ok(Self {
@@ -143,6 +139,14 @@ impl Endpoint {
         };
         let packet = u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
         Some((packet, mtu))
+    }
+
+    /// Lets the RTCP of a group's members in, who answer from addresses of their own. For others it changes nothing.
+    pub(crate) fn hear_members(&self) -> io::Result<()> {
+        if self.rtcp_to.ip().is_multicast() {
+            connect_unspec(&self.rtcp)?;
+        }
+        Ok(())
     }
 
     /// Connects the RTP socket anew, from the same port: its own address may be gone with the interface that had it. A failure shows

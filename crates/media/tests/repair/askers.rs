@@ -208,6 +208,36 @@ fn who_asks_from_elsewhere_is_not_heard() {
 }
 
 #[test]
+fn members_of_a_group_ask_from_wherever_they_are() {
+    let Some(scene) = Scene::new("group") else {
+        return;
+    };
+    let mut session = session(&scene, 100);
+    let mut options = DestinationOptions::default();
+    options.multicast_interface = Some("lo".into());
+    let group = "239.255.77.6:5004".parse().unwrap();
+    let id = match session.destinations().add(group, &options) {
+        Ok(id) => id,
+        Err(error) => return println!("skipped: no group on the loopback interface: {error}"),
+    };
+    let port = rtcp_of(&mut session, id).port();
+    let member = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut farewell = vec![0x80, 201, 0, 1, 9, 9, 9, 9];
+    farewell.extend([0x81, 203, 0, 1, 9, 9, 9, 9]);
+    let changes = run(&mut session, |session| {
+        let last = Identity::seeded(SEED)
+            .sequence
+            .wrapping_add(session.statistics().packets as u16);
+        for rtcp in [&request(last.wrapping_sub(17)), &farewell] {
+            member.send_to(rtcp, ("127.0.0.1", port)).unwrap();
+        }
+    });
+    let counts = session.resends(id).unwrap();
+    assert!(counts.packets > 0 && counts.packets == session.statistics().resent);
+    assert!(!changes.contains(&Change::Left), "others are still there");
+}
+
+#[test]
 fn one_of_a_thousand_asks() {
     let Some(scene) = Scene::new("thousand") else {
         return;
