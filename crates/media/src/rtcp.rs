@@ -149,7 +149,7 @@ fn write(
 }
 
 /// Seconds since 1900 and their fraction, 32 bits each (RFC 5905).
-fn ntp_timestamp(unix_ns: u64) -> u64 {
+pub(crate) fn ntp_timestamp(unix_ns: u64) -> u64 {
     let seconds = unix_ns / 1_000_000_000 + NTP_OFFSET_SECONDS;
     let fraction = ((unix_ns % 1_000_000_000) << 32) / 1_000_000_000;
     (seconds << 32) | fraction

@@ -16,6 +16,7 @@ use sdp_types::{
 
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
+use crate::loss::fec::{Protection, Shape};
 use crate::rtp::L16;
 
 /// The longest description that is read.
@@ -24,6 +25,10 @@ const BYTES_MAX: u64 = 1 << 20;
 const TTL_DEFAULT: u8 = 1;
 /// The encoding name of retransmissions (RFC 4588, section 8.1).
 const RETRANSMISSION: &str = "rtx";
+
+/// The encoding name of parity (RFC 5109, section 14).
+const ULPFEC: &str = "ulpfec";
+const SMPTE2022: &str = "smpte2022-1";
 
 /// One stream: what it carries, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +47,8 @@ pub struct StreamDescription {
     pub takes_nack: bool,
     /// How packets are sent again.
     pub retransmission: Option<Retransmission>,
+    /// Parity that is sent along.
+    pub parity: Option<Parity>,
     /// Further attributes, names and values, as they stand there.
     pub attributes: Vec<(String, Option<String>)>,
 }
@@ -53,6 +60,19 @@ pub struct Retransmission {
     pub payload_type: u8,
     /// How long the sender keeps packets for it, in milliseconds.
     pub time_ms: Option<u32>,
+}
+
+/// Parity packets beside a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parity {
+    /// SMPTE ST 2022-1: columns on the port two above, rows four above. No attribute for it is registered; ours is
+    /// `a=smpte2022-1:L=…;D=…;protects=…`, which others pass over.
+    Smpte2022(Shape, Protection),
+    /// RFC 5109, as a stream of its own in the same session.
+    Ulpfec {
+        /// Its payload type.
+        payload_type: u8,
+    },
 }
 
 impl StreamDescription {
@@ -67,6 +87,7 @@ impl StreamDescription {
             ptime_ms: None,
             takes_nack: false,
             retransmission: None,
+            parity: None,
             attributes: Vec::new(),
         }
     }
@@ -87,6 +108,9 @@ impl StreamDescription {
         let mut formats = payload_type.to_string();
         if let Some(retransmission) = self.retransmission {
             formats += &format!(" {}", retransmission.payload_type);
+        }
+        if let Some(Parity::Ulpfec { payload_type }) = self.parity {
+            formats += &format!(" {payload_type}");
         }
         let kind = match self.format.encoding.media() {
             "video" => MediaType::Video,
@@ -118,6 +142,21 @@ impl StreamDescription {
                 format!("{number} {RETRANSMISSION}/{}", self.format.clock_hz),
             );
             say("fmtp", format!("{number} apt={payload_type}{time}"));
+        }
+        match self.parity {
+            None => {}
+            Some(Parity::Ulpfec { payload_type }) => {
+                let clock_hz = self.format.clock_hz;
+                say("rtpmap", format!("{payload_type} {ULPFEC}/{clock_hz}"));
+            }
+            Some(Parity::Smpte2022(shape, protection)) => {
+                let (columns, rows) = (shape.columns(), shape.rows());
+                let protects = protects(protection);
+                say(
+                    SMPTE2022,
+                    format!("L={columns};D={rows};protects={protects}"),
+                );
+            }
         }
         for (name, value) in &self.attributes {
             media.add_attribute(match value {
@@ -209,19 +248,25 @@ fn parse_media(
         .try_address()
         .map_err(|error| error.to_string())?;
     let destination = SocketAddr::new(address.ip, media.port);
-    let mut types = media
+    let types = media
         .fmt
         .split_ascii_whitespace()
         .map_while(|number| number.parse::<u8>().ok());
-    let payload_type = types.next().ok_or("its m= line names no payload type")?;
+    let payload_type = types
+        .clone()
+        .next()
+        .ok_or("its m= line names no payload type")?;
     let mut stream = StreamDescription::new(parse_format(media, payload_type)?, destination);
     stream.ttl = address.ttl.unwrap_or(TTL_DEFAULT);
     stream.retransmission =
-        types.find_map(|number| parse_retransmission(media, number, payload_type));
-    let of_retransmission = stream
-        .retransmission
-        .map(|found| u16::from(found.payload_type));
-    let own = [Some(u16::from(payload_type)), of_retransmission];
+        (types.clone()).find_map(|number| parse_retransmission(media, number, payload_type));
+    stream.parity = types.clone().find_map(|number| parse_ulpfec(media, number));
+    let of_retransmission = stream.retransmission.map(|found| found.payload_type);
+    let of_parity = match stream.parity {
+        Some(Parity::Ulpfec { payload_type }) => Some(payload_type),
+        _ => None,
+    };
+    let own = [Some(payload_type), of_retransmission, of_parity].map(|own| own.map(u16::from));
     for attribute in &media.attributes {
         let value = attribute.value.as_deref().unwrap_or("");
         // The first word of most is a number: the payload type that they are about, or all they say.
@@ -230,6 +275,9 @@ fn parse_media(
             ("rtpmap" | "fmtp", Some(number)) if own.contains(&Some(number)) => {}
             ("rtcp", Some(port)) => stream.rtcp_port = Some(port),
             ("ptime", Some(milliseconds)) => stream.ptime_ms = Some(milliseconds.into()),
+            (SMPTE2022, _) if let Some(parity) = parse_smpte2022(value) => {
+                stream.parity = Some(parity);
+            }
             ("rtcp-fb", _) if is_nack(value, payload_type) => stream.takes_nack = true,
             (name, _) => stream
                 .attributes
@@ -264,18 +312,45 @@ fn parameters(media: &Media, payload_type: u8) -> &str {
     found.map_or("", |(_, parameters)| parameters.trim())
 }
 
+/// The value of `name` in `name=value;name=value`.
+fn parameter<'p>(parameters: &'p str, name: &str) -> Option<&'p str> {
+    let mut pairs = parameters
+        .split(';')
+        .filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|pair| pair.0 == name).map(|pair| pair.1)
+}
+
+const PROTECTIONS: [(Protection, &str); 3] = [
+    (Protection::Columns, "columns"),
+    (Protection::Rows, "rows"),
+    (Protection::Both, "both"),
+];
+
+fn protects(protection: Protection) -> &'static str {
+    let found = PROTECTIONS.iter().find(|known| known.0 == protection);
+    found.map_or("", |known| known.1)
+}
+
+fn parse_smpte2022(value: &str) -> Option<Parity> {
+    let side = |name| parameter(value, name)?.parse::<u8>().ok();
+    let shape = Shape::new(side("L")?, side("D")?).ok()?;
+    let protects = parameter(value, "protects")?;
+    let known = PROTECTIONS.iter().find(|known| known.1 == protects)?;
+    Some(Parity::Smpte2022(shape, known.0))
+}
+
+fn parse_ulpfec(media: &Media, number: u8) -> Option<Parity> {
+    let map = rtpmap(media, number)?;
+    let is_ours = map.encoding_name.eq_ignore_ascii_case(ULPFEC);
+    is_ours.then_some(Parity::Ulpfec {
+        payload_type: number,
+    })
+}
+
 fn parse_retransmission(media: &Media, number: u8, of: u8) -> Option<Retransmission> {
     let map = rtpmap(media, number)?;
     let parameters = parameters(media, number);
-    let value = |name: &str| {
-        let pairs = parameters
-            .split(';')
-            .filter_map(|pair| pair.trim().split_once('='));
-        pairs
-            .into_iter()
-            .find(|pair| pair.0 == name)
-            .map(|pair| pair.1)
-    };
+    let value = |name| parameter(parameters, name);
     let is_ours =
         map.encoding_name.eq_ignore_ascii_case(RETRANSMISSION) && value("apt")?.parse() == Ok(of);
     is_ours.then(|| Retransmission {
@@ -412,6 +487,7 @@ mod tests {
                 payload_type: 98,
                 time_ms: Some(500),
             }),
+            parity: Some(Parity::Ulpfec { payload_type: 100 }),
             attributes: vec![
                 ("control".to_owned(), Some("track=1".to_owned())),
                 ("recvonly".to_owned(), None),
@@ -419,14 +495,20 @@ mod tests {
             ..StreamDescription::new(format, "239.1.2.3:5004".parse().unwrap())
         };
         let format = self::format(Encoding::Opus, 97, 48_000, 1);
-        let audio = StreamDescription::new(format, "[ff15::1]:6000".parse().unwrap());
+        let shape = Shape::new(10, 5).unwrap();
+        let audio = StreamDescription {
+            parity: Some(Parity::Smpte2022(shape, Protection::Both)),
+            ..StreamDescription::new(format, "[ff15::1]:6000".parse().unwrap())
+        };
         let text = describe(&[video.clone(), audio.clone()], 7);
         let expected = "v=0\r\no=- 7 0 IN IP4 239.1.2.3\r\ns=Hythe\r\nc=IN IP4 239.1.2.3/16\r\n\
-            t=0 0\r\nm=video 5004 RTP/AVPF 96 98\r\na=rtpmap:96 H264/90000\r\n\
+            t=0 0\r\nm=video 5004 RTP/AVPF 96 98 100\r\na=rtpmap:96 H264/90000\r\n\
             a=fmtp:96 packetization-mode=1;profile-level-id=42C01F\r\na=rtcp:7000\r\n\
             a=ptime:20\r\na=rtcp-fb:96 nack\r\na=rtpmap:98 rtx/90000\r\n\
-            a=fmtp:98 apt=96;rtx-time=500\r\na=control:track=1\r\na=recvonly\r\n\
-            m=audio 6000 RTP/AVP 97\r\nc=IN IP6 ff15::1\r\na=rtpmap:97 opus/48000/2\r\n";
+            a=fmtp:98 apt=96;rtx-time=500\r\na=rtpmap:100 ulpfec/90000\r\n\
+            a=control:track=1\r\na=recvonly\r\n\
+            m=audio 6000 RTP/AVP 97\r\nc=IN IP6 ff15::1\r\na=rtpmap:97 opus/48000/2\r\n\
+            a=smpte2022-1:L=10;D=5;protects=both\r\n";
         assert_eq!(text, expected);
         assert_eq!(parse(text.as_bytes()), Ok(vec![video, audio]));
     }

@@ -73,10 +73,19 @@ impl<P> History<P> {
     /// Gives back what is too old at `now_ns`.
     pub fn expire(&mut self, now_ns: u64, release: &mut dyn FnMut(Kept<P>)) {
         let keep_ns = self.keep_ns;
-        while let Some(old) = self
-            .kept
-            .pop_front_if(|oldest| now_ns.saturating_sub(oldest.sent_ns) > keep_ns)
-        {
+        self.release_while(
+            |oldest| now_ns.saturating_sub(oldest.sent_ns) > keep_ns,
+            release,
+        );
+    }
+
+    /// Gives back the oldest ones as long as `is_gone` says so: their places were needed for something else.
+    pub fn release_while(
+        &mut self,
+        is_gone: impl Fn(&Kept<P>) -> bool,
+        release: &mut dyn FnMut(Kept<P>),
+    ) {
+        while let Some(old) = self.kept.pop_front_if(|oldest| is_gone(oldest)) {
             release(old);
         }
     }

@@ -1,7 +1,7 @@
 //! Repair of lost packets, on both sides, as pure protocol: bytes and the time in, decisions and bytes out.
 //!
 //! A sender keeps what it sent in a [`history`], follows requests as far as [`nack`] allows, and resends as [`rtx`] says; or it sends
-//! parity along ([`fec`]). A receiver asks [`deadline`] what to do about a missing packet, turns retransmissions back into
+//! parity along ([`fec`]). A receiver asks for missing packets ([`receive::requests`](crate::receive::requests)), turns retransmissions back into
 //! originals ([`rtx`]) and parity into lost packets ([`fec`]): each ends as a [`Repaired`], which goes where received packets go.
 //!
 //! Everything received here was written by somebody who may lie. So memory is set at the start, no length is believed, no request
@@ -10,7 +10,6 @@
 //! Nothing here calls the kernel, sleeps, reads a clock, or allocates after it was made (but for reading RTCP, see [`nack`]).
 
 pub mod budget;
-pub mod deadline;
 pub mod fec;
 pub mod history;
 pub mod nack;

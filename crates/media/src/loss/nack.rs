@@ -80,6 +80,16 @@ pub struct Refused {
     pub excess: u64,
 }
 
+impl Refused {
+    /// All together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let datagrams = self.malformed + self.foreign_address + self.foreign_stream;
+        let repeated = self.too_often + self.too_soon;
+        datagrams + self.never_sent + self.gone + repeated + self.over_budget + self.excess
+    }
+}
+
 /// What was sent again, and what was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResendCounts {

@@ -1,10 +1,11 @@
-//! What a receiver reads in RTCP: reports of senders, and goodbyes (RFC 3550, sections 6.4.1 and 6.6).
+//! What is read in RTCP: reports of both sides, and goodbyes (RFC 3550, sections 6.4 and 6.6).
 //!
-//! [`stream`](crate::receive::stream) hands over each datagram of the RTCP port and decides what to believe. Pure, allocates nothing;
+//! [`stream`](crate::receive::stream) and the [sender](crate::send::session) hand over each datagram of the RTCP port and decide what to
+//! believe. Pure, allocates nothing;
 //! a datagram that breaks the rules of RFC 3550, A.2, is dropped whole.
 
 use rtcp_types::prelude::*;
-use rtcp_types::{Bye, SenderReport};
+use rtcp_types::{Bye, ReceiverReport, ReportBlock, SenderReport, TransportFeedback};
 
 /// Something that was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Heard {
         /// When, by its own clock: seconds since 1900 and their fraction, 32 bits each.
         ntp: u64,
     },
+    /// Somebody reported on a stream that he receives.
+    Reception(Reception),
     /// Somebody leaves.
     Goodbye {
         /// Who.
@@ -23,9 +26,41 @@ pub enum Heard {
     },
 }
 
+/// A report block (RFC 3550, section 6.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reception {
+    /// The stream that it is about.
+    pub stream: u32,
+    /// Share of the packets since the report before that were lost, in 256ths.
+    pub fraction_lost: u8,
+    /// Packets lost since the beginning; less than 0 with duplicates.
+    pub cumulative_lost: i32,
+    /// Interarrival jitter in ticks.
+    pub jitter: u32,
+    /// The middle of the NTP time of the last sender report that came; 0: none did.
+    pub last_sender_report: u32,
+    /// How long ago that was, in 1/65536 s.
+    pub delay: u32,
+}
+
+impl Reception {
+    fn of(block: &ReportBlock<'_>) -> Self {
+        Self {
+            stream: block.ssrc(),
+            fraction_lost: block.fraction_lost(),
+            // 24 bits with a sign.
+            cumulative_lost: (block.cumulative_lost() << 8) as i32 >> 8,
+            jitter: block.interarrival_jitter(),
+            last_sender_report: block.last_sender_report_timestamp(),
+            delay: block.delay_since_last_sender_report_timestamp(),
+        }
+    }
+}
+
 const HEADER_BYTES: usize = 4;
 const SENDER_REPORT: u8 = SenderReport::PACKET_TYPE;
-const RECEIVER_REPORT: u8 = SENDER_REPORT + 1;
+const RECEIVER_REPORT: u8 = ReceiverReport::PACKET_TYPE;
+const TRANSPORT_FEEDBACK: u8 = TransportFeedback::PACKET_TYPE;
 const BYE: u8 = Bye::PACKET_TYPE;
 
 /// Is a datagram on a port shared with RTP one of RTCP? (RFC 5761, section 4: types 192 to 223.)
@@ -45,7 +80,16 @@ pub fn read(datagram: &[u8], take: &mut dyn FnMut(Heard)) -> bool {
     is_valid
 }
 
+/// Is there feedback on the transport in a datagram, which may be a request for packets?
+#[must_use]
+pub fn has_feedback(datagram: &[u8]) -> bool {
+    packets(datagram)
+        .flatten()
+        .any(|packet| packet[1] == TRANSPORT_FEEDBACK)
+}
+
 fn read_packet(packet: &[u8], take: &mut dyn FnMut(Heard)) {
+    let reception = |block: &ReportBlock<'_>| Heard::Reception(Reception::of(block));
     match packet[1] {
         SENDER_REPORT => {
             if let Ok(report) = SenderReport::parse(packet) {
@@ -53,6 +97,16 @@ fn read_packet(packet: &[u8], take: &mut dyn FnMut(Heard)) {
                     ssrc: report.ssrc(),
                     ntp: report.ntp_timestamp(),
                 });
+                report
+                    .report_blocks()
+                    .for_each(|block| take(reception(&block)));
+            }
+        }
+        RECEIVER_REPORT => {
+            if let Ok(report) = ReceiverReport::parse(packet) {
+                report
+                    .report_blocks()
+                    .for_each(|block| take(reception(&block)));
             }
         }
         BYE => {

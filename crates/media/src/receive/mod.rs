@@ -8,7 +8,7 @@
 //!
 //! A batch of datagrams is received into [`buffer`] and stays where it is: [`sources`] says which packets are the stream's and
 //! [`source`] what is missing of it, by RFC 3550; [`reorder`] holds spans of the buffer, puts them in order and waits for what is
-//! missing, within bounds; [`feedback`] reports, and asks for what [`requests`] lists. Packets in order are out, and their room free,
+//! missing, within bounds; [`repairer`] finds it in what else was sent, [`feedback`] reports, and asks for what [`requests`] lists. Packets in order are out, and their room free,
 //! before the call that brought them returns.
 //!
 //! Only [`socket`] and [`session`] call the kernel. Nothing here allocates on the way of a packet, and nothing believes one: whoever
@@ -16,8 +16,10 @@
 
 pub mod buffer;
 pub mod feedback;
+pub mod gaps;
 pub mod heard;
 pub mod reorder;
+pub mod repairer;
 pub mod requests;
 pub mod session;
 pub mod socket;

@@ -8,13 +8,17 @@
 //! Pure: the time is handed in. After it was made nothing is allocated, and a call does work for the packets that it moves and the
 //! numbers that it gives up, at most for the whole ring.
 
+use super::gaps::Gaps;
+
 /// Where a packet came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// As it was sent the first time.
+    /// As it was sent.
     Network,
-    /// Sent again, or computed from others.
-    Repair,
+    /// Sent again, as a retransmission.
+    Resent,
+    /// Computed from others and their parity.
+    Parity,
 }
 
 /// Why a packet was not taken.
@@ -66,6 +70,8 @@ pub struct Counts {
     pub lost: u64,
     /// Packets that were missing and came by repair.
     pub recovered: u64,
+    /// Those of them that parity repaired.
+    pub by_parity: u64,
     /// Packets that were missing and came by themselves.
     pub reordered: u64,
     /// Packets that came after they were given up.
@@ -99,6 +105,7 @@ pub struct Reorder<T> {
     held: usize,
     /// Given up since the last packet that came out.
     gap: u64,
+    gaps: Gaps,
     counts: Counts,
 }
 
@@ -113,6 +120,7 @@ impl<T> Reorder<T> {
             end: 0,
             held: 0,
             gap: 0,
+            gaps: Gaps::new(),
             counts: Counts::default(),
         }
     }
@@ -139,12 +147,13 @@ impl<T> Reorder<T> {
             return Err(self.refuse_past(number, item));
         }
         // Repair has no claim on the room of packets that may still come.
-        let is_ahead = origin == Origin::Repair && number - self.next >= self.capacity();
+        let is_ahead = origin != Origin::Network && number - self.next >= self.capacity();
         if is_ahead || !self.make_room(number) {
             let reason = Reason::Ahead;
             return Err(Refused { item, reason });
         }
-        if number >= self.end {
+        let is_new = number >= self.end;
+        if is_new {
             for missing in self.end..number {
                 *self.slot(missing) = Slot::Missing(now_ns);
             }
@@ -153,10 +162,13 @@ impl<T> Reorder<T> {
             self.counts.duplicates += 1;
             let reason = Reason::Duplicate;
             return Err(Refused { item, reason });
-        } else {
-            match origin {
-                Origin::Network => self.counts.reordered += 1,
-                Origin::Repair => self.counts.recovered += 1,
+        }
+        match origin {
+            Origin::Network => self.counts.reordered += u64::from(!is_new),
+            // Parity may come in front of the packet that would have shown what it repairs to be missing.
+            Origin::Resent | Origin::Parity => {
+                self.counts.recovered += 1;
+                self.counts.by_parity += u64::from(origin == Origin::Parity);
             }
         }
         *self.slot(number) = Slot::Held(item);
@@ -182,7 +194,7 @@ impl<T> Reorder<T> {
         if self.held == 0 && least > self.end {
             // Then nothing is missing either: the last number before `end` was held once, and what is in front of it came out.
             self.slots.fill_with(|| Slot::Lost);
-            self.count_gap(least - self.end);
+            self.count_gap(self.end, least - self.end);
             (self.next, self.end) = (least, least);
         }
         self.give_up_until(least);
@@ -193,12 +205,13 @@ impl<T> Reorder<T> {
     fn give_up_until(&mut self, until: u64) {
         while self.next < until.min(self.end) && !matches!(self.slot(self.next), Slot::Held(_)) {
             *self.slot(self.next) = Slot::Lost;
+            self.count_gap(self.next, 1);
             self.next += 1;
-            self.count_gap(1);
         }
     }
 
-    fn count_gap(&mut self, packets: u64) {
+    fn count_gap(&mut self, first: u64, packets: u64) {
+        self.gaps.lost(first, packets);
         self.gap += packets;
         self.counts.lost += packets;
         self.counts.largest_gap = self.counts.largest_gap.max(self.gap);
@@ -259,6 +272,19 @@ impl<T> Reorder<T> {
             }),
             _ => None,
         })
+    }
+
+    /// Is this number waited for?
+    #[must_use]
+    pub fn is_missing(&self, number: u64) -> bool {
+        let is_inside = (self.next..self.end).contains(&number);
+        is_inside && matches!(self.slots[self.index(number)], Slot::Missing(_))
+    }
+
+    /// The last gaps that were given up.
+    #[must_use]
+    pub fn gaps(&self) -> &Gaps {
+        &self.gaps
     }
 
     /// Is anything missing?
@@ -349,6 +375,8 @@ mod tests {
         let missing: Vec<_> = buffer.missing().map(|m| (m.number, m.since_ns)).collect();
         assert_eq!(missing, [(0, 100), (1, 100), (4, 130)]);
         assert!(buffer.has_missing());
+        let is_missing = (0..7).filter(|number| buffer.is_missing(*number));
+        assert_eq!(is_missing.collect::<Vec<_>>(), [0, 1, 4]);
         assert_eq!(buffer.deadline_ns(), Some(150));
         assert_eq!(buffer.pop(149), None);
         push(&mut buffer, 0, 149).unwrap();
@@ -357,19 +385,25 @@ mod tests {
         assert_eq!((ready.number, ready.missing), (2, 1));
         assert_eq!(pop_all(&mut buffer, 150), [3]);
         assert_eq!(buffer.deadline_ns(), Some(180));
-        assert_eq!(buffer.push(4, 4, Origin::Repair, 179), Ok(()));
+        assert_eq!(buffer.push(4, 4, Origin::Resent, 179), Ok(()));
         assert_eq!(pop_all(&mut buffer, 179), [4, 5]);
         assert_eq!(push(&mut buffer, 1, 180), Err(Reason::Late));
         assert_eq!(push(&mut buffer, 4, 180), Err(Reason::Duplicate));
         let expected = Counts {
             lost: 1,
             recovered: 1,
+            by_parity: 0,
             reordered: 1,
             late: 1,
             duplicates: 1,
             largest_gap: 1,
         };
         assert_eq!(buffer.counts(), expected);
+        assert_eq!(buffer.gaps().iter().count(), 1);
+        assert_eq!(buffer.gaps().iter().next().map(|gap| gap.first), Some(1));
+        // Repaired before anybody could know that it was missing.
+        assert_eq!(buffer.push(6, 6, Origin::Parity, 190), Ok(()));
+        assert_eq!(buffer.counts().by_parity, 1);
     }
 
     #[test]
@@ -391,7 +425,7 @@ mod tests {
         push(&mut buffer, 4, 0).unwrap();
         assert_eq!(push(&mut buffer, 7, 0), Err(Reason::Ahead));
         assert_eq!(
-            buffer.push(9, 9, Origin::Repair, 0).unwrap_err().reason,
+            buffer.push(9, 9, Origin::Resent, 0).unwrap_err().reason,
             Reason::Ahead
         );
         let outs: Vec<_> = std::iter::from_fn(|| buffer.pop_now()).collect();

@@ -27,6 +27,8 @@ pub struct Limits {
     pub times_max: u8,
     /// How long a packet is waited for before the first time, in nanoseconds: it may only have been overtaken.
     pub after_ns: u64,
+    /// Parity is sent along, and may repair it: it has half of the time, as long as two requests would still be answered then.
+    pub after_parity: bool,
 }
 
 impl Default for Limits {
@@ -34,6 +36,7 @@ impl Default for Limits {
         Self {
             times_max: 4,
             after_ns: 2_000_000,
+            after_parity: false,
         }
     }
 }
@@ -129,13 +132,19 @@ impl Requests {
     fn when(&self, missing: &Missing) -> Option<u64> {
         let asked = &self.asked[self.index(missing.number)];
         let when_ns = if asked.number != missing.number || asked.times == 0 {
-            missing.since_ns.saturating_add(self.limits.after_ns)
+            let soon_ns = missing.since_ns.saturating_add(self.limits.after_ns);
+            if self.limits.after_parity {
+                let time_ns = missing.until_ns.saturating_sub(missing.since_ns);
+                let two_ns = self.answer_ns().saturating_mul(2);
+                let for_parity_ns = time_ns.saturating_sub(two_ns).min(time_ns / 2);
+                soon_ns.max(missing.since_ns.saturating_add(for_parity_ns))
+            } else {
+                soon_ns
+            }
         } else if asked.times < self.limits.times_max {
-            // As RFC 6298, 5.5: who does not answer is not asked ever faster.
-            let spacing_ns = self
-                .spacing_ns()
-                .saturating_mul(1 << (asked.times - 1).min(8));
-            asked.last_ns.saturating_add(spacing_ns)
+            asked
+                .last_ns
+                .saturating_add(self.patience_ns(asked, missing))
         } else {
             return None;
         };
@@ -143,6 +152,28 @@ impl Requests {
         (answer_ns < missing.until_ns).then_some(when_ns)
     }
 
+    /// How long an answer is waited for before the next time: ever longer (RFC 6298, 5.5) as far as there is time for all that are
+    /// left, but no less than the round trip.
+    fn patience_ns(&self, asked: &Asked, missing: &Missing) -> u64 {
+        let least_ns = self.answer_ns();
+        let longer_ns = self
+            .spacing_ns()
+            .saturating_mul(1 << (asked.times - 1).min(8));
+        let times_left = u64::from(self.limits.times_max.saturating_sub(asked.times)).max(1);
+        let time_left_ns = missing.until_ns.saturating_sub(asked.last_ns);
+        let evenly_ns = time_left_ns.saturating_sub(least_ns) / times_left;
+        longer_ns.min(evenly_ns).max(least_ns)
+    }
+
+    /// How long an answer takes.
+    fn answer_ns(&self) -> u64 {
+        let known = self.round_trip_ns();
+        known.map_or(FIRST_ROUND_TRIP_NS, |trip_ns| {
+            trip_ns.saturating_add(LEAST_MARGIN_NS)
+        })
+    }
+
+    /// How long an answer may take that nobody should miss.
     fn spacing_ns(&self) -> u64 {
         self.round_trip
             .map_or(FIRST_ROUND_TRIP_NS, |(smoothed, variation)| {
@@ -266,7 +297,7 @@ mod tests {
     fn a_number_is_asked_for_a_few_times_ever_slower_and_not_too_late() {
         let mut requests = requests();
         assert_eq!(requests.next_ns([missing(5)].into_iter()), Some(2 * MS));
-        assert_eq!(asked_at(&mut requests, missing(5)), [2, 42, 122]);
+        assert_eq!(asked_at(&mut requests, missing(5)), [2, 42, 101, 160]);
         let long = Missing {
             until_ns: u64::MAX,
             ..missing(6)
@@ -278,6 +309,21 @@ mod tests {
             ..missing(7)
         };
         assert_eq!(asked_at(&mut requests, short), [0; 0]);
+    }
+
+    #[test]
+    fn parity_has_half_of_the_time_while_two_requests_would_be_answered_in_time() {
+        let limits = Limits {
+            after_parity: true,
+            ..Limits::default()
+        };
+        let mut requests = Requests::new(limits, 256);
+        assert_eq!(asked_at(&mut requests, missing(5)), [100, 140, 180]);
+        let short = Missing {
+            until_ns: 50 * MS,
+            ..missing(6)
+        };
+        assert_eq!(asked_at(&mut requests, short), [2, 42]);
     }
 
     #[test]
@@ -297,8 +343,8 @@ mod tests {
         }
         let round_trip = requests.round_trip_ns().unwrap();
         assert!(round_trip.abs_diff(20 * MS) < 1000, "{round_trip}");
-        // Twice the round trip and its margin later; an answer within 20 ms of the end is not hoped for.
-        assert_eq!(asked_at(&mut requests, missing(5)), [2, 27, 77, 177]);
+        // The round trip and its margin later, then twice that, then as late as an answer would come in time.
+        assert_eq!(asked_at(&mut requests, missing(5)), [2, 27, 77, 175]);
         let short = Missing {
             until_ns: 22 * MS,
             ..missing(6)

@@ -18,8 +18,8 @@ use crate::sink::Sink;
 
 /// Receiving calls between two looks at the clock: more are worth nothing, and RTCP has its turn.
 const CALLS_MAX: usize = 32;
-/// A datagram of RTCP is cut off here, and malformed then: it has to fit a packet of Ethernet.
-const RTCP_BYTES: usize = 2048;
+/// A datagram of RTCP or parity is cut off here, and malformed then: it has to fit a packet of Ethernet.
+const DATAGRAM_BYTES: usize = 2048;
 /// The longest wait, so that the caller can be asked whether to go on.
 const WAIT_MAX: Duration = Duration::from_millis(500);
 /// What is waited after a goodbye at least: RTP and RTCP come from two sockets.
@@ -108,7 +108,7 @@ impl<D: Depacketize, S: Sink> Session<D, S> {
         let is_over = self.ends_ns().is_some_and(|ends_ns| now_ns() >= ends_ns);
         let left = self.stream.goodbye_ns().is_some() && self.until.goodbye;
         // What came while this turn took place has its turn first.
-        let has_more = ready.rtp || ready.rtcp;
+        let has_more = ready.rtp || ready.rtcp || ready.parity;
         let end = if left { End::Goodbye } else { End::Idle };
         Ok((is_over && !has_more).then_some(end))
     }
@@ -126,8 +126,16 @@ impl<D: Depacketize, S: Sink> Session<D, S> {
                 self.stream.take_messages(messages, part, now_ns())?;
             }
         }
+        let mut buffer = [0; DATAGRAM_BYTES];
+        if ready.parity {
+            for _ in 0..CALLS_MAX {
+                let Some((datagram, source)) = self.sockets.receive_parity(&mut buffer)? else {
+                    break;
+                };
+                self.stream.take_parity(datagram, source, now_ns())?;
+            }
+        }
         if ready.rtcp {
-            let mut buffer = [0; RTCP_BYTES];
             for _ in 0..CALLS_MAX {
                 let Some((datagram, source)) = self.sockets.receive_rtcp(&mut buffer)? else {
                     break;

@@ -1,4 +1,4 @@
-//! The sockets of a receiver: RTP on an even port, RTCP on the next one, or as a description says.
+//! The sockets of a receiver: RTP on an even port, RTCP on the next one, or as a description says; parity on those behind.
 //!
 //! [`session`](crate::receive::session) waits on them and takes what came. Datagrams are received straight into the caller's memory:
 //! joined by the kernel where it can (`UDP_GRO`), else many per call (`recvmmsg`), with source and instant. Nothing here looks into a
@@ -39,6 +39,8 @@ pub struct Binding {
     pub source: Option<IpAddr>,
     /// Of the RTP socket, [`RECEIVE_BUFFER_BYTES`] by default.
     pub receive_buffer_bytes: usize,
+    /// Receive SMPTE ST 2022-1 parity, too: on the ports two and four above RTP's.
+    pub parity: bool,
     /// Let the kernel join datagrams where it can. Switched off to measure what that brings.
     pub joins: bool,
 }
@@ -53,6 +55,7 @@ impl Binding {
             interface: None,
             source: None,
             receive_buffer_bytes: RECEIVE_BUFFER_BYTES,
+            parity: false,
             joins: true,
         }
     }
@@ -65,33 +68,40 @@ pub struct Readiness {
     pub rtp: bool,
     /// There is RTCP.
     pub rtcp: bool,
+    /// There is parity.
+    pub parity: bool,
     /// The stop descriptor is readable, or hung up.
     pub stop: bool,
 }
 
-/// The two sockets.
+/// The sockets of one stream.
 #[derive(Debug)]
 pub struct Sockets {
     rtp: UdpSocket,
     rtcp: UdpSocket,
+    /// Of columns and of rows.
+    parity: Option<[UdpSocket; 2]>,
     address: SocketAddr,
     part: NonZeroUsize,
     messages: usize,
 }
 
 impl Sockets {
-    /// Binds both, and joins the group if the address is one.
+    /// Binds them, and joins the group if the address is one.
     ///
     /// # Errors
     ///
     /// [`MediaError::PortTaken`]; [`MediaError::Socket`] for what else the kernel refuses, and for an odd port without one for RTCP.
     pub fn open(binding: &Binding) -> Result<Self, MediaError> {
-        let (rtp, rtcp) = bind_pair(binding)?;
+        let Bound { rtp, rtcp, parity } = bind_all(binding)?;
         let failed = failed(binding.address);
-        for (socket, bytes) in [
+        let of_media = [
             (&rtp, binding.receive_buffer_bytes),
             (&rtcp, RTCP_BUFFER_BYTES),
-        ] {
+        ];
+        let of_parity = parity.iter().flatten();
+        let of_parity = of_parity.map(|socket| (socket, binding.receive_buffer_bytes / 4));
+        for (socket, bytes) in of_media.into_iter().chain(of_parity) {
             // What the system's administrator allows to everybody may be less; forcing it takes CAP_NET_ADMIN.
             sockopt::set_socket_recv_buffer_size_force(socket, bytes)
                 .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))
@@ -110,6 +120,7 @@ impl Sockets {
             address: address.map_err(|error| failed("read the address", error))?,
             rtp,
             rtcp,
+            parity,
             part: NonZeroUsize::new(part).unwrap_or(NonZeroUsize::MIN), // neither is zero
             messages,
         })
@@ -153,8 +164,13 @@ impl Sockets {
         stop: Option<BorrowedFd<'_>>,
         timeout: Duration,
     ) -> Result<Readiness, MediaError> {
-        let unused = self.rtcp.as_fd(); // in the place of a stop descriptor
-        let mut waited = [self.rtp.as_fd(), self.rtcp.as_fd(), stop.unwrap_or(unused)]
+        let unused = self.rtcp.as_fd(); // in the place of what there is not
+        let [columns, rows] = match &self.parity {
+            Some(parity) => parity.each_ref().map(AsFd::as_fd),
+            None => [unused; 2],
+        };
+        let stop_or_unused = stop.unwrap_or(unused);
+        let mut waited = [self.rtp.as_fd(), unused, stop_or_unused, columns, rows]
             .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
         let timeout = Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
@@ -169,10 +185,11 @@ impl Sockets {
                 });
             }
         }
-        let [rtp, rtcp, third] = waited.map(|waited| !waited.revents().is_empty());
+        let [rtp, rtcp, third, columns, rows] = waited.map(|waited| !waited.revents().is_empty());
         Ok(Readiness {
             rtp,
             rtcp,
+            parity: (columns || rows) && self.parity.is_some(),
             stop: third && stop.is_some(),
         })
     }
@@ -202,10 +219,39 @@ impl Sockets {
         &self,
         buffer: &'b mut [u8],
     ) -> Result<Option<(&'b [u8], SocketAddr)>, MediaError> {
-        match self.rtcp.recv_from(buffer) {
+        self.receive_one(&self.rtcp, buffer)
+    }
+
+    /// Takes one datagram of parity that waits. It is cut off if it is longer than `buffer`.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Socket`].
+    pub fn receive_parity<'b>(
+        &self,
+        buffer: &'b mut [u8],
+    ) -> Result<Option<(&'b [u8], SocketAddr)>, MediaError> {
+        let mut received = None;
+        for socket in self.parity.iter().flatten() {
+            received = self
+                .receive_one(socket, buffer)?
+                .map(|(datagram, source)| (datagram.len(), source));
+            if received.is_some() {
+                break;
+            }
+        }
+        Ok(received.map(|(bytes, source)| (&buffer[..bytes], source)))
+    }
+
+    fn receive_one<'b>(
+        &self,
+        socket: &UdpSocket,
+        buffer: &'b mut [u8],
+    ) -> Result<Option<(&'b [u8], SocketAddr)>, MediaError> {
+        match socket.recv_from(buffer) {
             Ok((bytes, source)) => Ok(Some((&buffer[..bytes], source))),
             Err(error) if is_passing(&error) => Ok(None),
-            Err(error) => Err(self.failed("receive RTCP", error)),
+            Err(error) => Err(self.failed("receive RTCP or parity", error)),
         }
     }
 
@@ -250,40 +296,71 @@ fn is_passing(error: &io::Error) -> bool {
     )
 }
 
-/// Binds RTP, then RTCP; any pair of ports if the binding names none.
-fn bind_pair(binding: &Binding) -> Result<(UdpSocket, UdpSocket), MediaError> {
+/// What is bound for a [`Binding`].
+struct Bound {
+    rtp: UdpSocket,
+    rtcp: UdpSocket,
+    parity: Option<[UdpSocket; 2]>,
+}
+
+/// Binds RTP, then RTCP, then parity; any pair of ports if the binding names none.
+fn bind_all(binding: &Binding) -> Result<Bound, MediaError> {
     let address = binding.address;
     if address.port() == 0 {
-        return find_pair(binding);
+        return find_ports(binding);
     }
     let is_alone = binding.rtcp_port.is_none() && !address.port().is_multiple_of(2);
     if is_alone {
-        let reason = "RTP takes an even port, or name one for RTCP";
-        let source = io::Error::new(io::ErrorKind::InvalidInput, reason);
-        return Err(failed(address)("bind RTP and RTCP", source));
+        return Err(unbindable(
+            address,
+            "RTP takes an even port, or name one for RTCP",
+        ));
     }
-    let mut rtcp_address = address;
-    rtcp_address.set_port(binding.rtcp_port.unwrap_or(address.port() + 1));
     let rtp = bind_one(binding, address)?;
-    Ok((rtp, bind_one(binding, rtcp_address)?))
+    bind_beside(binding, rtp, address)
 }
 
-fn find_pair(binding: &Binding) -> Result<(UdpSocket, UdpSocket), MediaError> {
+fn unbindable(address: SocketAddr, reason: &str) -> MediaError {
+    let source = io::Error::new(io::ErrorKind::InvalidInput, reason);
+    failed(address)("bind RTP and RTCP", source)
+}
+
+/// Binds the ports that go with RTP's.
+fn bind_beside(
+    binding: &Binding,
+    rtp: UdpSocket,
+    address: SocketAddr,
+) -> Result<Bound, MediaError> {
+    let above = |ports: u16| {
+        let port = address.port().checked_add(ports);
+        let port = port.ok_or_else(|| unbindable(address, "there is no port so far above"))?;
+        bind_one(binding, SocketAddr::new(address.ip(), port))
+    };
+    let rtcp = match binding.rtcp_port {
+        Some(port) => bind_one(binding, SocketAddr::new(address.ip(), port))?,
+        None => above(1)?,
+    };
+    let parity = match binding.parity {
+        true => Some([above(2)?, above(4)?]),
+        false => None,
+    };
+    Ok(Bound { rtp, rtcp, parity })
+}
+
+fn find_ports(binding: &Binding) -> Result<Bound, MediaError> {
     // Odd ones are kept until the end, so that the kernel does not offer them again.
     let mut odd = Vec::new();
     for _ in 0..PAIR_TRIES {
         let rtp = bind_one(binding, binding.address)?;
         let local = rtp.local_addr();
-        let mut address = local.map_err(|error| failed(binding.address)("read the port", error))?;
-        let port = address.port();
-        if binding.rtcp_port.is_none() && !port.is_multiple_of(2) {
+        let address = local.map_err(|error| failed(binding.address)("read the port", error))?;
+        if binding.rtcp_port.is_none() && !address.port().is_multiple_of(2) {
             odd.push(rtp);
             continue;
         }
-        address.set_port(binding.rtcp_port.unwrap_or(port + 1));
-        match bind_one(binding, address) {
-            Err(MediaError::PortTaken { .. }) if binding.rtcp_port.is_none() => odd.push(rtp),
-            bound => return Ok((rtp, bound?)),
+        match bind_beside(binding, rtp, address) {
+            Err(MediaError::PortTaken { port }) if Some(port) != binding.rtcp_port => {}
+            bound => return bound,
         }
     }
     Err(MediaError::PortTaken { port: 0 })
@@ -410,7 +487,7 @@ mod tests {
             Readiness {
                 rtp: true,
                 rtcp: true,
-                stop: false
+                ..Readiness::default()
             }
         );
         let mut buffer = [0; 100];

@@ -8,10 +8,12 @@ pub struct Statistics {
     pub packets: u64,
     /// Their payload bytes.
     pub bytes: u64,
-    /// Packets that were given up. Those of [`Self::late`] are among them.
+    /// Packets that were given up: [`Stream::gaps`](super::stream::Stream::gaps) names the last of them. Those of [`Self::late`] are among them.
     pub lost: u64,
     /// Packets that were missing and came by repair, in time.
     pub recovered: u64,
+    /// Those of them that parity repaired.
+    pub recovered_by_parity: u64,
     /// Packets that were missing and came by themselves, in time.
     pub reordered: u64,
     /// Packets that came after they were given up.

@@ -14,6 +14,7 @@ use rtp_types::RtpPacket;
 
 use super::buffer::{ReceiveBuffer, Span};
 use super::feedback::Feedback;
+use super::gaps::Gaps;
 use super::heard::{self, Heard};
 use super::reorder::{Origin, Ready, Reason, Reorder};
 use super::requests::Limits;
@@ -64,16 +65,30 @@ impl Default for Settings {
     }
 }
 
+/// As what a packet came that is shown to a [`Repair`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// It is one of the stream itself.
+    AsMedia,
+    /// On the port of the media, with another payload type.
+    BesideMedia,
+    /// On a port for parity.
+    OnParityPort,
+}
+
 /// Repairs what is lost, by packets sent again (RFC 4588) or parity (SMPTE 2022-1, RFC 5109).
-pub trait Repair {
-    /// Takes a packet, whole. `is_media`: it is one of the stream itself. Else: is it one of the repair? What could be repaired is
-    /// emitted as whole packets of the stream.
+pub trait Repair: Send {
+    /// A stream begins, whose source is `ssrc`: what was before means nothing for it.
+    fn begin(&mut self, ssrc: u32);
+
+    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether a number is waited for. What could
+    /// be repaired is emitted as whole packets of the stream.
     fn take(
         &mut self,
         packet: &[u8],
-        is_media: bool,
-        now_ns: u64,
-        emit: &mut dyn FnMut(&[u8]),
+        came: Came,
+        is_missing: &dyn Fn(u16) -> bool,
+        emit: &mut dyn FnMut(&[u8], Origin),
     ) -> bool;
 }
 
@@ -97,7 +112,8 @@ struct Suspect {
 #[derive(Debug, Default)]
 struct Repaired {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    /// Where each of them ends, and how it came.
+    ends: Vec<(usize, Origin)>,
 }
 
 /// Receives one stream.
@@ -276,7 +292,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             sequence: packet.sequence_number(),
         };
         if packet.payload_type() != self.payload_type {
-            self.take_other(batch, range, message.source.ip(), now_ns);
+            self.take_other(batch, range, message.source.ip());
             return Ok(());
         }
         if sender.ssrc == self.feedback.ssrc() {
@@ -314,40 +330,54 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             Decision::Take(number) => number,
         };
         self.count(payload_bytes, timestamp, message.arrived_unix_ns, now_ns);
-        self.show_repair(batch, range, true, now_ns);
+        self.show_repair(batch, range, Came::AsMedia);
         self.push(number, held, Origin::Network, now_ns)
     }
 
     /// A packet of another payload type: of the repair, or nobody's.
-    fn take_other(&mut self, batch: u64, range: Range<usize>, host: IpAddr, now_ns: u64) {
-        let is_ours = self
-            .sources
-            .address()
-            .is_some_and(|stream| stream.ip() == host);
-        if !is_ours || !self.show_repair(batch, range, false, now_ns) {
+    fn take_other(&mut self, batch: u64, range: Range<usize>, host: IpAddr) {
+        if !self.comes_from(host) || !self.show_repair(batch, range, Came::BesideMedia) {
             self.statistics.other_payload_type += 1;
         }
     }
 
-    fn show_repair(
+    /// Takes a datagram of a port for parity. Emits what it repairs.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn take_parity(
         &mut self,
-        batch: u64,
-        range: Range<usize>,
-        is_media: bool,
+        datagram: &[u8],
+        source: SocketAddr,
         now_ns: u64,
-    ) -> bool {
-        let Some(repair) = &mut self.repair else {
-            return false;
-        };
-        let repaired = &mut self.repaired;
-        let mut emit = |packet: &[u8]| {
-            // More than is reserved does not come of one batch by honest means.
-            if repaired.bytes.len() + packet.len() <= BATCH_BYTES {
-                repaired.bytes.extend_from_slice(packet);
-                repaired.ends.push(repaired.bytes.len());
-            }
-        };
-        repair.take(self.buffer.part(batch, range), is_media, now_ns, &mut emit)
+    ) -> Result<(), MediaError> {
+        if !self.comes_from(source.ip()) {
+            self.statistics.other_payload_type += 1;
+            return Ok(());
+        }
+        let (repair, repaired) = (&mut self.repair, &mut self.repaired);
+        let is_parity = show(
+            repair,
+            repaired,
+            &self.reorder,
+            datagram,
+            Came::OnParityPort,
+        );
+        self.statistics.malformed += u64::from(!is_parity);
+        self.take_repaired(now_ns)
+    }
+
+    /// Is that the host of the stream?
+    fn comes_from(&self, host: IpAddr) -> bool {
+        let stream = self.sources.address();
+        stream.is_some_and(|stream| stream.ip() == host)
+    }
+
+    fn show_repair(&mut self, batch: u64, range: Range<usize>, came: Came) -> bool {
+        let packet = self.buffer.part(batch, range);
+        let (repair, repaired) = (&mut self.repair, &mut self.repaired);
+        show(repair, repaired, &self.reorder, packet, came)
     }
 
     fn take_repaired(&mut self, now_ns: u64) -> Result<(), MediaError> {
@@ -356,8 +386,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         }
         let mut repaired = std::mem::take(&mut self.repaired);
         let mut start = 0;
-        for end in repaired.ends.drain(..) {
-            self.take_repaired_packet(&repaired.bytes[start..end], now_ns)?;
+        for (end, origin) in repaired.ends.drain(..) {
+            self.take_repaired_packet(&repaired.bytes[start..end], origin, now_ns)?;
             start = end;
         }
         repaired.bytes.clear();
@@ -370,7 +400,12 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     /// # Errors
     ///
     /// What the sink says.
-    pub fn take_repaired_packet(&mut self, packet: &[u8], now_ns: u64) -> Result<(), MediaError> {
+    pub fn take_repaired_packet(
+        &mut self,
+        packet: &[u8],
+        origin: Origin,
+        now_ns: u64,
+    ) -> Result<(), MediaError> {
         let ssrc = self.sources.stream().map(Source::ssrc);
         let parsed = RtpPacket::parse(packet).ok().filter(|packet| {
             Some(packet.ssrc()) == ssrc && packet.payload_type() == self.payload_type
@@ -393,7 +428,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             marker: parsed.marker_bit(),
         };
         let number = self.reorder.extend(parsed.sequence_number());
-        self.push(number, held, Origin::Repair, now_ns)
+        self.push(number, held, origin, now_ns)
     }
 
     fn count(&mut self, bytes: u64, timestamp: u32, arrived_unix_ns: Option<u64>, now_ns: u64) {
@@ -416,6 +451,9 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
         self.timeline.restart(ticks(silent_ns, self.clock_hz));
         self.feedback.restart();
+        if let Some(repair) = &mut self.repair {
+            repair.begin(sender.ssrc);
+        }
         self.has_break = self.last_ns.is_some();
         self.goodbye_ns = None;
         self.reporter = None;
@@ -453,14 +491,21 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         origin: Origin,
         now_ns: u64,
     ) -> Result<(), MediaError> {
-        if self.reorder.has_missing() {
+        // What parity repaired is no answer.
+        if self.reorder.has_missing() && origin != Origin::Parity {
             self.feedback.came(number, now_ns);
         }
         let mut held = held;
         while let Err(refused) = self.reorder.push(number, held, origin, now_ns) {
             held = refused.item;
             let is_ahead = refused.reason == Reason::Ahead && origin == Origin::Network;
-            match self.reorder.pop_now().filter(|_| is_ahead) {
+            // Nothing else is worth giving anything up for.
+            let ready = if is_ahead {
+                self.reorder.pop_now()
+            } else {
+                None
+            };
+            match ready {
                 Some(ready) => self.deliver(ready)?,
                 None => {
                     self.buffer.release(held.span);
@@ -620,6 +665,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         Statistics {
             lost: order.lost,
             recovered: order.recovered,
+            recovered_by_parity: order.by_parity,
             reordered: order.reordered,
             late: order.late,
             duplicates: order.duplicates,
@@ -634,6 +680,18 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         }
     }
 
+    /// The last gaps: packets that were not there in time.
+    #[must_use]
+    pub fn gaps(&self) -> &Gaps {
+        self.reorder.gaps()
+    }
+
+    /// The round trip as the answers to requests measured it, in nanoseconds.
+    #[must_use]
+    pub fn round_trip_ns(&self) -> Option<u64> {
+        self.feedback.round_trip_ns()
+    }
+
     /// The sink.
     #[must_use]
     pub fn sink(&self) -> &S {
@@ -644,6 +702,27 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     pub fn sink_mut(&mut self) -> &mut S {
         &mut self.sink
     }
+}
+
+/// Shows a packet to the repair, if there is one; whether it was for it.
+fn show(
+    repair: &mut Option<Box<dyn Repair>>,
+    repaired: &mut Repaired,
+    reorder: &Reorder<Held>,
+    packet: &[u8],
+    came: Came,
+) -> bool {
+    let Some(repair) = repair else {
+        return false;
+    };
+    let is_missing = |sequence| reorder.is_missing(reorder.extend(sequence));
+    repair.take(packet, came, &is_missing, &mut |packet, origin| {
+        // More than is reserved does not come of one batch by honest means.
+        if repaired.bytes.len() + packet.len() <= BATCH_BYTES {
+            repaired.bytes.extend_from_slice(packet);
+            repaired.ends.push((repaired.bytes.len(), origin));
+        }
+    })
 }
 
 /// Most statements of one datagram that are listened to: an honest one has a report and a goodbye.
@@ -660,7 +739,10 @@ impl Said {
         let mut heard = [None; SAID_MAX];
         let mut places = heard.iter_mut();
         let is_valid = heard::read(datagram, &mut |said| {
-            if let Some(place) = places.next() {
+            // What others receive is not for us.
+            if !matches!(said, Heard::Reception(_))
+                && let Some(place) = places.next()
+            {
                 *place = Some(said);
             }
         });

@@ -13,6 +13,9 @@
 //! without a bound.
 
 mod ahead;
+pub mod feedback;
+mod parity;
+pub mod repair;
 mod reporting;
 pub mod session;
 mod store;

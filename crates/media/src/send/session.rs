@@ -5,21 +5,32 @@
 //! packets is sent to all destinations from there, at its instant, by the fastest way that each allows. Nothing here waits, but for
 //! sockets without room, and that not longer than [`SendOptions::patience`].
 
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use hythe_node::{Node, TrustPeers, WireOptions};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::thread::set_current_timer_slack;
 
 use super::ahead::Ahead;
+use super::feedback::{Feedback, Received};
+use super::parity::ParitySender;
+use super::repair::Repair;
 use super::reporting::Reporting;
 use super::store::Store;
 use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::instant::now_ns;
+use crate::loss::nack::ResendCounts;
 use crate::pace::{Limit, Pace, Pacer, Spacing, group};
 use crate::payload::Packetize;
 use crate::rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
+use crate::sdp::StreamDescription;
 use crate::source::Source;
-use crate::wire::destinations::Destinations;
+use crate::wire::destinations::{DestinationId, Destinations};
 use crate::wire::health::Event;
 use crate::wire::packets::Packets;
 
@@ -29,6 +40,10 @@ const LENDING_PAYS_FROM: usize = 16;
 const SLACK_NS: u64 = 500_000;
 /// How soon a live source is asked again.
 const ASK_AGAIN_NS: u64 = 1_000_000;
+/// How often it is looked whether receivers said anything, if nobody waits for that.
+const LISTEN_EVERY_NS: u64 = 1_000_000;
+/// How far the last parity packets of a stream are apart.
+const LAST_PARITY_GAP_NS: u64 = 1_000_000;
 
 /// How a stream is sent.
 #[derive(Clone, Debug)]
@@ -43,8 +58,8 @@ pub struct SendOptions {
     pub payload_bytes_max: usize,
     /// How long a destination without room is waited for.
     pub patience: Duration,
-    /// How long packets are kept behind their sending.
-    pub keep: Duration,
+    /// What is done about packets that get lost on their way.
+    pub repair: Repair,
     /// By reference (`sendfile`) or not, whatever the number of destinations; for measurement.
     pub lend: Option<bool>,
     /// Slots of the pool's wire region, if it has none yet.
@@ -66,7 +81,7 @@ impl SendOptions {
             },
             payload_bytes_max: MAX_PAYLOAD_BYTES,
             patience: Duration::from_millis(5),
-            keep: Duration::ZERO,
+            repair: Repair::default(),
             lend: None,
             wire: WireOptions::default(),
             trust,
@@ -99,6 +114,14 @@ pub struct SendStatistics {
     pub lost: u64,
     /// Groups that left by reference.
     pub lent_groups: u64,
+    /// Packets sent again that the network took, all destinations together.
+    pub resent: u64,
+    /// Packets that were asked for and not sent again, and requests that were not followed.
+    pub requests_refused: u64,
+    /// Parity packets, each counted once however many destinations there are.
+    pub parity: u64,
+    /// Datagrams of RTCP that are not understood.
+    pub malformed_feedback: u64,
     /// Damaged places of the input that were passed over.
     pub damaged: u64,
 }
@@ -111,6 +134,13 @@ pub struct SendSession {
     pacer: Pacer,
     destinations: Destinations,
     reporting: Reporting,
+    feedback: Feedback,
+    parity: Option<ParitySender>,
+    /// When a group or a parity packet last left.
+    last_ns: u64,
+    /// When it is looked again whether receivers said anything.
+    listen_ns: u64,
+    has_precise_timers: bool,
     statistics: SendStatistics,
     options: SendOptions,
 }
@@ -120,7 +150,7 @@ impl SendSession {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Pool`].
+    /// [`MediaError::Pool`]; [`MediaError::Packet`] for parity of a shape that its format does not have.
     pub fn new(
         node: &Node,
         source: Box<dyn Source + Send>,
@@ -130,6 +160,11 @@ impl SendSession {
         let plan = (options.pace, options.limit);
         let store = Store::new(node, &options.wire, options.trust)?;
         let identity = &options.identity;
+        let repair = &options.repair;
+        let parity = repair
+            .parity
+            .map(|parity| ParitySender::new(&parity, identity, options.payload_bytes_max))
+            .transpose()?;
         Ok(Self {
             ahead: Ahead::new(
                 source,
@@ -140,8 +175,13 @@ impl SendSession {
             ),
             store,
             pacer: Pacer::new(),
-            destinations: Destinations::new(),
+            destinations: Destinations::listening()?,
             reporting: Reporting::new(identity)?,
+            feedback: Feedback::new(identity, repair.resend.as_ref()),
+            parity,
+            last_ns: 0,
+            listen_ns: 0,
+            has_precise_timers: false,
             statistics: SendStatistics::default(),
             options,
         })
@@ -170,10 +210,39 @@ impl SendSession {
         &mut self.destinations
     }
 
+    /// What a receiver at `destination` has to know of the stream.
+    #[must_use]
+    pub fn describe(&self, destination: SocketAddr) -> StreamDescription {
+        let Repair { resend, parity } = &self.options.repair;
+        StreamDescription {
+            takes_nack: resend.is_some(),
+            retransmission: resend.as_ref().and_then(|resend| resend.description()),
+            parity: parity.map(|parity| parity.description()),
+            ..StreamDescription::new(self.format().clone(), destination)
+        }
+    }
+
+    /// How a destination receives, as it last said.
+    #[must_use]
+    pub fn received(&self, id: DestinationId) -> Option<Received> {
+        self.feedback.received(id)
+    }
+
+    /// What was sent again to a destination that asked, and what was not.
+    #[must_use]
+    pub fn resends(&self, id: DestinationId) -> Option<ResendCounts> {
+        self.feedback.resends(id)
+    }
+
     /// What was done so far.
     #[must_use]
     pub fn statistics(&self) -> SendStatistics {
+        let feedback = self.feedback.counts();
         SendStatistics {
+            resent: feedback.resent,
+            requests_refused: feedback.refused,
+            malformed_feedback: feedback.malformed,
+            parity: self.parity.as_ref().map_or(0, ParitySender::sent),
             damaged: self.ahead.damaged(),
             ..self.statistics
         }
@@ -197,12 +266,13 @@ impl SendSession {
     ///
     /// What the source says; [`MediaError::Pool`] if the pool has no slot left, or is lost.
     pub fn step(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<Step, MediaError> {
+        self.listen(tell);
         let waiting = self.store.waiting();
         let due_ns = match waiting.map(|(_, packets)| (packets.len(), packets[0].due_ns)) {
             Some((count, due_ns)) if self.is_whole(count) => due_ns,
             _ if self.ahead.lay_out(&mut self.store)? => return Ok(Step::Again),
             Some((_, due_ns)) => due_ns,
-            None if self.ahead.has_ended() => return Ok(Step::Ended),
+            None if self.ahead.has_ended() => return Ok(self.finish_parity()),
             None => return Ok(Step::Wait(now_ns() + ASK_AGAIN_NS)),
         };
         let now = now_ns();
@@ -212,6 +282,78 @@ impl SendSession {
         }
         self.send_group(due_ns, now, tell)?;
         Ok(Step::Again)
+    }
+
+    /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is readable or hung up: `true` means
+    /// that it is. Lets the calling thread's timers be precise to the nanosecond.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::System`].
+    pub fn wait(
+        &mut self,
+        until_ns: u64,
+        stop: Option<BorrowedFd<'_>>,
+    ) -> Result<bool, MediaError> {
+        if !self.has_precise_timers {
+            // The default slack of 50 us is as much as the rest of the way; failing to lower it only costs precision.
+            let _ = set_current_timer_slack(NonZeroU64::new(1));
+            self.has_precise_timers = true;
+        }
+        let wait_ns = until_ns.saturating_sub(now_ns());
+        let timeout = Timespec {
+            tv_sec: (wait_ns / 1_000_000_000) as i64,
+            tv_nsec: (wait_ns % 1_000_000_000) as i64,
+        };
+        let Some(rtcp) = self.destinations.rtcp() else {
+            return Err(MediaError::System {
+                what: "wait for RTCP of destinations that nobody listens to",
+                source: std::io::ErrorKind::NotConnected.into(),
+            });
+        };
+        // Without a stop descriptor: one more look at the same.
+        let mut waited = [stop.unwrap_or(rtcp), rtcp]
+            .map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+        match poll(&mut waited, Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                return Err(MediaError::System {
+                    what: "wait for the next packet",
+                    source: error.into(),
+                });
+            }
+        }
+        let [stopped, spoken] = waited.map(|waited| !waited.revents().is_empty());
+        if spoken {
+            self.listen_ns = 0;
+        }
+        Ok(stopped && stop.is_some())
+    }
+
+    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up. For the end of a stream:
+    /// what of its last packets got lost can be repaired for as long as receivers wait for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::step`] and [`Self::wait`].
+    pub fn linger(
+        &mut self,
+        until_ns: u64,
+        stop: Option<BorrowedFd<'_>>,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<(), MediaError> {
+        while now_ns() < until_ns {
+            let step = self.step(tell)?;
+            let next_ns = match step {
+                Step::Again => continue,
+                Step::Wait(next_ns) => next_ns.min(until_ns),
+                Step::Ended => until_ns,
+            };
+            if self.wait(next_ns, stop)? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Says goodbye to all destinations. For the end of a stream, when its last packet has been played.
@@ -232,8 +374,53 @@ impl SendSession {
         packets > self.options.limit.burst || self.ahead.has_ended() || self.store.is_far_ahead()
     }
 
-    /// Between two groups: lays out more, or sends a report, or waits.
+    /// Reads what receivers said, if it is time to.
+    fn listen(&mut self, tell: &mut dyn FnMut(&Event)) {
+        let now = now_ns();
+        if now < self.listen_ns {
+            return;
+        }
+        let (destinations, store) = (&mut self.destinations, &self.store);
+        let has_more = self.feedback.read(destinations, store, now, tell);
+        self.listen_ns = now + if has_more { 0 } else { LISTEN_EVERY_NS };
+    }
+
+    /// The parity of the last matrix, spread as the packets were.
+    fn finish_parity(&mut self) -> Step {
+        let Some(parity) = &mut self.parity else {
+            return Step::Ended;
+        };
+        if parity.waiting() == 0 && !parity.flush() {
+            return Step::Ended;
+        }
+        let now = now_ns();
+        let instant_ns = self.last_ns.saturating_add(LAST_PARITY_GAP_NS);
+        if now < instant_ns {
+            return Step::Wait(instant_ns);
+        }
+        parity.send_one(&mut self.destinations);
+        self.last_ns = now;
+        Step::Again
+    }
+
+    /// When the next parity packet leaves, for those that wait to be spread over the time until the next group.
+    fn parity_ns(&self, instant_ns: u64) -> Option<u64> {
+        let waiting = self.parity.as_ref()?.waiting() as u64;
+        let left_ns = instant_ns.saturating_sub(self.last_ns);
+        (waiting > 0).then(|| self.last_ns + left_ns / (waiting + 1))
+    }
+
+    /// Between two groups: lays out more, or sends a report or parity, or waits.
     fn use_time(&mut self, now: u64, instant_ns: u64) -> Result<Step, MediaError> {
+        let parity_ns = self.parity_ns(instant_ns);
+        if let Some(parity) = &mut self.parity
+            && parity_ns.is_some_and(|parity_ns| now >= parity_ns)
+        {
+            parity.send_one(&mut self.destinations);
+            self.last_ns = now;
+            return Ok(Step::Again);
+        }
+        let instant_ns = parity_ns.unwrap_or(instant_ns);
         if instant_ns - now > SLACK_NS {
             let hz = self.ahead.format().clock_hz;
             if self.reporting.report_one(now, hz, &mut self.destinations)? {
@@ -278,8 +465,19 @@ impl SendSession {
         self.reporting
             .sent(layout.packet(&places[0]), now, count, payload_bytes);
         self.pacer.sent(due_ns, now);
+        self.feedback.sent(self.store.slot(), places, now);
+        if let Some(parity) = &mut self.parity {
+            for place in places {
+                parity.push(layout.packet(place), &mut self.destinations);
+            }
+        }
+        self.last_ns = now;
         self.store.left(count, lend, now);
-        let keep_ns = u64::try_from(self.options.keep.as_nanos()).unwrap_or(u64::MAX);
-        self.store.recycle(now.saturating_sub(keep_ns))
+        let kept = self.options.repair.resend.as_ref();
+        let keep_ns = kept.map_or(0, |resend| resend.keep.as_nanos());
+        let keep_ns = u64::try_from(keep_ns).unwrap_or(u64::MAX);
+        self.store.recycle(now.saturating_sub(keep_ns))?;
+        self.feedback.forget(self.store.oldest_slot(), now);
+        Ok(())
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Store {
     region: RegionIndex,
     trust: TrustPeers,
     laid: VecDeque<Laid>,
+    /// How many slots were in front of those: slots are counted over the whole stream.
+    recycled: u64,
     /// The next packet to leave: a slot of `laid`, and a packet of it.
     next: (usize, usize),
     spare: Vec<Layout>,
@@ -50,6 +52,7 @@ impl Store {
             node: node.clone(),
             trust,
             laid: VecDeque::new(),
+            recycled: 0,
             next: (0, 0),
             spare: Vec::with_capacity(SPARE_MAX),
         })
@@ -91,13 +94,34 @@ impl Store {
         if let Some(spare) = self.spare.pop() {
             return Ok(spare);
         }
-        let lease = self.node.lease_in(self.region, 1)?;
-        Ok(Layout::new(lease, PACKETS_PER_SLOT, self.trust)?)
+        let refused = match self.node.lease_in(self.region, 1) {
+            Ok(lease) => return Ok(Layout::new(lease, PACKETS_PER_SLOT, self.trust)?),
+            Err(refused) => refused,
+        };
+        // Packets that are to leave need the room more than those that did.
+        self.recycle_oldest()?;
+        self.spare.pop().ok_or(refused.into())
     }
 
     /// Are as many slots laid out ahead as should be?
     pub(super) fn is_far_ahead(&self) -> bool {
         self.laid.len() >= self.next.0 + AHEAD_MAX
+    }
+
+    /// The slot that [`waiting`](Self::waiting) packets lie in.
+    pub(super) fn slot(&self) -> u64 {
+        self.recycled + self.next.0 as u64
+    }
+
+    /// The oldest slot that is kept.
+    pub(super) fn oldest_slot(&self) -> u64 {
+        self.recycled
+    }
+
+    /// A packet that lies in a slot, if that is still kept.
+    pub(super) fn packet(&self, slot: u64, place: &PacketPlace) -> Option<&[u8]> {
+        let index = usize::try_from(slot.checked_sub(self.recycled)?).ok()?;
+        Some(self.laid.get(index)?.layout.packet(place))
     }
 
     /// Packets that have not left, as far as they lie in one slot, in order; and the slot.
@@ -131,19 +155,29 @@ impl Store {
                 .front()
                 .is_some_and(|oldest| oldest.left_ns < before_ns)
         {
-            let Some(oldest) = self.laid.pop_front() else {
-                break;
-            };
-            self.next.0 -= 1;
-            if self.spare.len() < SPARE_MAX {
-                let mut layout = oldest.layout;
-                if oldest.was_lent {
-                    layout = layout.renew()?;
-                } else {
-                    layout.clear();
-                }
-                self.spare.push(layout);
+            self.recycle_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the oldest slot back if all its packets left.
+    fn recycle_oldest(&mut self) -> Result<(), MediaError> {
+        if self.next.0 == 0 {
+            return Ok(());
+        }
+        let Some(oldest) = self.laid.pop_front() else {
+            return Ok(());
+        };
+        self.next.0 -= 1;
+        self.recycled += 1;
+        if self.spare.len() < SPARE_MAX {
+            let mut layout = oldest.layout;
+            if oldest.was_lent {
+                layout = layout.renew()?;
+            } else {
+                layout.clear();
             }
+            self.spare.push(layout);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@
 //! change of state is told once. Never waits, never allocates on the way of a packet, never sends a packet twice, never tries a call
 //! more often than a bound says.
 
+use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
@@ -53,6 +54,10 @@ pub struct DestinationStatistics {
     pub too_large: u64,
     /// RTCP packets that the network took.
     pub reports: u64,
+    /// Packets sent again, and parity, that the network took.
+    pub repairs: u64,
+    /// Those that it did not.
+    pub repairs_lost: u64,
     /// How packets were last sent.
     pub method: Method,
     /// Why the way is not a better one.
@@ -119,6 +124,8 @@ impl Destination {
                 overflows: 0,
                 too_large: 0,
                 reports: 0,
+                repairs: 0,
+                repairs_lost: 0,
                 method,
                 method_reason,
                 state: State::Reachable,
@@ -138,7 +145,7 @@ impl Destination {
         self.endpoint.rtp.socket()
     }
 
-    /// The socket for RTCP, connected to the receiver's; it never blocks.
+    /// The socket for RTCP; it never blocks, and is connected to the receiver's, unless that is a group whose members are heard.
     #[must_use]
     pub fn rtcp_socket(&self) -> &UdpSocket {
         &self.endpoint.rtcp
@@ -191,9 +198,35 @@ impl Destination {
     /// Sends one RTCP packet. One that does not go is not worth more than the next one.
     pub fn send_report(&mut self, report: &[u8]) -> bool {
         // A refusal is the answer to an earlier one.
-        let went = (0..TRIES).any(|_| self.endpoint.rtcp.send(report).is_ok());
+        let (socket, to) = (&self.endpoint.rtcp, self.endpoint.rtcp_to);
+        let went = (0..TRIES).any(|_| socket.send_to(report, to).is_ok());
         self.counts.reports += u64::from(went);
         went
+    }
+
+    /// Sends one datagram that repairs what was lost, in parts, to a port so many above that of RTP. Like a report, it is not worth
+    /// waiting for room.
+    pub(crate) fn send_repair(&mut self, parts: &[IoSlice<'_>], ports_above: u16) -> bool {
+        let mut elsewhere = self.address();
+        let port = elsewhere.port().checked_add(ports_above);
+        elsewhere.set_port(port.unwrap_or(0)); // which the kernel refuses
+        let elsewhere = (ports_above > 0).then_some(elsewhere);
+        let went = (0..TRIES).any(|_| self.endpoint.rtp.send_datagram(parts, elsewhere).is_ok());
+        self.counts.repairs += u64::from(went);
+        self.counts.repairs_lost += u64::from(!went);
+        went
+    }
+
+    /// Lets the RTCP of a group's members in.
+    pub(crate) fn hear_members(&self) -> std::io::Result<()> {
+        self.endpoint.hear_members()
+    }
+
+    /// Takes one datagram of RTCP that waits; it is cut off if it is longer than `buffer`. None: nothing waits, or an answer to a
+    /// report that nobody wanted (ICMP).
+    pub(crate) fn receive_rtcp<'b>(&self, buffer: &'b mut [u8]) -> Option<(&'b [u8], SocketAddr)> {
+        let (bytes, from) = self.endpoint.rtcp.recv_from(buffer).ok()?;
+        Some((&buffer[..bytes], from))
     }
 
     /// One call that sends, or as many as it takes to find out how.

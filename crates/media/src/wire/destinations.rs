@@ -8,9 +8,10 @@
 //! caller's patience, all destinations together, and one that stayed full is not waited for again until it has taken a packet.
 
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -22,6 +23,9 @@ use crate::MediaError;
 
 /// Most destinations of one stream.
 pub const DESTINATIONS_MAX: usize = 1000;
+
+/// Destinations to which RTCP came that are named at once.
+const READY_MAX: usize = 16;
 
 /// Names a destination; never used for a second one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,6 +59,8 @@ pub struct Destinations {
     next_id: u64,
     first: usize,
     events: Vec<Event>,
+    /// The RTCP sockets of all members, if anybody listens to them.
+    rtcp: Option<OwnedFd>,
 }
 
 impl Destinations {
@@ -62,6 +68,50 @@ impl Destinations {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// None yet, and what comes to their RTCP sockets is listened to.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::System`].
+    pub fn listening() -> Result<Self, MediaError> {
+        let rtcp =
+            epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| MediaError::System {
+                what: "wait for RTCP",
+                source: error.into(),
+            })?;
+        Ok(Self {
+            rtcp: Some(rtcp),
+            ..Self::default()
+        })
+    }
+
+    /// Readable when there is RTCP of any; for [`Self::listening`] ones.
+    #[must_use]
+    pub fn rtcp(&self) -> Option<BorrowedFd<'_>> {
+        self.rtcp.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Some of the destinations to which RTCP came. Each has its turn before any has it again.
+    pub(crate) fn with_rtcp(&self) -> impl Iterator<Item = DestinationId> + use<> {
+        let mut ready = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; READY_MAX];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let count = match &self.rtcp {
+            // Interrupted is as good as none.
+            Some(rtcp) => epoll::wait(rtcp, &mut ready[..], Some(&at_once)).unwrap_or(0),
+            None => 0,
+        };
+        ready
+            .into_iter()
+            .take(count)
+            .map(|event| DestinationId(event.data.u64()))
     }
 
     /// Adds one, which gets the next group.
@@ -83,6 +133,18 @@ impl Destinations {
         }
         let destination = open_with_room(address, options)?;
         let id = DestinationId(self.next_id);
+        if let Some(rtcp) = &self.rtcp {
+            // It leaves with its socket.
+            let data = epoll::EventData::new_u64(id.0);
+            epoll::add(rtcp, destination.rtcp_socket(), data, epoll::EventFlags::IN)
+                .map_err(std::io::Error::from)
+                .and_then(|()| destination.hear_members())
+                .map_err(|source| MediaError::Socket {
+                    what: "listen to RTCP",
+                    destination: address,
+                    source,
+                })?;
+        }
         self.next_id += 1;
         self.members.push(Member {
             id,
@@ -120,9 +182,9 @@ impl Destinations {
 
     /// One, to send it packets with headers of its own, or a report.
     pub fn by_id(&mut self, id: DestinationId) -> Option<&mut Destination> {
-        let mut members = self.members.iter_mut();
-        let member = members.find(|member| member.id == id)?;
-        Some(&mut member.destination)
+        // They were added in the order of their names.
+        let index = self.members.binary_search_by_key(&id, |member| member.id);
+        Some(&mut self.members[index.ok()?].destination)
     }
 
     /// Does something to each.

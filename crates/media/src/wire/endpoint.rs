@@ -74,6 +74,8 @@ pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) rtp: WireSocket,
     pub(crate) rtcp: UdpSocket,
+    /// Where RTCP goes.
+    pub(crate) rtcp_to: SocketAddr,
 }
 
 impl Endpoint {
@@ -121,6 +123,7 @@ impl Endpoint {
             address,
             rtp: WireSocket::new(rtp),
             rtcp,
+            rtcp_to,
         })
     }
 
@@ -136,6 +139,14 @@ impl Endpoint {
         };
         let packet = u16::try_from(mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
         Some((packet, mtu))
+    }
+
+    /// Lets the RTCP of a group's members in, who answer from addresses of their own. For others it changes nothing.
+    pub(crate) fn hear_members(&self) -> io::Result<()> {
+        if self.rtcp_to.ip().is_multicast() {
+            connect_unspec(&self.rtcp)?;
+        }
+        Ok(())
     }
 
     /// Connects the RTP socket anew, from the same port: its own address may be gone with the interface that had it. A failure shows

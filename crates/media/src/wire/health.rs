@@ -62,6 +62,8 @@ pub enum Change {
         /// Why.
         reason: MethodReason,
     },
+    /// Its receiver said goodbye (RTCP BYE). Sending goes on until somebody ends it.
+    Left,
     /// Packets are larger than its path takes.
     TooLarge {
         /// Of the packet, from its RTP header on.
@@ -89,6 +91,7 @@ impl fmt::Display for Event {
             Change::Method { method, reason } => {
                 write!(formatter, "sending with {method} ({reason})")
             }
+            Change::Left => formatter.write_str("its receiver said goodbye"),
             Change::TooLarge { bytes, mtu_bytes } => write!(
                 formatter,
                 "packets of {bytes} bytes do not fit the path's MTU of {mtu_bytes}: they are sent one by one, in fragments, or not at all"

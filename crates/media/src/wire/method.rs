@@ -17,13 +17,13 @@
 use std::array;
 use std::fmt;
 use std::io::IoSlice;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::str::FromStr;
 
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
 use rustix::fs::sendfile;
 use rustix::io::Errno;
-use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, send, sendmmsg, sendmsg};
+use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, send, sendmmsg, sendmsg, sendmsg_addr};
 use rustix::param::page_size;
 
 use super::packets::Packets;
@@ -230,6 +230,28 @@ impl WireSocket {
     fn send_one(&mut self, packets: &Packets<'_>) -> Result<usize, Refusal> {
         self.segment(0, 1)?;
         taken(self.send_vectors(&packets.vectors(0)), 1)
+    }
+
+    /// Sends one datagram of its own, in parts: to where the socket is connected to, or elsewhere.
+    pub(crate) fn send_datagram(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        elsewhere: Option<SocketAddr>,
+    ) -> Result<(), Refusal> {
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if bytes > self.segment_bytes.into() {
+            // It would be cut.
+            self.segment(0, 1)?;
+        }
+        let sent = match elsewhere {
+            None => self.send_vectors(parts),
+            Some(address) => {
+                let mut control = SendAncillaryBuffer::default();
+                let flags = SendFlags::NOSIGNAL;
+                sendmsg_addr(&self.socket, &address, parts, &mut control, flags)
+            }
+        };
+        taken(sent, 1).map(|_| ())
     }
 
     fn send_vectors(&self, vectors: &[IoSlice<'_>]) -> Result<usize, Errno> {

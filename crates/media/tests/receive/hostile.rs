@@ -2,12 +2,16 @@
 
 use std::net::SocketAddr;
 
+use hythe_media::loss::fec::encoder::Format;
+use hythe_media::loss::fec::{Encoder, Protection, Shape};
+use hythe_media::receive::repairer::Repairer;
 use hythe_media::receive::requests::Limits;
 use hythe_media::receive::stream::Settings;
 use hythe_media::rtcp::{Counts, Reports};
 use hythe_media::rtp::Identity;
+use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
 
-use crate::passing::{packet, stream};
+use crate::passing::{format, packet, stream};
 
 /// splitmix64, printed by its seed.
 struct Random(u64);
@@ -63,6 +67,37 @@ fn nearly(random: &mut Random, honest: &[Vec<u8>]) -> Vec<u8> {
     datagram
 }
 
+/// A stream whose packets are sent again, and protected by parity.
+fn described() -> StreamDescription {
+    let shape = Shape::new(4, 4).unwrap();
+    StreamDescription {
+        retransmission: Some(Retransmission {
+            payload_type: 98,
+            time_ms: None,
+        }),
+        parity: Some(Parity::Smpte2022(shape, Protection::Both)),
+        ..StreamDescription::new(format(96, 8000), SocketAddr::from(([10, 0, 0, 1], 5004)))
+    }
+}
+
+/// The parity of packets as if their numbers followed each other.
+fn parity(packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let shape = Shape::new(4, 4).unwrap();
+    let mut encoder = Encoder::new(Format::Smpte2022, shape, Protection::Both, 100, 0).unwrap();
+    let mut parity = Vec::new();
+    for (sequence, packet) in (0_u16..).zip(packets) {
+        let (header, body) = packet.split_first_chunk().unwrap();
+        let mut header = *header;
+        header[2..4].copy_from_slice(&sequence.to_be_bytes());
+        let pushed = encoder.push(&header, &[body], &mut |made| {
+            parity.push([made.header, made.payload].concat());
+        });
+        assert_eq!(pushed, Ok(()));
+    }
+    assert!(!parity.is_empty());
+    parity
+}
+
 #[test]
 fn any_input_is_taken_without_harm() {
     let identity = Identity::seeded(11);
@@ -70,9 +105,16 @@ fn any_input_is_taken_without_harm() {
         .map(|sequence| packet(identity.ssrc, sequence * 3, &[5; 30]))
         .collect();
     honest.push(reports(&identity));
+    for sequence in 0..40 {
+        let mut again = packet(9, sequence, &[&[0, sequence as u8][..], &[5; 30]].concat());
+        again[1] = 98;
+        honest.push(again);
+    }
+    honest.extend(parity(&honest[..40]));
     for seed in 0..60 {
         let mut random = Random(seed);
-        let mut stream = stream(settings(), 0);
+        let repairer = Repairer::new(&described()).unwrap();
+        let mut stream = stream(settings(), 0).with_repair(Box::new(repairer));
         let mut now_ns = 0;
         let mut sent_bytes = 0;
         let mut received_bytes = 0;
@@ -82,6 +124,8 @@ fn any_input_is_taken_without_harm() {
             now_ns += random.next() % 10_000_000;
             if random.below(3) == 0 {
                 stream.take_rtcp(&datagram, source, now_ns);
+            } else if random.below(3) == 0 {
+                stream.take_parity(&datagram, source, now_ns).unwrap();
             } else {
                 received_bytes += datagram.len();
                 stream.take_datagram(&datagram, source, now_ns).unwrap();
