@@ -127,6 +127,11 @@ impl Source {
         Verdict::Suspect
     }
 
+    /// A packet came that was waited for, however far behind.
+    pub fn awaited(&mut self) {
+        self.received += 1;
+    }
+
     fn on_probation(&mut self, sequence: u16, ahead: u16) -> Verdict {
         if ahead == 1 {
             self.probation -= 1;

@@ -137,6 +137,20 @@ impl Sources {
         }
     }
 
+    /// A packet came whose number the stream is known to miss: one that was sent again may come later than [`Self::packet`] takes for
+    /// reordering. Is it the stream's?
+    pub fn awaited(&mut self, sender: &Sender, now_ns: u64) -> bool {
+        let Some(entry) = self.followed.and_then(|index| self.entries.get_mut(index)) else {
+            return false;
+        };
+        let is_stream = entry.source.ssrc() == sender.ssrc && entry.address == sender.address;
+        if is_stream {
+            entry.source.awaited();
+            (entry.heard_ns, entry.valid_ns) = (now_ns, now_ns);
+        }
+        is_stream
+    }
+
     fn follow(&mut self, index: usize, now_ns: u64) {
         if self.followed.replace(index).is_some() {
             self.counts.restarts += 1;

@@ -309,7 +309,14 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             timestamp,
             marker,
         };
-        let number = match self.sources.packet(&sender, now_ns) {
+        let awaited = self.reorder.extend(sender.sequence);
+        let is_awaited = self.reorder.is_missing(awaited) && self.sources.awaited(&sender, now_ns);
+        let decision = if is_awaited {
+            Decision::Take(awaited)
+        } else {
+            self.sources.packet(&sender, now_ns)
+        };
+        let number = match decision {
             Decision::Ignore => {
                 self.buffer.release(held.span);
                 return Ok(());

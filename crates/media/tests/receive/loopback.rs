@@ -135,9 +135,9 @@ fn group_sender(host: &str, group: IpAddr) -> std::io::Result<UdpSocket> {
     Ok(sender)
 }
 
-/// Sends three packets and a goodbye to a group, from each of `senders`.
+/// Sends three packets to a group from each of `senders`, then a goodbye from each: one of the first would make room for the second.
 fn send_to_group(group: SocketAddr, senders: &[(&str, u32)]) {
-    for (host, ssrc) in senders {
+    let senders = senders.iter().map(|(host, ssrc)| {
         let sender = group_sender(host, group.ip()).unwrap();
         for sequence in [1, 2, 3] {
             let payload = [sequence as u8, *ssrc as u8];
@@ -145,8 +145,11 @@ fn send_to_group(group: SocketAddr, senders: &[(&str, u32)]) {
                 .send_to(&packet(*ssrc, sequence, &payload), group)
                 .unwrap();
         }
+        (sender, *ssrc)
+    });
+    for (sender, ssrc) in senders.collect::<Vec<_>>() {
         let identity = Identity {
-            ssrc: *ssrc,
+            ssrc,
             ..Identity::seeded(1)
         };
         say_goodbye(&sender, &identity, group);

@@ -212,6 +212,31 @@ fn a_packet_that_comes_again_costs_no_other() {
     assert_eq!((statistics.lost, statistics.duplicates), (0, 3));
 }
 
+#[test]
+fn packets_sent_again_as_they_were_fill_their_holes_however_late() {
+    let settings = Settings {
+        delay_ns: 1000,
+        ..Settings::default()
+    };
+    let mut stream = stream(settings, 0);
+    let numbers = [1, 2].into_iter().chain(6..900).chain([3, 4, 5]);
+    for sequence in numbers {
+        let packet = packet(7, sequence, &[sequence as u8 & 0x7f]);
+        stream.take_datagram(&packet, host(1), 0).unwrap();
+    }
+    let expected: Vec<u8> = (1..900_u16).map(|sequence| sequence as u8 & 0x7f).collect();
+    assert!(stream.sink().bytes == expected);
+    let statistics = stream.statistics();
+    assert_eq!((statistics.reordered, statistics.restarts), (3, 0));
+    // From elsewhere it fills none.
+    for sequence in [902, 901] {
+        let from = if sequence == 901 { 2 } else { 1 };
+        let packet = packet(7, sequence, &[sequence as u8 & 0x7f]);
+        stream.take_datagram(&packet, host(from), 0).unwrap();
+    }
+    assert_eq!(stream.statistics().reordered, 3);
+}
+
 /// Gives a lost packet for each packet of type 97: its payload is the packet.
 struct Plain;
 
