@@ -70,6 +70,9 @@ pub(crate) enum BenchError {
     /// A signal asked to stop.
     #[error("stopped by a signal")]
     Stopped,
+    /// It cannot be measured on this machine, or by this user.
+    #[error("{0}")]
+    Unable(String),
     /// Nothing is left to measure.
     #[error("{0}")]
     WrongUse(String),
