@@ -2,13 +2,40 @@
 
 mod support;
 
-use hythe::{ChannelType, ClientOptions, Node, Pool, PoolOptions, PublisherOptions, ServerOptions};
+use hythe::{
+    ChannelType, ClientOptions, Node, Pool, PoolOptions, PublisherOptions, ServerOptions,
+    WireOptions,
+};
 use support::Root;
 
 fn node(root: &Root) -> Node {
     root.ok(&["pool", "create", "--size", "16M", "--pool", "kinds"]);
     let pool = Pool::open(&PoolOptions::new("kinds").root(&root.pools())).expect("just made");
     Node::join(&pool, "tester").expect("joins")
+}
+
+#[test]
+fn the_wire_region_is_named_with_who_holds_its_slots() {
+    let Some(root) = Root::on_shared_memory("the wire region") else {
+        return;
+    };
+    let node = node(&root);
+    let options = WireOptions {
+        slots: 3,
+        ..WireOptions::default()
+    };
+    let region = node.wire_region(&options).expect("added");
+    let _held = node.lease_in(region, 1000).expect("free");
+    let shown = root.json(&["pool", "show", "kinds"]);
+    let wire = &shown["regions"][1];
+    assert_eq!(wire["kind"], "wire");
+    assert_eq!(wire["name"], "wire");
+    let class = &wire["classes"][0];
+    assert_eq!((&class["slots"], &class["held"]), (&3.into(), &1.into()));
+    let text = root.ok(&["pool", "show", "kinds"]);
+    assert!(text.contains("1 wire"), "{text}");
+    let who = root.ok(&["who", "--pool", "kinds"]);
+    assert!(who.contains("tester"), "{who}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ pub mod clock;
 pub mod counter;
 mod error;
 pub mod format;
+mod instant;
 pub mod mp3;
 pub mod pace;
 pub mod payload;
@@ -30,6 +31,7 @@ pub mod send;
 pub mod sink;
 pub mod source;
 pub mod unit;
+pub mod voice;
 pub mod wav;
 pub mod wire;
 

@@ -19,11 +19,11 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
-use rustix::time::{Timespec, clock_gettime};
+use rustix::thread::set_current_timer_slack;
 
 use crate::MediaError;
 use crate::clock::MediaClock;
+use crate::instant::{now_ns, sleep_until, unix_ns};
 use crate::ports::rtcp_address;
 use crate::rtcp::{Counts, REPORT_INTERVAL_NS, Reports};
 use crate::rtp::{Identity, L16, Packet, Packetizer};
@@ -261,34 +261,12 @@ fn connected_socket(destination: SocketAddr) -> Result<UdpSocket, MediaError> {
 /// The figures of a report for this instant.
 fn counts(clock: &MediaClock, first_timestamp: u32, statistics: &Statistics) -> Counts {
     Counts {
-        unix_ns: nanoseconds(clock_gettime(rustix::time::ClockId::Realtime)),
+        unix_ns: unix_ns(),
         // Timestamps and counters wrap by design (RFC 3550, 5.1 and 6.4.1).
         timestamp: first_timestamp.wrapping_add(clock.samples_at(now_ns()) as u32),
         packets: statistics.packets as u32,
         bytes: statistics.payload_bytes as u32,
     }
-}
-
-fn now_ns() -> u64 {
-    nanoseconds(clock_gettime(rustix::time::ClockId::Monotonic))
-}
-
-fn nanoseconds(time: Timespec) -> u64 {
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Sleeps until `due_ns` of the monotonic clock; returns by how much it is past.
-fn sleep_until(due_ns: u64) -> u64 {
-    let due = Timespec {
-        tv_sec: (due_ns / 1_000_000_000) as i64,
-        tv_nsec: (due_ns % 1_000_000_000) as i64,
-    };
-    // A signal handler may interrupt the sleep, which then goes on; any other failure means not
-    // waiting, which the caller notices no more than a clock that is late.
-    while now_ns() < due_ns
-        && clock_nanosleep_absolute(ClockId::Monotonic, &due) == Err(Errno::INTR)
-    {}
-    now_ns().saturating_sub(due_ns)
 }
 
 #[cfg(test)]

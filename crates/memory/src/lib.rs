@@ -20,7 +20,7 @@ mod trust;
 
 pub use core::sync::atomic::Ordering;
 #[cfg(not(loom))]
-pub use mapped::{Access, Mapped};
+pub use mapped::{Access, Mapped, PIECES_PER_CALL, Pieces};
 pub use trust::TrustPeers;
 
 /// A full barrier between this thread's earlier and later accesses (the store-load case that plain orderings leave open).

@@ -2,14 +2,15 @@
 
 #![allow(unsafe_code, reason = "this is the island: raw views on mapped memory")]
 
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::mm::{MapFlags, ProtFlags, mlock, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, munmap};
 use rustix::thread::futex;
 
 use crate::faults::Place;
@@ -22,6 +23,49 @@ pub enum Access {
     Read,
     /// Reading and writing.
     Write,
+}
+
+/// Most pieces that one system call reads into.
+pub const PIECES_PER_CALL: usize = 256;
+
+/// Pieces of one size at one distance from each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pieces {
+    /// Where the first begins.
+    pub at: usize,
+    /// Bytes of each; not 0.
+    pub piece_bytes: usize,
+    /// Bytes between the end of one and the beginning of the next.
+    pub gap_bytes: usize,
+    /// How many.
+    pub count: usize,
+}
+
+impl Pieces {
+    /// From the first byte of the first piece to the last of the last.
+    ///
+    /// # Panics
+    /// If that is more than can be addressed, or pieces are empty.
+    #[must_use]
+    pub fn span(&self) -> usize {
+        assert!(self.piece_bytes > 0, "pieces without a byte");
+        let stride = self.piece_bytes.checked_add(self.gap_bytes);
+        let all = stride.and_then(|stride| stride.checked_mul(self.count));
+        let Some(all) = all else {
+            panic!("{self:?} are more than can be addressed");
+        };
+        all - self.gap_bytes.min(all)
+    }
+
+    /// What is left behind the first `done` bytes: offsets from the first piece, and bytes.
+    fn from(self, done: usize) -> impl Iterator<Item = (usize, usize)> {
+        let stride = self.piece_bytes + self.gap_bytes;
+        let (first, into_first) = (done / self.piece_bytes, done % self.piece_bytes);
+        (first..self.count).map(move |index| {
+            let skipped = if index == first { into_first } else { 0 };
+            (index * stride + skipped, self.piece_bytes - skipped)
+        })
+    }
 }
 
 /// Mapped memory, shared by its clones and unmapped with the last of them.
@@ -152,6 +196,19 @@ impl Mapped {
         }
     }
 
+    /// Has the pages of a range there, to be written without a fault for each (since Linux 5.14).
+    ///
+    /// # Errors
+    /// What `madvise` says: a range that is not of whole pages, no memory, an older kernel.
+    ///
+    /// # Panics
+    /// If the range is not inside the mapping, or the mapping is read-only.
+    pub fn populate(&self, at: usize, bytes: usize) -> io::Result<()> {
+        let base = self.writable(at, bytes);
+        // SAFETY: `writable` checked that the range lies in the mapping. Populating changes nothing that can be read from it.
+        Ok(unsafe { madvise(base.cast(), bytes, Advice::LinuxPopulateWrite) }?)
+    }
+
     /// Brings every page in and keeps it there, until the mapping goes.
     ///
     /// # Errors
@@ -200,6 +257,46 @@ impl Mapped {
         // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
         let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
         self.unless_lost(rustix::io::pread(file, into, position))
+    }
+
+    /// Reads consecutive bytes of a file into pieces of the mapping; returns the bytes read, fewer only at the end of the file. One
+    /// system call for every [`PIECES_PER_CALL`] pieces, unless the file system gives less at a time. Allocates nothing.
+    ///
+    /// # Errors
+    /// What `preadv` says; `EFAULT`: the mapping is lost.
+    ///
+    /// # Panics
+    /// If the pieces overlap or are not inside the mapping, or the mapping is read-only.
+    pub fn read_file_scattered(
+        &self,
+        file: BorrowedFd<'_>,
+        position: u64,
+        pieces: Pieces,
+    ) -> io::Result<usize> {
+        let base = self.writable(pieces.at, pieces.span());
+        let wanted = pieces.piece_bytes * pieces.count;
+        let mut done = 0;
+        while done < wanted {
+            let mut vectors = [const { MaybeUninit::uninit() }; PIECES_PER_CALL];
+            let mut count = 0;
+            for (vector, (offset, bytes)) in vectors.iter_mut().zip(pieces.from(done)) {
+                // SAFETY: `from` stays inside the span, which `writable` checked.
+                let into = unsafe { base.add(offset) };
+                // SAFETY: as above; the slices do not overlap, which `span` checked. They live for the system call only, and
+                // only the kernel writes them.
+                let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
+                vector.write(IoSliceMut::new(into));
+                count += 1;
+            }
+            // SAFETY: so many were written just now.
+            let vectors = unsafe { vectors[..count].assume_init_mut() };
+            let read = rustix::io::preadv(file, vectors, position + done as u64);
+            match self.unless_lost(read)? {
+                0 => break,
+                read => done += read,
+            }
+        }
+        Ok(done)
     }
 
     /// Reads from a pipe, socket or terminal straight into the mapping; returns the bytes read, 0 at the end.
@@ -451,6 +548,73 @@ mod tests {
         let file = std::fs::File::open("/proc/self/exe").expect("own program");
         let memory = Mapped::file(&file, 0, 4096, Access::Read).expect("mapped");
         memory.store(0, 1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn a_file_is_read_into_pieces_with_gaps() {
+        let content: Vec<u8> = (0..3000_u32).map(|at| (at % 251) as u8).collect();
+        let path = std::env::temp_dir().join(format!("hythe-pieces-{}", std::process::id()));
+        std::fs::write(&path, &content).expect("written");
+        let file = std::fs::File::open(&path).expect("there");
+        std::fs::remove_file(&path).expect("own");
+        let memory = Mapped::anonymous(32 << 10).expect("memory");
+        memory.write(0, &[255; 32 << 10]);
+        // More than one call reads into.
+        let pieces = Pieces {
+            at: 5,
+            piece_bytes: 7,
+            gap_bytes: 12,
+            count: PIECES_PER_CALL + 100,
+        };
+        let read = memory.read_file_scattered(file.as_fd(), 10, pieces);
+        assert_eq!(read.expect("read"), 7 * pieces.count);
+        let mut found = vec![0; 5 + pieces.span() + 1];
+        memory.read(0, &mut found);
+        let mut expected = vec![255; found.len()];
+        for (index, piece) in content[10..].chunks(7).take(pieces.count).enumerate() {
+            expected[5 + index * 19..][..7].copy_from_slice(piece);
+        }
+        assert_eq!(found, expected);
+        // Fewer at the end of the file: in the middle of a piece, and none.
+        let read = |position| memory.read_file_scattered(file.as_fd(), position, pieces);
+        assert_eq!(read(2990).expect("read"), 10);
+        assert_eq!(read(3000).expect("read"), 0);
+    }
+
+    #[test]
+    fn what_is_left_of_pieces_begins_where_reading_stopped() {
+        let pieces = Pieces {
+            at: 0,
+            piece_bytes: 7,
+            gap_bytes: 3,
+            count: 3,
+        };
+        assert_eq!(pieces.span(), 27);
+        for (done, left) in [
+            (0, vec![(0, 7), (10, 7), (20, 7)]),
+            (6, vec![(6, 1), (10, 7), (20, 7)]),
+            (7, vec![(10, 7), (20, 7)]),
+            (20, vec![(26, 1)]),
+            (21, vec![]),
+        ] {
+            assert_eq!(pieces.from(done).collect::<Vec<_>>(), left, "{done}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "outside a mapping")]
+    fn pieces_outside_panic() {
+        let memory = Mapped::anonymous(4096).expect("memory");
+        let file = std::fs::File::open("/proc/self/exe").expect("own program");
+        let pieces = Pieces {
+            at: 0,
+            piece_bytes: 1000,
+            gap_bytes: 49,
+            count: 4,
+        };
+        // The last gap need not be there, the last piece must.
+        assert_eq!(pieces.span(), 4147);
+        let _ = memory.read_file_scattered(file.as_fd(), 0, pieces);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Buffers: a lease to write, a sample to read.
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place};
-use hythe_memory::{Mapped, TrustPeers};
+use hythe_memory::{Mapped, Pieces, TrustPeers};
 use hythe_pool::{LedgerSlot, RegionGeometry, Taken};
 
 use crate::NodeError;
@@ -131,6 +131,26 @@ impl Reference {
     const fn payload(&self) -> usize {
         self.slot_offset + self.descriptor().offset as usize
     }
+
+    /// Where the payload is in the file of a wire region.
+    fn file_range(&self) -> Result<(BorrowedFd<'_>, u64), NodeError> {
+        let opened = self
+            .shared
+            .pool()
+            .wire_file(self.descriptor().place.region)?;
+        Ok((opened.as_fd(), self.payload() as u64))
+    }
+
+    /// Gives the slot fresh pages. After an error it may have a hole.
+    fn renew(&self) -> Result<(), NodeError> {
+        self.shared.check_original()?;
+        let (pool, place) = (self.shared.pool(), self.descriptor().place);
+        let refused = NodeError::NotForTheWire {
+            region: place.region,
+        };
+        let region = pool.regions().region(place.region).ok_or(refused)?;
+        crate::wire::renew(pool, region, place.slot)
+    }
 }
 
 impl Drop for Reference {
@@ -245,6 +265,65 @@ impl Lease {
             .read_stream(from.as_fd(), self.reference.payload() + at, bytes)
     }
 
+    /// Reads consecutive bytes of a file straight into pieces of the buffer, with gaps for what goes between them, a header each
+    /// for instance; returns the bytes read, fewer only at the end of the file.
+    ///
+    /// # Errors
+    /// What `preadv` says.
+    ///
+    /// # Panics
+    /// If the pieces do not fit, or are empty.
+    pub fn read_file_scattered(
+        &mut self,
+        file: impl AsFd,
+        position: u64,
+        pieces: Pieces,
+    ) -> io::Result<usize> {
+        self.check(pieces.at, pieces.span());
+        let at = self.reference.payload() + pieces.at;
+        let reference = &self.reference;
+        reference
+            .map()
+            .read_file_scattered(file.as_fd(), position, Pieces { at, ..pieces })
+    }
+
+    /// The file that the network stack may send from without a copy, and where the buffer's first byte is in it.
+    ///
+    /// What was sent so must not be written again: [`Lease::renew`], or give the buffer back.
+    ///
+    /// # Errors
+    /// [`NodeError::NotForTheWire`]: not a buffer of [`crate::Node::wire_region`].
+    pub fn file_range(&self) -> Result<(BorrowedFd<'_>, u64), NodeError> {
+        self.reference.file_range()
+    }
+
+    /// The same buffer with fresh pages: what is being sent from the old ones stays as it is. What was written is gone.
+    ///
+    /// # Errors
+    /// [`NodeError::NotForTheWire`]; [`NodeError::NoRoom`] if there is no page left for it. The buffer goes back then.
+    pub fn renew(self) -> Result<Self, NodeError> {
+        self.reference.renew()?;
+        Ok(self)
+    }
+
+    /// Keeps what was written, the first `bytes` of the buffer, to be read only: as if it had been published and received.
+    ///
+    /// # Panics
+    /// If that is more than the buffer has.
+    #[must_use]
+    pub fn freeze(mut self, bytes: usize) -> Sample {
+        self.as_payload(bytes);
+        Sample::new(self.reference)
+    }
+
+    /// The whole buffer in place, to read, by decision of trust.
+    #[must_use]
+    pub fn as_slice(&self, decision: TrustPeers) -> &[u8] {
+        self.reference
+            .map()
+            .trusted(decision, self.reference.payload(), self.room)
+    }
+
     /// The whole buffer in place, by decision of trust.
     #[must_use]
     pub fn as_mut_slice(&mut self, decision: TrustPeers) -> &mut [u8] {
@@ -354,6 +433,14 @@ impl Sample {
         self.reference
             .map()
             .trusted(decision, self.reference.payload(), self.len())
+    }
+
+    /// The file that the network stack may send from without a copy, and where the payload's first byte is in it.
+    ///
+    /// # Errors
+    /// [`NodeError::NotForTheWire`]: not a buffer of [`crate::Node::wire_region`].
+    pub fn file_range(&self) -> Result<(BorrowedFd<'_>, u64), NodeError> {
+        self.reference.file_range()
     }
 
     /// Another sample of a part of this payload, without copying: both are references to one slot.

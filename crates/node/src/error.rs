@@ -277,6 +277,15 @@ pub enum NodeError {
         /// The core's region.
         wanted: RegionIndex,
     },
+    /// The network stack cannot be given the pages of this buffer.
+    #[error(
+        "a buffer of region {} cannot be sent from without a copy: its pages may be written again too early; lease it from the wire region (Node::wire_region)",
+        region.0
+    )]
+    NotForTheWire {
+        /// The buffer's region.
+        region: RegionIndex,
+    },
     /// More than the endpoint on the core takes.
     #[error(
         "{bytes} bytes are more than the core endpoint behind channel `{channel}` takes ({largest})"

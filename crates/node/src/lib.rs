@@ -64,6 +64,7 @@ pub mod typed;
 mod wait;
 mod waiter;
 mod watcher;
+mod wire;
 
 pub use accounts::{group_id, user_id};
 pub use buffer::{Lease, Sample};
@@ -75,7 +76,7 @@ pub use holders::{Exhausted, Share};
 pub use hythe_abi::link::Direction;
 pub use hythe_abi::pool::Limits;
 pub use hythe_abi::{HEADROOM_BYTES, Place, RegionIndex};
-pub use hythe_memory::{TrustPeers, faults};
+pub use hythe_memory::{PIECES_PER_CALL, Pieces, TrustPeers, faults};
 pub use hythe_pool::{
     Audit, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, ClassHighWater, ClassPlan,
     ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry, HighWater, HolderKind,
@@ -95,3 +96,4 @@ pub use request::{
 };
 pub use subscriber::{Subscriber, SubscriberOptions};
 pub use waiter::{Event, Interest, Token, Waitable, Waiter};
+pub use wire::WireOptions;

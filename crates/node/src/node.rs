@@ -27,6 +27,7 @@ use crate::spin::SpinGate;
 use crate::subscriber::{Subscriber, SubscriberOptions};
 use crate::waiter::{Routes, Waiter};
 use crate::watcher::{Keeps, Watcher};
+use crate::wire::{self, WireOptions};
 use crate::{NodeError, holders};
 
 /// How long somebody else may take to make a channel or region of the same name.
@@ -156,6 +157,19 @@ impl Node {
     /// As [`Node::lease`]; no such region.
     pub fn lease_in(&self, region: RegionIndex, bytes: usize) -> Result<Lease, NodeError> {
         named_lease_in(&self.shared, region, bytes)
+    }
+
+    /// The region of the pool that the network stack may send from without a copy: found, or added as `options` say. A pool has
+    /// one; many processes lease slots of it by [`Node::lease_in`], each time with fresh pages.
+    ///
+    /// Those cost about as much as ten sends of the same bytes (ADR 0017): who knows that everything was sent by copying keeps its
+    /// lease and writes it again.
+    ///
+    /// # Errors
+    /// [`PoolError::TableFull`] if the ledger has no entries left for its slots; no room; only the pool's owner adds it;
+    /// [`NodeError::Unsafe`] if the pool is not on a tmpfs, or on one with huge pages.
+    pub fn wire_region(&self, options: &WireOptions) -> Result<RegionIndex, NodeError> {
+        wire::find_or_add(&self.shared, options).map_err(|error| self.named(error))
     }
 
     /// The region that a core of this name shares, once it has run in this pool.
@@ -598,6 +612,9 @@ fn lease_or(
             instead(geometry, refusal)?
         }
     };
+    if geometry.kind == RegionKind::Wire {
+        with_fresh_pages(shared, geometry, slot)?;
+    }
     let room = geometry
         .class_of(slot)
         .map_or(0, hythe_pool::SlotClass::payload_bytes);
@@ -610,6 +627,19 @@ fn lease_or(
         Reference::leased(shared, geometry, slot, generation),
         room,
     ))
+}
+
+/// Only with them is a lease of a wire region handed out; else the slot goes back.
+#[cold]
+fn with_fresh_pages(
+    shared: &Shared,
+    geometry: &RegionGeometry,
+    slot: u32,
+) -> Result<(), NodeError> {
+    wire::renew(&shared.pool, geometry, slot).map_err(|error| {
+        let released = shared.release(geometry.index, LedgerSlot(geometry.ledger_base + slot));
+        released.map_or_else(NodeError::from, |()| error)
+    })
 }
 
 /// Goes on after a refusal.

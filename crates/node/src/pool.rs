@@ -7,11 +7,13 @@ use std::sync::{Arc, OnceLock};
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
-use hythe_pool::{Control, Geometry, PoolError, RegionGeometry, Regions, Residence};
+use hythe_pool::{
+    Control, Geometry, PoolError, RegionGeometry, RegionKind, Regions, Residence, WireRegionPlan,
+};
 
 use crate::directory;
 use crate::introspect::Snapshot;
-use crate::{Liveness, NodeError, PoolOptions, region_files};
+use crate::{Liveness, NodeError, PoolOptions, region_files, wire};
 
 /// A pool that this process has open. Clones share it.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ struct Shared {
     control: Control<Mapped>,
     regions: Regions,
     maps: [OnceLock<Mapped>; REGIONS_MAX],
+    /// The files of wire regions, open from their first use on.
+    wire_files: [OnceLock<OwnedFd>; REGIONS_MAX],
     /// The links mapped so far, by region. Like a region a link stays as long as its pool.
     links: [OnceLock<Mapped>; REGIONS_MAX],
 }
@@ -107,6 +111,7 @@ impl Pool {
                 control,
                 regions,
                 maps,
+                wire_files: Default::default(),
                 links: Default::default(),
             }),
         };
@@ -288,11 +293,51 @@ impl Pool {
         let own_link = (plan.link.offset == 0).then_some((link, u64::from(plan.link.bytes)));
         let files = std::iter::once((format!("region.{}", region.0), file_bytes)).chain(own_link);
         for (name, bytes) in files {
-            // Not there is what is hoped for.
-            let _ = rustix::fs::unlinkat(directory, &name, rustix::fs::AtFlags::empty());
+            self.forget_file(&name);
             directory::make_file(directory, &name, bytes, options)?;
         }
         Ok(())
+    }
+
+    /// Makes the file of the wire region. What is there already was left by somebody who died over it.
+    pub(crate) fn make_wire_file(
+        &self,
+        region: RegionIndex,
+        plan: WireRegionPlan,
+    ) -> Result<(), NodeError> {
+        let (directory, options) = (&self.shared.directory, &self.shared.options);
+        let name = format!("region.{}", region.0);
+        self.forget_file(&name);
+        directory::make_file(directory, &name, plan.bytes(), options)
+            .and_then(|made| wire::check_pages(&made, &self.path().join(&name), plan.slot_bytes))
+            .inspect_err(|_| self.forget_file(&name))
+    }
+
+    fn forget_file(&self, name: &str) {
+        // Not there is what is hoped for.
+        let _ = rustix::fs::unlinkat(&self.shared.directory, name, rustix::fs::AtFlags::empty());
+    }
+
+    /// The file of a wire region, as the network stack sends from it.
+    ///
+    /// # Errors
+    /// [`NodeError::NotForTheWire`] for another region.
+    pub(crate) fn wire_file(&self, index: RegionIndex) -> Result<&OwnedFd, NodeError> {
+        let refused = NodeError::NotForTheWire { region: index };
+        let Some(place) = self.shared.wire_files.get(usize::from(index.0)) else {
+            return Err(refused);
+        };
+        if let Some(opened) = place.get() {
+            return Ok(opened);
+        }
+        let wire = |region: &&RegionGeometry| region.kind == RegionKind::Wire;
+        let region = self.regions().region(index).filter(wire).ok_or(refused)?;
+        let (directory, options) = (&self.shared.directory, &self.shared.options);
+        let ((opened, _, path), _) = region_files::open_as_permitted(directory, region, options)?;
+        for class in &region.classes {
+            wire::check_pages(&opened, &path, class.slot_bytes)?;
+        }
+        Ok(place.get_or_init(|| opened))
     }
 
     fn living_members(&self) -> Vec<String> {

@@ -111,21 +111,7 @@ pub(crate) fn map(
     region: &RegionGeometry,
     options: &PoolOptions,
 ) -> Result<Mapped, NodeError> {
-    let name = format!("region.{}", region.index.0);
-    let opened = match open(directory, region.index, true, options) {
-        Err(NodeError::Permission { .. }) => {
-            (open(directory, region.index, false, options)?, Access::Read)
-        }
-        opened => (opened?, Access::Write),
-    };
-    let ((file, bytes, path), access) = opened;
-    if bytes < region.bytes {
-        let why = format!(
-            "{name} has {bytes} bytes and needs {}: the file was cut",
-            region.bytes
-        );
-        return Err(PoolError::NotAPool(why).into());
-    }
+    let ((file, bytes, path), access) = open_as_permitted(directory, region, options)?;
     // Of huge pages only whole ones are mapped.
     let found =
         fs::fstat(&file).map_err(|error| crate::error::file("look at", &path)(error.into()))?;
@@ -136,6 +122,29 @@ pub(crate) fn map(
 }
 
 type Opened = (OwnedFd, u64, PathBuf);
+
+/// Opens the file of a region, whole: for writing if permission goes that far, else for reading.
+pub(crate) fn open_as_permitted(
+    directory: &OwnedFd,
+    region: &RegionGeometry,
+    options: &PoolOptions,
+) -> Result<(Opened, Access), NodeError> {
+    let found = match open(directory, region.index, true, options) {
+        Err(NodeError::Permission { .. }) => {
+            (open(directory, region.index, false, options)?, Access::Read)
+        }
+        opened => (opened?, Access::Write),
+    };
+    let bytes = found.0.1;
+    if bytes < region.bytes {
+        let why = format!(
+            "region.{} has {bytes} bytes and needs {}: the file was cut",
+            region.index.0, region.bytes
+        );
+        return Err(PoolError::NotAPool(why).into());
+    }
+    Ok(found)
+}
 
 fn open(
     directory: &OwnedFd,

@@ -12,6 +12,7 @@
 //!
 //! Never calls the system, never waits, never touches payload, never trusts an index it read from shared memory.
 
+mod adding_regions;
 mod audit;
 mod cell;
 #[cfg(all(test, loom))]
@@ -40,6 +41,7 @@ mod regions;
 mod scene;
 mod transfer;
 
+pub use adding_regions::{CoreRegionPlan, WireRegionPlan};
 pub use audit::{Audit, Holder, HolderKind, Mismatch, audit, holders_of_slots};
 pub use channels::{ChannelIndex, ChannelInfo, ChannelType, CoreBinding};
 pub use connections::{ConnectionEnd, ConnectionIndex, ConnectionInfo, Ends, QueuePlan, Side};
@@ -53,7 +55,5 @@ pub use members::{Identity, Member, MemberIndex, MemberInfo, MemberKind, MemberS
 pub use misfit::{ChannelKind, Misfit};
 pub use ports::{PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics, PortWishes};
 pub use recovery::{Recovered, Recoverer};
-pub use regions::{
-    ClaimedSlot, CoreRegionPlan, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass,
-};
+pub use regions::{ClaimedSlot, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass};
 pub use transfer::{SendError, Taken, expect_take};

@@ -14,7 +14,7 @@ use crate::holds::{hold, set_hold};
 use crate::journal::{self, Operation, Step};
 use crate::ledger::LedgerSlot;
 use crate::members::{MemberStatus, since_units, state_bits};
-use crate::regions::{self, Regions};
+use crate::regions::Regions;
 use crate::{Identity, Member, MemberIndex, MemberInfo, MemberKind, PoolError, core_rows};
 
 /// What a recovery gave back.
@@ -228,7 +228,7 @@ impl Member {
             }
         }
         self.forget_channels(control);
-        regions::forget_claims(control, self.index().0);
+        crate::adding_regions::forget_claims(control, self.index().0);
         outcome.map(|()| recovered)
     }
 

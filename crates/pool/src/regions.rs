@@ -6,13 +6,13 @@ use hythe_abi::pool::{CLASSES_MAX, NAME_BYTES, REGIONS_MAX, region};
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place, RegionIndex};
 use hythe_memory::{Memory, Ordering, read_name, write_name};
 
+use crate::PoolError;
 use crate::control::Control;
 use crate::ledger::LedgerSlot;
-use crate::{Member, PoolError};
 
-const STATUS_FREE: u64 = 0;
-const STATUS_CLAIMED: u64 = 1;
-const STATUS_READY: u64 = 2;
+pub(crate) const STATUS_FREE: u64 = 0;
+pub(crate) const STATUS_CLAIMED: u64 = 1;
+pub(crate) const STATUS_READY: u64 = 2;
 
 /// Who else can see a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,9 @@ pub enum RegionKind {
     Linux,
     /// A core as well.
     Core,
+    /// Processes of this Linux; the network stack may still have pages that were in it. Whoever leases a slot gives it fresh
+    /// pages first.
+    Wire,
 }
 
 /// Slots of one size.
@@ -51,6 +54,21 @@ impl SlotClass {
     }
 }
 
+impl RegionKind {
+    /// The number of a kind in the table.
+    const ALL: [(u32, Self); 3] = [(0, Self::Linux), (1, Self::Core), (2, Self::Wire)];
+
+    fn of_number(number: u32) -> Option<Self> {
+        let known = Self::ALL.into_iter().find(|known| known.0 == number);
+        known.map(|known| known.1)
+    }
+
+    fn number(self) -> u32 {
+        let known = Self::ALL.into_iter().find(|known| known.1 == self);
+        known.map_or(0, |known| known.0)
+    }
+}
+
 /// A region, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionGeometry {
@@ -58,7 +76,7 @@ pub struct RegionGeometry {
     pub index: RegionIndex,
     /// Who else can see it.
     pub kind: RegionKind,
-    /// `memory`, or the board it belongs to.
+    /// `memory`, `wire`, or the board it belongs to.
     pub name: String,
     /// Its size.
     pub bytes: u64,
@@ -79,19 +97,6 @@ pub struct LinkPlace {
     pub bytes: u32,
     /// In the region's file, behind the slots; 0: in a file of its own.
     pub offset: u64,
-}
-
-/// A region to be added for a core.
-#[derive(Clone, Debug)]
-pub struct CoreRegionPlan<'a> {
-    /// The board.
-    pub name: &'a str,
-    /// Size of the slot area.
-    pub bytes: u64,
-    /// Its classes, at most four.
-    pub classes: &'a [SlotClass],
-    /// Its link.
-    pub link: LinkPlace,
 }
 
 /// What a claimed descriptor names, checked against the geometry.
@@ -120,7 +125,7 @@ impl RegionGeometry {
         self.class_of(slot)?.slot_offset(slot)
     }
 
-    fn check(&self, ledger_slots: u32) -> Result<(), String> {
+    pub(crate) fn check(&self, ledger_slots: u32) -> Result<(), String> {
         let end = self.ledger_base.checked_add(self.slots);
         if end.is_none_or(|end| end > ledger_slots) {
             return Err(format!("its {} slots leave the ledger", self.slots));
@@ -198,6 +203,12 @@ impl Regions {
         self.known.get(usize::from(index.0))?.get()
     }
 
+    /// The region for the wire, if known.
+    #[must_use]
+    pub fn wire(&self) -> Option<&RegionGeometry> {
+        self.iter().find(|region| region.kind == RegionKind::Wire)
+    }
+
     /// All known regions.
     pub fn iter(&self) -> impl Iterator<Item = &RegionGeometry> {
         self.known.iter().filter_map(OnceLock::get)
@@ -263,6 +274,10 @@ fn read_region<M: Memory>(
         return Ok(None);
     }
     let word = |offset| memory.load(at + offset, Ordering::Relaxed);
+    let kind = word(region::KIND);
+    // What has to be done before its slots are used is not known.
+    let kind = RegionKind::of_number(kind)
+        .ok_or_else(|| PoolError::NotAPool(format!("region {index}: unknown kind {kind}")))?;
     let count = (word(region::CLASSES) as usize).min(CLASSES_MAX);
     let classes = (0..count).map(|class| {
         let entry = region::CLASS_TABLE + class * region::CLASS_BYTES;
@@ -275,11 +290,7 @@ fn read_region<M: Memory>(
     });
     let found = RegionGeometry {
         index: RegionIndex(index as u8),
-        kind: if word(region::KIND) == 1 {
-            RegionKind::Core
-        } else {
-            RegionKind::Linux
-        },
+        kind,
         name: read_name(memory, at + region::NAME, NAME_BYTES),
         bytes: memory.load_cell(at + region::REGION_BYTES, Ordering::Relaxed),
         ledger_base: word(region::LEDGER_BASE),
@@ -307,7 +318,7 @@ pub(crate) fn write_region<M: Memory>(control: &Control<M>, found: &RegionGeomet
     );
     let word = |offset, value| memory.store(at + offset, value, Ordering::Relaxed);
     memory.store_cell(at + region::REGION_BYTES, found.bytes, Ordering::Relaxed);
-    word(region::KIND, u32::from(found.kind == RegionKind::Core));
+    word(region::KIND, found.kind.number());
     word(region::CLASSES, found.classes.len() as u32);
     word(region::LEDGER_BASE, found.ledger_base);
     word(region::SLOTS, found.slots);
@@ -327,120 +338,6 @@ pub(crate) fn write_region<M: Memory>(control: &Control<M>, found: &RegionGeomet
         );
     }
     memory.store_cell(at + region::STATE, STATUS_READY, Ordering::Release);
-}
-
-impl Member {
-    /// Adds a region for a core: its slots become part of the pool for as long as the pool lives.
-    ///
-    /// `make_file` is called with the number of the region while the record is claimed, before anyone else can see it.
-    ///
-    /// # Errors
-    /// [`PoolError::TableFull`] for regions or ledger entries, [`PoolError::Busy`] while another is being added,
-    /// [`PoolError::BadGeometry`], or what `make_file` says.
-    pub fn add_core_region<M: Memory, E: From<PoolError>>(
-        &self,
-        control: &Control<M>,
-        plan: &CoreRegionPlan<'_>,
-        make_file: impl FnOnce(RegionIndex) -> Result<(), E>,
-    ) -> Result<RegionIndex, E> {
-        let claim = STATUS_CLAIMED | u64::from(self.index().0) << 8;
-        let index = claim_record(control, claim)?;
-        let planned = plan_region(control, index, plan).map_err(E::from);
-        let added = planned.and_then(|region| make_file(region.index).map(|()| region));
-        match added {
-            Ok(region) => {
-                write_region(control, &region);
-                Ok(region.index)
-            }
-            Err(refused) => {
-                let state = control.layout().region(index) + region::STATE;
-                control
-                    .memory()
-                    .store_cell(state, STATUS_FREE, Ordering::Release);
-                Err(refused)
-            }
-        }
-    }
-}
-
-fn plan_region<M: Memory>(
-    control: &Control<M>,
-    index: usize,
-    plan: &CoreRegionPlan<'_>,
-) -> Result<RegionGeometry, PoolError> {
-    let regions = Regions::read(control)?;
-    let slots: u64 = plan
-        .classes
-        .iter()
-        .map(|class| u64::from(class.count))
-        .sum();
-    let base = regions
-        .iter()
-        .map(|region| region.ledger_base + region.slots)
-        .max()
-        .unwrap_or(0);
-    let limit = control.layout().limits().slots;
-    if plan.classes.len() > hythe_abi::link::CLASSES_MAX {
-        let why = format!(
-            "{} slot classes; a core's region has at most 4",
-            plan.classes.len()
-        );
-        return Err(PoolError::BadGeometry(why));
-    }
-    let full = PoolError::TableFull {
-        what: "ledger entry for the slots of a core",
-        limit,
-    };
-    let slots = u32::try_from(slots)
-        .ok()
-        .filter(|slots| *slots <= limit - base)
-        .ok_or(full)?;
-    let region = RegionGeometry {
-        index: RegionIndex(index as u8),
-        kind: RegionKind::Core,
-        name: plan.name.to_owned(),
-        bytes: plan.bytes,
-        ledger_base: base,
-        slots,
-        classes: plan.classes.to_vec(),
-        link: Some(plan.link),
-    };
-    region.check(limit).map_err(PoolError::BadGeometry)?;
-    Ok(region)
-}
-
-/// Claims a free record; only one may be claimed at a time, because each one's place in the ledger depends on the others.
-fn claim_record<M: Memory>(control: &Control<M>, claim: u64) -> Result<usize, PoolError> {
-    let memory = control.memory();
-    let state = |index| control.layout().region(index) + region::STATE;
-    let free = (1..REGIONS_MAX)
-        .find(|&index| {
-            memory
-                .replace_cell(state(index), STATUS_FREE, claim)
-                .is_ok()
-        })
-        .ok_or(PoolError::TableFull {
-            what: "region",
-            limit: REGIONS_MAX as u32,
-        })?;
-    let contested = (1..REGIONS_MAX).any(|index| {
-        index != free && memory.load_cell(state(index), Ordering::Acquire) & 0xFF == STATUS_CLAIMED
-    });
-    if contested {
-        memory.store_cell(state(free), STATUS_FREE, Ordering::Release);
-        return Err(PoolError::Busy("the table of regions"));
-    }
-    Ok(free)
-}
-
-/// Frees the record that a dead member had claimed.
-pub(crate) fn forget_claims<M: Memory>(control: &Control<M>, dead: u8) {
-    for index in 1..REGIONS_MAX {
-        let at = control.layout().region(index) + region::STATE;
-        let claimed = STATUS_CLAIMED | u64::from(dead) << 8;
-        // Someone else's claim, or none: nothing to do.
-        let _ = control.memory().replace_cell(at, claimed, STATUS_FREE);
-    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -491,6 +388,8 @@ mod tests {
         for (word, value) in [
             (region::SLOTS, scene::LIMITS.slots + SLOTS + 1),
             (region::LEDGER_BASE, u32::MAX),
+            (region::KIND, 3),
+            (region::KIND, u32::MAX),
             (region::CLASS_TABLE + region::CLASS_FIRST, 1),
             (region::CLASS_TABLE + region::CLASS_SLOT_BYTES, u32::MAX),
         ] {

@@ -17,6 +17,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType, netdevice, recv, socket_with, sockopt,
 };
 
+use crate::socket_option::set_raw;
+
 /// How much of each packet is kept: the headers of IPv6, UDP and RTP and some room for options.
 pub const SNAP_BYTES: usize = 128;
 
@@ -46,7 +48,7 @@ impl UdpTap {
         sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES)?;
         attach_filter(socket.as_fd(), &arrivals_for(port))?;
         // A packet to this host passes its loopback interface twice, out and in.
-        set_option(
+        set_raw(
             socket.as_fd(),
             libc::SOL_PACKET,
             libc::PACKET_IGNORE_OUTGOING,
@@ -148,28 +150,7 @@ fn attach_filter(socket: BorrowedFd<'_>, filter: &[libc::sock_filter]) -> io::Re
         len: filter.len() as libc::c_ushort,
         filter: filter.as_ptr().cast_mut(),
     };
-    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
-}
-
-/// Sets an option whose value is a `T` as the kernel defines it.
-fn set_option<T: Copy>(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    // SAFETY: `value` is valid for reads of its size. The kernel copies it (and, of a filter, what
-    // it points to, which lives as long as the caller's slice) and keeps no pointer.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            name,
-            std::ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    check(result)
+    set_raw(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
 fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {

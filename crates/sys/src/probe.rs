@@ -8,76 +8,9 @@
 )]
 
 use std::io;
-use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 use crate::file_pages::FilePages;
-
-/// A socket option whose value is an `int`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SocketOption {
-    /// `UDP_SEGMENT`: cut what is sent into datagrams of this many bytes.
-    UdpSegment,
-    /// `UDP_GRO`: hand over several datagrams of a flow in one read.
-    UdpGro,
-    /// `SO_ZEROCOPY`: allow `MSG_ZEROCOPY`.
-    ZeroCopy,
-}
-
-/// `MSG_ZEROCOPY`, which rustix has no name for.
-pub const MSG_ZEROCOPY: u32 = libc::MSG_ZEROCOPY as u32;
-
-/// Sets `option` of `socket`.
-///
-/// # Errors
-///
-/// What `setsockopt` returns: the protocol does not have the option.
-pub fn set_socket_option(socket: impl AsFd, option: SocketOption, value: i32) -> io::Result<()> {
-    let (level, name) = match option {
-        SocketOption::UdpSegment => (libc::SOL_UDP, libc::UDP_SEGMENT),
-        SocketOption::UdpGro => (libc::SOL_UDP, libc::UDP_GRO),
-        SocketOption::ZeroCopy => (libc::SOL_SOCKET, libc::SO_ZEROCOPY),
-    };
-    set_option(socket, level, name, &value)
-}
-
-/// Lets packets of `socket` carry the time at which they are to leave (`SO_TXTIME`), on the
-/// monotonic clock.
-///
-/// # Errors
-///
-/// What `setsockopt` returns.
-pub fn enable_transmit_time(socket: impl AsFd) -> io::Result<()> {
-    let value = libc::sock_txtime {
-        clockid: libc::CLOCK_MONOTONIC,
-        flags: 0,
-    };
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TXTIME, &value)
-}
-
-fn set_option<T: Copy>(
-    socket: impl AsFd,
-    level: libc::c_int,
-    name: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    // SAFETY: `value` is valid for reads of its size; the kernel copies it and keeps no pointer.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            name,
-            ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
 
 /// Creates an io_uring of one entry and closes it.
 ///
@@ -136,16 +69,6 @@ mod tests {
     use super::*;
     use rustix::param::page_size;
     use std::io::Write;
-    use std::net::{TcpListener, UdpSocket};
-
-    #[test]
-    fn options_are_taken_where_the_protocol_has_them() {
-        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        set_socket_option(&udp, SocketOption::UdpSegment, 1000).unwrap();
-        set_socket_option(&udp, SocketOption::UdpGro, 1).unwrap();
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(set_socket_option(&tcp, SocketOption::UdpSegment, 1000).is_err());
-    }
 
     #[test]
     fn pages_just_written_are_resident() {

@@ -8,7 +8,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 use std::{fs, os::fd::AsFd};
 
-use hythe_sys::probe::{MSG_ZEROCOPY, SocketOption, set_socket_option};
+use hythe_sys::socket_option::{MSG_ZEROCOPY, SocketOption, set_socket_option};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socket_with};

@@ -6,7 +6,9 @@
 use std::io;
 use std::net::UdpSocket;
 
-use hythe_sys::probe::enable_transmit_time;
+use rustix::net::TxTimeFlags;
+use rustix::net::sockopt::set_txtime;
+use rustix::time::ClockId;
 
 use super::command::{Outcome, find, run};
 use super::kernel::{Built, config};
@@ -139,8 +141,13 @@ fn better(one: Status, other: Status) -> Status {
 /// `scheduler`: whether there is one that heeds the times.
 fn transmit_time(scheduler: Status) -> Probe {
     let (group, name) = (Group::Pacing, "SO_TXTIME");
-    let tried: io::Result<()> =
-        UdpSocket::bind("127.0.0.1:0").and_then(|socket| enable_transmit_time(&socket));
+    let tried: io::Result<()> = UdpSocket::bind("127.0.0.1:0").and_then(|socket| {
+        Ok(set_txtime(
+            &socket,
+            ClockId::Monotonic,
+            TxTimeFlags::empty(),
+        )?)
+    });
     if let Err(error) = tried {
         return Probe::missing(group, name, error.to_string()).enable("Linux 4.19 or later");
     }

@@ -103,6 +103,7 @@ pub(crate) fn regions(snapshot: &Snapshot) -> Vec<RegionDocument> {
         kind: match region.kind {
             RegionKind::Linux => "linux",
             RegionKind::Core => "core",
+            RegionKind::Wire => "wire",
         },
         name: region.name.clone(),
         bytes: region.bytes,

@@ -22,10 +22,23 @@ pub(crate) struct Root(PathBuf);
 
 impl Root {
     pub(crate) fn new() -> Self {
+        Self::under(&std::env::temp_dir())
+    }
+
+    /// In shared memory, where there is any: else says what is left out.
+    pub(crate) fn on_shared_memory(left_out: &str) -> Option<Self> {
+        let place = Path::new("/dev/shm");
+        if !place.is_dir() {
+            eprintln!("SKIPPED (no /dev/shm): {left_out}");
+            return None;
+        }
+        Some(Self::under(place))
+    }
+
+    fn under(place: &Path) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("hythe-cli-test-{}-{number}", std::process::id()));
+        let path = place.join(format!("hythe-cli-test-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).expect("a fresh directory");
         std::fs::create_dir(path.join("pools")).expect("a fresh directory");
         Self(path)

@@ -1,9 +1,11 @@
 //! When packets leave: at the pace of the media, and never more at once than was asked for.
 //!
-//! [`plan`] says which packets go together, [`Pacer`] when a group goes and how well that was kept. Both are pure: they are handed
-//! packets and the time, and whoever sends does the waiting.
+//! A [`Schedule`] gives each packet its instant when it is laid out, [`group`] says which of them leave together, and a [`Pacer`] when
+//! that is on the system's clock, and how well it was kept. All are pure: they are handed packets and the time, and whoever sends
+//! does the waiting. Instants of packets are nanoseconds since the start of the stream.
 
 mod pacer;
-pub mod plan;
+mod schedule;
 
 pub use pacer::{Pacer, Spacing};
+pub use schedule::{Limit, Pace, Schedule, group};

@@ -2,18 +2,16 @@
 
 use hdrhistogram::Histogram;
 
-const NANOS_PER_SECOND: u128 = 1_000_000_000;
 /// The source of the media, or the machine, stood still: what was missed is not made up for.
 const STALL_NS: u64 = 100_000_000;
 /// Errors are recorded up to this; two significant digits.
 const ERROR_NS_MAX: u64 = 10_000_000_000;
 
-/// Turns ticks of the media clock into instants of the system's clock, and keeps account of the spacing.
+/// Turns instants of the stream into instants of the system's clock, and keeps account of the spacing.
 ///
 /// Ask [`instant`](Self::instant) when a group is to leave, wait until then, send it, and tell [`sent`](Self::sent) when that was.
 #[derive(Clone, Debug)]
 pub struct Pacer {
-    clock_hz: u32,
     start: Option<Start>,
     previous: Option<Previous>,
     errors: Histogram<u64>,
@@ -22,7 +20,7 @@ pub struct Pacer {
 
 #[derive(Clone, Copy, Debug)]
 struct Start {
-    due: u64,
+    due_ns: u64,
     ns: u64,
 }
 
@@ -51,16 +49,15 @@ pub struct Spacing {
 }
 
 impl Pacer {
-    /// For media with `clock_hz` ticks a second, at least 1.
+    /// At the start of a stream.
     #[must_use]
-    pub fn new(clock_hz: u32) -> Self {
+    pub fn new() -> Self {
         #[allow(
             clippy::expect_used,
             reason = "proof: 1 < the bound, and two digits are between 0 and 5"
         )]
         let errors = Histogram::new_with_bounds(1, ERROR_NS_MAX, 2).expect("sound bounds");
         Self {
-            clock_hz: clock_hz.max(1),
             start: None,
             previous: None,
             errors,
@@ -68,11 +65,11 @@ impl Pacer {
         }
     }
 
-    /// When the group that is due at tick `due` is to leave. The first one, at once.
+    /// When the group that is due at `due_ns` is to leave. The first one, at once.
     ///
     /// After a delay the groups are still apart by half of what was planned, so that two of them are no burst of twice the length.
-    pub fn instant(&mut self, due: u64, now_ns: u64) -> u64 {
-        let planned_ns = self.planned(due, now_ns);
+    pub fn instant(&mut self, due_ns: u64, now_ns: u64) -> u64 {
+        let planned_ns = self.planned(due_ns, now_ns);
         let Some(previous) = self.previous else {
             return planned_ns;
         };
@@ -80,14 +77,17 @@ impl Pacer {
         planned_ns.max(previous.sent_ns.saturating_add(gap_ns / 2))
     }
 
-    /// The group that is due at `due` left at `sent_ns`.
-    pub fn sent(&mut self, due: u64, sent_ns: u64) {
-        let planned_ns = self.planned(due, sent_ns);
+    /// The group that is due at `due_ns` left at `sent_ns`.
+    pub fn sent(&mut self, due_ns: u64, sent_ns: u64) {
+        let planned_ns = self.planned(due_ns, sent_ns);
         let late_ns = sent_ns.saturating_sub(planned_ns);
         if late_ns > STALL_NS {
             self.stalls += 1;
             self.previous = None;
-            self.start = Some(Start { due, ns: sent_ns });
+            self.start = Some(Start {
+                due_ns,
+                ns: sent_ns,
+            });
             return;
         }
         if let Some(previous) = self.previous {
@@ -101,12 +101,12 @@ impl Pacer {
         });
     }
 
-    /// The tick of the media clock at `now_ns`: for reports. None before the first group.
+    /// How far the stream is at `now_ns`, for reports. None before the first group.
     #[must_use]
-    pub fn tick_at(&self, now_ns: u64) -> Option<u64> {
+    pub fn position_ns(&self, now_ns: u64) -> Option<u64> {
         let start = self.start?;
-        let elapsed = u128::from(now_ns.saturating_sub(start.ns));
-        Some(start.due + (elapsed * u128::from(self.clock_hz) / NANOS_PER_SECOND) as u64)
+        let elapsed_ns = now_ns.saturating_sub(start.ns);
+        Some(start.due_ns.saturating_add(elapsed_ns))
     }
 
     /// How well the plan was kept so far.
@@ -128,13 +128,15 @@ impl Pacer {
         &self.errors
     }
 
-    fn planned(&mut self, due: u64, now_ns: u64) -> u64 {
-        let start = *self.start.get_or_insert(Start { due, ns: now_ns });
-        let ticks = u128::from(due.saturating_sub(start.due));
-        let since = ticks * NANOS_PER_SECOND / u128::from(self.clock_hz);
-        start
-            .ns
-            .saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
+    fn planned(&mut self, due_ns: u64, now_ns: u64) -> u64 {
+        let start = *self.start.get_or_insert(Start { due_ns, ns: now_ns });
+        start.ns.saturating_add(due_ns.saturating_sub(start.due_ns))
+    }
+}
+
+impl Default for Pacer {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -145,20 +147,21 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn instants_follow_the_clock_without_adding_up_rounding() {
-        let mut pacer = Pacer::new(44_100);
+    fn the_first_goes_at_once_and_the_others_as_planned() {
+        let mut pacer = Pacer::new();
+        assert_eq!(pacer.position_ns(5), None);
         assert_eq!(pacer.instant(7, 5), 5);
-        assert_eq!(pacer.instant(7 + 3 * 44_100, 5), 5 + 3_000 * MS);
-        assert_eq!(pacer.tick_at(5 + 3_000 * MS), Some(7 + 3 * 44_100));
+        assert_eq!(pacer.instant(7 + 3 * MS, 6), 5 + 3 * MS);
+        assert_eq!(pacer.position_ns(5 + 3 * MS), Some(7 + 3 * MS));
     }
 
     #[test]
     fn errors_are_differences_of_distances() {
-        let mut pacer = Pacer::new(1000);
+        let mut pacer = Pacer::new();
         // Always 50 us late: the distances are right all the same.
-        for due in 0..1000 {
-            let instant = pacer.instant(due, 0);
-            pacer.sent(due, instant + 50_000 * u64::from(due != 0));
+        for due_ns in (0..1000).map(|index| index * MS) {
+            let instant = pacer.instant(due_ns, 0);
+            pacer.sent(due_ns, instant + 50_000 * u64::from(due_ns != 0));
         }
         let spacing = pacer.spacing();
         assert_eq!((spacing.count, spacing.p50_ns), (999, 0));
@@ -167,34 +170,32 @@ mod tests {
 
     #[test]
     fn after_a_delay_groups_keep_half_their_distance() {
-        let mut pacer = Pacer::new(1000);
+        let mut pacer = Pacer::new();
         pacer.sent(0, 0);
-        pacer.sent(10, 30 * MS); // 20 ms late
-        let next = pacer.instant(20, 30 * MS);
-        assert_eq!(next, 35 * MS);
-        pacer.sent(20, next);
-        assert_eq!(pacer.instant(30, next), 40 * MS);
-        pacer.sent(30, 40 * MS);
-        assert_eq!(pacer.instant(40, 40 * MS), 45 * MS);
-        pacer.sent(40, 45 * MS);
-        assert_eq!(pacer.instant(50, 45 * MS), 50 * MS);
+        pacer.sent(10 * MS, 30 * MS); // 20 ms late
+        let mut now_ns = 30 * MS;
+        for (due_ns, expected) in [(20, 35), (30, 40), (40, 45), (50, 50), (60, 60)] {
+            now_ns = pacer.instant(due_ns * MS, now_ns);
+            assert_eq!(now_ns, expected * MS);
+            pacer.sent(due_ns * MS, now_ns);
+        }
         assert_eq!(pacer.spacing().stalls, 0);
     }
 
     #[test]
     fn a_stall_moves_the_plan() {
-        let mut pacer = Pacer::new(1000);
+        let mut pacer = Pacer::new();
         pacer.sent(0, 0);
-        pacer.sent(10, 500 * MS);
+        pacer.sent(10 * MS, 500 * MS);
         assert_eq!(pacer.spacing().stalls, 1);
-        assert_eq!(pacer.instant(20, 500 * MS), 510 * MS);
+        assert_eq!(pacer.instant(20 * MS, 500 * MS), 510 * MS);
         assert_eq!(pacer.spacing().count, 0);
     }
 
     #[test]
     fn hostile_times_saturate() {
-        let mut pacer = Pacer::new(1);
-        pacer.sent(0, 0);
-        assert_eq!(pacer.instant(u64::MAX, 0), u64::MAX);
+        let mut pacer = Pacer::new();
+        pacer.sent(0, 1);
+        assert_eq!(pacer.instant(u64::MAX, 1), u64::MAX);
     }
 }

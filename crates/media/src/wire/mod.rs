@@ -3,6 +3,14 @@
 //! Packets are laid out once, header in front of payload, one behind the other ([`run`]), in memory that the kernel can send from
 //! without a copy; every destination is then sent the same bytes, by the fastest method that its way allows.
 
+pub mod destination;
+pub mod destinations;
+pub mod endpoint;
+pub mod header;
+pub mod health;
+pub mod ladder;
+pub mod method;
+pub mod packets;
 pub mod run;
 
 use std::os::fd::BorrowedFd;

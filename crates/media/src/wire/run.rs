@@ -17,13 +17,19 @@ pub struct PacketPlace {
     pub bytes: u16,
     /// Of its RTP header.
     pub sequence: u16,
-    /// [`Unit::due`](crate::unit::Unit::due) of what it carries, in ticks of the media clock.
-    pub due: u64,
+    /// When it is to leave, in nanoseconds since the start of the stream: [`Schedule`](crate::pace::Schedule) decides.
+    pub due_ns: u64,
 }
 
 impl PacketPlace {
-    fn end(&self) -> usize {
+    /// Behind its last byte.
+    pub(crate) fn end(&self) -> usize {
         self.offset as usize + usize::from(self.bytes)
+    }
+
+    /// Does it lie right behind `before`?
+    fn follows(&self, before: &Self) -> bool {
+        before.end() == self.offset as usize
     }
 }
 
@@ -44,30 +50,47 @@ pub struct Run {
 pub fn runs(packets: &[PacketPlace]) -> impl Iterator<Item = Run> {
     let mut rest = packets;
     std::iter::from_fn(move || {
-        let count = run_length(rest);
-        let (run, behind) = rest.split_at(count);
-        rest = behind;
-        let (first, last) = (run.first()?, run.last()?);
-        Some(Run {
+        let run = Run::first_of(rest, |_| true)?;
+        rest = &rest[usize::from(run.packets)..];
+        Some(run)
+    })
+}
+
+impl Run {
+    /// The run that `packets` begin with, as long as each of its packets [follows](PacketPlace::follows) the one before and
+    /// `may_take` says yes to it.
+    pub(crate) fn first_of(
+        packets: &[PacketPlace],
+        may_take: impl Fn(&PacketPlace) -> bool,
+    ) -> Option<Self> {
+        let count = length(packets, |before, next| {
+            next.follows(before) && may_take(next)
+        });
+        let (first, last) = (packets.first()?, packets.get(count.checked_sub(1)?)?);
+        Some(Self {
             offset: first.offset,
             bytes: (last.end() - first.offset as usize) as u32,
             segment_bytes: first.bytes,
             packets: count as u16,
         })
-    })
+    }
 }
 
-fn run_length(packets: &[PacketPlace]) -> usize {
+/// How many of the first packets one send can be cut into, as long as `may_follow` says yes to each and the one before.
+pub(crate) fn length(
+    packets: &[PacketPlace],
+    may_follow: impl Fn(&PacketPlace, &PacketPlace) -> bool,
+) -> usize {
     let Some(first) = packets.first() else {
         return 0;
     };
-    let mut count = 1;
+    let (mut count, mut bytes) = (1, usize::from(first.bytes));
     for pair in packets.windows(2).take(RUN_PACKETS_MAX - 1) {
-        let (before, next) = (pair[0], pair[1]);
-        let adjacent = before.end() == next.offset as usize;
+        let (before, next) = (&pair[0], &pair[1]);
+        bytes += usize::from(next.bytes);
         // A shorter packet ends its run.
         let fits = before.bytes == first.bytes && next.bytes <= first.bytes;
-        if !adjacent || !fits || next.end() - first.offset as usize > RUN_BYTES_MAX {
+        if !fits || bytes > RUN_BYTES_MAX || !may_follow(before, next) {
             break;
         }
         count += 1;
@@ -88,7 +111,7 @@ mod tests {
                 offset: at,
                 bytes: *bytes,
                 sequence,
-                due: 0,
+                due_ns: 0,
             }
         };
         (0..).zip(sizes).map(place).collect()

@@ -26,12 +26,27 @@ pub(crate) struct Root(PathBuf);
 
 impl Root {
     pub(crate) fn new() -> Self {
+        Self::under(&std::env::temp_dir())
+    }
+
+    fn under(place: &Path) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("hythe-node-test-{}-{number}", std::process::id()));
+        let path = place.join(format!("hythe-node-test-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).expect("a fresh directory");
         Self(path)
+    }
+
+    /// On a tmpfs, where there is one: else says what is left out.
+    pub(crate) fn on_tmpfs(left_out: &str) -> Option<Self> {
+        const TMPFS: u64 = 0x0102_1994;
+        let shared_memory = Path::new("/dev/shm");
+        let found = rustix::fs::statfs(shared_memory);
+        if !found.is_ok_and(|found| found.f_type as u64 & 0xFFFF_FFFF == TMPFS) {
+            eprintln!("SKIPPED (no tmpfs at /dev/shm): {left_out}");
+            return None;
+        }
+        Some(Self::under(shared_memory))
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -4,7 +4,7 @@ use hythe_abi::RegionIndex;
 use hythe_memory::Memory;
 use hythe_pool::{
     ChannelType, ConnectionEnd, ConnectionInfo, Control, CoreRegionPlan, Cursors, LinkPlace,
-    Member, MemberKind, PoolError, PortKind, PortPolicy, Regions, Side,
+    Member, MemberKind, PoolError, PortKind, PortPolicy, Regions, Side, WireRegionPlan,
 };
 
 use super::patterns;
@@ -12,7 +12,7 @@ use super::stage::{Act, Actor, Case, Stage, binding, core_classes};
 use super::{Dying, SMALL_BYTES, identity, oldest, until_death};
 
 /// Those that need nothing before.
-const PLAIN: [(&str, Act); 24] = [
+const PLAIN: [(&str, Act); 25] = [
     ("join", join),
     ("lease", |a, c, _| assert!(a.me_leases(c))),
     ("lease any", lease_any),
@@ -33,6 +33,7 @@ const PLAIN: [(&str, Act); 24] = [
     ("unbind core", unbind_core),
     ("attach core", attach_core),
     ("add core region", add_core_region),
+    ("add wire region", add_wire_region),
     ("connect", connect),
     ("leave as producer", leave_as_producer),
     ("leave as consumer", leave_as_consumer),
@@ -246,6 +247,20 @@ fn add_core_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
         .me()
         .add_core_region(control, &plan, made)
         .expect("region");
+}
+
+fn add_wire_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
+    let plan = WireRegionPlan {
+        slot_bytes: 4096,
+        slots: super::SPARE_SLOTS,
+    };
+    let add = |_| {
+        let made = |_| Ok::<(), PoolError>(());
+        actor.me().add_wire_region(control, plan, made)
+    };
+    // The second finds what the first has added.
+    let [first, second] = [0, 1].map(add);
+    assert_eq!(first.expect("added"), second.expect("found"));
 }
 
 fn connect(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {

@@ -1,0 +1,204 @@
+//! Whether a destination can be reached, as far as this end can know, and what it says when that changes.
+//!
+//! A refusal answers an earlier packet, and the packets between two answers seem to go. So a destination in trouble is reachable
+//! again only when [`QUIET`] has passed without any. Never calls the kernel; the time is handed in.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::ladder::MethodReason;
+use super::method::Method;
+
+/// How long nothing may go wrong before a destination in trouble counts as reachable again. Hosts limit what they answer, Linux to
+/// one message a second (icmp(7), `icmp_ratelimit`); that a neighbour does not answer is found out every three (arp(7)).
+pub const QUIET: Duration = Duration::from_secs(5);
+
+/// How it stands with a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum State {
+    /// Nothing is known to be wrong.
+    Reachable,
+    /// Its host says that nobody listens on the port.
+    Refused,
+    /// The interface on the way is down.
+    InterfaceDown,
+    /// There is no way, or a host or router on it says so.
+    Unreachable {
+        /// What the kernel said.
+        errno: Errno,
+    },
+    /// The socket's buffer or the interface's queue has no room.
+    Full,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reachable => formatter.write_str("reachable"),
+            Self::Refused => formatter.write_str("nobody listens there"),
+            Self::InterfaceDown => formatter.write_str("the interface is down"),
+            Self::Unreachable { errno } => write!(formatter, "out of reach: {errno}"),
+            Self::Full => {
+                formatter.write_str("the network does not take packets as fast as they come")
+            }
+        }
+    }
+}
+
+/// What changed about a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Whether it can be reached.
+    State(State),
+    /// How it is sent to.
+    Method {
+        /// From now on.
+        method: Method,
+        /// Why.
+        reason: MethodReason,
+    },
+    /// Packets are larger than its path takes.
+    TooLarge {
+        /// Of the packet, from its RTP header on.
+        bytes: u16,
+        /// Of the path, from the IP header on; 0 where the kernel does not say.
+        mtu_bytes: u32,
+    },
+}
+
+/// A change, and whose. Printed as one line for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Where the packets go.
+    pub destination: SocketAddr,
+    /// What changed.
+    pub change: Change,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: ", self.destination)?;
+        match self.change {
+            Change::State(State::Reachable) => formatter.write_str("reachable again"),
+            Change::State(state) => state.fmt(formatter),
+            Change::Method { method, reason } => {
+                write!(formatter, "sending with {method} ({reason})")
+            }
+            Change::TooLarge { bytes, mtu_bytes } => write!(
+                formatter,
+                "packets of {bytes} bytes do not fit the path's MTU of {mtu_bytes}: they are sent one by one, in fragments, or not at all"
+            ),
+        }
+    }
+}
+
+/// The state of one destination over time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Health {
+    state: State,
+    changed_at: Option<Instant>,
+    troubled_at: Option<Instant>,
+}
+
+impl Health {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: State::Reachable,
+            changed_at: None,
+            troubled_at: None,
+        }
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// Packets went; whether that is news.
+    pub(crate) fn sent(&mut self, now: Instant) -> Option<State> {
+        let is_quiet = has_passed(QUIET, self.troubled_at, now);
+        (self.state != State::Reachable && is_quiet).then(|| self.turn(State::Reachable, now))
+    }
+
+    /// Something went wrong; whether that is news. Where different troubles take turns, the first is told until it has lasted.
+    pub(crate) fn troubled(&mut self, trouble: State, now: Instant) -> Option<State> {
+        self.troubled_at = Some(now);
+        let may_turn = self.state == State::Reachable || has_passed(QUIET, self.changed_at, now);
+        (self.state != trouble && may_turn).then(|| self.turn(trouble, now))
+    }
+
+    fn turn(&mut self, state: State, now: Instant) -> State {
+        self.state = state;
+        self.changed_at = Some(now);
+        state
+    }
+}
+
+fn has_passed(time: Duration, since: Option<Instant>, now: Instant) -> bool {
+    since.is_none_or(|since| now.saturating_duration_since(since) >= time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_receiver_is_told_once_and_its_return_once() {
+        let mut health = Health::new();
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        assert_eq!(health.sent(at(0)), None);
+        assert_eq!(
+            health.troubled(State::Refused, at(20)),
+            Some(State::Refused)
+        );
+        // Every other packet is refused.
+        for ms in (40..5000).step_by(40) {
+            assert_eq!(health.sent(at(ms)), None);
+            assert_eq!(health.troubled(State::Refused, at(ms + 20)), None);
+        }
+        assert_eq!(health.sent(at(9900)), None);
+        assert_eq!(health.sent(at(10_020)), Some(State::Reachable));
+        assert_eq!(health.sent(at(10_040)), None);
+    }
+
+    #[test]
+    fn troubles_that_take_turns_are_not_told_each_time() {
+        let mut health = Health::new();
+        let now = Instant::now();
+        assert!(health.troubled(State::Refused, now).is_some());
+        assert_eq!(health.troubled(State::Full, now), None);
+        assert_eq!(health.state(), State::Refused);
+        let later = now + QUIET;
+        assert_eq!(health.troubled(State::Full, later), Some(State::Full));
+    }
+
+    #[test]
+    fn an_event_is_a_line_for_people() {
+        let line = |change| {
+            let destination = "192.0.2.1:5004".parse().unwrap();
+            Event {
+                destination,
+                change,
+            }
+            .to_string()
+        };
+        let again = Change::State(State::Reachable);
+        assert_eq!(line(again), "192.0.2.1:5004: reachable again");
+        let method = Change::Method {
+            method: Method::Sendmmsg,
+            reason: MethodReason::Refused {
+                method: Method::SendfileGso,
+                errno: Errno::IO,
+            },
+        };
+        assert_eq!(
+            line(method),
+            "192.0.2.1:5004: sending with sendmmsg (sendfile-gso was refused: Input/output error (os error 5))"
+        );
+    }
+}

@@ -1,0 +1,539 @@
+//! Destinations behind networks that misbehave: small MTUs, interfaces that go down, queues that are full, addresses that change.
+//!
+//! Each test that needs one has two network namespaces of its own, joined by a pair of interfaces, which end with it. They need root
+//! and are skipped, loudly, without. One test runs at a time: they start programs, and one uses up the descriptors.
+
+#[path = "wire/support.rs"]
+mod support;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hythe_media::wire::destination::Destination;
+use hythe_media::wire::destinations::{DESTINATIONS_MAX, Destinations};
+use hythe_media::wire::endpoint::DestinationOptions;
+use hythe_media::wire::health::{Change, Event, QUIET, State};
+use hythe_media::wire::method::Method;
+use hythe_sys::spawn::die_with_parent;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use support::{BOUND, Laid, expect, expect_nothing, forced, receiver, send_all};
+
+const NEAR: &str = "10.77.0.1";
+const FAR: &str = "10.77.0.2";
+const NEAR_V6: &str = "fd77::1";
+const FAR_V6: &str = "fd77::2";
+const NO_WAIT: Duration = Duration::ZERO;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A network namespace, for as long as the process that holds it.
+struct Namespace {
+    holder: Child,
+}
+
+impl Namespace {
+    fn new() -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", "echo made; exec sleep 600"]);
+        die_with_parent(command.stdout(Stdio::piped()));
+        let mut holder = command.spawn().expect("unshare");
+        let mut line = String::new();
+        let said = holder.stdout.take().expect("piped");
+        BufReader::new(said).read_line(&mut line).expect("read");
+        assert_eq!(line, "made\n");
+        Self { holder }
+    }
+
+    /// Moves the calling thread into it, for good.
+    fn enter(&self) {
+        let file = File::open(format!("/proc/{}/ns/net", self.holder.id())).expect("a namespace");
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
+    }
+
+    /// Does something in it.
+    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let in_thread = || {
+            self.enter();
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(in_thread).join().expect("no panic"))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// The namespace of the calling thread, with an interface `near`, and another one with `far`.
+struct Network {
+    far: Namespace,
+    _near: Namespace,
+}
+
+impl Network {
+    /// `None`, said aloud, without root.
+    fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: network namespaces need root");
+            return None;
+        }
+        let (near, far) = (Namespace::new(), Namespace::new());
+        near.enter();
+        let pid = far.holder.id();
+        ip(&format!(
+            "link add near type veth peer name far netns {pid}"
+        ));
+        let far_up = || up("far", FAR, FAR_V6);
+        far.run(far_up);
+        up("near", NEAR, NEAR_V6);
+        until_ready("near");
+        far.run(|| until_ready("far"));
+        Some(Self { far, _near: near })
+    }
+
+    /// A receiver at the far end.
+    fn receiver(&self, host: &str) -> (UdpSocket, SocketAddr) {
+        self.far.run(|| receiver(host))
+    }
+}
+
+fn up(interface: &str, v4: &str, v6: &str) {
+    ip("link set lo up");
+    ip(&format!("addr add {v4}/24 dev {interface}"));
+    ip(&format!("-6 addr add {v6}/64 dev {interface} nodad"));
+    ip(&format!("link set {interface} up"));
+}
+
+/// Waits until the kernel has noticed the carrier, upon which it adds the route of IPv6 multicast.
+fn until_ready(interface: &str) {
+    let begun = Instant::now();
+    loop {
+        let routes = Command::new("ip")
+            .args(["-6", "route", "show", "table", "local", "dev", interface])
+            .output()
+            .expect("ip");
+        if String::from_utf8_lossy(&routes.stdout).contains("ff00::/8") {
+            return;
+        }
+        assert!(begun.elapsed() < BOUND, "{interface} does not get ready");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a command in the namespace of the calling thread.
+fn run(program: &str, arguments: &str) {
+    let words = arguments.split_whitespace();
+    let status = Command::new(program).args(words).status().expect(program);
+    assert!(status.success(), "{program} {arguments}");
+}
+
+fn ip(arguments: &str) {
+    run("ip", arguments);
+}
+
+fn open(address: SocketAddr) -> Destination {
+    Destination::open(address, &DestinationOptions::default()).expect("opened")
+}
+
+fn changes(events: &[Event]) -> Vec<Change> {
+    events.iter().map(|event| event.change).collect()
+}
+
+#[test]
+fn every_method_crosses_a_link() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let laid = Laid::equal(200);
+    for host in [FAR, FAR_V6] {
+        for method in Method::LADDER {
+            let (socket, address) = network.receiver(host);
+            let mut destination = Destination::open(address, &forced(method)).unwrap();
+            assert_eq!(send_all(&mut destination, &laid.packets()), []);
+            expect(&socket, (0..200).map(|index| laid.packet(index)));
+        }
+    }
+}
+
+#[test]
+fn packets_beyond_the_mtu_go_singly_and_the_others_in_runs() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    ip("link set near mtu 1300");
+    let (large, small) = (Laid::equal(30), Laid::new(&[1200; 30], 256));
+    for host in [FAR, FAR_V6] {
+        let (socket, address) = network.receiver(host);
+        let mut destination = open(address);
+        let events = send_all(&mut destination, &large.packets());
+        let told = Change::TooLarge {
+            bytes: 1400,
+            mtu_bytes: 1300,
+        };
+        assert_eq!(changes(&events), [told]);
+        // One refused, and one that took them all; from then on one each.
+        assert_eq!(destination.statistics().calls, 2);
+        for _ in 0..3 {
+            assert_eq!(send_all(&mut destination, &large.packets()), []);
+            assert_eq!(destination.statistics().method, Method::Sendmmsg);
+            assert_eq!(send_all(&mut destination, &small.packets()), []);
+            assert_eq!(destination.statistics().method, Method::SendfileGso);
+        }
+        assert_eq!(destination.statistics().calls, 2 + 3 * 2);
+        let one = |laid: &Laid| {
+            (0..30)
+                .map(|index| laid.packet(index).to_vec())
+                .collect::<Vec<_>>()
+        };
+        let mut expected = one(&large);
+        for _ in 0..3 {
+            expected.extend(one(&large));
+            expected.extend(one(&small));
+        }
+        expect(&socket, expected.iter().map(Vec::as_slice));
+    }
+}
+
+#[test]
+fn an_interface_that_goes_down_and_returns() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (other, other_address) = receiver("127.0.0.1");
+    let laid = Laid::equal(40);
+    for host in [FAR, FAR_V6] {
+        let (socket, address) = network.receiver(host);
+        let (mut away, mut here) = (open(address), open(other_address));
+        let start = Instant::now();
+        let mut events = Vec::new();
+        let mut send = |at: Duration, events: &mut Vec<Event>| {
+            for destination in [&mut away, &mut here] {
+                assert_eq!(destination.send(&laid.packets(), start + at, events), 40);
+            }
+            expect(&other, (0..40).map(|index| laid.packet(index)));
+            away.statistics()
+        };
+        assert_eq!(send(NO_WAIT, &mut events).packets, 40);
+        ip("link set near down");
+        for ms in 0..10 {
+            send(Duration::from_millis(ms), &mut events);
+        }
+        let statistics = send(NO_WAIT, &mut events);
+        assert_eq!((statistics.packets, statistics.lost), (40, 11 * 40));
+        let down = matches!(
+            changes(&events)[..],
+            [Change::State(
+                State::Unreachable { .. } | State::InterfaceDown
+            )]
+        );
+        assert!(down, "{events:?}");
+        ip("link set near up");
+        // Addresses of IPv6 go with the interface.
+        ip(&format!("-6 addr replace {NEAR_V6}/64 dev near nodad"));
+        // The far end has lost the carrier for a moment, and takes one to come back.
+        network.far.run(|| ip("link set far up"));
+        events.clear();
+        let statistics = until_sent(&mut |late| send(Duration::from_secs(2) + late, &mut events));
+        assert_eq!(statistics.method, Method::SendfileGso);
+        send(Duration::from_secs(60) + QUIET, &mut events);
+        assert_eq!(changes(&events), [Change::State(State::Reachable)]);
+        assert!(received(&socket) >= 40);
+    }
+}
+
+/// Sends until packets go, which is after some milliseconds.
+fn until_sent(
+    send: &mut dyn FnMut(Duration) -> hythe_media::wire::destination::DestinationStatistics,
+) -> hythe_media::wire::destination::DestinationStatistics {
+    let before = send(NO_WAIT).packets;
+    let begun = Instant::now();
+    loop {
+        let statistics = send(begun.elapsed());
+        if statistics.packets > before {
+            return statistics;
+        }
+        assert!(begun.elapsed() < BOUND, "{statistics:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// How many packets have arrived.
+fn received(socket: &UdpSocket) -> usize {
+    socket.set_nonblocking(true).expect("works");
+    let mut buffer = [0; 2000];
+    std::iter::from_fn(|| socket.recv(&mut buffer).ok()).count()
+}
+
+#[test]
+fn an_own_address_that_changes_is_noticed_and_the_port_stays() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (socket, address) = network.receiver(FAR);
+    let mut destination = open(address);
+    let laid = Laid::equal(3);
+    send_all(&mut destination, &laid.packets());
+    let port = destination.rtp_socket().local_addr().unwrap().port();
+    expect(&socket, (0..3).map(|index| laid.packet(index)));
+    ip(&format!("addr del {NEAR}/24 dev near"));
+    ip("addr add 10.77.0.3/24 dev near");
+    let start = Instant::now();
+    let mut events = Vec::new();
+    destination.send(&laid.packets(), start, &mut events);
+    assert_eq!(destination.statistics().lost, 3);
+    let state = destination.statistics().state;
+    assert!(matches!(state, State::Unreachable { .. }), "{state}");
+    destination.send(
+        &laid.packets(),
+        start + Duration::from_millis(1),
+        &mut events,
+    );
+    destination.send(&laid.packets(), start + Duration::from_secs(2), &mut events);
+    assert_eq!(destination.statistics().packets, 6);
+    let own = destination.rtp_socket().local_addr().unwrap();
+    assert_eq!(own, format!("10.77.0.3:{port}").parse().unwrap());
+    expect(&socket, (0..3).map(|index| laid.packet(index)));
+    assert_eq!(events.len(), 1, "{events:?}");
+}
+
+#[test]
+fn a_neighbour_that_does_not_answer_is_out_of_reach() {
+    let _alone = alone();
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    let mut destination = open("10.77.0.99:5004".parse().unwrap());
+    let laid = Laid::equal(2);
+    let mut events = Vec::new();
+    let begun = Instant::now();
+    while events.is_empty() {
+        destination.send(&laid.packets(), Instant::now(), &mut events);
+        assert!(begun.elapsed() < BOUND, "{:?}", destination.statistics());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let change = events[0].change;
+    assert!(
+        matches!(change, Change::State(State::Unreachable { .. })),
+        "{change:?}"
+    );
+}
+
+#[test]
+fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    // Packets wait here and stay on their sender's account: 8 kbit/s are less than one packet a second.
+    run(
+        "tc",
+        "qdisc add dev near root tbf rate 8kbit burst 1600 limit 10000000",
+    );
+    let (_unread, address) = network.receiver(FAR);
+    let (other, other_address) = receiver("127.0.0.1");
+    let mut destinations = Destinations::new();
+    let full = destinations
+        .add(address, &DestinationOptions::default())
+        .unwrap();
+    destinations
+        .add(other_address, &DestinationOptions::default())
+        .unwrap();
+    let laid = Laid::equal(44);
+    let mut events = Vec::new();
+    let patience = Duration::from_millis(1);
+    for _ in 0..40 {
+        let outcome = destinations.send(&laid.packets(), patience);
+        assert_eq!(outcome.packets + outcome.lost, 2 * 44);
+        events.extend_from_slice(outcome.events);
+        expect(&other, (0..44).map(|index| laid.packet(index)));
+    }
+    assert_eq!(changes(&events), [Change::State(State::Full)]);
+    let statistics = destinations.remove(full).unwrap();
+    // The buffer, counted twice, takes some groups; what came later is lost.
+    assert!(
+        statistics.packets >= 44 && statistics.lost >= 44,
+        "{statistics:?}"
+    );
+    assert_eq!(statistics.packets + statistics.lost, 40 * 44);
+    assert!(statistics.overflows > 0);
+}
+
+#[test]
+fn room_that_comes_in_time_is_waited_for() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    run(
+        "tc",
+        "qdisc add dev near root tbf rate 80mbit burst 70000 limit 10000000",
+    );
+    let (socket, address) = network.receiver(FAR);
+    let mut options = DestinationOptions::default();
+    options.send_buffer_bytes = 1;
+    let mut destinations = Destinations::new();
+    let id = destinations.add(address, &options).unwrap();
+    let laid = Laid::equal(200);
+    let outcome = destinations.send(&laid.packets(), BOUND);
+    assert_eq!((outcome.packets, outcome.lost), (200, 0));
+    assert_eq!(outcome.events, []);
+    expect(&socket, (0..200).map(|index| laid.packet(index)));
+    assert!(destinations.remove(id).unwrap().overflows > 0);
+}
+
+#[test]
+fn what_the_interface_drops_is_counted() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    run(
+        "tc",
+        "qdisc add dev near root tbf rate 8kbit burst 1600 limit 3000",
+    );
+    let (_unread, address) = network.receiver(FAR);
+    let mut destination = Destination::open(address, &forced(Method::Sendmmsg)).unwrap();
+    let laid = Laid::equal(50);
+    let events = send_all(&mut destination, &laid.packets());
+    let statistics = destination.statistics();
+    assert!(
+        statistics.overflows > 0 && statistics.lost > 40,
+        "{statistics:?}"
+    );
+    assert_eq!(statistics.packets + statistics.lost, 50);
+    assert_eq!(changes(&events), [Change::State(State::Full)]);
+}
+
+#[test]
+fn multicast_stays_on_the_host_or_crosses_the_link_as_asked() {
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let group = Ipv4Addr::new(239, 255, 77, 6);
+    let group_v6 = "ff05::4d4d".parse().unwrap();
+    let (far, address) = network.receiver("0.0.0.0");
+    far.join_multicast_v4(&group, &FAR.parse().unwrap())
+        .unwrap();
+    let (far_v6, address_v6) = network.receiver("::");
+    let index = network.far.run(|| interface_index("far"));
+    far_v6.join_multicast_v6(&group_v6, index).unwrap();
+    let laid = Laid::equal(50);
+    let to_v4 = SocketAddr::from((group, address.port()));
+    let to_v6 = SocketAddr::from((group_v6, address_v6.port()));
+    for (socket, to, hops, count) in [
+        (&far, to_v4, 0, 0),
+        (&far, to_v4, 1, 50),
+        (&far_v6, to_v6, 0, 0),
+        (&far_v6, to_v6, 1, 50),
+    ] {
+        let mut options = DestinationOptions::default();
+        options.multicast_hops = hops;
+        options.multicast_interface = Some("near".into());
+        let mut destination = Destination::open(to, &options).unwrap();
+        assert_eq!(send_all(&mut destination, &laid.packets()), []);
+        expect(socket, (0..count).map(|index| laid.packet(index)));
+    }
+}
+
+fn interface_index(name: &str) -> u32 {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("works");
+    rustix::net::netdevice::name_to_index(socket, name).expect("an interface")
+}
+
+#[test]
+fn multicast_comes_back_to_this_host_only_if_asked() {
+    let _alone = alone();
+    let Some(_network) = Network::new() else {
+        return;
+    };
+    let group = Ipv4Addr::new(239, 255, 77, 5);
+    let (socket, address) = receiver("0.0.0.0");
+    socket
+        .join_multicast_v4(&group, &NEAR.parse().unwrap())
+        .unwrap();
+    let laid = Laid::equal(5);
+    for is_wanted in [false, true] {
+        let mut options = DestinationOptions::default();
+        options.multicast_interface = Some("near".into());
+        options.multicast_loop = is_wanted;
+        let to = (group, address.port()).into();
+        let mut destination = Destination::open(to, &options).unwrap();
+        send_all(&mut destination, &laid.packets());
+        if is_wanted {
+            expect(&socket, (0..5).map(|index| laid.packet(index)));
+        } else {
+            expect_nothing(&socket);
+        }
+    }
+}
+
+#[test]
+fn a_thousand_destinations_each_get_every_packet() {
+    let _alone = alone();
+    let options = DestinationOptions::default();
+    let mut destinations = Destinations::new();
+    // Loopback has many addresses; sockets of receivers and ours need 3,000 descriptors.
+    let receivers: Vec<UdpSocket> = (0..DESTINATIONS_MAX)
+        .map(|_| {
+            let (socket, address) = receiver("127.0.0.1");
+            destinations.add(address, &options).unwrap();
+            socket
+        })
+        .collect();
+    let error = destinations
+        .add("127.0.0.1:5004".parse().unwrap(), &options)
+        .unwrap_err();
+    assert!(error.to_string().contains("1,000"), "{error}");
+    let laid = Laid::new(&[1400, 1400, 1400, 200, 172, 172], 256);
+    for _ in 0..3 {
+        let outcome = destinations.send(&laid.packets(), NO_WAIT);
+        assert_eq!((outcome.packets, outcome.lost), (6000, 0));
+        assert_eq!(outcome.events, []);
+        for socket in &receivers {
+            expect(socket, (0..6).map(|index| laid.packet(index)));
+        }
+    }
+}
+
+#[test]
+fn more_descriptors_are_asked_for_when_there_are_none_left() {
+    let _alone = alone();
+    let limit = getrlimit(Resource::Nofile);
+    let open_now = std::fs::read_dir("/proc/self/fd").unwrap().count() as u64;
+    let tight = Rlimit {
+        current: Some(open_now + 10),
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, tight).unwrap();
+    let mut destinations = Destinations::new();
+    let added: Result<Vec<_>, _> = (0..20)
+        .map(|_| {
+            destinations.add(
+                "127.0.0.1:5004".parse().unwrap(),
+                &DestinationOptions::default(),
+            )
+        })
+        .collect();
+    let raised = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, limit).unwrap();
+    assert_eq!(added.unwrap().len(), 20);
+    assert_eq!(raised.current, limit.maximum);
+}

@@ -1,0 +1,122 @@
+//! Socket options that rustix does not have.
+//!
+//! The media hop sets them on its sockets, the doctor tries them, and the tap of [`packet`](crate::packet) uses [`set_raw`].
+//! What rustix has (sizes of buffers, multicast, `SO_TXTIME`, the path's MTU) is called there. Nothing is held between calls, and
+//! nothing here decides what a refusal means.
+#![allow(
+    unsafe_code,
+    reason = "this crate is the island for system calls that rustix does not have"
+)]
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd};
+use std::ptr;
+
+/// `MSG_ZEROCOPY`, which rustix has no name for.
+pub const MSG_ZEROCOPY: u32 = libc::MSG_ZEROCOPY as u32;
+
+/// A socket option whose value is an `int`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SocketOption {
+    /// `UDP_SEGMENT`: cut what is sent into datagrams of this many bytes; 0 ends that.
+    UdpSegment,
+    /// `UDP_GRO`: hand over several datagrams of a flow in one read.
+    UdpGro,
+    /// `SO_ZEROCOPY`: allow `MSG_ZEROCOPY`.
+    ZeroCopy,
+    /// `SO_PRIORITY`: the class of the interface's queueing discipline. Above 6 needs `CAP_NET_ADMIN` (socket(7)).
+    Priority,
+    /// `SO_NO_CHECK`: send IPv4 datagrams without a checksum (RFC 768). The kernel then refuses to segment, as it does for devices that
+    /// do not allow it.
+    NoChecksum,
+    /// `IP_RECVERR`: keep what routers and hosts say about packets sent over IPv4 in the
+    /// [error queue](crate::error_queue), and report what the interface's queue drops.
+    Ipv4Errors,
+    /// `IPV6_RECVERR`: the same for IPv6.
+    Ipv6Errors,
+}
+
+/// Sets `option` of `socket`.
+///
+/// # Errors
+///
+/// What `setsockopt` returns: the protocol does not have the option, or the value is out of its range.
+pub fn set_socket_option(socket: impl AsFd, option: SocketOption, value: i32) -> io::Result<()> {
+    let (level, name) = match option {
+        SocketOption::UdpSegment => (libc::SOL_UDP, libc::UDP_SEGMENT),
+        SocketOption::UdpGro => (libc::SOL_UDP, libc::UDP_GRO),
+        SocketOption::ZeroCopy => (libc::SOL_SOCKET, libc::SO_ZEROCOPY),
+        SocketOption::Priority => (libc::SOL_SOCKET, libc::SO_PRIORITY),
+        SocketOption::NoChecksum => (libc::SOL_SOCKET, libc::SO_NO_CHECK),
+        SocketOption::Ipv4Errors => (libc::SOL_IP, libc::IP_RECVERR),
+        SocketOption::Ipv6Errors => (libc::SOL_IPV6, libc::IPV6_RECVERR),
+    };
+    set_raw(socket, level, name, &value)
+}
+
+/// Lets the `fq` queueing discipline spread what `socket` sends (`SO_MAX_PACING_RATE`); without it, UDP is not held back.
+///
+/// # Errors
+///
+/// What `setsockopt` returns.
+pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
+    // The kernel takes an `unsigned long` since Linux 4.20, which is 64 bits wide only on some processors.
+    let rate = libc::c_ulong::try_from(bytes_per_second).unwrap_or(libc::c_ulong::MAX);
+    set_raw(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate)
+}
+
+/// Sets an option whose value is a `T` as the kernel defines it.
+pub(crate) fn set_raw<T: Copy>(
+    socket: impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: `value` is valid for reads of its size. The kernel copies it (and, of a packet filter, what it points to, which
+    // lives as long as the caller's borrow) and keeps no pointer.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, UdpSocket};
+
+    #[test]
+    fn options_are_taken_where_the_protocol_has_them() {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for option in [
+            SocketOption::UdpSegment,
+            SocketOption::UdpGro,
+            SocketOption::ZeroCopy,
+            SocketOption::Priority,
+            SocketOption::Ipv4Errors,
+        ] {
+            set_socket_option(&udp, option, 1).unwrap();
+        }
+        set_max_pacing_rate(&udp, 1_000_000).unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(set_socket_option(&tcp, SocketOption::UdpSegment, 1000).is_err());
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(set_socket_option(&udp, SocketOption::UdpSegment, 65_536).is_err());
+        assert!(set_socket_option(&udp, SocketOption::UdpSegment, -1).is_err());
+    }
+}
