@@ -56,6 +56,9 @@ pub enum MediaError {
         /// What is wrong there, and what to do.
         reason: String,
     },
+    /// The pool refused: no slot, no room, no permission.
+    #[error(transparent)]
+    Pool(#[from] hythe_node::NodeError),
     /// Linear PCM of this kind cannot be sent.
     #[error("{channels} channels at {samples_per_second} Hz cannot be sent as L16: {reason}")]
     Format {

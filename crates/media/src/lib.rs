@@ -10,8 +10,9 @@
 //! `mp3`, `rtp`, `rtcp`, `sdp` and [`clock`] decide without doing: they are handed bytes and the
 //! time and return what to do. Only `send`, `receiver` and `counter` call the kernel.
 //!
-//! This crate never touches a pool: it is handed slices. It never allocates on the way of a packet
-//! and never waits without a bound.
+//! Of a pool only [`wire::layout`] knows: it is given leases, and lays packets out in them. Everything else
+//! is handed slices. This crate never allocates on the way of a packet and never waits without a
+//! bound.
 
 pub mod address;
 pub mod clock;

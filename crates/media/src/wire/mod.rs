@@ -9,6 +9,7 @@ pub mod endpoint;
 pub mod header;
 pub mod health;
 pub mod ladder;
+pub mod layout;
 pub mod method;
 pub mod packets;
 pub mod run;
