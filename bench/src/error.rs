@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
+use hythe_media::MediaError;
 use hythe_node::NodeError;
 
 use crate::preload::BootError;
@@ -18,6 +19,9 @@ pub(crate) enum BenchError {
     /// The pool refused.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The media hop refused.
+    #[error(transparent)]
+    Media(#[from] MediaError),
     /// iceoryx2 refused.
     #[error("iceoryx2: {what}: {why}")]
     Iceoryx2 {

@@ -53,7 +53,7 @@ impl<'j> Hythe<'j> {
     pub(super) fn new(job: &'j Job<'j>) -> Result<Self, BenchError> {
         let root = Root(PathBuf::from(ROOT));
         std::fs::create_dir_all(&root.0)?;
-        let pool = Pool::create(&PoolOptions::new("bench").root(&root.0))?;
+        let pool = Pool::open_or_create(&PoolOptions::new("bench").root(&root.0))?;
         let node = Node::join(&pool, "sender")?;
         let wire = WireOptions::default();
         // As many slots as all packets need, one more for the rest of each slot that no packet fits in.

@@ -7,6 +7,7 @@
 mod bars;
 mod case;
 mod end;
+mod hythe;
 mod message;
 mod one_by_one;
 mod packets;

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use hythe_sys::probe::{SocketOption, set_socket_option};
+use hythe_sys::socket_option::{SocketOption, set_socket_option};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;

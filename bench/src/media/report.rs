@@ -46,8 +46,8 @@ pub(super) struct Row {
     pub(super) seconds: f64,
     /// Of the sender, by packet and destination: the median.
     pub(super) cpu_ns_per_packet: f64,
-    /// The least and the greatest.
-    cpu_ns_per_packet_range: [f64; 2],
+    /// Of the same.
+    cpu_ns_per_packet_p99: f64,
     /// To all destinations together, in the repetition with the fewest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) delivered: Option<u64>,
@@ -212,7 +212,7 @@ fn figures(
         },
         seconds: of_elapsed(0.5) / 1e9,
         cpu_ns_per_packet: quantile(cpu, 0.5),
-        cpu_ns_per_packet_range: [quantile(cpu, 0.0), quantile(cpu, 1.0)],
+        cpu_ns_per_packet_p99: quantile(cpu, 0.99),
         delivered: None,
         conditions: conditions(series),
     }

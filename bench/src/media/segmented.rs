@@ -8,12 +8,12 @@ use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 
 use hythe_memory::{Access, Mapped, TrustPeers};
-use hythe_sys::probe::{SocketOption, set_socket_option};
+use hythe_sys::socket_option::{SocketOption, set_socket_option};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, sendfile};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use super::case::Mode;
-use super::packets::{HEADER_BYTES, header};
+use super::packets::header;
 use super::sender::{Job, Method};
 use crate::error::BenchError;
 

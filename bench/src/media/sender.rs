@@ -9,6 +9,7 @@ use std::time::Instant;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::case::{Case, Mode, System};
+use super::hythe::Hythe;
 use super::message::{Sent, Spent};
 use super::one_by_one::{Sendmmsg, Sendto};
 use super::packets::{self, HEADER_BYTES};
@@ -101,6 +102,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Sent, BenchError> {
         (System::Ffmpeg | System::Gstreamer, _) => return program::run(job),
         (System::Sendto, Mode::Prepared | Mode::FirstSend) => Box::new(Sendto::new(job)?),
         (System::Sendmmsg, Mode::Prepared | Mode::FirstSend) => Box::new(Sendmmsg::new(job)?),
+        (System::Hythe, _) => Box::new(Hythe::new(job)?),
         (System::Gso, _) => Box::new(Gso::new(job)?),
         (System::SendfileGso, Mode::Prepared | Mode::FirstSend) => Box::new(SendfileGso::new(job)?),
         _ => {
