@@ -59,6 +59,6 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         let offset = region.slot_offset(descriptor.place.slot).expect("checked") as u64;
         let end = offset + u64::from(descriptor.offset) + u64::from(descriptor.length);
         assert!(end <= region.bytes, "{descriptor:?} leaves {region:?}");
-        assert!(slot.0 < control.layout().limits().slots);
+        assert!(slot.slot.0 < control.layout().limits().slots);
     }
 });

@@ -78,7 +78,8 @@ impl Boot<'_> {
             .arg("-initrd")
             .arg(path_for_qemu(&self.guest.initramfs)?)
             .args(["-drive", &self.drive()?])
-            .args(["-device", "virtio-blk-pci,drive=flash"])
+            // Neighbouring requests are not made one, which would pass the throttle at once as long as nothing was read before.
+            .args(["-device", "virtio-blk-pci,drive=flash,request-merging=off"])
             .args(["-append", &self.kernel_arguments()]);
         if let Some(Recorder { hythe, output }) = &self.recorder {
             // In this order: they are the second and the third disk.

@@ -10,6 +10,7 @@ use hythe::ClassPlan;
 
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
+use crate::media::MediaCommand;
 use crate::preload::PreloadCommand;
 use crate::record::RecordArgs;
 use crate::replay::ReplayArgs;
@@ -112,6 +113,12 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe preload show /etc/hythe/boot.pack")]
     Preload(PreloadCommand),
+    /// Send and receive media as RTP
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(
+        after_help = "Example:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp"
+    )]
+    Media(MediaCommand),
     /// Run RTOS cores and look at them
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]

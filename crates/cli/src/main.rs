@@ -14,6 +14,7 @@ mod hz;
 mod list;
 mod logs;
 mod man;
+mod media;
 mod open;
 mod output;
 mod pool;
@@ -66,6 +67,7 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Replay(args) => replay::run(&args, &globals),
         Command::Preload(command) => preload::run(command, &globals),
         Command::Core(command) => core::run(command, &globals),
+        Command::Media(command) => media::run(command, &globals),
         Command::Bench(args) => bench::run(&args, &globals),
         Command::Report(args) => report::run(&args, &globals),
         Command::Completions { shell } => completions::run(shell, &globals),

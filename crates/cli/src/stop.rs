@@ -47,6 +47,17 @@ impl Stop {
         self.asked.load(Ordering::Relaxed)
     }
 
+    /// Becomes readable when somebody asks, and stays so.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.woken.as_fd()
+    }
+
+    /// Whether somebody has asked, for other threads.
+    pub(crate) fn watch(&self) -> impl Fn() -> bool + Send + use<> {
+        let asked = Arc::clone(&self.asked);
+        move || asked.load(Ordering::Relaxed)
+    }
+
     /// Sleeps, at most until somebody asks.
     pub(crate) fn sleep_until(&self, end: Instant) {
         let left = end.saturating_duration_since(Instant::now());

@@ -6,6 +6,20 @@ use std::time::Duration;
 
 use hythe::{ClassPlan, Limits};
 
+/// Bits a second: a whole number, or thousands, millions or billions of them, as networks count.
+pub(crate) fn parse_bits(text: &str) -> Result<u64, String> {
+    let refused = || format!("{text} is not bits a second such as 4000000, 64k or 8M");
+    let (number, factor) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 1_000),
+        Some((at, 'M')) => (&text[..at], 1_000_000),
+        Some((at, 'G')) => (&text[..at], 1_000_000_000),
+        _ => (text, 1),
+    };
+    let number: u64 = number.parse().map_err(|_| refused())?;
+    let bits = number.checked_mul(factor).filter(|bits| *bits > 0);
+    bits.ok_or_else(refused)
+}
+
 /// `4096`, `64K`, `64KiB`, `1.5M` is not one.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

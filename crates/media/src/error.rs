@@ -85,6 +85,14 @@ pub enum MediaError {
         /// What the packet crate says.
         reason: String,
     },
+    /// A server of RTSP refused, or is none.
+    #[error("{url}: {reason}")]
+    Rtsp {
+        /// What was asked for.
+        url: String,
+        /// Its answer, or what is wrong.
+        reason: String,
+    },
     /// An address is not one that can be sent to.
     #[error(
         "{address}: {reason}; addresses are rtp://HOST:PORT, with ?ttl=N&interface=NAME for multicast"

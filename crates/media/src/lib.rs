@@ -1,37 +1,45 @@
-//! The media hop: MP3 frames in, RTP packets out, without copying a payload.
+//! The media hop: media in, RTP packets out, and back, with as few copies as the network stack allows.
 //!
-//! The storage hop reads a file into buffers; [`mp3`] finds the frames in them, which are handed on
-//! as parts of slots; an RTOS core decodes them; [`rtp`] cuts the PCM into packets whose payload
-//! stays in the slot; [`send`] puts them on the wire at the pace of the media clock, and [`sdp`]
-//! tells players how to listen. [`receiver`], [`wav`] and [`counter`] are the far end for
-//! `hythe demo` and for tests: third-party software that records, and a count of packets that does
-//! not come from the sender.
+//! **Out**: a [`source`] yields units of media with their times; [`payload`] says which slices of them each packet carries; a
+//! [`send`] session lays the packets out in slots of the pool's wire region ([`wire::layout`]), each with the instant that [`pace`]
+//! gives it, and sends every group to all destinations from there by the fastest way that each allows ([`wire::destinations`]).
+//! [`voice`] sends thousands of telephone calls, [`rtsp`] serves on request, [`sdp`] tells players how to listen.
 //!
-//! `mp3`, `rtp`, `rtcp`, `sdp` and [`clock`] decide without doing: they are handed bytes and the
-//! time and return what to do. Only `send`, `receiver` and `counter` call the kernel.
+//! **Back**: [`receive`] takes datagrams in batches, puts them in order, joins payloads to units and gives them to a [`sink`].
+//! [`loss`] repairs what got lost on the way, on both sides.
 //!
-//! Of a pool only [`wire::layout`] knows: it is given leases, and lays packets out in them. Everything else
-//! is handed slices. This crate never allocates on the way of a packet and never waits without a
-//! bound.
+//! **Of the demo**: [`mp3`] finds frames that are handed on as parts of slots, [`receiver`], [`wav`] and [`counter`] are the far end,
+//! third-party software that records, and a count of packets that does not come from the sender.
+//!
+//! Parsers, payloads, pacing, repair and the sessions of RTSP decide without doing: they are handed bytes and the time and return
+//! what to do. Of a pool only [`send`] and [`wire::layout`] know. This crate never waits without a bound, and never allocates on the
+//! way of a packet.
 
 pub mod address;
 pub mod clock;
 pub mod counter;
 mod error;
 pub mod format;
+pub mod g711;
 mod instant;
+pub mod loss;
 pub mod mp3;
 pub mod pace;
 pub mod payload;
 mod ports;
+pub mod receive;
 pub mod receiver;
+pub mod relay;
 pub mod rtcp;
 pub mod rtp;
+pub mod rtsp;
 pub mod sdp;
 pub mod send;
+pub mod serve;
 pub mod sink;
 pub mod source;
 pub mod unit;
+mod video;
 pub mod voice;
 pub mod wav;
 pub mod wire;

@@ -29,6 +29,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::format::Encoding;
 use crate::rtcp::farewell;
 use crate::rtp::L16;
 use crate::wav::{self, Recording};
@@ -74,10 +75,11 @@ impl FfmpegReceiver {
     ///
     /// # Errors
     ///
-    /// [`MediaError::FfmpegMissing`]; [`MediaError::PortTaken`]; [`MediaError::Destination`]; those of [`sdp::read`];
+    /// [`MediaError::FfmpegMissing`]; [`MediaError::PortTaken`]; [`MediaError::Destination`]; those of [`sdp::read`],
+    /// and [`MediaError::Description`] if it describes anything but one stream of samples;
     /// [`MediaError::File`] if the recording cannot be written or ffmpeg not be started.
     pub fn start(sdp_path: &Path, wav_path: &Path) -> Result<Self, MediaError> {
-        let (format, address) = sdp::read(sdp_path)?;
+        let (format, address) = described(sdp_path)?;
         for port in [address.port(), ports::rtcp_address(address)?.port()] {
             if !ports::sockets_on(port).is_empty() {
                 return Err(MediaError::PortTaken { port });
@@ -318,6 +320,20 @@ impl Drop for FfmpegReceiver {
         // Both fail only if the process has ended and was waited for already.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The one stream that the description in `path` names: samples, and where they are sent.
+fn described(path: &Path) -> Result<(L16, SocketAddr), MediaError> {
+    match &sdp::read(path)?[..] {
+        [stream] if stream.format.encoding == Encoding::L16 => {
+            let format = L16::new(stream.format.clock_hz, stream.format.channels)?;
+            Ok((format, stream.destination))
+        }
+        _ => Err(MediaError::Description {
+            path: path.to_owned(),
+            reason: "it does not describe one stream of L16".to_owned(),
+        }),
     }
 }
 

@@ -12,6 +12,7 @@ use rtp_types::RtpPacketBuilder;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::MediaError;
+use crate::format::{Encoding, StreamFormat};
 
 /// Bytes of the header of every packet sent here (no contributing sources, no extension).
 pub const HEADER_BYTES: usize = 12;
@@ -26,7 +27,7 @@ const MAX_CHANNELS: u8 = 8;
 const STATIC_RATE: u32 = 44_100;
 const STEREO_AT_STATIC_RATE: u8 = 10;
 const MONO_AT_STATIC_RATE: u8 = 11;
-const DYNAMIC: u8 = 97;
+pub(crate) const DYNAMIC: u8 = 97;
 
 /// What the samples are: 16 bits, this many channels, at this rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,18 @@ impl L16 {
             (STATIC_RATE, 2) => STEREO_AT_STATIC_RATE,
             (STATIC_RATE, 1) => MONO_AT_STATIC_RATE,
             _ => DYNAMIC,
+        }
+    }
+}
+
+impl From<L16> for StreamFormat {
+    fn from(format: L16) -> Self {
+        Self {
+            encoding: Encoding::L16,
+            payload_type: format.payload_type(),
+            clock_hz: format.samples_per_second,
+            channels: format.channels,
+            parameters: String::new(),
         }
     }
 }

@@ -10,7 +10,7 @@ use hythe_media::MediaError;
 use hythe_media::counter::{PacketCounter, count_from_recording};
 use hythe_media::receiver::FfmpegReceiver;
 use hythe_media::rtp::{Identity, L16, to_network_order};
-use hythe_media::sdp;
+use hythe_media::sdp::{self, StreamDescription};
 use hythe_media::send::RtpSender;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -192,7 +192,8 @@ impl Setup {
             format,
             destination,
         };
-        sdp::write(&setup.path("sdp"), &sdp::describe(format, destination, 1)).unwrap();
+        let stream = StreamDescription::new(format.into(), destination);
+        sdp::write(&setup.path("sdp"), &sdp::describe(&[stream], 1)).unwrap();
         Some(setup)
     }
 

@@ -537,3 +537,41 @@ fn more_descriptors_are_asked_for_when_there_are_none_left() {
     assert_eq!(added.unwrap().len(), 20);
     assert_eq!(raised.current, limit.maximum);
 }
+
+/// What the kernel's packet scheduler spaces: packets of a class with 8 Mbit/s, handed over all at once.
+#[test]
+fn a_class_of_the_interface_paces_what_its_priority_chooses() {
+    const PACKETS: u32 = 100;
+    /// Less than a packet with all its headers takes at 8 Mbit/s.
+    const APART: Duration = Duration::from_millis(1);
+    let _alone = alone();
+    let Some(network) = Network::new() else {
+        return;
+    };
+    for arguments in [
+        "qdisc add dev near root handle 1: htb default 1",
+        "class add dev near parent 1: classid 1:1 htb rate 10gbit",
+        "class add dev near parent 1: classid 1:10 htb rate 8mbit burst 1500 cburst 1500",
+    ] {
+        run("tc", arguments);
+    }
+    let laid = Laid::equal(PACKETS as usize);
+    let mut taken = [Duration::ZERO; 2];
+    for (priority, taken) in [None, Some(0x0001_0010)].into_iter().zip(&mut taken) {
+        let (socket, address) = network.receiver(FAR);
+        let mut options = forced(Method::Sendmmsg);
+        options.priority = priority;
+        let mut destination = Destination::open(address, &options).unwrap();
+        assert_eq!(send_all(&mut destination, &laid.packets()), []);
+        let mut bytes = [0; 2048];
+        socket.recv(&mut bytes).unwrap();
+        let first = Instant::now();
+        for _ in 1..PACKETS {
+            socket.recv(&mut bytes).unwrap();
+        }
+        *taken = first.elapsed();
+    }
+    // The first packets pass at once, as the class allows.
+    assert!(taken[1] > APART * (PACKETS - 10), "{taken:?}");
+    assert!(taken[0] < taken[1], "{taken:?}");
+}

@@ -435,7 +435,8 @@ impl Sample {
             .trusted(decision, self.reference.payload(), self.len())
     }
 
-    /// The file that the network stack may send from without a copy, and where the payload's first byte is in it.
+    /// The file that the network stack may send from without a copy, and where the payload's first byte is in it. What was sent so
+    /// stays as it is when the sample is released.
     ///
     /// # Errors
     /// [`NodeError::NotForTheWire`]: not a buffer of [`crate::Node::wire_region`].

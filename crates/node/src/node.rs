@@ -162,7 +162,7 @@ impl Node {
     /// The region of the pool that the network stack may send from without a copy: found, or added as `options` say. A pool has
     /// one; many processes lease slots of it by [`Node::lease_in`], each time with fresh pages.
     ///
-    /// Those cost about as much as ten sends of the same bytes (ADR 0017): who knows that everything was sent by copying keeps its
+    /// Those cost about as much as four sends of the same bytes (ADR 0017): who knows that everything was sent by copying keeps its
     /// lease and writes it again.
     ///
     /// # Errors

@@ -105,8 +105,8 @@ pub(crate) fn renew(pool: &Pool, region: &RegionGeometry, slot: u32) -> Result<(
 
 /// Refuses a file whose pages cannot be taken out slot by slot.
 ///
-/// Where one page of the file system holds bytes of two slots, punching out one of them writes zeroes into the page, which the
-/// stack may be sending from: so with huge pages, and in the page cache of a disk. Whoever maps a region for writing could have its
+/// Where one page of the file system holds bytes of two slots, it stays when one of them is punched out, and is only written with
+/// zeroes, while the stack may be sending from it: so with huge pages, and in the page cache of a disk. Whoever maps a region for writing could have its
 /// pages joined to huge ones (`MADV_COLLAPSE`), but might as well write nonsense there.
 pub(crate) fn check_pages(opened: &OwnedFd, path: &Path, slot_bytes: u32) -> Result<(), NodeError> {
     let unsafe_to_use = |reason| NodeError::Unsafe {

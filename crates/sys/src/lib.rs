@@ -1,10 +1,11 @@
 //! Linux system calls that rustix does not have, behind safe functions: an island of `unsafe`.
 //!
 //! The node, the hop crates and `hythe doctor` call it. Each module is small and belongs to one caller:
-//! [`fork`] and [`peer`] to the node, [`packet`], [`socket_option`] and [`error_queue`] to the media hop, [`probe`] to the doctor,
-//! [`spawn`] to the agent of a core, [`system_v`] to the benchmarks, [`fanotify`], [`file_pages`], [`io_priority`], [`mount_space`], [`read_ahead`] and
-//! [`residency`] to the storage hop. Between calls nothing is held but the descriptors and mappings that the returned values own. This
-//! crate never decides what an answer means, never retries or logs, and is never on the way of a payload.
+//! [`fork`] and [`peer`] to the node, [`packet`], [`socket_option`], [`error_queue`] and [`udp_receive`] to the media hop, [`probe`] to
+//! the doctor, [`spawn`] to the agent of a core, [`system_v`] to the benchmarks, [`fanotify`], [`file_pages`], [`io_priority`],
+//! [`mount_space`], [`read_ahead`] and [`residency`] to the storage hop. Between calls nothing is held but the descriptors and
+//! mappings that the returned values own. This crate never decides what an answer means, never retries or logs, and is never on
+//! the way of a payload.
 
 pub mod error_queue;
 pub mod fanotify;
@@ -20,3 +21,4 @@ pub mod residency;
 pub mod socket_option;
 pub mod spawn;
 pub mod system_v;
+pub mod udp_receive;

@@ -1,6 +1,6 @@
 //! Socket options that rustix does not have.
 //!
-//! The media hop sets them on its sockets, the doctor tries them, and the tap of [`packet`](crate::packet) uses [`set_raw`].
+//! The media hop sets them on its sockets, the doctor tries them, and the tap of [`packet`](crate::packet) sets its own through here.
 //! What rustix has (sizes of buffers, multicast, `SO_TXTIME`, the path's MTU) is called there. Nothing is held between calls, and
 //! nothing here decides what a refusal means.
 #![allow(

@@ -9,7 +9,7 @@ use hythe::media::MediaError;
 use hythe::media::counter::{PacketCounter, count_from_recording};
 use hythe::media::receiver::FfmpegReceiver;
 use hythe::media::rtp::L16;
-use hythe::media::sdp;
+use hythe::media::sdp::{self, StreamDescription};
 use hythe::rtcore::{Board, Core, CoreOptions, CoreState};
 
 use super::children::{StageProcess, wait_for_all};
@@ -102,7 +102,8 @@ fn start_receiver(
     loop {
         attempt += 1;
         let destination = SocketAddr::from((Ipv4Addr::LOCALHOST, choose_port(asked)?));
-        let described = sdp::describe(format, destination, std::process::id().into());
+        let stream = StreamDescription::new(format.into(), destination);
+        let described = sdp::describe(&[stream], std::process::id().into());
         sdp::write(&description, &described)?;
         let started = FfmpegReceiver::start(&description, &recording).and_then(|mut receiver| {
             receiver.wait_ready(RECEIVER_BOUND)?;

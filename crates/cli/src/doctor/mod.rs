@@ -207,6 +207,7 @@ mod tests {
             "UDP GSO",
             "UDP GRO",
             "sendfile + GSO",
+            "RTP over loopback",
             "MSG_ZEROCOPY",
             "AF_XDP copy",
             "AF_XDP zero-copy",

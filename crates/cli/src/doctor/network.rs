@@ -5,9 +5,14 @@
 
 use std::io::{self, IoSlice};
 use std::net::UdpSocket;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, os::fd::AsFd};
 
+use hythe::media::wire::PacketMemory;
+use hythe::media::wire::destination::Destination;
+use hythe::media::wire::endpoint::DestinationOptions;
+use hythe::media::wire::packets::Packets;
+use hythe::media::wire::run::PacketPlace;
 use hythe_sys::socket_option::{MSG_ZEROCOPY, SocketOption, set_socket_option};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
@@ -26,6 +31,7 @@ pub(super) fn probe() -> Vec<Probe> {
         tried("UDP GSO", gso(), "Linux 4.18 or later"),
         tried("UDP GRO", gro(), "Linux 5.0 or later"),
         tried("sendfile + GSO", sendfile_gso(), "Linux 4.18 or later"),
+        tried("RTP over loopback", ladder(), "allow UDP over 127.0.0.1"),
         tried(
             "MSG_ZEROCOPY",
             zero_copy(),
@@ -93,6 +99,40 @@ fn sendfile_gso() -> io::Result<String> {
         expect(&receiver, SEGMENT_BYTES)?;
     }
     Ok(format!("one sendfile became {SEGMENTS} datagrams"))
+}
+
+/// What the media hop makes of all this.
+fn ladder() -> io::Result<String> {
+    let file = memfd_create("hythe-doctor", MemfdFlags::CLOEXEC)?;
+    let bytes = [1; SEGMENTS * SEGMENT_BYTES];
+    rustix::io::write(&file, &bytes)?;
+    let memory = PacketMemory {
+        file: file.as_fd(),
+        file_offset: 0,
+        bytes: &bytes,
+    };
+    let places: [PacketPlace; SEGMENTS] = std::array::from_fn(|index| PacketPlace {
+        offset: (index * SEGMENT_BYTES) as u32,
+        bytes: SEGMENT_BYTES as u16,
+        sequence: index as u16,
+        due_ns: 0,
+    });
+    let receiver = UdpSocket::bind("127.0.0.1:0")?;
+    receiver.set_read_timeout(Some(TIMEOUT))?;
+    let address = receiver.local_addr()?;
+    let mut options = DestinationOptions::default();
+    options.rtcp = Some(address); // no report is sent, and the port need not be even
+    let mut destination = Destination::open(address, &options).map_err(io::Error::other)?;
+    let packets = Packets::lasting(memory, &places).map_err(io::Error::other)?;
+    destination.send(&packets, Instant::now(), &mut Vec::new());
+    for _ in 0..SEGMENTS {
+        expect(&receiver, SEGMENT_BYTES)?;
+    }
+    let found = destination.statistics();
+    Ok(format!(
+        "would use {} ({})",
+        found.method, found.method_reason
+    ))
 }
 
 fn zero_copy() -> io::Result<String> {

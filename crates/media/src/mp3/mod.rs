@@ -31,7 +31,8 @@
 //!   So a truncated last frame is dropped, and so is a last frame with a tag behind it if the
 //!   caller did not cut that off.
 //! - Xing, Info and VBRI frames are frames like any other.
-//! - Free format and layers I and II are refused with an error, where minimp3 would decode them.
+//! - Free format and layers I and II are refused with an error, where minimp3 would decode them;
+//!   [`FrameSplitter::for_all_layers`] takes layers I and II, for those who only send.
 //!
 //! # What a decoder that gets single frames has to know
 //!

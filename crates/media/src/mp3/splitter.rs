@@ -105,6 +105,7 @@ pub struct FrameSplitter {
     position: u64,
     state: State,
     frames: u64,
+    takes_all_layers: bool,
     /// Where the window ended that left a question open, so that the same window is noticed.
     asked_beyond: Option<u64>,
 }
@@ -123,7 +124,17 @@ impl FrameSplitter {
             position: 0,
             state: State::Tags,
             frames: 0,
+            takes_all_layers: false,
             asked_beyond: None,
+        }
+    }
+
+    /// The same, for those who do not decode: layers I and II are taken, too.
+    #[must_use]
+    pub fn for_all_layers() -> Self {
+        Self {
+            takes_all_layers: true,
+            ..Self::new()
         }
     }
 
@@ -252,12 +263,14 @@ impl FrameSplitter {
         (header, bytes): (Header, usize),
         reset: bool,
     ) -> Result<Step, MediaError> {
-        if header.layer() != Layer::Three {
+        let is_layer_three = header.layer() == Layer::Three;
+        if !is_layer_three && !self.takes_all_layers {
             return Err(MediaError::UnsupportedLayer {
                 offset: self.position,
             });
         }
-        let is_sound = side_info::is_sound(header, &self.rest(window)[..bytes]);
+        // Only layer III has side information.
+        let is_sound = !is_layer_three || side_info::is_sound(header, &self.rest(window)[..bytes]);
         let start = (self.position - window.offset) as usize;
         let frame = Frame {
             offset: self.position,

@@ -3,6 +3,19 @@
 //! Pure: bytes in, bytes out. A packetizer never copies media, it says which slices follow which few bytes of payload header. A
 //! depacketizer is fed by whoever sent packets to us, so it never trusts a length.
 
+pub mod h264;
+pub mod h265;
+pub mod mpeg_audio;
+pub mod mpeg_ts;
+mod nal;
+mod nal_tests;
+pub mod opus;
+pub mod pcm;
+mod talk;
+
+use crate::MediaError;
+use crate::format::{Encoding, StreamFormat};
+use crate::rtp::L16;
 use crate::unit::Unit;
 
 /// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).
@@ -77,4 +90,67 @@ pub trait Depacketize {
 
     /// Emits what is left at the end of a stream.
     fn finish(&mut self, emit: &mut EmitUnit<'_>);
+}
+
+/// A packetizer for streams of `format`.
+///
+/// # Errors
+///
+/// [`MediaError::Format`] for samples without channels, or with more than eight.
+pub fn packetizer(format: &StreamFormat) -> Result<Box<dyn Packetize + Send>, MediaError> {
+    Ok(match format.encoding {
+        Encoding::MpegTs => Box::new(mpeg_ts::TsPacketizer),
+        Encoding::L16 | Encoding::Pcmu | Encoding::Pcma => {
+            Box::new(pcm::PcmPacketizer::new(sample_frame_bytes(format)?))
+        }
+        Encoding::MpegAudio => Box::new(mpeg_audio::MpegAudioPacketizer::default()),
+        Encoding::Opus => Box::new(opus::OpusPacketizer::default()),
+        Encoding::H264 => Box::new(h264::Packetizer),
+        Encoding::H265 => Box::new(h265::Packetizer),
+    })
+}
+
+/// A depacketizer for streams of `format`.
+///
+/// # Errors
+///
+/// As [`packetizer`].
+pub fn depacketizer(format: &StreamFormat) -> Result<Box<dyn Depacketize + Send>, MediaError> {
+    Ok(match format.encoding {
+        Encoding::MpegTs => Box::new(mpeg_ts::TsDepacketizer),
+        Encoding::L16 | Encoding::Pcmu | Encoding::Pcma => {
+            Box::new(pcm::PcmDepacketizer::new(sample_frame_bytes(format)?))
+        }
+        Encoding::MpegAudio => Box::new(mpeg_audio::MpegAudioDepacketizer::default()),
+        Encoding::Opus => Box::new(opus::OpusDepacketizer),
+        Encoding::H264 => Box::new(h264::Depacketizer::new(format).map_err(refused)?),
+        Encoding::H265 => Box::new(h265::Depacketizer::new(format).map_err(refused)?),
+    })
+}
+
+/// Parameters that say that the payloads are of a kind that cannot be joined here.
+fn refused(why: Malformed) -> MediaError {
+    MediaError::Packet {
+        what: "depacketizer",
+        reason: why.0.to_owned(),
+    }
+}
+
+/// Bytes of one sample of each channel.
+fn sample_frame_bytes(format: &StreamFormat) -> Result<usize, MediaError> {
+    let samples = L16::new(format.clock_hz, format.channels)?;
+    Ok(match format.encoding {
+        Encoding::L16 => samples.frame_bytes(),
+        _ => usize::from(samples.channels()),
+    })
+}
+
+impl<D: Depacketize + ?Sized> Depacketize for Box<D> {
+    fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed> {
+        (**self).take(received, emit)
+    }
+
+    fn finish(&mut self, emit: &mut EmitUnit<'_>) {
+        (**self).finish(emit);
+    }
 }

@@ -3,7 +3,19 @@
 //! One module per container. A sink is complete on disk after [`Sink::finish`]; what was written before a crash can be played as far
 //! as the container allows.
 
+pub mod annex_b;
+pub mod channel;
+pub mod mpeg_audio;
+pub mod ogg_opus;
+mod output;
+mod timeline;
+pub mod ts;
+pub mod wav;
+
+use std::path::Path;
+
 use crate::MediaError;
+use crate::format::{Encoding, StreamFormat};
 use crate::unit::Unit;
 
 /// Something that takes the units of one stream.
@@ -21,4 +33,31 @@ pub trait Sink {
     ///
     /// [`MediaError::File`].
     fn finish(&mut self) -> Result<(), MediaError>;
+}
+
+/// A sink for streams of `format`, at `path`, which is made anew.
+///
+/// # Errors
+///
+/// [`MediaError::File`]; [`MediaError::Format`] for samples without channels, or with more than eight.
+pub fn open(path: &Path, format: &StreamFormat) -> Result<Box<dyn Sink + Send>, MediaError> {
+    Ok(match format.encoding {
+        Encoding::MpegTs => Box::new(ts::TsSink::create(path)?),
+        Encoding::L16 | Encoding::Pcmu | Encoding::Pcma => {
+            Box::new(wav::WavSink::create(path, format)?)
+        }
+        Encoding::MpegAudio => Box::new(mpeg_audio::MpegAudioSink::create(path)?),
+        Encoding::Opus => Box::new(ogg_opus::OggOpusSink::create(path, format)?),
+        Encoding::H264 | Encoding::H265 => Box::new(annex_b::AnnexB::create(path)?),
+    })
+}
+
+impl<S: Sink + ?Sized> Sink for Box<S> {
+    fn take(&mut self, unit: &Unit<'_>, missing: bool) -> Result<(), MediaError> {
+        (**self).take(unit, missing)
+    }
+
+    fn finish(&mut self) -> Result<(), MediaError> {
+        (**self).finish()
+    }
 }

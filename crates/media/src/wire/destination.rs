@@ -216,10 +216,7 @@ impl Destination {
                 Err(refusal) => refusal,
             };
             let was_answered = self.read_answers(now, events);
-            // With its queue full, the kernel still passes on the error.
-            let is_about_earlier =
-                was_answered || matches!(refusal.errno, Errno::CONNREFUSED | Errno::INTR);
-            if is_about_earlier && tries < TRIES {
+            if tries < TRIES && is_about_earlier(refusal.errno, was_answered) {
                 tries += 1;
                 continue;
             }
@@ -387,5 +384,32 @@ impl Destination {
             // A failure shows in the next send, and is counted there.
             let _ = self.endpoint.reconnect();
         }
+    }
+}
+
+/// Is an error the answer to earlier packets, so that the call it came from has sent nothing? `was_answered`: hosts or routers have said
+/// something meanwhile.
+fn is_about_earlier(errno: Errno, was_answered: bool) -> bool {
+    match errno {
+        // Known without their words: the kernel passes the error on when its queue of them is full, too.
+        Errno::CONNREFUSED | Errno::INTR => true,
+        // These are about the packets at hand, and part of a run may be gone where the interface's queue was full.
+        Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM => false,
+        _ => was_answered,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_of_which_a_part_may_have_gone_is_never_repeated() {
+        for errno in [Errno::AGAIN, Errno::NOBUFS, Errno::NOMEM] {
+            assert!(!is_about_earlier(errno, true), "{errno}");
+        }
+        assert!(is_about_earlier(Errno::HOSTUNREACH, true));
+        assert!(!is_about_earlier(Errno::HOSTUNREACH, false));
+        assert!(is_about_earlier(Errno::CONNREFUSED, false));
     }
 }

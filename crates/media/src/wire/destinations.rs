@@ -125,6 +125,12 @@ impl Destinations {
         Some(&mut member.destination)
     }
 
+    /// Does something to each.
+    pub fn for_each(&mut self, act: impl FnMut(&mut Destination)) {
+        let members = self.members.iter_mut();
+        members.map(|member| &mut member.destination).for_each(act);
+    }
+
     /// Sends a group of packets to each. Waits for those without room, `patience` at most; what they have not taken by then is lost.
     pub fn send(&mut self, packets: &Packets<'_>, patience: Duration) -> Outcome<'_> {
         let begun = Instant::now();

@@ -12,10 +12,12 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{
     ip_mtu, ipv6_mtu, set_ip_add_membership_with_ifindex, set_ip_multicast_if_with_ifindex,
     set_ip_multicast_loop, set_ip_multicast_ttl, set_ipv6_add_membership, set_ipv6_multicast_hops,
-    set_ipv6_multicast_if, set_ipv6_multicast_loop, set_socket_send_buffer_size,
-    set_socket_send_buffer_size_force,
+    set_ipv6_multicast_if, set_ipv6_multicast_loop, set_ipv6_v6only, set_socket_reuseaddr,
+    set_socket_send_buffer_size, set_socket_send_buffer_size_force,
 };
-use rustix::net::{bind, connect, connect_unspec, netdevice};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, connect, connect_unspec, netdevice, socket_with,
+};
 
 use super::method::{Method, WireSocket};
 use crate::MediaError;
@@ -44,6 +46,9 @@ pub struct DestinationOptions {
     pub multicast_loop: bool,
     /// Room for packets that the interface has not taken yet.
     pub send_buffer_bytes: usize,
+    /// Our own even port, which several destinations may share: each is told what comes from it alone, and what comes from nobody
+    /// else. None: a pair of its own. Whoever names one holds it with [`PortPair`].
+    pub local_port: Option<u16>,
     /// `SO_PRIORITY`, which can choose a class of the interface's queueing discipline.
     pub priority: Option<i32>,
 }
@@ -57,6 +62,7 @@ impl Default for DestinationOptions {
             multicast_interface: None,
             multicast_loop: true,
             send_buffer_bytes: SEND_BUFFER_BYTES,
+            local_port: None,
             priority: None,
         }
     }
@@ -98,7 +104,11 @@ impl Endpoint {
                 source,
             }
         };
-        let (rtp, rtcp) = bound_pair(address).map_err(failed("open a pair of UDP sockets"))?;
+        let pair = match options.local_port {
+            Some(port) => shared_pair(any(address), port),
+            None => bound_pair(address),
+        };
+        let (rtp, rtcp) = pair.map_err(failed("open a pair of UDP sockets"))?;
         for (socket, to) in [(&rtp, address), (&rtcp, rtcp_to)] {
             socket
                 .set_nonblocking(true)
@@ -171,6 +181,74 @@ fn bound_pair(address: SocketAddr) -> io::Result<(UdpSocket, UdpSocket)> {
         }
     }
     Err(io::ErrorKind::AddrInUse.into())
+}
+
+/// A pair of ports of this host, held for as long as the value lives, for [`DestinationOptions::local_port`].
+#[derive(Debug)]
+pub struct PortPair {
+    port: u16,
+    /// Of the address families that this host has. Nothing is read from them.
+    _held: Vec<(UdpSocket, UdpSocket)>,
+}
+
+impl PortPair {
+    /// Any pair that is free.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel says: no ports left.
+    pub fn hold() -> io::Result<Self> {
+        let tries = (0..PAIR_TRIES).map(|_| {
+            let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+            let port = any.local_addr()?.port() & !1;
+            drop(any);
+            Self::hold_port(port)
+        });
+        let found = tries.into_iter().find_map(Result::ok);
+        found.ok_or_else(|| io::ErrorKind::AddrInUse.into())
+    }
+
+    /// This even port and the next.
+    ///
+    /// # Errors
+    ///
+    /// Invalid input for an odd port, or 0; what the kernel says: somebody else has one of them.
+    pub fn hold_port(port: u16) -> io::Result<Self> {
+        if port == 0 || !port.is_multiple_of(2) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let v4 = shared_pair(Ipv4Addr::UNSPECIFIED.into(), port)?;
+        let v6 = shared_pair(Ipv6Addr::UNSPECIFIED.into(), port).ok(); // not every host has it
+        Ok(Self {
+            port,
+            _held: [Some(v4), v6].into_iter().flatten().collect(),
+        })
+    }
+
+    /// The even one.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+/// Sockets of a pair that others of ours may have, too.
+fn shared_pair(host: IpAddr, port: u16) -> io::Result<(UdpSocket, UdpSocket)> {
+    let open = |port| -> io::Result<UdpSocket> {
+        let family = match host {
+            IpAddr::V4(_) => AddressFamily::INET,
+            IpAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
+        set_socket_reuseaddr(&socket, true)?;
+        if host.is_ipv6() {
+            set_ipv6_v6only(&socket, true)?;
+        }
+        bind(&socket, &SocketAddr::new(host, port))?;
+        Ok(socket.into())
+    };
+    Ok((open(port)?, open(port + 1)?))
 }
 
 fn set_multicast(

@@ -7,8 +7,8 @@
 //! 3. [`Method::Sendmmsg`]: one system call for many packets, each of which travels through the stack by itself.
 //! 4. [`Method::Sendto`]: one system call per packet.
 //!
-//! `MSG_ZEROCOPY` is not among them: virtual links (loopback, veth) copy what it sends all the same, and on a card it needs as many
-//! system calls for completions as it has sends, to reach what `sendfile` has without any.
+//! `MSG_ZEROCOPY` is not among them: virtual links (loopback, veth) copy what it sends all the same, it gains nothing for single
+//! packets, and its sender has to read completions from the error queue, which `sendfile` from pages that last does without.
 //!
 //! A [`WireSocket`] does one system call and says what came of it; which method is used, and what to do about a refusal, is decided
 //! by the [destination](super::destination). What holds between calls: the socket's segment size is known. Never sends a packet

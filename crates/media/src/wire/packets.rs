@@ -8,9 +8,7 @@ use std::io::IoSlice;
 use super::PacketMemory;
 use super::run::PacketPlace;
 use crate::MediaError;
-
-/// Bytes of an RTP header without contributing sources and extension (RFC 3550, 5.1): what may differ between destinations.
-pub const HEADER_BYTES: usize = 12;
+use crate::rtp::HEADER_BYTES;
 
 /// An RTP header that replaces the first [`HEADER_BYTES`] of a packet.
 pub type Header = [u8; HEADER_BYTES];

@@ -12,6 +12,11 @@
 //! Never here: allocation after [`RtpSender::connect`], bursts to catch up after a stall, retries
 //! without a bound.
 
+mod ahead;
+mod reporting;
+pub mod session;
+mod store;
+
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroU64;

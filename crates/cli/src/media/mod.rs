@@ -1,0 +1,58 @@
+//! `hythe media`: RTP out of files and channels, and back.
+//!
+//! `send` and `recv` are thin: sessions of the library do the work, these files turn options into theirs, wait, and print.
+
+mod calls;
+mod conference;
+mod inputs;
+mod recv;
+mod send;
+mod serve;
+mod targets;
+
+use clap::Subcommand;
+use hythe::media::MediaError;
+
+use crate::args::Globals;
+use crate::error::CliError;
+
+use recv::RecvArgs;
+use send::SendArgs;
+use serve::ServeArgs;
+
+/// What can be done with media.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MediaCommand {
+    /// Send media as RTP, to one destination or a thousand
+    #[command(
+        after_help = "Examples:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp\n  hythe media send film.mp4 --to 'rtp://239.1.2.3:5004?ttl=4&interface=eth0' --loop 0\n  hythe media send prompt.wav --payload pcmu --to rtp://192.0.2.7:20000 --calls 2000\n  arecord -f S16_LE -r 48000 -t wav | hythe media send - --to rtp://192.0.2.7:5004"
+    )]
+    Send(SendArgs),
+    /// Receive RTP into a file
+    #[command(
+        after_help = "Examples:\n  hythe media recv film.sdp --out film.ts\n  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json"
+    )]
+    Recv(RecvArgs),
+    /// Serve media on request: players open rtsp://…
+    #[command(
+        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
+    )]
+    Serve(ServeArgs),
+}
+
+pub(crate) fn run(command: MediaCommand, globals: &Globals) -> Result<(), CliError> {
+    match command {
+        MediaCommand::Send(args) => send::run(&args, globals),
+        MediaCommand::Recv(args) => recv::run(&args, globals),
+        MediaCommand::Serve(args) => serve::run(&args, globals),
+    }
+}
+
+impl From<MediaError> for CliError {
+    fn from(error: MediaError) -> Self {
+        match error {
+            MediaError::Address { .. } => Self::WrongUse(error.to_string()),
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! `hythe media send`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hythe::media::pace::{Limit, Pace};
+use hythe::media::payload;
+use hythe::media::rtp::{Identity, MAX_PAYLOAD_BYTES};
+use hythe::media::sdp::{self, StreamDescription};
+use hythe::media::send::session::{SendOptions, SendSession, Step};
+use hythe::media::wire::method::Method;
+use hythe::{TrustPeers, monotonic_ns};
+use serde::Serialize;
+use signal_hook::consts::SIGHUP;
+
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::output;
+use crate::stop::Stop;
+use crate::units;
+
+use super::calls;
+use super::inputs::InputArgs;
+use super::targets::{TargetArgs, Targets};
+
+/// Receivers read RTCP before RTP that came earlier (ffmpeg does, and ends at a BYE): the time they have to empty their sockets.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// What to send, where to, and how.
+#[derive(Args, Debug)]
+pub(crate) struct SendArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    targets: TargetArgs,
+    /// Write a session description for players; they open it as it is
+    #[arg(long, value_name = "FILE")]
+    sdp: Option<PathBuf>,
+    /// When packets leave: media (as it plays), max (at once), kernel (as the class of --class lets them), or so many bits a second, such as 8M
+    #[arg(long, value_name = "PACE", default_value = "media")]
+    pace: PaceArg,
+    /// Packets that leave back to back, at most
+    #[arg(long, value_name = "PACKETS", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    burst: u16,
+    /// How early a packet may leave to go together with others, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 2)]
+    early: u64,
+    /// Bytes of a packet behind its RTP header, at most
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_PAYLOAD_BYTES as u16, value_parser = clap::value_parser!(u16).range(64..=65_000))]
+    packet_bytes: u16,
+    /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that of --to on, again and again
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method"])]
+    calls: Option<u16>,
+    /// End after so many seconds
+    #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
+    duration: Option<Duration>,
+}
+
+/// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual queue takes at a few kbit/s.
+const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PaceArg {
+    Own(Pace),
+    Kernel,
+}
+
+impl std::str::FromStr for PaceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "media" => Self::Own(Pace::Media),
+            "max" => Self::Own(Pace::Unpaced),
+            "kernel" => Self::Kernel,
+            rate => Self::Own(Pace::BitsPerSecond(
+                units::parse_bits(rate)
+                    .map_err(|why| format!("{why}, nor media, max or kernel"))?,
+            )),
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct Document {
+    input: String,
+    payload: &'static str,
+    seconds: f64,
+    packets: u64,
+    bytes: u64,
+    delivered: u64,
+    lost: u64,
+    damaged: u64,
+    spacing: SpacingDocument,
+    destinations: Vec<DestinationDocument>,
+}
+
+#[derive(Serialize)]
+struct SpacingDocument {
+    count: u64,
+    p50_ns: u64,
+    p99_ns: u64,
+    p999_ns: u64,
+    max_ns: u64,
+    stalls: u64,
+}
+
+#[derive(Serialize)]
+struct DestinationDocument {
+    address: String,
+    method: String,
+    why: String,
+    state: String,
+    packets: u64,
+    bytes: u64,
+    lost: u64,
+    refused: u64,
+    unreachable: u64,
+    overflows: u64,
+    too_large: u64,
+}
+
+pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
+    let stop = Stop::on_signals()?;
+    let hangup = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGHUP, Arc::clone(&hangup))
+        .map_err(|error| CliError::Failed(format!("cannot listen for SIGHUP: {error}")))?;
+    let wanted = args.targets.wanted()?;
+    let node = globals.join("hythe media send")?;
+    let source = args.input.open(args.packet_bytes.into(), &node, &stop)?;
+    if let (Some(count), Some(first)) = (args.calls, wanted.first()) {
+        let document = calls::run(source, first.resolve()?, count, args.duration, &stop)?;
+        return output::print(globals.json, &document, calls::text);
+    }
+    let packetizer = payload::packetizer(source.format())?;
+    let mut session = SendSession::new(&node, source, packetizer, options(args)?)?;
+    let mut sending = Sending {
+        args,
+        targets: Targets::default(),
+        stop,
+        hangup,
+        began: Instant::now(),
+    };
+    let mut refused = Vec::new();
+    let targets = &mut sending.targets;
+    targets.follow(&args.targets, &wanted, &mut session, &mut |why| {
+        refused.push(why)
+    });
+    if let Some(first) = refused.first() {
+        return Err(CliError::Failed(first.clone()));
+    }
+    if let Some(path) = &args.sdp {
+        sdp::write(path, &description(&session, &wanted)?)?;
+    }
+    let ended = sending.run(&mut session);
+    sending.say_goodbye(&mut session)?;
+    ended?;
+    output::print(globals.json, &sending.document(&mut session), text)
+}
+
+fn options(args: &SendArgs) -> Result<SendOptions, CliError> {
+    // By default the pool is the user's own; another's is chosen by name, which is the decision.
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let mut options = SendOptions::new(Identity::random()?, trust);
+    match args.pace {
+        PaceArg::Own(pace) => options.pace = pace,
+        PaceArg::Kernel => {
+            options.pace = Pace::Unpaced;
+            options.patience = KERNEL_PATIENCE;
+        }
+    }
+    options.limit = Limit {
+        burst: args.burst.into(),
+        early_ns: args.early.saturating_mul(1_000_000),
+    };
+    options.payload_bytes_max = args.packet_bytes.into();
+    options.lend = args
+        .targets
+        .method
+        .map(|method| method == Method::SendfileGso);
+    Ok(options)
+}
+
+fn description(
+    session: &SendSession,
+    wanted: &[hythe::media::address::StreamAddress],
+) -> Result<String, CliError> {
+    let Some(first) = wanted.first() else {
+        return Err(CliError::WrongUse(
+            "a description needs a destination (--to)".into(),
+        ));
+    };
+    let mut stream = StreamDescription::new(session.format().clone(), first.resolve()?);
+    stream.ttl = first.ttl.unwrap_or(stream.ttl);
+    Ok(sdp::describe(&[stream], monotonic_ns()))
+}
+
+/// A stream under way.
+struct Sending<'a> {
+    args: &'a SendArgs,
+    targets: Targets,
+    stop: Stop,
+    hangup: Arc<AtomicBool>,
+    began: Instant,
+}
+
+impl Sending<'_> {
+    fn run(&mut self, session: &mut SendSession) -> Result<(), CliError> {
+        while !self.stop.asked() && !self.is_over() {
+            if self.hangup.swap(false, Ordering::Relaxed) {
+                self.read_again(session);
+            }
+            match session.step(&mut |event| eprintln!("hythe: {event}"))? {
+                Step::Again => {}
+                Step::Wait(until_ns) => self.wait(until_ns),
+                Step::Ended => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let passed = self.began.elapsed();
+        self.args
+            .duration
+            .is_some_and(|duration| passed >= duration)
+    }
+
+    fn wait(&self, until_ns: u64) {
+        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
+        self.stop.sleep_until(Instant::now() + left);
+    }
+
+    /// What cannot be read leaves the destinations as they are.
+    fn read_again(&mut self, session: &mut SendSession) {
+        match self.args.targets.wanted() {
+            Ok(wanted) => {
+                let tell = &mut |what| eprintln!("hythe: {what}");
+                self.targets
+                    .follow(&self.args.targets, &wanted, session, tell);
+                eprintln!("hythe: {} destinations", self.targets.len());
+            }
+            Err(error) => eprintln!("hythe: the destinations stay as they are: {error}"),
+        }
+    }
+
+    /// Who was interrupted does not linger.
+    fn say_goodbye(&self, session: &mut SendSession) -> Result<(), CliError> {
+        self.stop.sleep_until(Instant::now() + LINGER);
+        Ok(session.say_goodbye()?)
+    }
+
+    fn document(&self, session: &mut SendSession) -> Document {
+        let (statistics, spacing) = (session.statistics(), session.spacing());
+        let payload = session.format().encoding.name();
+        let destinations = session.destinations().iter().map(|(_, destination)| {
+            let counts = destination.statistics();
+            DestinationDocument {
+                address: destination.address().to_string(),
+                method: counts.method.to_string(),
+                why: counts.method_reason.to_string(),
+                state: counts.state.to_string(),
+                packets: counts.packets,
+                bytes: counts.bytes,
+                lost: counts.lost,
+                refused: counts.refused,
+                unreachable: counts.unreachable,
+                overflows: counts.overflows,
+                too_large: counts.too_large,
+            }
+        });
+        Document {
+            input: self.args.input.name(),
+            payload,
+            seconds: self.began.elapsed().as_secs_f64(),
+            packets: statistics.packets,
+            bytes: statistics.bytes,
+            delivered: statistics.delivered,
+            lost: statistics.lost,
+            damaged: statistics.damaged,
+            spacing: SpacingDocument {
+                count: spacing.count,
+                p50_ns: spacing.p50_ns,
+                p99_ns: spacing.p99_ns,
+                p999_ns: spacing.p999_ns,
+                max_ns: spacing.max_ns,
+                stalls: spacing.stalls,
+            },
+            destinations: destinations.collect(),
+        }
+    }
+}
+
+fn text(document: &Document) -> String {
+    let spacing = &document.spacing;
+    let microseconds = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
+    let head = format!(
+        "{} packets of {} in {:.1} s, {} damaged places passed over\nspacing off by {} (median), {} (p99), {} (p99.9), {} stalls\n\n",
+        document.packets,
+        document.payload,
+        document.seconds,
+        document.damaged,
+        microseconds(spacing.p50_ns),
+        microseconds(spacing.p99_ns),
+        microseconds(spacing.p999_ns),
+        spacing.stalls,
+    );
+    let rows: Vec<Vec<String>> = document
+        .destinations
+        .iter()
+        .map(|destination| {
+            vec![
+                destination.address.clone(),
+                destination.packets.to_string(),
+                destination.lost.to_string(),
+                destination.method.clone(),
+                destination.state.clone(),
+            ]
+        })
+        .collect();
+    head + &output::table(
+        &["DESTINATION", ">PACKETS", ">LOST", "METHOD", "STATE"],
+        &rows,
+    )
+}

@@ -1,0 +1,119 @@
+//! `hythe media serve`.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hythe::TrustPeers;
+use hythe::media::address::StreamAddress;
+use hythe::media::rtsp::Limits;
+use hythe::media::rtsp::server::Server;
+use hythe::media::serve::Programme;
+use hythe::media::source::OpenOptions;
+use serde::Serialize;
+
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::output;
+use crate::stop::Stop;
+
+use super::conference;
+use super::inputs::CHANNEL;
+
+/// The usual port for those who may not have 554.
+const PORT: u16 = 8554;
+
+/// What to serve, and where.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Files, directories with files, or channel:NAME; each is found under its name
+    #[arg(value_name = "DIR|FILE|CHANNEL", required_unless_present = "relay")]
+    items: Vec<PathBuf>,
+    /// Where clients connect to; may be repeated
+    #[arg(long, value_name = "ADDRESS:PORT", default_values_t = [SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT)])]
+    listen: Vec<SocketAddr>,
+    /// Conference: forward what each participant sends to this even UDP port to all the others
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
+    relay: Option<u16>,
+    /// Who takes part in the conference: rtp://HOST:PORT, where it sends from and is sent to; may be repeated
+    #[arg(long, value_name = "URL", requires = "relay")]
+    participant: Vec<StreamAddress>,
+}
+
+#[derive(Serialize)]
+struct Document {
+    paths: Vec<String>,
+    connections: u64,
+    sessions: u64,
+    requests: u64,
+}
+
+pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
+    let stop = Stop::on_signals()?;
+    if let Some(port) = args.relay {
+        return conference::run(port, &args.participant, &stop, globals);
+    }
+    let server = Server::bind(&args.listen, Limits::default())?;
+    let node = globals.join("hythe media serve")?;
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let mut programme = Programme::new(&node, trust, OpenOptions::default())?;
+    for item in &args.items {
+        add(&mut programme, item, &stop)?;
+    }
+    let paths: Vec<String> = programme.paths().map(str::to_owned).collect();
+    if paths.is_empty() {
+        return Err(CliError::Failed("there is nothing to serve".to_owned()));
+    }
+    for (address, path) in server
+        .addresses()
+        .iter()
+        .flat_map(|address| paths.iter().map(move |path| (address, path)))
+    {
+        eprintln!("hythe: rtsp://{address}/{path}");
+    }
+    let counters = server.run(&mut programme, stop.descriptor())?;
+    let document = Document {
+        paths,
+        connections: counters.connections,
+        sessions: counters.sessions,
+        requests: counters.requests,
+    };
+    output::print(globals.json, &document, |document| {
+        format!(
+            "{} connections, {} sessions, {} requests\n",
+            document.connections, document.sessions, document.requests
+        )
+    })
+}
+
+/// A directory's files that cannot be sent are named and left out; anything else that was asked for has to be there.
+fn add(programme: &mut Programme, item: &Path, stop: &Stop) -> Result<(), CliError> {
+    if let Some(channel) = item.to_str().and_then(|name| name.strip_prefix(CHANNEL)) {
+        eprintln!("hythe: waiting for the first message on channel {channel}");
+        let has_stopped = stop.watch();
+        programme.add_channel(channel, channel, move || !has_stopped())?;
+        return Ok(());
+    }
+    if !item.is_dir() {
+        programme.add_film(&name(item), item)?;
+        return Ok(());
+    }
+    let listing = std::fs::read_dir(item).map_err(CliError::file("read", item))?;
+    let mut files: Vec<PathBuf> = listing
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    for file in files {
+        if let Err(error) = programme.add_film(&name(&file), &file) {
+            eprintln!("hythe: left out: {error}");
+        }
+    }
+    Ok(())
+}
+
+fn name(file: &Path) -> String {
+    file.file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,150 @@
+//! Where a stream is sent, as it was said on the command line or stands in a file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hythe::media::address::StreamAddress;
+use hythe::media::send::session::SendSession;
+use hythe::media::wire::destinations::DestinationId;
+use hythe::media::wire::endpoint::DestinationOptions;
+use hythe::media::wire::method::Method;
+
+use crate::error::CliError;
+
+/// The largest file of destinations that is read: far more than a thousand lines.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// The destinations.
+#[derive(Args, Debug)]
+pub(super) struct TargetArgs {
+    /// A destination, rtp://HOST:PORT, for a group with ?ttl=N&interface=NAME; may be repeated
+    #[arg(long = "to", value_name = "URL", required_unless_present = "to_file")]
+    pub(super) to: Vec<StreamAddress>,
+    /// Destinations from a file, one a line; SIGHUP has it read again
+    #[arg(long, value_name = "FILE")]
+    pub(super) to_file: Option<PathBuf>,
+    /// Send by this method only, for measurement: sendfile-gso, gso, sendmmsg or sendto [default: the best that each way allows]
+    #[arg(long, value_name = "METHOD")]
+    pub(super) method: Option<Method>,
+    /// The class of the interface's packet scheduler that takes the packets, as MAJOR:MINOR in hexadecimal, such as 1:10 (SO_PRIORITY; HTB and its like)
+    #[arg(long, value_name = "CLASS", value_parser = parse_class)]
+    class: Option<i32>,
+}
+
+/// As `tc` writes it.
+fn parse_class(text: &str) -> Result<i32, String> {
+    let numbers = text.split_once(':').and_then(|(major, minor)| {
+        let major = u16::from_str_radix(major, 16).ok()?;
+        Some((major, u16::from_str_radix(minor, 16).ok()?))
+    });
+    let (major, minor) = numbers
+        .filter(|(major, _)| *major > 0)
+        .ok_or_else(|| format!("{text} is no class such as 1:10"))?;
+    // The kernel reads the same 32 bits, whatever their sign.
+    Ok((u32::from(major) << 16 | u32::from(minor)).cast_signed())
+}
+
+/// The destinations of a session, by what they were called.
+#[derive(Debug, Default)]
+pub(super) struct Targets {
+    present: BTreeMap<String, DestinationId>,
+}
+
+impl TargetArgs {
+    /// All that are wanted now.
+    pub(super) fn wanted(&self) -> Result<Vec<StreamAddress>, CliError> {
+        let mut wanted = self.to.clone();
+        if let Some(path) = &self.to_file {
+            wanted.extend(read(path)?);
+        }
+        Ok(wanted)
+    }
+
+    pub(super) fn options(&self, address: &StreamAddress) -> DestinationOptions {
+        let mut options = DestinationOptions::default();
+        options.method = self.method;
+        options.priority = self.class;
+        options.multicast_hops = address.ttl.unwrap_or(options.multicast_hops);
+        options.multicast_interface.clone_from(&address.interface);
+        options
+    }
+}
+
+impl Targets {
+    /// Adds and removes destinations until the session has those that are wanted. Those that stay are not disturbed, and one that
+    /// cannot be added does not keep the others away: what is wrong with it is given to `tell`.
+    pub(super) fn follow(
+        &mut self,
+        args: &TargetArgs,
+        wanted: &[StreamAddress],
+        session: &mut SendSession,
+        tell: &mut dyn FnMut(String),
+    ) {
+        let names: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+        self.present.retain(|name, id| {
+            let stays = names.contains(name);
+            if !stays && session.destinations().remove(*id).is_some() {
+                tell(format!("{name}: removed"));
+            }
+            stays
+        });
+        for (address, name) in wanted.iter().zip(names) {
+            if self.present.contains_key(&name) {
+                continue;
+            }
+            let options = args.options(address);
+            let added = address
+                .resolve()
+                .and_then(|resolved| session.destinations().add(resolved, &options));
+            match added {
+                Ok(id) => {
+                    self.present.insert(name, id);
+                }
+                Err(error) => tell(error.to_string()),
+            }
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.present.len()
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<StreamAddress>, CliError> {
+    let failed = |error| CliError::file("read", path)(error);
+    if std::fs::metadata(path).map_err(failed)?.len() > FILE_BYTES_MAX {
+        let shown = path.display();
+        return Err(CliError::Failed(format!(
+            "{shown} has more than {FILE_BYTES_MAX} bytes: one destination a line is expected"
+        )));
+    }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let lines = text.lines().map(str::trim).enumerate();
+    lines
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(index, line)| {
+            line.parse().map_err(|error| {
+                CliError::Failed(format!("{}, line {}: {error}", path.display(), index + 1))
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_read_as_tc_writes_them() {
+        assert_eq!(parse_class("1:10"), Ok(0x0001_0010));
+        assert_eq!(
+            parse_class("ffff:a").map(i32::cast_unsigned),
+            Ok(0xffff_000a)
+        );
+        for text in ["", "1", "0:1", "1:x", "1:10000", "-1:1"] {
+            assert!(parse_class(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Receiving: RTP from the network, in order, as units for a sink.
+//!
+//! ```text
+//! socket -> buffer -> sources -> reorder -> Depacketize -> Sink       session: waits, and runs all of it
+//!                        |          |                                 stream:  joins all but the sockets
+//!                      source    requests -> feedback -> socket
+//! ```
+//!
+//! A batch of datagrams is received into [`buffer`] and stays where it is: [`sources`] says which packets are the stream's and
+//! [`source`] what is missing of it, by RFC 3550; [`reorder`] holds spans of the buffer, puts them in order and waits for what is
+//! missing, within bounds; [`feedback`] reports, and asks for what [`requests`] lists. Packets in order are out, and their room free,
+//! before the call that brought them returns.
+//!
+//! Only [`socket`] and [`session`] call the kernel. Nothing here allocates on the way of a packet, and nothing believes one: whoever
+//! knows our port may send to it.
+
+pub mod buffer;
+pub mod feedback;
+pub mod heard;
+pub mod reorder;
+pub mod requests;
+pub mod session;
+pub mod socket;
+pub mod source;
+pub mod sources;
+pub mod statistics;
+pub mod stream;
+pub mod timeline;

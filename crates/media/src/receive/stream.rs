@@ -1,0 +1,669 @@
+//! One stream from datagrams to units: joins what the other modules decide.
+//!
+//! [`session`](crate::receive::session) feeds it what the sockets hand over and the time, and sends what it wants sent; a reader of
+//! interleaved RTP, a test or a fuzzer can do the same. Between calls, packets that wait for one that is missing lie in its buffer.
+//!
+//! Pure: it calls no kernel and reads no clock. Memory is set at the start: once it is full, missing packets are waited for no
+//! longer. Times are nanoseconds of one clock that never goes back, except where a name says that they count from 1970.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+
+use hythe_sys::udp_receive::{BATCH_BYTES, Message};
+use rtp_types::RtpPacket;
+
+use super::buffer::{ReceiveBuffer, Span};
+use super::feedback::Feedback;
+use super::heard::{self, Heard};
+use super::reorder::{Origin, Ready, Reason, Reorder};
+use super::requests::Limits;
+use super::source::{Source, ticks};
+use super::sources::{Decision, Expected, Sender, Sources};
+use super::statistics::Statistics;
+use super::timeline::Timeline;
+use crate::MediaError;
+use crate::format::StreamFormat;
+use crate::payload::{Depacketize, Received};
+use crate::rtp::Identity;
+use crate::sink::Sink;
+
+/// What a receiver can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How long a missing packet is waited for; 0: not at all.
+    pub delay_ns: u64,
+    /// Packets held or missing at most.
+    pub packets_max: usize,
+    /// Bytes of received datagrams held at most, at least [`BATCH_BYTES`].
+    pub buffer_bytes: usize,
+    /// The SSRC, if it was announced.
+    pub ssrc: Option<u32>,
+    /// The sender's host, if it is known.
+    pub host: Option<IpAddr>,
+    /// How long the stream must be silent before another source takes its place.
+    pub takeover_ns: u64,
+    /// Ask for missing packets, within these limits; `None`: never.
+    pub requests: Option<Limits>,
+    /// Where our RTCP goes; `None`: to where the sender's comes from, and before that to the port behind its RTP.
+    pub reports_to: Option<SocketAddr>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            delay_ns: 50_000_000,
+            // What 50 ms of 400 Mbit/s are, and again as much for bursts: packets of 1,400 bytes, and their room.
+            packets_max: 4096,
+            buffer_bytes: 6 << 20,
+            ssrc: None,
+            host: None,
+            takeover_ns: 1_000_000_000,
+            requests: None,
+            reports_to: None,
+        }
+    }
+}
+
+/// Repairs what is lost, by packets sent again (RFC 4588) or parity (SMPTE 2022-1, RFC 5109).
+pub trait Repair {
+    /// Takes a packet, whole. `is_media`: it is one of the stream itself. Else: is it one of the repair? What could be repaired is
+    /// emitted as whole packets of the stream.
+    fn take(
+        &mut self,
+        packet: &[u8],
+        is_media: bool,
+        now_ns: u64,
+        emit: &mut dyn FnMut(&[u8]),
+    ) -> bool;
+}
+
+/// A packet that waits, without its header.
+#[derive(Debug)]
+struct Held {
+    span: Span,
+    timestamp: u32,
+    marker: bool,
+}
+
+/// The packet that may begin a stream.
+#[derive(Debug)]
+struct Suspect {
+    sender: Sender,
+    held: Held,
+    arrived_unix_ns: Option<u64>,
+}
+
+/// Repaired packets on their way from the repair to the buffer.
+#[derive(Debug, Default)]
+struct Repaired {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+/// Receives one stream.
+pub struct Stream<D, S> {
+    settings: Settings,
+    payload_type: u8,
+    clock_hz: u32,
+    buffer: ReceiveBuffer,
+    sources: Sources,
+    reorder: Reorder<Held>,
+    suspect: Option<Suspect>,
+    timeline: Timeline,
+    feedback: Feedback,
+    repair: Option<Box<dyn Repair>>,
+    repaired: Repaired,
+    depacketizer: D,
+    sink: S,
+    /// When the last packet of the stream came.
+    last_ns: Option<u64>,
+    goodbye_ns: Option<u64>,
+    /// Where the sender's RTCP comes from.
+    reporter: Option<SocketAddr>,
+    /// Something in front of the next payload is missing, though no number is.
+    has_break: bool,
+    statistics: Statistics,
+}
+
+impl<D: Depacketize, S: Sink> Stream<D, S> {
+    /// Waits for a stream of `format` from `now_ns` on, and speaks RTCP as `identity`.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        format: &StreamFormat,
+        identity: &Identity,
+        depacketizer: D,
+        sink: S,
+        now_ns: u64,
+    ) -> Self {
+        let expected = Expected {
+            clock_hz: format.clock_hz,
+            ssrc: settings.ssrc,
+            host: settings.host,
+            takeover_ns: settings.takeover_ns,
+        };
+        let packets_max = settings.packets_max.max(1);
+        Self {
+            settings,
+            payload_type: format.payload_type,
+            clock_hz: format.clock_hz,
+            buffer: ReceiveBuffer::new(settings.buffer_bytes),
+            sources: Sources::new(expected),
+            reorder: Reorder::new(packets_max, settings.delay_ns),
+            suspect: None,
+            timeline: Timeline::default(),
+            feedback: Feedback::new(identity, settings.requests, packets_max, now_ns),
+            repair: None,
+            repaired: Repaired::default(),
+            depacketizer,
+            sink,
+            last_ns: None,
+            goodbye_ns: None,
+            reporter: None,
+            has_break: false,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Shows all packets to `repair`, and takes what it repairs.
+    #[must_use]
+    pub fn with_repair(mut self, repair: Box<dyn Repair>) -> Self {
+        self.repair = Some(repair);
+        self.repaired.bytes.reserve(BATCH_BYTES);
+        self
+    }
+
+    /// Room for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is none, packets come out before
+    /// their turn. Empty after the sink failed: nothing but [`Self::finish`] makes sense then.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn room(&mut self) -> Result<&mut [u8], MediaError> {
+        while self.buffer.room().is_none() {
+            match self.reorder.pop_now() {
+                Some(ready) => self.deliver(ready)?,
+                None if self.suspect.is_some() => self.forget_suspect(),
+                // Only after an error, which left spans behind.
+                None => break,
+            }
+        }
+        let room = self.buffer.room();
+        Ok(room.unwrap_or_default())
+    }
+
+    /// Takes what was received on the RTP port into [`Self::room`]: message `n` at `n * part`. Emits what is complete.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn take_messages(
+        &mut self,
+        messages: &[Message],
+        part: usize,
+        now_ns: u64,
+    ) -> Result<(), MediaError> {
+        let Some(last) = messages.last() else {
+            return Ok(());
+        };
+        let bytes = (messages.len() - 1) * part + last.bytes;
+        if bytes == 0 {
+            self.statistics.malformed += 1;
+            return Ok(());
+        }
+        let batch = self.buffer.take(bytes);
+        for (index, message) in messages.iter().enumerate() {
+            let mut start = index * part;
+            let end = start + message.bytes;
+            self.statistics.malformed += u64::from(message.is_truncated || message.bytes == 0);
+            // Of one that was cut off, the packets that are whole cannot be told from the one that is not.
+            while start < end && !message.is_truncated {
+                let range = start..end.min(start + message.segment_bytes.max(1));
+                start = range.end;
+                self.take_packet(batch, range, message, now_ns)?;
+            }
+        }
+        self.buffer.done(batch);
+        self.take_repaired(now_ns)
+    }
+
+    /// Takes one datagram that lies elsewhere, and copies it; for ways that are no UDP socket. One longer than [`BATCH_BYTES`] is
+    /// malformed.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn take_datagram(
+        &mut self,
+        datagram: &[u8],
+        source: SocketAddr,
+        now_ns: u64,
+    ) -> Result<(), MediaError> {
+        let room = self.room()?;
+        let bytes = datagram.len().min(room.len());
+        room[..bytes].copy_from_slice(&datagram[..bytes]);
+        let message = Message {
+            bytes,
+            segment_bytes: bytes,
+            source,
+            is_truncated: bytes < datagram.len(),
+            ..Message::NONE
+        };
+        self.take_messages(&[message], BATCH_BYTES, now_ns)
+    }
+
+    fn take_packet(
+        &mut self,
+        batch: u64,
+        range: Range<usize>,
+        message: &Message,
+        now_ns: u64,
+    ) -> Result<(), MediaError> {
+        let bytes = self.buffer.part(batch, range.clone());
+        if heard::is_rtcp(bytes) {
+            // RTCP on the same port (RFC 5761).
+            let said = Said::read(bytes);
+            self.believe(&said, message.source, now_ns);
+            return Ok(());
+        }
+        let Ok(packet) = RtpPacket::parse(bytes) else {
+            self.statistics.malformed += 1;
+            return Ok(());
+        };
+        let sender = Sender {
+            ssrc: packet.ssrc(),
+            address: message.source,
+            sequence: packet.sequence_number(),
+        };
+        if packet.payload_type() != self.payload_type {
+            self.take_other(batch, range, message.source.ip(), now_ns);
+            return Ok(());
+        }
+        if sender.ssrc == self.feedback.ssrc() {
+            self.feedback.collision();
+            return Ok(());
+        }
+        let (timestamp, marker) = (packet.timestamp(), packet.marker_bit());
+        let start = range.start + packet.payload_offset();
+        let payload = start..start + packet.payload_len();
+        let payload_bytes = payload.len() as u64;
+        let span = self.buffer.hold(batch, payload);
+        let held = Held {
+            span,
+            timestamp,
+            marker,
+        };
+        let number = match self.sources.packet(&sender, now_ns) {
+            Decision::Ignore => {
+                self.buffer.release(held.span);
+                return Ok(());
+            }
+            Decision::Keep => {
+                self.forget_suspect();
+                self.suspect = Some(Suspect {
+                    sender,
+                    held,
+                    arrived_unix_ns: message.arrived_unix_ns,
+                });
+                return Ok(());
+            }
+            Decision::Begin(number) => {
+                self.begin(number, &sender, now_ns)?;
+                number
+            }
+            Decision::Take(number) => number,
+        };
+        self.count(payload_bytes, timestamp, message.arrived_unix_ns, now_ns);
+        self.show_repair(batch, range, true, now_ns);
+        self.push(number, held, Origin::Network, now_ns)
+    }
+
+    /// A packet of another payload type: of the repair, or nobody's.
+    fn take_other(&mut self, batch: u64, range: Range<usize>, host: IpAddr, now_ns: u64) {
+        let is_ours = self
+            .sources
+            .address()
+            .is_some_and(|stream| stream.ip() == host);
+        if !is_ours || !self.show_repair(batch, range, false, now_ns) {
+            self.statistics.other_payload_type += 1;
+        }
+    }
+
+    fn show_repair(
+        &mut self,
+        batch: u64,
+        range: Range<usize>,
+        is_media: bool,
+        now_ns: u64,
+    ) -> bool {
+        let Some(repair) = &mut self.repair else {
+            return false;
+        };
+        let repaired = &mut self.repaired;
+        let mut emit = |packet: &[u8]| {
+            // More than is reserved does not come of one batch by honest means.
+            if repaired.bytes.len() + packet.len() <= BATCH_BYTES {
+                repaired.bytes.extend_from_slice(packet);
+                repaired.ends.push(repaired.bytes.len());
+            }
+        };
+        repair.take(self.buffer.part(batch, range), is_media, now_ns, &mut emit)
+    }
+
+    fn take_repaired(&mut self, now_ns: u64) -> Result<(), MediaError> {
+        if self.repaired.ends.is_empty() {
+            return Ok(());
+        }
+        let mut repaired = std::mem::take(&mut self.repaired);
+        let mut start = 0;
+        for end in repaired.ends.drain(..) {
+            self.take_repaired_packet(&repaired.bytes[start..end], now_ns)?;
+            start = end;
+        }
+        repaired.bytes.clear();
+        self.repaired = repaired;
+        Ok(())
+    }
+
+    /// Takes a packet that was lost and is there all the same, whole. One that does not belong to the stream is malformed.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn take_repaired_packet(&mut self, packet: &[u8], now_ns: u64) -> Result<(), MediaError> {
+        let ssrc = self.sources.stream().map(Source::ssrc);
+        let parsed = RtpPacket::parse(packet).ok().filter(|packet| {
+            Some(packet.ssrc()) == ssrc && packet.payload_type() == self.payload_type
+        });
+        let Some(parsed) = parsed.filter(|_| packet.len() <= BATCH_BYTES) else {
+            self.statistics.malformed += 1;
+            return Ok(());
+        };
+        let payload = parsed.payload();
+        let room = self.room()?;
+        // One byte at least: a batch is never empty.
+        room[0] = 0;
+        room[..payload.len()].copy_from_slice(payload);
+        let batch = self.buffer.take(payload.len().max(1));
+        let span = self.buffer.hold(batch, 0..payload.len());
+        self.buffer.done(batch);
+        let held = Held {
+            span,
+            timestamp: parsed.timestamp(),
+            marker: parsed.marker_bit(),
+        };
+        let number = self.reorder.extend(parsed.sequence_number());
+        self.push(number, held, Origin::Repair, now_ns)
+    }
+
+    fn count(&mut self, bytes: u64, timestamp: u32, arrived_unix_ns: Option<u64>, now_ns: u64) {
+        self.last_ns = Some(now_ns);
+        self.statistics.packets += 1;
+        self.statistics.bytes += bytes;
+        self.feedback.received(bytes);
+        if let Some(source) = self.sources.stream_mut() {
+            source.arrival(timestamp, arrived_unix_ns.unwrap_or(now_ns));
+        }
+    }
+
+    /// The stream begins (anew) at `number`, or with the suspect in front of it.
+    fn begin(&mut self, number: u64, sender: &Sender, now_ns: u64) -> Result<(), MediaError> {
+        while let Some(ready) = self.reorder.pop_now() {
+            self.deliver(ready)?;
+        }
+        let silent_ns = self
+            .last_ns
+            .map_or(0, |last_ns| now_ns.saturating_sub(last_ns));
+        self.timeline.restart(ticks(silent_ns, self.clock_hz));
+        self.feedback.restart();
+        self.has_break = self.last_ns.is_some();
+        self.goodbye_ns = None;
+        self.reporter = None;
+        let in_front = Sender {
+            sequence: sender.sequence.wrapping_sub(1),
+            ..*sender
+        };
+        match self.suspect.take() {
+            Some(suspect) if suspect.sender == in_front => {
+                self.reorder.start(number - 1);
+                let bytes = self.buffer.bytes(&suspect.held.span).len() as u64;
+                let timestamp = suspect.held.timestamp;
+                self.count(bytes, timestamp, suspect.arrived_unix_ns, now_ns);
+                self.push(number - 1, suspect.held, Origin::Network, now_ns)
+            }
+            other => {
+                self.suspect = other;
+                self.forget_suspect();
+                self.reorder.start(number);
+                Ok(())
+            }
+        }
+    }
+
+    fn forget_suspect(&mut self) {
+        if let Some(suspect) = self.suspect.take() {
+            self.buffer.release(suspect.held.span);
+        }
+    }
+
+    fn push(
+        &mut self,
+        number: u64,
+        held: Held,
+        origin: Origin,
+        now_ns: u64,
+    ) -> Result<(), MediaError> {
+        if self.reorder.has_missing() {
+            self.feedback.came(number, now_ns);
+        }
+        let mut held = held;
+        while let Err(refused) = self.reorder.push(number, held, origin, now_ns) {
+            held = refused.item;
+            let is_ahead = refused.reason == Reason::Ahead && origin == Origin::Network;
+            match self.reorder.pop_now().filter(|_| is_ahead) {
+                Some(ready) => self.deliver(ready)?,
+                None => {
+                    self.buffer.release(held.span);
+                    break;
+                }
+            }
+        }
+        self.expire(now_ns)
+    }
+
+    fn deliver(&mut self, ready: Ready<Held>) -> Result<(), MediaError> {
+        let Held {
+            span,
+            timestamp,
+            marker,
+        } = ready.item;
+        let bytes = self.buffer.bytes(&span);
+        let received = Received {
+            bytes,
+            marker,
+            time: self.timeline.at(timestamp),
+            after_gap: ready.missing > 0 || self.has_break,
+        };
+        let mut result = Ok(());
+        // A packet without payload keeps ways open (RFC 6263) and carries nothing.
+        self.has_break = received.after_gap && bytes.is_empty();
+        if !bytes.is_empty() {
+            let taken = self.depacketizer.take(&received, &mut |unit, missing| {
+                if result.is_ok() {
+                    result = self.sink.take(unit, missing);
+                }
+            });
+            self.statistics.malformed_payloads += u64::from(taken.is_err());
+        }
+        self.buffer.release(span);
+        result
+    }
+
+    /// Takes a datagram of the RTCP port.
+    pub fn take_rtcp(&mut self, datagram: &[u8], source: SocketAddr, now_ns: u64) {
+        let said = Said::read(datagram);
+        self.believe(&said, source, now_ns);
+    }
+
+    /// Only the stream's own host is believed: everybody else could end it, or have our reports sent elsewhere.
+    fn believe(&mut self, said: &Said, source: SocketAddr, now_ns: u64) {
+        self.statistics.malformed += u64::from(!said.is_valid);
+        for heard in said.heard.iter().flatten() {
+            match *heard {
+                Heard::Report { ssrc, ntp } if self.sources.is_stream(ssrc, source.ip()) => {
+                    self.feedback.sender_report(ntp, now_ns);
+                    self.reporter = Some(source);
+                    self.statistics.sender_reports += 1;
+                }
+                Heard::Goodbye { ssrc } if self.sources.goodbye(ssrc, source.ip()) => {
+                    self.goodbye_ns.get_or_insert(now_ns);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Emits what has been waited for long enough.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says.
+    pub fn expire(&mut self, now_ns: u64) -> Result<(), MediaError> {
+        while let Some(ready) = self.reorder.pop(now_ns) {
+            self.deliver(ready)?;
+        }
+        Ok(())
+    }
+
+    /// When [`Self::expire`] or [`Self::report`] may have something to do; `None`: not before something comes.
+    #[must_use]
+    pub fn next_ns(&self) -> Option<u64> {
+        self.sources.stream()?;
+        let report_ns = self.feedback.next_ns(self.reorder.missing());
+        Some(
+            self.reorder
+                .deadline_ns()
+                .unwrap_or(u64::MAX)
+                .min(report_ns),
+        )
+    }
+
+    /// The RTCP packet to be sent now, and where to, if one is.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Packet`].
+    pub fn report(&mut self, now_ns: u64) -> Result<Option<(&[u8], SocketAddr)>, MediaError> {
+        let Some((to, source)) = self.reports_to().zip(self.sources.stream_mut()) else {
+            return Ok(None);
+        };
+        let report = self.feedback.poll(source, self.reorder.missing(), now_ns)?;
+        Ok(report.map(|report| (report, to)))
+    }
+
+    fn reports_to(&self) -> Option<SocketAddr> {
+        let behind_rtp = || {
+            let mut address = self.sources.address()?;
+            address.set_port(address.port().checked_add(1)?);
+            Some(address)
+        };
+        let settings = self.settings.reports_to;
+        settings.or(self.reporter).or_else(behind_rtp)
+    }
+
+    /// What it was told.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Since when the sender has left; `None`: it has not.
+    #[must_use]
+    pub fn goodbye_ns(&self) -> Option<u64> {
+        self.goodbye_ns
+    }
+
+    /// When the last packet of the stream came.
+    #[must_use]
+    pub fn last_packet_ns(&self) -> Option<u64> {
+        self.last_ns
+    }
+
+    /// Ends the stream: what is held is emitted, the sink completed. The goodbye to be sent, if one is, and where to.
+    ///
+    /// # Errors
+    ///
+    /// What the sink says, and [`MediaError::Packet`].
+    pub fn finish(&mut self, now_ns: u64) -> Result<Option<(&[u8], SocketAddr)>, MediaError> {
+        while let Some(ready) = self.reorder.pop_now() {
+            self.deliver(ready)?;
+        }
+        self.forget_suspect();
+        let mut result = Ok(());
+        self.depacketizer.finish(&mut |unit, missing| {
+            if result.is_ok() {
+                result = self.sink.take(unit, missing);
+            }
+        });
+        result?;
+        self.sink.finish()?;
+        let to = self.reports_to();
+        let goodbye = self.feedback.goodbye(self.sources.stream_mut(), now_ns)?;
+        Ok(goodbye.zip(to))
+    }
+
+    /// What was counted so far. What only the socket knows is zero.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let (order, sources) = (self.reorder.counts(), self.sources.counts());
+        let feedback = self.feedback.counts();
+        Statistics {
+            lost: order.lost,
+            recovered: order.recovered,
+            reordered: order.reordered,
+            late: order.late,
+            duplicates: order.duplicates,
+            largest_gap: order.largest_gap,
+            foreign: sources.foreign,
+            restarts: sources.restarts,
+            collisions: feedback.collisions,
+            jitter_ticks: self.sources.stream().map_or(0, Source::jitter),
+            reports: feedback.reports,
+            requested: feedback.requested,
+            ..self.statistics
+        }
+    }
+
+    /// The sink.
+    #[must_use]
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// The sink, to be asked for what it holds.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+}
+
+/// Most statements of one datagram that are listened to: an honest one has a report and a goodbye.
+const SAID_MAX: usize = 8;
+
+/// What a datagram said, while the buffer that it lies in is let go.
+struct Said {
+    heard: [Option<Heard>; SAID_MAX],
+    is_valid: bool,
+}
+
+impl Said {
+    fn read(datagram: &[u8]) -> Self {
+        let mut heard = [None; SAID_MAX];
+        let mut places = heard.iter_mut();
+        let is_valid = heard::read(datagram, &mut |said| {
+            if let Some(place) = places.next() {
+                *place = Some(said);
+            }
+        });
+        Self { heard, is_valid }
+    }
+}

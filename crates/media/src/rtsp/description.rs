@@ -1,0 +1,137 @@
+//! The session description (RFC 8866) that answers DESCRIBE, by RFC 2326, appendix C.
+//!
+//! Ports and addresses in it are placeholders: SETUP agrees on the real ones. A stream that is offered to a group names the group.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use sdp_types::{Connection, Media, MediaType, Origin, RtpMap, Session, Time, TransportProto};
+
+use super::catalogue::{Presentation, Stream};
+use super::range;
+
+/// The URL of a stream, relative to that of its presentation.
+#[must_use]
+pub fn control(stream: usize) -> String {
+    format!("stream={stream}")
+}
+
+/// Describes `presentation`. `origin` is this host as the client reached it, `session` a number that stays the same as long as the
+/// description does, `control` gives the URL of each stream, absolute or relative to the presentation's.
+#[must_use]
+pub fn description(
+    presentation: &Presentation,
+    origin: IpAddr,
+    session: u64,
+    control: impl Fn(usize) -> String,
+) -> String {
+    let medias = presentation.streams.iter().enumerate();
+    let description = Session::builder(Origin::with_ip_addr(session, 0, origin), "Hythe")
+        .connection(Connection::from_ip_addr(unspecified(origin)))
+        .time(Time::new(0, 0))
+        .attribute_with_value("control", "*")
+        .attribute_with_value("range", whole(presentation))
+        .medias(medias.map(|(index, stream)| media(stream, control(index))))
+        .build();
+    let mut text = Vec::new();
+    // A Vec takes everything, and the parts above are all text.
+    let _ = description.write(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn unspecified(origin: IpAddr) -> IpAddr {
+    match origin {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+fn whole(presentation: &Presentation) -> String {
+    range::write(presentation.can_seek.then_some(0), presentation.duration_ns)
+}
+
+fn media(stream: &Stream, control: String) -> Media {
+    let format = &stream.format;
+    let kind = match format.encoding.media() {
+        "audio" => MediaType::Audio,
+        _ => MediaType::Video,
+    };
+    let name = format.encoding.name();
+    let mut map = RtpMap::new(format.payload_type, name, format.clock_hz);
+    if format.channels > 1 {
+        map.set_encoding_params(format.channels);
+    }
+    let port = stream.group.map_or(0, |group| group.address.port());
+    let group = stream
+        .group
+        .map(|group| Connection::from_ip_addr_ttl(group.address.ip(), Some(group.ttl)));
+    let parameters = format!("{} {}", format.payload_type, format.parameters);
+    Media::builder(kind, port, TransportProto::RtpAvp, format.payload_type)
+        .connection_if_some(group)
+        .attribute(map)
+        .attribute_with_value_if("fmtp", parameters, !format.parameters.is_empty())
+        .attribute_with_value("control", control)
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::{Encoding, StreamFormat};
+    use crate::rtsp::Group;
+
+    fn stream(encoding: Encoding, payload_type: u8, clock_hz: u32, channels: u8) -> Stream {
+        Stream {
+            format: StreamFormat {
+                encoding,
+                payload_type,
+                clock_hz,
+                channels,
+                parameters: String::new(),
+            },
+            server_port: 6000,
+            ssrc: None,
+            group: None,
+        }
+    }
+
+    #[test]
+    fn stored_media_is_described_with_its_length_and_the_urls_of_its_streams() {
+        let mut video = stream(Encoding::H264, 96, 90_000, 1);
+        video.format.parameters = "packetization-mode=1;profile-level-id=42E01E".to_owned();
+        let presentation = Presentation {
+            streams: vec![video, stream(Encoding::Opus, 97, 48_000, 2)],
+            duration_ns: Some(12_500_000_000),
+            can_seek: true,
+            can_pause: true,
+        };
+        let text = description(&presentation, "192.0.2.7".parse().unwrap(), 42, control);
+        let expected = "v=0\r\no=- 42 0 IN IP4 192.0.2.7\r\ns=Hythe\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n\
+             a=control:*\r\na=range:npt=0.000-12.500\r\n\
+             m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n\
+             a=fmtp:96 packetization-mode=1;profile-level-id=42E01E\r\na=control:stream=0\r\n\
+             m=audio 0 RTP/AVP 97\r\na=rtpmap:97 opus/48000/2\r\na=control:stream=1\r\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn live_media_is_described_with_its_group() {
+        let mut voice = stream(Encoding::Pcmu, 0, 8000, 1);
+        voice.group = Some(Group {
+            address: "239.1.2.3:5004".parse().unwrap(),
+            ttl: 4,
+        });
+        let presentation = Presentation {
+            streams: vec![voice],
+            duration_ns: None,
+            can_seek: false,
+            can_pause: false,
+        };
+        let origin = "2001:db8::1".parse().unwrap();
+        let text = description(&presentation, origin, 1, |_| "rtsp://h/x".to_owned());
+        let expected = "v=0\r\no=- 1 0 IN IP6 2001:db8::1\r\ns=Hythe\r\nc=IN IP6 ::\r\nt=0 0\r\n\
+             a=control:*\r\na=range:npt=now-\r\nm=audio 5004 RTP/AVP 0\r\nc=IN IP4 239.1.2.3/4\r\n\
+             a=rtpmap:0 PCMU/8000\r\na=control:rtsp://h/x\r\n";
+        assert_eq!(text, expected);
+        assert!(sdp_types::Session::parse(text.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,101 @@
+//! Media on its way from a source into packets: read, cut, numbered, given an instant, laid out.
+
+use crate::MediaError;
+use crate::format::StreamFormat;
+use crate::pace::{Limit, Pace, Schedule};
+use crate::payload::{Packetize, Payload};
+use crate::rtp::{HEADER_BYTES, Identity};
+use crate::source::Source;
+use crate::wire::header::Headers;
+use crate::wire::layout::Head;
+
+use super::store::Store;
+
+/// Lays out one unit of a source after the other.
+pub(super) struct Ahead {
+    source: Box<dyn Source + Send>,
+    packetizer: Box<dyn Packetize + Send>,
+    headers: Headers,
+    schedule: Schedule,
+    payload_bytes_max: usize,
+    has_ended: bool,
+}
+
+impl std::fmt::Debug for Ahead {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = formatter.debug_struct("Ahead");
+        shown.field("format", self.source.format());
+        shown
+            .field("has_ended", &self.has_ended)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ahead {
+    pub(super) fn new(
+        source: Box<dyn Source + Send>,
+        packetizer: Box<dyn Packetize + Send>,
+        identity: &Identity,
+        (pace, limit): (Pace, Limit),
+        payload_bytes_max: usize,
+    ) -> Self {
+        let format = source.format();
+        Self {
+            headers: Headers::new(format.payload_type, identity),
+            schedule: Schedule::new(pace, format.clock_hz, limit),
+            source,
+            packetizer,
+            payload_bytes_max,
+            has_ended: false,
+        }
+    }
+
+    pub(super) fn format(&self) -> &StreamFormat {
+        self.source.format()
+    }
+
+    /// The headers, as far as they are given out.
+    pub(super) fn headers(&self) -> &Headers {
+        &self.headers
+    }
+
+    /// Was the last unit laid out?
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Damaged places of the input that were passed over.
+    pub(super) fn damaged(&self) -> u64 {
+        self.source.damaged()
+    }
+
+    /// Lays out the next unit; `false`: there is none, or none yet.
+    pub(super) fn lay_out(&mut self, store: &mut Store) -> Result<bool, MediaError> {
+        if self.has_ended || !self.source.is_ready() {
+            return Ok(false);
+        }
+        let Some(unit) = self.source.next()? else {
+            self.has_ended = true;
+            return Ok(false);
+        };
+        // Cut twice, because how many packets a unit becomes decides when each of them is due; that costs no copy.
+        let mut packets = 0;
+        let limit = self.payload_bytes_max;
+        self.packetizer
+            .packetize(&unit, limit, &mut |_| packets += 1);
+        self.schedule.begin(&unit, packets);
+        let (headers, schedule) = (&mut self.headers, &mut self.schedule);
+        let mut outcome = Ok(());
+        self.packetizer
+            .packetize(&unit, limit, &mut |payload: &Payload<'_>| {
+                if outcome.is_ok() {
+                    let head = Head {
+                        header: headers.next(payload.marker, payload.time),
+                        due_ns: schedule.next_ns(HEADER_BYTES + payload.len()),
+                    };
+                    outcome = store.push(&head, payload);
+                }
+            });
+        outcome.map(|()| true)
+    }
+}

@@ -1,0 +1,121 @@
+//! The video track of a movie: what `moov` says of it.
+
+use mp4_atom::{Avcc, Hvcc, Mdhd};
+
+use super::boxes::{Kind, children, decode, descend};
+use super::samples::Samples;
+use crate::video::Codec;
+use crate::video::parameters::is_set;
+use crate::video::units::SETS_MAX;
+
+/// Bytes of a visual sample entry in front of its boxes (ISO/IEC 14496-12, section 12.1.3).
+const VISUAL_ENTRY_BYTES: usize = 78;
+/// Version, flags and the count of entries in front of the entries of `stsd`.
+const STSD_BYTES: usize = 8;
+
+/// A track that can be sent.
+pub(super) struct Track {
+    pub(super) id: u32,
+    pub(super) codec: Codec,
+    /// Ticks per second, never 0.
+    pub(super) timescale: u32,
+    pub(super) samples: Samples,
+    /// As `stsd` lists them; `None`: not of this codec.
+    pub(super) descriptions: Vec<Option<Description>>,
+}
+
+/// How samples are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Description {
+    pub(super) codec: Codec,
+    /// Of the length in front of each NAL unit.
+    pub(super) length_bytes: usize,
+    pub(super) sets: Vec<Vec<u8>>,
+}
+
+/// The first track of H.264 or H.265 in `moov`.
+///
+/// # Errors
+///
+/// What there is instead.
+pub(super) fn find(moov: &[u8]) -> Result<Track, String> {
+    let mut kinds = Vec::new();
+    for (_, trak) in children(moov).filter(|(kind, _)| kind == b"trak") {
+        match track(trak) {
+            Ok(track) => return Ok(track),
+            Err(found) => kinds.extend(found.map(|kind| kind.escape_ascii().to_string())),
+        }
+    }
+    Err(match kinds.is_empty() {
+        true => "it has no track with sample descriptions that can be read".to_owned(),
+        false => format!(
+            "it has no track of H.264 or H.265, but {}",
+            kinds.join(", ")
+        ),
+    })
+}
+
+/// What the track is, or the kind of its samples.
+fn track(trak: &[u8]) -> Result<Track, Option<Kind>> {
+    let mdia = descend(trak, &[b"mdia"]).ok_or(None)?;
+    let stbl = descend(mdia, &[b"minf", b"stbl"]).ok_or(None)?;
+    let stsd = descend(stbl, &[b"stsd"])
+        .and_then(|stsd| stsd.get(STSD_BYTES..))
+        .ok_or(None)?;
+    let mut descriptions: Vec<_> = children(stsd)
+        .map(|(kind, entry)| description(&kind, entry))
+        .collect();
+    let first = children(stsd).next().map(|(kind, _)| kind);
+    let codec = descriptions.iter().flatten().next().ok_or(first)?.codec;
+    for other in &mut descriptions {
+        *other = other.take().filter(|other| other.codec == codec);
+    }
+    Ok(Track {
+        id: descend(trak, &[b"tkhd"]).and_then(track_id).ok_or(first)?,
+        codec,
+        timescale: decode::<Mdhd>(mdia, b"mdhd")
+            .map(|header| header.timescale)
+            .filter(|timescale| *timescale > 0)
+            .ok_or(first)?,
+        samples: Samples::new(stbl),
+        descriptions,
+    })
+}
+
+/// Section 8.3.2: behind two times of four or eight bytes.
+fn track_id(tkhd: &[u8]) -> Option<u32> {
+    let offset = if *tkhd.first()? == 1 { 20 } else { 12 };
+    Some(u32::from_be_bytes(*tkhd.get(offset..)?.first_chunk()?))
+}
+
+fn description(kind: &Kind, entry: &[u8]) -> Option<Description> {
+    let boxes = entry.get(VISUAL_ENTRY_BYTES..)?;
+    let (codec, length_bytes, mut sets) = match kind {
+        b"avc1" | b"avc3" => {
+            let record = decode::<Avcc>(boxes, b"avcC")?;
+            let sets = [
+                record.sequence_parameter_sets,
+                record.picture_parameter_sets,
+            ]
+            .concat();
+            (Codec::H264, record.length_size, sets)
+        }
+        b"hvc1" | b"hev1" => {
+            let record = decode::<Hvcc>(boxes, b"hvcC")?;
+            let sets = record.arrays.into_iter().flat_map(|array| array.nalus);
+            (
+                Codec::H265,
+                record.length_size_minus_one + 1,
+                sets.collect(),
+            )
+        }
+        _ => return None,
+    };
+    sets.retain(|set| is_set(codec, set));
+    sets.truncate(SETS_MAX);
+    Some(Description {
+        codec,
+        length_bytes: usize::from(length_bytes),
+        sets,
+    })
+}

@@ -1,0 +1,273 @@
+//! Files of MPEG audio, layers I to III: the frames that [`mp3`](crate::mp3) finds, with their times at 90 kHz.
+//!
+//! A unit is as many neighbouring frames as fit one packet, at least one. Tags (ID3, APE) are passed over; so is what is damaged.
+
+use super::{Input, Source, pieces::Pieces};
+use crate::MediaError;
+use crate::format::{Encoding, StreamFormat};
+use crate::mp3::{Frame, FrameSplitter, Header, Step, TAIL_BYTES, Window, audio_end};
+use crate::payload::mpeg_audio::{MPEG_AUDIO_CLOCK_HZ, MPEG_AUDIO_HEADER_BYTES};
+use crate::unit::Unit;
+
+/// The payload type of RFC 3551, table 4.
+const PAYLOAD_TYPE: u8 = 14;
+
+/// Neighbouring frames of one rate.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    /// Offset of the first in the stream.
+    offset: u64,
+    bytes: usize,
+    frames: u64,
+    header: Header,
+}
+
+impl Group {
+    fn of(frame: Frame) -> Self {
+        Self {
+            offset: frame.offset,
+            bytes: frame.bytes,
+            frames: 1,
+            header: frame.header,
+        }
+    }
+
+    /// This and `frame`, if it follows, is of the same rate, and there is room for it.
+    fn with(self, frame: Frame, most_bytes: usize) -> Option<Self> {
+        let follows = self.offset + self.bytes as u64 == frame.offset;
+        let is_same = self.header.samples_per_second() == frame.header.samples_per_second()
+            && self.header.samples() == frame.header.samples();
+        let bytes = self.bytes + frame.bytes;
+        (follows && is_same && bytes <= most_bytes).then_some(Self {
+            bytes,
+            frames: self.frames + 1,
+            ..self
+        })
+    }
+}
+
+/// A file of MPEG audio.
+#[derive(Debug)]
+pub struct MpegAudioSource {
+    input: Input,
+    splitter: FrameSplitter,
+    format: StreamFormat,
+    group_bytes: usize,
+    pieces: Pieces,
+    /// Read, but it did not fit into the group before.
+    pending: Option<Frame>,
+    damaged: u64,
+    /// Samples of this rate since `base_ticks`.
+    samples: u64,
+    samples_per_second: u32,
+    base_ticks: u64,
+}
+
+impl MpegAudioSource {
+    /// Reads `input`. `payload_limit` is that of the packets that the units are for, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::NoFrames`], [`MediaError::FreeFormat`] or [`MediaError::File`].
+    pub fn new(input: Input, payload_limit: usize) -> Result<Self, MediaError> {
+        let mut source = Self {
+            input,
+            splitter: FrameSplitter::for_all_layers(),
+            format: StreamFormat {
+                encoding: Encoding::MpegAudio,
+                payload_type: PAYLOAD_TYPE,
+                clock_hz: MPEG_AUDIO_CLOCK_HZ,
+                channels: 1,
+                parameters: String::new(),
+            },
+            group_bytes: payload_limit.saturating_sub(MPEG_AUDIO_HEADER_BYTES),
+            pieces: Pieces::default(),
+            pending: None,
+            damaged: 0,
+            samples: 0,
+            samples_per_second: 1,
+            base_ticks: 0,
+        };
+        source.pending = source.first_frame()?;
+        if let Some(frame) = source.pending {
+            source.format.channels = frame.header.channels();
+        }
+        Ok(source)
+    }
+
+    /// The next frame or gap, or the end. Bytes from `keep` on stay in the window.
+    fn step(&mut self, keep: u64) -> Result<Step, MediaError> {
+        loop {
+            let window = self.input.window();
+            let (offset, is_last) = (self.input.position(), self.input.is_ended());
+            // Tags at the end are no audio. Whether bytes are part of one is not known before the end is.
+            let bytes = if is_last {
+                let end = audio_end(window, offset + window.len() as u64);
+                end.saturating_sub(offset) as usize
+            } else {
+                window.len().saturating_sub(TAIL_BYTES)
+            };
+            let window = Window {
+                offset,
+                bytes: &window[..bytes],
+                is_last,
+            };
+            match self.splitter.next(&window)? {
+                Step::ReadFrom(offset) => self.read_from(offset.min(keep))?,
+                step => return Ok(step),
+            }
+        }
+    }
+
+    /// Passes over what is in front of `offset` and reads more.
+    fn read_from(&mut self, offset: u64) -> Result<(), MediaError> {
+        let passed = offset.saturating_sub(self.input.position());
+        self.input.skip(passed)?;
+        // At least one byte more for the splitter.
+        let wanted = self.input.window().len().max(TAIL_BYTES) + 1;
+        self.input.fill(wanted)?;
+        Ok(())
+    }
+
+    /// The next frame, however far it is; `None` at the end.
+    fn first_frame(&mut self) -> Result<Option<Frame>, MediaError> {
+        loop {
+            match self.step(u64::MAX)? {
+                Step::Frame(frame) => return Ok(Some(frame)),
+                Step::Gap(_) => self.damaged += u64::from(self.splitter.frames() > 0),
+                Step::ReadFrom(_) | Step::End => return Ok(None),
+            }
+        }
+    }
+
+    /// The next frames that go together. All of them are in the window.
+    fn group(&mut self) -> Result<Option<Group>, MediaError> {
+        let first = match self.pending.take() {
+            Some(frame) => Some(frame),
+            None => self.first_frame()?,
+        };
+        let Some(mut group) = first.map(Group::of) else {
+            return Ok(None);
+        };
+        loop {
+            match self.step(group.offset)? {
+                Step::Frame(frame) => match group.with(frame, self.group_bytes) {
+                    Some(larger) => group = larger,
+                    None => {
+                        self.pending = Some(frame);
+                        return Ok(Some(group));
+                    }
+                },
+                Step::Gap(_) => {
+                    self.damaged += 1;
+                    return Ok(Some(group));
+                }
+                Step::ReadFrom(_) | Step::End => return Ok(Some(group)),
+            }
+        }
+    }
+
+    /// Ticks since the start, at the end of the samples counted.
+    fn now(&self) -> u64 {
+        let clock = u64::from(MPEG_AUDIO_CLOCK_HZ);
+        self.base_ticks + self.samples * clock / u64::from(self.samples_per_second)
+    }
+}
+
+impl Source for MpegAudioSource {
+    fn format(&self) -> &StreamFormat {
+        &self.format
+    }
+
+    fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {
+        let Some(group) = self.group()? else {
+            return Ok(None);
+        };
+        let time = self.now();
+        if self.samples_per_second != group.header.samples_per_second() {
+            (self.base_ticks, self.samples) = (time, 0);
+            self.samples_per_second = group.header.samples_per_second();
+        }
+        self.samples += u64::from(group.header.samples()) * group.frames;
+        let duration = (self.now() - time) as u32;
+        let start = (group.offset - self.input.position()) as usize;
+        let bytes = &self.input.window()[start..start + group.bytes];
+        Ok(Some(Unit {
+            pieces: self.pieces.list(&[bytes]),
+            time,
+            due: time,
+            duration,
+            is_start: true,
+        }))
+    }
+
+    fn damaged(&self) -> u64 {
+        self.damaged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(header: [u8; 4], bytes: usize, count: usize) -> Vec<u8> {
+        let mut frame = header.to_vec();
+        frame.resize(bytes, 0);
+        frame.repeat(count)
+    }
+
+    fn units(stream: Vec<u8>, limit: usize) -> (Vec<(usize, u64, u32)>, u64) {
+        let mut source =
+            MpegAudioSource::new(Input::new("test", std::io::Cursor::new(stream)), limit).unwrap();
+        let mut units = Vec::new();
+        while let Some(unit) = source.next().unwrap() {
+            units.push((unit.len(), unit.time, unit.duration));
+        }
+        (units, source.damaged())
+    }
+
+    #[test]
+    fn frames_are_grouped_up_to_the_limit() {
+        // 417 bytes, 1152 samples at 44.1 kHz: 2351.02 ticks.
+        let stream = frames([0xff, 0xfb, 0x90, 0x64], 417, 5);
+        let (found, damaged) = units(stream.clone(), 1400);
+        assert_eq!(found, [(1251, 0, 7053), (834, 7053, 4702)]);
+        assert_eq!(damaged, 0);
+        assert_eq!(units(stream, 100).0.len(), 5);
+    }
+
+    #[test]
+    fn all_layers_are_taken_and_time_goes_on_at_another_rate() {
+        // Layer II, 32 kbit/s mono at 48 kHz, 96 bytes; then layer I, 32 kbit/s at 32 kHz, 48 bytes.
+        let two = frames([0xff, 0xfd, 0x14, 0xc0], 96, 12);
+        let one = frames([0xff, 0xff, 0x18, 0xc0], 48, 12);
+        let (found, damaged) = units([two, one].concat(), 964);
+        // The last frame of layer II has no successor and is lost with the change, as every frame before garbage is.
+        assert_eq!(
+            found,
+            [(960, 0, 21_600), (96, 21_600, 2_160), (576, 23_760, 12_960)]
+        );
+        assert_eq!(damaged, 1);
+    }
+
+    #[test]
+    fn tags_in_front_and_behind_are_passed_over() {
+        let mut front = b"ID3\x04\0\0\0\0\x02\x00".to_vec();
+        front.resize(10 + 256, 0xaa);
+        let mut behind = b"TAG".to_vec();
+        behind.resize(128, 0);
+        let audio = frames([0xff, 0xfb, 0x90, 0x64], 417, 400);
+        let (found, damaged) = units([front, audio.clone(), behind].concat(), 421);
+        assert_eq!((found.len(), damaged), (400, 0));
+        assert!(units(audio, 421).0 == found);
+    }
+
+    #[test]
+    fn what_holds_no_frame_is_refused() {
+        for stream in [&b""[..], b"ID3", &[0; 100_000]] {
+            let input = Input::new("test", std::io::Cursor::new(stream.to_vec()));
+            let refused = MpegAudioSource::new(input, 1400);
+            assert!(matches!(refused, Err(MediaError::NoFrames { .. })));
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Opening whatever is to be sent: the format is found by the first bytes, never by the name; only playlists (.m3u) go by their name.
+
+use std::path::Path;
+
+use super::mpeg_audio::MpegAudioSource;
+use super::ogg_opus::OggOpusSource;
+use super::playlist::{Playlist, files_in, files_named_in};
+use super::raw::{PcmFormat, PcmSource};
+use super::{Input, Source, annex_b, mp4, ogg_pages, ts, wav};
+use crate::MediaError;
+use crate::format::Encoding;
+use crate::mp3::Header;
+use crate::rtp::MAX_PAYLOAD_BYTES;
+
+/// How much of an input is looked at.
+const LOOK_BYTES: usize = 4096;
+
+/// What an input cannot tell by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Bits per second of a transport stream, whose clock references are then not looked at; `None`: they tell.
+    pub bits_per_second: Option<u32>,
+    /// What 16-bit samples of a WAV file are sent as: L16, PCMU or PCMA.
+    pub samples_as: Encoding,
+    /// Set: the input is nothing but such samples.
+    pub raw: Option<PcmFormat>,
+    /// Milliseconds of a block of samples.
+    pub block_ms: u32,
+    /// Frames per second of an H.264 or H.265 byte stream that does not say it itself.
+    pub frame_rate: Option<annex_b::FrameRate>,
+    /// Most bytes of a packet's payload: units that may be of any length are made to fit.
+    pub payload_limit: usize,
+    /// How often the input is played; 0: without end. Standard input is played once.
+    pub plays: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self {
+            bits_per_second: None,
+            samples_as: Encoding::L16,
+            raw: None,
+            block_ms: 20,
+            frame_rate: None,
+            payload_limit: MAX_PAYLOAD_BYTES,
+            plays: 1,
+        }
+    }
+}
+
+/// Opens `input`: a file, a directory or an .m3u file with a playlist, or `-` for standard input.
+///
+/// # Errors
+///
+/// [`MediaError::Input`] for what cannot be sent, and why; [`MediaError::File`].
+pub fn open(input: &Path, options: &OpenOptions) -> Result<Box<dyn Source + Send>, MediaError> {
+    let is_m3u = input.extension().is_some_and(|extension| {
+        extension.eq_ignore_ascii_case("m3u") || extension.eq_ignore_ascii_case("m3u8")
+    });
+    if input.is_dir() {
+        Ok(Box::new(Playlist::new(files_in(input)?, options)?))
+    } else if is_m3u {
+        Ok(Box::new(Playlist::new(files_named_in(input)?, options)?))
+    } else if options.plays != 1 && input != Path::new("-") {
+        Ok(Box::new(Playlist::new(vec![input.to_owned()], options)?))
+    } else {
+        open_file(input, options)
+    }
+}
+
+/// Opens one file, or standard input.
+pub(super) fn open_file(
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<Box<dyn Source + Send>, MediaError> {
+    let mut input = Input::open(path)?;
+    // Found here, because it is not read in one go.
+    if options.raw.is_none() && path != Path::new("-") && is_movie(input.fill(LOOK_BYTES)?) {
+        return Ok(Box::new(mp4::open(path)?));
+    }
+    open_input(input, options)
+}
+
+/// Opens what is read in one go, whatever it comes from.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_input(
+    mut input: Input,
+    options: &OpenOptions,
+) -> Result<Box<dyn Source + Send>, MediaError> {
+    if let Some(format) = options.raw {
+        return Ok(Box::new(PcmSource::new(input, format, options.block_ms)?));
+    }
+    input.fill(LOOK_BYTES)?;
+    let Some(container) = Container::of(input.window(), input.is_ended()) else {
+        return Err(input.error(
+            "no format that can be sent is recognised here (MPEG-TS, MP4, H.264 or H.265 byte streams, WAV, Ogg with Opus, \
+             MPEG audio); for files of nothing but samples say their format, rate and channels",
+        ));
+    };
+    Ok(match container {
+        Container::Wav => Box::new(wav::open(input, options.samples_as, options.block_ms)?),
+        Container::Ogg => Box::new(OggOpusSource::new(input)?),
+        Container::TransportStream => Box::new(ts::TsSource::new(input, options.bits_per_second)?),
+        Container::MpegAudio => Box::new(MpegAudioSource::new(input, options.payload_limit)?),
+        Container::Movie => {
+            let reason = "MP4 is read at many places: it has to be a file of its own";
+            return Err(input.error(reason));
+        }
+        Container::ByteStream => {
+            let known = annex_b::Options {
+                encoding: None,
+                frame_rate: options.frame_rate,
+            };
+            Box::new(annex_b::open(&input.name(), input, &known)?)
+        }
+    })
+}
+
+/// What holds the media.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Container {
+    Wav,
+    Ogg,
+    TransportStream,
+    MpegAudio,
+    Movie,
+    ByteStream,
+}
+
+impl Container {
+    /// Looks at the first bytes of an input, all of them if `is_all`: marks first, then patterns that repeat, since those might
+    /// occur by accident.
+    fn of(start: &[u8], is_all: bool) -> Option<Self> {
+        if wav::is_wav(start) {
+            Some(Self::Wav)
+        } else if start.starts_with(ogg_pages::CAPTURE) {
+            Some(Self::Ogg)
+        } else if start.starts_with(b"ID3") {
+            Some(Self::MpegAudio)
+        } else if is_movie(start) {
+            Some(Self::Movie)
+        } else if start.starts_with(&[0, 0, 1]) || start.starts_with(&[0, 0, 0, 1]) {
+            Some(Self::ByteStream)
+        } else if ts::packet_stride(start, is_all).is_some() {
+            Some(Self::TransportStream)
+        } else if is_mpeg_audio(start) {
+            Some(Self::MpegAudio)
+        } else {
+            None
+        }
+    }
+}
+
+/// The first box of an ISO base media file (ISO/IEC 14496-12, 4.3), or of a QuickTime movie without a type.
+fn is_movie(start: &[u8]) -> bool {
+    let first = start.get(4..8).unwrap_or_default();
+    [b"ftyp", b"styp", b"moov", b"wide"]
+        .iter()
+        .any(|kind| first == *kind)
+}
+
+/// A frame somewhere in `start` that another of the same kind follows, or that begins it and is all of it: encoders and cut
+/// recordings leave bytes in front.
+fn is_mpeg_audio(start: &[u8]) -> bool {
+    (0..start.len()).any(|at| {
+        let rest = &start[at..];
+        let header = Header::parse(rest);
+        header.is_some_and(|header| match header.frame_bytes() {
+            Some(bytes) if bytes < rest.len() => header.is_continued_by(&rest[bytes..]).is_some(),
+            Some(bytes) => at == 0 && bytes == rest.len(),
+            // Free format: the source says what is wrong with it.
+            None => at == 0,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_known_by_their_first_bytes() {
+        let mut packet = vec![0x47];
+        packet.resize(188, 0);
+        let mut frame = vec![0xff, 0xfb, 0x90, 0x64];
+        frame.resize(417, 0);
+        let late = [vec![0; 100], frame.repeat(3)].concat();
+        for (start, expected) in [
+            (b"RIFF\x10\0\0\0WAVEfmt ".to_vec(), Some(Container::Wav)),
+            (b"RIFF\x10\0\0\0AVI fmt ".to_vec(), None),
+            (b"OggS\0\x02".to_vec(), Some(Container::Ogg)),
+            (b"ID3\x04\0".to_vec(), Some(Container::MpegAudio)),
+            (packet.repeat(5), Some(Container::TransportStream)),
+            (packet.clone(), Some(Container::TransportStream)),
+            (frame.repeat(3), Some(Container::MpegAudio)),
+            (frame, Some(Container::MpegAudio)),
+            (late, Some(Container::MpegAudio)),
+            (b"\0\0\0\x18ftypisom".to_vec(), Some(Container::Movie)),
+            (b"\0\0\0\x01\x67".to_vec(), Some(Container::ByteStream)),
+            (b"\0\0\x01\x40".to_vec(), Some(Container::ByteStream)),
+            (vec![0xff; 1000], None),
+            (Vec::new(), None),
+        ] {
+            assert_eq!(
+                Container::of(&start, true),
+                expected,
+                "{:?}",
+                &start[..start.len().min(8)]
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_recognised_is_refused_unless_it_is_said_to_be_samples() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("samples");
+        std::fs::write(&path, [1; 1000]).unwrap();
+        let mut options = OpenOptions::default();
+        let error = open(&path, &options).err().unwrap().to_string();
+        assert!(
+            error.contains("samples, byte 0") && error.contains("recognised"),
+            "{error}"
+        );
+        options.raw = Some(PcmFormat {
+            encoding: Encoding::Pcma,
+            samples_per_second: 8000,
+            channels: 1,
+        });
+        let mut source = open(&path, &options).unwrap();
+        assert_eq!(source.next().unwrap().unwrap().len(), 160);
+        assert!(matches!(
+            open(&directory.path().join("gone"), &options),
+            Err(MediaError::File { .. })
+        ));
+    }
+}

@@ -1,0 +1,509 @@
+//! MPEG-2 transport streams: packets of 188 bytes, timed by the clock references (PCR) in them (ISO/IEC 13818-1, 2.4.2).
+//!
+//! A unit is seven packets, the most that fit the customary payload of 1316 bytes. Between two clock references time runs evenly
+//! over the bytes, so packets are read ahead up to the next one, 8,192 at most. Where a reference jumps or the next one
+//! is too far, time goes on at the rate it had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four.
+
+use super::{Input, Source, pieces::Pieces};
+use crate::MediaError;
+use crate::format::{Encoding, StreamFormat};
+use crate::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
+use crate::unit::Unit;
+
+/// Packets of a unit: what fits 1316 bytes.
+pub const UNIT_PACKETS: usize = 7;
+/// How far a clock reference may be: 1.5 MB, a tenth of a second (the longest the standard allows) at 120 Mbit/s.
+const AHEAD_PACKETS: usize = 8192;
+/// Bytes in front of each packet of M2TS.
+const M2TS_EXTRA_BYTES: usize = 4;
+/// So many sync bytes in a row are no accident.
+const SYNC_PACKETS: usize = 4;
+/// The system clock, which clock references count.
+const SYSTEM_CLOCK_HZ: u64 = 27_000_000;
+/// Where a clock reference begins again: 33 bits at 90 kHz, by 300.
+const PCR_WRAP: u64 = (1 << 33) * 300;
+/// More between two neighbouring references is a jump. The standard allows 0.1 s; muxers are known to exceed it.
+const PCR_STEP_MAX: u64 = 5 * SYSTEM_CLOCK_HZ;
+/// Of RTP, and what it is in the system clock.
+const CLOCK_HZ: u32 = 90_000;
+const TICK: u64 = SYSTEM_CLOCK_HZ / CLOCK_HZ as u64;
+/// The payload type of RFC 3551, table 5.
+const PAYLOAD_TYPE: u8 = 33;
+
+/// Bytes between the starts of packets, where `window` begins with a packet; `None` if it does not. At the end of a stream fewer
+/// packets than usual are enough.
+pub(super) fn packet_stride(window: &[u8], is_last: bool) -> Option<usize> {
+    [TS_BYTES, TS_BYTES + M2TS_EXTRA_BYTES]
+        .into_iter()
+        .find(|stride| is_in_sync(window, *stride, is_last))
+}
+
+/// How much [`packet_stride`] has to see.
+pub(super) const SYNC_BYTES: usize = SYNC_PACKETS * (TS_BYTES + M2TS_EXTRA_BYTES);
+
+fn is_in_sync(window: &[u8], stride: usize, is_last: bool) -> bool {
+    let extra = stride - TS_BYTES;
+    let packets = (window.len() / stride).min(SYNC_PACKETS);
+    let enough = if is_last { 1 } else { SYNC_PACKETS };
+    packets >= enough && (0..packets).all(|count| window[count * stride + extra] == TS_SYNC)
+}
+
+/// Time between two clock references, or beyond the last one.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    /// Packet from which on it holds, and the time there, in the system clock since the first packet.
+    packet: u64,
+    time: u64,
+    /// Packets that follow before the next interval begins.
+    packets: u64,
+    /// The rate: so much time for so many packets.
+    rate: (u64, u64),
+}
+
+impl Interval {
+    fn time_at(&self, packet: u64) -> u64 {
+        let (time, packets) = self.rate;
+        let since = u128::from(packet - self.packet) * u128::from(time) / u128::from(packets);
+        self.time
+            .saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
+    }
+}
+
+/// A clock reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ClockReference {
+    pid: u16,
+    value: u64,
+    /// The stream says that it does not continue those before.
+    is_discontinuous: bool,
+}
+
+/// Reads the clock reference of the packet, if it has one (ISO/IEC 13818-1, 2.4.3.4).
+fn clock_reference(packet: &[u8]) -> Option<ClockReference> {
+    let has_adaptation = packet[3] & 0x20 != 0;
+    let (length, flags) = (packet[4], packet[5]);
+    let is_damaged = packet[1] & 0x80 != 0;
+    if !has_adaptation || is_damaged || length < 7 || flags & 0x10 == 0 {
+        return None;
+    }
+    let base = u32::from_be_bytes([packet[6], packet[7], packet[8], packet[9]]);
+    let base = u64::from(base) << 1 | u64::from(packet[10] >> 7);
+    let extension = u64::from(packet[10] & 1) << 8 | u64::from(packet[11]);
+    Some(ClockReference {
+        pid: u16::from_be_bytes([packet[1] & 0x1f, packet[2]]),
+        value: base * 300 + extension,
+        is_discontinuous: flags & 0x80 != 0,
+    })
+}
+
+/// A transport stream.
+#[derive(Debug)]
+pub struct TsSource {
+    input: Input,
+    /// Bytes between packets in the input.
+    stride: usize,
+    format: StreamFormat,
+    pieces: Pieces,
+    /// Packets read ahead; the first is number `first`, of those from `next` on no unit was made yet.
+    ahead: Vec<u8>,
+    first: u64,
+    next: u64,
+    /// Up to this packet was looked for clock references.
+    searched: u64,
+    /// The last one found: number of its packet, and itself.
+    last: Option<(u64, ClockReference)>,
+    /// A rate was given: clock references are not looked at.
+    is_rate_given: bool,
+    interval: Interval,
+    damaged: u64,
+}
+
+impl TsSource {
+    /// Reads `input`. With `bits_per_second`, packets are timed by that instead of by clock references.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Input`] if this is no transport stream, or one without clock references and no rate is given;
+    /// [`MediaError::File`].
+    pub fn new(mut input: Input, bits_per_second: Option<u32>) -> Result<Self, MediaError> {
+        input.fill(SYNC_BYTES)?;
+        let stride = packet_stride(input.window(), input.is_ended())
+            .ok_or_else(|| input.error("no MPEG transport stream begins here"))?;
+        let bits = TS_BYTES as u64 * 8;
+        let mut source = Self {
+            input,
+            stride,
+            format: StreamFormat {
+                encoding: Encoding::MpegTs,
+                payload_type: PAYLOAD_TYPE,
+                clock_hz: CLOCK_HZ,
+                channels: 1,
+                parameters: String::new(),
+            },
+            pieces: Pieces::default(),
+            ahead: Vec::new(),
+            first: 0,
+            next: 0,
+            searched: 0,
+            last: None,
+            is_rate_given: bits_per_second.is_some(),
+            interval: Interval {
+                packet: 0,
+                time: 0,
+                packets: u64::MAX,
+                rate: (
+                    bits * SYSTEM_CLOCK_HZ,
+                    u64::from(bits_per_second.unwrap_or(1).max(1)),
+                ),
+            },
+            damaged: 0,
+        };
+        if !source.is_rate_given {
+            source.first_interval()?;
+        }
+        Ok(source)
+    }
+
+    /// Finds two clock references that follow each other; what is in front of them runs at their rate.
+    fn first_interval(&mut self) -> Result<(), MediaError> {
+        let mut references = 0;
+        loop {
+            let before = self.last;
+            let Some((packet, reference)) = self.next_reference()? else {
+                return Err(self.input.error_at(0, no_clock(references)));
+            };
+            references += 1;
+            let continued = before.and_then(|(from, before)| {
+                let time = step(before, reference)?;
+                Some((time, packet - from))
+            });
+            if let Some(rate) = continued {
+                self.interval = Interval {
+                    packet: 0,
+                    time: 0,
+                    packets: packet,
+                    rate,
+                };
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins the interval behind the present one: up to the next clock reference, at the rate that it tells.
+    fn next_interval(&mut self) -> Result<(), MediaError> {
+        let begin = self.interval.packet + self.interval.packets;
+        let time = self.interval.time_at(begin);
+        let before = self.last.filter(|(packet, _)| *packet == begin);
+        let found = self.next_reference()?;
+        let mut rate = self.interval.rate;
+        if let (Some((_, before)), Some((packet, reference))) = (before, found) {
+            rate = step(before, reference).map_or(rate, |time| (time, packet - begin));
+        }
+        // Without a reference the rate stays, up to where was looked.
+        let end = found.map_or(self.searched, |(packet, _)| packet);
+        if found.is_none() {
+            self.last = None;
+        }
+        self.interval = Interval {
+            packet: begin,
+            time,
+            packets: end.saturating_sub(begin).max(1),
+            rate,
+        };
+        Ok(())
+    }
+
+    /// Reads ahead to the next clock reference of the PID that had the first one. `None`: there is none within reach.
+    fn next_reference(&mut self) -> Result<Option<(u64, ClockReference)>, MediaError> {
+        while self.has_packet(self.searched)? {
+            let packet = self.searched;
+            self.searched += 1;
+            let found = clock_reference(self.packet(packet));
+            let pid = self.last.map(|(_, reference)| reference.pid);
+            if let Some(reference) = found.filter(|found| pid.is_none_or(|pid| pid == found.pid)) {
+                self.last = Some((packet, reference));
+                return Ok(self.last);
+            }
+        }
+        Ok(None)
+    }
+
+    fn packet(&self, packet: u64) -> &[u8] {
+        let start = (packet - self.first) as usize * TS_BYTES;
+        &self.ahead[start..start + TS_BYTES]
+    }
+
+    /// Number of the packet behind the last one read.
+    fn end(&self) -> u64 {
+        self.first + (self.ahead.len() / TS_BYTES) as u64
+    }
+
+    /// Reads until `packet` is there; `false` if the stream ends first or it is too far ahead.
+    fn has_packet(&mut self, packet: u64) -> Result<bool, MediaError> {
+        while self.end() <= packet {
+            if (packet - self.next) as usize >= AHEAD_PACKETS || !self.read_packet()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads one packet; `false` at the end.
+    fn read_packet(&mut self) -> Result<bool, MediaError> {
+        let extra = self.stride - TS_BYTES;
+        self.input.fill(self.stride)?;
+        if self.input.window().get(extra) != Some(&TS_SYNC) && !self.synchronise()? {
+            return Ok(false);
+        }
+        let Some(packet) = self.input.window().get(extra..self.stride) else {
+            self.damaged += u64::from(!self.input.window().is_empty());
+            self.input.consume(self.stride);
+            return Ok(false);
+        };
+        if self.ahead.len() >= 2 * AHEAD_PACKETS * TS_BYTES {
+            self.ahead
+                .drain(..(self.next - self.first) as usize * TS_BYTES);
+            self.first = self.next;
+        }
+        self.ahead.extend_from_slice(packet);
+        self.input.consume(self.stride);
+        Ok(true)
+    }
+
+    /// Passes over what is damaged; `false` if no packet follows.
+    fn synchronise(&mut self) -> Result<bool, MediaError> {
+        self.damaged += u64::from(!self.input.window().is_empty());
+        loop {
+            let window = self.input.fill(SYNC_BYTES)?;
+            let count = window.len();
+            let is_last = self.input.is_ended();
+            let window = self.input.window();
+            let found = (0..count)
+                .take_while(|start| is_last || count - start >= SYNC_BYTES)
+                .find(|start| is_in_sync(&window[*start..], self.stride, is_last));
+            if let Some(start) = found {
+                self.input.consume(start);
+                return Ok(true);
+            }
+            if is_last {
+                self.input.consume(count);
+                return Ok(false);
+            }
+            self.input.consume(count - SYNC_BYTES + 1);
+        }
+    }
+
+    fn ticks_at(&self, packet: u64) -> u64 {
+        self.interval.time_at(packet) / TICK
+    }
+}
+
+/// Time from one clock reference to the next; `None` where it jumps.
+fn step(from: ClockReference, to: ClockReference) -> Option<u64> {
+    let time = (to.value + PCR_WRAP - from.value) % PCR_WRAP;
+    let is_jump = to.is_discontinuous || from.pid != to.pid || time > PCR_STEP_MAX || time == 0;
+    (!is_jump).then_some(time)
+}
+
+fn no_clock(references: u64) -> String {
+    let found = match references {
+        0 => "no clock reference (PCR)",
+        1 => "only one clock reference (PCR)",
+        _ => "no two clock references (PCR) that continue each other",
+    };
+    format!("the transport stream has {found} within {AHEAD_PACKETS} packets: give its bit rate")
+}
+
+impl Source for TsSource {
+    fn format(&self) -> &StreamFormat {
+        &self.format
+    }
+
+    fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {
+        self.has_packet(self.next + UNIT_PACKETS as u64 - 1)?;
+        let packets = (self.end() - self.next).min(UNIT_PACKETS as u64);
+        if packets == 0 {
+            return Ok(None);
+        }
+        let (begin, end) = (self.next, self.next + packets);
+        while begin >= self.interval.packet.saturating_add(self.interval.packets) {
+            self.next_interval()?;
+        }
+        let time = self.ticks_at(begin);
+        while end >= self.interval.packet.saturating_add(self.interval.packets) {
+            self.next_interval()?;
+        }
+        self.next = end;
+        let duration = u32::try_from(self.ticks_at(end).saturating_sub(time)).unwrap_or(u32::MAX);
+        let start = (begin - self.first) as usize * TS_BYTES;
+        let bytes = &self.ahead[start..start + packets as usize * TS_BYTES];
+        Ok(Some(Unit {
+            pieces: self.pieces.list(&[bytes]),
+            time,
+            due: time,
+            duration,
+            is_start: true,
+        }))
+    }
+
+    fn damaged(&self) -> u64 {
+        self.damaged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    const PID: u16 = 0x100;
+
+    /// A packet without a clock reference; `count` makes it recognisable.
+    fn plain(count: u8) -> Vec<u8> {
+        let mut packet = vec![TS_SYNC, 0x01, 0x00, 0x10];
+        packet.resize(TS_BYTES, count);
+        packet
+    }
+
+    fn timed(pid: u16, system_ticks: u64, is_discontinuous: bool) -> Vec<u8> {
+        let (base, extension) = (system_ticks / 300, system_ticks % 300);
+        let [high, low] = pid.to_be_bytes();
+        let mut packet = vec![TS_SYNC, high, low, 0x20, 183];
+        packet.push(0x10 | u8::from(is_discontinuous) << 7);
+        packet.extend(((base >> 1) as u32).to_be_bytes());
+        packet.push((base as u8 & 1) << 7 | (extension >> 8) as u8);
+        packet.push(extension as u8);
+        packet.resize(TS_BYTES, 0xff);
+        packet
+    }
+
+    /// `spans` of 70 packets each, clock references in front, a millisecond a packet.
+    fn stream(begins: &[(u64, bool)]) -> Vec<u8> {
+        let span = |(milliseconds, jump): &(u64, bool)| {
+            let mut span = timed(PID, milliseconds * 27_000 % PCR_WRAP, *jump);
+            (1..70).for_each(|count| span.extend(plain(count)));
+            span
+        };
+        begins.iter().flat_map(span).collect()
+    }
+
+    fn source(stream: Vec<u8>) -> Result<TsSource, MediaError> {
+        TsSource::new(Input::new("test", Cursor::new(stream)), None)
+    }
+
+    /// Bytes, milliseconds and milliseconds long, of each unit.
+    fn units(source: &mut TsSource) -> (Vec<u8>, Vec<(u64, u32)>) {
+        let (mut bytes, mut times) = (Vec::new(), Vec::new());
+        while let Some(unit) = source.next().unwrap() {
+            bytes.extend(unit.pieces.concat());
+            times.push((unit.time / 90, unit.duration / 90));
+        }
+        (bytes, times)
+    }
+
+    #[test]
+    fn time_runs_evenly_between_references_and_through_the_wrap() {
+        let wrap_ms = PCR_WRAP / 27_000;
+        for begin in [0, 5_000_000, wrap_ms - 100] {
+            // The wrap is no whole number of milliseconds; keep to it below.
+            let begin = begin / 10 * 10;
+            let bytes = stream(&[0, 70, 140].map(|ms| (begin + ms, false)));
+            let mut source = source(bytes.clone()).unwrap();
+            let (joined, times) = units(&mut source);
+            assert!(joined == bytes);
+            let expected: Vec<_> = (0..30).map(|unit| (unit * 7, 7)).collect();
+            assert_eq!(times, expected, "from {begin} ms");
+            assert_eq!(source.damaged(), 0);
+        }
+    }
+
+    #[test]
+    fn jumps_do_not_show() {
+        for jump in [(50, false), (10_000_000, false), (150, true)] {
+            let bytes = stream(&[(0, false), (70, false), jump, (jump.0 + 70, false)]);
+            let (joined, times) = units(&mut source(bytes.clone()).unwrap());
+            assert!(joined == bytes);
+            assert!(
+                times
+                    .iter()
+                    .zip((0..).step_by(7))
+                    .all(|(unit, ms)| *unit == (ms, 7))
+            );
+        }
+    }
+
+    #[test]
+    fn another_program_is_not_listened_to() {
+        let mut bytes = stream(&[(0, false), (70, false), (140, false)]);
+        let other = timed(PID + 1, 900_000_000, false);
+        for packet in [10, 85, 150] {
+            bytes[packet * TS_BYTES..][..TS_BYTES].copy_from_slice(&other);
+        }
+        let (_, times) = units(&mut source(bytes).unwrap());
+        assert!(
+            times
+                .iter()
+                .zip((0..).step_by(7))
+                .all(|(unit, ms)| *unit == (ms, 7))
+        );
+    }
+
+    #[test]
+    fn damage_is_passed_over_and_counted() {
+        let bytes = stream(&[(0, false), (70, false), (140, false)]);
+        let mut damaged = bytes.clone();
+        damaged[100 * TS_BYTES] = 0;
+        let at = 20 * TS_BYTES;
+        damaged.splice(at..at, [0x11; 1000]);
+        let mut source = source(damaged).unwrap();
+        let (joined, _) = units(&mut source);
+        let expected = [&bytes[..100 * TS_BYTES], &bytes[101 * TS_BYTES..]].concat();
+        assert!(joined == expected);
+        assert_eq!(source.damaged(), 2);
+        let mut cut = self::source(bytes[..bytes.len() - 50].to_vec()).unwrap();
+        assert_eq!(units(&mut cut).0.len(), bytes.len() - TS_BYTES);
+        assert_eq!(cut.damaged(), 1);
+    }
+
+    #[test]
+    fn packets_of_192_bytes_lose_their_own_times() {
+        let bytes = stream(&[(0, false), (70, false)]);
+        let longer: Vec<u8> = bytes
+            .chunks(TS_BYTES)
+            .flat_map(|packet| [&[1, 2, 3, 4], packet].concat())
+            .collect();
+        let (joined, times) = units(&mut source(longer).unwrap());
+        assert!(joined == bytes);
+        assert_eq!(times.len(), 20);
+    }
+
+    #[test]
+    fn without_clock_references_a_rate_is_needed() {
+        for (stream, found) in [
+            (plain(1).repeat(20), "no clock reference"),
+            (stream(&[(0, false)]), "only one"),
+            (stream(&[(50, false), (40, false)]), "no two"),
+            (plain(1).repeat(20_000), "no clock reference"),
+        ] {
+            let error = source(stream.clone()).unwrap_err().to_string();
+            assert!(
+                error.contains(found) && error.contains("bit rate"),
+                "{error}"
+            );
+            // 188 bytes a millisecond.
+            let input = Input::new("test", Cursor::new(stream.clone()));
+            let mut source = TsSource::new(input, Some(188 * 8 * 1000)).unwrap();
+            let (joined, times) = units(&mut source);
+            assert!(joined == stream);
+            assert_eq!(times[..2], [(0, 7), (7, 7)]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_transport_stream_is_refused() {
+        for bytes in [&b""[..], &[0; 4000], &[TS_SYNC; 100]] {
+            let error = source(bytes.to_vec()).unwrap_err().to_string();
+            assert!(error.contains("no MPEG transport stream"), "{error}");
+        }
+    }
+}

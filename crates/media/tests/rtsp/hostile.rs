@@ -1,0 +1,361 @@
+//! Clients that mean harm: garbage, endless messages, floods of connections and sessions, slow ones. Memory stays bounded.
+
+use hythe_media::rtsp::{Action, ConnectionId, Full, Limits};
+
+use crate::desk::{Desk, HERE};
+use crate::shelf::SECOND_NS;
+
+/// xorshift64* (Vigna 2016): the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % below
+    }
+
+    fn pick<'p>(&mut self, from: &[&'p str]) -> &'p str {
+        from[self.roll(from.len())]
+    }
+}
+
+#[test]
+fn nothing_that_is_no_request_passes_or_costs_memory() {
+    for (what, bytes) in [
+        ("a line without an end", vec![b'a'; 100_000]),
+        (
+            "a header without an end",
+            [&b"OPTIONS * RTSP/1.0\r\nX: "[..], &vec![b'y'; 100_000]].concat(),
+        ),
+        (
+            "headers without an end",
+            [&b"OPTIONS * RTSP/1.0\r\n"[..], &b"A: b\r\n".repeat(20_000)].concat(),
+        ),
+        (
+            "too many headers",
+            [
+                &b"OPTIONS * RTSP/1.0\r\n"[..],
+                &b"A: b\r\n".repeat(65),
+                b"\r\n",
+            ]
+            .concat(),
+        ),
+        (
+            "a body without an end",
+            [
+                &b"OPTIONS * RTSP/1.0\r\nContent-Length: 99999\r\n\r\n"[..],
+                &[0; 100_000],
+            ]
+            .concat(),
+        ),
+        ("zeroes", vec![0; 100_000]),
+        (
+            "TLS",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
+        ),
+        ("HTTP", b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec()),
+        ("interleaved data", b"$\x00\x00\x04abcd".to_vec()),
+    ] {
+        let mut desk = Desk::new(Limits::default());
+        let answers = desk.send(&bytes);
+        assert_eq!(answers.len(), 1, "{what}");
+        assert!(
+            matches!(answers[0].status, 400 | 413),
+            "{what}: {}",
+            answers[0].text
+        );
+        assert_eq!(desk.counters().malformed_messages, 1, "{what}");
+        assert_eq!(desk.service.room(desk.connection), 0, "{what}");
+        // It is said once, and what comes later is not looked at.
+        assert!(
+            desk.send(b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n")
+                .is_empty()
+        );
+    }
+}
+
+#[test]
+fn line_breaks_without_end_are_nothing() {
+    let mut desk = Desk::new(Limits::default());
+    assert!(desk.send(&b"\r\n".repeat(100_000)).is_empty());
+    assert_eq!(
+        desk.service.room(desk.connection),
+        Limits::default().message_bytes
+    );
+    assert_eq!(desk.ask("OPTIONS", "*", &[]).status, 200);
+}
+
+/// Requests made of parts that fit and parts that do not, split anywhere, with bytes changed at random. Whatever comes: no panic, the
+/// limits hold, and the owner is told nothing that does not follow from what it was told before.
+#[test]
+fn random_clients_keep_the_rules() {
+    for seed in 1..=60 {
+        let mut dice = Dice(seed * 0x9e37_79b9);
+        let limits = Limits {
+            sessions_per_address: 5,
+            sessions: 8,
+            ..Limits::default()
+        };
+        let mut desk = Desk::new(limits);
+        let mut ledger = Ledger::default();
+        let mut sessions = vec!["0123456789abcdef".to_owned()];
+        for step in 0..200 {
+            let text = message(&mut dice, &sessions);
+            let mut bytes = text.into_bytes();
+            if dice.roll(10) == 0 {
+                let at = dice.roll(bytes.len());
+                bytes[at] = dice.roll(256) as u8;
+            }
+            let at = dice.roll(bytes.len());
+            let (front, back) = bytes.split_at(at);
+            let mut answers = desk.send(front);
+            answers.extend(desk.send(back));
+            for answer in answers {
+                ledger.take(&answer.actions);
+                if answer.header("Session").is_some() {
+                    sessions.push(answer.session().to_string());
+                }
+            }
+            let expired = desk.tick_at(desk.now_ns + dice.roll(5) as u64 * SECOND_NS);
+            ledger.take(&expired.actions);
+            if desk.service.room(desk.connection) == 0 {
+                desk.service.close(desk.connection);
+                desk.connection = desk.connect(["192.0.2.1:1", "192.0.2.2:1"][step % 2]);
+            }
+        }
+        ledger.take(&desk.service.shut_down());
+        assert_eq!(ledger.0, [], "seed {seed}");
+        assert!(
+            desk.counters().requests > 50,
+            "seed {seed}: {:?}",
+            desk.counters()
+        );
+    }
+}
+
+fn message(dice: &mut Dice, sessions: &[String]) -> String {
+    let method = dice.pick(&[
+        "OPTIONS",
+        "DESCRIBE",
+        "SETUP",
+        "SETUP",
+        "PLAY",
+        "PLAY",
+        "PAUSE",
+        "TEARDOWN",
+        "GET_PARAMETER",
+        "X",
+    ]);
+    let url = dice.pick(&[
+        "rtsp://h/voice",
+        "rtsp://h/film/",
+        "rtsp://h/film/stream=0",
+        "rtsp://h/film/stream=1",
+        "rtsp://h/live/stream=0",
+        "*",
+        "x",
+    ]);
+    let mut text = format!(
+        "{method} {url} {}\r\n",
+        dice.pick(&[
+            "RTSP/1.0", "RTSP/1.0", "RTSP/1.0", "RTSP/1.0", "RTSP/1.0", "RTSP/1.0", "RTSP/1.0",
+            "RTSP/2.0"
+        ])
+    );
+    if dice.roll(20) > 0 {
+        text.push_str("CSeq: 3\r\n");
+    }
+    if dice.roll(3) > 0 {
+        let session = &sessions[dice.roll(sessions.len())];
+        text.push_str(&format!("Session: {session}\r\n"));
+    }
+    for _ in 0..dice.roll(3) {
+        text.push_str(dice.pick(&[
+            "Transport: RTP/AVP;unicast;client_port=5000-5001\r\n",
+            "Transport: RTP/AVP;unicast;client_port=5000-5001\r\n",
+            "Transport: RTP/AVP;multicast\r\n",
+            "Transport: \",;=-\r\n",
+            "Range: npt=1-\r\n",
+            "Range: npt=99-1.\r\n",
+            "Accept: text/plain\r\n",
+            "Content-Length: 4\r\n",
+        ]));
+    }
+    text.push_str("\r\n");
+    text
+}
+
+/// What the owner of the media believes: stream and whether it plays.
+#[derive(Default)]
+struct Ledger(Vec<(u64, usize, bool)>);
+
+impl Ledger {
+    fn take(&mut self, actions: &[Action]) {
+        for action in actions {
+            let (session, stream) = match action {
+                Action::Start(start) => {
+                    assert!(start.destination.port() >= 1024 && start.destination.port() % 2 == 0);
+                    (start.session.0, start.stream)
+                }
+                Action::Pause { session, stream } | Action::Stop { session, stream } => {
+                    (session.0, *stream)
+                }
+                _ => panic!("{action:?}"),
+            };
+            let known = self
+                .0
+                .iter()
+                .position(|(a, b, _)| (*a, *b) == (session, stream));
+            match (action, known) {
+                (Action::Start(_), None) => self.0.push((session, stream, true)),
+                (Action::Start(_), Some(at)) => self.0[at].2 = true,
+                (Action::Pause { .. }, Some(at)) => {
+                    assert!(self.0[at].2, "{action:?} of what does not play");
+                    self.0[at].2 = false;
+                }
+                (_, Some(at)) => drop(self.0.remove(at)),
+                (_, None) => panic!("{action:?} of what was not started"),
+            }
+        }
+    }
+}
+
+#[test]
+fn connections_are_limited_for_all_and_for_each() {
+    let limits = Limits {
+        connections: 4,
+        connections_per_address: 2,
+        ..Limits::default()
+    };
+    let mut desk = Desk::new(limits); // has one of 192.0.2.1
+    let mut open = |peer: &str| {
+        desk.service
+            .open(peer.parse().unwrap(), HERE.parse().unwrap(), 0)
+    };
+    let second = open("192.0.2.1:2").unwrap();
+    assert_eq!(open("192.0.2.1:3"), Err(Full::Address(2)));
+    assert_eq!(open("[::ffff:192.0.2.1]:3"), Err(Full::Address(2)));
+    assert!(open("[2001:db8::1]:1").is_ok());
+    assert!(open("[2001:db8::ffff]:1").is_ok());
+    assert_eq!(open("192.0.2.9:1"), Err(Full::Connections(4)));
+    desk.service.close(second);
+    // Of the same /64.
+    let mut open = |peer: &str| {
+        desk.service
+            .open(peer.parse().unwrap(), HERE.parse().unwrap(), 0)
+    };
+    let refused = open("[2001:db8::2]:9").unwrap_err();
+    assert_eq!(refused, Full::Address(2));
+    let expected = "RTSP/1.0 503 Service Unavailable: this address has 2 connections already\r\n";
+    assert!(refused.reply().starts_with(expected.as_bytes()));
+    assert!(open("[2001:db8:0:1::2]:9").is_ok());
+    let counters = desk.counters();
+    assert_eq!(
+        (
+            counters.refused_connections,
+            counters.refused_connections_of_address
+        ),
+        (1, 3)
+    );
+    assert_eq!(counters.connections, 5);
+}
+
+#[test]
+fn sessions_are_limited_for_all_and_for_each() {
+    let limits = Limits {
+        sessions: 3,
+        sessions_per_address: 2,
+        ..Limits::default()
+    };
+    let mut desk = Desk::new(limits);
+    let first = desk.set_up("voice", 0, 5000, None);
+    desk.set_up("voice", 0, 5002, None);
+    let transport = "Transport: RTP/AVP;unicast;client_port=5004-5005";
+    let ask = |desk: &mut Desk| {
+        let answer = desk.ask("SETUP", "rtsp://h/voice", &[transport]);
+        answer.text.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(
+        ask(&mut desk),
+        "RTSP/1.0 503 Service Unavailable: this address has 2 sessions already"
+    );
+    desk.connection = desk.connect("192.0.2.2:1");
+    desk.set_up("voice", 0, 5000, None);
+    assert_eq!(
+        ask(&mut desk),
+        "RTSP/1.0 503 Service Unavailable: there are 3 sessions already"
+    );
+    let counters = desk.counters();
+    assert_eq!(
+        (
+            counters.refused_sessions,
+            counters.refused_sessions_of_address
+        ),
+        (1, 1)
+    );
+    // An end makes room.
+    desk.connection = desk.connect("192.0.2.1:2");
+    assert_eq!(
+        desk.ask("TEARDOWN", "rtsp://h/voice", &[&first]).status,
+        200
+    );
+    desk.set_up("voice", 0, 5000, None);
+}
+
+#[test]
+fn connections_that_keep_us_waiting_are_closed() {
+    let mut desk = Desk::new(Limits::default());
+    let silent = desk.connection;
+    let ask = |desk: &mut Desk, peer| {
+        desk.connection = desk.connect(peer);
+        desk.ask("OPTIONS", "*", &[]);
+        desk.connection
+    };
+    // A slow loris sends a byte now and then, from the start or later.
+    let loris = desk.connect("192.0.2.1:2");
+    let late_loris = ask(&mut desk, "192.0.2.1:3");
+    let idle = ask(&mut desk, "192.0.2.1:4");
+    let with_session = ask(&mut desk, "192.0.2.1:5");
+    desk.set_up("voice", 0, 5000, None);
+    let mut closed: Vec<(u64, ConnectionId)> = Vec::new();
+    for second in 1..=200 {
+        for connection in [loris, late_loris] {
+            desk.service.receive(connection, b"O", second * SECOND_NS);
+            assert!(
+                desk.service
+                    .next(connection, desk.now_ns, &desk.shelf)
+                    .is_none()
+            );
+        }
+        if second == 50 {
+            desk.service.alive(hythe_media::rtsp::SessionId(0), 0); // nobody's: nothing happens
+        }
+        let expired = desk.tick_at(second * SECOND_NS);
+        closed.extend(expired.connections.iter().map(|id| (second, *id)));
+    }
+    let counters = *desk.counters();
+    assert_eq!(
+        closed,
+        [
+            (10, silent),
+            (10, loris),
+            (11, late_loris),
+            (120, idle),
+            (120, with_session)
+        ]
+    );
+    assert_eq!(
+        (
+            counters.silent_connections,
+            counters.slow_messages,
+            counters.idle_connections
+        ),
+        (2, 1, 2)
+    );
+    // The session had ended before.
+    assert_eq!(counters.lost_sessions, 1);
+    assert_eq!(desk.service.room(silent), 0);
+    assert!(desk.service.is_idle());
+}

@@ -1,0 +1,133 @@
+//! What players really send, byte for byte but for names and numbers.
+
+use hythe_media::rtsp::{Action, Limits};
+
+use crate::desk::{Answer, Desk};
+
+/// Asks as a player does; `SESSION` stands for the id of the last SETUP's answer.
+fn converse(messages: &[&str]) -> (Desk, Vec<Answer>) {
+    let mut desk = Desk::new(Limits::default());
+    let mut answers: Vec<Answer> = Vec::new();
+    for message in messages {
+        let session = answers.iter().rev().find_map(|answer| {
+            let header = answer.header("Session")?;
+            // live555 reads up to a semicolon, and no spaces.
+            assert!(!header.contains(' '), "{header}");
+            header.split(';').next()
+        });
+        let message = message.replace("SESSION", session.unwrap_or_default());
+        let mut got = desk.send(message.as_bytes());
+        assert_eq!(got.len(), 1, "{message}");
+        let answer = got.pop().unwrap();
+        assert_eq!(answer.status, 200, "{message}\n{}", answer.text);
+        answers.push(answer);
+    }
+    (desk, answers)
+}
+
+/// One start, one stop, and nothing left.
+fn assert_played(mut desk: Desk, answers: &[Answer]) {
+    let actions: Vec<&Action> = answers.iter().flat_map(|answer| &answer.actions).collect();
+    assert!(
+        matches!(actions.first(), Some(Action::Start(_))),
+        "{actions:?}"
+    );
+    assert!(
+        matches!(actions.last(), Some(Action::Stop { .. })),
+        "{actions:?}"
+    );
+    assert_eq!(desk.service.shut_down(), []);
+    assert_eq!(desk.counters().sessions, 1);
+}
+
+#[test]
+fn ffmpeg() {
+    let (desk, answers) = converse(&[
+        "OPTIONS rtsp://127.0.0.1:8554/voice RTSP/1.0\r\nCSeq: 1\r\nUser-Agent: Lavf59.27.100\r\n\r\n",
+        "DESCRIBE rtsp://127.0.0.1:8554/voice RTSP/1.0\r\nAccept: application/sdp\r\nCSeq: 2\r\n\
+         User-Agent: Lavf59.27.100\r\n\r\n",
+        "SETUP rtsp://127.0.0.1:8554/voice/stream=0 RTSP/1.0\r\n\
+         Transport: RTP/AVP/UDP;unicast;client_port=26704-26705\r\nCSeq: 3\r\n\
+         User-Agent: Lavf59.27.100\r\n\r\n",
+        "PLAY rtsp://127.0.0.1:8554/voice/ RTSP/1.0\r\nRange: npt=0.000-\r\nCSeq: 4\r\n\
+         User-Agent: Lavf59.27.100\r\nSession: SESSION\r\n\r\n",
+        "GET_PARAMETER rtsp://127.0.0.1:8554/voice/ RTSP/1.0\r\nCSeq: 5\r\n\
+         User-Agent: Lavf59.27.100\r\nSession: SESSION\r\n\r\n",
+        "PAUSE rtsp://127.0.0.1:8554/voice/ RTSP/1.0\r\nCSeq: 6\r\nUser-Agent: Lavf59.27.100\r\n\
+         Session: SESSION\r\n\r\n",
+        "PLAY rtsp://127.0.0.1:8554/voice/ RTSP/1.0\r\nRange: npt=3.000-\r\nCSeq: 7\r\n\
+         User-Agent: Lavf59.27.100\r\nSession: SESSION\r\n\r\n",
+        "TEARDOWN rtsp://127.0.0.1:8554/voice/ RTSP/1.0\r\nCSeq: 8\r\nUser-Agent: Lavf59.27.100\r\n\
+         Session: SESSION\r\n\r\n",
+    ]);
+    let transport = answers[2].header("Transport").unwrap();
+    assert!(transport.starts_with("RTP/AVP/UDP;unicast;client_port=26704-26705;server_port="));
+    assert_played(desk, &answers);
+}
+
+#[test]
+fn gstreamer() {
+    let (desk, answers) = converse(&[
+        "OPTIONS rtsp://127.0.0.1:8554/film RTSP/1.0\r\nCSeq: 1\r\nUser-Agent: GStreamer/1.22.0\r\n\r\n",
+        "DESCRIBE rtsp://127.0.0.1:8554/film RTSP/1.0\r\nAccept: application/sdp\r\nCSeq: 2\r\n\
+         User-Agent: GStreamer/1.22.0\r\n\r\n",
+        "SETUP rtsp://127.0.0.1:8554/film/stream=0 RTSP/1.0\r\n\
+         Transport: RTP/AVP;unicast;client_port=46338-46339,RTP/AVP;multicast,\
+         RTP/AVP/TCP;unicast;interleaved=0-1\r\nAccept-Ranges: npt, smpte, clock\r\nCSeq: 3\r\n\
+         User-Agent: GStreamer/1.22.0\r\n\r\n",
+        "SETUP rtsp://127.0.0.1:8554/film/stream=1 RTSP/1.0\r\n\
+         Transport: RTP/AVP;unicast;client_port=51216-51217\r\nCSeq: 4\r\n\
+         User-Agent: GStreamer/1.22.0\r\nSession: SESSION\r\n\r\n",
+        "PLAY rtsp://127.0.0.1:8554/film/ RTSP/1.0\r\nRange: npt=0-\r\nCSeq: 5\r\n\
+         User-Agent: GStreamer/1.22.0\r\nSession: SESSION\r\n\r\n",
+        "GET_PARAMETER rtsp://127.0.0.1:8554/film/ RTSP/1.0\r\nCSeq: 6\r\n\
+         User-Agent: GStreamer/1.22.0\r\nSession: SESSION\r\nContent-Length: 0\r\n\r\n",
+        "TEARDOWN rtsp://127.0.0.1:8554/film/ RTSP/1.0\r\nCSeq: 7\r\nUser-Agent: GStreamer/1.22.0\r\n\
+         Session: SESSION\r\n\r\n",
+    ]);
+    let info = answers[4].header("RTP-Info").unwrap();
+    // It looks its streams up by these.
+    assert!(
+        info.contains("url=rtsp://127.0.0.1:8554/film/stream=1;"),
+        "{info}"
+    );
+    assert_eq!(answers[4].actions.len(), 2);
+    assert_played(desk, &answers);
+}
+
+#[test]
+fn vlc() {
+    const AGENT: &str = "User-Agent: LibVLC/3.0.18 (LIVE555 Streaming Media v2016.11.28)";
+    let describe = |number| {
+        format!(
+            "DESCRIBE rtsp://127.0.0.1:8554/voice RTSP/1.0\r\nCSeq: {number}\r\n{AGENT}\r\n\
+             Accept: application/sdp\r\n\r\n"
+        )
+    };
+    let after_set_up = |method, number, headers| {
+        format!(
+            "{method} rtsp://127.0.0.1:8554/voice/ RTSP/1.0\r\nCSeq: {number}\r\n{AGENT}\r\n\
+             Session: SESSION\r\n{headers}\r\n"
+        )
+    };
+    let options =
+        format!("OPTIONS rtsp://127.0.0.1:8554/voice RTSP/1.0\r\nCSeq: 2\r\n{AGENT}\r\n\r\n");
+    let set_up = format!(
+        "SETUP rtsp://127.0.0.1:8554/voice/stream=0 RTSP/1.0\r\nCSeq: 5\r\n{AGENT}\r\n\
+         Transport: RTP/AVP;unicast;client_port=49680-49681\r\n\r\n"
+    );
+    let messages = [
+        options,
+        describe(3),
+        describe(4),
+        set_up,
+        after_set_up("PLAY", 6, "Range: npt=0.000-\r\n"),
+        after_set_up("GET_PARAMETER", 7, ""),
+        after_set_up("TEARDOWN", 8, ""),
+    ];
+    let messages: Vec<&str> = messages.iter().map(|message| &message[..]).collect();
+    let (desk, answers) = converse(&messages);
+    let body = |answer: &Answer| answer.text.split_once("\r\n\r\n").unwrap().1.to_owned();
+    assert_eq!(body(&answers[1]), body(&answers[2]));
+    assert_played(desk, &answers);
+}

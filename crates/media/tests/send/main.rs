@@ -1,0 +1,165 @@
+//! Streams from a source to destinations over the loopback interface.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod scene;
+
+use hythe_media::pace::{Limit, Pace};
+use hythe_media::rtp::Identity;
+use hythe_media::send::session::{SendOptions, Step};
+use hythe_media::wire::endpoint::DestinationOptions;
+use hythe_node::TrustPeers;
+
+use scene::{Counting, Receiver, Scene};
+
+const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
+
+fn options() -> SendOptions {
+    SendOptions::new(Identity::seeded(1), TRUST)
+}
+
+#[test]
+fn every_destination_gets_every_packet_in_order() {
+    let Some(scene) = Scene::new("order") else {
+        return;
+    };
+    for lend in [false, true] {
+        let receivers = [(); 3].map(|()| Receiver::new());
+        let mut session = scene.session(
+            Counting::units(200, 4, 100),
+            SendOptions {
+                lend: Some(lend),
+                ..options()
+            },
+        );
+        for receiver in &receivers {
+            let options = DestinationOptions::default();
+            session
+                .destinations()
+                .add(receiver.address(), &options)
+                .unwrap();
+        }
+        scene.run(&mut session);
+        for receiver in &receivers {
+            assert_eq!(receiver.payloads(), Counting::payloads(0..200, 4), "{lend}");
+        }
+        let statistics = session.statistics();
+        assert_eq!((statistics.packets, statistics.delivered), (800, 2400));
+        assert_eq!(statistics.lost, 0);
+        assert_eq!(statistics.lent_groups > 0, lend);
+    }
+}
+
+#[test]
+fn coming_and_going_disturbs_nobody() {
+    let Some(scene) = Scene::new("coming") else {
+        return;
+    };
+    let [stays, goes, comes] = [(); 3].map(|()| Receiver::new());
+    let mut session = scene.session(Counting::units(100, 2, 100), options());
+    let add = |session: &mut scene::Session, receiver: &Receiver| {
+        let options = DestinationOptions::default();
+        session
+            .destinations()
+            .add(receiver.address(), &options)
+            .unwrap()
+    };
+    add(&mut session, &stays);
+    let going = add(&mut session, &goes);
+    let mut has_changed = false;
+    loop {
+        match session.step(&mut |event| panic!("{event}")).unwrap() {
+            Step::Ended => break,
+            Step::Wait(until_ns) => scene::wait_until(until_ns),
+            Step::Again => {}
+        }
+        if !has_changed && session.statistics().packets >= 100 {
+            has_changed = true;
+            assert!(session.destinations().remove(going).is_some());
+            add(&mut session, &comes);
+        }
+    }
+    assert_eq!(stays.payloads(), Counting::payloads(0..100, 2));
+    let (early, late) = (goes.payloads(), comes.payloads());
+    assert_eq!([early, late].concat(), Counting::payloads(0..100, 2));
+}
+
+#[test]
+fn slots_are_used_again_and_what_is_late_arrives_as_it_was_sent() {
+    let Some(scene) = Scene::new("again") else {
+        return;
+    };
+    // Three times what the wire region holds, to a receiver that reads when all is over.
+    for lend in [false, true] {
+        let receiver = Receiver::with_room(64 << 20);
+        let unpaced = SendOptions {
+            lend: Some(lend),
+            pace: Pace::Unpaced,
+            limit: Limit {
+                burst: 64,
+                early_ns: 0,
+            },
+            ..options()
+        };
+        let mut session = scene.session(Counting::units(2000, 1, 1300), unpaced);
+        let options = DestinationOptions::default();
+        session
+            .destinations()
+            .add(receiver.address(), &options)
+            .unwrap();
+        scene.run(&mut session);
+        let packets = session.statistics();
+        assert_eq!((packets.packets, packets.lost), (2000, 0));
+        assert_eq!(
+            receiver.payloads(),
+            Counting::sized(0..2000, 1, 1300),
+            "{lend}"
+        );
+    }
+}
+
+#[test]
+fn reports_and_the_goodbye_come_over_rtcp() {
+    let Some(scene) = Scene::new("reports") else {
+        return;
+    };
+    let receiver = Receiver::new();
+    let mut session = scene.session(Counting::units(20, 1, 100), options());
+    let to = DestinationOptions::default();
+    session.destinations().add(receiver.address(), &to).unwrap();
+    scene.run(&mut session);
+    session.say_goodbye().unwrap();
+    let reports = receiver.reports();
+    assert_eq!(reports.len(), 2, "{reports:?}");
+    let ssrc = Identity::seeded(1).ssrc;
+    assert!(reports.iter().all(|report| report.ssrc == ssrc));
+    assert_eq!(
+        (reports[0].said_goodbye, reports[1].said_goodbye),
+        (false, true)
+    );
+    assert_eq!((reports[1].packets, reports[1].bytes), (20, 2000));
+}
+
+#[test]
+fn a_picture_leaves_in_pieces() {
+    let Some(scene) = Scene::new("pieces") else {
+        return;
+    };
+    let receiver = Receiver::new();
+    let mut session = scene.session(
+        Counting::units(10, 40, 100),
+        SendOptions {
+            limit: Limit {
+                burst: 4,
+                early_ns: 0,
+            },
+            ..options()
+        },
+    );
+    let to = DestinationOptions::default();
+    session.destinations().add(receiver.address(), &to).unwrap();
+    scene.run(&mut session);
+    assert_eq!(receiver.payloads().len(), 400);
+    // A group of at most four packets each time: 100 groups, 99 distances, less those that a stall swallowed.
+    let spacing = session.spacing();
+    assert!(spacing.count + 2 * spacing.stalls >= 99, "{spacing:?}");
+}
