@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-boot arm mutants check bench bench-preload soak fuzz
+.PHONY: help setup demo test test-boot arm mutants check bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -50,6 +50,11 @@ install: ## the C library, its header and manual into PREFIX (/usr/local), under
 bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
+
+bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times (about half an hour, as root, on an idle machine); kept in bench/results
+	cargo build --release -p hythe-cli -p hythe-bench
+	$(target)/release/hythe bench media --json >$(target)/media.json
+	mv $(target)/media.json bench/results/media-$$(date +%F).json
 
 bench-preload: setup ## the storage experiment on an emulated board, UBIFS, JFFS2 and ext4 (over an hour, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench

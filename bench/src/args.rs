@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand};
 
 use crate::ipc::{Case, Pattern, System, Wait};
+use crate::media;
 use crate::preload::{self, FileSystem, Way};
 
 /// Measures hops beside their floor and their peers, in one run.
@@ -31,6 +32,14 @@ pub(crate) enum Command {
         after_help = "Example:\n  hythe-bench preload --fs jffs2 --json > preload.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
     )]
     Preload(PreloadArguments),
+    /// RTP packets sent as fast as they go, by every method; as root.
+    #[command(
+        after_help = "Example:\n  hythe-bench media --json > media.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+    )]
+    Media(MediaArguments),
+    /// The sender or the receiver of scenario media.
+    #[command(hide = true)]
+    MediaEnd(MediaEndArguments),
     /// The other process of a run.
     #[command(hide = true)]
     Echo(EchoArguments),
@@ -202,6 +211,63 @@ impl PreloadArguments {
                 .unwrap_or_else(|| Way::ALL.to_vec()),
         }
     }
+}
+
+/// Which packets, how often.
+#[derive(Debug, Args)]
+pub(crate) struct MediaArguments {
+    /// Print one `hythe.result/1` document on standard output, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// 10000 packets, once: to see that all is well, not to learn figures
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Numbers of packets [default: 10000,30000,50000; quick: 10000]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub(crate) packets: Vec<u32>,
+    /// Bytes of a packet, the RTP header of 12 included
+    #[arg(long, value_name = "BYTES", default_value_t = 1400, value_parser = clap::value_parser!(u16).range(64..=1472))]
+    pub(crate) packet_bytes: u16,
+    /// To how many one stream is sent, where it is sent to more than one; 1 leaves that out
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) destinations: u16,
+    /// How often the whole set is repeated; figures are medians over these [default: 100; quick: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeat: Option<u32>,
+    /// Only cases whose name has one of these in it, such as `hythe/` or `sendto/first_send`
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+}
+
+impl MediaArguments {
+    /// What was said, and for the rest what `--quick` or its absence means.
+    pub(crate) fn scale(&self) -> media::Scale {
+        let (packets, repeat): (&[u32], _) = if self.quick {
+            (&[10_000], 1)
+        } else {
+            (&[10_000, 30_000, 50_000], 100)
+        };
+        media::Scale {
+            packets: Some(self.packets.clone())
+                .filter(|said| !said.is_empty())
+                .unwrap_or_else(|| packets.to_vec()),
+            destinations: self.destinations,
+            packet_bytes: self.packet_bytes,
+            repeat: self.repeat.unwrap_or(repeat),
+            only: self.only.clone(),
+        }
+    }
+}
+
+/// What an end of scenario media is told.
+#[derive(Debug, Args)]
+pub(crate) struct MediaEndArguments {
+    /// Files with media, as JSON
+    #[arg(long)]
+    pub(crate) sources: String,
+    /// The CPU to run on
+    #[arg(long)]
+    pub(crate) cpu: Option<usize>,
 }
 
 /// What the other process is told.

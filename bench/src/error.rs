@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
+use hythe_media::MediaError;
 use hythe_node::NodeError;
 
 use crate::preload::BootError;
@@ -18,6 +19,9 @@ pub(crate) enum BenchError {
     /// The pool refused.
     #[error(transparent)]
     Node(#[from] NodeError),
+    /// The media hop refused.
+    #[error(transparent)]
+    Media(#[from] MediaError),
     /// iceoryx2 refused.
     #[error("iceoryx2: {what}: {why}")]
     Iceoryx2 {
@@ -70,6 +74,9 @@ pub(crate) enum BenchError {
     /// A signal asked to stop.
     #[error("stopped by a signal")]
     Stopped,
+    /// It cannot be measured on this machine, or by this user.
+    #[error("{0}")]
+    Unable(String),
     /// Nothing is left to measure.
     #[error("{0}")]
     WrongUse(String),

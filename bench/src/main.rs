@@ -11,6 +11,7 @@ mod error;
 mod ipc;
 mod lookout;
 mod machine;
+mod media;
 mod preload;
 mod soak;
 mod statistics;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde::Serialize;
 
-use crate::args::{Arguments, Command, PreloadArguments, SoakArguments};
+use crate::args::{Arguments, Command, MediaArguments, PreloadArguments, SoakArguments};
 use crate::document::Document;
 use crate::error::BenchError;
 
@@ -36,6 +37,8 @@ fn main() -> ExitCode {
             waiter::run(&arguments).and_then(|document| show(document, arguments.json))
         }
         Command::Preload(arguments) => run_preload(&arguments),
+        Command::Media(arguments) => run_media(&arguments),
+        Command::MediaEnd(arguments) => media::run_end(&arguments),
         Command::Echo(arguments) => ipc::echo(&arguments),
         Command::Soak(arguments) => run_soak(&arguments),
         Command::SoakWorker(arguments) => soak::work(&arguments),
@@ -58,6 +61,12 @@ fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
 fn run_preload(arguments: &PreloadArguments) -> Result<(), BenchError> {
     let report = preload::run(arguments)?;
     print(&report, arguments.json, preload::render)?;
+    verdict(report.conditions.invalid)
+}
+
+fn run_media(arguments: &MediaArguments) -> Result<(), BenchError> {
+    let report = media::run(arguments)?;
+    print(&report, arguments.json, media::render)?;
     verdict(report.conditions.invalid)
 }
 

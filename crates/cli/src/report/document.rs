@@ -54,6 +54,31 @@ pub(super) struct Measurement {
     max: Option<u64>,
     pub(super) value: Option<f64>,
     pub(super) seconds: Option<f64>,
+    /// Time of a CPU for each packet, of a case that sends packets: the median, and the 99th percentile of the repetitions.
+    pub(super) cpu_ns_per_packet: Option<f64>,
+    pub(super) cpu_ns_per_packet_p99: Option<f64>,
+    #[serde(flatten)]
+    pub(super) sending: Sending,
+}
+
+/// How much is sent, where packets are.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub(super) struct Sending {
+    /// To each destination.
+    pub(super) packets: Option<u64>,
+    pub(super) destinations: Option<u64>,
+}
+
+impl Sending {
+    /// `, 10000 packets to 16`; nothing where none are.
+    pub(super) fn suffix(self) -> String {
+        match (self.packets, self.destinations) {
+            (Some(packets), Some(destinations)) => {
+                format!(", {packets} packets to {destinations}")
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 /// Percentiles, in the measurement's unit.
@@ -72,6 +97,8 @@ pub(super) struct Ratio {
     pub(super) name: String,
     pub(super) size_bytes: Option<u64>,
     pub(super) value: f64,
+    #[serde(flatten)]
+    pub(super) sending: Sending,
 }
 
 /// Reads a document.

@@ -110,7 +110,7 @@ impl Page {
         self.add("<h3>Ratios within this run</h3>\n");
         let rows = document.ratios.iter().map(|ratio| {
             vec![
-                ratio.name.clone(),
+                ratio.name.clone() + &ratio.sending.suffix(),
                 size(ratio.size_bytes),
                 format!("{:.2}", ratio.value),
             ]
@@ -154,13 +154,13 @@ impl Page {
 fn result(found: &Measurement) -> Vec<String> {
     let number = |figure: Option<u64>| figure.map_or_else(String::new, |figure| figure.to_string());
     let times = found.times();
-    let value = found.value.or(found.seconds);
+    let value = found.value.or(found.seconds.filter(|_| times.is_none()));
     let last = value.map_or_else(
         || number(times.map(|times| times.max)),
         |value| format!("{value:.3}"),
     );
     vec![
-        found.case.clone(),
+        found.case.clone() + &found.sending.suffix(),
         size(found.size_bytes),
         found.metric.replace('_', " "),
         found.unit.clone().unwrap_or_else(|| "ns".to_owned()),

@@ -1,4 +1,4 @@
-//! Plots as SVG, to stand inside a page: times by size, one line for each system.
+//! Plots as SVG, to stand inside a page: times by size, or by number of packets, one line for each system.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -7,7 +7,7 @@ use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 
-use super::document::Document;
+use super::document::{Document, Measurement};
 use crate::error::CliError;
 use crate::units;
 
@@ -25,34 +25,78 @@ const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 0, 0),
 ];
 
-/// One point: size in bytes, p50 and p99 in nanoseconds.
+/// One point: size in bytes or number of packets, p50 and p99 in nanoseconds.
 type Point = (u64, u64, u64);
 
 /// Times of several systems, measured in one way.
 #[derive(Debug)]
 pub(super) struct Plot {
     pub(super) title: String,
+    quantity: Quantity,
     /// By system, in the order of size.
     series: BTreeMap<String, Vec<Point>>,
 }
 
-/// What of a document can be drawn: cases with times of at least two sizes.
+/// What the horizontal axis counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quantity {
+    Bytes,
+    Packets,
+}
+
+impl Quantity {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "payload",
+            Self::Packets => "packets",
+        }
+    }
+
+    fn show(self, count: u64) -> String {
+        match self {
+            Self::Bytes => units::bytes(count),
+            Self::Packets => count.to_string(),
+        }
+    }
+}
+
+/// A title, what the axis counts, and the place of a measurement on it.
+fn place_of(measurement: &Measurement) -> Option<(String, Quantity, Point)> {
+    let (_, way) = measurement.system_and_way();
+    let size = measurement.size_bytes?;
+    let sending = measurement.sending;
+    if let (Some(packets), Some(cpu)) = (sending.packets, measurement.cpu_ns_per_packet) {
+        let p99 = measurement.cpu_ns_per_packet_p99.unwrap_or(cpu);
+        let destinations = sending.destinations.unwrap_or(1);
+        let title = format!("CPU per packet {way}, {size} bytes to {destinations}");
+        let point = (packets, cpu.round() as u64, p99.round() as u64);
+        return Some((title, Quantity::Packets, point));
+    }
+    let times = measurement.times()?;
+    let title = format!("{} {way}", measurement.metric.replace('_', " "));
+    Some((title, Quantity::Bytes, (size, times.p50, times.p99)))
+}
+
+/// What of a document can be drawn: cases with times of at least two sizes, or costs of at least two numbers of packets.
 pub(super) fn plots(document: &Document) -> Vec<Plot> {
     let mut found: Vec<Plot> = Vec::new();
     for measurement in &document.results {
-        let (Some(times), Some(size)) = (measurement.times(), measurement.size_bytes) else {
+        let Some((title, quantity, point)) = place_of(measurement) else {
             continue;
         };
-        let (system, way) = measurement.system_and_way();
-        let title = format!("{} {way}", measurement.metric.replace('_', " "));
+        let (system, _) = measurement.system_and_way();
         let place = found.iter().position(|plot| plot.title == title);
         let place = place.unwrap_or_else(|| {
             let series = BTreeMap::new();
-            found.push(Plot { title, series });
+            found.push(Plot {
+                title,
+                quantity,
+                series,
+            });
             found.len() - 1
         });
         let series = found[place].series.entry(system.to_owned()).or_default();
-        series.push((size, times.p50, times.p99));
+        series.push(point);
     }
     for plot in &mut found {
         plot.series
@@ -79,7 +123,7 @@ impl Plot {
 
     fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let points = || self.series.values().flatten();
-        let sizes = Axis::of_sizes(points().map(|point| point.0));
+        let sizes = Axis::of(self.quantity, points().map(|point| point.0));
         let times = range(points().flat_map(|point| [point.1, point.2]));
         let area = SVGBackend::with_string(into, (WIDTH, HEIGHT)).into_drawing_area();
         area.fill(&WHITE)?;
@@ -107,10 +151,10 @@ impl Plot {
             .build_cartesian_2d(sizes.low..sizes.high, times)?;
         chart
             .configure_mesh()
-            .x_desc("payload")
+            .x_desc(self.quantity.name())
             .y_desc("p50 (line) and p99 (ring)")
             .x_labels(sizes.labels)
-            .x_label_formatter(&|place| sizes.scale.label(*place))
+            .x_label_formatter(&|place| sizes.scale.label(self.quantity, *place))
             .y_label_formatter(&|time| nanoseconds(*time))
             .label_style(FONT)
             .axis_desc_style(FONT)
@@ -146,7 +190,7 @@ impl Plot {
 enum Scale {
     /// In powers of two.
     Logarithmic,
-    /// In so many bytes.
+    /// In so many bytes or packets.
     Linear { unit: u64 },
 }
 
@@ -161,12 +205,12 @@ impl Scale {
         }
     }
 
-    fn label(self, place: f64) -> String {
+    fn label(self, quantity: Quantity, place: f64) -> String {
         match self {
-            Self::Logarithmic => units::bytes(place.exp2() as u64),
-            Self::Linear { unit } if place.fract() == 0.0 => units::bytes(place as u64 * unit),
+            Self::Logarithmic => quantity.show(place.exp2() as u64),
+            Self::Linear { unit } if place.fract() == 0.0 => quantity.show(place as u64 * unit),
             Self::Linear { unit } => {
-                let whole = units::bytes(unit);
+                let whole = quantity.show(unit);
                 let name = whole.trim_start_matches("1 ");
                 format!("{place:.1} {name}")
             }
@@ -184,12 +228,15 @@ struct Axis {
 }
 
 impl Axis {
-    fn of_sizes(sizes: impl Iterator<Item = u64> + Clone) -> Self {
+    fn of(quantity: Quantity, sizes: impl Iterator<Item = u64> + Clone) -> Self {
         let least = at(sizes.clone().min().unwrap_or(1));
         let greatest = at(sizes.max().unwrap_or(1));
         if greatest / least <= FEW_MAGNITUDES {
             // The largest of 1, 1024 and so on that is not above all of them.
-            let unit = 1_u64 << (greatest.log2() as u32 / 10 * 10).min(60);
+            let unit = match quantity {
+                Quantity::Bytes => 1_u64 << (greatest.log2() as u32 / 10 * 10).min(60),
+                Quantity::Packets => 1,
+            };
             return Self {
                 scale: Scale::Linear { unit },
                 low: 0.0,
@@ -263,6 +310,27 @@ mod tests {
         let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
         assert!(
             labels.contains(&"0 ns") && labels.contains(&"4 MiB"),
+            "{labels:?}"
+        );
+    }
+
+    #[test]
+    fn costs_of_packets_stand_over_their_number() {
+        let mut document = small();
+        let row = |packets: u64| {
+            json!({"case": "hythe/prepared", "size_bytes": 1400, "metric": "first_send_to_last_check",
+                "packets": packets, "destinations": 1, "seconds": 0.01, "cpu_ns_per_packet": 95.4,
+                "cpu_ns_per_packet_p99": 120.0})
+        };
+        document["results"] = json!([row(10_000), row(50_000)]);
+        let plots = plots(&parsed(&document).expect("good"));
+        assert_eq!(plots[0].title, "CPU per packet prepared, 1400 bytes to 1");
+        let points = [(10_000, 95, 120), (50_000, 95, 120)];
+        assert_eq!(plots[0].series["hythe"], points);
+        let svg = plots[0].svg().expect("drawn");
+        let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
+        assert!(
+            labels.contains(&"packets") && labels.contains(&"20000"),
             "{labels:?}"
         );
     }

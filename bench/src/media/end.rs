@@ -1,0 +1,180 @@
+//! One of the two processes: sender or receiver, with a network and a `/dev/shm` of its own. The bench orders, line by line, and it answers.
+//!
+//! Ends when nobody orders any more.
+
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::net::IpAddr;
+use std::process::{Command, Stdio};
+
+use rustix::mount::{MountFlags, mount};
+
+use super::case::Case;
+use super::message::{Answer, Link, Order, Source};
+use super::receiver::Receiver;
+use super::sender::{self, Job};
+use super::tally::Checker;
+use crate::args::MediaEndArguments;
+use crate::cpus;
+use crate::error::BenchError;
+
+/// What it knows.
+struct End {
+    /// Sources and, once they were needed, what is in them.
+    sources: Vec<(Source, Option<Vec<u8>>)>,
+    link: Option<Link>,
+}
+
+/// Takes orders.
+pub(crate) fn run(arguments: &MediaEndArguments) -> Result<(), BenchError> {
+    if let Some(cpu) = arguments.cpu {
+        cpus::pin(cpu)?;
+    }
+    // Seen by this process only, since its mounts are its own: what is made there goes with it.
+    mount(
+        "hythe-bench",
+        "/dev/shm",
+        "tmpfs",
+        MountFlags::empty(),
+        None,
+    )?;
+    let sources: Vec<Source> = serde_json::from_str(&arguments.sources).map_err(io::Error::from)?;
+    let mut end = End {
+        sources: sources.into_iter().map(|source| (source, None)).collect(),
+        link: None,
+    };
+    answer(&Answer::Ready)?;
+    while let Some(order) = next_order()? {
+        let answered = end.obey(order);
+        answer(&answered.unwrap_or_else(|error| Answer::Failed(error.to_string())))?;
+    }
+    Ok(())
+}
+
+/// None: nobody is there any more.
+fn next_order() -> Result<Option<Order>, BenchError> {
+    let mut line = String::new();
+    if io::stdin().lock().read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_str(&line).map_err(io::Error::from)?))
+}
+
+fn answer(answer: &Answer) -> Result<(), BenchError> {
+    let line = serde_json::to_string(answer).map_err(io::Error::from)? + "\n";
+    let mut out = io::stdout().lock();
+    out.write_all(line.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+impl End {
+    fn obey(&mut self, order: Order) -> Result<Answer, BenchError> {
+        match order {
+            Order::Join(link) => {
+                put_up(&link)?;
+                self.link = Some(link);
+                Ok(Answer::Ready)
+            }
+            Order::Expect(case) => self.receive(case),
+            Order::Collect => Err(BenchError::WrongUse("nothing is expected".to_owned())),
+            Order::Send(case) => {
+                let source = self.source(case)?;
+                let file = File::open(&source.path)?;
+                let to = ip(&self.link()?.other_address)?;
+                let job = Job {
+                    case,
+                    path: &source.path,
+                    file: &file,
+                    to,
+                };
+                Ok(Answer::Sent(sender::run(&job)?))
+            }
+        }
+    }
+
+    /// Two orders, since what comes between them must not wait for the second.
+    fn receive(&mut self, case: Case) -> Result<Answer, BenchError> {
+        let address = ip(&self.link()?.address)?;
+        let media = self.media(case)?;
+        let mut checker = Checker::new(case, media);
+        let receiver = Receiver::open(&case, address)?;
+        answer(&Answer::Ready)?;
+        receiver.run(&mut checker, io::stdin())?;
+        // None: the bench has ended, and so will this process.
+        next_order()?;
+        Ok(Answer::Received(checker.tally()))
+    }
+
+    fn link(&self) -> Result<&Link, BenchError> {
+        let link = self.link.as_ref();
+        link.ok_or_else(|| BenchError::WrongUse("there is no link yet".to_owned()))
+    }
+
+    fn place(&self, case: Case) -> Result<usize, BenchError> {
+        let mut sources = self.sources.iter();
+        let place = sources.position(|(source, _)| source.content == case.content);
+        place.ok_or_else(|| BenchError::WrongUse(format!("no source of {:?}", case.content)))
+    }
+
+    fn source(&self, case: Case) -> Result<&Source, BenchError> {
+        Ok(&self.sources[self.place(case)?].0)
+    }
+
+    fn media(&mut self, case: Case) -> Result<&[u8], BenchError> {
+        let place = self.place(case)?;
+        let (source, media) = &mut self.sources[place];
+        if media.is_none() {
+            *media = Some(std::fs::read(&source.path)?);
+        }
+        Ok(media.as_deref().unwrap_or_default())
+    }
+}
+
+/// Address, interface, and the other end as a neighbour that nobody needs to ask for: packets would be dropped meanwhile.
+fn put_up(link: &Link) -> Result<(), BenchError> {
+    let Link {
+        interface,
+        address,
+        other_address,
+        other_mac,
+    } = link;
+    let other = other_address.split('/').next().unwrap_or_default();
+    ip_command(&["address", "add", address, "dev", interface])?;
+    ip_command(&["link", "set", interface, "up"])?;
+    ip_command(&[
+        "neighbour",
+        "replace",
+        other,
+        "lladdr",
+        other_mac,
+        "dev",
+        interface,
+        "nud",
+        "permanent",
+    ])
+}
+
+/// Runs `ip`, of iproute2.
+pub(super) fn ip_command(words: &[&str]) -> Result<(), BenchError> {
+    let run = Command::new("ip").args(words).stdin(Stdio::null()).output();
+    let output = run.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => BenchError::Unable(
+            "the program `ip` is missing: install iproute2 (`make setup` does)".to_owned(),
+        ),
+        _ => error.into(),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(BenchError::Unable(format!(
+        "`ip {}`: {said}",
+        words.join(" ")
+    )))
+}
+
+fn ip(address: &str) -> Result<IpAddr, BenchError> {
+    let bare = address.split('/').next().unwrap_or_default();
+    bare.parse()
+        .map_err(|_| BenchError::WrongUse(format!("{address} is no address")))
+}

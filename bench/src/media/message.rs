@@ -1,0 +1,78 @@
+//! What the bench and its two ends say to each other: one line of JSON each.
+
+use serde::{Deserialize, Serialize};
+
+use super::case::{Case, Content};
+
+/// A file with media, and what it has in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Source {
+    pub(super) content: Content,
+    pub(super) path: String,
+}
+
+/// To an end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Put up the link's end and know the other. Answer: `Ready`.
+    Join(Link),
+    /// To the receiver: open a socket for each destination. Answer: `Ready`.
+    Expect(Case),
+    /// To the receiver: everything was sent. Answer: `Received`, when all is there or nothing comes any more.
+    Collect,
+    /// To the sender. Answer: `Sent`.
+    Send(Case),
+}
+
+/// One end of the link.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Link {
+    pub(super) interface: String,
+    /// With the length of the prefix.
+    pub(super) address: String,
+    pub(super) other_address: String,
+    pub(super) other_mac: String,
+}
+
+/// From an end.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Answer {
+    Ready,
+    Received(Tally),
+    Sent(Sent),
+    /// It cannot.
+    Failed(String),
+}
+
+/// What arrived, of all destinations together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Tally {
+    /// Packets that came for the first time and were right.
+    pub(super) delivered: u64,
+    /// Numbers below the highest that never came; where the number of packets is known, all that never came.
+    pub(super) missing: u64,
+    /// Packets that came twice, had another content than was sent, or were none.
+    pub(super) wrong: u64,
+    /// When the last right one had been checked, on the monotonic clock.
+    pub(super) last_ns: u64,
+}
+
+/// What sending took.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Sent {
+    /// When it began, on the monotonic clock.
+    pub(super) began_ns: u64,
+    /// Time of a CPU, of all threads of the sender.
+    pub(super) cpu_ns: u64,
+    /// Of laying out beforehand.
+    pub(super) layout: Option<Spent>,
+    /// How the product sent it.
+    pub(super) method: Option<String>,
+}
+
+/// Time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Spent {
+    pub(super) elapsed_ns: u64,
+    pub(super) cpu_ns: u64,
+}

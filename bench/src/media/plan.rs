@@ -1,0 +1,191 @@
+//! What a run measures, in the order of a round: what is compared stands next to each other.
+//!
+//! The cases of paced calls and of a network that loses come when those parts of the product exist: a paced case wants a receiver that
+//! notes the time of each packet, a lossy one a link with a bridge between the two ends.
+
+use super::case::{Case, Content, Mode, System};
+use super::series::Series;
+use super::{Scale, program};
+
+/// Seven transport stream packets of 188 bytes behind the RTP header: what RFC 2250 packs into an Ethernet frame.
+const TRANSPORT_PACKET_BYTES: u16 = 12 + 7 * 188;
+/// Of the comparison with other programs, so many that their start, which is subtracted, is not most of it.
+const TRANSPORT_PACKETS: u32 = 50_000;
+/// Of the head, whose time is subtracted.
+pub(super) const HEAD_PACKETS: u32 = 1000;
+
+/// What is measured, and what is not and why.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) series: Vec<Series>,
+    pub(super) skipped: Vec<String>,
+}
+
+/// `is_installed` says which programs there are.
+pub(super) fn make(scale: &Scale, is_installed: impl Fn(&str) -> bool) -> Plan {
+    let mut cases = Vec::new();
+    for &packets in &scale.packets {
+        cases.extend(methods(scale, packets));
+    }
+    cases.extend(fan_out(scale));
+    let mut skipped = Vec::new();
+    for case in transport_stream(scale) {
+        // ffmpeg makes the stream, too.
+        let needed = [Some("ffmpeg"), program::name(case.system)];
+        let missing = needed
+            .into_iter()
+            .flatten()
+            .find(|name| !is_installed(name));
+        match missing {
+            Some(name) if scale.wants(&case) => {
+                skipped.push(format!("{case} with a transport stream: no {name} in PATH"));
+            }
+            _ => cases.push(case),
+        }
+    }
+    cases.retain(|case| scale.wants(case));
+    Plan {
+        series: cases.into_iter().map(Series::new).collect(),
+        skipped,
+    }
+}
+
+/// Is there such a method at all?
+const fn exists(system: System, mode: Mode) -> bool {
+    match mode {
+        Mode::Prepared => !system.is_peer(),
+        Mode::FirstSend => true,
+        Mode::Headers => matches!(system, System::Gso | System::Hythe),
+    }
+}
+
+fn methods(scale: &Scale, packets: u32) -> impl Iterator<Item = Case> {
+    let modes = [Mode::FirstSend, Mode::Prepared, Mode::Headers];
+    let pairs = modes
+        .into_iter()
+        .flat_map(|mode| System::ALL.map(|system| (system, mode)));
+    let packet_bytes = scale.packet_bytes;
+    pairs
+        .filter(|(system, mode)| exists(*system, *mode) && !system.is_peer())
+        .map(move |(system, mode)| Case {
+            system,
+            mode,
+            content: Content::Noise,
+            packets,
+            destinations: 1,
+            packet_bytes,
+        })
+}
+
+/// One stream to many, with the fewest packets: a receiver has to keep them all.
+fn fan_out(scale: &Scale) -> impl Iterator<Item = Case> {
+    let packets = scale.packets.iter().copied().min().unwrap_or(0);
+    let destinations = scale.destinations;
+    let is_worth_it = |case: &Case| case.mode != Mode::FirstSend || case.system == System::Sendto;
+    methods(scale, packets)
+        .filter(is_worth_it)
+        .filter(move |_| destinations > 1)
+        .map(move |case| Case {
+            destinations,
+            ..case
+        })
+}
+
+fn transport_stream(scale: &Scale) -> impl Iterator<Item = Case> {
+    let packets = scale.packets.iter().copied().max().unwrap_or(0);
+    let packets = packets.min(TRANSPORT_PACKETS);
+    let sent = [
+        (System::Sendto, Mode::FirstSend),
+        (System::Hythe, Mode::FirstSend),
+        (System::Hythe, Mode::Prepared),
+        (System::Ffmpeg, Mode::FirstSend),
+        (System::Gstreamer, Mode::FirstSend),
+    ];
+    // Less is mostly start.
+    let is_enough = packets >= 5 * HEAD_PACKETS;
+    sent.into_iter()
+        .filter(move |_| is_enough)
+        .map(move |(system, mode)| Case {
+            system,
+            mode,
+            content: Content::TransportStream,
+            packets,
+            destinations: 1,
+            packet_bytes: TRANSPORT_PACKET_BYTES,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scale() -> Scale {
+        Scale {
+            packets: vec![10_000, 30_000],
+            destinations: 16,
+            packet_bytes: 1400,
+            repeat: 1,
+            only: Vec::new(),
+        }
+    }
+
+    fn names(plan: &Plan, choose: impl Fn(&Case) -> bool) -> Vec<String> {
+        let cases = plan.series.iter().map(|series| series.case);
+        cases.filter(choose).map(|case| case.to_string()).collect()
+    }
+
+    #[test]
+    fn every_number_of_packets_is_sent_by_every_method() {
+        let plan = make(&scale(), |_| true);
+        let expected = [
+            "sendto/first_send",
+            "sendmmsg/first_send",
+            "gso/first_send",
+            "sendfile-gso/first_send",
+            "hythe/first_send",
+            "sendto/prepared",
+            "sendmmsg/prepared",
+            "gso/prepared",
+            "sendfile-gso/prepared",
+            "hythe/prepared",
+            "gso/headers",
+            "hythe/headers",
+        ];
+        for packets in [10_000, 30_000] {
+            let of_one = |case: &Case| {
+                (case.content, case.packets, case.destinations) == (Content::Noise, packets, 1)
+            };
+            assert_eq!(names(&plan, of_one), expected);
+        }
+        let many = names(&plan, |case| case.destinations == 16);
+        assert_eq!(many.len(), 8, "{many:?}");
+        assert_eq!(many[0], "sendto/first_send");
+    }
+
+    #[test]
+    fn programs_that_are_missing_are_named() {
+        let plan = make(&scale(), |name| name == "ffmpeg");
+        assert_eq!(plan.skipped.len(), 1);
+        assert!(plan.skipped[0].contains("gst-launch-1.0"), "{plan:?}");
+        let peers = names(&plan, |case| case.system.is_peer());
+        assert_eq!(peers, ["ffmpeg/first_send"]);
+        let plan = make(&scale(), |_| false);
+        assert_eq!(plan.skipped.len(), 5, "nobody makes the stream");
+    }
+
+    #[test]
+    fn choices_narrow_the_plan() {
+        let only = vec!["hythe/".to_owned(), "sendto/first".to_owned()];
+        let plan = make(&Scale { only, ..scale() }, |_| true);
+        let all = names(&plan, |case| {
+            (case.content, case.packets) == (Content::Noise, 30_000)
+        });
+        let expected = [
+            "sendto/first_send",
+            "hythe/first_send",
+            "hythe/prepared",
+            "hythe/headers",
+        ];
+        assert_eq!(all, expected);
+    }
+}

@@ -1,0 +1,91 @@
+//! Programs that send RTP today: ffmpeg and GStreamer, started for each sending, measured by what the kernel counts for them.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
+use super::case::System;
+use super::message::Sent;
+use super::sender::Job;
+use super::{monotonic_ns, port};
+use crate::error::BenchError;
+
+/// Far beyond what they take.
+const BOUND: Duration = Duration::from_secs(60);
+/// How often is looked whether it has ended.
+const LOOK: Duration = Duration::from_millis(5);
+/// How much of the input ffmpeg looks at first; less than the shortest input has, so that this part is the same of all.
+const PROBE_BYTES: &str = "500000";
+
+/// The program's name.
+pub(super) const fn name(system: System) -> Option<&'static str> {
+    match system {
+        System::Ffmpeg => Some("ffmpeg"),
+        System::Gstreamer => Some("gst-launch-1.0"),
+        _ => None,
+    }
+}
+
+/// Is it there?
+pub(super) fn is_installed(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+fn command(job: &Job<'_>, name: &str) -> Command {
+    let (host, port, path) = (job.to, port(0), job.path);
+    let mut command = Command::new(name);
+    if job.case.system == System::Ffmpeg {
+        command.args(["-nostdin", "-loglevel", "error", "-probesize", PROBE_BYTES]);
+        command.args(["-f", "mpegts", "-i", path, "-c", "copy", "-f", "rtp_mpegts"]);
+        let bytes = job.case.packet_bytes;
+        command.arg(format!("rtp://{host}:{port}?pkt_size={bytes}"));
+    } else {
+        command.args(["-q", "filesrc", &format!("location={path}"), "!"]);
+        command.args(["tsparse", "alignment=7", "!", "rtpmp2tpay", "!", "udpsink"]);
+        command.args([&format!("host={host}"), &format!("port={port}")]);
+        command.args(["sync=false", "async=false"]);
+    }
+    command
+}
+
+/// Runs it once, on this process's CPU and network.
+pub(super) fn run(job: &Job<'_>) -> Result<Sent, BenchError> {
+    let Some(name) = name(job.case.system) else {
+        return Err(BenchError::WrongUse(format!("{} is no program", job.case)));
+    };
+    let mut command = command(job, name);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command.stderr(Stdio::piped());
+    hythe_sys::spawn::die_with_parent(&mut command);
+    let began_ns = monotonic_ns();
+    let mut child = command.spawn()?;
+    let (pid, began) = (Pid::from_child(&child), Instant::now());
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    while waitid(WaitId::Pid(pid), options)?.is_none() {
+        if began.elapsed() > BOUND {
+            let _ = child.kill();
+        }
+        std::thread::sleep(LOOK);
+    }
+    let stderr = child.stderr.take();
+    let (status, cpu) = hythe_sys::spawn::wait_with_cpu_time(child)?;
+    if !status.success() {
+        let mut said = String::new();
+        if let Some(mut stderr) = stderr {
+            stderr.read_to_string(&mut said)?;
+        }
+        return Err(BenchError::Unable(format!(
+            "{name}: {status}: {}",
+            said.trim()
+        )));
+    }
+    Ok(Sent {
+        began_ns,
+        cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
+        layout: None,
+        method: None,
+    })
+}
