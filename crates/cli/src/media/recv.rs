@@ -44,7 +44,7 @@ pub(crate) struct RecvArgs {
     /// How long a missing packet is waited for, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     delay: u64,
-    /// End so many seconds after the last packet; default: at the sender's goodbye only
+    /// End so many seconds after the last packet, or after the start if none came; default: at the sender's goodbye only
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     idle: Option<Duration>,
     /// The interface on which a group is joined [default: where the way to it leads]

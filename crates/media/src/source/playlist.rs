@@ -12,6 +12,8 @@ use crate::unit::Unit;
 
 /// The longest .m3u file that is read.
 const M3U_BYTES_MAX: u64 = 16 << 20;
+/// What is wrong with a playlist of nothing.
+const EMPTY: &str = "no file is in it";
 
 /// The files of a playlist, and how far it is.
 #[derive(Debug)]
@@ -76,7 +78,7 @@ impl Playlist {
             begun: 0,
         };
         let Some((_, current)) = list.open_next()? else {
-            return Err(refused(Path::new("the playlist"), "no file is in it"));
+            return Err(refused(Path::new("the playlist"), EMPTY));
         };
         Ok(Self {
             format: current.format().clone(),
@@ -162,7 +164,7 @@ fn refused(path: &Path, reason: &str) -> MediaError {
 ///
 /// # Errors
 ///
-/// [`MediaError::File`].
+/// [`MediaError::File`]; [`MediaError::Input`] if there is none.
 pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, MediaError> {
     let failed = |source| MediaError::File {
         what: "list",
@@ -178,14 +180,14 @@ pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, MediaError> {
         }
     }
     files.sort();
-    Ok(files)
+    filled(files, directory)
 }
 
 /// The files that the .m3u file at `path` names, one a line; those without a root are beside it.
 ///
 /// # Errors
 ///
-/// [`MediaError::File`].
+/// [`MediaError::File`]; [`MediaError::Input`] if there is none.
 pub(super) fn files_named_in(path: &Path) -> Result<Vec<PathBuf>, MediaError> {
     let failed = |source| MediaError::File {
         what: "read",
@@ -200,7 +202,15 @@ pub(super) fn files_named_in(path: &Path) -> Result<Vec<PathBuf>, MediaError> {
     let directory = path.parent().unwrap_or(Path::new(""));
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    Ok(names.map(|name| directory.join(name)).collect())
+    filled(names.map(|name| directory.join(name)).collect(), path)
+}
+
+/// `files`, if there are any in what `path` names.
+fn filled(files: Vec<PathBuf>, path: &Path) -> Result<Vec<PathBuf>, MediaError> {
+    if files.is_empty() {
+        return Err(refused(path, EMPTY));
+    }
+    Ok(files)
 }
 
 #[cfg(test)]
@@ -297,9 +307,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let options = OpenOptions::default();
         let error = open(directory.path(), &options).err().unwrap().to_string();
-        assert!(error.contains("no file"), "{error}");
+        let named = directory.path().display().to_string();
+        assert!(
+            error.contains("no file") && error.contains(&named),
+            "{error}"
+        );
         let m3u = directory.path().join("list.m3u");
         assert!(matches!(open(&m3u, &options), Err(MediaError::File { .. })));
+        fs::write(&m3u, "# nothing\n").unwrap();
+        let error = open(&m3u, &options).err().unwrap().to_string();
+        assert!(error.contains("list.m3u, byte 0: no file"), "{error}");
         fs::write(&m3u, "gone.wav\n").unwrap();
         let error = open(&m3u, &options).err().unwrap().to_string();
         assert!(error.contains("gone.wav"), "{error}");

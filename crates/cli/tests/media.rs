@@ -1,0 +1,349 @@
+//! `hythe media send` and `recv` to each other over loopback: everything that can be sent, from everywhere, and what is refused.
+//!
+//! Inputs are made by ffmpeg; skipped aloud where there is none, or no shared memory.
+
+mod support;
+
+use std::fs;
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::streams::{
+    self, H264, Kind, L16, PCMU, SAMPLES, Sample, Studio, TS, assert_same, content, document,
+};
+use support::{Root, Running, eventually};
+
+/// Sends a sample and receives it; what is compared of the file that came of it.
+fn crosses(studio: &Studio, sample: &Sample, options: &[&str]) -> Vec<u8> {
+    let name = sample.name;
+    let input = studio.make(sample);
+    let options = [sample.options, options].concat();
+    let port = streams::port();
+    let sdp = studio.describe(&input, &options, port);
+    let out = studio.file(&format!("{port}.out"));
+    let receiver = studio.receiver(&sdp, port, &out);
+    let sent = studio.send_with(&input, port, &options);
+    let received = document(&receiver.end());
+    assert_eq!(received["ended"], "goodbye", "{name}: {received}");
+    assert_eq!(sent["packets"], received["packets"], "{name}: {received}");
+    assert_eq!(sent["payload"], received["payload"], "{name}: {received}");
+    for count in ["lost", "late", "malformed", "foreign", "kernel_drops"] {
+        assert_eq!(received[count], 0, "{name}: {count} in {received}");
+    }
+    assert_eq!((&sent["lost"], &sent["damaged"]), (&0.into(), &0.into()));
+    let [destination] = &sent["destinations"].as_array().expect("a list")[..] else {
+        panic!("one destination in {sent}");
+    };
+    assert_eq!(destination["address"], format!("127.0.0.1:{port}"));
+    assert_eq!(destination["packets"], sent["packets"]);
+    assert_eq!(destination["state"], "reachable", "{name}");
+    assert!(sent["spacing"]["p99_ns"].is_u64(), "{sent}");
+    content(received_as(sample.kind), &out)
+}
+
+/// What our receiver makes of it: telephone audio becomes a WAV file of linear samples.
+fn received_as(kind: Kind) -> Kind {
+    match kind {
+        Kind::RawSamples(..) => Kind::Samples,
+        other => other,
+    }
+}
+
+#[test]
+fn every_payload_arrives_as_it_was() {
+    let Some(studio) = Studio::new("every payload over loopback") else {
+        return;
+    };
+    thread::scope(|scope| {
+        for sample in &SAMPLES {
+            let studio = &studio;
+            scope.spawn(move || {
+                let received = crosses(studio, sample, &[]);
+                let source = content(sample.kind, &studio.file(sample.name));
+                assert_same(sample.name, &received, &source);
+            });
+        }
+    });
+    studio.is_clean();
+}
+
+#[test]
+fn every_way_of_sending_carries_the_same_bytes() {
+    let Some(studio) = Studio::new("every way of sending over loopback") else {
+        return;
+    };
+    let source = fs::read(studio.make(&TS)).expect("made");
+    thread::scope(|scope| {
+        for method in ["sendfile-gso", "gso", "sendmmsg", "sendto"] {
+            let (studio, source) = (&studio, &source);
+            scope.spawn(move || {
+                let received = crosses(studio, &TS, &["--method", method, "--pace", "8M"]);
+                assert_same(method, &received, source);
+            });
+        }
+    });
+    studio.is_clean();
+}
+
+#[test]
+fn standard_input_is_sent_as_it_comes() {
+    let Some(studio) = Studio::new("standard input over loopback") else {
+        return;
+    };
+    for sample in [&TS, &H264] {
+        let input = studio.make(sample);
+        let port = streams::port();
+        let sdp = studio.describe(&input, &[], port);
+        let out = studio.file(&format!("{port}.out"));
+        let receiver = studio.receiver(&sdp, port, &out);
+        let to = format!("rtp://127.0.0.1:{port}");
+        let bytes = fs::read(&input).expect("made");
+        let sent = studio
+            .root
+            .feed(&["media", "send", "-", "--to", &to, "--json"], &bytes);
+        assert_eq!(document(&sent)["input"], "-");
+        document(&receiver.end());
+        let source = content(sample.kind, &input);
+        assert_same(sample.name, &content(sample.kind, &out), &source);
+    }
+    studio.is_clean();
+}
+
+#[test]
+fn a_channel_is_sent_and_another_filled() {
+    let Some(studio) = Studio::new("channels over loopback") else {
+        return;
+    };
+    let root = &studio.root;
+    let input = studio.make(&PCMU);
+    let port = streams::port();
+    let sdp = studio.describe(&input, PCMU.options, port);
+    let filled = subscribed(root, "heard");
+    let receiver = root.start(&["media", "recv", &sdp, "--channel", "heard", "--json"]);
+    streams::wait_until_listening(port);
+    let to = format!("rtp://127.0.0.1:{port}");
+    let arguments = ["media", "send", "channel:spoken", "--to", &to, "--json"];
+    let sender = root.start(&[&arguments, PCMU.options].concat());
+    eventually("the sender subscribes", || root.subscribers("spoken") == 1);
+    root.ok(&["pub", "spoken", &input, "--size", "1000"]);
+    // 8,000 samples in packets of 160, each of which becomes a message.
+    let filled = filled.end();
+    assert_eq!(filled.code, Some(0), "{}", filled.errors);
+    assert_same("samples", &filled.output, &fs::read(&input).expect("made"));
+    sender.interrupt();
+    assert_eq!(document(&sender.end())["packets"], 50);
+    assert_eq!(document(&receiver.end())["ended"], "goodbye");
+    studio.is_clean();
+}
+
+/// A subscriber that takes 50 messages.
+fn subscribed(root: &Root, channel: &str) -> Running {
+    let running = root.start(&["sub", channel, "--count", "50", "--timeout", "25", "--raw"]);
+    eventually("it subscribes", || root.subscribers(channel) == 1);
+    running
+}
+
+#[test]
+fn a_playlist_and_a_loop_play_on_without_a_gap() {
+    let Some(studio) = Studio::new("playlists over loopback") else {
+        return;
+    };
+    let wav = studio.make(&Sample {
+        name: "short.wav",
+        made_by: "-f lavfi -i sine=duration=0.31 -ar 8000 -c:a pcm_s16le",
+        ..L16
+    });
+    let once = content(Kind::Samples, &wav);
+    let directory = studio.file("playlist");
+    fs::create_dir(&directory).expect("fresh");
+    for name in ["1.wav", "2.wav"] {
+        fs::copy(&wav, format!("{directory}/{name}")).expect("copied");
+    }
+    thread::scope(|scope| {
+        for (input, plays, times) in [(&directory, "2", 4), (&wav, "3", 3)] {
+            let (studio, once) = (&studio, &once);
+            scope.spawn(move || {
+                let port = streams::port();
+                let options = ["--loop", plays];
+                let sdp = studio.describe(input, &options, port);
+                let out = studio.file(&format!("{port}.wav"));
+                let receiver = studio.receiver(&sdp, port, &out);
+                studio.send_with(input, port, &options);
+                document(&receiver.end());
+                let received = content(Kind::Samples, &out);
+                assert_same(input, &received, &once.repeat(times));
+            });
+        }
+    });
+    studio.is_clean();
+}
+
+#[test]
+fn destinations_come_and_go_while_the_others_hear_everything() {
+    let Some(studio) = Studio::new("changing destinations over loopback") else {
+        return;
+    };
+    // Noise: every part of it is found in one place only.
+    let input = studio.make(&Sample {
+        name: "noise.ulaw",
+        made_by: "-f lavfi -i anoisesrc=duration=3:seed=7 -ar 8000 -f mulaw",
+        ..PCMU
+    });
+    let (stays, visits) = (streams::port(), streams::port());
+    let [one, both] = [vec![stays], vec![stays, visits]].map(|ports| {
+        let lines = ports.iter().map(|port| format!("rtp://127.0.0.1:{port}\n"));
+        format!("# players\n\n{}", lines.collect::<String>())
+    });
+    let list = studio.file("destinations");
+    fs::write(&list, &one).expect("written");
+    let receivers = [stays, visits].map(|port| {
+        let sdp = studio.describe(&input, PCMU.options, port);
+        let out = studio.file(&format!("{port}.wav"));
+        (studio.receiver(&sdp, port, &out), out)
+    });
+    let arguments = ["media", "send", &input, "--to-file", &list, "--json"];
+    let sender = studio.root.start(&[&arguments, PCMU.options].concat());
+    thread::sleep(std::time::Duration::from_millis(700));
+    for text in [&both[..], "nonsense", &one[..]] {
+        fs::write(&list, text).expect("written");
+        sender.signal(Signal::HUP);
+        thread::sleep(std::time::Duration::from_millis(400));
+    }
+    let sent = sender.end();
+    for word in ["line 1: nonsense", "2 destinations", "1 destinations"] {
+        assert!(sent.errors.contains(word), "{word} in {}", sent.errors);
+    }
+    let sent = document(&sent);
+    let [(stayed, all), (visited, part)] = receivers;
+    assert_eq!(document(&stayed.end())["packets"], sent["packets"]);
+    let source = content(PCMU.kind, &input);
+    assert_same("who stays", &content(Kind::Samples, &all), &source);
+    visited.interrupt();
+    let visited = document(&visited.end());
+    assert_eq!(visited["lost"], 0, "{visited}");
+    let heard = content(Kind::Samples, &part);
+    assert!(!heard.is_empty() && heard.len() < source.len(), "{visited}");
+    let places = source.windows(heard.len()).step_by(2);
+    assert_eq!(places.filter(|place| *place == heard).count(), 1);
+    studio.is_clean();
+}
+
+/// What is said to whom asked for what cannot be.
+#[test]
+fn what_cannot_be_sent_or_received_is_refused_by_name() {
+    let Some(studio) = Studio::new("refusals") else {
+        return;
+    };
+    let film = studio.make(&TS);
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(studio.file(name), bytes).expect("written");
+        studio.file(name)
+    };
+    let garbage = write("garbage", b"neither sound nor picture");
+    let empty = write("empty", b"");
+    let movie = fs::read(studio.make(&streams::H264_MOVIE)).expect("made");
+    let cut = write("cut.mp4", &movie[..movie.len() / 2]);
+    let lines = write("lines", b"rtp://127.0.0.1:6000\nrtp://nobody\n");
+    let directory = studio.file("nothing");
+    fs::create_dir(&directory).expect("fresh");
+    let nowhere = studio.file("no/where");
+    let to = ["--to", "rtp://127.0.0.1:19998"];
+    let send = |input: &str, options: &[&str]| {
+        let arguments = ["media", "send", input];
+        studio.root.run(&[&arguments, options].concat())
+    };
+    send(&nowhere, &to).failed(1, &["cannot read", "no/where", "No such file"]);
+    send(&garbage, &to).failed(1, &["garbage, byte 0", "MPEG-TS", "say their format"]);
+    send(&empty, &to).failed(1, &["empty, byte 0", "no format"]);
+    send(&cut, &to).failed(1, &["cut.mp4, byte", "moov", "cut short"]);
+    send(&directory, &to).failed(1, &["nothing", "no file is in it"]);
+    send(&film, &[]).failed(2, &["--to <URL>"]);
+    send(&film, &["--to", "udp://h:6000"]).failed(2, &["the scheme is udp", "rtp://HOST:PORT"]);
+    send(&film, &["--to", "rtp://127.0.0.1:6001"]).failed(1, &["127.0.0.1:6001", "even port"]);
+    send(&film, &["--to-file", &lines]).failed(1, &["line 2: rtp://nobody", "no port"]);
+    send(&film, &["--to-file", &nowhere]).failed(1, &["cannot read", "no/where"]);
+    let sdp = [&to[..], &["--sdp", &nowhere]].concat();
+    send(&film, &sdp).failed(1, &["session description", "no/where"]);
+    for (option, value, hint) in [
+        ("--pace", "fast", "8M"),
+        ("--raw", "pcmu", "l16:48000:2"),
+        ("--frame-rate", "0", "30000/1001"),
+        ("--method", "pigeon", "sendfile-gso"),
+        ("--burst", "0", "1..=64"),
+        ("--payload", "mp3", "pcmu"),
+    ] {
+        send(&film, &[&to[..], &[option, value]].concat()).failed(2, &[option, value, hint]);
+    }
+    let receive = |sdp: &str, options: &[&str]| {
+        let arguments = ["media", "recv", sdp, "--idle", "20"];
+        studio.root.run(&[&arguments, options].concat())
+    };
+    let port = streams::port();
+    let sdp = studio.describe(&film, &[], port);
+    let out = studio.file("out.ts");
+    let out = ["--out", &out[..]];
+    receive(&nowhere, &out).failed(1, &["session description", "no/where"]);
+    receive(&garbage, &out).failed(1, &["garbage", "line 1"]);
+    receive(&sdp, &[]).failed(2, &["--out <FILE>"]);
+    receive(&sdp, &["--out", &nowhere]).failed(1, &["cannot write", "no/where"]);
+    let second = [&out[..], &["--stream", "2"]].concat();
+    receive(&sdp, &second).failed(1, &["describes 1", "no stream 2"]);
+    let _taken = std::net::UdpSocket::bind(("127.0.0.1", port)).expect("free");
+    receive(&sdp, &out).failed(1, &[&port.to_string(), "taken by another program"]);
+    studio.is_clean();
+}
+
+#[test]
+fn who_is_killed_leaves_nothing_behind() {
+    let Some(studio) = Studio::new("killed senders") else {
+        return;
+    };
+    let root = &studio.root;
+    let input = studio.make(&TS);
+    let port = streams::port();
+    let sdp = studio.describe(&input, &[], port);
+    let out = studio.file("out.ts");
+    let receiver = studio.receiver(&sdp, port, &out);
+    let to = format!("rtp://127.0.0.1:{port}");
+    // Somebody who sees the death.
+    let witness = subscribed(root, "other");
+    let sender = root.start(&["media", "send", &input, "--to", &to, "--loop", "0"]);
+    let members = || root.json(&["pool", "show"])["tables"][0]["used"].clone();
+    eventually("it sends", || members() == Value::from(2));
+    thread::sleep(std::time::Duration::from_millis(300));
+    sender.signal(Signal::KILL);
+    assert_eq!(sender.end().code, None);
+    eventually("recovered", || members() == Value::from(1));
+    witness.interrupt();
+    witness.end();
+    // Nobody says goodbye: interrupted, it completes its file.
+    receiver.interrupt();
+    let received = document(&receiver.end());
+    assert_eq!(received["ended"], "stopped");
+    let kept = fs::read(&out).expect("written");
+    let source = fs::read(&input).expect("made");
+    assert!(!kept.is_empty() && source.repeat(2).starts_with(&kept));
+    studio.is_clean();
+}
+
+#[test]
+fn a_receiver_gives_up_when_it_was_told_to() {
+    let Some(studio) = Studio::new("idle receivers") else {
+        return;
+    };
+    let port = streams::port();
+    let sdp = studio.describe(&studio.make(&TS), &[], port);
+    let out = studio.file("out.ts");
+    let arguments = ["media", "recv", &sdp, "--out", &out, "--idle", "0.2"];
+    let received = studio.root.json(&arguments);
+    assert_eq!(
+        (&received["ended"], &received["packets"]),
+        (&"idle".into(), &0.into())
+    );
+    let text = studio.root.ok(&arguments);
+    assert!(
+        text.contains("0 packets of MP2T") && text.contains("ended: idle"),
+        "{text}"
+    );
+}
