@@ -310,11 +310,11 @@ fn who_is_killed_leaves_nothing_behind() {
     let witness = subscribed(root, "other");
     let sender = root.start(&["media", "send", &input, "--to", &to, "--loop", "0"]);
     let members = || root.json(&["pool", "show"])["tables"][0]["used"].clone();
-    eventually("it sends", || members() == Value::from(2));
+    eventually("it sends", || members() == 2);
     thread::sleep(std::time::Duration::from_millis(300));
     sender.signal(Signal::KILL);
     assert_eq!(sender.end().code, None);
-    eventually("recovered", || members() == Value::from(1));
+    eventually("recovered", || members() == 1);
     witness.interrupt();
     witness.end();
     // Nobody says goodbye: interrupted, it completes its file.

@@ -144,7 +144,7 @@ impl Endpoint {
     /// Lets the RTCP of a group's members in, who answer from addresses of their own. For others it changes nothing.
     pub(crate) fn hear_members(&self) -> io::Result<()> {
         if self.rtcp_to.ip().is_multicast() {
-            connect_unspec(&self.rtcp)?;
+            disconnect(&self.rtcp, self.address)?;
         }
         Ok(())
     }
@@ -153,13 +153,19 @@ impl Endpoint {
     /// in the next send.
     pub(crate) fn reconnect(&self) -> io::Result<()> {
         let socket = self.rtp.socket();
-        let own = SocketAddr::new(any(self.address), socket.local_addr()?.port());
-        connect_unspec(socket)?;
-        match bind(socket, &own) {
-            // It kept its port, having been bound to it by number.
-            Ok(()) | Err(Errno::INVAL) => Ok(connect(socket, &self.address)?),
-            Err(error) => Err(error.into()),
-        }
+        disconnect(socket, self.address)?;
+        Ok(connect(socket, &self.address)?)
+    }
+}
+
+/// Disconnects a socket of the family of `address`, which keeps its port.
+fn disconnect(socket: &UdpSocket, address: SocketAddr) -> io::Result<()> {
+    let own = SocketAddr::new(any(address), socket.local_addr()?.port());
+    connect_unspec(socket)?;
+    match bind(socket, &own) {
+        // It kept its port, having been bound to it by number.
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
