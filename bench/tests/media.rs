@@ -56,7 +56,14 @@ fn every_method_delivers_every_packet_as_it_was() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let arguments = ["--json", "--quick", "--packets", "1500", "--destinations", "3"];
+    let arguments = [
+        "--json",
+        "--quick",
+        "--packets",
+        "1500",
+        "--destinations",
+        "3",
+    ];
     let (output, complaint) = run(&mut bench(folder.path(), &arguments));
     assert!(output.status.success(), "{complaint}");
     let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
@@ -105,7 +112,12 @@ fn whoever_is_killed_takes_processes_and_networks_along() {
         rustix::process::kill_process(pid, signal).expect("signalled");
         let status = bench.wait().expect("waited");
         assert!(!status.success(), "{status}");
-        wait_for(|| networks.iter().all(|network| !is_in_use(network)).then_some(()));
+        wait_for(|| {
+            networks
+                .iter()
+                .all(|network| !is_in_use(network))
+                .then_some(())
+        });
         assert_empty(folder.path());
     }
 }
@@ -130,7 +142,9 @@ fn networks_of(bench: &Child) -> Option<[PathBuf; 2]> {
         let interfaces = fs::read_to_string(format!("/proc/{child}/net/dev"));
         interfaces.is_ok_and(|interfaces| interfaces.contains("hythe0"))
     };
-    let children = children.split_ascii_whitespace().filter(|child| is_linked(child));
+    let children = children
+        .split_ascii_whitespace()
+        .filter(|child| is_linked(child));
     let networks = children.filter_map(|child| fs::read_link(format!("/proc/{child}/ns/net")).ok());
     let networks: Vec<PathBuf> = networks.filter(|network| *network != own).collect();
     networks.try_into().ok()
@@ -139,7 +153,8 @@ fn networks_of(bench: &Child) -> Option<[PathBuf; 2]> {
 /// Is a process in it?
 fn is_in_use(network: &Path) -> bool {
     let processes = fs::read_dir("/proc").expect("processes").flatten();
-    let mut networks = processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok());
+    let mut networks =
+        processes.filter_map(|process| fs::read_link(process.path().join("ns/net")).ok());
     networks.any(|other| other == network)
 }
 

@@ -31,7 +31,13 @@ pub(crate) fn run(arguments: &MediaEndArguments) -> Result<(), BenchError> {
         cpus::pin(cpu)?;
     }
     // Seen by this process only, since its mounts are its own: what is made there goes with it.
-    mount("hythe-bench", "/dev/shm", "tmpfs", MountFlags::empty(), None)?;
+    mount(
+        "hythe-bench",
+        "/dev/shm",
+        "tmpfs",
+        MountFlags::empty(),
+        None,
+    )?;
     let sources: Vec<Source> = serde_json::from_str(&arguments.sources).map_err(io::Error::from)?;
     let mut end = End {
         sources: sources.into_iter().map(|source| (source, None)).collect(),

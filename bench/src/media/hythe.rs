@@ -40,7 +40,17 @@ pub(super) struct Hythe<'j> {
 
 /// Removed with the pool in it.
 #[derive(Debug)]
-struct Root(PathBuf);
+pub(super) struct Root(PathBuf);
+
+impl Root {
+    /// With a pool, and a participant.
+    pub(super) fn make() -> Result<(Self, Node), BenchError> {
+        let root = Self(PathBuf::from(ROOT));
+        std::fs::create_dir_all(&root.0)?;
+        let pool = Pool::open_or_create(&PoolOptions::new("bench").root(&root.0))?;
+        Ok((root, Node::join(&pool, "sender")?))
+    }
+}
 
 impl Drop for Root {
     fn drop(&mut self) {
@@ -51,10 +61,7 @@ impl Drop for Root {
 
 impl<'j> Hythe<'j> {
     pub(super) fn new(job: &'j Job<'j>) -> Result<Self, BenchError> {
-        let root = Root(PathBuf::from(ROOT));
-        std::fs::create_dir_all(&root.0)?;
-        let pool = Pool::open_or_create(&PoolOptions::new("bench").root(&root.0))?;
-        let node = Node::join(&pool, "sender")?;
+        let (root, node) = Root::make()?;
         let wire = WireOptions::default();
         // As many slots as all packets need, one more for the rest of each slot that no packet fits in.
         let in_slot = wire.slot_bytes as usize / job.packet_bytes() - 1;
@@ -118,7 +125,10 @@ impl<'j> Hythe<'j> {
     /// The same media to each, with headers of its own.
     fn send_with_headers(&mut self) -> Result<(), BenchError> {
         let ids: Vec<_> = self.destinations.iter().map(|(id, _)| id).collect();
-        let mut streams: Vec<_> = (0..).zip(ids).map(|(ssrc, id)| (id, headers(ssrc))).collect();
+        let mut streams: Vec<_> = (0..)
+            .zip(ids)
+            .map(|(ssrc, id)| (id, headers(ssrc)))
+            .collect();
         let (mut made, mut events, now) = (Vec::new(), Vec::new(), Instant::now());
         for layout in &self.layouts {
             let packets = Packets::lasting(layout.memory()?, layout.packets())?;
@@ -132,6 +142,12 @@ impl<'j> Hythe<'j> {
         }
         Ok(())
     }
+}
+
+/// How the first destination was last sent to.
+pub(super) fn chosen(destinations: &Destinations) -> Option<String> {
+    let (_, first) = destinations.iter().next()?;
+    Some(first.statistics().method.to_string())
 }
 
 /// Numbered from 0, as the receiver expects.
@@ -187,8 +203,7 @@ impl Method for Hythe<'_> {
         Ok(())
     }
 
-    fn chosen(&self) -> Option<String> {
-        let (_, first) = self.destinations.iter().next()?;
-        Some(first.statistics().method.to_string())
+    fn chosen(&mut self) -> Option<String> {
+        chosen(&self.destinations)
     }
 }

@@ -22,6 +22,7 @@ mod scene;
 mod segmented;
 mod sender;
 mod series;
+mod session;
 mod source;
 mod table;
 mod tally;
@@ -115,9 +116,8 @@ fn play(
         for series in &mut *series {
             lookout.check_stop()?;
             let case = series.case;
-            let round = once(scene, case)
+            play_once(scene, series)
                 .map_err(|error| error.of(&case, usize::from(case.packet_bytes)))?;
-            series.add(round);
             bar.inc(1);
         }
     }
@@ -125,20 +125,20 @@ fn play(
     Ok(())
 }
 
-fn once(scene: &mut Scene, case: Case) -> Result<Round, BenchError> {
+fn play_once(scene: &mut Scene, series: &mut Series) -> Result<(), BenchError> {
     let mut play = |case| {
         let (sent, tally) = scene.play(case)?;
         Ok::<_, BenchError>(Round::new(sent, tally))
     };
-    if !case.system.is_peer() {
-        return play(case);
+    if series.case.system.is_peer() {
+        let content = Content::TransportStreamHead;
+        series.add_head(play(Case {
+            content,
+            ..series.case
+        })?);
     }
-    let head = Case {
-        content: Content::TransportStreamHead,
-        ..case
-    };
-    let head = play(head)?;
-    Ok(play(case)?.without(&head))
+    series.add(play(series.case)?);
+    Ok(())
 }
 
 /// Where a destination listens.

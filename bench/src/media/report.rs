@@ -144,7 +144,9 @@ fn row(series: &Series) -> Row {
     let case = series.case;
     let paper = match (case.system, case.mode, case.content) {
         (System::Sendto, Mode::FirstSend, Content::Noise) => paper::plain(case.packets),
-        (System::Hythe, _, Content::Noise) => paper::improved(case.packets),
+        (System::Hythe, Mode::Prepared | Mode::FirstSend, Content::Noise) => {
+            paper::improved(case.packets)
+        }
         _ => None,
     };
     Row {
@@ -166,12 +168,8 @@ fn row(series: &Series) -> Row {
 
 fn layout(series: &Series) -> Option<Row> {
     let (elapsed, cpu) = series.layouts()?;
-    let name = match series.case.mode {
-        Mode::Headers => "reading",
-        Mode::Prepared | Mode::FirstSend => "layout",
-    };
-    let case = format!("{}/{name}", series.case.system);
-    Some(figures(series, case, name, &elapsed, &cpu))
+    let case = format!("{}/layout", series.case.system);
+    Some(figures(series, case, "layout", &elapsed, &cpu))
 }
 
 fn conditions(series: &Series) -> RowConditions {
@@ -247,7 +245,7 @@ mod tests {
     #[test]
     fn what_was_lost_makes_the_document_invalid() {
         let good = round(2e7, 2000.0);
-        assert_eq!(report(&[good.clone()]).conditions.invalid, None);
+        assert_eq!(report(std::slice::from_ref(&good)).conditions.invalid, None);
         let bad = Round {
             delivered: 9_999,
             lost: 1,

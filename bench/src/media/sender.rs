@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::case::{Case, Mode, System};
+use super::case::{Case, Content, Mode, System};
 use super::hythe::Hythe;
 use super::message::{Sent, Spent};
 use super::one_by_one::{Sendmmsg, Sendto};
 use super::packets::{self, HEADER_BYTES};
 use super::program;
 use super::segmented::{Gso, SendfileGso};
+use super::session::Session;
 use super::{monotonic_ns, nanoseconds, port};
 use crate::error::BenchError;
 
@@ -90,7 +91,7 @@ pub(super) trait Method {
     fn send_first(&mut self) -> Result<(), BenchError>;
 
     /// Which way it chose, where there is a choice.
-    fn chosen(&self) -> Option<String> {
+    fn chosen(&mut self) -> Option<String> {
         None
     }
 }
@@ -102,6 +103,9 @@ pub(super) fn run(job: &Job<'_>) -> Result<Sent, BenchError> {
         (System::Ffmpeg | System::Gstreamer, _) => return program::run(job),
         (System::Sendto, Mode::Prepared | Mode::FirstSend) => Box::new(Sendto::new(job)?),
         (System::Sendmmsg, Mode::Prepared | Mode::FirstSend) => Box::new(Sendmmsg::new(job)?),
+        (System::Hythe, Mode::FirstSend) if job.case.content == Content::TransportStream => {
+            Box::new(Session::new(job)?)
+        }
         (System::Hythe, _) => Box::new(Hythe::new(job)?),
         (System::Gso, _) => Box::new(Gso::new(job)?),
         (System::SendfileGso, Mode::Prepared | Mode::FirstSend) => Box::new(SendfileGso::new(job)?),
@@ -112,7 +116,9 @@ pub(super) fn run(job: &Job<'_>) -> Result<Sent, BenchError> {
     };
     let mut layout = None;
     if mode != Mode::FirstSend {
-        layout = Some(measure(|| method.prepare())?);
+        let spent = measure(|| method.prepare())?;
+        // Without headers, they are not laid out.
+        layout = (mode == Mode::Prepared).then_some(spent);
     }
     let began_ns = monotonic_ns();
     let spent = measure(|| match mode {

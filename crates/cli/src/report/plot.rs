@@ -329,7 +329,10 @@ mod tests {
         assert_eq!(plots[0].series["hythe"], points);
         let svg = plots[0].svg().expect("drawn");
         let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
-        assert!(labels.contains(&"packets") && labels.contains(&"20000"), "{labels:?}");
+        assert!(
+            labels.contains(&"packets") && labels.contains(&"20000"),
+            "{labels:?}"
+        );
     }
 
     #[test]
