@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test arm mutants check bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-boot arm mutants check bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -23,6 +23,11 @@ test: setup ## all tests: Rust, the model checker's, C
 	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
 	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init test
+
+test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in three ways, faults (root; about 30 minutes, 12 of them once; BOOTS=3 times it, too)
+	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
+	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init
+	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
 	scripts/arm.sh $(target)/arm

@@ -216,10 +216,12 @@ static long stat_by_old_call(long handle, struct system_file *file)
     file->device = word_at(words, 0) | (uint64_t)word_at(words, 4) << 32;
     file->is_regular = (word_at(words, STAT_MODE) & MODE_KIND) == MODE_REGULAR;
 #if defined(MACHINE_PAIRS)
-    file->mtime_ns = nanoseconds((int32_t)word_at(words, STAT_MTIME), word_at(words, STAT_MTIME + 4));
+    file->mtime_part_ns = word_at(words, STAT_MTIME + 4);
+    file->mtime_ns = nanoseconds((int32_t)word_at(words, STAT_MTIME), file->mtime_part_ns);
 #else
+    file->mtime_part_ns = word_at(words, STAT_MTIME + 8);
     file->mtime_ns = nanoseconds((int64_t)(word_at(words, STAT_MTIME) | (uint64_t)word_at(words, STAT_MTIME + 4) << 32),
-                                 word_at(words, STAT_MTIME + 8));
+                                 file->mtime_part_ns);
 #endif
     return 0;
 }
@@ -240,6 +242,7 @@ long system_stat(long handle, struct system_file *file)
     file->device = told.device_major | (uint64_t)told.device_minor << 32;
     file->is_regular = (told.mode & MODE_KIND) == MODE_REGULAR;
     file->mtime_ns = nanoseconds(told.mtime_seconds, told.mtime_nanoseconds);
+    file->mtime_part_ns = told.mtime_nanoseconds;
     return 0;
 }
 

@@ -39,7 +39,8 @@ enum {
 /* What is told of a file. */
 struct system_file {
     uint64_t size;
-    int64_t mtime_ns; /* a time that does not fit is INT64_MIN: no pack has it */
+    int64_t mtime_ns;       /* a time that does not fit is INT64_MIN: no pack has it */
+    uint32_t mtime_part_ns; /* of it, what is less than a second */
     uint64_t inode;
     uint64_t device; /* equal for files of one file system */
     int is_regular;

@@ -179,6 +179,26 @@ portable_packs() {
     preload
     logs "end=all pages=4"
     "$tools/pages" expect a "3-6"
+    # The image keeps whole seconds, or the file system that was recorded did.
+    local recorded built expected
+    for recorded in 100.7 100; do
+        for built in "100 4" "100.7 4" "100.2 $([[ $recorded == 100 ]] && echo 4 || echo 0)" "101 0" "99 0" "99.9 0"; do
+            read -r built expected <<<"$built"
+            touch -d "@$recorded" a
+            "$tools/pack" "$pack" --any-inode "$work/a:3+4"
+            touch -d "@$built" a
+            forget
+            preload
+            logs "pages=$expected wanted=4"
+        done
+    done
+    # A pack for this system compares all of the time.
+    touch -d @100.7 a
+    "$tools/pack" "$pack" "$work/a:3+4"
+    touch -d @100 a
+    forget
+    preload
+    logs "pages=0 wanted=4"
 }
 
 budgets() {

@@ -13,6 +13,7 @@ initramfs=$packaging/initramfs-tools
 # shellcheck source=SCRIPTDIR/scene.sh
 source "$(dirname "$0")/scene.sh"
 scripts=("$initramfs"/hooks/* "$initramfs"/scripts/*/*)
+record_init=$packaging/init/preload-record-init
 
 shells_accept_them() {
     local script
@@ -21,12 +22,14 @@ shells_accept_them() {
         [[ -x $script ]]
         [[ $(sh "$script" prereqs) == "" ]]
     done
+    sh -n "$record_init"
+    [[ -x $record_init ]]
 }
 
 shellcheck_accepts_them() {
     type -P shellcheck || skip "shellcheck is missing"
     # 1091: what they source is on another machine; 2154: the initramfs sets it.
-    shellcheck --exclude=SC1091,SC2154 "${scripts[@]}"
+    shellcheck --exclude=SC1091,SC2154 "${scripts[@]}" "$record_init"
 }
 
 # A script that names our program at its place: with the built one, and others' files that play theirs.
@@ -61,6 +64,32 @@ the_initramfs_reads_ahead() {
     rootmnt=$work/tree preload_pack=/none preload_budget=x sh script 2>said
     rootmnt=$work/nowhere sh script 2>said
     says "cannot be opened"
+}
+
+# With a recorder and a real init of ours; nothing is mounted here.
+boots_by_record_init() {
+    sed -e "s,/usr/bin/hythe,$work/recorder," -e 's,mount -t,true,' -e "s,/dev/kmsg,$work/log," "$record_init" >script
+    # shellcheck disable=SC2016 # the init's
+    printf '#!/bin/sh\necho "init $*"\n' >init
+    chmod +x init
+    [[ $(preload_init=$work/init preload_pack=$work/the.pack preload_seconds=7 sh script "a b" c 2>said) == "init a b c" ]]
+}
+
+a_boot_is_recorded_and_goes_on() {
+    printf '#!/bin/sh\necho "recorder $*"\n' >recorder
+    chmod +x recorder
+    boots_by_record_init
+    [[ ! -s said ]]
+    [[ $(<log) == "recorder preload record --boot --for 7 -o $work/the.pack" ]]
+    # There is a pack already: it stays.
+    touch the.pack
+    : >log
+    boots_by_record_init
+    says "the.pack is there already"
+    [[ ! -s log ]]
+    # There is no recorder.
+    rm the.pack recorder
+    boots_by_record_init
 }
 
 systemd_accepts_the_units() {
@@ -109,6 +138,7 @@ check "packaging: shells accept the scripts" shells_accept_them
 check "packaging: shellcheck accepts them" shellcheck_accepts_them
 check "packaging: the hook copies the program" the_hook_copies_the_program
 check "packaging: the initramfs reads ahead below its root" the_initramfs_reads_ahead
+check "packaging: a boot is recorded and goes on" a_boot_is_recorded_and_goes_on
 check "packaging: systemd accepts the units" systemd_accepts_the_units
 check "packaging: the units make no cycle" systemd_finds_no_cycle
 check "packaging: the program takes the options of the unit" the_program_takes_the_options_they_give

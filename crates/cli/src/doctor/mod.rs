@@ -11,6 +11,7 @@ mod kernel;
 mod memory;
 mod network;
 mod pacing;
+mod reading_ahead;
 mod realtime;
 mod storage;
 mod waiting;
@@ -136,6 +137,7 @@ pub(crate) fn probe_all() -> Vec<Probe> {
         network::probe(),
         pacing::probe(),
         storage::probe(),
+        reading_ahead::probe(),
         realtime::probe(),
         boards::probe(),
     ]
@@ -215,6 +217,12 @@ mod tests {
             "fq",
             "etf",
             "SO_TXTIME",
+            "fanotify",
+            "cachestat",
+            "tracefs",
+            "page flags",
+            "memory pressure",
+            "I/O priorities",
             "SCHED_FIFO",
             "PREEMPT_RT",
             "isolated CPUs",

@@ -17,6 +17,7 @@ use hythe_preload::pack::{PAGE_BYTES, Pack};
 use hythe_preload::record::{
     Account, Exclusion, Queue, Scratch, Settings, Subject, record, stand_guard,
 };
+use hythe_preload::runs::off;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -71,6 +72,8 @@ pub(crate) struct RecordArgs {
 #[derive(Serialize)]
 struct Document<'a> {
     pack: &'a Path,
+    /// The file that switches it off, which somebody made.
+    switched_off: Option<PathBuf>,
     subject: &'static str,
     method: &'static str,
     seconds: f64,
@@ -138,7 +141,8 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         stop.asked()
     })?;
     pack.write(&args.output)?;
-    let document = document(args, &pack, &account, begun.elapsed());
+    let still_off = off::forget_verdict(&args.output)?;
+    let document = document(args, &pack, &account, begun.elapsed(), still_off);
     if args.boot || globals.json {
         output::print(globals.json, &document, text)?;
     } else {
@@ -195,6 +199,7 @@ fn document<'a>(
     pack: &Pack,
     account: &'a Account,
     took: Duration,
+    still_off: bool,
 ) -> Document<'a> {
     let command = account.status.map(|status| CommandDocument {
         exit_code: status.code(),
@@ -203,6 +208,7 @@ fn document<'a>(
     });
     Document {
         pack: &args.output,
+        switched_off: still_off.then(|| off::path(&args.output)),
         subject: if args.boot { "boot" } else { "command" },
         method: account.method(),
         seconds: took.as_secs_f64(),
@@ -297,6 +303,12 @@ fn warnings(document: &Document<'_>) -> Vec<String> {
         warnings.push(format!(
             "what is mounted on {} could not be watched: its files are missing",
             path.display()
+        ));
+    }
+    if let Some(switch) = &document.switched_off {
+        warnings.push(format!(
+            "{} keeps it from being read ahead; remove that to switch it on",
+            switch.display()
         ));
     }
     warnings

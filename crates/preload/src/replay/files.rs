@@ -153,7 +153,7 @@ fn check(status: &Stat, wanted: &PackFile, any_inode: bool) -> Result<(), NotTha
         });
     }
     let now_ns = i128::from(status.st_mtime) * 1_000_000_000 + status.st_mtime_nsec as i128;
-    if now_ns != i128::from(wanted.mtime_ns) {
+    if !is_same_time(now_ns, wanted.mtime_ns, any_inode) {
         return Err(NotThat::Modified {
             now_ns,
             recorded_ns: wanted.mtime_ns,
@@ -168,6 +168,18 @@ fn check(status: &Stat, wanted: &PackFile, any_inode: bool) -> Result<(), NotTha
     Ok(())
 }
 
+/// Of a file of an image, one of the two may be known in whole seconds only: SquashFS and JFFS2 keep no more.
+fn is_same_time(now_ns: i128, recorded_ns: i64, any_inode: bool) -> bool {
+    const SECOND: i128 = 1_000_000_000;
+    let recorded_ns = i128::from(recorded_ns);
+    let is_whole = |ns: i128| ns.rem_euclid(SECOND) == 0;
+    let either_is_whole = is_whole(now_ns) || is_whole(recorded_ns);
+    now_ns == recorded_ns
+        || any_inode
+            && either_is_whole
+            && now_ns.div_euclid(SECOND) == recorded_ns.div_euclid(SECOND)
+}
+
 /// `mincore` tells the truth to the owner of a file and to whoever may write it, and everybody else that all is there.
 fn residency_visible(file: &OwnedFd, status: &Stat) -> bool {
     use std::os::fd::AsRawFd;
@@ -177,4 +189,30 @@ fn residency_visible(file: &OwnedFd, status: &Stat) -> bool {
         accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
     };
     user.is_root() || user.as_raw() == status.st_uid || writable()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_time;
+
+    #[test]
+    fn whole_seconds_stand_for_times_within_them_in_images_only() {
+        for (now, recorded, in_image) in [
+            (100_000_000_000, 100_700_000_000, true),
+            (100_700_000_000, 100_000_000_000, true),
+            (-2_000_000_000, -1_000_000_001, true),
+            (100_200_000_000, 100_700_000_000, false),
+            (101_000_000_000, 100_700_000_000, false),
+            (100_700_000_000, 101_000_000_000, false),
+            (i128::from(i64::MAX) * 2, i64::MAX, false),
+        ] {
+            assert_eq!(
+                is_same_time(now, recorded, true),
+                in_image,
+                "{now} {recorded}"
+            );
+            assert!(!is_same_time(now, recorded, false), "{now} {recorded}");
+        }
+        assert!(is_same_time(5, 5, false) && is_same_time(5, 5, true));
+    }
 }

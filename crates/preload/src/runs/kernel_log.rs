@@ -102,13 +102,16 @@ fn parse(message: &str) -> Option<(String, InitRun)> {
     };
     let number = |wanted: &str| value(wanted).and_then(|value| value.parse::<u64>().ok());
     let reading_ns = number("ns")?;
+    let pages = number("pages")?;
     let run = InitRun {
-        pages: number("pages")?,
-        // Before there was a word for the end, there was no line but of what was read.
-        read: matches!(
-            value("end"),
-            None | Some("all" | "budget" | "memory" | "time")
-        ),
+        pages,
+        read: match value("end") {
+            // A budget of nothing is how one boot is left unread.
+            Some("budget") => pages > 0,
+            // Before there was a word for the end, there was no line but of what was read.
+            None | Some("all" | "memory" | "time") => true,
+            Some(_) => false,
+        },
         reading_ns,
         began_ns: number("boottime_ns")?.checked_sub(reading_ns)?,
     };
@@ -142,6 +145,7 @@ mod tests {
         15,311,901,-;preload-init: pack=/root/etc/my\\x5cx20boot.pack end=budget pages=28 wanted=30 queued=0 bytes=114688 files=2 changed=0 ns=400 boottime_ns=1000\n \
         SUBSYSTEM=none\n\
         15,312,902,-;preload-init: pack=/etc/off.pack end=off pages=0 wanted=0 ns=5 boottime_ns=2000\n\
+        15,312,902,-;preload-init: pack=/etc/none.pack end=budget pages=0 wanted=30 ns=5 boottime_ns=2000\n\
         15,313,903,-;preload-init: pack=/etc/odd.pack end=all pages=x ns=5 boottime_ns=2000\n";
 
     #[test]
@@ -156,7 +160,9 @@ mod tests {
             began_ns: 600,
         };
         assert_eq!(run, expected);
-        assert!(!log.find(Path::new("/etc/off.pack")).expect("there").read);
+        for unread in ["/etc/off.pack", "/etc/none.pack"] {
+            assert!(!log.find(Path::new(unread)).expect("there").read);
+        }
         for absent in ["/etc/odd.pack", "/etc/boot.pack", "/c/off.pack"] {
             assert_eq!(log.find(Path::new(absent)), None, "{absent}");
         }

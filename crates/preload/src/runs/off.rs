@@ -1,7 +1,7 @@
 //! Switching a pack off: a file `PACK.off` beside it, which `replay` and `preload-init` honour by being there.
 //!
 //! Its text is for people. One that was only written to leave a run unread, to compare with, says so in its first line, and is taken away after
-//! that run. Never taken away otherwise: who removes it switches the pack on.
+//! that run. A verdict goes when the pack is recorded anew: it was about another one. What somebody else put there is never taken away: who removes it switches the pack on.
 
 use std::fs;
 use std::io;
@@ -17,6 +17,7 @@ use crate::PreloadError;
 use crate::whole_file::write_whole;
 
 const FOR_ONE_RUN: &str = "Left unread for one run, to compare with.";
+const VERDICT: &str = "Reading ahead by this pack is off since ";
 
 /// Where the switch of `pack` is.
 #[must_use]
@@ -44,7 +45,7 @@ pub fn reason(pack: &Path) -> Result<Option<String>, PreloadError> {
 pub fn switch_off(pack: &Path, reason: &str) -> Result<(), PreloadError> {
     let unix_s = unix_s();
     let text = format!(
-        "Reading ahead by this pack is off since {}: {reason}.\nRemove this file to switch it on again.\n",
+        "{VERDICT}{}: {reason}.\nRemove this file to switch it on again.\n",
         date(unix_s)
     );
     // The switch first: if only the other fails, the verdict is given again when it is taken away.
@@ -78,6 +79,22 @@ pub fn set_for_next(pack: &Path, advice: &Advice) -> Result<(), PreloadError> {
     }
 }
 
+/// `pack` was recorded anew: a switch that was set by judging the old one is taken away. True: it is off nevertheless, by somebody else.
+///
+/// # Errors
+/// The switch cannot be read or removed.
+pub fn forget_verdict(pack: &Path) -> Result<bool, PreloadError> {
+    let Some(text) = reason(pack)? else {
+        return Ok(false);
+    };
+    if !text.starts_with(VERDICT) && !text.starts_with(FOR_ONE_RUN) {
+        return Ok(true);
+    }
+    let path = path(pack);
+    fs::remove_file(&path).map_err(PreloadError::file("remove", path))?;
+    Ok(false)
+}
+
 pub(super) fn unix_s() -> u64 {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     // A clock before 1970 was never set.
@@ -97,6 +114,32 @@ pub fn date(unix_s: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pack::Pack;
+
+    #[test]
+    fn a_new_recording_takes_verdicts_away_and_leaves_what_people_switched_off() {
+        let directory = tempfile::tempdir().unwrap();
+        let pack = directory.path().join("boot.pack");
+        Pack::default().write(&pack).unwrap();
+        assert!(!forget_verdict(&pack).unwrap());
+        let unread = Advice::LeaveUnread {
+            why: "none is known".to_owned(),
+        };
+        let verdict = Advice::SwitchOff {
+            reason: "it did not help".to_owned(),
+        };
+        for advice in [unread, verdict] {
+            set_for_next(&pack, &advice).unwrap();
+            assert!(reason(&pack).unwrap().is_some());
+            assert!(!forget_verdict(&pack).unwrap());
+            assert_eq!(reason(&pack).unwrap(), None);
+        }
+        for text in ["", "not on this board\n"] {
+            fs::write(path(&pack), text).unwrap();
+            assert!(forget_verdict(&pack).unwrap());
+            assert_eq!(fs::read_to_string(path(&pack)).unwrap(), text);
+        }
+    }
 
     #[test]
     fn dates_read_well() {
