@@ -125,7 +125,7 @@ pub(crate) enum Command {
     Core(CoreCommand),
     /// Run a benchmark, with its baselines and peers in the same run
     #[command(
-        after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json\n  hythe bench preload --fs jffs2"
+        after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json\n  hythe bench preload --fs jffs2\n  hythe bench media --repeat 10"
     )]
     Bench(BenchArgs),
     /// Make one page, with plots, of the results of bench and latency runs
