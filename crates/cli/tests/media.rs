@@ -8,7 +8,6 @@ use std::fs;
 use std::thread;
 
 use rustix::process::Signal;
-use serde_json::Value;
 use support::streams::{
     self, H264, Kind, L16, PCMU, SAMPLES, Sample, Studio, TS, assert_same, content, document,
 };

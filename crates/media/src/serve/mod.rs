@@ -1,7 +1,7 @@
 //! The media behind an RTSP server: files that each client sees from its beginning, and channels that all watch together.
 //!
 //! A [`Programme`] is given to [`rtsp::server::Server::run`](crate::rtsp::server::Server::run), whose thread calls it. Each client's
-//! film, and each channel, is a [`show`]: a thread with a sending session. Nothing here waits longer than a thread takes to answer.
+//! film, and each channel, is a show (`show.rs`): a thread with a sending session. Nothing here waits longer than a thread takes to answer.
 
 mod show;
 
