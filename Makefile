@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test arm mutants check bench bench-preload soak fuzz
+.PHONY: help setup demo test test-media arm mutants check bench bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -23,6 +23,10 @@ test: setup ## all tests: Rust, the model checker's, C
 	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
 	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init test
+
+test-media: setup ## ffmpeg and GStreamer play what we send and send what we receive, tshark reads it (root, for capturing; 1 to 3 minutes)
+	scripts/media-tools.sh
+	HYTHE_TEST_MEDIA=1 cargo test -p hythe-cli --test media_players
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
 	scripts/arm.sh $(target)/arm
