@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-boot arm mutants check bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-boot test-media arm mutants check bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -28,6 +28,10 @@ test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in th
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init
 	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
+
+test-media: setup ## ffmpeg and GStreamer play what we send and send what we receive, tshark reads it (root, for capturing; 1 to 3 minutes)
+	scripts/media-tools.sh
+	HYTHE_TEST_MEDIA=1 cargo test -p hythe-cli --test media_players
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
 	scripts/arm.sh $(target)/arm

@@ -1,0 +1,51 @@
+//! The programs that these tests need, and how they are run.
+
+use std::process::{Command, Stdio};
+
+use crate::support::streams::{Studio, is_there};
+use crate::support::{Ended, Running};
+
+/// Set by `make test-media`: what is missing fails instead of being left out.
+const ALL_NEEDED: &str = "HYTHE_TEST_MEDIA";
+
+/// A studio, if the programs are there too: names, and what makes them say their version.
+pub(crate) fn studio(programs: &[(&str, &str)], left_out: &str) -> Option<Studio> {
+    let mut missing = programs
+        .iter()
+        .filter(|(program, version)| !is_there(program, version));
+    let studio = match missing.next() {
+        Some((program, _)) => {
+            eprintln!("SKIPPED (no {program}; scripts/media-tools.sh): {left_out}");
+            None
+        }
+        None => Studio::new(left_out),
+    };
+    assert!(
+        studio.is_some() || std::env::var_os(ALL_NEEDED).is_none(),
+        "something is missing for: {left_out}; run scripts/media-tools.sh"
+    );
+    studio
+}
+
+/// Starts a program with these arguments.
+pub(crate) fn start(program: &str, arguments: &str) -> Running {
+    let mut command = Command::new(program);
+    command
+        .args(arguments.split_whitespace())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    Running::new(command)
+}
+
+/// It must have come to a good end.
+pub(crate) fn ended_well(what: &str, running: Running) -> Ended {
+    let ended = running.end();
+    assert_eq!(ended.code, Some(0), "{what}: {}", ended.errors);
+    ended
+}
+
+/// Runs a program to a good end.
+pub(crate) fn run(program: &str, arguments: &str) -> Ended {
+    ended_well(arguments, start(program, arguments))
+}
