@@ -139,10 +139,10 @@ fn run(mut lanes: Vec<Lane>, way: Way, has_ended: &AtomicBool, lost: &AtomicU64)
             .front()
             .map(|first| first.due.saturating_duration_since(Instant::now()));
         wait(&lanes, due.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
-        for lane in 0..lanes.len() {
+        for (index, lane) in lanes.iter_mut().enumerate() {
             for is_back in [false, true] {
-                while let Some(bytes) = take(&mut lanes[lane], is_back) {
-                    let is_spared = lanes[lane].passed <= SPARED;
+                while let Some(bytes) = take(lane, is_back) {
+                    let is_spared = lane.passed <= SPARED;
                     if (chance.happens(way.loss) && !is_spared) || held.len() == QUEUE_MAX {
                         lost.fetch_add(1, Ordering::Relaxed);
                         continue;
@@ -150,7 +150,7 @@ fn run(mut lanes: Vec<Lane>, way: Way, has_ended: &AtomicBool, lost: &AtomicU64)
                     let due = Instant::now() + way.delay;
                     held.push_back(Held {
                         due,
-                        lane,
+                        lane: index,
                         is_back,
                         bytes,
                     });
