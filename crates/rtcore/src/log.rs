@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 
@@ -14,6 +16,8 @@ use crate::error::system;
 
 /// Most bytes kept.
 const LIMIT: u64 = 1 << 20;
+/// How long a lock may outlive its agent: many times what starting a program takes.
+const BRIEFLY: Duration = Duration::from_millis(200);
 /// Lines that error messages show: the first ones, where emulators say why they give up, and the last.
 const FIRST_LINES: usize = 4;
 const LAST_LINES: usize = 8;
@@ -35,6 +39,22 @@ pub(crate) fn path(pool: &Path, board: &str) -> PathBuf {
     pool.join(format!("log.{board}"))
 }
 
+/// Locks it; false: somebody else has it locked, and still has after [`BRIEFLY`]. An agent that ended just now may have had a child
+/// of this process made meanwhile, which shares its lock until it becomes another program.
+fn lock(opened: &OwnedFd) -> rustix::io::Result<bool> {
+    let begun = Instant::now();
+    loop {
+        match flock(opened, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < BRIEFLY => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 impl Log {
     /// Begins an empty log. `None`: another agent has it.
     pub(crate) fn begin(pool: &Path, board: &str) -> Result<Option<Self>, CoreError> {
@@ -42,10 +62,8 @@ impl Log {
         let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let opened =
             open(&path, flags, Mode::from_raw_mode(0o600)).map_err(system("open", &path))?;
-        match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(error) => return Err(system("lock", &path)(error)),
+        if !lock(&opened).map_err(system("lock", &path))? {
+            return Ok(None);
         }
         let file = File::from(opened);
         file.set_len(0).map_err(system("empty", &path))?;
