@@ -12,8 +12,8 @@ use hythe_preload::PreloadError;
 use hythe_preload::pack::{PAGE_BYTES, Pack};
 use hythe_preload::replay::{Method, Options};
 use hythe_preload::runs::{
-    Advice, Entry, FinishOptions, Finished, HISTORY_MAX, Mark, MeasuredFrom, Reader, advise,
-    finish, history_path, off, pack_checksum, read_history,
+    Advice, Entry, Finish, FinishOptions, Finished, HISTORY_MAX, Mark, MeasuredFrom, Reader,
+    advise, finish, history_path, off, pack_checksum, read_history,
 };
 use hythe_sys::file_pages::{FilePages, Sink};
 use rustix::fs::{Advice as Fadvice, fadvise};
@@ -46,7 +46,7 @@ impl Place {
     }
 
     fn finish(&self) -> Result<Finished, PreloadError> {
-        finish(&self.pack, &self.options())
+        finish_by(&self.pack, &self.options())
     }
 
     /// A replay of it, which leaves its mark; it began so many nanoseconds after the machine.
@@ -69,6 +69,14 @@ impl Place {
     fn log(&self, line: &str) {
         fs::write(self.disk.path().join("kmsg"), line).expect("room");
     }
+}
+
+/// For packs that were not recorded in this boot.
+fn finish_by(pack: &Path, options: &FinishOptions) -> Result<Finished, PreloadError> {
+    finish(pack, options).map(|finish| match finish {
+        Finish::Entered(finished) => finished,
+        Finish::Recorded => panic!("recorded in this boot"),
+    })
 }
 
 /// Whether the kernel tells this user about frames; loudly, if not.
@@ -237,7 +245,7 @@ fn the_line_of_preload_init_is_a_start_up() {
         from_boot: true,
         ..place.options()
     };
-    let second = finish(&place.pack, &from_boot).expect("another").run;
+    let second = finish_by(&place.pack, &from_boot).expect("another").run;
     assert!(!second.read);
     assert_eq!(
         (second.by, second.measured_from),
@@ -257,12 +265,34 @@ fn a_boot_without_anybody_is_one_to_compare_with_if_the_log_is_whole() {
         ..place.options()
     };
     place.log("6,12,0,-;the log begins in the middle\n");
-    let error = finish(&place.pack, &options).expect_err("who knows");
+    let error = finish_by(&place.pack, &options).expect_err("who knows");
     assert!(error.to_string().contains("beginning"), "{error}");
     place.log("6,0,0,-;Linux\n");
-    let done = finish(&place.pack, &options).expect("nobody");
+    let done = finish_by(&place.pack, &options).expect("nobody");
     assert_eq!((done.run.by, done.run.read), (Reader::Nobody, false));
-    finish(&place.pack, &options).expect_err("once for each boot");
+    finish_by(&place.pack, &options).expect_err("once for each boot");
+}
+
+#[test]
+fn the_boot_that_was_recorded_is_not_judged() {
+    let Some(disk) = Disk::new() else { return };
+    let file = disk.file("a", 1);
+    let place = Place::new(disk, &pack(&[&file], &[(0, 0, 1)]));
+    let mark = Mark::recorded(&place.pack).expect("a mark");
+    mark.leave(&place.marks(), &place.pack).expect("room");
+    for from_boot in [false, true] {
+        let options = FinishOptions {
+            from_boot,
+            ..place.options()
+        };
+        let finish = finish(&place.pack, &options).expect("known");
+        assert!(matches!(finish, Finish::Recorded), "{finish:?}");
+    }
+    assert_eq!(read_history(&place.pack).expect("none yet"), []);
+    // Whoever reads it ahead in the same boot, to try it, is judged.
+    place.replay(None, 1);
+    place.finish().expect("begun");
+    assert_eq!(read_history(&place.pack).expect("there").len(), 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use hythe_preload::runs::{self, Advice, FinishOptions, Run, off};
+use hythe_preload::runs::{self, Advice, Finish, FinishOptions, Run, off};
 use serde::Serialize;
 
 use super::replay::RUNS_WANTED_TEXT;
@@ -36,7 +36,8 @@ pub(crate) struct FinishArgs {
 
 #[derive(Serialize)]
 struct Document {
-    run: Run,
+    /// None: it is the boot in which the pack was recorded.
+    run: Option<Run>,
     /// What happens at the next start-up, where that is judged here.
     next: Option<String>,
 }
@@ -50,14 +51,18 @@ pub(crate) fn run(args: &FinishArgs, globals: &Globals) -> Result<(), CliError> 
     if let Some(directory) = &args.run_dir {
         options.run_directories = vec![directory.clone()];
     }
-    let finished = runs::finish(&args.pack, &options)?;
-    let next = match args.auto {
-        Some(wanted) => Some(judge(args, &finished, wanted.get())?),
-        None => None,
-    };
-    let document = Document {
-        run: finished.run,
-        next,
+    let document = match runs::finish(&args.pack, &options)? {
+        Finish::Recorded => Document {
+            run: None,
+            next: args.auto.map(|_| "read ahead".to_owned()),
+        },
+        Finish::Entered(finished) => Document {
+            next: match args.auto {
+                Some(wanted) => Some(judge(args, &finished, wanted.get())?),
+                None => None,
+            },
+            run: Some(finished.run),
+        },
     };
     output::print(globals.json, &document, text)
 }
@@ -85,9 +90,12 @@ fn judge(args: &FinishArgs, finished: &runs::Finished, wanted: usize) -> Result<
 }
 
 fn text(document: &Document) -> String {
-    let mut text = report::start_up(&document.run);
+    let mut text = match &document.run {
+        Some(run) => report::start_up(run),
+        None => "the pack was recorded in this boot: nothing was read ahead".to_owned(),
+    };
     text.push('\n');
-    for limit in &document.run.usage.limits {
+    for limit in document.run.iter().flat_map(|run| &run.usage.limits) {
         text.push_str(&format!("note: {limit}\n"));
     }
     if let Some(next) = &document.next {

@@ -17,7 +17,7 @@ use hythe_preload::pack::{PAGE_BYTES, Pack};
 use hythe_preload::record::{
     Account, Exclusion, Queue, Scratch, Settings, Subject, record, stand_guard,
 };
-use hythe_preload::runs::off;
+use hythe_preload::runs::{Mark, off, run_directory};
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -141,6 +141,9 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         stop.asked()
     })?;
     pack.write(&args.output)?;
+    if args.boot {
+        leave_word(&args.output);
+    }
     let still_off = off::forget_verdict(&args.output)?;
     let document = document(args, &pack, &account, begun.elapsed(), still_off);
     if args.boot || globals.json {
@@ -150,6 +153,17 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         let _ = std::io::stderr().write_all(text(&document).as_bytes());
     }
     verdict(&account)
+}
+
+/// So that `finish` does not take this boot for one in which the pack was forgotten.
+fn leave_word(pack: &Path) {
+    let Some(directory) = run_directory() else {
+        return;
+    };
+    if let Err(error) = Mark::recorded(pack).and_then(|mark| mark.leave(&directory, pack)) {
+        // The pack is good all the same.
+        tracing::warn!("`hythe preload finish` will miss word of this recording: {error}");
+    }
 }
 
 /// The process that puts everything back.

@@ -53,6 +53,15 @@ impl Default for FinishOptions {
     }
 }
 
+/// What became of a start-up.
+#[derive(Clone, Debug)]
+pub enum Finish {
+    /// It is in the history.
+    Entered(Finished),
+    /// It is the boot in which the pack was recorded: there is nothing to learn of it yet.
+    Recorded,
+}
+
 /// A start-up that was entered.
 #[derive(Clone, Debug)]
 pub struct Finished {
@@ -77,13 +86,15 @@ struct Begun {
 ///
 /// # Errors
 /// [`PreloadError::NoRun`] if nothing says that one began, or it has been entered already; the pack, or the place of its history, cannot be read or written.
-pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finished, PreloadError> {
+pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finish, PreloadError> {
     let now_ns = mark::boottime_ns();
     let pack = Pack::read(pack_path)?;
     let checksum = mark::pack_checksum(pack_path)?;
     let boot_id = mark::boot_id()?;
     let root = Root::open(options.root.as_deref())?;
-    let begun = begun(pack_path, &pack, &root, options)?;
+    let Some(begun) = begun(pack_path, &pack, &root, options)? else {
+        return Ok(Finish::Recorded);
+    };
     refuse_twice(pack_path, &boot_id, &begun)?;
     let from_boot = options.from_boot || begun.by == Reader::Nobody;
     let run = Run {
@@ -108,23 +119,25 @@ pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finished, Pre
     for directory in &options.run_directories {
         Mark::forget(directory, pack_path);
     }
-    Ok(Finished { run, entries })
+    Ok(Finish::Entered(Finished { run, entries }))
 }
 
-/// The last that began: a replay's mark, or the line of `preload-init`.
+/// The last that began: a replay's mark, or the line of `preload-init`. None: the pack was recorded since, in this boot.
 fn begun(
     pack_path: &Path,
     pack: &Pack,
     root: &Root,
     options: &FinishOptions,
-) -> Result<Begun, PreloadError> {
+) -> Result<Option<Begun>, PreloadError> {
     let checksum = mark::pack_checksum(pack_path)?;
     let mut looked = Vec::new();
     for directory in &options.run_directories {
         match Mark::find(directory, pack_path)? {
-            Some(mark) if mark.pack == checksum => return Ok(by_replay(mark, pack)),
+            Some(mark) if mark.pack == checksum => {
+                return Ok((!mark.recorded).then(|| by_replay(mark, pack)));
+            }
             Some(_) => looked.push(format!(
-                "the replay that {} tells of was of another pack of this name",
+                "what {} tells of was another pack of this name",
                 directory.display()
             )),
             None => looked.push(format!("nothing in {}", directory.display())),
@@ -134,7 +147,7 @@ fn begun(
     let log = options.kernel_log.display();
     let cut = match KernelLog::read(&options.kernel_log) {
         Ok(kernel_log) => match kernel_log.find(&whole) {
-            Some(run) => return Ok(by_init(&run, pack, root)),
+            Some(run) => return Ok(Some(by_init(&run, pack, root))),
             None => {
                 looked.push(format!("nothing in {log}"));
                 kernel_log.cut
@@ -147,7 +160,7 @@ fn begun(
     };
     // A log that has lost its beginning may have lost the line.
     if options.from_boot && !cut {
-        return Ok(by_nobody());
+        return Ok(Some(by_nobody()));
     }
     if cut {
         looked.push("and the beginning of the kernel's log is not known".to_owned());

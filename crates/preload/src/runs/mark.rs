@@ -1,4 +1,4 @@
-//! What a replay leaves for the finish to find: gone after a reboot, as are the pages.
+//! What a replay, or the recording of a boot, leaves for the finish to find: gone after a reboot, as are the pages.
 //!
 //! In `/run/hythe-preload` for root, `$XDG_RUNTIME_DIR/hythe-preload` for others. One for each pack; the last replay's counts. Never in the
 //! pack's own directory: that is flash.
@@ -19,14 +19,14 @@ use crate::whole_file::write_whole;
 /// Runs of pages that are kept. With more, all of the pack counts as read ahead.
 const EXTENTS_MAX: usize = 65_536;
 
-/// What a replay leaves.
+/// What is left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// Which boot it belongs to.
     pub boot_id: String,
     /// Checksum of the pack.
     pub pack: u32,
-    /// When the replay began, nanoseconds since the machine started.
+    /// When the replay began, or the recording ended, nanoseconds since the machine started.
     pub began_ns: u64,
     /// How long it took.
     pub reading_ns: u64,
@@ -36,6 +36,9 @@ pub struct Mark {
     pub loaded: Option<Vec<[u32; 3]>>,
     /// Files whose pages the replay itself marked as used.
     pub marked_files: Vec<u32>,
+    /// The pack is of this very boot: nobody could read it ahead, and the boot is none to compare with.
+    #[serde(default)]
+    pub recorded: bool,
 }
 
 impl Mark {
@@ -68,6 +71,18 @@ impl Mark {
             read: false,
             loaded: Some(Vec::new()),
             marked_files: Vec::new(),
+            recorded: false,
+        })
+    }
+
+    /// The mark of a boot that was recorded, and not read ahead.
+    ///
+    /// # Errors
+    /// As [`Mark::left_unread`].
+    pub fn recorded(pack: &Path) -> Result<Self, PreloadError> {
+        Ok(Self {
+            recorded: true,
+            ..Self::left_unread(pack, boottime_ns())?
         })
     }
 
@@ -83,7 +98,7 @@ impl Mark {
         write_whole(&path, &text)
     }
 
-    /// What the last replay of `pack` in this boot left in `directory`.
+    /// What was last left for `pack` in this boot in `directory`.
     pub(super) fn find(directory: &Path, pack: &Path) -> Result<Option<Self>, PreloadError> {
         let path = file_name(directory, pack)?;
         let text = match fs::read(&path) {

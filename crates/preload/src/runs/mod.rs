@@ -16,7 +16,7 @@ mod usage;
 
 use serde::{Deserialize, Serialize};
 
-pub use finish::{FinishOptions, Finished, finish};
+pub use finish::{Finish, FinishOptions, Finished, finish};
 pub use history::{Entry, HISTORY_MAX, Verdict, history_path, read_history};
 pub use judge::{Advice, RUNS_WANTED, Summary, advise, summarize};
 pub use mark::{Mark, boottime_ns, pack_checksum, run_directory};
