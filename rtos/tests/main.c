@@ -33,6 +33,7 @@ int main(int argc, char **argv)
     test_sessions();
     test_random();
     test_vectors();
+    test_histogram();
     test_ports();
     printf("%u passed, %u failed\n", test_sum.passed, test_sum.failed);
     return test_sum.failed != 0;

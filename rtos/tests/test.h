@@ -43,6 +43,7 @@ void test_hostile(void);
 void test_sessions(void);
 void test_random(void);
 void test_vectors(void);
+void test_histogram(void);
 void test_ports(void);
 
 #endif

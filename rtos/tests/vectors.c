@@ -16,10 +16,10 @@ static int read_line(struct vectors *vectors, char *group, char *text)
     if (text[0] == '\n' || text[0] == '#') {
         return 1;
     }
-    if (sscanf(text, "[%95[^]]]", group) == 1) {
+    if (sscanf(text, "[%255[^]]]", group) == 1) {
         return 1;
     }
-    if (vectors->count == VECTOR_LINES_MAX || sscanf(text, "%95[^=] = %95[^\n]", line->key, line->value) != 2) {
+    if (vectors->count == VECTOR_LINES_MAX || sscanf(text, "%255[^=] = %255[^\n]", line->key, line->value) != 2) {
         return 0;
     }
     line->key[strcspn(line->key, "=")] = '\0';
@@ -34,7 +34,7 @@ static int read_line(struct vectors *vectors, char *group, char *text)
 int vectors_read(struct vectors *vectors, const char *file)
 {
     char path[1024];
-    char text[256];
+    char text[2 * VECTOR_TEXT_MAX];
     char group[VECTOR_TEXT_MAX] = "";
     FILE *stream;
     int good = 1;

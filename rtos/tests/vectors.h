@@ -7,7 +7,7 @@
 
 enum {
     VECTOR_LINES_MAX = 256,
-    VECTOR_TEXT_MAX = 96
+    VECTOR_TEXT_MAX = 256
 };
 
 struct vector_line {
