@@ -19,7 +19,8 @@ fi
 work=$(mktemp -d "$(realpath "$6")/emulated.XXXXXX")
 # shellcheck source=SCRIPTDIR/scene.sh
 source "$(dirname "$0")/scene.sh"
-[[ ! $emulator ]] || before=("$emulator")
+# The emulator cuts sizes of memory to the bits of its machine: with 24 GiB here it may tell a 32-bit program of next to none.
+[[ ! $emulator ]] || before=("$tools/poor" 2048 1536 0 -- "$(type -P "$emulator")")
 
 pages_and_packs() {
     local status=0

@@ -1,7 +1,7 @@
 /*
  * What a board and an application know of each other.
  *
- * The board's start-up code finds the shared memory, calls app_start(), opens the doorbell and starts the scheduler.
+ * The board's start-up code finds the shared memory, calls app_start(), and starts the scheduler.
  * The board never looks into the shared memory; the application never names a device.
  */
 #ifndef BOARD_H
@@ -23,6 +23,11 @@ struct board {
 };
 
 /* ---- Provided by the board ---- */
+
+/*
+ * Lets Linux ring: app_bell_from_isr() is called from now on. Once, from app_start() behind its first task, or from a task.
+ */
+void board_open_doorbell(void);
 
 /* Wakes Linux. From any task; never blocks. */
 void board_ring(void);

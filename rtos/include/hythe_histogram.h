@@ -50,4 +50,7 @@ uint32_t hythe_histogram_bucket(const struct hythe_histogram *histogram, uint32_
 size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char *name, uint32_t tick_hz, uint8_t *record,
                              size_t room);
 
+/* CRC-32C, for texts that travel beside the records. */
+uint32_t hythe_histogram_crc32c(const uint8_t *bytes, size_t count);
+
 #endif

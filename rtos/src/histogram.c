@@ -108,6 +108,11 @@ static uint32_t crc32c(uint32_t crc, const uint8_t *bytes, size_t count)
     return crc;
 }
 
+uint32_t hythe_histogram_crc32c(const uint8_t *bytes, size_t count)
+{
+    return ~crc32c(UINT32_MAX, bytes, count);
+}
+
 /* Returns the characters, or 0: too many. */
 static size_t put_name(uint8_t *at, const char *name)
 {

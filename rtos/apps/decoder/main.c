@@ -91,4 +91,5 @@ void app_start(const struct board *board)
                            &decode_task) != NULL);
     must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack, &echo_task) != NULL);
     log_number("link session", core_link.session);
+    board_open_doorbell();
 }

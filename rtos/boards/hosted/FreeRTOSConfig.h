@@ -3,11 +3,12 @@
 #define FREERTOS_CONFIG_H
 
 #define configUSE_PREEMPTION 1
+#define configUSE_TIME_SLICING 1
 #define configUSE_TICKLESS_IDLE 0
 #define configCPU_CLOCK_HZ 1000000
 #define configTICK_RATE_HZ 250
 #define configTICK_TYPE_WIDTH_IN_BITS TICK_TYPE_WIDTH_64_BITS
-#define configMAX_PRIORITIES 4
+#define configMAX_PRIORITIES 5
 #define configMAX_TASK_NAME_LEN 16
 #define configMINIMAL_STACK_SIZE 4096
 #define configIDLE_SHOULD_YIELD 1
@@ -22,6 +23,7 @@
 #define configSUPPORT_DYNAMIC_ALLOCATION 0
 #define configKERNEL_PROVIDED_STATIC_MEMORY 1
 #define INCLUDE_vTaskDelay 1
+#define INCLUDE_vTaskPrioritySet 1
 #define INCLUDE_vTaskSuspend 1
 
 void board_fail(const char *file, int line);

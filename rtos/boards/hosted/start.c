@@ -133,9 +133,6 @@ int main(int argc, char **argv)
         return failed(options.doorbell);
     }
     app_start(&board);
-    if (doorbell_open() != 0) {
-        return failed(options.doorbell);
-    }
     vTaskStartScheduler();
     /* Only a kernel without memory for its own tasks returns. */
     return 1;

@@ -3,11 +3,12 @@
 #define FREERTOS_CONFIG_H
 
 #define configUSE_PREEMPTION 1
+#define configUSE_TIME_SLICING 1
 #define configUSE_TICKLESS_IDLE 0
 #define configCPU_CLOCK_HZ 25000000
 #define configTICK_RATE_HZ 250
 #define configTICK_TYPE_WIDTH_IN_BITS TICK_TYPE_WIDTH_32_BITS
-#define configMAX_PRIORITIES 4
+#define configMAX_PRIORITIES 5
 #define configMAX_TASK_NAME_LEN 16
 #define configMINIMAL_STACK_SIZE 128
 #define configIDLE_SHOULD_YIELD 1
@@ -22,6 +23,7 @@
 #define configSUPPORT_DYNAMIC_ALLOCATION 0
 #define configKERNEL_PROVIDED_STATIC_MEMORY 1
 #define INCLUDE_vTaskDelay 1
+#define INCLUDE_vTaskPrioritySet 1
 #define INCLUDE_vTaskSuspend 1
 
 /* Priorities as the hardware sees them, in the upper bits. The doorbell (start.c) lies between these two. */

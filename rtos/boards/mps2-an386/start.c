@@ -12,6 +12,7 @@
 
 #include "board.h"
 #include "hythe_rt.h"
+#include "interrupts.h"
 #include "uart.h"
 
 #define PSRAM 0x21000000u
@@ -20,16 +21,10 @@
 #define REGION_BYTES (PSRAM_BYTES - LINK_BYTES)
 
 /* Armv7-M system registers: Arm DDI 0403, B3. */
-#define NVIC_ENABLE_0 (*(volatile uint32_t *)0xE000E100u)
-#define NVIC_PRIORITY ((volatile uint8_t *)0xE000E400u)
 #define COPROCESSOR_ACCESS (*(volatile uint32_t *)0xE000ED88u)
 #define APPLICATION_INTERRUPT_AND_RESET (*(volatile uint32_t *)0xE000ED0Cu)
 #define RESET_REQUEST 0x05FA0004u
 #define FULL_ACCESS_TO_FPU (0xFu << 20)
-
-#define DOORBELL_IRQ 2
-/* More urgent than the kernel's own, not too urgent for calling it (FreeRTOSConfig.h). */
-#define DOORBELL_PRIORITY (6 << 5)
 
 extern uint32_t data_source[], data_start[], data_end[], bss_start[], bss_end[], stack_top[];
 
@@ -51,11 +46,22 @@ static void Doorbell_Handler(void)
 
 typedef void (*vector)(void);
 
-/* Armv7-M's 16 exceptions, then the interrupts up to the doorbell; the others are never enabled. */
-__attribute__((section(".vectors"), used)) static const vector vectors[16 + DOORBELL_IRQ + 1] = {
-    [0] = (vector)stack_top, [1] = Reset_Handler,   [2] = Fault_Handler,    [3] = Fault_Handler,
-    [4] = Fault_Handler,     [5] = Fault_Handler,   [6] = Fault_Handler,    [11] = SVC_Handler,
-    [12] = Fault_Handler,    [14] = PendSV_Handler, [15] = SysTick_Handler, [16 + DOORBELL_IRQ] = Doorbell_Handler,
+/* Armv7-M's 16 exceptions, then the interrupts; those without a handler are never enabled. */
+__attribute__((section(".vectors"), used)) static const vector vectors[16 + INTERRUPTS] = {
+    [0] = (vector)stack_top,
+    [1] = Reset_Handler,
+    [2] = Fault_Handler,
+    [3] = Fault_Handler,
+    [4] = Fault_Handler,
+    [5] = Fault_Handler,
+    [6] = Fault_Handler,
+    [11] = SVC_Handler,
+    [12] = Fault_Handler,
+    [14] = PendSV_Handler,
+    [15] = SysTick_Handler,
+    [16 + DOORBELL_IRQ] = Doorbell_Handler,
+    [16 + ALARM_IRQ] = Alarm_Handler,
+    [16 + REQUEST_IRQ] = Request_Handler,
 };
 
 void board_fail(const char *file, int line)
@@ -95,11 +101,10 @@ void vApplicationIdleHook(void)
     __asm volatile("wfi");
 }
 
-static void open_doorbell(void)
+void board_open_doorbell(void)
 {
-    NVIC_PRIORITY[DOORBELL_IRQ] = DOORBELL_PRIORITY;
     uart_open_doorbell();
-    NVIC_ENABLE_0 = 1u << DOORBELL_IRQ;
+    interrupt_enable(DOORBELL_IRQ, DOORBELL_PRIORITY);
 }
 
 /* Runs with registers only until memory is ready. */
@@ -126,7 +131,6 @@ void Reset_Handler(void)
     }
     uart_start();
     app_start(&board);
-    open_doorbell();
     vTaskStartScheduler();
     board_fail("scheduler", 0);
 }

@@ -1,5 +1,6 @@
 /*
- * Driver of the console and the doorbell. Called by start.c, by tasks that ring or write, and by the doorbell's interrupt.
+ * Driver of the console, the doorbell and the pin. Called by start.c, measure.c, by tasks that ring or write, and by the doorbell's
+ * interrupt.
  * Never waits for the host: what a full transmitter cannot take is dropped.
  */
 #include "uart.h"
@@ -19,6 +20,7 @@ struct uart {
 
 #define CONSOLE ((struct uart *)0x40004000u)
 #define DOORBELL ((struct uart *)0x40005000u)
+#define PIN ((struct uart *)0x40006000u)
 
 #define STATE_TRANSMIT_FULL 1u
 #define STATE_RECEIVE_FULL 2u
@@ -56,6 +58,17 @@ void uart_open_doorbell(void)
     /* What came in before now raised no interrupt, and while it lies there the device takes nothing else. The ring itself is not
      * needed: every task looks before it sleeps. */
     uart_doorbell_interrupt();
+}
+
+void uart_start_pin(void)
+{
+    PIN->baud_divider = BAUD_DIVIDER;
+    PIN->control = CONTROL_TRANSMIT;
+}
+
+void uart_pin(char edge)
+{
+    PIN->data = (uint8_t)edge;
 }
 
 void board_ring(void)

@@ -71,6 +71,8 @@ pub(super) fn board_flags(
         flags.extend(system_include(&vendor.kernel.join(port)));
     }
     flags.extend(system_include(&vendor.minimp3));
+    // Programs that measure say with which flags they were built.
+    flags.push(format!("-DBOARD_FLAGS=\"{}\"", board.build.flags.join(" ")));
     flags
 }
 

@@ -1,0 +1,193 @@
+/*
+ * Measures, and then tells. See README.md for what.
+ *
+ * Nothing from outside reaches the core before it has measured: the link and the doorbell begin only then, so that a run
+ * can be repeated.
+ */
+#include "FreeRTOS.h"
+#include "task.h"
+
+#include "board.h"
+#include "hythe_freertos.h"
+#include "hythe_rt.h"
+#include "measure.h"
+#include "measures.h"
+#include "report.h"
+#include "sample.h"
+#include "stage.h"
+
+enum {
+    SAMPLES = 10000,
+    /* Of the timer: one for each of its periods. */
+    ALARMS = 2000,
+    RECORD_BYTES_MAX = HYTHE_HISTOGRAM_HEADER_BYTES + HYTHE_HISTOGRAM_PAIR_BYTES * SAMPLE_BUCKETS
+};
+
+#define WAIT_MS 1000u
+#define DIRECTOR_STACK_WORDS (4u * 1024u / sizeof(StackType_t) + configMINIMAL_STACK_SIZE)
+
+struct measure {
+    const char *name;
+    int (*run)(struct sampler *sampler);
+    uint32_t samples;
+};
+
+static const struct measure measures[] = {
+    {"task_switch", measure_task_switch, SAMPLES},
+    {"preemption", measure_preemption, SAMPLES},
+    {"interrupt_latency", measure_interrupt_latency, SAMPLES},
+    {"semaphore_shuffle", measure_semaphore_shuffle, SAMPLES},
+    {"deadlock_break", measure_deadlock_break, SAMPLES},
+    {"message_latency", measure_message_latency, SAMPLES},
+    {"timer_jitter", measure_timer_jitter, ALARMS},
+    {"clock_read", measure_clock_read, SAMPLES},
+};
+
+enum {
+    MEASURES = sizeof measures / sizeof measures[0]
+};
+
+static const struct hythe_endpoint_config endpoints[] = {
+    {"latency", HYTHE_FROM_CORE, RECORD_BYTES_MAX, 0, 0},
+};
+
+static struct sampler samplers[MEASURES];
+static const struct board *own_board;
+static struct hythe_freertos freertos;
+static struct hythe_port port;
+static struct hythe_link core_link;
+static volatile int is_linked;
+static StackType_t director_stack[DIRECTOR_STACK_WORDS];
+static StaticTask_t director_task;
+
+BaseType_t app_bell_from_isr(void)
+{
+    return is_linked ? hythe_freertos_bell_from_isr(&freertos) : pdFALSE;
+}
+
+static void say(const char *text)
+{
+    size_t length = 0;
+
+    while (text[length] != '\0') {
+        length++;
+    }
+    board_write(text, length);
+}
+
+static void must(int good)
+{
+    if (!good) {
+        board_fail(__FILE__, __LINE__);
+    }
+}
+
+static void measure_all(void)
+{
+    unsigned i;
+
+    measure_start();
+    for (i = 0; i < MEASURES; i++) {
+        struct sampler *sampler = &samplers[i];
+        sampler->name = measures[i].name;
+        sampler->edge = (char)('A' + i);
+        sampler->left = measures[i].samples;
+        sampler->by = NOBODY;
+        must(hythe_histogram_start(&sampler->histogram, sampler->counts, SAMPLE_PRECISION_BITS, SAMPLE_VALUE_BITS));
+        if (!measures[i].run(sampler)) {
+            say("rhealstone: hung, or a priority was not inherited, in ");
+            say(sampler->name);
+            say("\n");
+            board_fail(__FILE__, __LINE__);
+        }
+    }
+}
+
+/* Writes record `index` of 1 + MEASURES, the conditions first. Returns its bytes. */
+static size_t write_record(unsigned index, uint8_t *memory, size_t room)
+{
+    struct text text;
+
+    if (index > 0) {
+        const struct sampler *sampler = &samplers[index - 1];
+        return hythe_histogram_write(&sampler->histogram, sampler->name, measure_facts.clock_hz, memory, room);
+    }
+    text_begin(&text, (char *)memory, room);
+    report_conditions(&text, samplers, MEASURES);
+    return text_end(&text);
+}
+
+/* All records, once; gives up if Linux leaves. */
+static void tell(struct hythe_endpoint *latency)
+{
+    struct hythe_buffer buffer;
+    unsigned index;
+    size_t bytes;
+
+    for (index = 0; index <= MEASURES; index++) {
+        if (hythe_lease(latency, &buffer, WAIT_MS) != HYTHE_OK) {
+            return;
+        }
+        bytes = write_record(index, buffer.data, buffer.length);
+        must(bytes > 0);
+        if (hythe_publish(&buffer, (uint32_t)bytes, WAIT_MS) < 0) {
+            (void)hythe_release(&buffer);
+            return;
+        }
+    }
+}
+
+static void link_up(void)
+{
+    const struct hythe_link_config config = {
+        .link = own_board->link,
+        .link_bytes = own_board->link_bytes,
+        .region = own_board->region,
+        .region_bytes = own_board->region_bytes,
+        .name = "rhealstone",
+        .endpoints = endpoints,
+        .endpoint_count = 1,
+        .ring = own_board->ring,
+        .port = &port,
+    };
+
+    must(hythe_freertos_start(&freertos, board_ring, &port) == 0);
+    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    is_linked = 1;
+    board_open_doorbell();
+}
+
+static void director_run(void *argument)
+{
+    struct hythe_endpoint *latency;
+    struct hythe_counters counters;
+    uint32_t told = 0;
+
+    (void)argument;
+    say("rhealstone: measuring\n");
+    measure_all();
+    say("rhealstone: measured\n");
+    link_up();
+    latency = hythe_link_endpoint(&core_link, 0);
+    for (;;) {
+        (void)hythe_link_wait(&core_link, WAIT_MS);
+        hythe_endpoint_counters(latency, &counters);
+        /* Anew for each who attaches: the figures stay. */
+        if (counters.attachments != told) {
+            told = counters.attachments;
+            tell(latency);
+        }
+        vTaskDelay(1);
+    }
+}
+
+void app_start(const struct board *board)
+{
+    static struct board copy;
+
+    copy = *board;
+    own_board = &copy;
+    stage_open();
+    must(xTaskCreateStatic(director_run, "director", DIRECTOR_STACK_WORDS, NULL, PRIORITY_DIRECTOR, director_stack,
+                           &director_task) != NULL);
+}
