@@ -12,6 +12,28 @@ pub enum LatencyError {
         /// What is wrong, with its value.
         what: String,
     },
+    /// A core's conditions are not what `spec/histogram.md` says.
+    #[error(
+        "a core's conditions cannot be read: {what}; image and command are of different versions, or they were cut on their way"
+    )]
+    Conditions {
+        /// What is wrong, with its value.
+        what: String,
+    },
+    /// QEMU's record of a run cannot be used.
+    #[error("QEMU's record of the run cannot be read: {what}")]
+    RecordLog {
+        /// What is wrong, with its value.
+        what: String,
+    },
+    /// A histogram of a result document cannot be read or written.
+    #[error("the histogram of {metric} cannot be used: {what}; it may be of another version")]
+    Encoding {
+        /// Of which metric.
+        metric: String,
+        /// What is wrong.
+        what: String,
+    },
     /// Lines of a record on a serial line are not what `spec/histogram.md` says.
     #[error("line {line} of the core's console is no line of a record: {what}")]
     Serial {

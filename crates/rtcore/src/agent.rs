@@ -1,6 +1,7 @@
 //! The agent: a core that runs for as long as a [`Core`] lives.
 
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -26,6 +27,7 @@ pub struct CoreOptions {
     pub(crate) app: Option<String>,
     pub(crate) start_bound: Duration,
     pub(crate) restarts: u32,
+    pub(crate) record: Option<PathBuf>,
 }
 
 impl Default for CoreOptions {
@@ -34,6 +36,7 @@ impl Default for CoreOptions {
             app: None,
             start_bound: Duration::from_secs(10),
             restarts: 0,
+            record: None,
         }
     }
 }
@@ -57,6 +60,13 @@ impl CoreOptions {
     #[must_use]
     pub const fn restarts(mut self, restarts: u32) -> Self {
         self.restarts = restarts;
+        self
+    }
+
+    /// Run it so that its instructions are counted, and let its emulator record into this folder ([`Repeatable`](crate::Repeatable)).
+    #[must_use]
+    pub fn record(mut self, folder: &Path) -> Self {
+        self.record = Some(folder.to_owned());
         self
     }
 }
@@ -160,6 +170,12 @@ impl Core {
             return Err(CoreError::NotRunnable {
                 board: name.to_owned(),
                 missing,
+            });
+        }
+        if options.record.is_some() && board.repeatable().is_none() {
+            return Err(CoreError::NotRunnable {
+                board: name.to_owned(),
+                missing: vec!["its board.toml does not say how to count instructions".to_owned()],
             });
         }
         let Some(log) = Log::begin(&pool.path(), name)? else {

@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::CoreError;
-use crate::manifest::{BoardKind, LinkPlan, Manifest, Requirement, SharedFile, SlotPlan};
+use crate::manifest::{
+    BoardKind, LinkPlan, Manifest, Repeatable, Requirement, SharedFile, SlotPlan,
+};
 
 const MANIFEST: &str = "board.toml";
 
@@ -189,6 +191,12 @@ impl Board {
     #[must_use]
     pub fn slots(&self) -> &[SlotPlan] {
         &self.manifest.run.classes
+    }
+
+    /// How it is run so that instructions are counted; none: it cannot.
+    #[must_use]
+    pub const fn repeatable(&self) -> Option<&Repeatable> {
+        self.manifest.run.repeatable.as_ref()
     }
 
     /// The size of a file that it shares.

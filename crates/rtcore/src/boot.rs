@@ -42,19 +42,24 @@ pub(crate) struct Endpoint {
     pub(crate) binding: CoreBinding,
 }
 
+/// What a board's arguments name.
+pub(crate) struct Places<'p> {
+    pub(crate) image: &'p Path,
+    pub(crate) pool: &'p Path,
+    pub(crate) region: RegionIndex,
+    pub(crate) doorbell: &'p Path,
+    /// Where the emulator records, if it shall.
+    pub(crate) record: Option<&'p Path>,
+}
+
 /// Starts the board's process. The calling thread must live as long as the core shall.
-pub(crate) fn start_process(
-    board: &Board,
-    app: &str,
-    pool: &Path,
-    region: RegionIndex,
-    entrance: &Entrance,
-) -> Result<Process, CoreError> {
-    let image = board.image(app);
-    let fill = |text: &str| fill_in(board, text, &image, pool, region, entrance);
+pub(crate) fn start_process(board: &Board, places: &Places<'_>) -> Result<Process, CoreError> {
+    let fill = |text: &str| fill_in(board, text, places);
     let program = fill(&board.manifest.run.command)?;
     let mut command = Command::new(&program);
-    for argument in &board.manifest.run.args {
+    let recording = board.repeatable().filter(|_| places.record.is_some());
+    let more = recording.into_iter().flat_map(|recording| &recording.args);
+    for argument in board.manifest.run.args.iter().chain(more) {
         command.arg(fill(argument)?);
     }
     // A process group of its own: a terminal's interrupt is for the agent, which then ends the core in order.
@@ -91,15 +96,8 @@ fn watch(child: &Child) -> std::io::Result<(OwnedFd, Identity)> {
     Ok((pidfd, identity))
 }
 
-/// Puts paths in place of `{image}`, `{doorbell}` and the names of shared files.
-fn fill_in(
-    board: &Board,
-    text: &str,
-    image: &Path,
-    pool: &Path,
-    region: RegionIndex,
-    entrance: &Entrance,
-) -> Result<String, CoreError> {
+/// Puts paths in place of `{image}`, `{doorbell}`, `{record}` and the names of shared files.
+fn fill_in(board: &Board, text: &str, places: &Places<'_>) -> Result<String, CoreError> {
     let run = &board.manifest.run;
     let mut filled = text.to_owned();
     let mut put = |name: &str, path: &Path| {
@@ -119,11 +117,15 @@ fn fill_in(
         filled = filled.replace(&placeholder, text);
         Ok(())
     };
-    put("image", image)?;
-    put("doorbell", &entrance.path)?;
-    put(&run.region.file, &pool.join(format!("region.{}", region.0)))?;
+    put("image", places.image)?;
+    put("doorbell", places.doorbell)?;
+    if let Some(record) = places.record {
+        put("record", record)?;
+    }
+    let shared = |what: &str| places.pool.join(format!("{what}.{}", places.region.0));
+    put(&run.region.file, &shared("region"))?;
     if run.link.file != run.region.file {
-        put(&run.link.file, &pool.join(format!("link.{}", region.0)))?;
+        put(&run.link.file, &shared("link"))?;
     }
     Ok(filled)
 }

@@ -242,7 +242,14 @@ impl Keeper {
             .app
             .as_deref()
             .unwrap_or(self.board.default_app());
-        let process = boot::start_process(&self.board, app, &self.pool, self.region, &entrance)?;
+        let places = boot::Places {
+            image: &self.board.image(app),
+            pool: &self.pool,
+            region: self.region,
+            doorbell: &entrance.path,
+            record: self.options.record.as_deref(),
+        };
+        let process = boot::start_process(&self.board, &places)?;
         let process = place.insert(process);
         self.log
             .note(&format!("started process {}", process.identity.pid));

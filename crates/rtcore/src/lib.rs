@@ -35,4 +35,4 @@ mod region;
 pub use agent::{Core, CoreOptions, CoreState, CoreStatus};
 pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
-pub use manifest::{BoardKind, LinkPlan, Requirement, SharedFile, SlotPlan, Span};
+pub use manifest::{BoardKind, LinkPlan, Repeatable, Requirement, SharedFile, SlotPlan, Span};

@@ -35,6 +35,20 @@ pub(crate) struct Run {
     pub(crate) link: LinkPlan,
     #[serde(rename = "class")]
     pub(crate) classes: Vec<SlotPlan>,
+    pub(crate) repeatable: Option<Repeatable>,
+}
+
+/// How the board is run so that instructions are counted, and each edge on its pin recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Repeatable {
+    /// More arguments; `{record}` is a folder.
+    pub(crate) args: Vec<String>,
+    /// What one instruction takes of the board's time.
+    pub instruction_ns: u32,
+    /// What the emulator writes into the folder: its record.
+    pub log: String,
+    /// What came out of the pin.
+    pub edges: String,
 }
 
 /// A program that must be on `PATH`.

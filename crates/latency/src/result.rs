@@ -1,0 +1,190 @@
+//! The result document of latency runs, `hythe.result/1`: written by every run, read by `compare`.
+
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::LatencyError;
+
+/// What a document calls itself.
+pub const SCHEMA: &str = "hythe.result/1";
+/// What it calls the runs of this crate.
+pub const BENCH: &str = "latency";
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`BENCH`].
+    pub bench: String,
+    /// The command line.
+    pub command: String,
+    /// Of the sources; "unknown" where there are none.
+    pub commit: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// One for each metric and clock.
+    pub results: Vec<Measurement>,
+    /// One figure by another.
+    #[serde(default)]
+    pub ratios: Vec<Ratio>,
+    /// What all results depend on.
+    pub conditions: BTreeMap<String, Value>,
+}
+
+/// Where a run was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Name of the CPU.
+    pub cpu: String,
+    /// How many of them.
+    pub cpus: usize,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Times are those of an emulator.
+    pub emulated: bool,
+}
+
+/// One latency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// `BOARD/CONFIGURATION/LOAD`, or `host/CPU…/LOAD`.
+    pub case: String,
+    /// What was measured.
+    pub metric: String,
+    /// `ns`.
+    pub unit: String,
+    /// Samples.
+    pub count: u64,
+    /// The smallest.
+    pub min: u64,
+    /// Half of all samples are no larger.
+    pub p50: u64,
+    /// 99 % of them.
+    pub p99: u64,
+    /// 99.9 %.
+    pub p999: u64,
+    /// The largest.
+    pub max: u64,
+    /// Every sample: base64 of a compressed HdrHistogram V2.
+    pub histogram: String,
+    /// What this result depends on, besides.
+    #[serde(default)]
+    pub conditions: BTreeMap<String, Value>,
+}
+
+/// One figure by another, of one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ratio {
+    /// What by what.
+    pub name: String,
+    /// The quotient.
+    pub value: f64,
+}
+
+impl Measurement {
+    /// Of a histogram of nanoseconds.
+    ///
+    /// # Errors
+    /// [`LatencyError::Encoding`]: it cannot be written, which no histogram of this crate is too large for.
+    pub fn of(
+        case: &str,
+        metric: &str,
+        histogram: &Histogram<u64>,
+        conditions: BTreeMap<String, Value>,
+    ) -> Result<Self, LatencyError> {
+        let at = |quantile| histogram.value_at_quantile(quantile);
+        Ok(Self {
+            case: case.to_owned(),
+            metric: metric.to_owned(),
+            unit: "ns".to_owned(),
+            count: histogram.len(),
+            min: histogram.min(),
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: histogram.max(),
+            histogram: encode(histogram)?,
+            conditions,
+        })
+    }
+
+    /// Its samples.
+    ///
+    /// # Errors
+    /// [`LatencyError::Encoding`]: the text is no histogram, or one of another version.
+    pub fn samples(&self) -> Result<Histogram<u64>, LatencyError> {
+        decode(&self.histogram).map_err(|what| LatencyError::Encoding {
+            metric: self.metric.clone(),
+            what,
+        })
+    }
+}
+
+fn encode(histogram: &Histogram<u64>) -> Result<String, LatencyError> {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram, &mut bytes)
+        .map_err(|error| LatencyError::Encoding {
+            metric: "a run".to_owned(),
+            what: format!("{error:?}"),
+        })?;
+    Ok(STANDARD.encode(bytes))
+}
+
+fn decode(text: &str) -> Result<Histogram<u64>, String> {
+    let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
+    // Compressed or not: both are V2.
+    Deserializer::new()
+        .deserialize(&mut bytes.as_slice())
+        .map_err(|error| format!("{error:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measurement() -> Measurement {
+        let mut histogram = Histogram::new(3).expect("valid");
+        for value in 1..=1000_u64 {
+            histogram.record(value * 10).expect("resizes");
+        }
+        Measurement::of(
+            "hosted/none/idle",
+            "task_switch",
+            &histogram,
+            BTreeMap::new(),
+        )
+        .expect("small")
+    }
+
+    #[test]
+    fn samples_survive_the_document() {
+        let measurement = measurement();
+        assert_eq!((measurement.count, measurement.min), (1000, 10));
+        let text = serde_json::to_string(&measurement).expect("plain");
+        let read: Measurement = serde_json::from_str(&text).expect("its own");
+        assert_eq!(read, measurement);
+        let samples = read.samples().expect("its own");
+        assert_eq!(samples.len(), 1000);
+        assert_eq!(samples.value_at_quantile(0.99), measurement.p99);
+    }
+
+    #[test]
+    fn what_is_no_histogram_is_named() {
+        for text in ["", "AAAA", "no base64!"] {
+            let bad = Measurement {
+                histogram: text.to_owned(),
+                ..measurement()
+            };
+            let error = bad.samples().expect_err(text).to_string();
+            assert!(error.contains("task_switch"), "{error}");
+        }
+    }
+}
