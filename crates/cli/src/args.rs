@@ -10,6 +10,7 @@ use hythe::ClassPlan;
 
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
+use crate::latency::LatencyCommand;
 use crate::media::MediaCommand;
 use crate::preload::PreloadCommand;
 use crate::record::RecordArgs;
@@ -123,6 +124,10 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
     Core(CoreCommand),
+    /// Measure real-time latency: of an RTOS on a board
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  hythe latency board mps2-an386")]
+    Latency(LatencyCommand),
     /// Run a benchmark, with its baselines and peers in the same run
     #[command(
         after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json\n  hythe bench preload --fs jffs2\n  hythe bench media --repeat 10"

@@ -8,9 +8,11 @@ use std::process::ExitCode;
 
 use hythe::rtcore::CoreError;
 use hythe::{NodeError, PoolError};
+use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;
 
 use crate::demo::DemoError;
+use crate::workspace::WorkspaceError;
 
 /// Errors of the command.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,12 @@ pub(crate) enum CliError {
     /// Reading ahead, or recording for it, did not work.
     #[error(transparent)]
     Preload(#[from] PreloadError),
+    /// What was measured, or read of a measurement, is of no use.
+    #[error(transparent)]
+    Latency(#[from] LatencyError),
+    /// A pool of the command's own could not be made.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// Something about a file that is not a pool's.
     #[error("cannot {action} {}: {source}", path.display())]
     File {

@@ -6,6 +6,7 @@
 
 pub mod core;
 mod error;
+pub mod machine;
 pub mod outside;
 pub mod result;
 

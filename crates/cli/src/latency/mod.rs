@@ -1,0 +1,24 @@
+//! `hythe latency`: real-time latency, of an RTOS on a board.
+
+mod board;
+
+use clap::Subcommand;
+
+use crate::args::Globals;
+use crate::error::CliError;
+
+/// What is measured.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LatencyCommand {
+    /// Measure FreeRTOS on a board: the six figures of Rhealstone, and how late a timer is
+    #[command(
+        after_help = "Examples:\n  hythe latency board mps2-an386\n  hythe latency board mps2-an386 --json > alone.json"
+    )]
+    Board(board::BoardArgs),
+}
+
+pub(crate) fn run(command: LatencyCommand, globals: &Globals) -> Result<(), CliError> {
+    match command {
+        LatencyCommand::Board(args) => board::run(&args, globals),
+    }
+}
