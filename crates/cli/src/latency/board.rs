@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hythe::rtcore::{Board, Core, CoreOptions, CoreState, Repeatable};
+use hythe::rtcore::{Board, Core, CoreOptions, CoreState, Repeatable, run_alone};
 use hythe::{Node, Subscriber, SubscriberOptions};
-use hythe_latency::core::{Conditions, CoreHistogram};
+use hythe_latency::core::{Conditions, CoreHistogram, serial};
 use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
 use hythe_latency::{machine, outside};
 use serde_json::{Value, json};
@@ -49,6 +49,27 @@ struct Told {
     histograms: Vec<CoreHistogram>,
 }
 
+impl Told {
+    /// `next` gives one record after the other.
+    fn take(mut next: impl FnMut() -> Result<Vec<u8>, CliError>) -> Result<Self, CliError> {
+        let conditions = Conditions::read(&next()?)?;
+        let count = conditions.histograms;
+        if count > HISTOGRAMS_MAX {
+            return Err(CliError::Failed(format!(
+                "the core says that it has {count} histograms; {HISTOGRAMS_MAX} are the most"
+            )));
+        }
+        let mut histograms = Vec::new();
+        for _ in 0..count {
+            histograms.push(CoreHistogram::read(&next()?)?);
+        }
+        Ok(Self {
+            conditions,
+            histograms,
+        })
+    }
+}
+
 pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let board = Board::find(&args.board)?;
@@ -61,13 +82,17 @@ pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
     let workspace = Workspace::make(Purpose::Latency)?;
     let record = workspace.files().join("record");
     fs::create_dir(&record).map_err(CliError::file("make", &record))?;
-    let told = measure(&board, &workspace, &record, args.timeout, &stop)?;
+    let told = if board.link().is_some() {
+        measure_in_pool(&board, &workspace, &record, args.timeout, &stop)?
+    } else {
+        measure_alone(&board, &record, args.timeout, &stop)?
+    };
     let document = document(&board, &told, &record)?;
     output::print(globals.json, &document, text)
 }
 
-/// Runs the core until it has told everything.
-fn measure(
+/// Runs the core, beside whose pool it tells, until it has told everything.
+fn measure_in_pool(
     board: &Board,
     workspace: &Workspace,
     record: &Path,
@@ -82,25 +107,54 @@ fn measure(
     }
     let core = Core::start_unless(&workspace.pool, board, &options, || stop.asked())?;
     let deadline = Instant::now() + timeout;
-    let conditions = Conditions::read(&next(&mut subscriber, &core, deadline, stop)?)?;
-    if conditions.histograms > HISTOGRAMS_MAX {
-        let count = conditions.histograms;
-        return Err(CliError::Failed(format!(
-            "the core says that it has {count} histograms; {HISTOGRAMS_MAX} are the most"
-        )));
-    }
-    let mut histograms = Vec::new();
-    for _ in 0..conditions.histograms {
-        let record = next(&mut subscriber, &core, deadline, stop)?;
-        histograms.push(CoreHistogram::read(&record)?);
-    }
+    let told = Told::take(|| next(&mut subscriber, &core, deadline, stop))?;
     drop(subscriber);
     // It ends in order, and its emulator writes its record to the end.
     core.stop()?;
-    Ok(Told {
-        conditions,
-        histograms,
+    Ok(told)
+}
+
+/// Runs a core that tells over its serial line and ends by itself.
+fn measure_alone(
+    board: &Board,
+    record: &Path,
+    timeout: Duration,
+    stop: &Stop,
+) -> Result<Told, CliError> {
+    run_alone(board, APP, record, timeout, || stop.asked())?;
+    let Some(repeatable) = board.repeatable() else {
+        // Boards without memory or a record are refused when they are read.
+        return Err(CliError::Failed("there is no record".to_owned()));
+    };
+    let (_, console) = split(&read(record, &repeatable.edges)?);
+    let mut records = serial::records(&console)?.into_iter();
+    Told::take(|| {
+        records.next().ok_or_else(|| {
+            let said: Vec<&str> = console
+                .lines()
+                .filter(|line| !line.starts_with('@'))
+                .collect();
+            CliError::Failed(format!(
+                "the core ended before it had told everything; its console says: {}",
+                said.join(" | ")
+            ))
+        })
     })
+}
+
+fn read(record: &Path, name: &str) -> Result<Vec<u8>, CliError> {
+    let path = record.join(name);
+    fs::read(&path).map_err(CliError::file("read", path))
+}
+
+/// What came over a serial line: first the edges of the pin, then, in lines, what the core told.
+fn split(bytes: &[u8]) -> (Vec<u8>, String) {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let (edges, console) = bytes.split_at(end.unwrap_or(bytes.len()));
+    (
+        edges.to_vec(),
+        String::from_utf8_lossy(console).into_owned(),
+    )
 }
 
 /// The next record, as bytes of our own.
@@ -187,11 +241,8 @@ fn seen_from_outside(
     record: &Path,
     repeatable: &Repeatable,
 ) -> Result<Vec<Measurement>, CliError> {
-    let read = |name: &str| {
-        let path = record.join(name);
-        fs::read(&path).map_err(CliError::file("read", path))
-    };
-    let edges = outside::edges(&read(&repeatable.log)?, &read(&repeatable.edges)?)?;
+    let (edges, _) = split(&read(record, &repeatable.edges)?);
+    let edges = outside::edges(&read(record, &repeatable.log)?, &edges)?;
     let intervals = outside::intervals(&edges, repeatable.instruction_ns);
     let clock = format!(
         "outside of the guest: instructions of {} ns between edges on its pin",
