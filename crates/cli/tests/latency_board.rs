@@ -6,7 +6,7 @@ use serde_json::Value;
 use support::Root;
 
 /// In the order in which the core takes them.
-const METRICS: [&str; 8] = [
+const METRICS: [&str; 9] = [
     "task_switch",
     "preemption",
     "interrupt_latency",
@@ -15,6 +15,7 @@ const METRICS: [&str; 8] = [
     "message_latency",
     "timer_jitter",
     "clock_read",
+    "interrupt_request",
 ];
 
 fn measured(root: &Root, board: &str) -> Value {

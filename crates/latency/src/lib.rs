@@ -9,5 +9,6 @@ mod error;
 pub mod machine;
 pub mod outside;
 pub mod result;
+pub mod xen;
 
 pub use error::LatencyError;

@@ -179,6 +179,20 @@ impl Board {
         self.folder.join(format!("{app}.elf"))
     }
 
+    /// The flat image of an application for a guest of a hypervisor on this board; it may not be there.
+    #[must_use]
+    pub fn guest_image(&self, app: &str) -> PathBuf {
+        self.folder.join(format!("{app}-guest.bin"))
+    }
+
+    /// What comes behind an option of its command, such as `-cpu`; none: it has no such option.
+    #[must_use]
+    pub fn argument(&self, option: &str) -> Option<&str> {
+        let arguments = &self.manifest.run.args;
+        let place = arguments.iter().position(|argument| argument == option)?;
+        arguments.get(place + 1).map(String::as_str)
+    }
+
     /// Its link. None: it shares no memory with Linux.
     #[must_use]
     pub fn link(&self) -> Option<&LinkPlan> {

@@ -1,73 +1,104 @@
-//! `hythe latency board`: runs `rtos/apps/rhealstone` on a board, takes what it tells, and times the edges on its pin from outside.
+//! `hythe latency board`: runs `rtos/apps/rhealstone` on a board, alone or beside Linux under Xen, takes what it tells, and times the
+//! edges on its pin from outside.
 //!
 //! The core measures by itself, before anything of Linux reaches it. Never judges the figures.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::Args;
-use hythe::rtcore::{Board, Core, CoreOptions, CoreState, Repeatable, run_alone};
-use hythe::{Node, Subscriber, SubscriberOptions};
-use hythe_latency::core::{Conditions, CoreHistogram, serial};
+use clap::{Args, ValueEnum};
+use hythe::rtcore::Board;
+use hythe_latency::machine;
 use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
-use hythe_latency::{machine, outside};
+use hythe_latency::xen::{Load, Partition};
 use serde_json::{Value, json};
 
+use super::figures::{self, Recorded};
+use super::told::{self, Told};
+use super::under_xen;
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::output;
-use crate::stop::{LOOK, Stop};
+use crate::stop::Stop;
 use crate::units;
 use crate::workspace::{Purpose, Workspace};
 
 /// The program that measures.
-const APP: &str = "rhealstone";
-/// The channel on which it tells.
-const CHANNEL: &str = "latency";
-/// Records that may wait for us.
-const DEPTH: u32 = 32;
-/// What a core may say that it tells of; more is a broken program.
-const HISTOGRAMS_MAX: usize = 64;
-/// One letter for each measure, in the order in which they are told.
-const FIRST_EDGE: u8 = b'A';
+pub(super) const APP: &str = "rhealstone";
 
 /// Which board, and how.
 #[derive(Args, Debug)]
 pub(crate) struct BoardArgs {
     /// The board
-    board: String,
+    pub(super) board: String,
+    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with a CPU each
+    #[arg(long, value_name = "WHAT", default_value = "none")]
+    pub(super) under: Under,
+    /// What Linux does beside it: sleep, compute, or read a disk
+    #[arg(long, value_name = "LOAD", default_value = "idle")]
+    pub(super) load: LoadArg,
+    /// By whose time: counted instructions, the same in every run; or the host's, with a host's CPU for each of the board
+    #[arg(long, value_name = "CLOCK", default_value = "instructions")]
+    pub(super) clock: ClockArg,
+    /// One more word for Xen's command line; may be repeated
+    #[arg(long, value_name = "WORD")]
+    pub(super) xen_option: Vec<String>,
+    /// Where `scripts/xen-tools.sh` has put Xen and Linux [default: $HYTHE_XEN, else target/xen beside this program]
+    #[arg(long, value_name = "DIR")]
+    pub(super) xen_tools: Option<PathBuf>,
     /// How long the core may take to measure
-    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "120")]
-    timeout: Duration,
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "300")]
+    pub(super) timeout: Duration,
 }
 
-/// What a core told.
-struct Told {
-    conditions: Conditions,
-    histograms: Vec<CoreHistogram>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Under {
+    None,
+    XenShared,
+    XenPartitioned,
 }
 
-impl Told {
-    /// `next` gives one record after the other.
-    fn take(mut next: impl FnMut() -> Result<Vec<u8>, CliError>) -> Result<Self, CliError> {
-        let conditions = Conditions::read(&next()?)?;
-        let count = conditions.histograms;
-        if count > HISTOGRAMS_MAX {
-            return Err(CliError::Failed(format!(
-                "the core says that it has {count} histograms; {HISTOGRAMS_MAX} are the most"
-            )));
+impl Under {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::XenShared => "xen-shared",
+            Self::XenPartitioned => "xen-partitioned",
         }
-        let mut histograms = Vec::new();
-        for _ in 0..count {
-            histograms.push(CoreHistogram::read(&next()?)?);
-        }
-        Ok(Self {
-            conditions,
-            histograms,
-        })
     }
+
+    pub(super) const fn partition(self) -> Option<Partition> {
+        match self {
+            Self::None => None,
+            Self::XenShared => Some(Partition::Shared),
+            Self::XenPartitioned => Some(Partition::Partitioned),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum LoadArg {
+    Idle,
+    Hog,
+    Io,
+}
+
+impl LoadArg {
+    pub(super) const fn load(self) -> Load {
+        match self {
+            Self::Idle => Load::Idle,
+            Self::Hog => Load::Hog,
+            Self::Io => Load::Io,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ClockArg {
+    Instructions,
+    Host,
 }
 
 pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
@@ -79,141 +110,70 @@ pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
             board.name()
         )));
     }
-    let workspace = Workspace::make(Purpose::Latency)?;
-    let record = workspace.files().join("record");
-    fs::create_dir(&record).map_err(CliError::file("make", &record))?;
-    let told = if board.link().is_some() {
-        measure_in_pool(&board, &workspace, &record, args.timeout, &stop)?
-    } else {
-        measure_alone(&board, &record, args.timeout, &stop)?
+    let document = match args.under.partition() {
+        None if args.load != LoadArg::Idle || args.clock != ClockArg::Instructions => {
+            return Err(CliError::WrongUse(
+                "--load and --clock are for a core beside Linux: --under xen-shared or xen-partitioned".to_owned(),
+            ));
+        }
+        None => {
+            let (told, results) = alone(&board, args, &stop)?;
+            document(&board, conditions(&board, &told, limits(&board)), results)
+        }
+        Some(partition) => under_xen::measure(&board, partition, args, &stop)?,
     };
-    let document = document(&board, &told, &record)?;
     output::print(globals.json, &document, text)
 }
 
-/// Runs the core, beside whose pool it tells, until it has told everything.
-fn measure_in_pool(
+/// The core without anybody beside it.
+pub(super) fn alone(
     board: &Board,
-    workspace: &Workspace,
-    record: &Path,
-    timeout: Duration,
+    args: &BoardArgs,
     stop: &Stop,
-) -> Result<Told, CliError> {
-    let node = Node::join(&workspace.pool, "hythe latency")?;
-    let mut subscriber = node.subscriber(CHANNEL, &SubscriberOptions::default().depth(DEPTH))?;
-    let mut options = CoreOptions::default().app(APP).start_bound(timeout);
-    if board.repeatable().is_some() {
-        options = options.record(record);
-    }
-    let core = Core::start_unless(&workspace.pool, board, &options, || stop.asked())?;
-    let deadline = Instant::now() + timeout;
-    let told = Told::take(|| next(&mut subscriber, &core, deadline, stop))?;
-    drop(subscriber);
-    // It ends in order, and its emulator writes its record to the end.
-    core.stop()?;
-    Ok(told)
-}
-
-/// Runs a core that tells over its serial line and ends by itself.
-fn measure_alone(
-    board: &Board,
-    record: &Path,
-    timeout: Duration,
-    stop: &Stop,
-) -> Result<Told, CliError> {
-    run_alone(board, APP, record, timeout, || stop.asked())?;
-    let Some(repeatable) = board.repeatable() else {
-        // Boards without memory or a record are refused when they are read.
-        return Err(CliError::Failed("there is no record".to_owned()));
+) -> Result<(Told, Vec<Measurement>), CliError> {
+    let workspace = Workspace::make(Purpose::Latency)?;
+    let folder = workspace.files().join("record");
+    fs::create_dir(&folder).map_err(CliError::file("make", &folder))?;
+    let told = if board.link().is_some() {
+        told::in_pool(board, &workspace, &folder, args.timeout, stop)?
+    } else {
+        told::alone(board, &folder, args.timeout, stop)?
     };
-    let (_, console) = split(&read(record, &repeatable.edges)?);
-    let mut records = serial::records(&console)?.into_iter();
-    Told::take(|| {
-        records.next().ok_or_else(|| {
-            let said: Vec<&str> = console
-                .lines()
-                .filter(|line| !line.starts_with('@'))
-                .collect();
-            CliError::Failed(format!(
-                "the core ended before it had told everything; its console says: {}",
-                said.join(" | ")
-            ))
-        })
-    })
-}
-
-fn read(record: &Path, name: &str) -> Result<Vec<u8>, CliError> {
-    let path = record.join(name);
-    fs::read(&path).map_err(CliError::file("read", path))
-}
-
-/// What came over a serial line: first the edges of the pin, then, in lines, what the core told.
-fn split(bytes: &[u8]) -> (Vec<u8>, String) {
-    let end = bytes.iter().position(|byte| *byte == b'\n');
-    let (edges, console) = bytes.split_at(end.unwrap_or(bytes.len()));
-    (
-        edges.to_vec(),
-        String::from_utf8_lossy(console).into_owned(),
-    )
-}
-
-/// The next record, as bytes of our own.
-fn next(
-    subscriber: &mut Subscriber,
-    core: &Core,
-    deadline: Instant,
-    stop: &Stop,
-) -> Result<Vec<u8>, CliError> {
-    loop {
-        if let Some(sample) = subscriber.take(LOOK)? {
-            return Ok(sample.to_vec());
-        }
-        let status = core.status();
-        let why = if stop.asked() {
-            "interrupted".to_owned()
-        } else if status.state == CoreState::Stopped {
-            let reason = status.reason.unwrap_or_default();
-            format!("the core ended before it had told everything: {reason}")
-        } else if Instant::now() > deadline {
-            "the core did not tell its figures in time; --timeout gives it more".to_owned()
-        } else {
-            continue;
-        };
-        return Err(CliError::Failed(why));
-    }
-}
-
-fn document(board: &Board, told: &Told, record: &Path) -> Result<Document, CliError> {
     let case = format!("{}/none/{}", board.name(), told.conditions.values["load"]);
-    let mut conditions: BTreeMap<String, Value> = told
-        .conditions
-        .values
-        .iter()
+    let mut results = figures::by_guest(&case, &told)?;
+    if let Some(repeatable) = board.repeatable() {
+        let recorded = Recorded {
+            log: told::read(&folder, &repeatable.log)?,
+            edges: told::split(&told::read(&folder, &repeatable.edges)?).0,
+            instruction_ns: repeatable.instruction_ns,
+        };
+        results.extend(figures::from_outside(&case, &told, &recorded)?);
+    }
+    Ok((told, results))
+}
+
+/// What the core said, and what we know.
+pub(super) fn conditions(board: &Board, told: &Told, limits: &str) -> BTreeMap<String, Value> {
+    let said = told.conditions.values.iter();
+    let mut conditions: BTreeMap<String, Value> = said
         .map(|(key, value)| (key.clone(), json!(value)))
         .collect();
     conditions.insert("emulated".to_owned(), json!(board.is_emulated()));
-    conditions.insert("configuration".to_owned(), json!("none"));
-    conditions.insert("limits".to_owned(), json!(limits(board)));
-    let guest = format!(
-        "{}, {} Hz",
-        told.conditions.values["clock"], told.conditions.values["clock_hz"]
-    );
-    let mut results = Vec::new();
-    for histogram in &told.histograms {
-        let clock = BTreeMap::from([("clock".to_owned(), json!(guest))]);
-        results.push(Measurement::of(
-            &case,
-            &histogram.name,
-            &histogram.to_nanoseconds(),
-            clock,
-        )?);
-    }
+    conditions.insert("limits".to_owned(), json!(limits));
     if let Some(repeatable) = board.repeatable() {
-        results.extend(seen_from_outside(&case, told, record, repeatable)?);
         let instruction_ns = repeatable.instruction_ns;
         conditions.insert("instruction_ns".to_owned(), json!(instruction_ns));
     }
-    Ok(Document {
+    conditions.insert("configuration".to_owned(), json!(Under::None.name()));
+    conditions
+}
+
+pub(super) fn document(
+    board: &Board,
+    conditions: BTreeMap<String, Value>,
+    results: Vec<Measurement>,
+) -> Document {
+    Document {
         schema: SCHEMA.to_owned(),
         bench: BENCH.to_owned(),
         command: machine::command(),
@@ -222,7 +182,7 @@ fn document(board: &Board, told: &Told, record: &Path) -> Result<Document, CliEr
         results,
         ratios: Vec::new(),
         conditions,
-    })
+    }
 }
 
 /// What these figures can and cannot show.
@@ -234,48 +194,22 @@ fn limits(board: &Board) -> &'static str {
     }
 }
 
-/// The same samples by the emulator's count of instructions.
-fn seen_from_outside(
-    case: &str,
-    told: &Told,
-    record: &Path,
-    repeatable: &Repeatable,
-) -> Result<Vec<Measurement>, CliError> {
-    let (edges, _) = split(&read(record, &repeatable.edges)?);
-    let edges = outside::edges(&read(record, &repeatable.log)?, &edges)?;
-    let intervals = outside::intervals(&edges, repeatable.instruction_ns);
-    let clock = format!(
-        "outside of the guest: instructions of {} ns between edges on its pin",
-        repeatable.instruction_ns
-    );
-    let mut results = Vec::new();
-    for (letter, histogram) in (FIRST_EDGE..).zip(&told.histograms) {
-        let Some(interval) = intervals.get(&letter) else {
-            continue;
-        };
-        if interval.len() != u64::from(histogram.count) {
-            return Err(CliError::Failed(format!(
-                "{}: the core took {} samples, its pin showed {}",
-                histogram.name,
-                histogram.count,
-                interval.len()
-            )));
-        }
-        let conditions = BTreeMap::from([("clock".to_owned(), json!(clock))]);
-        let metric = format!("{}.outside", histogram.name);
-        results.push(Measurement::of(case, &metric, interval, conditions)?);
-    }
-    Ok(results)
-}
-
 fn text(document: &Document) -> String {
-    let mut text = format!(
-        "{:<28} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8}\n",
-        "ns", "min", "p50", "p99", "p99.9", "max", "count"
-    );
+    let mut text = String::new();
+    let mut case = "";
     for result in &document.results {
+        if case != result.case {
+            case = &result.case;
+            text += &format!(
+                "{case}\n{:<28} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>8}\n",
+                "ns", "min", "p50", "p99", "p99.9", "max", "count", "exits"
+            );
+        }
+        let exits = result
+            .exits
+            .map_or_else(String::new, |exits| format!("{exits:.3}"));
         text += &format!(
-            "{:<28} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8}\n",
+            "{:<28} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {exits:>8}\n",
             result.metric,
             result.min,
             result.p50,
@@ -284,6 +218,9 @@ fn text(document: &Document) -> String {
             result.max,
             result.count
         );
+    }
+    for ratio in &document.ratios {
+        text += &format!("{}: {:.3}\n", ratio.name, ratio.value);
     }
     for (key, value) in &document.conditions {
         let value = value

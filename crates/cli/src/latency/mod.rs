@@ -1,6 +1,9 @@
 //! `hythe latency`: real-time latency, of an RTOS on a board.
 
 mod board;
+mod figures;
+mod told;
+mod under_xen;
 
 use clap::Subcommand;
 
@@ -12,7 +15,7 @@ use crate::error::CliError;
 pub(crate) enum LatencyCommand {
     /// Measure FreeRTOS on a board: the six figures of Rhealstone, and how late a timer is
     #[command(
-        after_help = "Examples:\n  hythe latency board mps2-an386\n  hythe latency board mps2-an386 --json > alone.json"
+        after_help = "Examples:\n  hythe latency board mps2-an386\n  hythe latency board virt-a53 --under xen-shared --load hog\n  hythe latency board virt-a53 --under xen-partitioned --json > partitioned.json"
     )]
     Board(board::BoardArgs),
 }

@@ -30,18 +30,18 @@ uint32_t timer_hz(void)
 static void program(void)
 {
     uint64_t next = next_alarm < next_tick ? next_alarm : next_tick;
+    uint64_t enable = 1;
 
-    __asm volatile("msr cntv_cval_el0, %0\n\tisb" ::"r"(next));
+    __asm volatile("msr cntv_cval_el0, %0" ::"r"(next));
+    /* Each time: Xen masks the timer of a guest when it has fired. */
+    __asm volatile("msr cntv_ctl_el0, %0\n\tisb" ::"r"(enable));
 }
 
 void timer_start_tick(void)
 {
-    uint64_t enable = 1;
-
     tick_period = timer_hz() / configTICK_RATE_HZ;
     next_tick = timer_now() + tick_period;
     program();
-    __asm volatile("msr cntv_ctl_el0, %0\n\tisb" ::"r"(enable));
     gic_enable(TIMER_INTERRUPT, TICK_PRIORITY);
 }
 

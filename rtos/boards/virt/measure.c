@@ -4,7 +4,6 @@
 #include "FreeRTOS.h"
 
 #include "gic.h"
-#include "machine.h"
 #include "timer.h"
 #include "uart.h"
 
@@ -12,7 +11,7 @@
 #define CLOCK_HZ 62500000
 
 const struct measure_facts measure_facts = {
-    .board = MACHINE_NAME,
+    .board = BOARD_NAME,
     .clock = "virtual counter",
     .clock_hz = CLOCK_HZ,
     .pin = "UART",
@@ -49,6 +48,16 @@ void measure_interrupt_open(measure_interrupt handler)
 void measure_interrupt_request(void)
 {
     gic_request();
+}
+
+void measure_interrupt_mask(void)
+{
+    portDISABLE_INTERRUPTS();
+}
+
+void measure_interrupt_unmask(void)
+{
+    portENABLE_INTERRUPTS();
 }
 
 void measure_timer_start(uint32_t period, measure_alarm handler)
