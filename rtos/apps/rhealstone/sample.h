@@ -34,9 +34,10 @@ struct sampler {
 
 static inline void sample_begin(struct sampler *sampler, int party)
 {
-    sampler->by = party;
     measure_pin(sampler->edge);
     sampler->began = measure_clock();
+    /* Last: a tick that comes before this lets nobody end what has not begun. */
+    sampler->by = party;
 }
 
 static inline void sample_end(struct sampler *sampler, int party)

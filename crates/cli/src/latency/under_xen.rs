@@ -124,12 +124,14 @@ fn read(
     let told = told::from_console(&console)?;
     let mut results = figures::by_guest(case, &told)?;
     if let Some(record) = &ended.record {
-        let recorded = Recorded {
-            log: bytes(&record.log)?,
-            edges,
-            instruction_ns: repeatable.instruction_ns,
-        };
-        results.extend(figures::from_outside(case, &told, &recorded)?);
+        if let Some(log) = &record.log {
+            let recorded = Recorded {
+                log: bytes(log)?,
+                edges,
+                instruction_ns: repeatable.instruction_ns,
+            };
+            results.extend(figures::from_outside(case, &told, &recorded)?);
+        }
         let exits = exits_of(&record.exceptions, partition)?;
         for (letter, name) in figures::letters(&told) {
             let result = results.iter_mut().find(|result| result.metric == name);
@@ -166,7 +168,7 @@ const fn limits(partition: Partition, clock: Clock) -> &'static str {
             "emulated: instructions are counted, so caches, buses and second-stage translation take no time; for comparing configurations, no claim about hardware"
         }
         (Partition::Partitioned, Clock::Instructions { .. }) => {
-            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so what one waits for of the other is late by the emulator's doing: the measures trigger themselves and wait for nothing"
+            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so what one waits for of the other is late by the emulator's doing: the measures trigger themselves and wait for nothing; not seen from outside, since QEMU records one CPU only"
         }
     }
 }

@@ -45,8 +45,8 @@ pub struct Ended {
 /// By the emulator's count.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// For [`crate::outside::edges`].
-    pub log: PathBuf,
+    /// For [`crate::outside::edges`]; none with several CPUs, which QEMU cannot record.
+    pub log: Option<PathBuf>,
     /// For [`super::exits::count`].
     pub exceptions: PathBuf,
 }
@@ -67,7 +67,7 @@ pub fn run(
     let ended = Ended {
         serial: folder.join("serial"),
         record: matches!(clock, Clock::Instructions { .. }).then(|| Record {
-            log: folder.join("record"),
+            log: (setup.partition.cpus() == 1).then(|| folder.join("record")),
             exceptions: folder.join("exceptions"),
         }),
     };
@@ -95,11 +95,11 @@ pub fn run(
         add_disk(&mut command, folder)?;
     }
     if let (Clock::Instructions { shift }, Some(record)) = (clock, &ended.record) {
-        let log = plain(&record.log)?;
-        command.args([
-            "-icount",
-            &format!("shift={shift},sleep=off,rr=record,rrfile={log}"),
-        ]);
+        let mut counting = format!("shift={shift},sleep=off");
+        if let Some(log) = &record.log {
+            counting += &format!(",rr=record,rrfile={}", plain(log)?);
+        }
+        command.args(["-icount", &counting]);
         command.args(["-seed", "1", "-rtc", "clock=vm,base=2024-01-01"]);
         command.args([
             "-d",
