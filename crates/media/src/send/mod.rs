@@ -14,6 +14,8 @@
 
 mod ahead;
 pub mod feedback;
+mod held;
+mod laid;
 mod parity;
 pub mod repair;
 mod reporting;
