@@ -125,8 +125,8 @@ fn a_channel_is_sent_and_another_filled() {
     let arguments = ["media", "send", "channel:spoken", "--to", &to, "--json"];
     let sender = root.start(&[&arguments, PCMU.options].concat());
     eventually("the sender subscribes", || root.subscribers("spoken") == 1);
-    root.ok(&["pub", "spoken", &input, "--size", "1000"]);
-    // 8,000 samples in packets of 160, each of which becomes a message.
+    root.ok(&["pub", "spoken", &input, "--size", "1600"]);
+    // 8,000 samples in packets of 160, ten from each message; each becomes a message.
     let filled = filled.end();
     assert_eq!(filled.code, Some(0), "{}", filled.errors);
     assert_same("samples", &filled.output, &fs::read(&input).expect("made"));

@@ -94,6 +94,8 @@ struct Document {
     delivered: u64,
     lost: u64,
     damaged: u64,
+    /// Of a channel: what the ends of its messages cut in two.
+    joined_bytes: u64,
     spacing: SpacingDocument,
     destinations: Vec<DestinationDocument>,
 }
@@ -130,13 +132,17 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         .map_err(|error| CliError::Failed(format!("cannot listen for SIGHUP: {error}")))?;
     let wanted = args.targets.wanted()?;
     let node = globals.join("hythe media send")?;
-    let source = args.input.open(args.packet_bytes.into(), &node, &stop)?;
+    // By default the pool is the user's own; another's is chosen by name, which is the decision.
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let source = args
+        .input
+        .open(args.packet_bytes.into(), &node, trust, &stop)?;
     if let (Some(count), Some(first)) = (args.calls, wanted.first()) {
         let document = calls::run(source, first.resolve()?, count, args.duration, &stop)?;
         return output::print(globals.json, &document, calls::text);
     }
     let packetizer = payload::packetizer(source.format())?;
-    let mut session = SendSession::new(&node, source, packetizer, options(args)?)?;
+    let mut session = SendSession::new(&node, source, packetizer, options(args, trust)?)?;
     let mut sending = Sending {
         args,
         targets: Targets::default(),
@@ -161,9 +167,7 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     output::print(globals.json, &sending.document(&mut session), text)
 }
 
-fn options(args: &SendArgs) -> Result<SendOptions, CliError> {
-    // By default the pool is the user's own; another's is chosen by name, which is the decision.
-    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+fn options(args: &SendArgs, trust: TrustPeers) -> Result<SendOptions, CliError> {
     let mut options = SendOptions::new(Identity::random()?, trust);
     match args.pace {
         PaceArg::Own(pace) => options.pace = pace,
@@ -281,6 +285,7 @@ impl Sending<'_> {
             delivered: statistics.delivered,
             lost: statistics.lost,
             damaged: statistics.damaged,
+            joined_bytes: statistics.joined_bytes,
             spacing: SpacingDocument {
                 count: spacing.count,
                 p50_ns: spacing.p50_ns,

@@ -9,6 +9,8 @@ use crate::loss::rtx::{Method, RtxStream};
 use crate::rtp::Identity;
 use crate::sdp;
 
+use super::held::Budget;
+
 /// What is done about lost packets; nothing, by default.
 #[derive(Clone, Debug, Default)]
 pub struct Repair {
@@ -27,17 +29,24 @@ pub struct Resend {
     pub keep: Duration,
     /// How many are kept, at most. Each destination that asks takes 24 bytes for each of them.
     pub packets_max: usize,
+    /// How many slots of a channel are kept for it, at most, where packets are sent from where they were published: the publisher needs the others.
+    pub messages_max: usize,
+    /// How many bytes those have, at most.
+    pub message_bytes_max: usize,
     /// How far requests are followed.
     pub limits: Limits,
 }
 
 impl Default for Resend {
-    /// As payload type 98, from the last second or 4,096 packets.
+    /// As payload type 98, from the last second or 4,096 packets, of a channel 256 messages of 4 MiB: a fifth of the small slots
+    /// of a pool of 64 MiB, and less than it has of the largest.
     fn default() -> Self {
         Self {
             payload_type: Some(98),
             keep: Duration::from_secs(1),
             packets_max: 4096,
+            messages_max: 256,
+            message_bytes_max: 4 << 20,
             limits: Limits::default(),
         }
     }
@@ -53,6 +62,17 @@ pub struct Parity {
     /// Payload type of parity beside the media on its port (RFC 5109). None: SMPTE ST 2022-1, on the ports two (columns) and four
     /// (rows) above; it is made for MPEG-TS.
     pub payload_type: Option<u8>,
+}
+
+impl Repair {
+    /// What is kept of a channel's messages after they have been sent.
+    pub(super) fn kept(&self) -> Budget {
+        let resend = self.resend.as_ref();
+        Budget {
+            messages: resend.map_or(0, |resend| resend.messages_max),
+            bytes: resend.map_or(0, |resend| resend.message_bytes_max),
+        }
+    }
 }
 
 impl Resend {

@@ -16,14 +16,14 @@ use crate::rtp::Identity;
 use crate::rtsp::server::{Media, Sign};
 use crate::rtsp::{Catalogue, Counters, Presentation, SessionId, Start, Started, Stream};
 use crate::send::session::{SendOptions, SendSession};
-use crate::source::channel::ChannelReader;
-use crate::source::{self, Input, Live, OpenOptions, Source};
+use crate::source::channel::{self, Messages};
+use crate::source::{self, OpenOptions, Source};
 use crate::wire::endpoint::{DestinationOptions, PortPair};
 
 use show::Show;
 
-/// Messages of a channel that may wait.
-const DEPTH: u32 = 64;
+/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport packets.
+const DEPTH: u32 = 256;
 
 /// Something to watch.
 #[derive(Debug)]
@@ -104,13 +104,12 @@ impl Programme {
     ) -> Result<&StreamFormat, MediaError> {
         let depth = SubscriberOptions::default().depth(DEPTH);
         let subscriber: Subscriber = self.node.subscriber(channel, &depth)?;
-        let reader = ChannelReader::new(subscriber, is_wanted);
-        let input = Input::new(format!("channel:{channel}"), reader);
-        let source = Live::start(source::open_input(input, &self.options)?)?;
+        let messages = Messages::new(&self.node, subscriber, self.trust, is_wanted);
+        let source = channel::open(&format!("channel:{channel}"), messages, &self.options)?;
         let identity = Identity::random()?;
         let ssrc = identity.ssrc;
         let format = source.format().clone();
-        let show = self.show(Box::new(source), identity, true)?;
+        let show = self.show(source, identity, true)?;
         Ok(self.add(path, format, Kind::Channel { show, ssrc }))
     }
 
