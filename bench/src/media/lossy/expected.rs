@@ -40,6 +40,16 @@ impl Expected {
         }
     }
 
+    /// When a packet that is lost is asked for and sent again so often, at most: a try fails if the request or the answer is lost.
+    pub(super) fn after_requests(tries: u8, loss: f64, packets: u32) -> Self {
+        let fails = 1.0 - (1.0 - loss).powi(2);
+        let residual = loss * fails.powi(tries.into());
+        Self {
+            residual,
+            range: range(&repeated(&[1.0 - residual, residual], packets)),
+        }
+    }
+
     /// Without any repair.
     pub(super) fn of_nothing(loss: f64, packets: u32) -> Self {
         Self {
@@ -171,6 +181,13 @@ mod tests {
             f64::from(low) > middle * 0.5 && f64::from(high) < middle * 1.6,
             "{expected:?}"
         );
+    }
+
+    #[test]
+    fn four_tries_fail_for_one_packet_in_two_hundred_thousand() {
+        let expected = Expected::after_requests(4, 0.05, 20_000);
+        assert!((expected.residual - 4.5e-6).abs() < 0.1e-6, "{expected:?}");
+        assert_eq!(expected.range, [0, 4]);
     }
 
     #[test]

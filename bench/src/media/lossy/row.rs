@@ -1,6 +1,7 @@
 //! What was measured of a way that loses, as a row of the document.
 
 use hythe_media::loss::fec::Protection;
+use hythe_media::receive::requests::Limits;
 use serde::Serialize;
 
 use super::expected::Expected;
@@ -89,7 +90,7 @@ pub(in super::super) struct LossyRow {
     pub(in super::super) late: u64,
     /// The share of packets that are missing.
     pub(in super::super) residual: f64,
-    /// What the code leaves, by computation.
+    /// What repair leaves, by computation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in super::super) predicted: Option<f64>,
     /// Fewest and most packets that chance leaves but once in a million runs.
@@ -162,11 +163,14 @@ impl LossyRow {
     }
 }
 
-/// Of packets that are asked for again nobody can say it but the clock.
 fn expected(case: LossyCase) -> Option<Expected> {
     match case.remedy {
         Remedy::Nothing => Some(Expected::of_nothing(LOSS, case.packets)),
-        Remedy::Resend => None,
+        // There is time for all tries: each takes 40 ms and some.
+        Remedy::Resend => {
+            let tries = Limits::default().times_max;
+            Some(Expected::after_requests(tries, LOSS, case.packets))
+        }
         Remedy::Columns | Remedy::Matrix => case
             .remedy
             .protection()
@@ -229,7 +233,7 @@ pub(in super::super) mod tests {
             assert_eq!(row.is_as_predicted(), Some(expected), "{missing}: {row:?}");
         }
         let row = LossyRow::new(&outcome(Remedy::Resend, 0));
-        assert_eq!((row.is_as_predicted(), row.value), (None, 0));
+        assert_eq!((row.is_as_predicted(), row.value), (Some(true), 0));
         assert!((7_990_000..8_010_000).contains(&row.conditions.bits_per_second));
     }
 
