@@ -243,6 +243,9 @@ pub(crate) struct MediaArguments {
     /// Packets over a way that loses, at 8 Mbit/s, which is 1.4 ms for each, once [default: 20000; quick: 500]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub(crate) lossy_packets: Option<u32>,
+    /// Decides which packets that way loses
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) seed: u64,
     /// Only cases whose name has one of these in it, such as `hythe/`, `sendto/first_send`, `calls` or `lossy`
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -268,6 +271,7 @@ impl MediaArguments {
             lossy_packets: self
                 .lossy_packets
                 .unwrap_or(if self.quick { 500 } else { 20_000 }),
+            seed: self.seed,
             only: self.only.clone(),
         }
     }

@@ -81,7 +81,7 @@ impl End {
             Order::Expect(case) => self.receive(case),
             Order::Listen(case) => self.listen(case),
             Order::Take(case) => self.take(case),
-            Order::Pass => self.pass(),
+            Order::Pass { seed } => self.pass(seed),
             Order::Call(case) => Ok(Answer::Paced(calls::send(case, self.other()?)?)),
             Order::Stream(case) => Ok(Answer::Streamed(lossy::send(case, self.other()?)?)),
             Order::Collect => Err(BenchError::WrongUse("nothing is expected".to_owned())),
@@ -128,7 +128,7 @@ impl End {
         Ok(Answer::Taken(taken))
     }
 
-    fn pass(&self) -> Result<Answer, BenchError> {
+    fn pass(&self, seed: u64) -> Result<Answer, BenchError> {
         let [near, far] = [self.link(0)?, self.link(1)?];
         let relay = Relay::open(
             ip(&near.address)?,
@@ -136,7 +136,7 @@ impl End {
             ip(&far.other_address)?,
         )?;
         answer(&Answer::Ready)?;
-        let (passed, order) = relay.run(next_order);
+        let (passed, order) = relay.run(seed, next_order);
         order?;
         Ok(Answer::Passed(passed))
     }

@@ -24,8 +24,8 @@ pub(super) enum Order {
     Listen(CallCase),
     /// To the receiver: open a session. Answer: `Ready`.
     Take(LossyCase),
-    /// To the relay: be the way from the first link to the second. Answer: `Ready`.
-    Pass,
+    /// To the relay: be the way from the first link to the second; the seed decides what is lost. Answer: `Ready`.
+    Pass { seed: u64 },
     /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`, `Taken` or `Passed`, when all is there or
     /// nothing comes any more.
     Collect,

@@ -67,6 +67,8 @@ pub(crate) struct Scale {
     pub(crate) call_seconds: u16,
     /// Over the way that loses.
     pub(crate) lossy_packets: u32,
+    /// Decides what that way loses.
+    pub(crate) seed: u64,
     /// Parts of names; none: all cases.
     pub(crate) only: Vec<String>,
 }

@@ -144,6 +144,7 @@ fn lossy(scale: &Scale) -> impl Iterator<Item = LossyCase> {
     let cases = Remedy::ALL.map(|remedy| LossyCase {
         remedy,
         packets: scale.lossy_packets,
+        seed: scale.seed,
     });
     cases.into_iter().filter(|case| scale.wants(case))
 }
@@ -161,6 +162,7 @@ mod tests {
             calls: 2000,
             call_seconds: 10,
             lossy_packets: 20_000,
+            seed: 5,
             only: Vec::new(),
         }
     }

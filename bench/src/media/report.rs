@@ -269,6 +269,7 @@ mod tests {
             calls: 1,
             call_seconds: 1,
             lossy_packets: 1,
+            seed: 5,
             only: Vec::new(),
         };
         let mut series = Series::new(PLAIN);

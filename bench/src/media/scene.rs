@@ -115,7 +115,7 @@ impl LossyScene {
     /// Sends once, and says what became of it.
     pub(super) fn play(&mut self, case: LossyCase) -> Result<LossyOutcome, BenchError> {
         self.receiver.order(&Order::Take(case))?;
-        self.relay.order(&Order::Pass)?;
+        self.relay.order(&Order::Pass { seed: case.seed })?;
         let streamed = match self.sender.ask(&Order::Stream(case))? {
             Answer::Streamed(streamed) => streamed,
             other => return Err(self.sender.surprise(&other)),

@@ -40,8 +40,8 @@ const PACKET_TICKS: u32 = 126;
 const TAIL_PACKETS: u32 = 300;
 /// RTP; RTCP one above, parity two and four above.
 const PORT: u16 = 5004;
-/// Decides which datagrams are lost.
-const SEED: u64 = 5;
+/// Of sender and receiver, which are told apart by it.
+const IDENTITIES: [u64; 2] = [5, 6];
 
 /// What is done about losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,8 @@ pub(super) struct LossyCase {
     pub(super) remedy: Remedy,
     /// That count.
     pub(super) packets: u32,
+    /// Decides which datagrams are lost.
+    pub(super) seed: u64,
 }
 
 impl fmt::Display for LossyCase {

@@ -14,7 +14,7 @@ use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
 
 use super::numbered::{Tally, Whole, format};
 use super::sender::repair;
-use super::{BUFFER, LossyCase, PORT, SEED, Taken};
+use super::{BUFFER, IDENTITIES, LossyCase, PORT, Taken};
 use crate::error::BenchError;
 
 /// A sender that is silent for so long is lost.
@@ -38,7 +38,10 @@ pub(in super::super) fn run(
         requests: description.takes_nack.then(Limits::default),
         ..Settings::default()
     };
-    let (own, tally) = (Identity::seeded(SEED + 1), Tally::new(case.packets.into()));
+    let (own, tally) = (
+        Identity::seeded(IDENTITIES[1]),
+        Tally::new(case.packets.into()),
+    );
     let mut stream = Stream::new(settings, &description.format, &own, Whole, tally, now_ns());
     if let Some(repairer) = Repairer::new(&description) {
         stream = stream.with_repair(Box::new(repairer));

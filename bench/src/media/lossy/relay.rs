@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::way::{self, Count, Lane, PORTS, Way};
-use super::{DELAY, LOSS, PORT, Passed, SEED};
+use super::{DELAY, LOSS, PORT, Passed};
 use crate::error::BenchError;
 
 /// Open sockets.
@@ -29,12 +29,12 @@ impl Relay {
         Ok(Self { lanes: lanes? })
     }
 
-    /// Passes on for as long as `work` takes.
-    pub(in super::super) fn run<R>(mut self, work: impl FnOnce() -> R) -> (Passed, R) {
+    /// Passes on for as long as `work` takes. The `seed` decides what is lost.
+    pub(in super::super) fn run<R>(mut self, seed: u64, work: impl FnOnce() -> R) -> (Passed, R) {
         let way = Way {
             loss: LOSS,
             delay: DELAY,
-            seed: SEED,
+            seed,
         };
         let has_ended = AtomicBool::new(false);
         let done = std::thread::scope(|scope| {
@@ -107,7 +107,7 @@ mod tests {
         receiver.set_read_timeout(Some(bound)).expect("set");
         let relay = Relay::open(host(1), host(2), host(3)).expect("ports");
         let sender = UdpSocket::bind((host(4), 0)).expect("a port");
-        let (passed, came) = relay.run(|| {
+        let (passed, came) = relay.run(1, || {
             sender.send_to(&[7; 20], (host(1), PORT)).expect("sent");
             let mut buffer = [0; 100];
             receiver.recv(&mut buffer).expect("it came")

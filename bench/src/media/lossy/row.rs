@@ -5,7 +5,7 @@ use hythe_media::receive::requests::Limits;
 use serde::Serialize;
 
 use super::expected::Expected;
-use super::{BUFFER, DELAY, LOSS, LossyCase, PACKET_BYTES, Passed, Remedy, SEED, Streamed, Taken};
+use super::{BUFFER, DELAY, LOSS, LossyCase, PACKET_BYTES, Passed, Remedy, Streamed, Taken};
 use super::{TAIL_PACKETS, shape};
 
 /// One run, from all three sides.
@@ -148,7 +148,7 @@ impl LossyRow {
                 loss: LOSS,
                 delay_ns: DELAY.as_nanos() as u64,
                 buffer_ns: BUFFER.as_nanos() as u64,
-                seed: SEED,
+                seed: case.seed,
                 bits_per_second: (f64::from(PACKET_BYTES) * 8.0 * streamed.packets as f64
                     / seconds.max(1e-9)) as u64,
                 repair: repair(case.remedy),
@@ -202,6 +202,7 @@ pub(in super::super) mod tests {
             case: LossyCase {
                 remedy,
                 packets: 20_000,
+                seed: 5,
             },
             streamed: Streamed {
                 packets: 20_300,

@@ -11,7 +11,7 @@ use hythe_node::{TrustPeers, monotonic_ns};
 
 use super::super::hythe::Root;
 use super::numbered::{Numbered, Whole};
-use super::{BUFFER, DELAY, LossyCase, PORT, Remedy, SEED, Streamed, TAIL_PACKETS, shape};
+use super::{BUFFER, DELAY, IDENTITIES, LossyCase, PORT, Remedy, Streamed, TAIL_PACKETS, shape};
 use crate::error::BenchError;
 
 /// No other process takes part.
@@ -34,7 +34,7 @@ pub(in super::super) fn run(case: LossyCase, to: IpAddr) -> Result<Streamed, Ben
     let (_root, node) = Root::make()?;
     let options = SendOptions {
         repair: repair(case.remedy),
-        ..SendOptions::new(Identity::seeded(SEED), TRUST)
+        ..SendOptions::new(Identity::seeded(IDENTITIES[0]), TRUST)
     };
     let source = Numbered::new(u64::from(case.packets) + u64::from(TAIL_PACKETS));
     let mut session = SendSession::new(&node, Box::new(source), Box::new(Whole), options)?;
