@@ -281,6 +281,13 @@ impl<T> Reorder<T> {
         is_inside && matches!(self.slots[self.index(number)], Slot::Missing(_))
     }
 
+    /// Was this number given up, or never waited for?
+    #[must_use]
+    pub fn was_given_up(&self, number: u64) -> bool {
+        let is_remembered = number < self.next && number + self.capacity() >= self.end;
+        is_remembered && matches!(self.slots[self.index(number)], Slot::Lost)
+    }
+
     /// The last gaps that were given up.
     #[must_use]
     pub fn gaps(&self) -> &Gaps {

@@ -5,6 +5,7 @@
 //! packets is sent to all destinations from there, at its instant, by the fastest way that each allows. Nothing here waits, but for
 //! sockets without room, and that not longer than [`SendOptions::patience`].
 
+use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
@@ -354,6 +355,18 @@ impl SendSession {
             }
         }
         Ok(())
+    }
+
+    /// Sends the last packet of the stream once more to all destinations, if it is kept. For the end of a stream: who misses what came
+    /// in front of it, or it, notices by a packet behind. Who has it takes it for a repetition.
+    pub fn repeat_last(&mut self) {
+        let Some(packet) = self.store.last_left() else {
+            return;
+        };
+        let parts = [IoSlice::new(packet)];
+        self.destinations.for_each(|destination| {
+            destination.send_repair(&parts, 0);
+        });
     }
 
     /// Says goodbye to all destinations. For the end of a stream, when its last packet has been played.

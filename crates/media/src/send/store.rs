@@ -135,6 +135,21 @@ impl Store {
         Some((layout, packets))
     }
 
+    /// The last packet that left, if it is kept.
+    pub(super) fn last_left(&self) -> Option<&[u8]> {
+        let (slot, index) = self.next;
+        let laid = self.laid.get(slot)?;
+        let (laid, index) = match index.checked_sub(1) {
+            Some(index) => (laid, index),
+            None => {
+                let before = self.laid.get(slot.checked_sub(1)?)?;
+                (before, before.layout.packets().len().checked_sub(1)?)
+            }
+        };
+        let place = laid.layout.packets().get(index)?;
+        Some(laid.layout.packet(place))
+    }
+
     /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if `lent`.
     pub(super) fn left(&mut self, count: usize, lent: bool, now_ns: u64) {
         let (slot, index) = &mut self.next;
