@@ -36,7 +36,7 @@ pub(crate) enum MediaCommand {
     Recv(RecvArgs),
     /// Serve media on request: players open rtsp://…
     #[command(
-        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
+        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554\n  hythe media serve film.ts --lossless 200\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
     )]
     Serve(ServeArgs),
 }

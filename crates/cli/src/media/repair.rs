@@ -108,40 +108,23 @@ impl FromStr for Matrix {
 impl ResendArgs {
     /// What the library is to do.
     pub(super) fn resend(&self) -> Option<Resend> {
-        let (payload_type, keep) = match (self.lossless, self.resend) {
+        let mut resend = Resend::default();
+        match (self.lossless, self.resend) {
             (Some(delay), _) => {
-                let delay = Duration::from_millis(delay.into());
-                (Resend::default().payload_type, delay + LOSSLESS_MARGIN)
+                let wait = Duration::from_millis(delay.into());
+                (resend.wait, resend.keep) = (Some(wait), wait + LOSSLESS_MARGIN);
             }
             (None, Some(how)) => {
-                let default = Resend::default();
                 let keep = self.keep.map(|ms| Duration::from_millis(ms.into()));
-                let payload_type = default.payload_type.filter(|_| how == How::Rtx);
-                (payload_type, keep.unwrap_or(default.keep))
+                resend.keep = keep.unwrap_or(resend.keep);
+                resend.payload_type = resend.payload_type.filter(|_| how == How::Rtx);
             }
             (None, None) => return None,
-        };
-        let packets = KEPT_PER_SECOND * keep.as_millis() / 1000;
-        let packets = usize::try_from(packets).unwrap_or(PACKETS_MAX);
-        Some(Resend {
-            payload_type,
-            keep,
-            packets_max: packets.clamp(KEPT_PER_SECOND as usize, PACKETS_MAX),
-            ..Resend::default()
-        })
-    }
-
-    /// How long receivers may wait for what they ask for, at the end of a stream too; `None`: nothing is sent again.
-    pub(super) fn wait(&self) -> Option<Duration> {
-        let lossless = self.lossless.map(|ms| Duration::from_millis(ms.into()));
-        lossless.or_else(|| self.resend().map(|resend| resend.keep))
-    }
-
-    /// Tells receivers how long to wait, which is less than packets are kept.
-    pub(super) fn tell(&self, description: &mut StreamDescription) {
-        if let (Some(ms), Some(retransmission)) = (self.lossless, &mut description.retransmission) {
-            retransmission.time_ms = Some(ms.into());
         }
+        let packets = KEPT_PER_SECOND * resend.keep.as_millis() / 1000;
+        let packets = usize::try_from(packets).unwrap_or(PACKETS_MAX);
+        resend.packets_max = packets.clamp(resend.packets_max, PACKETS_MAX);
+        Some(resend)
     }
 }
 

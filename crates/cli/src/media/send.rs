@@ -32,11 +32,6 @@ use super::targets::{TargetArgs, Targets};
 
 /// Receivers read RTCP before RTP that came earlier (ffmpeg does, and ends at a BYE): the time they have to empty their sockets.
 const LINGER: Duration = Duration::from_millis(500);
-/// The last packet is sent again so long after the end, where receivers may ask for what they miss, then after twice that, and so on.
-const FIRST_REPEAT: Duration = Duration::from_millis(10);
-/// A goodbye is lost as easily as any packet, and nobody asks for it again.
-const GOODBYES: u32 = 3;
-const GOODBYES_APART: Duration = Duration::from_millis(20);
 
 /// What to send, where to, and how.
 #[derive(Args, Debug)]
@@ -185,7 +180,7 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         return Err(CliError::Failed(first.clone()));
     }
     if let Some(path) = &args.sdp {
-        sdp::write(path, &description(args, &session, &wanted)?)?;
+        sdp::write(path, &description(&session, &wanted)?)?;
     }
     let ended = sending.run(&mut session);
     let left = sending.say_goodbye(&mut session);
@@ -218,7 +213,6 @@ fn options(args: &SendArgs, repair: Repair) -> Result<SendOptions, CliError> {
 }
 
 fn description(
-    args: &SendArgs,
     session: &SendSession,
     wanted: &[hythe::media::address::StreamAddress],
 ) -> Result<String, CliError> {
@@ -229,7 +223,6 @@ fn description(
     };
     let mut stream = session.describe(first.resolve()?);
     stream.ttl = first.ttl.unwrap_or(stream.ttl);
-    args.resend.tell(&mut stream);
     Ok(sdp::describe(&[stream], monotonic_ns()))
 }
 
@@ -290,31 +283,8 @@ impl Sending<'_> {
 
     /// Who was interrupted does not linger.
     fn say_goodbye(&self, session: &mut SendSession) -> Result<(), CliError> {
-        let Some(wait) = self.args.resend.wait() else {
-            self.linger(session, LINGER)?;
-            return Ok(session.say_goodbye()?);
-        };
-        // Everything that is missing can still be asked for, once it is noticed by a packet behind it.
-        let end = Instant::now() + LINGER + wait;
-        let mut nap = FIRST_REPEAT;
-        while !self.stop.asked() && Instant::now() < end {
-            self.linger(session, nap.min(end - Instant::now()))?;
-            session.repeat_last();
-            nap *= 2;
-        }
-        session.say_goodbye()?;
-        for _ in 1..GOODBYES {
-            self.linger(session, GOODBYES_APART)?;
-            session.say_goodbye()?;
-        }
-        Ok(())
-    }
-
-    /// Sends again what is asked for.
-    fn linger(&self, session: &mut SendSession, time: Duration) -> Result<(), CliError> {
         let tell = &mut |event: &Event| eprintln!("hythe: {event}");
-        let until_ns = monotonic_ns() + nanoseconds(time);
-        Ok(session.linger(until_ns, Some(self.stop.descriptor()), tell)?)
+        Ok(session.finish(LINGER, Some(self.stop.descriptor()), tell)?)
     }
 
     fn document(&self, session: &mut SendSession) -> Document {

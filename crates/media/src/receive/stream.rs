@@ -86,8 +86,8 @@ pub trait Repair: Send {
     /// A stream begins, whose source is `ssrc`: what was before means nothing for it.
     fn begin(&mut self, ssrc: u32);
 
-    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether a number is waited for, and is asked
-    /// once for each packet that was sent again. What could
+    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether a number is waited for, or may be one
+    /// that nothing behind it has shown to be missing yet; it is asked once for each packet that was sent again. What could
     /// be repaired is emitted as whole packets of the stream.
     fn take(
         &mut self,
@@ -746,7 +746,7 @@ fn show(
     let is_missing = |sequence| {
         let number = reorder.extend(sequence);
         given_up.set(given_up.get() + u64::from(reorder.was_given_up(number)));
-        reorder.is_missing(number)
+        reorder.is_missing(number) || reorder.is_just_ahead(number)
     };
     let taken = repair.take(packet, came, &is_missing, &mut |packet, origin| {
         // More than is reserved does not come of one batch by honest means.

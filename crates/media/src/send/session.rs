@@ -5,7 +5,6 @@
 //! packets is sent to all destinations from there, at its instant, by the fastest way that each allows. Nothing here waits, but for
 //! sockets without room, and that not longer than [`SendOptions::patience`].
 
-use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
@@ -19,7 +18,7 @@ use rustix::thread::set_current_timer_slack;
 use super::ahead::Ahead;
 use super::feedback::{Feedback, Received};
 use super::parity::ParitySender;
-use super::repair::Repair;
+use super::repair::{Repair, Resend};
 use super::reporting::Reporting;
 use super::store::Store;
 use crate::MediaError;
@@ -45,6 +44,11 @@ const ASK_AGAIN_NS: u64 = 1_000_000;
 const LISTEN_EVERY_NS: u64 = 1_000_000;
 /// How far the last parity packets of a stream are apart.
 const LAST_PARITY_GAP_NS: u64 = 1_000_000;
+/// The last packet is sent again so long after the end, where receivers may ask for what they miss, then after twice that, and so on.
+const FIRST_REPEAT: Duration = Duration::from_millis(10);
+/// A goodbye is lost as easily as any packet, and nobody asks for it again.
+const GOODBYES: u32 = 3;
+const GOODBYES_APART: Duration = Duration::from_millis(20);
 
 /// How a stream is sent.
 #[derive(Clone, Debug)]
@@ -331,8 +335,8 @@ impl SendSession {
         Ok(stopped && stop.is_some())
     }
 
-    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up. For the end of a stream:
-    /// what of its last packets got lost can be repaired for as long as receivers wait for it.
+    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up: `true` means that it is. For
+    /// the end of a stream: what of its last packets got lost can be repaired for as long as receivers wait for it.
     ///
     /// # Errors
     ///
@@ -342,7 +346,7 @@ impl SendSession {
         until_ns: u64,
         stop: Option<BorrowedFd<'_>>,
         tell: &mut dyn FnMut(&Event),
-    ) -> Result<(), MediaError> {
+    ) -> Result<bool, MediaError> {
         while now_ns() < until_ns {
             let step = self.step(tell)?;
             let next_ns = match step {
@@ -351,22 +355,46 @@ impl SendSession {
                 Step::Ended => until_ns,
             };
             if self.wait(next_ns, stop)? {
-                break;
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
-    /// Sends the last packet of the stream once more to all destinations, if it is kept. For the end of a stream: who misses what came
-    /// in front of it, or it, notices by a packet behind. Who has it takes it for a repetition.
-    pub fn repeat_last(&mut self) {
-        let Some(packet) = self.store.last_left() else {
-            return;
+    /// Ends a stream whose last packet left: lingers, then says goodbye; at once if `stop` is readable or hung up. Where receivers may
+    /// ask for packets again, they have their time for it besides, and the goodbye is said thrice. Where those are a stream of its own
+    /// (RFC 4588), the last packet is sent so now and then: who misses what came in front of it, or it, notices by that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::linger`] and [`Self::say_goodbye`].
+    pub fn finish(
+        &mut self,
+        linger: Duration,
+        stop: Option<BorrowedFd<'_>>,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<(), MediaError> {
+        let after = |time: Duration| {
+            now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
         };
-        let parts = [IoSlice::new(packet)];
-        self.destinations.for_each(|destination| {
-            destination.send_repair(&parts, 0);
-        });
+        let Some(wait) = self.options.repair.resend.as_ref().map(Resend::wait) else {
+            self.linger(after(linger), stop, tell)?;
+            return self.say_goodbye();
+        };
+        let end_ns = after(linger.saturating_add(wait));
+        let mut nap = FIRST_REPEAT;
+        while now_ns() < end_ns && !self.linger(after(nap).min(end_ns), stop, tell)? {
+            if let Some(last) = self.store.last_left() {
+                self.feedback.repeat(last, &mut self.destinations);
+            }
+            nap *= 2;
+        }
+        self.say_goodbye()?;
+        for _ in 1..GOODBYES {
+            self.linger(after(GOODBYES_APART), stop, tell)?;
+            self.say_goodbye()?;
+        }
+        Ok(())
     }
 
     /// Says goodbye to all destinations. For the end of a stream, when its last packet has been played.
