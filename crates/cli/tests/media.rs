@@ -279,6 +279,48 @@ impl Visitor {
     }
 }
 
+#[test]
+fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
+    let left_out = "sending from a pool outside of shared memory";
+    if Studio::new(left_out).is_none() {
+        return;
+    }
+    let root = Root::new();
+    /// Of tmpfs, as linux/magic.h has it.
+    const TMPFS: u64 = 0x0102_1994;
+    let system = rustix::fs::statfs(root.path()).expect("a directory");
+    if system.f_type as u64 == TMPFS {
+        eprintln!("SKIPPED ({} is a tmpfs): {left_out}", root.path().display());
+        return;
+    }
+    let studio = Studio { root };
+    let input = studio.make(&L16);
+    let port = streams::port();
+    let sdp = studio.describe(&input, &[], port);
+    let out = studio.file("out.wav");
+    let receiver = studio.receiver(&sdp, port, &out);
+    // So many that it would be worth while to lend.
+    let mut arguments = vec!["media".to_owned(), "send".to_owned(), input.clone()];
+    for port in std::iter::once(port).chain((1..16).map(|_| streams::port())) {
+        arguments.extend(["--to".to_owned(), format!("rtp://127.0.0.1:{port}")]);
+    }
+    let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    arguments.push("--json");
+    let sent = studio.root.run(&arguments);
+    let said = sent.errors.matches("copied when they are sent").count();
+    assert_eq!(said, 1, "{}", sent.errors);
+    assert!(sent.errors.contains("/dev/shm"), "{}", sent.errors);
+    let sent = document(&sent);
+    assert_eq!(sent["destinations"][0]["method"], "gso", "{sent}");
+    assert_eq!(document(&receiver.end())["packets"], sent["packets"]);
+    let source = content(L16.kind, &input);
+    assert_same("samples", &content(L16.kind, &out), &source);
+    arguments.extend(["--method", "sendfile-gso"]);
+    let refused = studio.root.run(&arguments);
+    refused.failed(1, &["--method sendfile-gso", "tmpfs", "/dev/shm"]);
+    studio.is_clean();
+}
+
 /// What is said to whom asked for what cannot be.
 #[test]
 fn what_cannot_be_sent_or_received_is_refused_by_name() {

@@ -164,6 +164,12 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     let parity = repair.parity;
     let options = options(args, repair)?;
     let mut session = SendSession::new(&node, source, packetizer, options)?;
+    if let Some(why) = session.copies_because() {
+        if args.targets.method == Some(Method::SendfileGso) {
+            return Err(CliError::Failed(format!("--method sendfile-gso: {why}")));
+        }
+        eprintln!("hythe: packets are copied when they are sent: {why}");
+    }
     let mut sending = Sending {
         args,
         targets: Targets::beside(parity),

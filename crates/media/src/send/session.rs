@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use hythe_node::{Node, TrustPeers, WireOptions};
+use hythe_node::{Node, NodeError, TrustPeers, WireOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
@@ -151,7 +151,7 @@ pub struct SendSession {
 }
 
 impl SendSession {
-    /// A session without destinations. The node's pool gets a wire region if it has none.
+    /// A session without destinations. The node's pool gets a wire region if it has none and can have one.
     ///
     /// # Errors
     ///
@@ -190,6 +190,13 @@ impl SendSession {
             statistics: SendStatistics::default(),
             options,
         })
+    }
+
+    /// Why packets are copied when they are sent, however many destinations there are: the pool lies where its pages cannot be lent
+    /// to the network stack. `None`: they can.
+    #[must_use]
+    pub fn copies_because(&self) -> Option<&NodeError> {
+        self.store.copies_because()
     }
 
     /// What the stream carries.
@@ -483,10 +490,9 @@ impl SendSession {
         let Some((layout, waiting)) = self.store.waiting() else {
             return Ok(());
         };
-        let lend = self
-            .options
-            .lend
-            .unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
+        let may_lend = self.store.copies_because().is_none();
+        let wants_to = self.options.lend;
+        let lend = may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
         let count = group(waiting, self.options.limit);
         let (memory, places) = (layout.memory()?, &waiting[..count]);
         let packets = if lend {

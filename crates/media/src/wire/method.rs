@@ -18,6 +18,7 @@ use std::array;
 use std::fmt;
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
@@ -146,7 +147,12 @@ impl WireSocket {
         let count = packets.len() - first.len();
         match (method, count) {
             (_, 0) => Ok(0),
-            (Method::SendfileGso, _) if packets.may_be_referenced() => self.send_file(packets),
+            (Method::SendfileGso, _) if packets.may_be_referenced() => {
+                match packets.memory().file {
+                    Some(file) => self.send_file(file, packets),
+                    None => self.send_run(packets),
+                }
+            }
             (Method::SendfileGso | Method::MappedGso, _) if packets.has_headers() => {
                 self.send_gathered(packets)
             }
@@ -156,7 +162,7 @@ impl WireSocket {
         }
     }
 
-    fn send_file(&mut self, packets: &Packets<'_>) -> Result<usize, Refusal> {
+    fn send_file(&mut self, file: BorrowedFd<'_>, packets: &Packets<'_>) -> Result<usize, Refusal> {
         let memory = packets.memory();
         let page_of =
             |offset: usize| memory.file_offset.saturating_add(offset as u64) / page_size() as u64;
@@ -171,12 +177,7 @@ impl WireSocket {
         };
         self.segment(run.segment_bytes, run.packets.into())?;
         let mut offset = memory.file_offset + u64::from(run.offset);
-        let result = sendfile(
-            &self.socket,
-            memory.file,
-            Some(&mut offset),
-            run.bytes as usize,
-        );
+        let result = sendfile(&self.socket, file, Some(&mut offset), run.bytes as usize);
         // A short count means that the file ended, or a socket that is none of UDP.
         let result = result.and_then(|sent| match sent == run.bytes as usize {
             true => Ok(()),

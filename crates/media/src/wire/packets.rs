@@ -121,7 +121,7 @@ impl<'p> Packets<'p> {
 
     /// May they be sent by reference, as they lie there?
     pub(crate) fn may_be_referenced(&self) -> bool {
-        self.is_lasting && !self.has_headers()
+        self.is_lasting && self.memory.file.is_some() && !self.has_headers()
     }
 
     /// Has each a header of its own?
@@ -168,7 +168,7 @@ mod tests {
     fn packets_outside_the_memory_and_without_a_header_are_refused() {
         let input = std::io::stdin();
         let memory = PacketMemory {
-            file: input.as_fd(),
+            file: Some(input.as_fd()),
             file_offset: 0,
             bytes: &[7; 100],
         };
