@@ -168,6 +168,14 @@ pub enum MediaError {
         /// The end of what it printed.
         message: String,
     },
+    /// There is no interface of that name.
+    #[error("there is no network interface {name}: {source}; `ip link` lists them")]
+    Interface {
+        /// As it was given.
+        name: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
     /// Another program has the port.
     #[error("UDP port {port} is taken by another program: choose another one")]
     PortTaken {

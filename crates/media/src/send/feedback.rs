@@ -219,6 +219,34 @@ impl Feedback {
         has_more
     }
 
+    /// Sends a packet again to all, though nobody asked, as a stream of its own. Where packets are sent again as they were nothing
+    /// is: players that know nothing of repair would play it twice (ffmpeg does with the last one).
+    pub(super) fn repeat(
+        &mut self,
+        header: &[u8; HEADER_BYTES],
+        body: &[&[u8]],
+        destinations: &mut Destinations,
+    ) {
+        let method = self.method();
+        if method == Method::Plain {
+            return;
+        }
+        let ids: Vec<DestinationId> = destinations.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            let listener = self.listeners.entry(id);
+            let listener = listener.or_insert_with(|| Listener::new(method));
+            if let Some(destination) = destinations.by_id(id) {
+                send_again(&mut listener.method, header, body, destination);
+            }
+        }
+    }
+
+    /// How packets are sent again to who has not been sent any.
+    fn method(&self) -> Method {
+        let options = self.resending.as_ref().map(|resending| &resending.options);
+        options.map_or(Method::Plain, |options| options.method(&self.identity))
+    }
+
     fn hear(
         &mut self,
         id: DestinationId,
@@ -229,15 +257,11 @@ impl Feedback {
         tell: &mut dyn FnMut(&Event),
     ) {
         let ssrc = self.identity.ssrc;
-        let method = self.resending.as_ref().map(|resending| &resending.options);
-        let method = method.map_or(Method::Plain, |options| options.method(&self.identity));
-        let listener = self.listeners.entry(id).or_insert(Listener {
-            received: None,
-            resender: None,
-            least_trip_ns: None,
-            method,
-            left_ns: None,
-        });
+        let method = self.method();
+        let listener = self
+            .listeners
+            .entry(id)
+            .or_insert_with(|| Listener::new(method));
         let is_group = destination.address().ip().is_multicast();
         let mut has_left = false;
         let is_valid = heard::read(datagram, &mut |said| match said {
@@ -267,6 +291,16 @@ impl Feedback {
 }
 
 impl Listener {
+    fn new(method: Method) -> Self {
+        Self {
+            received: None,
+            resender: None,
+            least_trip_ns: None,
+            method,
+            left_ns: None,
+        }
+    }
+
     fn report(&mut self, last: Reception) {
         let measured = round_trip_ns(&last, unix_ns());
         let before = self.received;

@@ -1,8 +1,8 @@
-//! Packets laid out with their headers in slots of the wire region, ahead of their instant, and kept in case somebody asks for them again.
+//! Packets laid out with their headers in slots of the wire region, or of the pool's own where there can be none, ahead of their instant, and kept in case somebody asks for them again.
 
 use std::collections::VecDeque;
 
-use hythe_node::{Node, RegionIndex, TrustPeers, WireOptions};
+use hythe_node::{Lease, Node, NodeError, RegionIndex, TrustPeers, WireOptions};
 
 use crate::MediaError;
 use crate::payload::Payload;
@@ -14,6 +14,12 @@ use crate::wire::run::PacketPlace;
 const PACKETS_PER_SLOT: usize = 1 << 11;
 /// Slots with packets that have not left yet, at most: several megabytes, which is seconds of most media.
 const AHEAD_MAX: usize = 8;
+/// The region that every pool has.
+const OWN_REGION: RegionIndex = RegionIndex(0);
+/// As much as a wire region's slots have, less what may be in front and behind.
+const OWN_SLOT_BYTES: usize = (256 << 10) - 4096;
+/// Slots below that hold too few packets to be worth a lease.
+const OWN_SLOT_BYTES_LEAST: usize = 1 << 11;
 /// Empty slots kept for the next packets.
 const SPARE_MAX: usize = 2;
 
@@ -32,6 +38,10 @@ struct Laid {
 pub(super) struct LaidStore {
     node: Node,
     region: RegionIndex,
+    /// Bytes of a slot that are asked for; where slots are smaller, less.
+    slot_bytes: usize,
+    /// Why packets are not sent by reference, if they cannot be.
+    copies_because: Option<NodeError>,
     trust: TrustPeers,
     laid: VecDeque<Laid>,
     /// How many slots were in front of those: slots are counted over the whole stream.
@@ -42,14 +52,25 @@ pub(super) struct LaidStore {
 }
 
 impl LaidStore {
-    /// No slot is leased yet.
+    /// No slot is leased yet. A pool whose pages cannot be lent to the network stack has no wire region: its own slots are sent from
+    /// by copying.
     pub(super) fn new(
         node: &Node,
         options: &WireOptions,
         trust: TrustPeers,
     ) -> Result<Self, MediaError> {
+        let (region, copies_because) = match node.wire_region(options) {
+            Ok(region) => (region, None),
+            Err(error @ NodeError::Unsafe { .. }) => (OWN_REGION, Some(error)),
+            Err(error) => return Err(error.into()),
+        };
         Ok(Self {
-            region: node.wire_region(options)?,
+            region,
+            slot_bytes: match copies_because {
+                None => 1, // they are all of one size
+                Some(_) => OWN_SLOT_BYTES,
+            },
+            copies_because,
             node: node.clone(),
             trust,
             laid: VecDeque::new(),
@@ -95,13 +116,29 @@ impl LaidStore {
         if let Some(spare) = self.spare.pop() {
             return Ok(spare);
         }
-        let refused = match self.node.lease_in(self.region, 1) {
+        let refused = match self.lease() {
             Ok(lease) => return Ok(Layout::new(lease, PACKETS_PER_SLOT, self.trust)?),
             Err(refused) => refused,
         };
         // Packets that are to leave need the room more than those that did.
         self.recycle_oldest()?;
         self.spare.pop().ok_or(refused.into())
+    }
+
+    /// The largest slot that there is, of what is asked for.
+    fn lease(&self) -> Result<Lease, NodeError> {
+        let mut bytes = self.slot_bytes;
+        loop {
+            match self.node.lease_in(self.region, bytes) {
+                Err(_) if bytes / 2 >= OWN_SLOT_BYTES_LEAST => bytes /= 2,
+                leased => return leased,
+            }
+        }
+    }
+
+    /// Why packets are not sent by reference, if they cannot be.
+    pub(super) fn copies_because(&self) -> Option<&NodeError> {
+        self.copies_because.as_ref()
     }
 
     /// Are as many slots laid out ahead as should be?
@@ -148,6 +185,21 @@ impl LaidStore {
         } else {
             Packets::passing(memory, places)
         }
+    }
+
+    /// The last packet that left, if it is kept.
+    pub(super) fn last_left(&self) -> Option<&[u8]> {
+        let (slot, index) = self.next;
+        let laid = self.laid.get(slot)?;
+        let (laid, index) = match index.checked_sub(1) {
+            Some(index) => (laid, index),
+            None => {
+                let before = self.laid.get(slot.checked_sub(1)?)?;
+                (before, before.layout.packets().len().checked_sub(1)?)
+            }
+        };
+        let place = laid.layout.packets().get(index)?;
+        Some(laid.layout.packet(place))
     }
 
     /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if `lent`.

@@ -27,6 +27,8 @@ pub struct Resend {
     pub payload_type: Option<u8>,
     /// How long packets are kept for it; less where the pool has no slots left.
     pub keep: Duration,
+    /// How long receivers are told to wait for a packet that is sent again. None: as long as packets are kept.
+    pub wait: Option<Duration>,
     /// How many are kept, at most. Each destination that asks takes 24 bytes for each of them.
     pub packets_max: usize,
     /// How many slots of a channel are kept for it, at most, where packets are sent from where they were published: the publisher needs the others.
@@ -44,6 +46,7 @@ impl Default for Resend {
         Self {
             payload_type: Some(98),
             keep: Duration::from_secs(1),
+            wait: None,
             packets_max: 4096,
             messages_max: 256,
             message_bytes_max: 4 << 20,
@@ -91,8 +94,16 @@ impl Resend {
         }
     }
 
-    pub(super) fn description(&self) -> Option<sdp::Retransmission> {
-        let time_ms = u32::try_from(self.keep.as_millis()).ok();
+    /// How long receivers may wait for a packet.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        self.wait.unwrap_or(self.keep)
+    }
+
+    /// As what a receiver gets packets again; `None`: as they were.
+    #[must_use]
+    pub fn description(&self) -> Option<sdp::Retransmission> {
+        let time_ms = u32::try_from(self.wait().as_millis()).ok();
         self.payload_type.map(|payload_type| sdp::Retransmission {
             payload_type,
             time_ms,

@@ -11,7 +11,7 @@ use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use hythe_node::{Node, TrustPeers, WireOptions};
+use hythe_node::{Node, NodeError, TrustPeers, WireOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
@@ -20,7 +20,7 @@ use super::ahead::Ahead;
 use super::feedback::{Feedback, Received};
 use super::held::GroupVectors;
 use super::parity::ParitySender;
-use super::repair::Repair;
+use super::repair::{Repair, Resend};
 use super::reporting::Reporting;
 use super::store::Store;
 use crate::MediaError;
@@ -45,6 +45,11 @@ const ASK_AGAIN_NS: u64 = 1_000_000;
 const LISTEN_EVERY_NS: u64 = 1_000_000;
 /// How far the last parity packets of a stream are apart.
 const LAST_PARITY_GAP_NS: u64 = 1_000_000;
+/// The last packet is sent again so long after the end, where receivers may ask for what they miss, then after twice that, and so on.
+const FIRST_REPEAT: Duration = Duration::from_millis(10);
+/// A goodbye is lost as easily as any packet, and nobody asks for it again.
+const GOODBYES: u32 = 3;
+const GOODBYES_APART: Duration = Duration::from_millis(20);
 
 /// How a stream is sent.
 #[derive(Clone, Debug)]
@@ -151,8 +156,8 @@ pub struct SendSession {
 }
 
 impl SendSession {
-    /// A session without destinations. The node's pool gets a wire region if it has none, unless the source's units are sent from where
-    /// they [lie](Source::is_in_place).
+    /// A session without destinations. The node's pool gets a wire region if it has none and can have one, unless the source's units are
+    /// sent from where they [lie](Source::is_in_place).
     ///
     /// # Errors
     ///
@@ -195,6 +200,16 @@ impl SendSession {
             statistics: SendStatistics::default(),
             options,
         })
+    }
+
+    /// Why packets are copied when they are sent, however many destinations there are: the pool lies where its pages cannot be lent
+    /// to the network stack. `None`: they can.
+    #[must_use]
+    pub fn copies_because(&self) -> Option<&NodeError> {
+        match &self.store {
+            Store::Laid(store) => store.copies_because(),
+            Store::Held(_) => None,
+        }
     }
 
     /// What the stream carries.
@@ -350,8 +365,8 @@ impl SendSession {
         Ok(stopped && stop.is_some())
     }
 
-    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up. For the end of a stream:
-    /// what of its last packets got lost can be repaired for as long as receivers wait for it.
+    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up: `true` means that it is. For
+    /// the end of a stream: what of its last packets got lost can be repaired for as long as receivers wait for it.
     ///
     /// # Errors
     ///
@@ -361,7 +376,7 @@ impl SendSession {
         until_ns: u64,
         stop: Option<BorrowedFd<'_>>,
         tell: &mut dyn FnMut(&Event),
-    ) -> Result<(), MediaError> {
+    ) -> Result<bool, MediaError> {
         while now_ns() < until_ns {
             let step = self.step(tell)?;
             let next_ns = match step {
@@ -370,8 +385,44 @@ impl SendSession {
                 Step::Ended => until_ns,
             };
             if self.wait(next_ns, stop)? {
-                break;
+                return Ok(true);
             }
+        }
+        Ok(false)
+    }
+
+    /// Ends a stream whose last packet left: lingers, then says goodbye; at once if `stop` is readable or hung up. Where receivers may
+    /// ask for packets again, they have their time for it besides, and the goodbye is said thrice. Where those are a stream of its own
+    /// (RFC 4588), the last packet is sent so now and then: who misses what came in front of it, or it, notices by that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::linger`] and [`Self::say_goodbye`].
+    pub fn finish(
+        &mut self,
+        linger: Duration,
+        stop: Option<BorrowedFd<'_>>,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<(), MediaError> {
+        let after = |time: Duration| {
+            now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        };
+        let Some(wait) = self.options.repair.resend.as_ref().map(Resend::wait) else {
+            self.linger(after(linger), stop, tell)?;
+            return self.say_goodbye();
+        };
+        let end_ns = after(linger.saturating_add(wait));
+        let mut nap = FIRST_REPEAT;
+        while now_ns() < end_ns && !self.linger(after(nap).min(end_ns), stop, tell)? {
+            let (feedback, destinations) = (&mut self.feedback, &mut self.destinations);
+            self.store
+                .show_last_left(|header, body| feedback.repeat(header, body, destinations));
+            nap *= 2;
+        }
+        self.say_goodbye()?;
+        for _ in 1..GOODBYES {
+            self.linger(after(GOODBYES_APART), stop, tell)?;
+            self.say_goodbye()?;
         }
         Ok(())
     }
@@ -460,11 +511,9 @@ impl SendSession {
         tell: &mut dyn FnMut(&Event),
     ) -> Result<(), MediaError> {
         // What lies in messages is copied by the kernel: their publisher writes those slots again.
-        let lend = matches!(self.store, Store::Laid(_))
-            && self
-                .options
-                .lend
-                .unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
+        let may_lend = matches!(&self.store, Store::Laid(laid) if laid.copies_because().is_none());
+        let wants_to = self.options.lend;
+        let lend = may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
         let count = group(self.store.waiting(), self.options.limit);
         let mut room = GroupVectors::new();
         let packets = self.store.packets(count, lend, &mut room)?;

@@ -115,6 +115,20 @@ impl Store {
         }
     }
 
+    /// Shows the last packet that left, if it is kept.
+    pub(super) fn show_last_left<T>(
+        &self,
+        see: impl FnOnce(&[u8; HEADER_BYTES], &[&[u8]]) -> T,
+    ) -> Option<T> {
+        match self {
+            Self::Laid(store) => {
+                let (header, body) = store.last_left()?.split_first_chunk()?;
+                Some(see(header, &[body]))
+            }
+            Self::Held(store) => store.show(store.number(0).checked_sub(1)?, see),
+        }
+    }
+
     /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if `lent`.
     pub(super) fn left(&mut self, count: usize, lent: bool, now_ns: u64) {
         match self {

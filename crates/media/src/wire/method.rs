@@ -18,6 +18,7 @@ use std::array;
 use std::fmt;
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
@@ -147,10 +148,15 @@ impl WireSocket {
         let count = packets.len() - first.len();
         match (method, count) {
             (_, 0) => Ok(0),
-            (Method::SendfileGso, _) if packets.may_be_referenced() => match packets.together() {
-                Some(memory) => self.send_file(memory, packets.places()),
-                None => Ok(0),
-            },
+            (Method::SendfileGso, _) if packets.may_be_referenced() => {
+                match packets
+                    .together()
+                    .and_then(|memory| Some((memory, memory.file?)))
+                {
+                    Some((memory, file)) => self.send_file(file, memory, packets.places()),
+                    None => Ok(0),
+                }
+            }
             (Method::SendfileGso | Method::MappedGso, _) => match packets.together() {
                 Some(memory) => self.send_run(memory, packets.places()),
                 None => self.send_gathered(packets),
@@ -162,6 +168,7 @@ impl WireSocket {
 
     fn send_file(
         &mut self,
+        file: BorrowedFd<'_>,
         memory: &PacketMemory<'_>,
         places: &[PacketPlace],
     ) -> Result<usize, Refusal> {
@@ -175,12 +182,7 @@ impl WireSocket {
         };
         self.segment(run.segment_bytes, run.packets.into())?;
         let mut offset = memory.file_offset + u64::from(run.offset);
-        let result = sendfile(
-            &self.socket,
-            memory.file,
-            Some(&mut offset),
-            run.bytes as usize,
-        );
+        let result = sendfile(&self.socket, file, Some(&mut offset), run.bytes as usize);
         // A short count means that the file ended, or a socket that is none of UDP.
         let result = result.and_then(|sent| match sent == run.bytes as usize {
             true => Ok(()),

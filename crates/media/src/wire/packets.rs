@@ -191,7 +191,8 @@ impl<'p> Packets<'p> {
 
     /// May they be sent by reference, as they lie there?
     pub(crate) fn may_be_referenced(&self) -> bool {
-        self.is_lasting && self.together().is_some()
+        let memory = self.together();
+        self.is_lasting && memory.is_some_and(|memory| memory.file.is_some())
     }
 
     /// Where they lie, if each is in one piece.
@@ -319,7 +320,7 @@ mod tests {
     fn packets_outside_the_memory_and_without_a_header_are_refused() {
         let input = std::io::stdin();
         let memory = PacketMemory {
-            file: input.as_fd(),
+            file: Some(input.as_fd()),
             file_offset: 0,
             bytes: &[7; 100],
         };
