@@ -11,6 +11,13 @@
 mod relay;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../../../media/tests/repair/way.rs"]
+#[allow(
+    clippy::unwrap_used,
+    dead_code,
+    reason = "shared with the tests of the library, which use more and fail by panicking"
+)]
+mod way;
 
 mod ffmpeg;
 mod gstreamer;

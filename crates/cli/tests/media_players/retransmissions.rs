@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::relay::{Relay, Way};
+use crate::relay::Relay;
 use crate::support::streams::{self, IDLE, Studio, TS, document};
 use crate::tools::studio_of_root;
+use crate::way::Way;
 use crate::wire::{Capture, Listening, NEEDED, fields, finds_nothing};
 
 /// One packet of the transport stream in each, so that there are many; by a method whose packets pass the loopback interface uncut.
