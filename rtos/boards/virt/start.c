@@ -90,12 +90,16 @@ void vApplicationIdleHook(void)
 /* Called by the port with interrupts masked; the interrupt's end is signalled when this returns. */
 void vApplicationIRQHandler(uint32_t acknowledged)
 {
+    unsigned ticks;
+
     switch (acknowledged) {
     case REQUEST_INTERRUPT:
         request_interrupt();
         break;
     case TIMER_INTERRUPT:
-        if (timer_interrupt()) {
+        for (ticks = timer_interrupt(); ticks > 0; ticks--) {
+            /* Its handler expects them so, and leaves them enabled. */
+            portDISABLE_INTERRUPTS();
             FreeRTOS_Tick_Handler();
         }
         break;

@@ -50,10 +50,10 @@ void timer_clear(void)
     /* Programming the next instant has cleared it (timer_interrupt). */
 }
 
-int timer_interrupt(void)
+unsigned timer_interrupt(void)
 {
     uint64_t now = timer_now();
-    int is_tick;
+    unsigned ticks = 0;
 
     if (now >= next_alarm) {
         uint32_t lateness = (uint32_t)(now - next_alarm);
@@ -61,12 +61,13 @@ int timer_interrupt(void)
         next_alarm += alarm_period * (1 + lateness / alarm_period);
         on_alarm(lateness);
     }
-    is_tick = now >= next_tick;
-    if (is_tick) {
-        next_tick += tick_period * (1 + (now - next_tick) / tick_period);
+    /* Missed ones count, too: time-outs stay as long as they were meant to be. */
+    while (now >= next_tick) {
+        next_tick += tick_period;
+        ticks++;
     }
     program();
-    return is_tick;
+    return ticks;
 }
 
 void timer_start_alarm(uint32_t period, timer_alarm handler)

@@ -17,7 +17,7 @@ uint32_t timer_hz(void);
 void timer_start_alarm(uint32_t period, timer_alarm handler);
 void timer_stop_alarm(void);
 
-/* The timer's interrupt. 1: FreeRTOS has to be told of a tick. */
-int timer_interrupt(void);
+/* The timer's interrupt. Returns of how many ticks FreeRTOS has to be told. */
+unsigned timer_interrupt(void);
 
 #endif

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hythe_latency::core::CoreHistogram;
 use hythe_latency::outside;
 use hythe_latency::result::Measurement;
 use serde_json::json;
@@ -14,6 +15,9 @@ const FIRST_EDGE: u8 = b'A';
 
 /// Behind the name of a measure: by the emulator's time.
 pub(super) const OUTSIDE: &str = ".outside";
+
+/// Behind the name of a measure: without samples in which the emulator ran another CPU.
+pub(super) const OWN_TURN: &str = ".own_turn";
 
 /// What an emulator has recorded of a run.
 pub(super) struct Recorded {
@@ -49,6 +53,28 @@ pub(super) fn by_guest(case: &str, told: &Told) -> Result<Vec<Measurement>, CliE
         )?);
     }
     Ok(results)
+}
+
+/// The samples of a measure without those in which another CPU had its turn. A turn is thousands of instructions, far more than any trap:
+/// as many of the largest samples are left out as the emulator's log tells of.
+pub(super) fn own_turn(
+    case: &str,
+    histogram: &CoreHistogram,
+    interleaved: u64,
+) -> Result<Measurement, CliError> {
+    let all = histogram.to_nanoseconds();
+    let mut kept = all.clone();
+    kept.reset();
+    let mut left = all.len().saturating_sub(interleaved);
+    for bucket in all.iter_recorded() {
+        let count = bucket.count_at_value().min(left);
+        // It takes what a histogram of its own shape holds.
+        let _ = kept.record_n(bucket.value_iterated_to(), count);
+        left -= count;
+    }
+    let conditions = BTreeMap::from([("left_out".to_owned(), json!(interleaved))]);
+    let metric = format!("{}{OWN_TURN}", histogram.name);
+    Ok(Measurement::of(case, &metric, &kept, conditions)?)
 }
 
 /// The same samples by the emulator's count of instructions.

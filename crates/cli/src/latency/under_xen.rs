@@ -12,7 +12,7 @@ use hythe_latency::xen::{self, Clock, Ended, Partition, Setup};
 use serde_json::json;
 
 use super::board::{APP, BoardArgs, ClockArg, alone, conditions, document};
-use super::figures::{self, OUTSIDE, Recorded};
+use super::figures::{self, OUTSIDE, OWN_TURN, Recorded};
 use super::told::{self, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
@@ -133,12 +133,17 @@ fn read(
             results.extend(figures::from_outside(case, &told, &recorded)?);
         }
         let exits = exits_of(&record.exceptions, partition)?;
-        for (letter, name) in figures::letters(&told) {
+        let mut own_turns = Vec::new();
+        for ((letter, name), histogram) in figures::letters(&told).zip(&told.histograms) {
             let result = results.iter_mut().find(|result| result.metric == name);
             if let (Some(result), Some(exits)) = (result, exits.get(&letter)) {
                 result.exits = Some(exits.per_sample());
+                if partition.cpus() > 1 {
+                    own_turns.push(figures::own_turn(case, histogram, exits.interleaved)?);
+                }
             }
         }
+        results.extend(own_turns);
     }
     Ok((told, results))
 }
@@ -168,7 +173,7 @@ const fn limits(partition: Partition, clock: Clock) -> &'static str {
             "emulated: instructions are counted, so caches, buses and second-stage translation take no time; for comparing configurations, no claim about hardware"
         }
         (Partition::Partitioned, Clock::Instructions { .. }) => {
-            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so what one waits for of the other is late by the emulator's doing: the measures trigger themselves and wait for nothing; not seen from outside, since QEMU records one CPU only"
+            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so a sample in which the other had a turn is late by the emulator's doing: `.own_turn` leaves those out; not seen from outside, since QEMU records one CPU only"
         }
     }
 }
@@ -188,7 +193,9 @@ fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
         .iter()
         .filter(|result| !result.metric.ends_with(OUTSIDE))
     {
-        let Some(before) = alone.iter().find(|before| before.metric == result.metric) else {
+        let name = result.metric.strip_suffix(OWN_TURN);
+        let name = name.unwrap_or(&result.metric);
+        let Some(before) = alone.iter().find(|before| before.metric == name) else {
             continue;
         };
         for (name, above, below) in [

@@ -1,4 +1,5 @@
-//! How often a guest was left for the hypervisor while it was being measured: from the emulator's log of exceptions.
+//! How often a guest was left for the hypervisor while it was being measured, and in which samples the emulator ran another CPU
+//! meanwhile: from its log of exceptions.
 //!
 //! QEMU writes each exception (`-d int`) and each byte that the guest sends (`trace:pl011_write`) into one log, in order: between the
 //! two edges of a sample stand the exceptions that it met with.
@@ -13,6 +14,9 @@ pub struct Exits {
     pub samples: u64,
     /// Of them all: how often the CPU went from the guest (EL1) to the hypervisor (EL2).
     pub exits: u64,
+    /// Samples in which another CPU took an exception. Where instructions are counted, CPUs run in turns: these samples waited for
+    /// the emulator, not for the hypervisor.
+    pub interleaved: u64,
 }
 
 impl Exits {
@@ -30,8 +34,7 @@ impl Exits {
 /// The log cannot be read.
 pub fn count(log: impl BufRead, cpu: u32) -> std::io::Result<BTreeMap<u8, Exits>> {
     let mut counted: BTreeMap<u8, Exits> = BTreeMap::new();
-    // The sample that has begun, and the exits since.
-    let mut open: Option<(u8, u64)> = None;
+    let mut open: Option<Sample> = None;
     let mut is_ours = false;
     for line in log.lines() {
         let line = line?;
@@ -41,25 +44,47 @@ pub fn count(log: impl BufRead, cpu: u32) -> std::io::Result<BTreeMap<u8, Exits>
                 break;
             }
             open = match open {
-                _ if letter.is_ascii_uppercase() => Some((letter, 0)),
-                Some((begun, exits)) if begun.eq_ignore_ascii_case(&letter) => {
-                    let counted = counted.entry(begun).or_default();
+                _ if letter.is_ascii_uppercase() => Some(Sample::begun(letter)),
+                Some(sample) if sample.letter.eq_ignore_ascii_case(&letter) => {
+                    let counted = counted.entry(sample.letter).or_default();
                     counted.samples += 1;
-                    counted.exits += exits;
+                    counted.exits += sample.exits;
+                    counted.interleaved += u64::from(sample.is_interleaved);
                     None
                 }
                 other => other,
             };
         } else if line.starts_with("Taking exception") {
             is_ours = line.ends_with(&format!("on CPU {cpu}"));
+            if let Some(sample) = &mut open {
+                sample.is_interleaved |= !is_ours;
+            }
         } else if is_ours
             && line == "...from EL1 to EL2"
-            && let Some((_, exits)) = &mut open
+            && let Some(sample) = &mut open
         {
-            *exits += 1;
+            sample.exits += 1;
         }
     }
     Ok(counted)
+}
+
+/// One that has begun.
+#[derive(Clone, Copy)]
+struct Sample {
+    letter: u8,
+    exits: u64,
+    is_interleaved: bool,
+}
+
+impl Sample {
+    const fn begun(letter: u8) -> Self {
+        Self {
+            letter,
+            exits: 0,
+            is_interleaved: false,
+        }
+    }
 }
 
 /// The byte that was written to the UART's data register, if the line tells of one.
@@ -98,9 +123,15 @@ pl011_write addr 0x00000000 value 0x00000041
     #[test]
     fn exits_are_those_between_the_edges_on_the_guests_cpu() {
         let counted = count(LOG.as_bytes(), 0).expect("memory");
-        let one = |exits| Exits { samples: 1, exits };
-        assert_eq!(counted, BTreeMap::from([(b'A', one(0)), (b'C', one(1))]));
+        let one = |exits, interleaved| Exits {
+            samples: 1,
+            exits,
+            interleaved,
+        };
+        let expected = BTreeMap::from([(b'A', one(0, 0)), (b'C', one(1, 1))]);
+        assert_eq!(counted, expected);
         assert!((counted[&b'C'].per_sample() - 1.0).abs() < f64::EPSILON);
-        assert_eq!(count(LOG.as_bytes(), 1).expect("memory")[&b'C'], one(1));
+        let other = count(LOG.as_bytes(), 1).expect("memory");
+        assert_eq!(other[&b'C'], one(1, 1));
     }
 }
