@@ -1,0 +1,81 @@
+//! Where and from which sources a run was made.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::result::Machine;
+
+/// The machine this runs on. It is taken for emulated where its CPU says so, as QEMU's does.
+#[must_use]
+pub fn this_machine() -> Machine {
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let cpu = cpu_name(&cpus).unwrap_or(std::env::consts::ARCH);
+    let processors = cpus.lines().filter(|line| line.starts_with("processor"));
+    Machine {
+        cpu: cpu.to_owned(),
+        cpus: processors.count(),
+        kernel: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
+        emulated: cpu.starts_with("QEMU TCG"),
+    }
+}
+
+/// x86 has a model name, Arm only a part number.
+fn cpu_name(cpuinfo: &str) -> Option<&str> {
+    let field = |name| {
+        let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        lines.find_map(|(key, value)| (key.trim() == name).then_some(value.trim()))
+    };
+    field("model name").or_else(|| field("CPU part"))
+}
+
+/// The commit of the sources that this program was built from, if they are still where they were; else "unknown".
+#[must_use]
+pub fn commit() -> String {
+    let asked = Command::new("git")
+        .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"])
+        .stdin(Stdio::null())
+        .output();
+    let answer = asked.ok().filter(|output| output.status.success());
+    answer.map_or_else(
+        || "unknown".to_owned(),
+        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+    )
+}
+
+/// The command line, without the path of the program.
+#[must_use]
+pub fn command_line() -> String {
+    let mut words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(program) = words.first_mut() {
+        *program = "hythe".to_owned();
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_named_on_x86_and_on_arm() {
+        let x86 = "processor\t: 0\nmodel name\t: A CPU @ 3 GHz\n";
+        assert_eq!(cpu_name(x86), Some("A CPU @ 3 GHz"));
+        let arm = "processor\t: 0\nCPU part\t: 0xd08\n";
+        assert_eq!(cpu_name(arm), Some("0xd08"));
+        assert_eq!(cpu_name(""), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_cpu_and_a_kernel() {
+        let machine = this_machine();
+        assert!(
+            machine.cpus > 0 && !machine.kernel.is_empty(),
+            "{machine:?}"
+        );
+    }
+}
