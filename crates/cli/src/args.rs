@@ -10,6 +10,7 @@ use hythe::ClassPlan;
 
 use crate::bench::BenchArgs;
 use crate::demo::{DemoArgs, StageArgs};
+use crate::latency::LatencyCommand;
 use crate::media::MediaCommand;
 use crate::preload::PreloadCommand;
 use crate::record::RecordArgs;
@@ -128,6 +129,10 @@ pub(crate) enum Command {
         after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json\n  hythe bench preload --fs jffs2\n  hythe bench media --repeat 10"
     )]
     Bench(BenchArgs),
+    /// Measure real-time latency, and compare what was measured
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(after_help = "Example:\n  hythe latency host --for 60 --load hog")]
+    Latency(LatencyCommand),
     /// Make one page, with plots, of the results of bench and latency runs
     #[command(after_help = "Example:\n  hythe report ipc.json -o report.html")]
     Report(ReportArgs),

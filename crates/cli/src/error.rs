@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use hythe::rtcore::CoreError;
 use hythe::{NodeError, PoolError};
+use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;
 
 use crate::demo::DemoError;
@@ -27,6 +28,9 @@ pub(crate) enum CliError {
     /// Reading ahead, or recording for it, did not work.
     #[error(transparent)]
     Preload(#[from] PreloadError),
+    /// A latency could not be measured, judged or compared.
+    #[error(transparent)]
+    Latency(#[from] LatencyError),
     /// Something about a file that is not a pool's.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
@@ -63,7 +67,7 @@ impl CliError {
 
     fn is_wrong_use(&self) -> bool {
         let node = match self {
-            Self::WrongUse(_) => return true,
+            Self::WrongUse(_) | Self::Latency(LatencyError::Threshold { .. }) => return true,
             Self::Node(error) | Self::Core(CoreError::Node(error)) => error,
             _ => return false,
         };

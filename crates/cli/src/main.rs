@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod error;
 mod hz;
+mod latency;
 mod list;
 mod logs;
 mod man;
@@ -69,6 +70,7 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Core(command) => core::run(command, &globals),
         Command::Media(command) => media::run(command, &globals),
         Command::Bench(args) => bench::run(&args, &globals),
+        Command::Latency(command) => latency::run(command, &globals),
         Command::Report(args) => report::run(&args, &globals),
         Command::Completions { shell } => completions::run(shell, &globals),
         Command::Man { directory } => man::run(&directory, &globals),

@@ -147,12 +147,17 @@ fn measure_all(
                 seat.add_pair(&mut crew, cycle, ends)?;
             }
             Measure::ChannelWake => {
-                let ends = company
-                    .channel(seat.cpu)
-                    .map_err(|what| LatencyError::Host {
-                        what: format!("there is no channel to measure on: {what}"),
-                    })?;
-                seat.add_pair(&mut crew, cycle, ends)?;
+                match company.channel(seat.cpu) {
+                    Ok(ends) => seat.add_pair(&mut crew, cycle, ends)?,
+                    Err(why) => {
+                        permissions.refusals.push(Refusal {
+                        what: measure.metric().to_owned(),
+                        why: format!("there is no channel to measure on ({why}), so it is left out"),
+                        remedy: "choose another pool with --pool, or other measures with --measure",
+                    });
+                        return Ok(());
+                    }
+                }
             }
         }
     }
@@ -341,6 +346,37 @@ mod tests {
                 .all(|found| found.metric == "futex_wake")
         );
         assert_eq!(*company.begun.borrow(), [Measure::FutexWake]);
+    }
+
+    #[test]
+    fn without_a_channel_the_rest_is_measured_and_the_reason_told() {
+        struct NoPool;
+        impl Company for NoPool {
+            fn stop(&self) -> bool {
+                false
+            }
+            fn begins(&self, _measure: Measure) {}
+            fn channel(&self, _cpu: usize) -> Result<Ends, String> {
+                Err("no pool".to_owned())
+            }
+        }
+        let plan = Plan {
+            measures: vec![Measure::ChannelWake, Measure::Timer],
+            ..plan()
+        };
+        let outcome = run(&plan, Permissions::ask(&plan), &NoPool).expect("the timer");
+        assert!(
+            outcome
+                .measurements
+                .iter()
+                .all(|found| found.metric == "timer")
+        );
+        assert_eq!(outcome.measurements.len(), plan.cpus.len());
+        let said = outcome.conditions["not_permitted"].to_string();
+        assert!(
+            said.contains("channel_wake") && said.contains("no pool"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(super) struct Recorder {
     pub(super) overflow: u64,
     /// The largest sample, exactly.
     pub(super) max: u64,
-    /// Cycles that came too late to begin, and were left out.
+    /// Cycles that could not begin in time, and were left out.
     pub(super) missed: u64,
 }
 

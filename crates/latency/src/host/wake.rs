@@ -50,6 +50,8 @@ pub(super) struct Between {
     taken: AtomicU64,
     /// Wake-ups that were sent, written once the waker has ended.
     sent: AtomicU64,
+    /// Cycles in which none was sent; written then, too.
+    missed: AtomicU64,
     has_ended: AtomicBool,
 }
 
@@ -70,6 +72,7 @@ pub(super) fn sleep(
             None if between.has_ended.load(Ordering::Acquire) => {
                 let sent = between.sent.load(Ordering::Relaxed);
                 if taken == sent {
+                    recorder.missed = between.missed.load(Ordering::Relaxed);
                     return Ok(Some(recorder));
                 }
                 let now = now_ns();
@@ -89,12 +92,20 @@ pub(super) fn wake(
     cycle: Cycle,
     start: &Start,
 ) -> Found {
-    let mut sent = 0;
-    let worked = wake_in_turn(waker.as_mut(), between, cycle, start, &mut sent);
-    between.sent.store(sent, Ordering::Relaxed);
-    // The partner of the load in `sleep`: who sees it sees the count.
+    let mut count = Count::default();
+    let worked = wake_in_turn(waker.as_mut(), between, cycle, start, &mut count);
+    between.sent.store(count.sent, Ordering::Relaxed);
+    between.missed.store(count.missed, Ordering::Relaxed);
+    // The partner of the load in `sleep`: who sees it sees the counts.
     between.has_ended.store(true, Ordering::Release);
     worked.map(|()| None)
+}
+
+/// What became of the cycles.
+#[derive(Debug, Default)]
+struct Count {
+    sent: u64,
+    missed: u64,
 }
 
 fn wake_in_turn(
@@ -102,17 +113,21 @@ fn wake_in_turn(
     between: &Between,
     cycle: Cycle,
     start: &Start,
-    sent: &mut u64,
+    count: &mut Count,
 ) -> Result<(), String> {
     let mut cycles = cycle.begin(start.at_ns);
+    let mut left_out = 0;
     while let Some(at_ns) = cycles.next(start) {
         sleep_until(at_ns);
         // A sleeper that is late by more than an interval has its one long sample, and no second one beside it.
-        if between.taken.load(Ordering::Acquire) == *sent {
+        if between.taken.load(Ordering::Acquire) == count.sent {
             waker.wake(now_ns)?;
-            *sent += 1;
+            count.sent += 1;
+        } else {
+            left_out += 1;
         }
         cycles.done(now_ns());
+        count.missed = cycles.missed + left_out;
     }
     Ok(())
 }

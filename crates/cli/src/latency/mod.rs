@@ -1,0 +1,40 @@
+//! `hythe latency`: real-time latency, measured, judged and compared.
+//!
+//! One file per command; `output` is what all that measure end with, `channel` lends them a channel of the pool. Never computes a
+//! figure: `hythe_latency` does.
+
+mod channel;
+mod compare;
+mod host;
+mod output;
+
+use clap::Subcommand;
+
+use crate::args::Globals;
+use crate::error::CliError;
+
+/// What can be done about latency.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LatencyCommand {
+    /// Measure this machine: how late its timers are, and how long wake-ups by futex, eventfd and channel take
+    ///
+    /// Like cyclictest: on each CPU a thread of real-time priority, its memory locked, the CPU kept from deep sleep. What of that is not permitted is said, and stands in the result. Runs one measure after the other, each for the time of --for.
+    #[command(
+        after_help = "Examples:\n  hythe latency host\n  hythe latency host --for 60 --load hog --json > hog.json\n  hythe latency host --cpus 2-3 --priority 90 --interval 250 --loops 100000 --measure timer\n  hythe latency host --strict --fail-above timer:p99.9=50us --junit latency.xml --hgrm plots\n  hythe latency host --measure timer --rtla"
+    )]
+    Host(host::HostArgs),
+    /// Compare results: the ratio at each percentile, with the conditions side by side
+    ///
+    /// The first file is what the others are compared with. Emulated and real times, and times of differing clocks, are compared only with --force.
+    #[command(
+        after_help = "Examples:\n  hythe latency compare idle.json hog.json\n  hythe latency compare before.json after.json --json | jq '.ratios[]'"
+    )]
+    Compare(compare::CompareArgs),
+}
+
+pub(crate) fn run(command: LatencyCommand, globals: &Globals) -> Result<(), CliError> {
+    match command {
+        LatencyCommand::Host(args) => host::run(&args, globals),
+        LatencyCommand::Compare(args) => compare::run(&args, globals),
+    }
+}

@@ -1,0 +1,139 @@
+//! What every command that measures latency ends with: a table or a document, files for other programs, a verdict.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Args;
+use hythe_latency::result::{Document, Measurement};
+use hythe_latency::threshold::{Threshold, Verdict, judge, time};
+use hythe_latency::{LatencyError, compare, hgrm, junit};
+
+use crate::args::Globals;
+use crate::error::CliError;
+use crate::output;
+
+/// What to do with the results besides printing them.
+#[derive(Args, Debug)]
+pub(super) struct OutputArgs {
+    /// Write the percentile distribution of each result into this directory, as HdrHistogram's plotter reads it; made if it is missing
+    #[arg(long, value_name = "DIR", help_heading = HEADING)]
+    hgrm: Option<PathBuf>,
+    /// Write a report for continuous integration: JUnit XML, a test case for each threshold and result
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
+    junit: Option<PathBuf>,
+    /// Exit with 1 if a figure is larger: p99.9=50us, max=1ms, or of one metric only, timer:p99=20us; may be repeated
+    #[arg(long, value_name = "[METRIC:]FIGURE=TIME", value_parser = parse_threshold, help_heading = HEADING)]
+    fail_above: Vec<Threshold>,
+}
+
+const HEADING: &str = "Results";
+
+fn parse_threshold(text: &str) -> Result<Threshold, String> {
+    Threshold::parse(text).map_err(|error| match error {
+        // clap names option and value itself.
+        LatencyError::Threshold { what, .. } => what,
+        other => other.to_string(),
+    })
+}
+
+impl OutputArgs {
+    /// Refuses a threshold of a metric that will not be measured, before anything is.
+    pub(super) fn check(&self, metrics: &[&str]) -> Result<(), CliError> {
+        let says_nothing =
+            |threshold: &&Threshold| !metrics.iter().any(|metric| threshold.is_of(metric));
+        match self.fail_above.iter().find(says_nothing) {
+            None => Ok(()),
+            Some(threshold) => Err(CliError::WrongUse(format!(
+                "--fail-above {}: that metric is not measured; there is {}",
+                threshold.text,
+                metrics.join(", ")
+            ))),
+        }
+    }
+
+    /// Writes the files, prints the document or `text`, and fails if a threshold is exceeded.
+    pub(super) fn finish(
+        &self,
+        document: &Document,
+        globals: &Globals,
+        text: impl FnOnce(&Document) -> String,
+    ) -> Result<(), CliError> {
+        let verdicts = judge(document, &self.fail_above)?;
+        self.write_files(document, &verdicts)?;
+        let printed = output::print(globals.json, document, text);
+        let exceeded = verdicts.iter().filter(|verdict| verdict.is_exceeded());
+        let exceeded: Vec<String> = exceeded.map(ToString::to_string).collect();
+        // A verdict counts also where nobody read the results to their end.
+        match exceeded.as_slice() {
+            [] => printed,
+            exceeded => Err(CliError::Failed(format!(
+                "too slow: {}",
+                exceeded.join("; ")
+            ))),
+        }
+    }
+
+    fn write_files(&self, document: &Document, verdicts: &[Verdict]) -> Result<(), CliError> {
+        if let Some(directory) = &self.hgrm {
+            fs::create_dir_all(directory).map_err(CliError::file("make", directory))?;
+            for file in hgrm::files(document)? {
+                let path = directory.join(&file.name);
+                fs::write(&path, file.text).map_err(CliError::file("write", path))?;
+            }
+        }
+        if let Some(path) = &self.junit {
+            let report = junit::render(document, verdicts)?;
+            fs::write(path, report).map_err(CliError::file("write", path))?;
+        }
+        Ok(())
+    }
+}
+
+/// The document for people: a line for each result, and what all of them depend on.
+pub(super) fn render(document: &Document) -> String {
+    let rows: Vec<Vec<String>> = document.results.iter().map(row).collect();
+    let headings = [
+        "CASE",
+        "METRIC",
+        ">MIN",
+        ">P50",
+        ">P99",
+        ">P99.9",
+        ">MAX",
+        ">COUNT",
+        "CONDITIONS",
+    ];
+    let mut text = if rows.is_empty() {
+        String::new()
+    } else {
+        output::table(&headings, &rows)
+    };
+    text.push('\n');
+    let conditions = document.conditions.iter();
+    let conditions: Vec<Vec<String>> = conditions
+        .map(|(name, value)| vec![name.clone(), compare::text(value)])
+        .collect();
+    text.push_str(&output::table(&["ALL RESULTS", ""], &conditions));
+    if document.machine.emulated {
+        text.push_str("\nemulated: its times say nothing about hardware\n");
+    }
+    text
+}
+
+fn row(result: &Measurement) -> Vec<String> {
+    let own = result.conditions.iter();
+    let own: Vec<String> = own
+        .map(|(name, value)| format!("{name} {}", compare::text(value)))
+        .collect();
+    vec![
+        result.case.clone(),
+        result.metric.clone(),
+        time(result.min),
+        time(result.p50),
+        time(result.p99),
+        time(result.p999),
+        time(result.max),
+        result.count.to_string(),
+        own.join(", "),
+    ]
+}
