@@ -195,15 +195,8 @@ fn a_threshold_that_is_exceeded_fails_the_run_and_its_report() {
         "--hgrm",
         plots.to_str().expect("plain"),
     ];
-    let measured = with(
-        &[
-            "--measure",
-            "timer,futex_wake",
-            "--cpus",
-            &allowed_cpus()[0].to_string(),
-        ]
-        .map(|it| &*it.to_owned().leak()),
-    );
+    let cpu = allowed_cpus()[0].to_string();
+    let measured = with(&["--measure", "timer,futex_wake", "--cpus", &cpu]);
     let measured = [&measured[..], &files].concat();
     let ended = root.run(
         &[
@@ -233,7 +226,6 @@ fn a_threshold_that_is_exceeded_fails_the_run_and_its_report() {
         .map(|entry| entry.expect("own").path())
         .collect();
     names.sort();
-    let cpu = allowed_cpus()[0];
     assert_eq!(
         names,
         [
