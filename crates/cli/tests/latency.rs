@@ -143,6 +143,24 @@ fn what_is_not_permitted_is_said_and_strict_makes_it_an_error() {
 }
 
 #[test]
+fn without_a_pool_the_rest_is_measured_and_said_to_be_all() {
+    let root = Root::new();
+    let nowhere = with(&["--pool", "nowhere", "--measure", "channel_wake,futex_wake"]);
+    let ended = root.run(&nowhere);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    for word in ["channel_wake: there is no channel", "nowhere", "--measure"] {
+        assert!(
+            ended.errors.contains(word),
+            "no `{word}` in {}",
+            ended.errors
+        );
+    }
+    assert!(ended.text().contains("futex_wake") && !ended.text().contains("/idle  channel_wake"));
+    root.run(&with(&["--pool", "nowhere", "--measure", "channel_wake"]))
+        .failed(1, &["nowhere", "nothing of what was asked for"]);
+}
+
+#[test]
 fn absurd_options_are_refused_with_what_is_possible() {
     let root = Root::new();
     let wrong: &[(&[&str], &str)] = &[

@@ -36,7 +36,7 @@ pub(crate) struct HostArgs {
     #[arg(short, long, value_name = "COUNT", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     loops: Option<u64>,
     /// What to measure, one after the other
-    #[arg(short, long, value_name = "METRICS", value_delimiter = ',', default_values = ["timer", "futex_wake", "eventfd_wake", "channel_wake"])]
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', default_values = ["timer", "futex_wake", "eventfd_wake", "channel_wake"])]
     measure: Vec<MeasureArg>,
     /// What the measured CPUs do meanwhile, at ordinary priority
     #[arg(long, value_name = "NAME", default_value = "idle")]
@@ -179,9 +179,12 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
         args.strict,
     )?;
     if outcome.measurements.is_empty() {
-        return Err(CliError::Failed(
-            "it was ended before the first sample".to_owned(),
-        ));
+        let why = if outcome.is_complete {
+            "nothing of what was asked for can be measured here"
+        } else {
+            "it was ended before the first sample"
+        };
+        return Err(CliError::Failed(why.to_owned()));
     }
     if !outcome.is_complete {
         eprintln!("hythe: ended early; these are the results so far");
@@ -191,7 +194,7 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
     }
     let document = document(outcome);
     let histogram = if args.rtla {
-        rtla::render(&document, around.began.elapsed())?
+        rtla::render(&document, around.began.elapsed())? + "\n"
     } else {
         String::new()
     };

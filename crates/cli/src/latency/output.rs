@@ -1,5 +1,6 @@
 //! What every command that measures latency ends with: a table or a document, files for other programs, a verdict.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -7,6 +8,7 @@ use clap::Args;
 use hythe_latency::result::{Document, Measurement};
 use hythe_latency::threshold::{Threshold, Verdict, judge, time};
 use hythe_latency::{LatencyError, compare, hgrm, junit};
+use serde_json::Value;
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -91,7 +93,12 @@ impl OutputArgs {
 
 /// The document for people: a line for each result, and what all of them depend on.
 pub(super) fn render(document: &Document) -> String {
-    let rows: Vec<Vec<String>> = document.results.iter().map(row).collect();
+    let shared = shared_conditions(document);
+    let rows: Vec<Vec<String>> = document
+        .results
+        .iter()
+        .map(|result| row(result, &shared))
+        .collect();
     let headings = [
         "CASE",
         "METRIC",
@@ -103,16 +110,12 @@ pub(super) fn render(document: &Document) -> String {
         ">COUNT",
         "CONDITIONS",
     ];
-    let mut text = if rows.is_empty() {
-        String::new()
-    } else {
-        output::table(&headings, &rows)
-    };
-    text.push('\n');
-    let conditions = document.conditions.iter();
-    let conditions: Vec<Vec<String>> = conditions
-        .map(|(name, value)| vec![name.clone(), compare::text(value)])
+    let mut text = output::table(&headings, &rows);
+    let conditions: Vec<Vec<String>> = shared
+        .iter()
+        .map(|(name, value)| vec![(*name).clone(), compare::text(value)])
         .collect();
+    text.push('\n');
     text.push_str(&output::table(&["ALL RESULTS", ""], &conditions));
     if document.machine.emulated {
         text.push_str("\nemulated: its times say nothing about hardware\n");
@@ -120,9 +123,24 @@ pub(super) fn render(document: &Document) -> String {
     text
 }
 
-fn row(result: &Measurement) -> Vec<String> {
+/// Those of the run, and those that each of its results has and none has otherwise.
+fn shared_conditions(document: &Document) -> BTreeMap<&String, &Value> {
+    let mut shared: BTreeMap<&String, &Value> = document.conditions.iter().collect();
+    if let Some((first, others)) = document.results.split_first() {
+        let is_shared = |(name, value): &(&String, &Value)| {
+            others
+                .iter()
+                .all(|other| other.conditions.get(*name) == Some(value))
+        };
+        shared.extend(first.conditions.iter().filter(is_shared));
+    }
+    shared
+}
+
+fn row(result: &Measurement, shared: &BTreeMap<&String, &Value>) -> Vec<String> {
     let own = result.conditions.iter();
     let own: Vec<String> = own
+        .filter(|(name, value)| shared.get(name) != Some(value))
         .map(|(name, value)| format!("{name} {}", compare::text(value)))
         .collect();
     vec![
@@ -136,4 +154,53 @@ fn row(result: &Measurement) -> Vec<String> {
         result.count.to_string(),
         own.join(", "),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::Histogram;
+    use hythe_latency::machine::this_machine;
+    use hythe_latency::result::{BENCH, SCHEMA};
+    use serde_json::json;
+
+    use super::*;
+
+    fn measured(metric: &str, conditions: &[(&str, Value)]) -> Measurement {
+        let mut histogram = Histogram::new(3).expect("valid");
+        for sample in [900, 1_500, 2_000_000] {
+            histogram.record(sample).expect("resizes");
+        }
+        let conditions = conditions.iter().cloned();
+        let conditions = conditions.map(|(name, value)| (name.to_owned(), value));
+        Measurement::of("x/none/idle", metric, &histogram, conditions.collect()).expect("small")
+    }
+
+    #[test]
+    fn what_all_results_depend_on_is_said_once() {
+        let document = Document {
+            schema: SCHEMA.to_owned(),
+            bench: BENCH.to_owned(),
+            command: "hythe".to_owned(),
+            commit: "abc".to_owned(),
+            machine: this_machine(),
+            results: vec![
+                measured("a", &[("tick_hz", json!(1000)), ("clock", json!("one"))]),
+                measured("b", &[("tick_hz", json!(1000)), ("clock", json!("two"))]),
+            ],
+            ratios: Vec::new(),
+            conditions: BTreeMap::from([("load".to_owned(), json!("idle"))]),
+        };
+        let text = render(&document);
+        let lines: Vec<&str> = text.lines().collect();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            words(lines[1]),
+            "x/none/idle a 900 ns 1.5 us 2.0 ms 2.0 ms 2.0 ms 3 clock one"
+        );
+        assert!(lines[2].ends_with("clock two"), "{text}");
+        assert!(
+            text.contains("load         idle\ntick_hz      1000\n"),
+            "{text}"
+        );
+    }
 }

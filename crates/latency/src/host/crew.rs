@@ -44,6 +44,15 @@ pub(super) struct Start {
 }
 
 impl Start {
+    /// For tests of the work without a crew.
+    #[cfg(test)]
+    pub(super) fn now() -> Self {
+        Self {
+            at_ns: now_ns(),
+            ended: Arc::default(),
+        }
+    }
+
     /// Shall the thread end before its time?
     pub(super) fn is_over(&self) -> bool {
         self.ended.load(Ordering::Relaxed)

@@ -18,3 +18,25 @@ pub(super) fn measure(mut recorder: Recorder, cycle: Cycle, start: &Start) -> Fo
     recorder.missed = cycles.missed;
     Ok(Some(recorder))
 }
+
+#[cfg(test)]
+mod tests {
+    use allocation_counter::measure as count_allocations;
+
+    use super::super::plan::tests::plan;
+    use super::*;
+
+    #[test]
+    fn nothing_is_allocated_while_measuring() {
+        let (recorder, start) = (Recorder::new().expect("small"), Start::now());
+        let (cycle, mut found) = (Cycle::new(&plan(), 0, 1), Ok(None));
+        let counted = count_allocations(|| found = measure(recorder, cycle, &start));
+        assert_eq!(counted.count_total, 0);
+        let control = count_allocations(|| drop(std::hint::black_box(Box::new(7))));
+        assert_eq!(control.count_total, 1, "it counts");
+        let samples = found
+            .expect("no failure")
+            .map(|recorder| recorder.histogram.len());
+        assert_eq!(samples, Some(20));
+    }
+}

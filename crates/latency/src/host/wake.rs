@@ -281,4 +281,38 @@ mod tests {
             assert_eq!(woken.join().expect("no panic"), Ok(Some(5)));
         }
     }
+
+    #[test]
+    fn nothing_is_allocated_while_measuring() {
+        use super::super::plan::tests::plan;
+
+        for (sleeper, waker) in [futex_ends(), eventfd_ends().expect("descriptors")] {
+            let (recorder, between) = (Recorder::new().expect("small"), Between::default());
+            let (cycle, start) = (Cycle::new(&plan(), 0, 1), Start::now());
+            let mut found = Ok(None);
+            std::thread::scope(|scope| {
+                let waking = scope.spawn(|| {
+                    let woken = allocation_counter::measure(|| {
+                        wake(waker, &between, cycle, &start)
+                            .map(drop)
+                            .expect("no failure");
+                    });
+                    woken.count_total
+                });
+                let slept =
+                    allocation_counter::measure(|| found = sleep(sleeper, &between, recorder));
+                assert_eq!(
+                    (slept.count_total, waking.join().expect("no panic")),
+                    (0, 0)
+                );
+            });
+            let recorder = found.expect("no failure").expect("a sleeper records");
+            let taken = between.taken.load(Ordering::Relaxed);
+            assert_eq!(
+                (recorder.histogram.len(), taken),
+                (taken, between.sent.load(Ordering::Relaxed))
+            );
+            assert!(taken > 0);
+        }
+    }
 }
