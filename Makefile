@@ -33,7 +33,7 @@ test-media: setup ## ffmpeg and GStreamer play what we send and send what we rec
 	scripts/media-tools.sh
 	HYTHE_TEST_MEDIA=1 cargo test -p hythe-cli --test media_players
 
-test-latency: setup ## real-time latency: hythe latency host and cyclictest in turns find the same medians (root; about a minute, on a machine that does not do much else)
+test-latency: setup ## real-time latency: hythe latency host and cyclictest in turns find the same medians (root; 1 to 2 minutes)
 	scripts/latency-tools.sh
 	HYTHE_TEST_LATENCY=1 cargo test -p hythe-cli --test latency_peers -- --nocapture
 
