@@ -158,6 +158,16 @@ fn without_a_pool_the_rest_is_measured_and_said_to_be_all() {
     assert!(ended.text().contains("futex_wake") && !ended.text().contains("/idle  channel_wake"));
     root.run(&with(&["--pool", "nowhere", "--measure", "channel_wake"]))
         .failed(1, &["nowhere", "nothing of what was asked for"]);
+    let strict = [
+        "--strict",
+        "--priority",
+        "0",
+        "--no-mlock",
+        "--no-dma-latency",
+    ];
+    let long = ["latency", "host", "--for", "3600", "--pool", "nowhere"];
+    root.run(&[&long[..], &strict].concat())
+        .failed(1, &["--strict", "channel_wake", "nowhere"]);
 }
 
 #[test]

@@ -163,9 +163,18 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
     let permissions = Permissions::ask(&plan);
     let told = permissions.refusals.len();
     tell(&permissions.refusals, args.strict)?;
+    let channels = Channels::new(globals);
+    if args.strict && plan.measures.contains(&Measure::ChannelWake) {
+        // Its turn may come late: whether it can be measured shall be known before anything is.
+        drop(channels.ends(plan.cpus[0]).map_err(|why| {
+            CliError::Failed(format!(
+                "not as asked for, and --strict: channel_wake: {why}"
+            ))
+        })?);
+    }
     let around = Around {
         stop: Stop::on_signals()?,
-        channels: Channels::new(globals),
+        channels,
         progress: progress(&plan),
         began: Instant::now(),
         measures: Cell::new(0),
