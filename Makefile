@@ -59,7 +59,7 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
 
-bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times (about half an hour, as root, on an idle machine); kept in bench/results
+bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times, paced calls, a way that loses (over half an hour, as root, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench media --json >$(target)/media.json
 	mv $(target)/media.json bench/results/media-$$(date +%F).json

@@ -29,29 +29,12 @@ declare -A checksums=(
     [libstd-rust-web-dev_1.96.0+dfsg1-1~deb12u2_arm64.deb]=02419380801b9f61391294823659b17b90f7a863ca3bbccb9140d2f0f8a2c910
 )
 
+# shellcheck source=SCRIPTDIR/apt-root.sh
+source "$(dirname "${BASH_SOURCE[0]}")/apt-root.sh"
+
 fail() {
     printf 'arm: %s\n' "$*" >&2
     exit 1
-}
-
-# An apt of its own for one architecture, with this machine's sources: apt_root ARCHITECTURE STATUS-FILE
-# Each architecture by itself, so that a broken index of one does not hide the packages of the others.
-apt_root() {
-    local root=$directory/apt/$1
-    mkdir -p "$root"/state/lists/partial "$root"/cache/archives/partial
-    cat "$2" >"$root/status"
-    cat >"$root/apt.conf" <<EOF
-Dir::State "$root/state";
-Dir::State::status "$root/status";
-Dir::Cache "$root/cache";
-APT::Architecture "$1";
-APT::Architectures { "$1"; };
-APT::Sandbox::User "$(id -un)";
-Acquire::Languages "none";
-Acquire::Retries "3";
-EOF
-    # A source that has nothing for this architecture, or a bad index, is no reason to stop: what is missing shows later.
-    APT_CONFIG=$root/apt.conf apt-get -qq update >"$root/update.log" 2>&1 || true
 }
 
 # What this machine has installed counts as there, except for the packages that must be unpacked whole.
@@ -65,7 +48,7 @@ fetch_native() {
     local native
     native=$(dpkg --print-architecture)
     [[ $native == amd64 ]] || fail "this machine is $native; the Arm tests are cross-built from amd64 only"
-    apt_root "$native" <(installed_without_ours)
+    apt_root "$directory" "$native" <(installed_without_ours)
     export APT_CONFIG=$directory/apt/$native/apt.conf
     apt-get -qq -y --no-install-recommends --download-only install "${packages[@]}" >/dev/null ||
         fail "the packages cannot be fetched: ${packages[*]} (see $directory/apt/$native/update.log)"
@@ -77,7 +60,7 @@ fetch_native() {
 fetch_standard_library() {
     local name=libstd-rust-web-dev native=$directory/apt/amd64/apt.conf version file uri
     version=$(APT_CONFIG=$native apt-cache show --no-all-versions rustc-web | sed -n 's/^Version: //p')
-    apt_root "$1" /dev/null
+    apt_root "$directory" "$1" /dev/null
     (cd "$directory/packages" && APT_CONFIG=$directory/apt/$1/apt.conf apt-get -qq download "$name=$version" 2>/dev/null) && return
     file=${name}_${version}_$1.deb
     [[ ${checksums[$file]:-} ]] ||

@@ -9,6 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 directory=$(mkdir -p "$1" && cd "$1" && pwd)
+# shellcheck source=SCRIPTDIR/apt-root.sh
+source scripts/apt-root.sh
 stamp=$directory/fetched
 # Renewed when the fetching changes, not with every line of this script.
 recipe=2
@@ -30,45 +32,26 @@ fail() {
     exit 1
 }
 
-# An apt of its own for the board's architecture, with this machine's sources, as if nothing were installed.
-apt_root() {
-    local root=$directory/apt
-    mkdir -p "$root"/state/lists/partial "$root"/cache/archives/partial
-    : >"$root/status"
-    cat >"$root/apt.conf" <<EOF
-Dir::State "$root/state";
-Dir::State::status "$root/status";
-Dir::Cache "$root/cache";
-APT::Architecture "amd64";
-APT::Architectures { "amd64"; };
-APT::Sandbox::User "$(id -un)";
-Acquire::Languages "none";
-Acquire::Retries "3";
-EOF
-    export APT_CONFIG=$root/apt.conf
-    # One bad index is no reason to stop: what is missing shows later.
-    apt-get -qq update >"$root/update.log" 2>&1 || true
-}
-
 fetch() {
     command -v apt-get >/dev/null || fail "this is not Debian; the emulated board needs its packages"
     echo "guest: fetching the kernel of the emulated board and a program for it (about 90 MB)"
     rm -rf "${directory:?}"/{apt,packages,system,application,application.packages} "$stamp"
     mkdir -p "$directory"/{packages,system,application.packages}
-    apt_root
+    apt_root "$directory" amd64 /dev/null
+    export APT_CONFIG=$directory/apt/amd64/apt.conf
     local kernel package
     kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
-    [[ $kernel ]] || fail "linux-image-amd64 is in no source of packages (see $directory/apt/update.log)"
+    [[ $kernel ]] || fail "linux-image-amd64 is in no source of packages (see $directory/apt/amd64/update.log)"
     # vmtouch is a peer, and libc6 is what it needs to run.
     (cd "$directory/packages" && apt-get -qq download "$kernel" busybox-static vmtouch libc6) ||
-        fail "the packages cannot be fetched: $kernel busybox-static vmtouch libc6 (see $directory/apt/update.log)"
+        fail "the packages cannot be fetched: $kernel busybox-static vmtouch libc6 (see $directory/apt/amd64/update.log)"
     for package in "$directory"/packages/*.deb; do
         dpkg-deb -x "$package" "$directory/system"
     done
     # With everything that it depends on, since nothing counts as installed.
     apt-get -qq -y --no-install-recommends --download-only install "$application" >/dev/null ||
-        fail "the packages of $application cannot be fetched (see $directory/apt/update.log)"
-    for package in "$directory"/apt/cache/archives/*.deb; do
+        fail "the packages of $application cannot be fetched (see $directory/apt/amd64/update.log)"
+    for package in "$directory"/apt/amd64/cache/archives/*.deb; do
         dpkg-deb -x "$package" "$directory/application.packages"
     done
     take_application "$directory/application.packages"

@@ -22,6 +22,7 @@ packages=(
     cmake                # finds the installed C library, as its users do
     lld                  # links preload-init for other machines
     gcc-arm-none-eabi    # images for Cortex-M boards
+    gcc-aarch64-linux-gnu  # for Cortex-A boards
     qemu-system-arm      # runs them
     qemu-user            # runs preload-init for other machines
     ffmpeg               # encodes the demo's recording, receives its RTP

@@ -219,7 +219,7 @@ pub(crate) struct MediaArguments {
     /// Print one `hythe.result/1` document on standard output, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,
-    /// 10000 packets, once: to see that all is well, not to learn figures
+    /// 10000 packets, once, few and short calls: to see that all is well, not to learn figures
     #[arg(long)]
     pub(crate) quick: bool,
     /// Numbers of packets [default: 10000,30000,50000; quick: 10000]
@@ -234,7 +234,19 @@ pub(crate) struct MediaArguments {
     /// How often the whole set is repeated; figures are medians over these [default: 100; quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) repeat: Option<u32>,
-    /// Only cases whose name has one of these in it, such as `hythe/` or `sendto/first_send`
+    /// Telephone calls at once, repeated at most five times [default: 2000; quick: 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) calls: Option<u16>,
+    /// How long they last [default: 10; quick: 1]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u16).range(1..=60))]
+    pub(crate) call_seconds: Option<u16>,
+    /// Packets over a way that loses, at 8 Mbit/s, which is 1.4 ms for each, once [default: 20000; quick: 500]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub(crate) lossy_packets: Option<u32>,
+    /// Decides which packets that way loses
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) seed: u64,
+    /// Only cases whose name has one of these in it, such as `hythe/`, `sendto/first_send`, `calls` or `lossy`
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
 }
@@ -254,6 +266,12 @@ impl MediaArguments {
             destinations: self.destinations,
             packet_bytes: self.packet_bytes,
             repeat: self.repeat.unwrap_or(repeat),
+            calls: self.calls.unwrap_or(if self.quick { 50 } else { 2000 }),
+            call_seconds: self.call_seconds.unwrap_or(if self.quick { 1 } else { 10 }),
+            lossy_packets: self
+                .lossy_packets
+                .unwrap_or(if self.quick { 500 } else { 20_000 }),
+            seed: self.seed,
             only: self.only.clone(),
         }
     }

@@ -85,9 +85,69 @@ pub(crate) fn load() -> f64 {
     first.and_then(|load| load.parse().ok()).unwrap_or(f64::NAN)
 }
 
+/// What all CPUs did since they were started, in the kernel's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CpuTimes {
+    all: u64,
+    idle: u64,
+    stolen: u64,
+}
+
+/// What all CPUs did for a while, as shares of their time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Use {
+    /// Neither idle nor given away.
+    pub(crate) busy: f64,
+    /// What a hypervisor gave to others.
+    pub(crate) stolen: f64,
+}
+
+impl CpuTimes {
+    /// Until now; nothing where the kernel does not say.
+    pub(crate) fn now() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// The first line (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal, and two that user and nice contain.
+    fn parse(stat: &str) -> Self {
+        let line = stat.lines().next().unwrap_or_default();
+        let ticks = line.split_ascii_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.filter_map(|text| text.parse().ok()).collect();
+        let at = |place: usize| ticks.get(place).copied().unwrap_or(0);
+        Self {
+            all: ticks.iter().sum(),
+            idle: at(3) + at(4),
+            stolen: at(7),
+        }
+    }
+
+    /// Between the two.
+    pub(crate) fn since(self, before: Self) -> Use {
+        let all = self.all.saturating_sub(before.all);
+        let idle = self.idle.saturating_sub(before.idle);
+        let stolen = self.stolen.saturating_sub(before.stolen);
+        let share = |ticks: u64| ticks as f64 / all.max(1) as f64;
+        Use {
+            busy: share(all.saturating_sub(idle + stolen)),
+            stolen: share(stolen),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_are_of_the_time_of_all_cpus() {
+        let before = CpuTimes::parse("cpu  10 0 10 100 0 0 0 0 0 0\ncpu0 1\n");
+        let after = CpuTimes::parse("cpu  30 0 30 140 10 0 0 10 5 0\n");
+        let found = after.since(before);
+        assert_eq!(found.busy, 0.4);
+        assert_eq!(found.stolen, 0.1);
+        assert_eq!(after.since(after).busy, 0.0);
+        assert_eq!(CpuTimes::parse("").all, 0);
+    }
 
     #[test]
     fn the_cpu_is_named_on_x86_and_on_arm() {

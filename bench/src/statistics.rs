@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 use crate::document::Percentiles;
 use crate::error::BenchError;
@@ -63,6 +63,16 @@ pub(crate) fn encode(rounds: &[Histogram<u64>]) -> Result<String, BenchError> {
     Ok(STANDARD.encode(bytes))
 }
 
+/// What [`encode`] made.
+pub(crate) fn decode(text: &str) -> Result<Histogram<u64>, BenchError> {
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|error| BenchError::Invalid(format!("a histogram is no base64: {error}")))?;
+    Deserializer::new()
+        .deserialize(&mut &bytes[..])
+        .map_err(|error| BenchError::Invalid(format!("a histogram cannot be read: {error:?}")))
+}
+
 /// The middle value; of an even number, the mean of the two in the middle. NaN of nothing.
 pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -74,6 +84,18 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
+/// The median, and else exact least values that so many of the figures keep.
+pub(crate) fn quantile(figures: &[f64], share: f64) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    if share == 0.5 {
+        return median(sorted);
+    }
+    let place = (sorted.len() as f64 * share).ceil() as usize;
+    let place = place.clamp(1, sorted.len().max(1)) - 1;
+    sorted.get(place).copied().unwrap_or(f64::NAN)
+}
+
 /// The median of the quotients of rounds that ran next to each other: what disturbed both does not count.
 pub(crate) fn paired_ratio(above: &[f64], below: &[f64]) -> f64 {
     median(above.iter().zip(below).map(|(a, b)| a / b).collect())
@@ -82,7 +104,6 @@ pub(crate) fn paired_ratio(above: &[f64], below: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hdrhistogram::serialization::Deserializer;
 
     fn round(values: impl IntoIterator<Item = u64>) -> Histogram<u64> {
         let mut made = histogram();
@@ -97,6 +118,14 @@ mod tests {
         assert_eq!(median(vec![9.0, 1.0, 5.0]), 5.0);
         assert_eq!(median(vec![4.0, 1.0, 2.0, 100.0]), 3.0);
         assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn quantiles_are_values_that_were_seen() {
+        let figures: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        let found = [0.0, 0.5, 0.99, 0.999, 1.0].map(|share| quantile(&figures, share));
+        assert_eq!(found, [1.0, 50.5, 99.0, 100.0, 100.0]);
+        assert!(quantile(&[], 0.99).is_nan());
     }
 
     #[test]
@@ -124,10 +153,9 @@ mod tests {
     #[test]
     fn the_encoded_histogram_has_the_samples_of_all_rounds() {
         let text = encode(&[round([100, 200]), round([300])]).expect("encoded");
-        let bytes = STANDARD.decode(text).expect("base64");
-        let mut decoder = Deserializer::new();
-        let found: Histogram<u64> = decoder.deserialize(&mut &bytes[..]).expect("HdrHistogram");
+        let found = decode(&text).expect("decoded");
         assert_eq!((found.len(), found.min(), found.max()), (3, 100, 300));
+        assert!(decode(&text[..8]).is_err() && decode("no").is_err());
     }
 
     #[test]

@@ -12,7 +12,7 @@
 
 #include "FreeRTOS.h"
 
-/* What the board hands to the application. */
+/* What the board hands to the application. Without a link no memory is shared with Linux: then a program tells over the console. */
 struct board {
     volatile void *link;
     size_t link_bytes;
@@ -34,6 +34,9 @@ void board_ring(void);
 
 /* Writes text to the console. From any task; what does not fit at once is dropped, so it never blocks. */
 void board_write(const char *text, size_t bytes);
+
+/* Ends this core: it has done its work. From any task. Does not return. */
+void board_end(void);
 
 /* Ends this core after an error of our own. From anywhere; the agent sees the core die. Does not return. */
 void board_fail(const char *file, int line);

@@ -39,6 +39,10 @@ void measure_pin(char edge);
 void measure_interrupt_open(measure_interrupt handler);
 void measure_interrupt_request(void);
 
+/* Between the two a request stays pending. Not nested, and short: nothing else interrupts either. */
+void measure_interrupt_mask(void);
+void measure_interrupt_unmask(void);
+
 /* Interrupts every `period` ticks from now on, until stopped. */
 void measure_timer_start(uint32_t period, measure_alarm handler);
 void measure_timer_stop(void);

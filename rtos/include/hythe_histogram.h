@@ -17,7 +17,8 @@ enum {
 };
 
 /* Counters that a histogram of these two parameters needs: 3328 for 7 and 32, an error of at most 0.8 %. */
-#define HYTHE_HISTOGRAM_BUCKETS(precision_bits, value_bits) ((size_t)((value_bits) - (precision_bits) + 1) << (precision_bits))
+#define HYTHE_HISTOGRAM_BUCKETS(precision_bits, value_bits)                                                            \
+    ((size_t)((value_bits) - (precision_bits) + 1) << (precision_bits))
 
 struct hythe_histogram {
     uint32_t *counts;
@@ -47,8 +48,8 @@ uint32_t hythe_histogram_bucket(const struct hythe_histogram *histogram, uint32_
  * Writes the record: lower-case `name` of 1 to 28 characters, ticks of `tick_hz` a second. Returns its bytes; 0: it does
  * not fit into `room`, or the name is too long.
  */
-size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char *name, uint32_t tick_hz, uint8_t *record,
-                             size_t room);
+size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char *name, uint32_t tick_hz,
+                             uint8_t *record, size_t room);
 
 /* CRC-32C, for texts that travel beside the records. */
 uint32_t hythe_histogram_crc32c(const uint8_t *bytes, size_t count);

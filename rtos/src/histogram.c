@@ -132,8 +132,8 @@ static size_t put_name(uint8_t *at, const char *name)
     return length;
 }
 
-size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char *name, uint32_t tick_hz, uint8_t *record,
-                             size_t room)
+size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char *name, uint32_t tick_hz,
+                             uint8_t *record, size_t room)
 {
     size_t end = HYTHE_HISTOGRAM_HEADER_BYTES;
     uint32_t pairs = 0;

@@ -112,7 +112,8 @@ static void names_have_limits(void)
 
     CHECK(hythe_histogram_start(&histogram, counts, 7, 32));
     CHECK_EQUAL(hythe_histogram_write(&histogram, "", 1, record, sizeof record), 0);
-    CHECK_EQUAL(hythe_histogram_write(&histogram, "abcdefghijklmnopqrstuvwxyz_1", 1, record, sizeof record), sizeof record);
+    CHECK_EQUAL(hythe_histogram_write(&histogram, "abcdefghijklmnopqrstuvwxyz_1", 1, record, sizeof record),
+                sizeof record);
     CHECK_EQUAL(hythe_histogram_write(&histogram, "abcdefghijklmnopqrstuvwxyz_12", 1, record, sizeof record), 0);
 }
 

@@ -77,14 +77,21 @@ fn build_board(root: &Path, vendor: &Vendor, out: &Path, name: &str) -> Result<(
     let images = out.join(name);
     let compiler = Compiler::new(&board.build.prefix, &board.build.package)?;
     for app in &board.build.apps {
-        let program = Program {
-            objects: images.join("objects").join(app),
-            image: images.join(format!("{app}.elf")),
-            flags: sources::board_flags(root, vendor, &folder, &board, app),
-            link_flags: sources::board_link_flags(&folder, &board),
-            units: sources::board_units(root, vendor, &folder, &board, app)?,
+        let program = |name: &str, more: &[String]| {
+            Ok::<_, String>(Program {
+                objects: images.join("objects").join(name),
+                image: images.join(format!("{name}.elf")),
+                flags: sources::board_flags(root, vendor, &folder, &board, app, more),
+                link_flags: sources::board_link_flags(&folder, &board),
+                units: sources::board_units(root, vendor, &folder, &board, app)?,
+            })
         };
-        compiler.build(&program)?;
+        compiler.build(&program(app, &[])?)?;
+        if let Some(guest) = &board.build.guest {
+            let program = program(&format!("{app}-guest"), &guest.flags)?;
+            compiler.build(&program)?;
+            compile::flatten(&board.build.prefix, &program.image)?;
+        }
     }
     let copy = images.join("board.toml");
     fs::copy(&manifest, &copy)

@@ -1,11 +1,32 @@
 //! What the project wants of the media hop, so that a person sees at once which figures fall short. The document for machines has the
 //! figures only.
 
+use super::calls::CallRow;
+use super::lossy::LossyRow;
 use super::ratios::Ratio;
 use crate::ipc::Bar;
 
 /// From so many destinations on laying out is shared by enough.
 const MANY: u16 = 16;
+
+/// Off by more than this, in nanoseconds, calls do not sound as they should; of the 99th percentile, on a machine that is otherwise idle.
+const SPACING_ERROR_NS: f64 = 1e6;
+
+/// The bound of the 99th percentile of the product's spacing error, wherever it was noted.
+pub(super) fn of_calls(row: &CallRow) -> Option<Bar> {
+    (row.case == "hythe/calls").then_some(Bar::AtMost(SPACING_ERROR_NS))
+}
+
+/// What is wanted of a way that loses, in words, and whether it was kept.
+pub(super) fn of_lossy(row: &LossyRow) -> Option<(String, bool)> {
+    if row.case == "hythe/lossy-resend" {
+        return Some(("none missing".to_owned(), row.missing == 0));
+    }
+    let (predicted, [fewest, most]) = row.predicted.zip(row.expected)?;
+    let percent = predicted * 100.0;
+    let wanted = format!("predicted {percent:.3} %, {fewest} to {most} packets");
+    Some((wanted, row.is_as_predicted()?))
+}
 
 /// The bound of a ratio, if it has one.
 pub(super) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
@@ -24,7 +45,20 @@ pub(super) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lossy::Remedy;
+    use super::super::lossy::tests::outcome;
     use super::*;
+
+    #[test]
+    fn what_repair_leaves_has_bars() {
+        let of = |remedy, missing| {
+            let row = LossyRow::new(&outcome(remedy, missing));
+            of_lossy(&row).expect("a bar").1
+        };
+        assert!(of(Remedy::Resend, 0) && !of(Remedy::Resend, 1));
+        assert!(of(Remedy::Columns, 226) && !of(Remedy::Columns, 900));
+        assert!(of(Remedy::Nothing, 1000) && !of(Remedy::Nothing, 0));
+    }
 
     #[test]
     fn more_is_wanted_of_many_destinations() {

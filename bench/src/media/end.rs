@@ -1,4 +1,4 @@
-//! One of the two processes: sender or receiver, with a network and a `/dev/shm` of its own. The bench orders, line by line, and it answers.
+//! One of the processes: sender, receiver, or relay between them, with a network and a `/dev/shm` of its own. The bench orders, line by line, and it answers.
 //!
 //! Ends when nobody orders any more.
 
@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 
 use rustix::mount::{MountFlags, mount};
 
+use super::calls::{self, CallCase};
 use super::case::Case;
+use super::lossy::{self, LossyCase, Relay};
 use super::message::{Answer, Link, Order, Source};
 use super::receiver::Receiver;
 use super::sender::{self, Job};
@@ -22,7 +24,8 @@ use crate::error::BenchError;
 struct End {
     /// Sources and, once they were needed, what is in them.
     sources: Vec<(Source, Option<Vec<u8>>)>,
-    link: Option<Link>,
+    /// The relay has two: to the sender, to the receiver.
+    links: Vec<Link>,
 }
 
 /// Takes orders.
@@ -41,7 +44,7 @@ pub(crate) fn run(arguments: &MediaEndArguments) -> Result<(), BenchError> {
     let sources: Vec<Source> = serde_json::from_str(&arguments.sources).map_err(io::Error::from)?;
     let mut end = End {
         sources: sources.into_iter().map(|source| (source, None)).collect(),
-        link: None,
+        links: Vec::new(),
     };
     answer(&Answer::Ready)?;
     while let Some(order) = next_order()? {
@@ -72,15 +75,20 @@ impl End {
         match order {
             Order::Join(link) => {
                 put_up(&link)?;
-                self.link = Some(link);
+                self.links.push(link);
                 Ok(Answer::Ready)
             }
             Order::Expect(case) => self.receive(case),
+            Order::Listen(case) => self.listen(case),
+            Order::Take(case) => self.take(case),
+            Order::Pass { seed } => self.pass(seed),
+            Order::Call(case) => Ok(Answer::Paced(calls::send(case, self.other()?)?)),
+            Order::Stream(case) => Ok(Answer::Streamed(lossy::send(case, self.other()?)?)),
             Order::Collect => Err(BenchError::WrongUse("nothing is expected".to_owned())),
             Order::Send(case) => {
                 let source = self.source(case)?;
                 let file = File::open(&source.path)?;
-                let to = ip(&self.link()?.other_address)?;
+                let to = self.other()?;
                 let job = Job {
                     case,
                     path: &source.path,
@@ -94,7 +102,7 @@ impl End {
 
     /// Two orders, since what comes between them must not wait for the second.
     fn receive(&mut self, case: Case) -> Result<Answer, BenchError> {
-        let address = ip(&self.link()?.address)?;
+        let address = self.address()?;
         let media = self.media(case)?;
         let mut checker = Checker::new(case, media);
         let receiver = Receiver::open(&case, address)?;
@@ -105,9 +113,47 @@ impl End {
         Ok(Answer::Received(checker.tally()))
     }
 
-    fn link(&self) -> Result<&Link, BenchError> {
-        let link = self.link.as_ref();
+    fn listen(&self, case: CallCase) -> Result<Answer, BenchError> {
+        let receiver = calls::Receiver::open(case, self.address()?)?;
+        answer(&Answer::Ready)?;
+        let heard = receiver.run(io::stdin())?;
+        next_order()?;
+        Ok(Answer::Heard(heard))
+    }
+
+    fn take(&self, case: LossyCase) -> Result<Answer, BenchError> {
+        let ready = || answer(&Answer::Ready);
+        let taken = lossy::receive(case, self.address()?, ready, io::stdin())?;
+        next_order()?;
+        Ok(Answer::Taken(taken))
+    }
+
+    fn pass(&self, seed: u64) -> Result<Answer, BenchError> {
+        let [near, far] = [self.link(0)?, self.link(1)?];
+        let relay = Relay::open(
+            ip(&near.address)?,
+            ip(&far.address)?,
+            ip(&far.other_address)?,
+        )?;
+        answer(&Answer::Ready)?;
+        let (passed, order) = relay.run(seed, next_order);
+        order?;
+        Ok(Answer::Passed(passed))
+    }
+
+    fn link(&self, place: usize) -> Result<&Link, BenchError> {
+        let link = self.links.get(place);
         link.ok_or_else(|| BenchError::WrongUse("there is no link yet".to_owned()))
+    }
+
+    /// Its own.
+    fn address(&self) -> Result<IpAddr, BenchError> {
+        ip(&self.link(0)?.address)
+    }
+
+    /// Whom it sends to.
+    fn other(&self) -> Result<IpAddr, BenchError> {
+        ip(&self.link(0)?.other_address)
     }
 
     fn place(&self, case: Case) -> Result<usize, BenchError> {

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::calls::{CallCase, Heard, Paced};
 use super::case::{Case, Content};
+use super::lossy::{LossyCase, Passed, Streamed, Taken};
 
 /// A file with media, and what it has in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,14 +16,25 @@ pub(super) struct Source {
 /// To an end.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Put up the link's end and know the other. Answer: `Ready`.
+    /// Put up a link's end and know the other. Answer: `Ready`.
     Join(Link),
     /// To the receiver: open a socket for each destination. Answer: `Ready`.
     Expect(Case),
-    /// To the receiver: everything was sent. Answer: `Received`, when all is there or nothing comes any more.
+    /// To the receiver: open the sockets of all calls. Answer: `Ready`.
+    Listen(CallCase),
+    /// To the receiver: open a session. Answer: `Ready`.
+    Take(LossyCase),
+    /// To the relay: be the way from the first link to the second; the seed decides what is lost. Answer: `Ready`.
+    Pass { seed: u64 },
+    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`, `Taken` or `Passed`, when all is there or
+    /// nothing comes any more.
     Collect,
     /// To the sender. Answer: `Sent`.
     Send(Case),
+    /// To the sender. Answer: `Paced`.
+    Call(CallCase),
+    /// To the sender. Answer: `Streamed`.
+    Stream(LossyCase),
 }
 
 /// One end of the link.
@@ -40,6 +53,11 @@ pub(super) enum Answer {
     Ready,
     Received(Tally),
     Sent(Sent),
+    Heard(Heard),
+    Paced(Paced),
+    Taken(Taken),
+    Streamed(Streamed),
+    Passed(Passed),
     /// It cannot.
     Failed(String),
 }

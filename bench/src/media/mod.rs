@@ -1,13 +1,16 @@
-//! Scenario `media`: the paper's experiment, many RTP packets sent as fast as they go, by every method and by the product.
+//! Scenario `media`: the paper's experiment, many RTP packets sent as fast as they go, by every method and by the product; thousands of
+//! paced calls (`calls`); a way that loses (`lossy`).
 //!
 //! Sender and receiver are two processes with a network each, on two CPUs, joined by a veth link (`scene`). Every packet is counted
 //! and compared with its source at the receiver (`tally`). Rounds go over all cases, so that what is compared was measured next to each
 //! other (`plan`, `ratios`).
 
 mod bars;
+mod calls;
 mod case;
 mod end;
 mod hythe;
+mod lossy;
 mod message;
 mod one_by_one;
 mod packets;
@@ -31,11 +34,13 @@ use indicatif::ProgressBar;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use self::calls::CallSeries;
 use self::case::{Case, Content};
+use self::lossy::LossyOutcome;
 use self::message::Source;
 use self::plan::Plan;
-use self::report::{Circumstances, Report};
-use self::scene::Scene;
+use self::report::{Circumstances, Measured, Report};
+use self::scene::{LossyScene, Scene};
 use self::series::{Round, Series};
 use crate::args::MediaArguments;
 use crate::error::BenchError;
@@ -57,16 +62,26 @@ pub(crate) struct Scale {
     pub(crate) destinations: u16,
     pub(crate) packet_bytes: u16,
     pub(crate) repeat: u32,
+    /// Calls at once, and how long they last.
+    pub(crate) calls: u16,
+    pub(crate) call_seconds: u16,
+    /// Over the way that loses.
+    pub(crate) lossy_packets: u32,
+    /// Decides what that way loses.
+    pub(crate) seed: u64,
     /// Parts of names; none: all cases.
     pub(crate) only: Vec<String>,
 }
 
 impl Scale {
-    fn wants(&self, case: &Case) -> bool {
+    fn wants(&self, case: &impl std::fmt::Display) -> bool {
         let name = case.to_string();
         self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
     }
 }
+
+/// Calls last seconds: more repetitions say little more.
+const CALL_REPEAT_MAX: u32 = 5;
 
 /// Measures what the arguments ask for.
 pub(crate) fn run(arguments: &MediaArguments) -> Result<Report, BenchError> {
@@ -79,30 +94,84 @@ pub(crate) fn run(arguments: &MediaArguments) -> Result<Report, BenchError> {
     let lookout = Lookout::on_signals()?;
     let load_before = machine::load();
     let scale = arguments.scale();
-    let Plan {
-        mut series,
-        skipped,
-    } = plan::make(&scale, program::is_installed);
-    if series.is_empty() {
+    let mut plan = plan::make(&scale, program::is_installed);
+    if plan.is_empty() {
         return Err(BenchError::WrongUse(
             "nothing is left to measure".to_owned(),
         ));
     }
     let cpus = cpus::choose()?;
-    let files = source::make(series.iter().map(|series| series.case))?;
-    let sources: Vec<Source> = files.iter().map(source::MediaFile::source).collect();
-    let mut scene = Scene::set(cpus, &sources, &lookout)?;
-    let ended = match play(&mut scene, &mut series, scale.repeat, &lookout) {
+    let mut lossy = Vec::new();
+    let played = play_all(&scale, &mut plan, &mut lossy, cpus, &lookout);
+    let ended = match played {
         Ok(()) => None,
+        // It has not even begun.
+        Err(error) if plan.has_nothing() && lossy.is_empty() => return Err(error),
         Err(error) => Some(error.to_string()),
     };
     let around = Circumstances {
         cpus,
         load_before,
-        skipped,
+        skipped: plan.skipped,
         ended,
     };
-    Ok(Report::new(&scale, &series, around))
+    let measured = Measured {
+        series: &plan.series,
+        calls: &plan.calls,
+        lossy: &lossy,
+    };
+    Report::new(&scale, measured, around)
+}
+
+fn play_all(
+    scale: &Scale,
+    plan: &mut Plan,
+    lossy: &mut Vec<LossyOutcome>,
+    cpus: Option<[usize; 2]>,
+    lookout: &Lookout,
+) -> Result<(), BenchError> {
+    if !plan.series.is_empty() || !plan.calls.is_empty() {
+        let files = source::make(plan.series.iter().map(|series| series.case))?;
+        let sources: Vec<Source> = files.iter().map(source::MediaFile::source).collect();
+        let mut scene = Scene::set(cpus, &sources, lookout)?;
+        play(&mut scene, &mut plan.series, scale.repeat, lookout)?;
+        let repeat = scale.repeat.min(CALL_REPEAT_MAX);
+        play_calls(&mut scene, &mut plan.calls, repeat, lookout)?;
+    }
+    if plan.lossy.is_empty() {
+        return Ok(());
+    }
+    let mut scene = LossyScene::set(cpus, lookout)?;
+    let bar = ProgressBar::new(plan.lossy.len() as u64);
+    for case in &plan.lossy {
+        lookout.check_stop()?;
+        lossy.push(scene.play(*case)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn play_calls(
+    scene: &mut Scene,
+    calls: &mut [CallSeries],
+    repeat: u32,
+    lookout: &Lookout,
+) -> Result<(), BenchError> {
+    let bar = ProgressBar::new(calls.len() as u64 * u64::from(repeat));
+    for _ in 0..repeat {
+        for series in &mut *calls {
+            lookout.check_stop()?;
+            let case = series.case;
+            let round = scene
+                .call(case)
+                .map_err(|error| error.of(&case, usize::from(calls::PACKET_BYTES)))?;
+            series.add(round);
+            bar.inc(1);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
 }
 
 fn play(

@@ -1,9 +1,8 @@
 //! What a run measures, in the order of a round: what is compared stands next to each other.
-//!
-//! The cases of paced calls and of a network that loses come when those parts of the product exist: a paced case wants a receiver that
-//! notes the time of each packet, a lossy one a link with a bridge between the two ends.
 
+use super::calls::{CallCase, CallSeries};
 use super::case::{Case, Content, Mode, System};
+use super::lossy::{LossyCase, Remedy};
 use super::series::Series;
 use super::{Scale, program};
 
@@ -18,7 +17,21 @@ pub(super) const HEAD_PACKETS: u32 = 1000;
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) series: Vec<Series>,
+    pub(super) calls: Vec<CallSeries>,
+    pub(super) lossy: Vec<LossyCase>,
     pub(super) skipped: Vec<String>,
+}
+
+impl Plan {
+    pub(super) fn is_empty(&self) -> bool {
+        self.series.is_empty() && self.calls.is_empty() && self.lossy.is_empty()
+    }
+
+    /// Was nothing measured that is kept here?
+    pub(super) fn has_nothing(&self) -> bool {
+        let has_calls = self.calls.iter().any(CallSeries::has_rounds);
+        !has_calls && self.series.iter().all(|series| series.repeat() == 0)
+    }
 }
 
 /// `is_installed` says which programs there are.
@@ -46,6 +59,8 @@ pub(super) fn make(scale: &Scale, is_installed: impl Fn(&str) -> bool) -> Plan {
     cases.retain(|case| scale.wants(case));
     Plan {
         series: cases.into_iter().map(Series::new).collect(),
+        calls: calls(scale).map(CallSeries::new).collect(),
+        lossy: lossy(scale).collect(),
         skipped,
     }
 }
@@ -115,6 +130,25 @@ fn transport_stream(scale: &Scale) -> impl Iterator<Item = Case> {
         })
 }
 
+/// The product, beside a thread that calls `sendto` by the same schedule.
+fn calls(scale: &Scale) -> impl Iterator<Item = CallCase> {
+    let cases = [System::Sendto, System::Hythe].map(|system| CallCase {
+        system,
+        calls: scale.calls,
+        seconds: scale.call_seconds,
+    });
+    cases.into_iter().filter(|case| scale.wants(case))
+}
+
+fn lossy(scale: &Scale) -> impl Iterator<Item = LossyCase> {
+    let cases = Remedy::ALL.map(|remedy| LossyCase {
+        remedy,
+        packets: scale.lossy_packets,
+        seed: scale.seed,
+    });
+    cases.into_iter().filter(|case| scale.wants(case))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,6 +159,10 @@ mod tests {
             destinations: 16,
             packet_bytes: 1400,
             repeat: 1,
+            calls: 2000,
+            call_seconds: 10,
+            lossy_packets: 20_000,
+            seed: 5,
             only: Vec::new(),
         }
     }
@@ -187,5 +225,16 @@ mod tests {
             "hythe/headers",
         ];
         assert_eq!(all, expected);
+        assert_eq!((plan.calls.len(), plan.lossy.len()), (1, 4));
+        let only = vec!["calls".to_owned(), "lossy-resend".to_owned()];
+        let plan = make(&Scale { only, ..scale() }, |_| true);
+        assert!(plan.series.is_empty() && !plan.is_empty());
+        let names: Vec<String> = plan
+            .calls
+            .iter()
+            .map(|calls| calls.case.to_string())
+            .collect();
+        assert_eq!(names, ["sendto/calls", "hythe/calls"]);
+        assert_eq!(plan.lossy.len(), 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::calls::{self, CallSeries};
 use super::case::{Mode, System};
 use super::series::Series;
 use crate::statistics::paired_ratio;
@@ -19,7 +20,7 @@ pub(super) struct Ratio {
 }
 
 /// All that can be made of these.
-pub(super) fn of(series: &[Series]) -> Vec<Ratio> {
+pub(super) fn of(series: &[Series], calls: &[CallSeries]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     for below in series {
         let mut push = |above: &Series, what: &str, figures: fn(&Series) -> Vec<f64>| {
@@ -67,8 +68,22 @@ pub(super) fn of(series: &[Series]) -> Vec<Ratio> {
             });
         }
     }
+    ratios.extend(of_calls(calls));
     ratios.retain(|ratio| ratio.value.is_finite());
     ratios
+}
+
+/// What the plain loop takes by what the product takes, for the same calls.
+fn of_calls(series: &[CallSeries]) -> Option<Ratio> {
+    let of = |system| series.iter().find(|series| series.case.system == system);
+    let (above, below) = of(System::Sendto).zip(of(System::Hythe))?;
+    Some(Ratio {
+        name: format!("{} by {}: cpu", above.case, below.case),
+        size_bytes: calls::PACKET_BYTES,
+        packets: 50 * u32::from(below.case.seconds),
+        destinations: below.case.calls,
+        value: paired_ratio(&above.cpu_by_packet(), &below.cpu_by_packet()),
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +103,7 @@ mod tests {
     }
 
     fn found(series: &[Series]) -> Vec<(String, f64)> {
-        let ratios = of(series).into_iter();
+        let ratios = of(series, &[]).into_iter();
         ratios.map(|ratio| (ratio.name, ratio.value)).collect()
     }
 

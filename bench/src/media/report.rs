@@ -4,12 +4,16 @@
 
 use serde::Serialize;
 
+use super::calls::{CallRow, CallSeries};
 use super::case::{Content, Mode, System};
+use super::lossy::{LossyOutcome, LossyRow};
 use super::ratios::{self, Ratio};
-use super::series::{Series, quantile};
+use super::series::Series;
 use super::{Scale, paper};
 use crate::document::{Machine, Percentiles, Pinned, SCHEMA};
+use crate::error::BenchError;
 use crate::machine;
+use crate::statistics::quantile;
 
 /// The document.
 #[derive(Debug, Serialize)]
@@ -19,9 +23,26 @@ pub(crate) struct Report {
     pub(super) command: String,
     commit: String,
     pub(super) machine: Machine,
-    pub(super) results: Vec<Row>,
+    pub(super) results: Vec<Entry>,
     pub(super) ratios: Vec<Ratio>,
     pub(crate) conditions: Conditions,
+}
+
+/// One result.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Entry {
+    Sending(Row),
+    Calls(CallRow),
+    Lossy(LossyRow),
+}
+
+/// All that was measured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured<'m> {
+    pub(super) series: &'m [Series],
+    pub(super) calls: &'m [CallSeries],
+    pub(super) lossy: &'m [LossyOutcome],
 }
 
 /// One case: time and cost of sending its packets, or of laying them out.
@@ -94,12 +115,23 @@ pub(super) struct Circumstances {
 }
 
 impl Report {
-    pub(super) fn new(scale: &Scale, series: &[Series], around: Circumstances) -> Self {
+    pub(super) fn new(
+        scale: &Scale,
+        measured: Measured<'_>,
+        around: Circumstances,
+    ) -> Result<Self, BenchError> {
         let mut results = Vec::new();
-        for series in series.iter().filter(|series| series.repeat() > 0) {
-            results.push(row(series));
-            results.extend(layout(series));
+        let series = measured.series.iter();
+        for series in series.filter(|series| series.repeat() > 0) {
+            results.push(Entry::Sending(row(series)));
+            results.extend(layout(series).map(Entry::Sending));
         }
+        let calls = measured.calls.iter();
+        for series in calls.filter(|series| series.has_rounds()) {
+            results.extend(CallRow::both(series)?.map(Entry::Calls));
+        }
+        let lossy = measured.lossy.iter();
+        results.extend(lossy.map(|outcome| Entry::Lossy(LossyRow::new(outcome))));
         let conditions = Conditions {
             cpus: Pinned {
                 pinned: around.cpus.map_or_else(Vec::new, Vec::from),
@@ -108,23 +140,24 @@ impl Report {
             uncommitted: machine::is_changed(),
             load: [around.load_before, machine::load()],
             skipped: around.skipped,
-            invalid: around.ended.or_else(|| invalid(scale, series)),
+            invalid: around.ended.or_else(|| invalid(scale, measured)),
         };
-        Self {
+        Ok(Self {
             schema: SCHEMA,
             bench: "media",
             command: machine::command(),
             commit: machine::commit(),
             machine: machine::describe(),
             results,
-            ratios: ratios::of(series),
+            ratios: ratios::of(measured.series, measured.calls),
             conditions,
-        }
+        })
     }
 }
 
 /// Packets that are not delivered cost less, so that nothing may be lost.
-fn invalid(scale: &Scale, series: &[Series]) -> Option<String> {
+fn invalid(scale: &Scale, measured: Measured<'_>) -> Option<String> {
+    let series = measured.series;
     let wrong = series.iter().filter(|series| series.lost() > 0);
     let mut wrong: Vec<String> = wrong
         .map(|series| {
@@ -137,6 +170,8 @@ fn invalid(scale: &Scale, series: &[Series]) -> Option<String> {
         .collect();
     let silent = series.iter().filter(|series| series.delivered() == 0);
     wrong.extend(silent.map(|series| format!("{}: nothing arrived", series.case)));
+    wrong.extend(measured.calls.iter().filter_map(CallSeries::invalid));
+    wrong.extend(measured.lossy.iter().filter_map(LossyOutcome::invalid));
     (!wrong.is_empty()).then(|| wrong.join("; "))
 }
 
@@ -219,6 +254,8 @@ fn figures(
 #[cfg(test)]
 mod tests {
     use super::super::case::tests::PLAIN;
+    use super::super::lossy::Remedy;
+    use super::super::lossy::tests::outcome;
     use super::super::series::Round;
     use super::super::series::tests::round;
     use super::*;
@@ -229,6 +266,10 @@ mod tests {
             destinations: 1,
             packet_bytes: 1400,
             repeat: 2,
+            calls: 1,
+            call_seconds: 1,
+            lossy_packets: 1,
+            seed: 5,
             only: Vec::new(),
         };
         let mut series = Series::new(PLAIN);
@@ -239,7 +280,12 @@ mod tests {
             skipped: Vec::new(),
             ended: None,
         };
-        Report::new(&scale, &[series], around)
+        let measured = Measured {
+            series: &[series],
+            calls: &[],
+            lossy: &[outcome(Remedy::Resend, 0)],
+        };
+        Report::new(&scale, measured, around).expect("made")
     }
 
     #[test]
@@ -252,7 +298,8 @@ mod tests {
             ..good.clone()
         };
         let report = report(&[good, bad]);
-        assert_eq!(report.results[0].delivered, Some(9_999));
+        let first = serde_json::to_value(&report.results[0]).expect("written");
+        assert_eq!(first["delivered"], 9_999);
         let why = report.conditions.invalid.expect("invalid");
         assert!(why.contains("sendto/first_send, 10000 packets"), "{why}");
         assert!(why.contains("1 lost"), "{why}");
@@ -270,5 +317,8 @@ mod tests {
             (&10_000.into(), &2.into())
         );
         assert_eq!(row["conditions"]["paper_seconds"], 0.5);
+        let row = serde_json::to_value(&report.results[1]).expect("written");
+        assert_eq!(row["case"], "hythe/lossy-resend");
+        assert_eq!((&row["value"], &row["lost"]), (&0.into(), &1000.into()));
     }
 }

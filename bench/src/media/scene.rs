@@ -1,18 +1,42 @@
-//! Two processes with a network each, and a veth link between them.
+//! Processes with a network each, and veth links between them: two, or three with a way that loses in the middle.
 //!
 //! Nothing has a name that others see: a network is held by its process alone and goes with it, and the link with the networks. The
 //! host's own network is not touched.
 
+use super::calls::{CallCase, CallRound};
 use super::case::Case;
 use super::end::ip_command;
+use super::lossy::{LossyCase, LossyOutcome};
 use super::message::{Answer, Link, Order, Sent, Source, Tally};
 use super::process::Process;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
+use crate::machine::CpuTimes;
 
-const INTERFACE: &str = "hythe0";
-const ADDRESSES: [&str; 2] = ["10.77.0.1/30", "10.77.0.2/30"];
-const MACS: [&str; 2] = ["02:00:00:00:00:01", "02:00:00:00:00:02"];
+/// Both ends of a link.
+struct LinkPlan {
+    interface: &'static str,
+    addresses: [&'static str; 2],
+    macs: [&'static str; 2],
+}
+
+const DIRECT: LinkPlan = LinkPlan {
+    interface: "hythe0",
+    addresses: ["10.77.0.1/30", "10.77.0.2/30"],
+    macs: ["02:00:00:00:00:01", "02:00:00:00:00:02"],
+};
+/// From the sender to the relay.
+const NEAR: LinkPlan = LinkPlan {
+    interface: "hythe1",
+    addresses: ["10.77.1.1/30", "10.77.1.2/30"],
+    macs: ["02:00:00:00:01:01", "02:00:00:00:01:02"],
+};
+/// From the relay to the receiver.
+const FAR: LinkPlan = LinkPlan {
+    interface: "hythe2",
+    addresses: ["10.77.2.1/30", "10.77.2.2/30"],
+    macs: ["02:00:00:00:02:01", "02:00:00:00:02:02"],
+};
 
 /// Sender and receiver, connected.
 #[derive(Debug)]
@@ -31,19 +55,7 @@ impl Scene {
         let [near, far] = cpus.map_or([None; 2], |cpus| cpus.map(Some));
         let mut sender = Process::start("sender", near, sources, lookout)?;
         let mut receiver = Process::start("receiver", far, sources, lookout)?;
-        let [one, other] = [&sender, &receiver].map(|end| end.id().to_string());
-        ip_command(&[
-            "link", "add", INTERFACE, "address", MACS[0], "netns", &one, "type", "veth", "peer",
-            "name", INTERFACE, "address", MACS[1], "netns", &other,
-        ])?;
-        for (end, own) in [(&mut sender, 0), (&mut receiver, 1)] {
-            end.order(&Order::Join(Link {
-                interface: INTERFACE.to_owned(),
-                address: ADDRESSES[own].to_owned(),
-                other_address: ADDRESSES[1 - own].to_owned(),
-                other_mac: MACS[1 - own].to_owned(),
-            }))?;
-        }
+        connect(&DIRECT, [&mut sender, &mut receiver])?;
         Ok(Self { sender, receiver })
     }
 
@@ -59,4 +71,90 @@ impl Scene {
             other => Err(self.receiver.surprise(&other)),
         }
     }
+
+    /// Holds all calls once.
+    pub(super) fn call(&mut self, case: CallCase) -> Result<CallRound, BenchError> {
+        self.receiver.order(&Order::Listen(case))?;
+        let before = CpuTimes::now();
+        let paced = match self.sender.ask(&Order::Call(case))? {
+            Answer::Paced(paced) => paced,
+            other => return Err(self.sender.surprise(&other)),
+        };
+        let machine = CpuTimes::now().since(before);
+        match self.receiver.ask(&Order::Collect)? {
+            Answer::Heard(heard) => CallRound::new(paced, heard, machine),
+            other => Err(self.receiver.surprise(&other)),
+        }
+    }
+}
+
+/// Sender and receiver, and a relay in a network of its own between them.
+#[derive(Debug)]
+pub(super) struct LossyScene {
+    sender: Process,
+    relay: Process,
+    receiver: Process,
+}
+
+impl LossyScene {
+    /// Needs the right to make networks. The relay runs where there is room.
+    pub(super) fn set(cpus: Option<[usize; 2]>, lookout: &Lookout) -> Result<Self, BenchError> {
+        let [near, far] = cpus.map_or([None; 2], |cpus| cpus.map(Some));
+        let mut sender = Process::start("sender", near, &[], lookout)?;
+        let mut relay = Process::start("relay", None, &[], lookout)?;
+        let mut receiver = Process::start("receiver", far, &[], lookout)?;
+        connect(&NEAR, [&mut sender, &mut relay])?;
+        connect(&FAR, [&mut relay, &mut receiver])?;
+        Ok(Self {
+            sender,
+            relay,
+            receiver,
+        })
+    }
+
+    /// Sends once, and says what became of it.
+    pub(super) fn play(&mut self, case: LossyCase) -> Result<LossyOutcome, BenchError> {
+        self.receiver.order(&Order::Take(case))?;
+        self.relay.order(&Order::Pass { seed: case.seed })?;
+        let streamed = match self.sender.ask(&Order::Stream(case))? {
+            Answer::Streamed(streamed) => streamed,
+            other => return Err(self.sender.surprise(&other)),
+        };
+        let taken = match self.receiver.ask(&Order::Collect)? {
+            Answer::Taken(taken) => taken,
+            other => return Err(self.receiver.surprise(&other)),
+        };
+        match self.relay.ask(&Order::Collect)? {
+            Answer::Passed(passed) => Ok(LossyOutcome {
+                case,
+                streamed,
+                passed,
+                taken,
+            }),
+            other => Err(self.relay.surprise(&other)),
+        }
+    }
+}
+
+/// Makes a link and has both put up their ends.
+fn connect(link: &LinkPlan, ends: [&mut Process; 2]) -> Result<(), BenchError> {
+    let [one, other] = [&ends[0], &ends[1]].map(|end| end.id().to_string());
+    let LinkPlan {
+        interface,
+        addresses,
+        macs,
+    } = *link;
+    ip_command(&[
+        "link", "add", interface, "address", macs[0], "netns", &one, "type", "veth", "peer",
+        "name", interface, "address", macs[1], "netns", &other,
+    ])?;
+    for (own, end) in ends.into_iter().enumerate() {
+        end.order(&Order::Join(Link {
+            interface: interface.to_owned(),
+            address: addresses[own].to_owned(),
+            other_address: addresses[1 - own].to_owned(),
+            other_mac: macs[1 - own].to_owned(),
+        }))?;
+    }
+    Ok(())
 }

@@ -114,18 +114,6 @@ impl Series {
     }
 }
 
-/// Median, and the exact least values that so many of the repetitions keep.
-pub(super) fn quantile(figures: &[f64], share: f64) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    if share == 0.5 {
-        return median(sorted);
-    }
-    let place = (sorted.len() as f64 * share).ceil() as usize;
-    let place = place.clamp(1, sorted.len().max(1)) - 1;
-    sorted.get(place).copied().unwrap_or(f64::NAN)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::case::tests::PLAIN;
@@ -161,13 +149,5 @@ pub(super) mod tests {
             "{cpu:?}"
         );
         assert_eq!((series.elapsed()[0], series.lost()), (16e6, 1));
-    }
-
-    #[test]
-    fn quantiles_are_values_that_were_seen() {
-        let figures: Vec<f64> = (1..=100).rev().map(f64::from).collect();
-        let found = [0.0, 0.5, 0.99, 0.999, 1.0].map(|share| quantile(&figures, share));
-        assert_eq!(found, [1.0, 50.5, 99.0, 100.0, 100.0]);
-        assert!(quantile(&[], 0.99).is_nan());
     }
 }

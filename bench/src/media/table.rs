@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::bars;
-use super::report::{Report, Row};
+use super::calls::{CallRow, Metric};
+use super::lossy::LossyRow;
+use super::report::{Entry, Report, Row};
 
 pub(crate) fn render(report: &Report) -> String {
     let mut out = String::new();
@@ -27,6 +29,21 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     for skipped in &conditions.skipped {
         writeln!(out, "skipped: {skipped}")?;
     }
+    write_sending(out, report)?;
+    write_calls(out, report)?;
+    write_lossy(out, report)?;
+    write_ratios(out, report)
+}
+
+fn write_sending(out: &mut String, report: &Report) -> std::fmt::Result {
+    let rows = report.results.iter().filter_map(|entry| match entry {
+        Entry::Sending(row) => Some(row),
+        Entry::Calls(_) | Entry::Lossy(_) => None,
+    });
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
     writeln!(
         out,
         "\n{:<26}{:>7}{:>9}{:>6}{:>8}{:>11}{:>11}{:>11}{:>14}{:>11}",
@@ -41,8 +58,113 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
         "CPU ns/packet",
         "delivered"
     )?;
-    for row in &report.results {
-        write_row(out, row)?;
+    rows.try_for_each(|row| write_row(out, row))
+}
+
+fn write_calls(out: &mut String, report: &Report) -> std::fmt::Result {
+    let rows = report.results.iter().filter_map(|entry| match entry {
+        Entry::Calls(row) => Some(row),
+        Entry::Sending(_) | Entry::Lossy(_) => None,
+    });
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{:<14}{:<10}{:>7}{:>8}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}",
+        "calls",
+        "seen by",
+        "calls",
+        "repeat",
+        "p50 us",
+        "p99 us",
+        "p99.9 us",
+        "max us",
+        "CPU %",
+        "busy %"
+    )?;
+    rows.try_for_each(|row| write_call(out, row))
+}
+
+fn write_call(out: &mut String, row: &CallRow) -> std::fmt::Result {
+    let times = &row.percentiles;
+    let [p50, p99, p999, max] =
+        [times.p50, times.p99, times.p999, times.max].map(|ns| ns as f64 / 1e3);
+    let seen_by = match row.metric {
+        Metric::SpacingErrorSent => "sender",
+        Metric::SpacingErrorReceived => "receiver",
+    };
+    write!(
+        out,
+        "{:<14}{seen_by:<10}{:>7}{:>8}{p50:>10.1}{p99:>10.1}{p999:>10.1}{max:>10.1}{:>10.1}{:>10.1}",
+        row.case,
+        row.calls,
+        row.repeat,
+        row.cpu_share * 100.0,
+        row.conditions.machine_busy * 100.0
+    )?;
+    if row.conditions.machine_stolen > 0.001 {
+        write!(
+            out,
+            "  stolen {:.1} %",
+            row.conditions.machine_stolen * 100.0
+        )?;
+    }
+    if let Some(bar) = bars::of_calls(row) {
+        let is_met = bar.is_met_by(times.p99 as f64);
+        write!(
+            out,
+            "  p99 {bar} ns{}",
+            if is_met { "" } else { ": MISSED" }
+        )?;
+    }
+    writeln!(out)
+}
+
+fn write_lossy(out: &mut String, report: &Report) -> std::fmt::Result {
+    let rows = report.results.iter().filter_map(|entry| match entry {
+        Entry::Lossy(row) => Some(row),
+        Entry::Sending(_) | Entry::Calls(_) => None,
+    });
+    let mut rows = rows.peekable();
+    let Some(first) = rows.peek() else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "\n5 % lost and 20 ms in both directions, by {}; a buffer of 200 ms",
+        first.conditions.way
+    )?;
+    writeln!(
+        out,
+        "{:<30}{:>9}{:>8}{:>10}{:>9}{:>6}{:>11}",
+        "case", "packets", "lost", "repaired", "missing", "late", "residual %"
+    )?;
+    rows.try_for_each(|row| write_lossy_row(out, row))
+}
+
+fn write_lossy_row(out: &mut String, row: &LossyRow) -> std::fmt::Result {
+    write!(
+        out,
+        "{:<30}{:>9}{:>8}{:>10}{:>9}{:>6}{:>11.3}",
+        row.case,
+        row.packets,
+        row.lost,
+        row.repaired,
+        row.missing,
+        row.late,
+        row.residual * 100.0
+    )?;
+    if let Some((wanted, is_met)) = bars::of_lossy(row) {
+        write!(out, "  {wanted}{}", if is_met { "" } else { ": MISSED" })?;
+    }
+    writeln!(out)
+}
+
+fn write_ratios(out: &mut String, report: &Report) -> std::fmt::Result {
+    if report.ratios.is_empty() {
+        return Ok(());
     }
     writeln!(
         out,

@@ -124,15 +124,17 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
     Core(CoreCommand),
+    /// Measure real-time latency, of this machine or of an RTOS on a board, and compare
+    #[command(subcommand, arg_required_else_help = true)]
+    #[command(
+        after_help = "Examples:\n  hythe latency host --for 60 --load hog\n  hythe latency board mps2-an386"
+    )]
+    Latency(LatencyCommand),
     /// Run a benchmark, with its baselines and peers in the same run
     #[command(
         after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json\n  hythe bench preload --fs jffs2\n  hythe bench media --repeat 10"
     )]
     Bench(BenchArgs),
-    /// Measure real-time latency, and compare what was measured
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  hythe latency host --for 60 --load hog")]
-    Latency(LatencyCommand),
     /// Make one page, with plots, of the results of bench and latency runs
     #[command(after_help = "Example:\n  hythe report ipc.json -o report.html")]
     Report(ReportArgs),

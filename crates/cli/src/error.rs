@@ -12,6 +12,7 @@ use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;
 
 use crate::demo::DemoError;
+use crate::workspace::WorkspaceError;
 
 /// Errors of the command.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +32,9 @@ pub(crate) enum CliError {
     /// A latency could not be measured, judged or compared.
     #[error(transparent)]
     Latency(#[from] LatencyError),
+    /// A pool of the command's own could not be made.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// Something about a file that is not a pool's.
     #[error("cannot {action} {}: {source}", path.display())]
     File {

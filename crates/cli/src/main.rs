@@ -31,6 +31,7 @@ mod subscribe;
 mod top;
 mod units;
 mod who;
+mod workspace;
 
 use std::process::ExitCode;
 
@@ -69,8 +70,8 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         Command::Preload(command) => preload::run(command, &globals),
         Command::Core(command) => core::run(command, &globals),
         Command::Media(command) => media::run(command, &globals),
-        Command::Bench(args) => bench::run(&args, &globals),
         Command::Latency(command) => latency::run(command, &globals),
+        Command::Bench(args) => bench::run(&args, &globals),
         Command::Report(args) => report::run(&args, &globals),
         Command::Completions { shell } => completions::run(shell, &globals),
         Command::Man { directory } => man::run(&directory, &globals),

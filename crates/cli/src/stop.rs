@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM: asked for politely, so that a command can leave the pool in order. A second one ends it at once.
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ pub(crate) struct Stop {
     asked: Arc<AtomicBool>,
     /// Becomes readable when somebody does.
     woken: UnixStream,
+    wake: UnixStream,
 }
 
 impl Stop {
@@ -39,7 +40,7 @@ impl Stop {
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
             signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
         }
-        Ok(Self { asked, woken })
+        Ok(Self { asked, woken, wake })
     }
 
     /// Has somebody asked?
@@ -50,6 +51,16 @@ impl Stop {
     /// Becomes readable when somebody asks, and stays so.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.woken.as_fd()
+    }
+
+    /// Asks, from other threads.
+    pub(crate) fn asker(&self) -> io::Result<impl Fn() + Send + use<>> {
+        let (asked, wake) = (Arc::clone(&self.asked), self.wake.try_clone()?);
+        Ok(move || {
+            asked.store(true, Ordering::Relaxed);
+            // Full: it is readable.
+            let _ = (&wake).write(&[1]);
+        })
     }
 
     /// Whether somebody has asked, for other threads.

@@ -5,8 +5,8 @@
 
 mod support;
 
-use std::io::Write;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ fn watch(url: &str, out: &Path, seconds: Option<&str>) -> Running {
 
 fn wait_for_port(port: u16) {
     let began = Instant::now();
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(began.elapsed() < BOUND, "nobody listens on {port}");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -155,7 +155,7 @@ fn a_channel_is_watched_together_from_now_on() {
             std::thread::sleep(Duration::from_millis(50));
         }
     });
-    wait_for_port(port);
+    server.wait_until_said("channel microphone is served from now on, as L16");
     let url = format!("rtsp://{listen}/microphone");
     let outputs = [root.path().join("a.pcm"), root.path().join("b.pcm")];
     let clients: Vec<Running> = outputs
@@ -177,6 +177,193 @@ fn a_channel_is_watched_together_from_now_on() {
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
     drop(publisher);
     speaking.join().unwrap();
+}
+
+#[test]
+fn a_channel_that_says_nothing_or_nonsense_keeps_nothing_else_from_being_served() {
+    let Some(root) = Root::on_shared_memory("serving beside a silent channel") else {
+        return;
+    };
+    let film = root.path().join("tone.wav");
+    std::fs::write(&film, wav()).unwrap();
+    let film = film.display().to_string();
+    let port = free_port();
+    let listen = format!("127.0.0.1:{port}");
+    let arguments = ["media", "serve", &film, "channel:camera"];
+    let server = root.start(&[&arguments[..], &["--listen", &listen]].concat());
+    wait_for_port(port);
+    let out = root.path().join("heard.wav").display().to_string();
+    let [tone, camera, nothing] =
+        ["tone.wav", "camera", "nothing"].map(|path| format!("rtsp://{listen}/{path}"));
+    let receive = |url: &str| root.run(&["media", "recv", url, "--out", &out]);
+    assert_eq!(receive(&tone).code, Some(0));
+    receive(&camera).failed(1, &["503", &camera]);
+    receive(&nothing).failed(1, &["404", &nothing]);
+    assert!(
+        server
+            .said()
+            .contains("channel camera is served from its first message on")
+    );
+    // More than is looked at to find out what it is.
+    let nonsense = [b'x'; 256 << 10];
+    let publish = ["pub", "camera", "--size", "4K"];
+    root.feed(&publish, &nonsense);
+    server.wait_until_said("channel camera is not served: channel:camera");
+    receive(&camera).failed(1, &["503", &camera]);
+    assert_eq!(receive(&tone).code, Some(0));
+    server.interrupt();
+    assert_eq!(server.end().code, Some(0));
+
+    // Alone, it leaves nothing to serve.
+    let alone = root.start(&["media", "serve", "channel:camera", "--listen", &listen]);
+    support::eventually("it subscribes", || root.subscribers("camera") == 1);
+    root.feed(&publish, &nonsense);
+    let ended = alone.end();
+    ended.failed(1, &["nothing to serve", "channel:camera", "no format"]);
+}
+
+/// A client by hand: one connection, and ports of its own.
+struct Client {
+    stream: TcpStream,
+    rtp: UdpSocket,
+    rtcp: UdpSocket,
+}
+
+impl Client {
+    fn connect(port: u16) -> Self {
+        let own = support::streams::port();
+        let [rtp, rtcp] = [own, own + 1].map(|port| {
+            let socket = UdpSocket::bind(("127.0.0.1", port)).unwrap();
+            socket.set_read_timeout(Some(BOUND)).unwrap();
+            socket
+        });
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.set_read_timeout(Some(BOUND)).unwrap();
+        Self { stream, rtp, rtcp }
+    }
+
+    /// The answer, its body included.
+    fn ask(&mut self, method: &str, url: &str, headers: &str) -> String {
+        let request = format!("{method} {url} RTSP/1.0\r\nCSeq: 1\r\n{headers}\r\n");
+        self.stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        let mut left = usize::MAX;
+        while left > 0 {
+            let mut byte = [0];
+            self.stream.read_exact(&mut byte).unwrap();
+            answer.push(byte[0]);
+            left -= 1;
+            if left > 1 << 20 && answer.ends_with(b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&answer);
+                let length = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("Content-Length: "));
+                left = length.map_or(0, |length| length.parse().unwrap());
+            }
+        }
+        String::from_utf8(answer).unwrap()
+    }
+
+    /// Sets up and plays, and returns how the server sends.
+    fn play(&mut self, url: &str, profile: &str) -> String {
+        let own = self.rtp.local_addr().unwrap().port();
+        let transport = format!(
+            "Transport: {profile};unicast;client_port={own}-{}\r\n",
+            own + 1
+        );
+        let answer = self.ask("SETUP", &format!("{url}/stream=0"), &transport);
+        let header = |name: &str| {
+            let found = answer.lines().find_map(|line| line.strip_prefix(name));
+            found
+                .unwrap_or_else(|| panic!("no {name} in {answer}"))
+                .to_owned()
+        };
+        let (session, transport) = (header("Session: "), header("Transport: "));
+        let session = session.split(';').next().unwrap();
+        let played = self.ask("PLAY", url, &format!("Session: {session}\r\n"));
+        assert!(played.starts_with("RTSP/1.0 200"), "{played}");
+        transport
+    }
+
+    /// The next packet of a payload type.
+    fn packet(&self, payload_type: u8) -> Vec<u8> {
+        loop {
+            let mut packet = vec![0; 2048];
+            let bytes = self.rtp.recv(&mut packet).unwrap();
+            packet.truncate(bytes);
+            if packet[1] & 0x7f == payload_type {
+                return packet;
+            }
+        }
+    }
+}
+
+#[test]
+fn who_wants_repair_is_offered_it_and_who_does_not_is_served_without() {
+    let Some(root) = Root::on_shared_memory("repairing what is served") else {
+        return;
+    };
+    std::fs::write(root.path().join("tone.wav"), wav()).unwrap();
+    let port = free_port();
+    let (listen, folder) = (
+        format!("127.0.0.1:{port}"),
+        root.path().display().to_string(),
+    );
+    let arguments = ["media", "serve", &folder, "--listen", &listen];
+    let server = root.start(&[&arguments[..], &["--lossless", "300"]].concat());
+    wait_for_port(port);
+    let url = format!("rtsp://{listen}/tone.wav");
+    let mut client = Client::connect(port);
+    let described = client.ask("DESCRIBE", &url, "");
+    for line in [
+        "m=audio 0 RTP/AVPF 97 98\r\n",
+        "a=rtcp-fb:97 nack\r\n",
+        "a=rtpmap:98 rtx/8000\r\n",
+        "a=fmtp:98 apt=97;rtx-time=300\r\n",
+    ] {
+        assert!(described.contains(line), "{line} in {described}");
+    }
+    let transport = client.play(&url, "RTP/AVPF");
+    assert!(transport.starts_with("RTP/AVPF;unicast"), "{transport}");
+    // Asked for again, as RFC 4585 says, from the port that its reports come from.
+    let first = client.packet(97);
+    let mut request = vec![0x80, 201, 0, 1, 9, 9, 9, 9, 0x81, 205, 0, 3, 9, 9, 9, 9];
+    request.extend(&first[8..12]);
+    request.extend(&first[2..4]);
+    request.extend([0, 0]);
+    let ports = transport.split("server_port=").nth(1).unwrap();
+    let ports = ports.split(';').next().unwrap();
+    let rtcp: u16 = ports.split_once('-').unwrap().1.parse().unwrap();
+    client.rtcp.send_to(&request, ("127.0.0.1", rtcp)).unwrap();
+    let again = client.packet(98);
+    // Its number in front of the same payload (RFC 4588, section 4).
+    assert_eq!((&again[12..14], &again[14..]), (&first[2..4], &first[12..]));
+    assert_ne!(again[8..12], first[8..12]);
+
+    let mut plain = Client::connect(port);
+    let transport = plain.play(&url, "RTP/AVP");
+    assert!(transport.starts_with("RTP/AVP;unicast"), "{transport}");
+    assert!(!plain.packet(97).is_empty());
+    let out = root.path().join("heard.wav").display().to_string();
+    let document = root.json(&["media", "recv", &url, "--out", &out]);
+    assert_eq!(
+        (document["delay_ns"].as_u64(), document["missing"].as_u64()),
+        (Some(300_000_000), Some(0))
+    );
+    let heard = std::fs::read(&out).unwrap();
+    assert_eq!(
+        heard[heard.len() - 2 * PROMPT_SAMPLES as usize..],
+        wav()[44..]
+    );
+    if has_ffmpeg() {
+        let out = root.path().join("heard.pcm");
+        assert_eq!(watch(&url, &out, None).end().code, Some(0));
+        assert_eq!(samples(&out).len(), PROMPT_SAMPLES as usize);
+    }
+    server.interrupt();
+    assert_eq!(server.end().code, Some(0));
+    root.run(&["media", "serve", &folder, "--lossless", "1"])
+        .failed(2, &["--lossless", "20..=10000"]);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! What can go wrong, with the values that a person needs.
 
+use std::io;
+use std::path::PathBuf;
+
 /// Why there is no figure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -33,6 +36,46 @@ pub enum LatencyError {
         metric: String,
         /// What is wrong.
         what: String,
+    },
+    /// Xen, or the Linux beside it, was not fetched.
+    #[error("{} is missing: `scripts/xen-tools.sh` fetches Xen and a Linux for it (`make test-latency` calls it)", path.display())]
+    Tools {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A program could not be started, or failed.
+    #[error("{program}: {what}")]
+    Program {
+        /// Its name.
+        program: &'static str,
+        /// What it said, or the system.
+        what: String,
+    },
+    /// The core did not tell its figures.
+    #[error(
+        "the core under Xen did not tell everything: {why}; {bytes} bytes had come over its UART"
+    )]
+    Silent {
+        /// What happened instead.
+        why: String,
+        /// How far it got.
+        bytes: u64,
+    },
+    /// A path that QEMU cannot be given.
+    #[error("{} cannot be used: QEMU's options are separated by commas", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Something about a file failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// Lines of a record on a serial line are not what `spec/histogram.md` says.
     #[error("line {line} of the core's console is no line of a record: {what}")]
@@ -76,4 +119,18 @@ pub enum LatencyError {
         /// All reasons.
         what: String,
     },
+}
+
+impl LatencyError {
+    /// Names path and action of an I/O error.
+    pub(crate) fn file(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
 }

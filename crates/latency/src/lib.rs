@@ -16,5 +16,6 @@ pub mod outside;
 pub mod result;
 pub mod rtla;
 pub mod threshold;
+pub mod xen;
 
 pub use error::LatencyError;

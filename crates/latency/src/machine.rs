@@ -5,21 +5,30 @@ use std::process::{Command, Stdio};
 
 use crate::result::Machine;
 
-/// The machine this runs on. It is taken for emulated where its CPU says so, as QEMU's does.
+/// This machine. `emulated`: the times are not its own, but an emulator's.
 #[must_use]
-pub fn this_machine() -> Machine {
-    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let cpu = cpu_name(&cpus).unwrap_or(std::env::consts::ARCH);
+pub fn describe(emulated: bool) -> Machine {
+    let cpus = cpuinfo();
     let processors = cpus.lines().filter(|line| line.starts_with("processor"));
     Machine {
-        cpu: cpu.to_owned(),
+        cpu: cpu_name(&cpus).unwrap_or(std::env::consts::ARCH).to_owned(),
         cpus: processors.count(),
         kernel: rustix::system::uname()
             .release()
             .to_string_lossy()
             .into_owned(),
-        emulated: cpu.starts_with("QEMU TCG"),
+        emulated,
     }
+}
+
+/// Is this machine itself an emulator's, by the name of its CPU? QEMU says so of its own.
+#[must_use]
+pub fn is_emulated() -> bool {
+    cpu_name(&cpuinfo()).is_some_and(|name| name.starts_with("QEMU TCG"))
+}
+
+fn cpuinfo() -> String {
+    fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
 }
 
 /// x86 has a model name, Arm only a part number.
@@ -47,7 +56,7 @@ pub fn commit() -> String {
 
 /// The command line, without the path of the program.
 #[must_use]
-pub fn command_line() -> String {
+pub fn command() -> String {
     let mut words: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
@@ -72,7 +81,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_cpu_and_a_kernel() {
-        let machine = this_machine();
+        let machine = describe(false);
         assert!(
             machine.cpus > 0 && !machine.kernel.is_empty(),
             "{machine:?}"

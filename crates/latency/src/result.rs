@@ -77,6 +77,9 @@ pub struct Measurement {
     /// What this result depends on, besides.
     #[serde(default)]
     pub conditions: BTreeMap<String, Value>,
+    /// How often a sample left the guest for the hypervisor, on average, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exits: Option<f64>,
 }
 
 /// One figure by another, of one run.
@@ -112,6 +115,7 @@ impl Measurement {
             max: histogram.max(),
             histogram: encode(histogram)?,
             conditions,
+            exits: None,
         })
     }
 

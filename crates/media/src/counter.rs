@@ -236,7 +236,11 @@ fn parse(packet: &[u8]) -> Option<(u32, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rtp::{Identity, Packetizer};
+    use crate::payload::Packetize;
+    use crate::payload::pcm::PcmPacketizer;
+    use crate::rtp::{Identity, MAX_PAYLOAD_BYTES};
+    use crate::unit::Unit;
+    use crate::wire::header::Headers;
     use std::net::UdpSocket;
 
     fn packet(ssrc: u32, sequence: u16) -> Vec<u8> {
@@ -247,8 +251,7 @@ mod tests {
             sequence,
             ..Identity::seeded(0)
         };
-        let mut packetizer = Packetizer::new(L16::new(8_000, 1).unwrap(), identity);
-        bytes.extend(packetizer.packets(&[0; 4]).unwrap().next().unwrap().header);
+        bytes.extend(Headers::new(97, &identity).next(false, 0));
         bytes.extend([0; 4]);
         bytes
     }
@@ -274,15 +277,22 @@ mod tests {
     fn the_recording_tells_the_number_of_packets() {
         for (rate, channels, payload_samples) in [(44_100, 2, 1152), (8_000, 1, 576)] {
             let format = L16::new(rate, channels).unwrap();
-            let mut packetizer = Packetizer::new(format, Identity::seeded(0));
+            let mut packetizer = PcmPacketizer::new(format.frame_bytes());
             for samples in [0, 1, 575, 576, 1151, 1152, 10_000] {
                 let bytes = vec![0; samples * format.frame_bytes()];
-                let sent: usize = bytes
-                    .chunks(payload_samples * format.frame_bytes())
-                    .map(|payload| packetizer.packets(payload).unwrap().count())
-                    .sum();
+                let mut sent = 0;
+                for payload in bytes.chunks(payload_samples * format.frame_bytes()) {
+                    let unit = Unit {
+                        pieces: &[payload],
+                        time: 0,
+                        due: 0,
+                        duration: 0,
+                        is_start: true,
+                    };
+                    packetizer.packetize(&unit, MAX_PAYLOAD_BYTES, &mut |_| sent += 1);
+                }
                 let count = count_from_recording(format, payload_samples as u64, samples as u64);
-                assert_eq!(count.packets, sent as u64, "{format:?} {samples}");
+                assert_eq!(count.packets, sent, "{format:?} {samples}");
             }
         }
     }

@@ -69,14 +69,6 @@ pub enum MediaError {
         /// Why.
         reason: &'static str,
     },
-    /// A payload ends in the middle of a sample frame.
-    #[error("a payload of {bytes} bytes is not a whole number of {frame_bytes}-byte sample frames")]
-    PartialSample {
-        /// Length of the payload.
-        bytes: usize,
-        /// Bytes per sample frame (one sample of each channel).
-        frame_bytes: usize,
-    },
     /// A packet could not be built; the crate's own limits should have prevented it.
     #[error("cannot write the {what}: {reason}")]
     Packet {
@@ -175,6 +167,14 @@ pub enum MediaError {
         status: String,
         /// The end of what it printed.
         message: String,
+    },
+    /// There is no interface of that name.
+    #[error("there is no network interface {name}: {source}; `ip link` lists them")]
+    Interface {
+        /// As it was given.
+        name: String,
+        /// What the kernel says.
+        source: io::Error,
     },
     /// Another program has the port.
     #[error("UDP port {port} is taken by another program: choose another one")]

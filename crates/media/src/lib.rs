@@ -1,8 +1,9 @@
 //! The media hop: media in, RTP packets out, and back, with as few copies as the network stack allows.
 //!
 //! **Out**: a [`source`] yields units of media with their times; [`payload`] says which slices of them each packet carries; a
-//! [`send`] session lays the packets out in slots of the pool's wire region ([`wire::layout`]), each with the instant that [`pace`]
-//! gives it, and sends every group to all destinations from there by the fastest way that each allows ([`wire::destinations`]).
+//! [`send`] session lays the packets out in slots of the pool's wire region ([`wire::layout`]), or leaves them in the messages of a
+//! channel ([`source::channel`]), each with the instant that [`pace`] gives it, and sends every group to all destinations from there
+//! by the fastest way that each allows ([`wire::destinations`]).
 //! [`voice`] sends thousands of telephone calls, [`rtsp`] serves on request, [`sdp`] tells players how to listen.
 //!
 //! **Back**: [`receive`] takes datagrams in batches, puts them in order, joins payloads to units and gives them to a [`sink`].
@@ -12,11 +13,11 @@
 //! third-party software that records, and a count of packets that does not come from the sender.
 //!
 //! Parsers, payloads, pacing, repair and the sessions of RTSP decide without doing: they are handed bytes and the time and return
-//! what to do. Of a pool only [`send`] and [`wire::layout`] know. This crate never waits without a bound, and never allocates on the
+//! what to do. Of a pool only [`send`], [`wire::layout`] and channels at both
+//! ends know. This crate never waits without a bound, and never allocates on the
 //! way of a packet.
 
 pub mod address;
-pub mod clock;
 pub mod counter;
 mod error;
 pub mod format;

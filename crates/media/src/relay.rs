@@ -259,19 +259,10 @@ impl Relay {
     fn send_on(&mut self, from: usize) {
         let now = Instant::now();
         for index in (0..self.participants.len()).filter(|index| *index != from) {
-            let (before, rest) = self.participants.split_at_mut(from.min(index) + 1);
-            let (low, high) = (
-                &mut before[from.min(index)],
-                &mut rest[from.abs_diff(index) - 1],
-            );
-            let (sender, receiver) = if from < index {
-                (low, high)
-            } else {
-                (high, low)
-            };
+            let receiver = &mut self.participants[index];
             let memory = PacketMemory {
-                // Not sent from: this memory is used again, so that its packets go by copying sends only.
-                file: sender.destination.rtp_socket().as_fd(),
+                // It is used again.
+                file: None,
                 file_offset: 0,
                 bytes: &self.buffer,
             };

@@ -97,7 +97,8 @@ impl StreamDescription {
         Connection::from_ip_addr_ttl(ip, ip.is_multicast().then_some(self.ttl))
     }
 
-    fn media(&self) -> Media {
+    /// What stands there, without `c=`.
+    pub(crate) fn media(&self) -> Media {
         let payload_type = self.format.payload_type;
         // Feedback needs the profile that has it (RFC 4585, section 4).
         let profile = if self.takes_nack {

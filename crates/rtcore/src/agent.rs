@@ -172,6 +172,7 @@ impl Core {
                 missing,
             });
         }
+        board.shared()?;
         if options.record.is_some() && board.repeatable().is_none() {
             return Err(CoreError::NotRunnable {
                 board: name.to_owned(),

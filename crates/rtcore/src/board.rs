@@ -6,9 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::CoreError;
-use crate::manifest::{
-    BoardKind, LinkPlan, Manifest, Repeatable, Requirement, SharedFile, SlotPlan,
-};
+use crate::manifest::{BoardKind, LinkPlan, Manifest, Repeatable, Requirement, Shared, SlotPlan};
 
 const MANIFEST: &str = "board.toml";
 
@@ -181,33 +179,49 @@ impl Board {
         self.folder.join(format!("{app}.elf"))
     }
 
-    /// Its link.
+    /// The flat image of an application for a guest of a hypervisor on this board; it may not be there.
     #[must_use]
-    pub const fn link(&self) -> &LinkPlan {
-        &self.manifest.run.link
+    pub fn guest_image(&self, app: &str) -> PathBuf {
+        self.folder.join(format!("{app}-guest.bin"))
+    }
+
+    /// What comes behind an option of its command, such as `-cpu`; none: it has no such option.
+    #[must_use]
+    pub fn argument(&self, option: &str) -> Option<&str> {
+        let arguments = &self.manifest.run.args;
+        let place = arguments.iter().position(|argument| argument == option)?;
+        arguments.get(place + 1).map(String::as_str)
+    }
+
+    /// Its link. None: it shares no memory with Linux.
+    #[must_use]
+    pub fn link(&self) -> Option<&LinkPlan> {
+        self.manifest.shared.as_ref().map(|shared| &shared.link)
     }
 
     /// The slots of its region.
     #[must_use]
     pub fn slots(&self) -> &[SlotPlan] {
-        &self.manifest.run.classes
+        let shared = self.manifest.shared.as_ref();
+        shared.map_or(&[], |shared| &shared.classes)
+    }
+
+    /// The memory that it shares with Linux.
+    pub(crate) fn shared(&self) -> Result<&Shared, CoreError> {
+        let shared = self.manifest.shared.as_ref();
+        shared.ok_or_else(|| CoreError::NotRunnable {
+            board: self.name().to_owned(),
+            missing: vec![
+                "it shares no memory with Linux, and can only be measured: `hythe latency board`"
+                    .to_owned(),
+            ],
+        })
     }
 
     /// How it is run so that instructions are counted; none: it cannot.
     #[must_use]
     pub const fn repeatable(&self) -> Option<&Repeatable> {
         self.manifest.run.repeatable.as_ref()
-    }
-
-    /// The size of a file that it shares.
-    pub(crate) fn file_bytes(&self, name: &str) -> u64 {
-        let file = self
-            .manifest
-            .run
-            .files
-            .iter()
-            .find(|file| file.name == name);
-        file.map_or(0, |file: &SharedFile| file.bytes)
     }
 
     /// Why this application cannot run here; empty: it can.

@@ -45,11 +45,17 @@ pub(crate) struct Endpoint {
 /// What a board's arguments name.
 pub(crate) struct Places<'p> {
     pub(crate) image: &'p Path,
-    pub(crate) pool: &'p Path,
-    pub(crate) region: RegionIndex,
-    pub(crate) doorbell: &'p Path,
+    /// None: the core shares no memory with Linux.
+    pub(crate) pool: Option<PoolPlaces<'p>>,
     /// Where the emulator records, if it shall.
     pub(crate) record: Option<&'p Path>,
+}
+
+/// Where the shared memory is.
+pub(crate) struct PoolPlaces<'p> {
+    pub(crate) folder: &'p Path,
+    pub(crate) region: RegionIndex,
+    pub(crate) doorbell: &'p Path,
 }
 
 /// Starts the board's process. The calling thread must live as long as the core shall.
@@ -118,14 +124,19 @@ fn fill_in(board: &Board, text: &str, places: &Places<'_>) -> Result<String, Cor
         Ok(())
     };
     put("image", places.image)?;
-    put("doorbell", places.doorbell)?;
+    if let Some(pool) = &places.pool {
+        put("doorbell", pool.doorbell)?;
+    }
     if let Some(record) = places.record {
         put("record", record)?;
     }
-    let shared = |what: &str| places.pool.join(format!("{what}.{}", places.region.0));
-    put(&run.region.file, &shared("region"))?;
-    if run.link.file != run.region.file {
-        put(&run.link.file, &shared("link"))?;
+    let Some((shared, pool)) = board.manifest.shared.as_ref().zip(places.pool.as_ref()) else {
+        return Ok(filled);
+    };
+    let path = |what: &str| pool.folder.join(format!("{what}.{}", pool.region.0));
+    put(&shared.region.file, &path("region"))?;
+    if shared.link.file != shared.region.file {
+        put(&shared.link.file, &path("link"))?;
     }
     Ok(filled)
 }
@@ -286,9 +297,14 @@ impl Process {
 
     /// Waits for a process that has ended, or was killed, and says how it ended.
     pub(crate) fn reap(&mut self) -> String {
+        self.reap_well().1
+    }
+
+    /// The same; true: with exit code 0.
+    pub(crate) fn reap_well(&mut self) -> (bool, String) {
         match self.child.wait() {
-            Ok(status) => status.to_string(),
-            Err(error) => format!("in an unknown way ({error})"),
+            Ok(status) => (status.success(), status.to_string()),
+            Err(error) => (false, format!("in an unknown way ({error})")),
         }
     }
 

@@ -230,7 +230,7 @@ impl Keeper {
         place: &mut Option<Process>,
         identity: &mut Option<Identity>,
     ) -> Result<(LinkMap, Doorbell, Vec<Endpoint>), Ended> {
-        let (board, plan) = (self.board.name().to_owned(), self.board.link().clone());
+        let (board, plan) = (self.board.name().to_owned(), &self.board.shared()?.link);
         let deadline = Instant::now() + self.options.start_bound;
         let link = LinkMap::fill(self.node.pool(), self.region, plan.endpoints, plan.capacity)?;
         link.forget_queues();
@@ -244,9 +244,11 @@ impl Keeper {
             .unwrap_or(self.board.default_app());
         let places = boot::Places {
             image: &self.board.image(app),
-            pool: &self.pool,
-            region: self.region,
-            doorbell: &entrance.path,
+            pool: Some(boot::PoolPlaces {
+                folder: &self.pool,
+                region: self.region,
+                doorbell: &entrance.path,
+            }),
             record: self.options.record.as_deref(),
         };
         let process = boot::start_process(&self.board, &places)?;

@@ -21,6 +21,7 @@
 //! Never touches payload, never is in the data path, never waits without a bound.
 
 mod agent;
+mod alone;
 mod board;
 mod boot;
 mod caretaker;
@@ -33,6 +34,7 @@ mod manifest;
 mod region;
 
 pub use agent::{Core, CoreOptions, CoreState, CoreStatus};
+pub use alone::run_alone;
 pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
 pub use manifest::{BoardKind, LinkPlan, Repeatable, Requirement, SharedFile, SlotPlan, Span};

@@ -13,6 +13,18 @@ pub(crate) struct Manifest {
     pub(crate) requires: Vec<Requirement>,
     pub(crate) build: Build,
     pub(crate) run: Run,
+    /// From `run`, when that was checked. None: the core shares no memory with Linux.
+    #[serde(skip)]
+    pub(crate) shared: Option<Shared>,
+}
+
+/// The memory that Linux and the core share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) files: Vec<SharedFile>,
+    pub(crate) region: Span,
+    pub(crate) link: LinkPlan,
+    pub(crate) classes: Vec<SlotPlan>,
 }
 
 /// What the agent needs to know of how the board is built.
@@ -27,14 +39,14 @@ pub(crate) struct Run {
     pub(crate) kind: BoardKind,
     pub(crate) command: String,
     pub(crate) args: Vec<String>,
-    console: String,
-    doorbell: String,
-    #[serde(rename = "file")]
-    pub(crate) files: Vec<SharedFile>,
-    pub(crate) region: Span,
-    pub(crate) link: LinkPlan,
-    #[serde(rename = "class")]
-    pub(crate) classes: Vec<SlotPlan>,
+    console: Option<String>,
+    doorbell: Option<String>,
+    #[serde(rename = "file", default)]
+    files: Vec<SharedFile>,
+    region: Option<Span>,
+    link: Option<LinkPlan>,
+    #[serde(rename = "class", default)]
+    classes: Vec<SlotPlan>,
     pub(crate) repeatable: Option<Repeatable>,
 }
 
@@ -126,12 +138,13 @@ pub struct SlotPlan {
 impl Manifest {
     /// Reads and checks the text of a `board.toml`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let manifest: Self = toml::from_str(text).map_err(|error| error.to_string())?;
-        manifest.check()?;
+        let mut manifest: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        manifest.check_name()?;
+        manifest.shared = manifest.run.shared()?;
         Ok(manifest)
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check_name(&self) -> Result<(), String> {
         if self.schema != 1 {
             return Err(format!("schema {}, this program reads 1", self.schema));
         }
@@ -139,44 +152,69 @@ impl Manifest {
         if self.name.is_empty() || self.name.len() > 32 || !self.name.chars().all(plain) {
             return Err(format!("`{}` is no name for a board", self.name));
         }
-        let run = &self.run;
-        if run.console != "stdout" || run.doorbell != "connect" {
-            let found = format!("console `{}`, doorbell `{}`", run.console, run.doorbell);
+        Ok(())
+    }
+}
+
+impl Run {
+    fn shared(&self) -> Result<Option<Shared>, String> {
+        let (region, link) = match (&self.region, &self.link) {
+            (Some(region), Some(link)) => (region.clone(), link.clone()),
+            (None, None) if self.files.is_empty() && self.classes.is_empty() => {
+                return self.check_alone().map(|()| None);
+            }
+            _ => return Err("region and link belong together, with files and classes".to_owned()),
+        };
+        let known = |found: &Option<String>, known: &str| found.as_deref() == Some(known);
+        if !known(&self.console, "stdout") || !known(&self.doorbell, "connect") {
             return Err(format!(
-                "{found}: this program knows `stdout` and `connect`"
+                "console {:?}, doorbell {:?}: this program knows `stdout` and `connect`",
+                self.console, self.doorbell
             ));
         }
-        if run.link.line_bytes as usize != hythe_abi::LINE_BYTES {
-            let wanted = hythe_abi::LINE_BYTES;
-            return Err(format!(
-                "lines of {} bytes, Linux has {wanted}",
-                run.link.line_bytes
-            ));
-        }
-        self.check_places()
+        let shared = Shared {
+            files: self.files.clone(),
+            region,
+            link,
+            classes: self.classes.clone(),
+        };
+        shared.check()?;
+        Ok(Some(shared))
     }
 
+    /// Without memory there is nothing to ring about, and the only way to tell is what the emulator records.
+    fn check_alone(&self) -> Result<(), String> {
+        match (&self.console, &self.doorbell, &self.repeatable) {
+            (None, None, Some(_)) => Ok(()),
+            _ => Err("a board that shares no memory has no console and no doorbell, and [run.repeatable]".to_owned()),
+        }
+    }
+}
+
+impl Shared {
     /// The region begins its file; the link is behind it or has a file of its own; no other files.
-    fn check_places(&self) -> Result<(), String> {
-        let Run {
+    fn check(&self) -> Result<(), String> {
+        let Self {
             region,
             link,
             files,
-            ..
-        } = &self.run;
-        let size = |name: &str| {
-            let file = files.iter().find(|file| file.name == name);
-            file.map(|file| file.bytes)
-                .ok_or_else(|| format!("no file `{name}`"))
-        };
-        if region.offset != 0 || region.bytes > size(&region.file)? {
+            classes,
+        } = self;
+        if link.line_bytes as usize != hythe_abi::LINE_BYTES {
+            let wanted = hythe_abi::LINE_BYTES;
+            return Err(format!(
+                "lines of {} bytes, Linux has {wanted}",
+                link.line_bytes
+            ));
+        }
+        if region.offset != 0 || region.bytes > self.size(&region.file)? {
             return Err(format!(
                 "the region must begin file `{}` and fit it",
                 region.file
             ));
         }
         let own = link.file != region.file;
-        let fits = link.offset + u64::from(link.bytes) <= size(&link.file)?;
+        let fits = link.offset + u64::from(link.bytes) <= self.size(&link.file)?;
         let apart = if own {
             link.offset == 0
         } else {
@@ -191,7 +229,7 @@ impl Manifest {
         if files.len() != 1 + usize::from(own) {
             return Err("files other than those of the region and the link".to_owned());
         }
-        let slots = self.run.classes.iter();
+        let slots = classes.iter();
         let slots: u64 = slots
             .map(|class| u64::from(class.slot_bytes) * u64::from(class.count))
             .sum();
@@ -202,6 +240,13 @@ impl Manifest {
             ));
         }
         Ok(())
+    }
+
+    /// Of a file.
+    pub(crate) fn size(&self, name: &str) -> Result<u64, String> {
+        let file = self.files.iter().find(|file| file.name == name);
+        file.map(|file| file.bytes)
+            .ok_or_else(|| format!("no file `{name}`"))
     }
 }
 
@@ -216,12 +261,17 @@ mod tests {
         let manifest = Manifest::parse(GOOD).expect("mps2-an386");
         assert_eq!(manifest.name, "mps2-an386");
         assert_eq!(manifest.run.kind, BoardKind::Qemu);
-        assert_eq!(manifest.run.region.bytes, 16_711_680);
+        let shared = manifest.shared.expect("a pool");
+        assert_eq!(shared.region.bytes, 16_711_680);
         let hosted = include_str!("../../../rtos/boards/hosted/board.toml");
         assert_eq!(
             Manifest::parse(hosted).expect("hosted").run.kind,
             BoardKind::Process
         );
+        let alone = include_str!("../../../rtos/boards/virt-a53/board.toml");
+        let alone = Manifest::parse(alone).expect("virt-a53");
+        assert!(alone.shared.is_none());
+        assert_eq!(alone.run.repeatable.expect("it is").instruction_ns, 8);
     }
 
     #[test]
@@ -236,5 +286,10 @@ mod tests {
         assert!(refuse("offset = 16711680", "offset = 16711616").contains("does not fit"));
         assert!(refuse("count = 768", "count = 7680").contains("bytes of slots"));
         assert!(refuse("console = \"stdout\"", "console = \"tty\"").contains("tty"));
+        assert!(refuse("[run.region]", "[run.regions]").contains("belong together"));
+        let alone = include_str!("../../../rtos/boards/virt-a53/board.toml");
+        let alone = alone.replace("[run.repeatable]", "[run.repeated]");
+        let error = Manifest::parse(&alone).expect_err("no way to tell");
+        assert!(error.contains("[run.repeatable]"), "{error}");
     }
 }

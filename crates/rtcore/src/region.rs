@@ -7,11 +7,11 @@ use crate::{Board, CoreError};
 
 /// Finds the board's region in the pool of `node`, or adds it.
 pub(crate) fn find_or_add(node: &Node, board: &Board) -> Result<RegionIndex, CoreError> {
-    let run = &board.manifest.run;
+    let shared = board.shared()?;
     let classes = classes(board);
     let link = LinkPlace {
-        bytes: run.link.bytes,
-        offset: run.link.offset,
+        bytes: shared.link.bytes,
+        offset: shared.link.offset,
     };
     if let Some(found) = node.core_region(board.name()) {
         return match node
@@ -28,11 +28,13 @@ pub(crate) fn find_or_add(node: &Node, board: &Board) -> Result<RegionIndex, Cor
     }
     let plan = CoreRegionPlan {
         name: board.name(),
-        bytes: run.region.bytes,
+        bytes: shared.region.bytes,
         classes: &classes,
         link,
     };
-    Ok(node.add_core_region(&plan, board.file_bytes(&run.region.file))?)
+    // A board whose region names no file is refused when it is read.
+    let file_bytes = shared.size(&shared.region.file).unwrap_or(0);
+    Ok(node.add_core_region(&plan, file_bytes)?)
 }
 
 fn classes(board: &Board) -> Vec<SlotClass> {

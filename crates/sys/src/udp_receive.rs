@@ -14,6 +14,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd};
 
+use crate::socket_option::{SocketOption, set_raw, set_socket_option};
+
 /// Most messages of one call.
 pub const MESSAGES_MAX: usize = 32;
 
@@ -60,7 +62,7 @@ impl Message {
 ///
 /// Protocol not available before Linux 5.0.
 pub fn enable_gro(socket: impl AsFd) -> io::Result<()> {
-    set_option(socket, libc::SOL_UDP, libc::UDP_GRO, &1_i32.to_ne_bytes())
+    set_socket_option(socket, SocketOption::UdpGro, 1)
 }
 
 /// Has the kernel note when each datagram arrived.
@@ -69,18 +71,7 @@ pub fn enable_gro(socket: impl AsFd) -> io::Result<()> {
 ///
 /// What `setsockopt` says.
 pub fn enable_timestamps(socket: impl AsFd) -> io::Result<()> {
-    let one = 1_i32.to_ne_bytes();
-    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &one)
-}
-
-/// Has the kernel cut what is sent from now on into datagrams of `bytes`: the other half of [`enable_gro`], for who tests it.
-///
-/// # Errors
-///
-/// Protocol not available before Linux 4.18.
-pub fn set_segment_bytes(socket: impl AsFd, bytes: u16) -> io::Result<()> {
-    let bytes = i32::from(bytes).to_ne_bytes();
-    set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, &bytes)
+    set_raw(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
 }
 
 /// How many datagrams (joined ones count once) this socket lost since it was made because its buffer was full, modulo 2^32. Unlike
@@ -134,7 +125,7 @@ pub fn join_source(
     } else {
         libc::SOL_IPV6
     };
-    set_option(socket, level, libc::MCAST_JOIN_SOURCE_GROUP, &request)
+    set_raw(socket, level, libc::MCAST_JOIN_SOURCE_GROUP, &request)
 }
 
 /// Takes what waits in `socket`, at most `messages.len()`, [`MESSAGES_MAX`], and as many as `buffer` has parts of `part` bytes;
@@ -297,25 +288,6 @@ fn name_of(address: IpAddr) -> [u8; NAME_BYTES] {
     name
 }
 
-fn set_option(
-    socket: impl AsFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &[u8],
-) -> io::Result<()> {
-    // SAFETY: the pointer is valid for reads of the length given; the kernel keeps it not.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            level,
-            option,
-            value.as_ptr().cast(),
-            value.len() as libc::socklen_t,
-        )
-    };
-    check(result).map(|_| ())
-}
-
 fn check(result: libc::c_int) -> io::Result<usize> {
     usize::try_from(result).map_err(|_negative| io::Error::last_os_error())
 }
@@ -372,7 +344,7 @@ mod tests {
         if let Err(error) = enable_gro(&receiver) {
             return println!("skipped: no UDP_GRO here: {error}");
         }
-        set_segment_bytes(&sender, 1000).unwrap();
+        set_socket_option(&sender, SocketOption::UdpSegment, 1000).unwrap();
         let sent: Vec<u8> = (0..3100_u32).map(|byte| (byte / 7) as u8).collect();
         sender.send(&sent).unwrap();
         let mut buffer = vec![0; BATCH_BYTES];

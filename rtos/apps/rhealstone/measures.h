@@ -11,6 +11,7 @@ int measure_semaphore_shuffle(struct sampler *sampler);
 int measure_deadlock_break(struct sampler *sampler);
 int measure_message_latency(struct sampler *sampler);
 int measure_timer_jitter(struct sampler *sampler);
+int measure_interrupt_request_cost(struct sampler *sampler);
 int measure_clock_read(struct sampler *sampler);
 
 #endif

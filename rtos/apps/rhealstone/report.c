@@ -11,6 +11,11 @@
 #error "whoever builds this says with which flags: -DBOARD_FLAGS=\"...\""
 #endif
 
+/* Beside the measured tasks. */
+#ifndef BOARD_LOAD
+#define BOARD_LOAD "idle"
+#endif
+
 enum {
     DIGITS_MAX = 10,
     CHECKSUM_DIGITS = 8
@@ -106,7 +111,7 @@ void report_conditions(struct text *text, const struct sampler *samplers, unsign
     text_add_number(text, "optimised_task_selection", configUSE_PORT_OPTIMISED_TASK_SELECTION);
     text_add(text, "compiler", "GCC " __VERSION__);
     text_add(text, "flags", BOARD_FLAGS);
-    text_add(text, "load", "idle");
+    text_add(text, "load", BOARD_LOAD);
     for (i = 0; i < count; i++) {
         add_discarded(text, &samplers[i]);
     }

@@ -34,22 +34,26 @@ struct sampler {
 
 static inline void sample_begin(struct sampler *sampler, int party)
 {
-    sampler->by = party;
     measure_pin(sampler->edge);
     sampler->began = measure_clock();
+    /* Last: a tick that comes before this lets nobody end what has not begun. */
+    sampler->by = party;
 }
 
 static inline void sample_end(struct sampler *sampler, int party)
 {
+    /* Read first: a tick may let the other party begin anew while this one is still here. */
+    int by = sampler->by;
+    uint32_t began = sampler->began;
     uint32_t now = measure_clock();
 
-    measure_pin((char)(sampler->edge | 0x20));
-    if (sampler->by == NOBODY || sampler->by == party) {
+    if (by == NOBODY || by == party) {
         sampler->discarded++;
         return;
     }
+    measure_pin((char)(sampler->edge | 0x20));
     sampler->by = NOBODY;
-    hythe_histogram_add(&sampler->histogram, now - sampler->began);
+    hythe_histogram_add(&sampler->histogram, now - began);
     sampler->left--;
 }
 

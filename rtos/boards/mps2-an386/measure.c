@@ -22,7 +22,7 @@ struct apb_timer {
 #define CONTROL_INTERRUPT 8u
 
 const struct measure_facts measure_facts = {
-    .board = "mps2-an386",
+    .board = BOARD_NAME,
     .clock = "APB timer 0",
     .clock_hz = 25000000,
     .pin = "UART 2",
@@ -64,6 +64,16 @@ void measure_interrupt_open(measure_interrupt handler)
 void measure_interrupt_request(void)
 {
     interrupt_pend(REQUEST_IRQ);
+}
+
+void measure_interrupt_mask(void)
+{
+    __asm volatile("cpsid i" ::: "memory");
+}
+
+void measure_interrupt_unmask(void)
+{
+    __asm volatile("cpsie i\n\tisb" ::: "memory");
 }
 
 void Alarm_Handler(void)

@@ -84,6 +84,11 @@ void board_fail(const char *file, int line)
     digits[0] = ':';
     board_write(digits, sizeof digits);
     board_write("\n", 1);
+    board_end();
+}
+
+void board_end(void)
+{
     APPLICATION_INTERRUPT_AND_RESET = RESET_REQUEST;
     for (;;) {
     }

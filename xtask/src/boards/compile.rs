@@ -153,6 +153,24 @@ impl Compiler {
     }
 }
 
+/// Writes an image as the bytes of memory that it is, beside it as `.bin`: what hypervisors load.
+pub(super) fn flatten(prefix: &str, image: &Path) -> Result<(), String> {
+    let command = format!("{prefix}objcopy");
+    let flat = image.with_extension("bin");
+    let status = Command::new(&command)
+        .args(["-O", "binary"])
+        .args([image, &flat])
+        .status()
+        .map_err(|error| format!("{command} did not start: {error}"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!(
+            "{command} of {} ended with {status}",
+            image.display()
+        )),
+    }
+}
+
 /// Two files of one name in different folders must not share an object: the folder's name goes in.
 fn object_name(source: &Path) -> Result<String, String> {
     let name =

@@ -25,10 +25,23 @@ pub(super) struct Build {
     pub(super) flags: Vec<String>,
     pub(super) link_flags: Vec<String>,
     pub(super) sources: Vec<String>,
+    /// Folders with headers that boards share.
+    #[serde(default)]
+    pub(super) include: Vec<String>,
     pub(super) linker_script: Option<String>,
     pub(super) freestanding: bool,
     pub(super) apps: Vec<String>,
     pub(super) freertos: Freertos,
+    /// The same programs once more, for a guest of a hypervisor on this board.
+    pub(super) guest: Option<Guest>,
+}
+
+/// `[build.guest]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Guest {
+    /// Behind those of the board.
+    pub(super) flags: Vec<String>,
 }
 
 /// `[build.freertos]`: the port, below the kernel's folder.

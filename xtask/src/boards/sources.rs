@@ -48,15 +48,18 @@ fn folder_of(metadata: &Metadata, package: &str, folder: &str) -> Result<PathBuf
     }
 }
 
-/// Flags for compiling any file of an image.
+/// Flags for compiling any file of an image; `more` are those of a variant.
 pub(super) fn board_flags(
     root: &Path,
     vendor: &Vendor,
     folder: &Path,
     board: &Board,
     app: &str,
+    more: &[String],
 ) -> Vec<String> {
     let mut flags = board.build.flags.clone();
+    flags.extend_from_slice(more);
+    let said = flags.join(" ");
     if board.build.freestanding {
         flags.push("-ffreestanding".into());
         flags.extend(system_include(&root.join("freestanding")));
@@ -65,14 +68,18 @@ pub(super) fn board_flags(
         flags.extend(include(&root.join(ours)));
     }
     flags.extend(include(folder));
+    for shared in &board.build.include {
+        flags.extend(include(&folder.join(shared)));
+    }
     flags.extend(include(&root.join("apps").join(app)));
     flags.extend(system_include(&vendor.kernel.join("include")));
     for port in &board.build.freertos.include {
         flags.extend(system_include(&vendor.kernel.join(port)));
     }
     flags.extend(system_include(&vendor.minimp3));
-    // Programs that measure say with which flags they were built.
-    flags.push(format!("-DBOARD_FLAGS=\"{}\"", board.build.flags.join(" ")));
+    // Programs that measure say on what, and with which flags they were built.
+    flags.push(format!("-DBOARD_NAME=\"{}\"", board.name));
+    flags.push(format!("-DBOARD_FLAGS=\"{said}\""));
     flags
 }
 

@@ -87,6 +87,9 @@ pub(crate) enum DemoError {
     /// The pool's errors.
     #[error(transparent)]
     Node(#[from] hythe::NodeError),
+    /// Its pool or its directory could not be made.
+    #[error(transparent)]
+    Workspace(#[from] crate::workspace::WorkspaceError),
     /// The media crate's errors.
     #[error(transparent)]
     Media(#[from] hythe::media::MediaError),

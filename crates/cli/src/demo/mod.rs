@@ -6,7 +6,7 @@
 //!
 //! [`run`] sets up the pool, the core and the receiver, starts the three stages as children of this program ([`Stage`], hidden
 //! commands), waits for them, and compares what ffmpeg recorded with what minimp3 decodes on the host. Whatever happens, nothing
-//! stays behind: children die with this process, the pool goes with [`workspace::Workspace`].
+//! stays behind: children die with this process, the pool goes with [`crate::workspace::Workspace`].
 
 mod children;
 mod demux;
@@ -17,7 +17,6 @@ mod reference;
 mod report;
 mod scan;
 mod storage;
-mod workspace;
 
 use std::path::PathBuf;
 use std::time::Duration;

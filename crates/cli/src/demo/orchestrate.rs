@@ -15,10 +15,10 @@ use hythe::rtcore::{Board, Core, CoreOptions, CoreState};
 use super::children::{StageProcess, wait_for_all};
 use super::report::{StageReports, hops};
 use super::scan::{Scan, scan};
-use super::workspace::Workspace;
 use super::{CHANNEL_PCM, DemoArgs, DemoError, PATIENCE, Verdict, reference};
 use crate::output::progress;
 use crate::stop::Stop;
+use crate::workspace::{Purpose, Workspace};
 
 /// The board that is used where it can be.
 const PREFERRED_BOARD: &str = "mps2-an386";
@@ -45,7 +45,7 @@ fn play_and_compare(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> 
     let scan = scan(&file)?;
     let board = choose_board(args.board.as_deref())?;
     let format = L16::new(scan.hz, scan.channels)?;
-    let workspace = Workspace::make()?;
+    let workspace = Workspace::make(Purpose::Demo)?;
     let expected = reference::decode(&file, scan.audio_bytes, workspace.files())?;
     go_on(stop)?;
 

@@ -1,11 +1,18 @@
 //! The sender stage: takes decoded frames from the core and sends them as RTP L16, from the slots the core wrote.
 
 use std::net::SocketAddr;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
-use hythe::media::rtp::{Identity, L16};
-use hythe::media::send::RtpSender;
+use hythe::media::format::Encoding;
+use hythe::media::pace::Limit;
+use hythe::media::payload;
+use hythe::media::rtp::{HEADER_BYTES, Identity};
+use hythe::media::send::session::{SendOptions, SendSession, Step};
+use hythe::media::source::OpenOptions;
+use hythe::media::source::channel::{self, Messages};
+use hythe::media::source::raw::PcmFormat;
+use hythe::media::wire::endpoint::DestinationOptions;
 use hythe::{Node, Sample, Subscriber, SubscriberOptions, TrustPeers, monotonic_ns};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +22,12 @@ use super::{Arrival, CHANNEL_PCM, DemoError, PATIENCE};
 const AHEAD: usize = 16;
 /// Frames that wait before the first is sent: they hide the jitter of an emulated core.
 const HEAD_START: Duration = Duration::from_millis(100);
+/// Of a sample in L16.
+const SAMPLE_BYTES: u64 = 2;
+/// Longer than any decoded frame: each is sent in packets of equal size.
+const BLOCK_MS: u32 = 1000;
+/// How long a packet waits for room in a full socket buffer before it is dropped and counted.
+const SEND_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What the stage is to do.
 #[derive(clap::Args, Clone, Debug)]
@@ -50,87 +63,150 @@ pub(super) struct PlayReport {
     pub(super) samples: u64,
     /// Packets that the system refused or dropped.
     pub(super) unsent: u64,
-    /// From taking a buffer to its last packet having left, less the time that its packets waited for the media clock.
+    /// For each buffer: the time in calls that sent its packets.
     pub(super) send_ns: Vec<u64>,
     /// Times the stream stalled and the clock was moved.
     pub(super) stalls: u64,
 }
 
 pub(super) fn run(node: &Node, args: &PlayArgs) -> Result<PlayReport, DemoError> {
-    let format = L16::new(args.hz, args.channels)?;
     let subscriber = node.subscriber(CHANNEL_PCM, &SubscriberOptions::default().depth(32))?;
     // Says to whoever started this stage that nothing will be missed from now on.
     println!("ready");
     let (frames, ahead) = sync_channel(AHEAD);
-    let expected = args.parts;
-    let taker = std::thread::spawn(move || take_frames(subscriber, expected, &frames));
-    let mut sender = RtpSender::connect(args.destination, format, Identity::random()?)?;
-    let mut report = PlayReport::default();
-    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
-    let mut is_first = true;
-    let mut failed = None;
-    while let Ok(sample) = ahead.recv() {
-        if sample.is_empty() {
-            continue;
-        }
-        if std::mem::take(&mut is_first) {
-            std::thread::sleep(HEAD_START);
-        }
-        report.bytes += sample.len() as u64;
-        let waited = sender.statistics().waited_ns;
-        let start = monotonic_ns();
-        if let Err(error) =
-            check(&sample, args).and_then(|()| Ok(sender.send(sample.as_slice(trust))?))
-        {
-            failed = Some(error);
-            break;
-        }
-        let waited = sender.statistics().waited_ns - waited;
-        report
-            .send_ns
-            .push((monotonic_ns() - start).saturating_sub(waited));
-    }
-    // The taker ends when nobody receives any more.
-    drop(ahead);
+    let taken_as = args.clone();
+    let taker = std::thread::spawn(move || take_frames(subscriber, &taken_as, &frames));
+    let sent = send(node, ahead, args);
+    // The taker ends when nobody receives any more. What it says comes first: without frames there is nothing to send.
     let taken = taker
         .join()
-        .map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))?;
-    if let Some(error) = failed {
-        return Err(error);
+        .map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))??;
+    let (session, groups) = sent?;
+    let statistics = session.statistics();
+    let packet_bytes = statistics.bytes - statistics.packets * HEADER_BYTES as u64;
+    Ok(PlayReport {
+        arrivals: taken.arrivals,
+        wakes: taken.wakes,
+        bytes: taken.frame_bytes.iter().sum(),
+        packets: statistics.packets,
+        packet_bytes,
+        samples: packet_bytes / (SAMPLE_BYTES * u64::from(args.channels)),
+        unsent: statistics.lost,
+        send_ns: by_frame(&taken.frame_bytes, &groups),
+        stalls: session.spacing().stalls,
+    })
+}
+
+/// A group of packets that left: payload bytes of the stream up to its end, and the time that the call took.
+type Group = (u64, u64);
+
+/// Sends the frames from the slots that the core wrote, each when it is due.
+fn send(
+    node: &Node,
+    frames: Receiver<Sample>,
+    args: &PlayArgs,
+) -> Result<(SendSession, Vec<Group>), DemoError> {
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let samples = PcmFormat {
+        encoding: Encoding::L16,
+        samples_per_second: args.hz,
+        channels: args.channels,
+    };
+    let options = OpenOptions {
+        raw: Some(samples),
+        block_ms: BLOCK_MS,
+        ..OpenOptions::default()
+    };
+    // Waits for the first frame.
+    let source = channel::open(CHANNEL_PCM, Messages::queued(node, frames, trust), &options)?;
+    std::thread::sleep(HEAD_START);
+    let packetizer = payload::packetizer(source.format())?;
+    let options = SendOptions {
+        // Each packet at its own instant: those that leave together count as one for who taps loopback.
+        limit: Limit {
+            burst: 1,
+            early_ns: 0,
+        },
+        patience: SEND_PATIENCE,
+        ..SendOptions::new(Identity::random()?, trust)
+    };
+    let mut session = SendSession::new(node, source, packetizer, options)?;
+    let way = DestinationOptions::default();
+    session.destinations().add(args.destination, &way)?;
+    let mut groups = Vec::new();
+    let mut packets = 0;
+    loop {
+        let start = monotonic_ns();
+        match session.step(&mut |event| eprintln!("hythe: {event}"))? {
+            Step::Ended => return Ok((session, groups)),
+            Step::Wait(until_ns) => {
+                session.wait(until_ns, None)?;
+            }
+            Step::Again => {
+                let sent = session.statistics();
+                if sent.packets > packets {
+                    packets = sent.packets;
+                    let payload_bytes = sent.bytes - packets * HEADER_BYTES as u64;
+                    groups.push((payload_bytes, monotonic_ns() - start));
+                }
+            }
+        }
     }
-    (report.arrivals, report.wakes) = taken?;
-    let sent = sender.statistics();
-    report.packets = sent.packets;
-    report.packet_bytes = sent.payload_bytes;
-    report.samples = sent.samples;
-    report.unsent = sent.refused + sent.unreachable + sent.overflows;
-    report.stalls = sent.stalls;
-    Ok(report)
+}
+
+/// The time spent on each frame: on the groups that end in it.
+fn by_frame(frame_bytes: &[u64], groups: &[Group]) -> Vec<u64> {
+    let mut groups = groups.iter().peekable();
+    let mut end = 0;
+    let spent = frame_bytes.iter().map(|bytes| {
+        end += bytes;
+        let mut spent_ns = 0;
+        while let Some((_, ns)) = groups.next_if(|(sent, _)| *sent <= end) {
+            spent_ns += ns;
+        }
+        spent_ns
+    });
+    spent.collect()
+}
+
+/// What came from the core.
+#[derive(Default)]
+struct Taken {
+    arrivals: Vec<Arrival>,
+    frame_bytes: Vec<u64>,
+    wakes: u64,
 }
 
 fn take_frames(
     mut subscriber: Subscriber,
-    expected: u64,
+    args: &PlayArgs,
     frames: &SyncSender<Sample>,
-) -> Result<(Vec<Arrival>, u64), DemoError> {
-    let mut arrivals = Vec::new();
-    for number in 0..expected {
+) -> Result<Taken, DemoError> {
+    let mut taken = Taken::default();
+    for number in 0..args.parts {
         let waiting_ns = monotonic_ns();
         let Some(sample) = subscriber.take(PATIENCE)? else {
             let said = format!(
-                "the core sent {number} of {expected} decoded frames, then none for {PATIENCE:?}"
+                "the core sent {number} of {} decoded frames, then none for {PATIENCE:?}",
+                args.parts
             );
             return Err(DemoError::Stalled(said));
         };
-        arrivals.push(Arrival {
+        taken.arrivals.push(Arrival {
             waiting_ns,
             taken_ns: monotonic_ns(),
         });
+        if sample.is_empty() {
+            continue;
+        }
+        check(&sample, args)?;
+        taken.frame_bytes.push(sample.len() as u64);
         if frames.send(sample).is_err() {
             break;
         }
     }
-    Ok((arrivals, subscriber.sleeps()))
+    taken.wakes = subscriber.sleeps();
+    Ok(taken)
 }
 
 /// The words that the decoder leaves at the start of the slot must be those of this stream.
@@ -146,4 +222,16 @@ fn check(sample: &Sample, args: &PlayArgs) -> Result<(), DemoError> {
         "the core decoded {hz} Hz with {channels} channels where the file says {} Hz with {}",
         args.hz, args.channels
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_counts_for_the_frame_in_which_a_group_ends() {
+        let groups = [(50, 1), (100, 2), (130, 4), (300, 8)];
+        assert_eq!(by_frame(&[100, 100, 100], &groups), [3, 4, 8]);
+        assert_eq!(by_frame(&[100], &[]), [0]);
+    }
 }

@@ -107,7 +107,7 @@ fn ladder() -> io::Result<String> {
     let bytes = [1; SEGMENTS * SEGMENT_BYTES];
     rustix::io::write(&file, &bytes)?;
     let memory = PacketMemory {
-        file: file.as_fd(),
+        file: Some(file.as_fd()),
         file_offset: 0,
         bytes: &bytes,
     };

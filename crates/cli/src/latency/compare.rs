@@ -72,7 +72,7 @@ fn document(runs: &[Run], comparison: &Comparison) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
         bench: BENCH.to_owned(),
-        command: machine::command_line(),
+        command: machine::command(),
         commit: machine::commit(),
         machine: runs[0].document.machine.clone(),
         results: Vec::new(),

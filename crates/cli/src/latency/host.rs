@@ -230,9 +230,9 @@ fn document(outcome: Outcome) -> Document {
     Document {
         schema: SCHEMA.to_owned(),
         bench: BENCH.to_owned(),
-        command: machine::command_line(),
+        command: machine::command(),
         commit: machine::commit(),
-        machine: machine::this_machine(),
+        machine: machine::describe(machine::is_emulated()),
         results: outcome.measurements,
         ratios: Vec::new(),
         conditions: outcome.conditions,

@@ -1,12 +1,16 @@
-//! `hythe latency`: real-time latency, measured, judged and compared.
+//! `hythe latency`: real-time latency, of this machine or of an RTOS on a board, measured, judged and compared.
 //!
 //! One file per command; `output` is what all that measure end with, `channel` lends them a channel of the pool. Never computes a
 //! figure: `hythe_latency` does.
 
+mod board;
 mod channel;
 mod compare;
+mod figures;
 mod host;
 mod output;
+mod told;
+mod under_xen;
 
 use clap::Subcommand;
 
@@ -23,6 +27,11 @@ pub(crate) enum LatencyCommand {
         after_help = "Examples:\n  hythe latency host\n  hythe latency host --for 60 --load hog --json > hog.json\n  hythe latency host --cpus 2-3 --priority 90 --interval 250 --loops 100000 --measure timer\n  hythe latency host --strict --fail-above timer:p99.9=50us --junit latency.xml --hgrm plots\n  hythe latency host --measure timer --rtla"
     )]
     Host(host::HostArgs),
+    /// Measure FreeRTOS on a board: the six figures of Rhealstone, and how late a timer is
+    #[command(
+        after_help = "Examples:\n  hythe latency board mps2-an386\n  hythe latency board virt-a53 --under xen-shared --load hog\n  hythe latency board virt-a53 --under xen-partitioned --json > partitioned.json"
+    )]
+    Board(board::BoardArgs),
     /// Compare results: the ratio at each percentile, with the conditions side by side
     ///
     /// The first file is what the others are compared with. Emulated and real times, and times of differing clocks, are compared only with --force.
@@ -35,6 +44,7 @@ pub(crate) enum LatencyCommand {
 pub(crate) fn run(command: LatencyCommand, globals: &Globals) -> Result<(), CliError> {
     match command {
         LatencyCommand::Host(args) => host::run(&args, globals),
+        LatencyCommand::Board(args) => board::run(&args, globals),
         LatencyCommand::Compare(args) => compare::run(&args, globals),
     }
 }

@@ -159,7 +159,7 @@ fn row(result: &Measurement, shared: &BTreeMap<&String, &Value>) -> Vec<String> 
 #[cfg(test)]
 mod tests {
     use hdrhistogram::Histogram;
-    use hythe_latency::machine::this_machine;
+    use hythe_latency::machine::describe;
     use hythe_latency::result::{BENCH, SCHEMA};
     use serde_json::json;
 
@@ -182,7 +182,7 @@ mod tests {
             bench: BENCH.to_owned(),
             command: "hythe".to_owned(),
             commit: "abc".to_owned(),
-            machine: this_machine(),
+            machine: describe(false),
             results: vec![
                 measured("a", &[("tick_hz", json!(1000)), ("clock", json!("one"))]),
                 measured("b", &[("tick_hz", json!(1000)), ("clock", json!("two"))]),

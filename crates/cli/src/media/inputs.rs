@@ -6,10 +6,10 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use hythe::media::format::Encoding;
 use hythe::media::source::annex_b::FrameRate;
-use hythe::media::source::channel::ChannelReader;
+use hythe::media::source::channel::{self, Messages};
 use hythe::media::source::raw::PcmFormat;
-use hythe::media::source::{self, Input, Live, OpenOptions, Source};
-use hythe::{Node, SubscriberOptions};
+use hythe::media::source::{self, Live, OpenOptions, Source};
+use hythe::{Node, SubscriberOptions, TrustPeers};
 
 use crate::error::CliError;
 use crate::stop::Stop;
@@ -17,8 +17,8 @@ use crate::units;
 
 /// What an input that is a channel begins with.
 pub(super) const CHANNEL: &str = "channel:";
-/// Messages of a channel that may wait.
-const DEPTH: u32 = 64;
+/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport packets.
+const DEPTH: u32 = 256;
 
 /// The input and what it cannot tell by itself.
 #[derive(Args, Debug)]
@@ -101,11 +101,12 @@ impl FromStr for Frames {
 }
 
 impl InputArgs {
-    /// Opens it. What comes when it comes is read by a thread of its own, until `stop` is asked.
+    /// Opens it. Messages of a channel are sent from where they lie; standard input is read by a thread of its own. Until `stop` is asked.
     pub(super) fn open(
         &self,
         payload_bytes: usize,
         node: &Node,
+        trust: TrustPeers,
         stop: &Stop,
     ) -> Result<Box<dyn Source + Send>, CliError> {
         let options = self.options(payload_bytes)?;
@@ -116,9 +117,8 @@ impl InputArgs {
         if let Some(name) = channel {
             let subscriber = node.subscriber(name, &SubscriberOptions::default().depth(DEPTH))?;
             let has_stopped = stop.watch();
-            let reader = ChannelReader::new(subscriber, move || !has_stopped());
-            let source = source::open_input(Input::new(&self.input, reader), &options)?;
-            return Ok(Box::new(Live::start(source)?));
+            let messages = Messages::new(node, subscriber, trust, move || !has_stopped());
+            return Ok(channel::open(&self.name(), messages, &options)?);
         }
         let source = source::open(&self.input, &options)?;
         if self.input == Path::new("-") {

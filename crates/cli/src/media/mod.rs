@@ -6,6 +6,7 @@ mod calls;
 mod conference;
 mod inputs;
 mod recv;
+mod repair;
 mod send;
 mod serve;
 mod targets;
@@ -25,7 +26,7 @@ use serve::ServeArgs;
 pub(crate) enum MediaCommand {
     /// Send media as RTP, to one destination or a thousand
     #[command(
-        after_help = "Examples:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp\n  hythe media send film.mp4 --to 'rtp://239.1.2.3:5004?ttl=4&interface=eth0' --loop 0\n  hythe media send prompt.wav --payload pcmu --to rtp://192.0.2.7:20000 --calls 2000\n  arecord -f S16_LE -r 48000 -t wav | hythe media send - --to rtp://192.0.2.7:5004"
+        after_help = "Examples:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp\n  hythe media send film.mp4 --to 'rtp://239.1.2.3:5004?ttl=4&interface=eth0' --loop 0\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --lossless 200\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --parity 8x5\n  hythe media send prompt.wav --payload pcmu --to rtp://192.0.2.7:20000 --calls 2000\n  arecord -f S16_LE -r 48000 -t wav | hythe media send - --to rtp://192.0.2.7:5004"
     )]
     Send(SendArgs),
     /// Receive RTP into a file
@@ -35,7 +36,7 @@ pub(crate) enum MediaCommand {
     Recv(RecvArgs),
     /// Serve media on request: players open rtsp://…
     #[command(
-        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
+        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554\n  hythe media serve film.ts --lossless 200\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
     )]
     Serve(ServeArgs),
 }

@@ -9,8 +9,11 @@ use clap::Args;
 use hythe::media::pace::{Limit, Pace};
 use hythe::media::payload;
 use hythe::media::rtp::{Identity, MAX_PAYLOAD_BYTES};
-use hythe::media::sdp::{self, StreamDescription};
+use hythe::media::sdp;
+use hythe::media::send::repair::Repair;
 use hythe::media::send::session::{SendOptions, SendSession, Step};
+use hythe::media::wire::destinations::DestinationId;
+use hythe::media::wire::health::Event;
 use hythe::media::wire::method::Method;
 use hythe::{TrustPeers, monotonic_ns};
 use serde::Serialize;
@@ -24,6 +27,7 @@ use crate::units;
 
 use super::calls;
 use super::inputs::InputArgs;
+use super::repair::{self, ParityArgs, ResendArgs};
 use super::targets::{TargetArgs, Targets};
 
 /// Receivers read RTCP before RTP that came earlier (ffmpeg does, and ends at a BYE): the time they have to empty their sockets.
@@ -51,8 +55,12 @@ pub(crate) struct SendArgs {
     /// Bytes of a packet behind its RTP header, at most
     #[arg(long, value_name = "BYTES", default_value_t = MAX_PAYLOAD_BYTES as u16, value_parser = clap::value_parser!(u16).range(64..=65_000))]
     packet_bytes: u16,
+    #[command(flatten)]
+    resend: ResendArgs,
+    #[command(flatten)]
+    parity: ParityArgs,
     /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that of --to on, again and again
-    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method"])]
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "lossless", "resend", "parity"])]
     calls: Option<u16>,
     /// End after so many seconds
     #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
@@ -93,7 +101,13 @@ struct Document {
     bytes: u64,
     delivered: u64,
     lost: u64,
+    resent: u64,
+    requests_refused: u64,
+    parity: u64,
+    malformed_feedback: u64,
     damaged: u64,
+    /// Of a channel: what the ends of its messages cut in two.
+    joined_bytes: u64,
     spacing: SpacingDocument,
     destinations: Vec<DestinationDocument>,
 }
@@ -121,6 +135,17 @@ struct DestinationDocument {
     unreachable: u64,
     overflows: u64,
     too_large: u64,
+    resent: u64,
+    requests_refused: u64,
+    /// What its last report said; none came if it is missing.
+    reported: Option<ReportedDocument>,
+}
+
+#[derive(Serialize)]
+struct ReportedDocument {
+    reports: u64,
+    lost: i32,
+    round_trip_ns: Option<u64>,
 }
 
 pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
@@ -130,16 +155,30 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         .map_err(|error| CliError::Failed(format!("cannot listen for SIGHUP: {error}")))?;
     let wanted = args.targets.wanted()?;
     let node = globals.join("hythe media send")?;
-    let source = args.input.open(args.packet_bytes.into(), &node, &stop)?;
+    // By default the pool is the user's own; another's is chosen by name, which is the decision.
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let source = args
+        .input
+        .open(args.packet_bytes.into(), &node, trust, &stop)?;
     if let (Some(count), Some(first)) = (args.calls, wanted.first()) {
         let document = calls::run(source, first.resolve()?, count, args.duration, &stop)?;
         return output::print(globals.json, &document, calls::text);
     }
     let packetizer = payload::packetizer(source.format())?;
-    let mut session = SendSession::new(&node, source, packetizer, options(args)?)?;
+    let encoding = source.format().encoding;
+    let repair = repair::repair(&args.resend, &args.parity, encoding, args.packet_bytes)?;
+    let parity = repair.parity;
+    let options = options(args, repair, trust)?;
+    let mut session = SendSession::new(&node, source, packetizer, options)?;
+    if let Some(why) = session.copies_because() {
+        if args.targets.method == Some(Method::SendfileGso) {
+            return Err(CliError::Failed(format!("--method sendfile-gso: {why}")));
+        }
+        eprintln!("hythe: packets are copied when they are sent: {why}");
+    }
     let mut sending = Sending {
         args,
-        targets: Targets::default(),
+        targets: Targets::beside(parity),
         stop,
         hangup,
         began: Instant::now(),
@@ -156,14 +195,12 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         sdp::write(path, &description(&session, &wanted)?)?;
     }
     let ended = sending.run(&mut session);
-    sending.say_goodbye(&mut session)?;
-    ended?;
+    let left = sending.say_goodbye(&mut session);
+    ended.and(left)?;
     output::print(globals.json, &sending.document(&mut session), text)
 }
 
-fn options(args: &SendArgs) -> Result<SendOptions, CliError> {
-    // By default the pool is the user's own; another's is chosen by name, which is the decision.
-    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+fn options(args: &SendArgs, repair: Repair, trust: TrustPeers) -> Result<SendOptions, CliError> {
     let mut options = SendOptions::new(Identity::random()?, trust);
     match args.pace {
         PaceArg::Own(pace) => options.pace = pace,
@@ -177,6 +214,7 @@ fn options(args: &SendArgs) -> Result<SendOptions, CliError> {
         early_ns: args.early.saturating_mul(1_000_000),
     };
     options.payload_bytes_max = args.packet_bytes.into();
+    options.repair = repair;
     options.lend = args
         .targets
         .method
@@ -193,7 +231,7 @@ fn description(
             "a description needs a destination (--to)".into(),
         ));
     };
-    let mut stream = StreamDescription::new(session.format().clone(), first.resolve()?);
+    let mut stream = session.describe(first.resolve()?);
     stream.ttl = first.ttl.unwrap_or(stream.ttl);
     Ok(sdp::describe(&[stream], monotonic_ns()))
 }
@@ -215,11 +253,22 @@ impl Sending<'_> {
             }
             match session.step(&mut |event| eprintln!("hythe: {event}"))? {
                 Step::Again => {}
-                Step::Wait(until_ns) => self.wait(until_ns),
+                Step::Wait(until_ns) => {
+                    session.wait(until_ns.min(self.end_ns()), Some(self.stop.descriptor()))?;
+                }
                 Step::Ended => break,
             }
         }
         Ok(())
+    }
+
+    /// When it is over, whatever the source says.
+    fn end_ns(&self) -> u64 {
+        let left = self
+            .args
+            .duration
+            .map(|duration| duration.saturating_sub(self.began.elapsed()));
+        left.map_or(u64::MAX, |left| monotonic_ns() + nanoseconds(left))
     }
 
     fn is_over(&self) -> bool {
@@ -227,11 +276,6 @@ impl Sending<'_> {
         self.args
             .duration
             .is_some_and(|duration| passed >= duration)
-    }
-
-    fn wait(&self, until_ns: u64) {
-        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
-        self.stop.sleep_until(Instant::now() + left);
     }
 
     /// What cannot be read leaves the destinations as they are.
@@ -249,16 +293,24 @@ impl Sending<'_> {
 
     /// Who was interrupted does not linger.
     fn say_goodbye(&self, session: &mut SendSession) -> Result<(), CliError> {
-        self.stop.sleep_until(Instant::now() + LINGER);
-        Ok(session.say_goodbye()?)
+        let tell = &mut |event: &Event| eprintln!("hythe: {event}");
+        Ok(session.finish(LINGER, Some(self.stop.descriptor()), tell)?)
     }
 
     fn document(&self, session: &mut SendSession) -> Document {
         let (statistics, spacing) = (session.statistics(), session.spacing());
         let payload = session.format().encoding.name();
-        let destinations = session.destinations().iter().map(|(_, destination)| {
+        let ids: Vec<DestinationId> = session.destinations().iter().map(|(id, _)| id).collect();
+        let destinations = ids.into_iter().filter_map(|id| {
+            let resends = session.resends(id).unwrap_or_default();
+            let reported = session.received(id).map(|received| ReportedDocument {
+                reports: received.reports,
+                lost: received.last.cumulative_lost,
+                round_trip_ns: received.round_trip_ns,
+            });
+            let destination = session.destinations().by_id(id)?;
             let counts = destination.statistics();
-            DestinationDocument {
+            Some(DestinationDocument {
                 address: destination.address().to_string(),
                 method: counts.method.to_string(),
                 why: counts.method_reason.to_string(),
@@ -270,8 +322,12 @@ impl Sending<'_> {
                 unreachable: counts.unreachable,
                 overflows: counts.overflows,
                 too_large: counts.too_large,
-            }
+                resent: resends.packets,
+                requests_refused: resends.refused.total(),
+                reported,
+            })
         });
+        let destinations = destinations.collect();
         Document {
             input: self.args.input.name(),
             payload,
@@ -280,7 +336,12 @@ impl Sending<'_> {
             bytes: statistics.bytes,
             delivered: statistics.delivered,
             lost: statistics.lost,
+            resent: statistics.resent,
+            requests_refused: statistics.requests_refused,
+            parity: statistics.parity,
+            malformed_feedback: statistics.malformed_feedback,
             damaged: statistics.damaged,
+            joined_bytes: statistics.joined_bytes,
             spacing: SpacingDocument {
                 count: spacing.count,
                 p50_ns: spacing.p50_ns,
@@ -289,20 +350,29 @@ impl Sending<'_> {
                 max_ns: spacing.max_ns,
                 stalls: spacing.stalls,
             },
-            destinations: destinations.collect(),
+            destinations,
         }
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 2)
 }
 
 fn text(document: &Document) -> String {
     let spacing = &document.spacing;
     let microseconds = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
     let head = format!(
-        "{} packets of {} in {:.1} s, {} damaged places passed over\nspacing off by {} (median), {} (p99), {} (p99.9), {} stalls\n\n",
+        "{} packets of {} in {:.1} s, {} damaged places passed over\n\
+         {} sent again, {} requests not followed, {} packets of parity\n\
+         spacing off by {} (median), {} (p99), {} (p99.9), {} stalls\n\n",
         document.packets,
         document.payload,
         document.seconds,
         document.damaged,
+        document.resent,
+        document.requests_refused,
+        document.parity,
         microseconds(spacing.p50_ns),
         microseconds(spacing.p99_ns),
         microseconds(spacing.p999_ns),

@@ -2,10 +2,14 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::Args;
 use hythe::TrustPeers;
+use hythe::media::MediaError;
 use hythe::media::address::StreamAddress;
+use hythe::media::format::StreamFormat;
 use hythe::media::rtsp::Limits;
 use hythe::media::rtsp::server::Server;
 use hythe::media::serve::Programme;
@@ -19,6 +23,7 @@ use crate::stop::Stop;
 
 use super::conference;
 use super::inputs::CHANNEL;
+use super::repair::ResendArgs;
 
 /// The usual port for those who may not have 554.
 const PORT: u16 = 8554;
@@ -32,8 +37,10 @@ pub(crate) struct ServeArgs {
     /// Where clients connect to; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT", default_values_t = [SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT)])]
     listen: Vec<SocketAddr>,
+    #[command(flatten)]
+    resend: ResendArgs,
     /// Conference: forward what each participant sends to this even UDP port to all the others
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen", "lossless", "resend"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
     relay: Option<u16>,
     /// Who takes part in the conference: rtp://HOST:PORT, where it sends from and is sent to; may be repeated
     #[arg(long, value_name = "URL", requires = "relay")]
@@ -56,9 +63,11 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
     let server = Server::bind(&args.listen, Limits::default())?;
     let node = globals.join("hythe media serve")?;
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
-    let mut programme = Programme::new(&node, trust, OpenOptions::default())?;
+    let programme = Programme::new(&node, trust, OpenOptions::default())?;
+    let mut programme = programme.with_resend(args.resend.resend());
+    let refused = Arc::new(Refused::default());
     for item in &args.items {
-        add(&mut programme, item, &stop)?;
+        add(&mut programme, item, &stop, &refused)?;
     }
     let paths: Vec<String> = programme.paths().map(str::to_owned).collect();
     if paths.is_empty() {
@@ -71,7 +80,10 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
     {
         eprintln!("hythe: rtsp://{address}/{path}");
     }
+    refused.offered.store(paths.len(), Ordering::Relaxed);
+    refused.is_something_left()?;
     let counters = server.run(&mut programme, stop.descriptor())?;
+    refused.is_something_left()?;
     let document = Document {
         paths,
         connections: counters.connections,
@@ -87,12 +99,14 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
 }
 
 /// A directory's files that cannot be sent are named and left out; anything else that was asked for has to be there.
-fn add(programme: &mut Programme, item: &Path, stop: &Stop) -> Result<(), CliError> {
+fn add(
+    programme: &mut Programme,
+    item: &Path,
+    stop: &Stop,
+    refused: &Arc<Refused>,
+) -> Result<(), CliError> {
     if let Some(channel) = item.to_str().and_then(|name| name.strip_prefix(CHANNEL)) {
-        eprintln!("hythe: waiting for the first message on channel {channel}");
-        let has_stopped = stop.watch();
-        programme.add_channel(channel, channel, move || !has_stopped())?;
-        return Ok(());
+        return add_channel(programme, channel, stop, refused);
     }
     if !item.is_dir() {
         programme.add_film(&name(item), item)?;
@@ -111,6 +125,71 @@ fn add(programme: &mut Programme, item: &Path, stop: &Stop) -> Result<(), CliErr
         }
     }
     Ok(())
+}
+
+fn add_channel(
+    programme: &mut Programme,
+    channel: &str,
+    stop: &Stop,
+    refused: &Arc<Refused>,
+) -> Result<(), CliError> {
+    let ask_to_stop = stop
+        .asker()
+        .map_err(|error| CliError::Failed(format!("cannot wake the server: {error}")))?;
+    let (name, refused) = (channel.to_owned(), Arc::clone(refused));
+    let tell = move |known: Result<&StreamFormat, &MediaError>| match known {
+        Ok(format) => {
+            let encoding = format.encoding.name();
+            eprintln!("hythe: channel {name} is served from now on, as {encoding}");
+        }
+        Err(error) => {
+            eprintln!("hythe: channel {name} is not served: {error}");
+            refused.add(error.to_string());
+            if refused.is_something_left().is_err() {
+                ask_to_stop();
+            }
+        }
+    };
+    eprintln!("hythe: channel {channel} is served from its first message on");
+    Ok(programme.add_channel(channel, channel, tell)?)
+}
+
+/// Channels that turned out to be nothing that can be served.
+#[derive(Debug)]
+struct Refused {
+    reasons: Mutex<Vec<String>>,
+    /// How many things were to be served; until that is known, more than can be refused.
+    offered: AtomicUsize,
+}
+
+impl Default for Refused {
+    fn default() -> Self {
+        Self {
+            reasons: Mutex::default(),
+            offered: AtomicUsize::new(usize::MAX),
+        }
+    }
+}
+
+impl Refused {
+    fn reasons(&self) -> MutexGuard<'_, Vec<String>> {
+        self.reasons.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, reason: String) {
+        self.reasons().push(reason);
+    }
+
+    fn is_something_left(&self) -> Result<(), CliError> {
+        let reasons = self.reasons();
+        match reasons.first() {
+            // Whoever holds the lock sees what was stored before the other one had it.
+            Some(first) if reasons.len() >= self.offered.load(Ordering::Relaxed) => Err(
+                CliError::Failed(format!("there is nothing to serve: {first}")),
+            ),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn name(file: &Path) -> String {

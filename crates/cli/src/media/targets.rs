@@ -1,16 +1,20 @@
 //! Where a stream is sent, as it was said on the command line or stands in a file.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hythe::media::address::StreamAddress;
+use hythe::media::send::repair::Parity;
 use hythe::media::send::session::SendSession;
 use hythe::media::wire::destinations::DestinationId;
 use hythe::media::wire::endpoint::DestinationOptions;
 use hythe::media::wire::method::Method;
 
 use crate::error::CliError;
+
+use super::repair;
 
 /// The largest file of destinations that is read: far more than a thousand lines.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -48,7 +52,9 @@ fn parse_class(text: &str) -> Result<i32, String> {
 /// The destinations of a session, by what they were called.
 #[derive(Debug, Default)]
 pub(super) struct Targets {
-    present: BTreeMap<String, DestinationId>,
+    present: BTreeMap<String, (DestinationId, SocketAddr)>,
+    /// What is sent beside the stream.
+    parity: Option<Parity>,
 }
 
 impl TargetArgs {
@@ -72,6 +78,14 @@ impl TargetArgs {
 }
 
 impl Targets {
+    /// None yet, for a stream with such parity.
+    pub(super) fn beside(parity: Option<Parity>) -> Self {
+        Self {
+            parity,
+            ..Self::default()
+        }
+    }
+
     /// Adds and removes destinations until the session has those that are wanted. Those that stay are not disturbed, and one that
     /// cannot be added does not keep the others away: what is wrong with it is given to `tell`.
     pub(super) fn follow(
@@ -82,7 +96,7 @@ impl Targets {
         tell: &mut dyn FnMut(String),
     ) {
         let names: Vec<String> = wanted.iter().map(ToString::to_string).collect();
-        self.present.retain(|name, id| {
+        self.present.retain(|name, (id, _)| {
             let stays = names.contains(name);
             if !stays && session.destinations().remove(*id).is_some() {
                 tell(format!("{name}: removed"));
@@ -93,17 +107,27 @@ impl Targets {
             if self.present.contains_key(&name) {
                 continue;
             }
-            let options = args.options(address);
-            let added = address
-                .resolve()
-                .and_then(|resolved| session.destinations().add(resolved, &options));
-            match added {
-                Ok(id) => {
-                    self.present.insert(name, id);
-                }
-                Err(error) => tell(error.to_string()),
+            match self.add(&args.options(address), address, session) {
+                Ok(added) => drop(self.present.insert(name, added)),
+                Err(why) => tell(why),
             }
         }
+    }
+
+    fn add(
+        &self,
+        options: &DestinationOptions,
+        address: &StreamAddress,
+        session: &mut SendSession,
+    ) -> Result<(DestinationId, SocketAddr), String> {
+        let resolved = address.resolve().map_err(|error| error.to_string())?;
+        let others = self.present.values().map(|(_, other)| *other);
+        if let Some(why) = repair::collision(self.parity, resolved, others) {
+            return Err(why);
+        }
+        let added = session.destinations().add(resolved, options);
+        let id = added.map_err(|error| error.to_string())?;
+        Ok((id, resolved))
     }
 
     /// How many there are.

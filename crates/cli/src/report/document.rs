@@ -4,6 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -57,6 +61,10 @@ pub(super) struct Measurement {
     /// Time of a CPU for each packet, of a case that sends packets: the median, and the 99th percentile of the repetitions.
     pub(super) cpu_ns_per_packet: Option<f64>,
     pub(super) cpu_ns_per_packet_p99: Option<f64>,
+    /// Calls that were paced, at once.
+    pub(super) calls: Option<u64>,
+    /// Base64 of an HdrHistogram V2 with all samples.
+    histogram: Option<String>,
     #[serde(flatten)]
     pub(super) sending: Sending,
 }
@@ -157,6 +165,19 @@ impl Measurement {
     /// Who was measured, and how: `hythe/poll/untouched` is `hythe` and `poll/untouched`.
     pub(super) fn system_and_way(&self) -> (&str, &str) {
         self.case.split_once('/').unwrap_or((&self.case, ""))
+    }
+
+    /// All samples, where they are there.
+    pub(super) fn histogram(&self) -> Option<Result<Histogram<u64>, String>> {
+        let text = self.histogram.as_deref()?;
+        let decoded = STANDARD
+            .decode(text)
+            .map_err(|error| format!("is no base64: {error}"));
+        let read = decoded.and_then(|bytes| {
+            let read = Deserializer::new().deserialize(&mut &bytes[..]);
+            read.map_err(|error| format!("is no HdrHistogram V2: {error:?}"))
+        });
+        Some(read.map_err(|why| format!("the histogram of case {} {why}", self.case)))
     }
 
     fn check(&self) -> Result<(), String> {

@@ -1,9 +1,12 @@
 //! `hythe report`: one page from the results of any bench or latency run.
 //!
-//! `document` reads and checks results, `plot` draws, `page` writes the HTML. The page holds everything it shows: no scripts, nothing
+//! `document` reads and checks results, `figure` says what of them is drawn: `plot` lines, `bars`, `distribution`; `page` writes the HTML. The page holds everything it shows: no scripts, nothing
 //! fetched.
 
+mod bars;
+mod distribution;
 mod document;
+mod figure;
 mod page;
 mod plot;
 

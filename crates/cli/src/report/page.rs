@@ -5,7 +5,7 @@ use std::fmt::Display;
 use serde_json::Value;
 
 use super::document::{Document, Measurement};
-use super::plot::plots;
+use super::figure::figures;
 use crate::error::CliError;
 use crate::units;
 
@@ -49,12 +49,9 @@ impl Page {
             self.warn("Emulated time: it compares variants with each other and says nothing about hardware.");
         }
         self.conditions(document);
-        for plot in plots(document) {
-            self.add(&format!(
-                "<h3>{}</h3>\n{}\n",
-                text(&plot.title),
-                plot.svg()?
-            ));
+        for figure in figures(document)? {
+            let (title, svg) = (figure.title(), figure.svg()?);
+            self.add(&format!("<h3>{}</h3>\n{svg}\n", text(&title)));
             self.plots += 1;
         }
         self.results(document);

@@ -8,14 +8,15 @@ use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 
 use super::document::{Document, Measurement};
+use super::figure::Figure;
 use crate::error::CliError;
 use crate::units;
 
-const WIDTH: u32 = 860;
-const HEIGHT: u32 = 420;
-const FONT: (&str, u32) = ("sans-serif", 13);
+pub(super) const WIDTH: u32 = 860;
+pub(super) const HEIGHT: u32 = 420;
+pub(super) const FONT: (&str, u32) = ("sans-serif", 13);
 /// Told apart also by those who see no red and green (Okabe and Ito, 2008).
-const COLOURS: [RGBColor; 7] = [
+pub(super) const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -65,6 +66,10 @@ fn place_of(measurement: &Measurement) -> Option<(String, Quantity, Point)> {
     let (_, way) = measurement.system_and_way();
     let size = measurement.size_bytes?;
     let sending = measurement.sending;
+    if measurement.calls.is_some() {
+        // One number of calls makes no line.
+        return None;
+    }
     if let (Some(packets), Some(cpu)) = (sending.packets, measurement.cpu_ns_per_packet) {
         let p99 = measurement.cpu_ns_per_packet_p99.unwrap_or(cpu);
         let destinations = sending.destinations.unwrap_or(1);
@@ -111,16 +116,22 @@ pub(super) fn plots(document: &Document) -> Vec<Plot> {
     found
 }
 
-impl Plot {
-    /// The SVG element. Over sizes of many magnitudes both axes are logarithmic, that of sizes with powers of two; over few, as of
+impl Figure for Plot {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Over sizes of many magnitudes both axes are logarithmic, that of sizes with powers of two; over few, as of
     /// one experiment, both begin at zero, so that what is saved can be read off. p99 stands above each p50 as a ring.
-    pub(super) fn svg(&self) -> Result<String, CliError> {
+    fn svg(&self) -> Result<String, CliError> {
         let mut svg = String::new();
         self.draw(&mut svg)
             .map_err(|error| CliError::Failed(format!("cannot draw `{}`: {error}", self.title)))?;
         Ok(svg)
     }
+}
 
+impl Plot {
     fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let points = || self.series.values().flatten();
         let sizes = Axis::of(self.quantity, points().map(|point| point.0));
@@ -256,19 +267,19 @@ impl Axis {
 }
 
 /// Zero has no place on a logarithmic axis.
-fn at(figure: u64) -> f64 {
+pub(super) fn at(figure: u64) -> f64 {
     figure.max(1) as f64
 }
 
 /// From half the least to twice the greatest.
-fn range(figures: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
+pub(super) fn range(figures: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
     let least = figures.clone().min().unwrap_or(1);
     let greatest = figures.max().unwrap_or(1);
     (at(least) / 2.0, at(greatest) * 2.0)
 }
 
 /// `250 ns`, `3.2 us`.
-fn nanoseconds(time: f64) -> String {
+pub(super) fn nanoseconds(time: f64) -> String {
     match time {
         ..1e3 => format!("{time:.0} ns"),
         1e3..1e6 => format!("{:.1} us", time / 1e3),

@@ -29,16 +29,17 @@ fn played_as(sample: &Sample) -> (&'static str, Kind) {
     }
 }
 
-fn plays(studio: &Studio, sample: &Sample) {
+fn plays(studio: &Studio, sample: &Sample, repair: &[&str]) {
     let input = studio.make(sample);
     let port = streams::port();
-    let sdp = studio.describe(&input, sample.options, port);
+    let options = [sample.options, repair].concat();
+    let sdp = studio.describe(&input, &options, port);
     let out = studio.file(&format!("{port}.out"));
     let (how, kind) = played_as(sample);
     let arguments = format!("{QUIET} -protocol_whitelist file,udp,rtp -i {sdp} {how} {out}");
     let player = start("ffmpeg", &arguments);
     streams::wait_until_listening(port);
-    studio.send_with(&input, port, sample.options);
+    studio.send_with(&input, port, &options);
     ended_well(sample.name, player);
     if how.ends_with("framehash") {
         let list = std::fs::read_to_string(&out).expect("written");
@@ -74,10 +75,19 @@ fn it_plays_every_payload_from_our_description() {
     let Some(studio) = studio(&[], "ffmpeg plays what we send") else {
         return;
     };
+    let repaired = [&streams::TS, &streams::H264];
+    for sample in repaired {
+        studio.make(sample); // once for both
+    }
     thread::scope(|scope| {
         for sample in &streams::SAMPLES {
             let studio = &studio;
-            scope.spawn(move || plays(studio, sample));
+            scope.spawn(move || plays(studio, sample, &[]));
+        }
+        // It knows nothing of repair, or not ours: what is beside the media is passed over.
+        for sample in repaired {
+            let (studio, repair) = (&studio, ["--lossless", "200", "--parity", "5x5"]);
+            scope.spawn(move || plays(studio, sample, &repair));
         }
     });
     studio.is_clean();

@@ -8,6 +8,23 @@ use crate::support::{Ended, Running};
 /// Set by `make test-media`: what is missing fails instead of being left out.
 const ALL_NEEDED: &str = "HYTHE_TEST_MEDIA";
 
+/// As [`studio`], for a test that has to be root to `what`.
+pub(crate) fn studio_of_root(
+    programs: &[(&str, &str)],
+    what: &str,
+    left_out: &str,
+) -> Option<Studio> {
+    if rustix::process::geteuid().is_root() {
+        return studio(programs, left_out);
+    }
+    eprintln!("SKIPPED ({what} needs root): {left_out}");
+    assert!(
+        std::env::var_os(ALL_NEEDED).is_none(),
+        "{what} needs root, for: {left_out}"
+    );
+    None
+}
+
 /// A studio, if the programs are there too: names, and what makes them say their version.
 pub(crate) fn studio(programs: &[(&str, &str)], left_out: &str) -> Option<Studio> {
     let mut missing = programs

@@ -1,15 +1,15 @@
 //! Wireshark's analyser reads what we send and what we answer: no malformed packet, no complaint, nothing missing.
 //!
 //! Captured as root on the loopback interface, where a datagram that is to be cut up passes uncut: these streams leave packet by
-//! packet. Retransmissions (RFC 4588) belong here too, as one more [`Carried`] whose `payload` says how their type is read.
+//! packet. Packets that are sent again are in `retransmissions.rs`.
 
 use std::thread;
 
-use crate::support::eventually;
 use crate::support::streams::{self, Sample, Studio, document};
-use crate::tools::{run, start, studio};
+use crate::support::{Running, eventually};
+use crate::tools::{run, start, studio_of_root};
 
-const NEEDED: [(&str, &str); 2] = [("tshark", "--version"), ("dumpcap", "--version")];
+pub(crate) const NEEDED: [(&str, &str); 2] = [("tshark", "--version"), ("dumpcap", "--version")];
 
 /// A stream that is captured.
 struct Carried {
@@ -64,10 +64,46 @@ const STREAMS: [Carried; 8] = [
 ];
 
 /// What was captured of a stream.
-struct Capture {
+pub(crate) struct Capture {
     /// The file, and how its ports are read.
     read: String,
-    packets: u64,
+    pub(crate) packets: u64,
+}
+
+/// What is captured of one port and the next, and read as RTP and RTCP.
+pub(crate) struct Listening {
+    dumpcap: Running,
+    read: String,
+}
+
+impl Listening {
+    pub(crate) fn to(studio: &Studio, port: u16) -> Self {
+        let (file, rtcp) = (studio.file(&format!("{port}.pcap")), port + 1);
+        // By number, so that the filter has no blanks of its own.
+        let filter = format!("-f udp[2:2]=={port}||udp[2:2]=={rtcp}||udp[0:2]=={rtcp}");
+        let dumpcap = start("dumpcap", &format!("-q -i lo {filter} -w {file}"));
+        let captured = || std::fs::metadata(&file).map_or(0, |found| found.len());
+        eventually("dumpcap captures (it needs root)", || captured() > 0);
+        let read = format!("-r {file} -d udp.port=={port},rtp -d udp.port=={rtcp},rtcp");
+        Self { dumpcap, read }
+    }
+
+    /// Ends when our goodbye is captured, behind `packets` of a stream.
+    pub(crate) fn end(self, packets: u64) -> Capture {
+        let read = self.read;
+        // What the kernel hands over comes in batches; our goodbye is the last that is sure to come.
+        eventually("the goodbye is captured", || {
+            let mut listed = start(
+                "tshark",
+                &format!("{read} -Y rtcp.pt==203 -T fields -e frame.number"),
+            );
+            let _ = listed.child.wait();
+            !listed.end().output.is_empty()
+        });
+        self.dumpcap.interrupt();
+        self.dumpcap.end();
+        Capture { read, packets }
+    }
 }
 
 fn capture(studio: &Studio, carried: &Carried) -> Capture {
@@ -75,36 +111,21 @@ fn capture(studio: &Studio, carried: &Carried) -> Capture {
     let port = streams::port();
     let options = [carried.sample.options, carried.options].concat();
     let sdp = studio.describe(&input, &options, port);
-    let (file, rtcp) = (studio.file(&format!("{port}.pcap")), port + 1);
-    // By number, so that the filter has no blanks of its own.
-    let filter = format!("-f udp[2:2]=={port}||udp[2:2]=={rtcp}||udp[0:2]=={rtcp}");
-    let listener = start("dumpcap", &format!("-q -i lo {filter} -w {file}"));
-    let captured = || std::fs::metadata(&file).map_or(0, |found| found.len());
-    eventually("dumpcap captures (it needs root)", || captured() > 0);
+    let listening = Listening::to(studio, port);
     let receiver = studio.receiver(&sdp, port, &studio.file(&format!("{port}.out")));
     let sent = studio.send_with(&input, port, &options);
     let received = document(&receiver.end());
     assert_eq!(sent["packets"], received["packets"], "{received}");
-    let read = format!("-r {file} -d udp.port=={port},rtp -d udp.port=={rtcp},rtcp");
-    // What the kernel hands over comes in batches; our goodbye is the last that is sure to come.
-    eventually("the goodbye is captured", || {
-        let mut listed = start(
-            "tshark",
-            &format!("{read} -Y rtcp.pt==203 -T fields -e frame.number"),
-        );
-        let _ = listed.child.wait();
-        !listed.end().output.is_empty()
-    });
-    listener.interrupt();
-    listener.end();
-    Capture {
-        read,
-        packets: sent["packets"].as_u64().expect("a number"),
-    }
+    listening.end(sent["packets"].as_u64().expect("a number"))
 }
 
 /// The fields of every packet that passes `filter`.
-fn fields(capture: &Capture, how: &str, filter: &str, names: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn fields(
+    capture: &Capture,
+    how: &str,
+    filter: &str,
+    names: &[&str],
+) -> Vec<Vec<String>> {
     let names: Vec<String> = names.iter().map(|name| format!("-e {name}")).collect();
     let arguments = format!(
         "{} {how} -Y {filter} -T fields {}",
@@ -117,22 +138,19 @@ fn fields(capture: &Capture, how: &str, filter: &str, names: &[&str]) -> Vec<Vec
         .collect()
 }
 
+/// No packet passes `filter`.
+pub(crate) fn finds_nothing(capture: &Capture, how: &str, filter: &str, name: &str) {
+    let what = ["frame.number", "frame.protocols", "_ws.expert.message"];
+    let found = fields(capture, how, filter, &what);
+    assert!(found.is_empty(), "{name}: {found:?}");
+}
+
 fn is_sound(studio: &Studio, carried: &Carried) {
     let name = carried.sample.name;
     let capture = capture(studio, carried);
-    let none: Vec<Vec<String>> = Vec::new();
-    let what = ["frame.number", "frame.protocols", "_ws.expert.message"];
     // Of its own dissectors for pictures the analyser complains that they are not complete; what they cannot read counts all the same.
-    assert_eq!(
-        fields(&capture, "", "_ws.malformed||_ws.expert", &what),
-        none,
-        "{name}"
-    );
-    assert_eq!(
-        fields(&capture, carried.payload, "_ws.malformed", &what),
-        none,
-        "{name}"
-    );
+    finds_nothing(&capture, "", "_ws.malformed||_ws.expert", name);
+    finds_nothing(&capture, carried.payload, "_ws.malformed", name);
 
     let names = ["rtp.version", "rtp.seq", "rtp.ssrc", "rtp.timestamp"];
     let rtp = fields(&capture, "", "rtp", &names);
@@ -193,13 +211,10 @@ fn reports_are_sound(capture: &Capture, carried: &Carried, source: &str) {
 
 #[test]
 fn an_analyser_finds_nothing_wrong() {
-    let Some(studio) = studio(&NEEDED, "tshark reads what we send and answer") else {
+    let what = "tshark reads what we send and answer";
+    let Some(studio) = studio_of_root(&NEEDED, "capturing", what) else {
         return;
     };
-    if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED (capturing needs root): tshark reads what we send and answer");
-        return;
-    }
     thread::scope(|scope| {
         for carried in &STREAMS {
             let studio = &studio;

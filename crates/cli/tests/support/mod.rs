@@ -10,6 +10,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -160,8 +161,10 @@ fn boards() -> PathBuf {
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
-    output: Option<JoinHandle<Vec<u8>>>,
-    errors: Option<JoinHandle<Vec<u8>>>,
+    output: Option<JoinHandle<()>>,
+    errors: Option<JoinHandle<()>>,
+    printed: Arc<Mutex<Vec<u8>>>,
+    said: Arc<Mutex<Vec<u8>>>,
 }
 
 /// A `hythe` that has ended.
@@ -176,13 +179,27 @@ pub(crate) struct Ended {
 impl Running {
     pub(crate) fn new(mut command: Command) -> Self {
         let mut child = command.spawn().expect("started");
-        let output = child.stdout.take().map(collect);
-        let errors = child.stderr.take().map(collect);
+        let (printed, said) = <(Arc<Mutex<Vec<u8>>>, Arc<Mutex<Vec<u8>>>)>::default();
+        let output = child.stdout.take().map(|from| collect(from, &printed));
+        let errors = child.stderr.take().map(|from| collect(from, &said));
         Self {
             child,
             output,
             errors,
+            printed,
+            said,
         }
+    }
+
+    /// What it has said on standard error so far.
+    pub(crate) fn said(&self) -> String {
+        let said = self.said.lock().expect("no reader fails");
+        String::from_utf8_lossy(&said).into_owned()
+    }
+
+    /// Waits until it has said that on standard error.
+    pub(crate) fn wait_until_said(&self, what: &str) {
+        eventually(what, || self.said().contains(what));
     }
 
     /// Asks it to stop, as Ctrl-C does.
@@ -198,13 +215,14 @@ impl Running {
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Ended {
         let status = self.wait();
-        let text = |collected: Option<JoinHandle<Vec<u8>>>| {
-            collected.map_or_else(Vec::new, |all| all.join().expect("read"))
-        };
+        for reader in [self.output.take(), self.errors.take()] {
+            reader.map_or(Ok(()), JoinHandle::join).expect("read");
+        }
+        let output = std::mem::take(&mut *self.printed.lock().expect("no reader fails"));
         Ended {
             code: status.code(),
-            output: text(self.output.take()),
-            errors: String::from_utf8_lossy(&text(self.errors.take())).into_owned(),
+            output,
+            errors: self.said(),
         }
     }
 
@@ -246,11 +264,15 @@ impl Ended {
     }
 }
 
-fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+/// Reads to the end, into what others look at meanwhile.
+fn collect(mut from: impl Read + Send + 'static, into: &Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+    let into = Arc::clone(into);
     std::thread::spawn(move || {
-        let mut all = Vec::new();
-        let _ = from.read_to_end(&mut all);
-        all
+        let mut part = [0; 4096];
+        while let Ok(bytes @ 1..) = from.read(&mut part) {
+            let mut all = into.lock().expect("no test fails while it has it");
+            all.extend_from_slice(&part[..bytes]);
+        }
     })
 }
 

@@ -259,15 +259,23 @@ pub(crate) fn assert_same(what: &str, received: &[u8], source: &[u8]) {
 /// An even port that is free with the next one, and that no other test of this program is told. Below those that sockets get by
 /// themselves.
 pub(crate) fn port() -> u16 {
+    ports(1)
+}
+
+/// As [`port`], with so many pairs behind each other: parity goes to the second and the third.
+pub(crate) fn ports(pairs: u16) -> u16 {
     static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
     let mut given = GIVEN.lock().expect("no test fails while it has it");
     let given = given.get_or_insert_default();
     let first = 20_000 + (std::process::id() % 100) as u16 * 120;
     let free = |port: u16| UdpSocket::bind(("127.0.0.1", port)).is_ok();
+    let own = |port: u16| (port..port + 2 * pairs).step_by(2);
     let mut candidates = (first..32_000).chain(20_000..first).step_by(2);
-    candidates
-        .find(|&port| free(port) && free(port + 1) && given.insert(port))
-        .expect("a free port")
+    let found = candidates
+        .find(|&port| own(port).all(|port| free(port) && free(port + 1) && !given.contains(&port)));
+    let found = found.expect("free ports");
+    given.extend(own(found));
+    found
 }
 
 /// Waits until somebody listens on both ports of a stream.

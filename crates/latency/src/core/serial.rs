@@ -48,6 +48,22 @@ impl Reader {
     }
 }
 
+/// All records of a console.
+///
+/// # Errors
+/// As [`Reader::take`]; a record that does not end.
+pub fn records(console: &str) -> Result<Vec<Vec<u8>>, LatencyError> {
+    let mut reader = Reader::default();
+    let mut records = Vec::new();
+    for line in console.lines() {
+        records.extend(reader.take(line)?);
+    }
+    match reader.unfinished_bytes() {
+        0 => Ok(records),
+        bytes => reader.refuse(format!("the console ends after {bytes} bytes of a record")),
+    }
+}
+
 fn bytes(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     let value = |digit: u8| {
@@ -83,6 +99,13 @@ mod tests {
             .collect();
         assert_eq!(records, [vec![1, 2, 255], vec![]]);
         assert_eq!(reader.unfinished_bytes(), 0);
+    }
+
+    #[test]
+    fn a_console_that_is_cut_is_named() {
+        assert_eq!(records("hello\n@01\n@.\n").expect("good"), [[1]]);
+        let error = records("@01\n@.\n@02\n").expect_err("cut").to_string();
+        assert!(error.contains("after 1 bytes"), "{error}");
     }
 
     #[test]

@@ -22,34 +22,32 @@ pub struct Edge {
 
 /// The edges of a run.
 ///
-/// `log` is QEMU's record, `bytes` what came out of the port that was the only one recorded.
+/// `log` is QEMU's record, `bytes` what came out of the pin. The record does not tell ports from each other: whoever measures writes to
+/// no other before it has done with the pin, so the pin's bytes are the first.
 ///
 /// # Errors
 /// [`LatencyError::RecordLog`]: written by another version of QEMU, cut off, or not of the same run as the bytes.
 pub fn edges(log: &[u8], bytes: &[u8]) -> Result<Vec<Edge>, LatencyError> {
-    let mut edges = Vec::with_capacity(bytes.len());
-    let mut rest = bytes.iter();
-    for write in record_log::writes(log)? {
-        for _ in 0..write.bytes {
-            let Some(&letter) = rest.next() else {
-                let what = format!(
-                    "it tells of more than the {} bytes that left the port",
-                    bytes.len()
-                );
-                return Err(LatencyError::RecordLog { what });
-            };
-            edges.push(Edge {
-                instruction: write.instruction,
-                letter,
-            });
-        }
+    let instructions = record_log::writes(log)?;
+    let instructions = instructions
+        .iter()
+        .flat_map(|write| std::iter::repeat_n(write.instruction, write.bytes as usize));
+    let edges: Vec<Edge> = instructions
+        .zip(bytes)
+        .map(|(instruction, &letter)| Edge {
+            instruction,
+            letter,
+        })
+        .collect();
+    if edges.len() < bytes.len() {
+        let what = format!(
+            "it tells of {} bytes, the pin of {}",
+            edges.len(),
+            bytes.len()
+        );
+        return Err(LatencyError::RecordLog { what });
     }
-    match rest.len() {
-        0 => Ok(edges),
-        more => Err(LatencyError::RecordLog {
-            what: format!("it ends {more} bytes before the port did"),
-        }),
-    }
+    Ok(edges)
 }
 
 /// Pairs edges: for each letter the nanoseconds from its upper to its lower case, at so many of them an instruction.

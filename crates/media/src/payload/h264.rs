@@ -3,10 +3,8 @@
 //! Sent: NAL units alone, STAP-A for small ones of one access unit, FU-A for those that are too long. Received: the same; what only
 //! the interleaved mode has is refused by name.
 
-use super::nal::{self, Joiner, Rules, Structure};
-use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Received};
-use crate::format::StreamFormat;
-use crate::unit::Unit;
+use super::Malformed;
+use super::nal::{Joiner, Rules, Structure};
 use crate::video::Codec;
 
 const STAP_A: u8 = 24;
@@ -15,9 +13,14 @@ const FU_A: u8 = 28;
 const IMPORTANCE: u8 = 0xe0;
 const TYPE: u8 = 0x1f;
 
-struct H264;
+/// Cuts access units of H.264.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packetizer;
 
-impl Rules for H264 {
+/// Joins access units of H.264.
+pub type Depacketizer = Joiner<Packetizer>;
+
+impl Rules for Packetizer {
     const CODEC: Codec = Codec::H264;
 
     /// Section 5.7.1: as important as the most important that it holds.
@@ -46,39 +49,5 @@ impl Rules for H264 {
             29 => Err(Malformed("FU-B is of the interleaved mode")),
             _ => Err(Malformed("its type is reserved")),
         }
-    }
-}
-
-/// Cuts access units of H.264.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Packetizer;
-
-impl Packetize for Packetizer {
-    fn packetize(&mut self, unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>) {
-        nal::packetize::<H264>(unit, limit, emit);
-    }
-}
-
-/// Joins access units of H.264. At most 4 MiB per NAL unit, 256 NAL units and 16 MiB per access unit.
-pub struct Depacketizer(Joiner<H264>);
-
-impl Depacketizer {
-    /// One for a stream that is described so. Parameter sets of the description come in front of the first unit if it has none.
-    ///
-    /// # Errors
-    ///
-    /// [`Malformed`] for the interleaved mode.
-    pub fn new(format: &StreamFormat) -> Result<Self, Malformed> {
-        Joiner::new(format).map(Self)
-    }
-}
-
-impl Depacketize for Depacketizer {
-    fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed> {
-        self.0.take(received, emit)
-    }
-
-    fn finish(&mut self, emit: &mut EmitUnit<'_>) {
-        self.0.finish(emit);
     }
 }

@@ -3,10 +3,8 @@
 //! Sent: NAL units alone, aggregation packets for small ones of one access unit, fragmentation units for those that are too long.
 //! Received: the same; PACI packets are refused.
 
-use super::nal::{self, Joiner, Rules, Structure};
-use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Received};
-use crate::format::StreamFormat;
-use crate::unit::Unit;
+use super::Malformed;
+use super::nal::{Joiner, Rules, Structure};
 use crate::video::Codec;
 
 const AGGREGATION: u8 = 48;
@@ -18,9 +16,14 @@ const TYPE: u8 = 0x3f;
 /// `TemporalId` plus 1, in the second byte; the rest of it is the layer's.
 const TEMPORAL: u8 = 0x07;
 
-struct H265;
+/// Cuts access units of H.265.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Packetizer;
 
-impl Rules for H265 {
+/// Joins access units of H.265.
+pub type Depacketizer = Joiner<Packetizer>;
+
+impl Rules for Packetizer {
     const CODEC: Codec = Codec::H265;
 
     /// Section 4.4.2: the lowest layer and the lowest sub-layer that it holds.
@@ -54,39 +57,5 @@ impl Rules for H265 {
             PACI => Err(Malformed("PACI packets are not supported")),
             _ => Err(Malformed("its type is reserved")),
         }
-    }
-}
-
-/// Cuts access units of H.265.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Packetizer;
-
-impl Packetize for Packetizer {
-    fn packetize(&mut self, unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>) {
-        nal::packetize::<H265>(unit, limit, emit);
-    }
-}
-
-/// Joins access units of H.265. At most 4 MiB per NAL unit, 256 NAL units and 16 MiB per access unit.
-pub struct Depacketizer(Joiner<H265>);
-
-impl Depacketizer {
-    /// One for a stream that is described so. Parameter sets of the description come in front of the first unit if it has none.
-    ///
-    /// # Errors
-    ///
-    /// [`Malformed`] for streams with decoding order numbers.
-    pub fn new(format: &StreamFormat) -> Result<Self, Malformed> {
-        Joiner::new(format).map(Self)
-    }
-}
-
-impl Depacketize for Depacketizer {
-    fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed> {
-        self.0.take(received, emit)
-    }
-
-    fn finish(&mut self, emit: &mut EmitUnit<'_>) {
-        self.0.finish(emit);
     }
 }

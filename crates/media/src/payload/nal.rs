@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{EmitPayload, EmitUnit, Malformed, Payload, Received};
+use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};
 use crate::format::StreamFormat;
 use crate::unit::Unit;
 use crate::video::units::{NalUnits, with_pieces};
@@ -13,8 +13,9 @@ const AGGREGATED_MAX: usize = 16;
 /// Bytes of the length in front of each aggregated NAL unit.
 const LENGTH_BYTES: usize = 2;
 
-/// Where the two formats differ.
-pub(super) trait Rules {
+/// Where the two formats differ. Who has rules is a packetizer.
+pub trait Rules {
+    /// What is in the NAL units.
     const CODEC: Codec;
     /// Of a NAL unit, and of an aggregation packet.
     const HEADER_BYTES: usize = Self::CODEC.header_bytes();
@@ -44,14 +45,23 @@ pub(super) const END: u8 = 0x40;
 
 /// The structures of payloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Structure {
+pub enum Structure {
+    /// A NAL unit.
     Single,
+    /// Several.
     Aggregation,
+    /// A part of one.
     Fragment,
 }
 
+impl<R: Rules> Packetize for R {
+    fn packetize(&mut self, unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>) {
+        packetize::<R>(unit, limit, emit);
+    }
+}
+
 /// Emits the payloads of a unit. NAL units that would be taken for something else in RTP are left out.
-pub(super) fn packetize<R: Rules>(unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>) {
+fn packetize<R: Rules>(unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>) {
     debug_assert!(limit >= 64, "a payload has room for {limit} bytes");
     let is_sent = |nal: &[u8]| R::CODEC.role(nal) != Role::Unspecified;
     let Some(last) = unit.pieces.iter().rposition(|nal| is_sent(nal)) else {
@@ -140,8 +150,8 @@ fn emit_fragments<R: Rules>(
     }
 }
 
-/// Joins payloads to access units.
-pub(super) struct Joiner<R> {
+/// Joins payloads to access units. At most 4 MiB per NAL unit, 256 NAL units and 16 MiB per access unit.
+pub struct Joiner<R> {
     /// Of `time`, as far as they came.
     units: NalUnits,
     time: Option<u64>,
@@ -154,7 +164,12 @@ pub(super) struct Joiner<R> {
 }
 
 impl<R: Rules> Joiner<R> {
-    pub(super) fn new(format: &StreamFormat) -> Result<Self, Malformed> {
+    /// One for a stream that is described so. Parameter sets of the description come in front of the first unit if it has none.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] for the interleaved mode of H.264, and streams of H.265 with decoding order numbers.
+    pub fn new(format: &StreamFormat) -> Result<Self, Malformed> {
         Ok(Self {
             units: NalUnits::default(),
             time: None,
@@ -163,57 +178,6 @@ impl<R: Rules> Joiner<R> {
             due: 0,
             rules: PhantomData,
         })
-    }
-
-    pub(super) fn take(
-        &mut self,
-        received: &Received<'_>,
-        emit: &mut EmitUnit<'_>,
-    ) -> Result<(), Malformed> {
-        if received.after_gap {
-            self.lose_fragments();
-            self.missing = true;
-        }
-        if self.time.is_some_and(|time| time != received.time) {
-            // The last packet of that unit, with the marker, was lost, or its sender sets none.
-            self.finish(emit);
-            self.missing |= received.after_gap;
-        }
-        self.time = Some(received.time);
-        let joined = self.join(received.bytes);
-        if joined.is_err() {
-            self.units.abandon();
-            self.missing = true;
-        }
-        if received.marker {
-            self.finish(emit);
-        }
-        joined
-    }
-
-    /// Emits what there is of the unit.
-    pub(super) fn finish(&mut self, emit: &mut EmitUnit<'_>) {
-        self.lose_fragments();
-        let Some(time) = self.time.take() else { return };
-        if self.units.is_empty() {
-            return;
-        }
-        self.due = self.due.max(time);
-        let is_start = self.units.iter().any(|nal| R::CODEC.is_start(nal));
-        let (due, missing) = (self.due, self.missing);
-        with_pieces(R::CODEC, &self.sets, self.units.iter(), |pieces| {
-            let unit = Unit {
-                pieces,
-                time,
-                due,
-                duration: 0,
-                is_start,
-            };
-            emit(&unit, missing);
-        });
-        self.sets.clear();
-        self.missing = false;
-        self.units.clear();
     }
 
     fn lose_fragments(&mut self) {
@@ -281,6 +245,55 @@ impl<R: Rules> Joiner<R> {
             self.units.complete();
         }
         Ok(())
+    }
+}
+
+impl<R: Rules> Depacketize for Joiner<R> {
+    fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed> {
+        if received.after_gap {
+            self.lose_fragments();
+            self.missing = true;
+        }
+        if self.time.is_some_and(|time| time != received.time) {
+            // The last packet of that unit, with the marker, was lost, or its sender sets none.
+            self.finish(emit);
+            self.missing |= received.after_gap;
+        }
+        self.time = Some(received.time);
+        let joined = self.join(received.bytes);
+        if joined.is_err() {
+            self.units.abandon();
+            self.missing = true;
+        }
+        if received.marker {
+            self.finish(emit);
+        }
+        joined
+    }
+
+    /// Emits what there is of the unit.
+    fn finish(&mut self, emit: &mut EmitUnit<'_>) {
+        self.lose_fragments();
+        let Some(time) = self.time.take() else { return };
+        if self.units.is_empty() {
+            return;
+        }
+        self.due = self.due.max(time);
+        let is_start = self.units.iter().any(|nal| R::CODEC.is_start(nal));
+        let (due, missing) = (self.due, self.missing);
+        with_pieces(R::CODEC, &self.sets, self.units.iter(), |pieces| {
+            let unit = Unit {
+                pieces,
+                time,
+                due,
+                duration: 0,
+                is_start,
+            };
+            emit(&unit, missing);
+        });
+        self.sets.clear();
+        self.missing = false;
+        self.units.clear();
     }
 }
 

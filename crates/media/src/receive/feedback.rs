@@ -132,6 +132,13 @@ impl Feedback {
         }
     }
 
+    /// Was a packet asked for?
+    #[must_use]
+    pub fn was_asked(&self, number: u64) -> bool {
+        let requests = self.requests.as_ref();
+        requests.is_some_and(|requests| requests.was_asked(number))
+    }
+
     /// The stream began anew: its numbers and its clock are others.
     pub fn restart(&mut self) {
         self.last_sender_report = None;

@@ -281,6 +281,21 @@ impl<T> Reorder<T> {
         is_inside && matches!(self.slots[self.index(number)], Slot::Missing(_))
     }
 
+    /// May this number be one of the last of a stream that did not come, which no later one shows to be missing?
+    #[must_use]
+    pub fn is_just_ahead(&self, number: u64) -> bool {
+        /// A burst of losses that is longer is no loss of a few packets.
+        const LAST_MAX: u64 = 64;
+        (self.end..self.end + LAST_MAX).contains(&number)
+    }
+
+    /// Was this number given up, or never waited for?
+    #[must_use]
+    pub fn was_given_up(&self, number: u64) -> bool {
+        let is_remembered = number < self.next && number + self.capacity() >= self.end;
+        is_remembered && matches!(self.slots[self.index(number)], Slot::Lost)
+    }
+
     /// The last gaps that were given up.
     #[must_use]
     pub fn gaps(&self) -> &Gaps {

@@ -8,7 +8,7 @@ use super::stream::{Came, Repair};
 use crate::loss::fec::decoder::{DecoderLimits, FecCounts};
 use crate::loss::fec::parity::{BadParity, Parity};
 use crate::loss::fec::{Decoder, smpte2022, ulpfec};
-use crate::loss::rtx::RtxReceiver;
+use crate::loss::rtx::{NotRestored, RtxReceiver};
 use crate::sdp::{self, StreamDescription};
 
 /// A packet sent again that is longer is not taken: none of ours is.
@@ -63,8 +63,11 @@ impl Repairer {
             return false;
         };
         room.copy_from_slice(packet);
-        let Ok(repaired) = receiver.restore(room, is_missing) else {
-            return false;
+        let repaired = match receiver.restore(room, is_missing) {
+            Ok(repaired) => repaired,
+            // Somebody else's request, or one too many of ours.
+            Err(NotRestored::NotMissing(_) | NotRestored::Empty) => return true,
+            Err(NotRestored::Malformed | NotRestored::Foreign) => return false,
         };
         emit(repaired.bytes, Origin::Resent);
         if let Some(decoder) = &mut self.decoder {

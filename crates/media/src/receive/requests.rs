@@ -122,6 +122,13 @@ impl Requests {
         });
     }
 
+    /// Was a packet asked for?
+    #[must_use]
+    pub fn was_asked(&self, number: u64) -> bool {
+        let asked = &self.asked[self.index(number)];
+        asked.number == number && asked.times > 0
+    }
+
     /// The round trip as measured, in nanoseconds.
     #[must_use]
     pub fn round_trip_ns(&self) -> Option<u64> {

@@ -91,7 +91,8 @@ impl Sockets {
     ///
     /// # Errors
     ///
-    /// [`MediaError::PortTaken`]; [`MediaError::Socket`] for what else the kernel refuses, and for an odd port without one for RTCP.
+    /// [`MediaError::PortTaken`]; [`MediaError::Interface`] for one that is not there, even if there is no group to join;
+    /// [`MediaError::Socket`] for what else the kernel refuses, and for an odd port without one for RTCP.
     pub fn open(binding: &Binding) -> Result<Self, MediaError> {
         let Bound { rtp, rtcp, parity } = bind_all(binding)?;
         let failed = failed(binding.address);
@@ -376,11 +377,10 @@ fn bind_one(binding: &Binding, address: SocketAddr) -> Result<UdpSocket, MediaEr
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(family, SocketType::DGRAM, flags, None)
         .map_err(|error| failed("open a UDP socket", error.into()))?;
-    let joined = address.ip().is_multicast().then(|| join(&socket, binding));
-    let interface = match joined {
-        Some(joined) => joined.map_err(|error| failed("join the group", error))?,
-        None => 0,
-    };
+    let interface = interface(&socket, binding)?;
+    if address.ip().is_multicast() {
+        join(&socket, binding, interface).map_err(|error| failed("join the group", error))?;
+    }
     match bind(&socket, &scoped(address, interface)) {
         Ok(()) => Ok(socket.into()),
         Err(Errno::ADDRINUSE) => Err(MediaError::PortTaken {
@@ -390,13 +390,20 @@ fn bind_one(binding: &Binding, address: SocketAddr) -> Result<UdpSocket, MediaEr
     }
 }
 
-/// Joins the group, and lets others on this host do the same. The index of the interface, 0 if none was named.
-fn join(socket: impl AsFd, binding: &Binding) -> io::Result<u32> {
-    sockopt::set_socket_reuseaddr(&socket, true)?;
-    let interface = match &binding.interface {
-        Some(name) => netdevice::name_to_index(&socket, name)?,
-        None => 0,
+/// The index of the interface, 0 if none was named.
+fn interface(socket: impl AsFd, binding: &Binding) -> Result<u32, MediaError> {
+    let Some(name) = &binding.interface else {
+        return Ok(0);
     };
+    netdevice::name_to_index(socket, name).map_err(|error| MediaError::Interface {
+        name: name.clone(),
+        source: error.into(),
+    })
+}
+
+/// Joins the group, and lets others on this host do the same.
+fn join(socket: impl AsFd, binding: &Binding, interface: u32) -> io::Result<()> {
+    sockopt::set_socket_reuseaddr(&socket, true)?;
     match (binding.address.ip(), binding.source) {
         (group, Some(source)) => udp_receive::join_source(socket, group, source, interface)?,
         (IpAddr::V4(group), None) => {
@@ -407,10 +414,10 @@ fn join(socket: impl AsFd, binding: &Binding) -> io::Result<u32> {
             sockopt::set_ipv6_add_membership(socket, &group, interface)?;
         }
     }
-    Ok(interface)
+    Ok(())
 }
 
-/// A group within one link is another one on each interface.
+/// An address within one link, of a group or not, is another one on each interface.
 fn scoped(address: SocketAddr, interface: u32) -> SocketAddr {
     match address {
         SocketAddr::V6(mut address) if interface > 0 => {
@@ -504,20 +511,16 @@ mod tests {
 
     #[test]
     fn an_interface_that_is_not_there_is_named() {
-        let binding = Binding {
-            interface: Some("hythe-none".into()),
-            ..Binding::new("239.255.77.1:0".parse().unwrap())
-        };
-        let error = Sockets::open(&binding).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                MediaError::Socket {
-                    what: "join the group",
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        for address in ["239.255.77.1:0", "127.0.0.1:0"] {
+            let binding = Binding {
+                interface: Some("hythe-none".into()),
+                ..Binding::new(address.parse().unwrap())
+            };
+            let error = Sockets::open(&binding).unwrap_err();
+            assert!(
+                matches!(&error, MediaError::Interface { name, .. } if name == "hythe-none"),
+                "{error}"
+            );
+        }
     }
 }

@@ -10,7 +10,7 @@ pub struct Statistics {
     pub bytes: u64,
     /// Packets that were given up: [`Stream::gaps`](super::stream::Stream::gaps) names the last of them. Those of [`Self::late`] are among them.
     pub lost: u64,
-    /// Packets that were missing and came by repair, in time.
+    /// Packets that were missing and came by repair, in time: those of [`Self::recovered_by_parity`], and others that were sent again.
     pub recovered: u64,
     /// Those of them that parity repaired.
     pub recovered_by_parity: u64,

@@ -6,6 +6,7 @@
 //! Pure: it calls no kernel and reads no clock. Memory is set at the start: once it is full, missing packets are waited for no
 //! longer. Times are nanoseconds of one clock that never goes back, except where a name says that they count from 1970.
 
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
@@ -45,6 +46,9 @@ pub struct Settings {
     pub takeover_ns: u64,
     /// Ask for missing packets, within these limits; `None`: never.
     pub requests: Option<Limits>,
+    /// What is sent again comes as it was sent first, and not as a stream of its own (RFC 4588): a packet that was asked for and then
+    /// came counts as repaired, not as overtaken.
+    pub resent_as_first: bool,
     /// Where our RTCP goes; `None`: to where the sender's comes from, and before that to the port behind its RTP.
     pub reports_to: Option<SocketAddr>,
 }
@@ -60,6 +64,7 @@ impl Default for Settings {
             host: None,
             takeover_ns: 1_000_000_000,
             requests: None,
+            resent_as_first: false,
             reports_to: None,
         }
     }
@@ -81,7 +86,8 @@ pub trait Repair: Send {
     /// A stream begins, whose source is `ssrc`: what was before means nothing for it.
     fn begin(&mut self, ssrc: u32);
 
-    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether a number is waited for. What could
+    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether a number is waited for, or may be one
+    /// that nothing behind it has shown to be missing yet; it is asked once for each packet that was sent again. What could
     /// be repaired is emitted as whole packets of the stream.
     fn take(
         &mut self,
@@ -138,6 +144,8 @@ pub struct Stream<D, S> {
     reporter: Option<SocketAddr>,
     /// Something in front of the next payload is missing, though no number is.
     has_break: bool,
+    /// Packets that were sent again and came after they were given up.
+    resent_late: u64,
     statistics: Statistics,
 }
 
@@ -177,6 +185,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             goodbye_ns: None,
             reporter: None,
             has_break: false,
+            resent_late: 0,
             statistics: Statistics::default(),
         }
     }
@@ -363,11 +372,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             self.statistics.other_payload_type += 1;
             return Ok(());
         }
-        let (repair, repaired) = (&mut self.repair, &mut self.repaired);
         let is_parity = show(
-            repair,
-            repaired,
+            (&mut self.repair, &mut self.repaired),
             &self.reorder,
+            &mut self.resent_late,
             datagram,
             Came::OnParityPort,
         );
@@ -383,8 +391,13 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
 
     fn show_repair(&mut self, batch: u64, range: Range<usize>, came: Came) -> bool {
         let packet = self.buffer.part(batch, range);
-        let (repair, repaired) = (&mut self.repair, &mut self.repaired);
-        show(repair, repaired, &self.reorder, packet, came)
+        show(
+            (&mut self.repair, &mut self.repaired),
+            &self.reorder,
+            &mut self.resent_late,
+            packet,
+            came,
+        )
     }
 
     fn take_repaired(&mut self, now_ns: u64) -> Result<(), MediaError> {
@@ -499,8 +512,14 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         now_ns: u64,
     ) -> Result<(), MediaError> {
         // What parity repaired is no answer.
-        if self.reorder.has_missing() && origin != Origin::Parity {
+        let is_answer = self.reorder.has_missing() && origin != Origin::Parity;
+        let mut origin = origin;
+        if is_answer {
             self.feedback.came(number, now_ns);
+            let was_resent = self.settings.resent_as_first && self.feedback.was_asked(number);
+            if was_resent && self.reorder.is_missing(number) {
+                origin = Origin::Resent;
+            }
         }
         let mut held = held;
         while let Err(refused) = self.reorder.push(number, held, origin, now_ns) {
@@ -674,7 +693,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             recovered: order.recovered,
             recovered_by_parity: order.by_parity,
             reordered: order.reordered,
-            late: order.late,
+            late: order.late + self.resent_late,
             duplicates: order.duplicates,
             largest_gap: order.largest_gap,
             foreign: sources.foreign,
@@ -711,25 +730,33 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     }
 }
 
-/// Shows a packet to the repair, if there is one; whether it was for it.
+/// Shows a packet to the repair, if there is one; whether it was for it. `late` counts what was sent again and is not waited for any
+/// more.
 fn show(
-    repair: &mut Option<Box<dyn Repair>>,
-    repaired: &mut Repaired,
+    (repair, repaired): (&mut Option<Box<dyn Repair>>, &mut Repaired),
     reorder: &Reorder<Held>,
+    late: &mut u64,
     packet: &[u8],
     came: Came,
 ) -> bool {
     let Some(repair) = repair else {
         return false;
     };
-    let is_missing = |sequence| reorder.is_missing(reorder.extend(sequence));
-    repair.take(packet, came, &is_missing, &mut |packet, origin| {
+    let given_up = Cell::new(0);
+    let is_missing = |sequence| {
+        let number = reorder.extend(sequence);
+        given_up.set(given_up.get() + u64::from(reorder.was_given_up(number)));
+        reorder.is_missing(number) || reorder.is_just_ahead(number)
+    };
+    let taken = repair.take(packet, came, &is_missing, &mut |packet, origin| {
         // More than is reserved does not come of one batch by honest means.
         if repaired.bytes.len() + packet.len() <= BATCH_BYTES {
             repaired.bytes.extend_from_slice(packet);
             repaired.ends.push((repaired.bytes.len(), origin));
         }
-    })
+    });
+    *late += given_up.get();
+    taken
 }
 
 /// Most statements of one datagram that are listened to: an honest one has a report and a goodbye.

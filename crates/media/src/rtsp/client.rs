@@ -164,7 +164,12 @@ impl Client {
             .and_then(|(_, value)| value.clone())
             .unwrap_or_else(|| self.url.clone());
         let ports = format!("{rtp_port}-{}", u32::from(rtp_port) + 1);
-        let transport = format!("Transport: RTP/AVP;unicast;client_port={ports}\r\n");
+        let profile = if stream.takes_nack {
+            "RTP/AVPF"
+        } else {
+            "RTP/AVP"
+        };
+        let transport = format!("Transport: {profile};unicast;client_port={ports}\r\n");
         let answer = self.ask("SETUP", &url, &transport)?;
         let session = answer.header("Session").unwrap_or_default();
         let mut parts = session.split(';').map(str::trim);

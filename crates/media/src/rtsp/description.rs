@@ -2,12 +2,13 @@
 //!
 //! Ports and addresses in it are placeholders: SETUP agrees on the real ones. A stream that is offered to a group names the group.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use sdp_types::{Connection, Media, MediaType, Origin, RtpMap, Session, Time, TransportProto};
+use sdp_types::{Connection, Media, Origin, Session, Time};
 
 use super::catalogue::{Presentation, Stream};
 use super::range;
+use crate::sdp::StreamDescription;
 
 /// The URL of a stream, relative to that of its presentation.
 #[must_use]
@@ -30,7 +31,7 @@ pub fn description(
         .time(Time::new(0, 0))
         .attribute_with_value("control", "*")
         .attribute_with_value("range", whole(presentation))
-        .medias(medias.map(|(index, stream)| media(stream, control(index))))
+        .medias(medias.map(|(index, stream)| media(stream, origin, control(index))))
         .build();
     let mut text = Vec::new();
     // A Vec takes everything, and the parts above are all text.
@@ -49,28 +50,21 @@ fn whole(presentation: &Presentation) -> String {
     range::write(presentation.can_seek.then_some(0), presentation.duration_ns)
 }
 
-fn media(stream: &Stream, control: String) -> Media {
-    let format = &stream.format;
-    let kind = match format.encoding.media() {
-        "audio" => MediaType::Audio,
-        _ => MediaType::Video,
+fn media(stream: &Stream, origin: IpAddr, control: String) -> Media {
+    let placeholder = SocketAddr::new(unspecified(origin), 0);
+    let group = stream.group;
+    let destination = group.map_or(placeholder, |group| group.address);
+    let description = StreamDescription {
+        takes_nack: stream.takes_nack,
+        retransmission: stream.retransmission,
+        attributes: vec![("control".to_owned(), Some(control))],
+        ..StreamDescription::new(stream.format.clone(), destination)
     };
-    let name = format.encoding.name();
-    let mut map = RtpMap::new(format.payload_type, name, format.clock_hz);
-    if format.channels > 1 {
-        map.set_encoding_params(format.channels);
-    }
-    let port = stream.group.map_or(0, |group| group.address.port());
-    let group = stream
-        .group
-        .map(|group| Connection::from_ip_addr_ttl(group.address.ip(), Some(group.ttl)));
-    let parameters = format!("{} {}", format.payload_type, format.parameters);
-    Media::builder(kind, port, TransportProto::RtpAvp, format.payload_type)
-        .connection_if_some(group)
-        .attribute(map)
-        .attribute_with_value_if("fmtp", parameters, !format.parameters.is_empty())
-        .attribute_with_value("control", control)
-        .build()
+    let mut media = description.media();
+    let group =
+        group.map(|group| Connection::from_ip_addr_ttl(group.address.ip(), Some(group.ttl)));
+    media.connections.extend(group);
+    media
 }
 
 #[cfg(test)]
@@ -78,6 +72,7 @@ mod tests {
     use super::*;
     use crate::format::{Encoding, StreamFormat};
     use crate::rtsp::Group;
+    use crate::sdp::Retransmission;
 
     fn stream(encoding: Encoding, payload_type: u8, clock_hz: u32, channels: u8) -> Stream {
         Stream {
@@ -90,6 +85,8 @@ mod tests {
             },
             server_port: 6000,
             ssrc: None,
+            takes_nack: false,
+            retransmission: None,
             group: None,
         }
     }
@@ -133,5 +130,25 @@ mod tests {
              a=rtpmap:0 PCMU/8000\r\na=control:rtsp://h/x\r\n";
         assert_eq!(text, expected);
         assert!(sdp_types::Session::parse(text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn repair_is_offered_with_the_profile_that_has_it() {
+        let mut video = stream(Encoding::H264, 96, 90_000, 1);
+        video.takes_nack = true;
+        video.retransmission = Some(Retransmission {
+            payload_type: 98,
+            time_ms: Some(200),
+        });
+        let presentation = Presentation {
+            streams: vec![video],
+            duration_ns: None,
+            can_seek: false,
+            can_pause: true,
+        };
+        let text = description(&presentation, "192.0.2.7".parse().unwrap(), 1, control);
+        let expected = "m=video 0 RTP/AVPF 96 98\r\na=rtpmap:96 H264/90000\r\na=rtcp-fb:96 nack\r\n\
+             a=rtpmap:98 rtx/90000\r\na=fmtp:98 apt=96;rtx-time=200\r\na=control:stream=0\r\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 }

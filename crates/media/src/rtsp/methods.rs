@@ -330,7 +330,10 @@ fn presentation_url<'c>(request: &Request<'c>) -> Result<Url<'c>, Refusal> {
 
 fn look_up(catalogue: &(impl Catalogue + ?Sized), url: &Url<'_>) -> Result<Presentation, Refusal> {
     let presentation = catalogue.describe(&url.path);
-    presentation.ok_or_else(|| Refusal::new(Status::NotFound, "there is nothing of that name"))
+    presentation.ok_or_else(|| match catalogue.why_not_yet(&url.path) {
+        Some(why) => Refusal::new(Status::Unavailable, why),
+        None => Refusal::new(Status::NotFound, "there is nothing of that name"),
+    })
 }
 
 /// Does an Accept header (RFC 2326, section 12.1, as HTTP/1.1's) have room for SDP?

@@ -14,8 +14,8 @@ const PORT_MIN: u16 = 1024;
 /// How a stream is sent to one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transport {
-    /// The client wrote `RTP/AVP/UDP`, which means the same as `RTP/AVP`; it is answered in its own words.
-    says_udp: bool,
+    /// The client may write `RTP/AVP/UDP`, which means the same as `RTP/AVP`; it is answered in its own words.
+    profile: &'static str,
     way: Way,
 }
 
@@ -70,11 +70,7 @@ impl Transport {
 
     /// The value of the answer's header.
     pub(crate) fn answer(self, stream: &Stream, ssrc: u32) -> String {
-        let profile = if self.says_udp {
-            "RTP/AVP/UDP"
-        } else {
-            "RTP/AVP"
-        };
+        let profile = self.profile;
         match self.way {
             Way::Group(Group { address, ttl }) => {
                 let (ip, ports) = (address.ip(), pair(address.port()));
@@ -105,6 +101,10 @@ struct Offer<'h> {
     destination: Option<&'h str>,
     mode: Option<&'h str>,
 }
+
+/// What RTP over UDP is called; the last two have feedback (RFC 4585).
+const PROFILES: [&str; 4] = ["RTP/AVP", "RTP/AVP/UDP", "RTP/AVPF", "RTP/AVPF/UDP"];
+const PROFILES_WITHOUT_FEEDBACK: usize = 2;
 
 const FOREIGN: &str = "media is sent to the address that asks for it, and to no other";
 
@@ -141,10 +141,19 @@ impl<'h> Offer<'h> {
     }
 
     fn accept(&self, peer: IpAddr, stream: &Stream) -> Result<Transport, Refusal> {
-        let says_udp = self.profile.eq_ignore_ascii_case("RTP/AVP/UDP");
-        if !says_udp && !self.profile.eq_ignore_ascii_case("RTP/AVP") {
-            return Err(unsupported("only RTP/AVP over UDP is served"));
-        }
+        let profiles = if stream.takes_nack {
+            &PROFILES[..]
+        } else {
+            &PROFILES[..PROFILES_WITHOUT_FEEDBACK]
+        };
+        let mut profiles = profiles.iter();
+        let profile = profiles
+            .find(|known| known.eq_ignore_ascii_case(self.profile))
+            .ok_or_else(|| {
+                unsupported(
+                    "only RTP over UDP is served: RTP/AVP, or RTP/AVPF if it is described so",
+                )
+            })?;
         let plays = |mode: &str| mode.trim_matches('"').eq_ignore_ascii_case("play");
         if !self.mode.is_none_or(plays) {
             return Err(unsupported("nothing is recorded here: mode=PLAY"));
@@ -161,7 +170,7 @@ impl<'h> Offer<'h> {
             self.judge_destination(peer)?;
             Way::Client(client_port(self.client_port)?)
         };
-        Ok(Transport { says_udp, way })
+        Ok(Transport { profile, way })
     }
 
     fn judge_destination(&self, allowed: IpAddr) -> Result<(), Refusal> {
@@ -223,6 +232,8 @@ mod tests {
             },
             server_port: 6970,
             ssrc: None,
+            takes_nack: false,
+            retransmission: None,
             group: group.map(|address| Group {
                 address: address.parse().unwrap(),
                 ttl: 3,
@@ -274,6 +285,24 @@ mod tests {
             ),
         ] {
             assert_eq!(answer(header, None), Ok(unicast(client)), "{header}");
+        }
+    }
+
+    #[test]
+    fn feedback_is_for_streams_that_take_it_and_clients_that_want_it() {
+        let mut repaired = stream(None);
+        repaired.takes_nack = true;
+        let peer = "192.0.2.1".parse().unwrap();
+        for profile in ["RTP/AVPF", "RTP/AVPF/UDP", "RTP/AVP", "RTP/AVP/UDP"] {
+            let header = format!("{profile};unicast;client_port=5000-5001");
+            let chosen = Transport::choose(&header, peer, &repaired, &mut false).unwrap();
+            let answered = chosen.answer(&repaired, 0xAB);
+            assert!(
+                answered.starts_with(&format!("{profile};unicast;")),
+                "{answered}"
+            );
+            let plain = answer(&header, None);
+            assert_eq!(plain.is_ok(), !profile.contains("AVPF"), "{profile}");
         }
     }
 

@@ -5,7 +5,7 @@ use crate::format::StreamFormat;
 use crate::pace::{Limit, Pace, Schedule};
 use crate::payload::{Packetize, Payload};
 use crate::rtp::{HEADER_BYTES, Identity};
-use crate::source::Source;
+use crate::source::{InPlace, Source};
 use crate::wire::header::Headers;
 use crate::wire::layout::Head;
 
@@ -64,6 +64,11 @@ impl Ahead {
         self.has_ended
     }
 
+    /// Bytes that were copied because the end of a message cut them in two.
+    pub(super) fn joined_bytes(&self) -> u64 {
+        self.source.joined_bytes()
+    }
+
     /// Damaged places of the input that were passed over.
     pub(super) fn damaged(&self) -> u64 {
         self.source.damaged()
@@ -71,10 +76,10 @@ impl Ahead {
 
     /// Lays out the next unit; `false`: there is none, or none yet.
     pub(super) fn lay_out(&mut self, store: &mut Store) -> Result<bool, MediaError> {
-        if self.has_ended || !self.source.is_ready() {
+        if self.has_ended || !self.source.is_ready()? {
             return Ok(false);
         }
-        let Some(unit) = self.source.next()? else {
+        let Some(InPlace { unit, messages }) = self.source.next_in_place()? else {
             self.has_ended = true;
             return Ok(false);
         };
@@ -93,7 +98,7 @@ impl Ahead {
                         header: headers.next(payload.marker, payload.time),
                         due_ns: schedule.next_ns(HEADER_BYTES + payload.len()),
                     };
-                    outcome = store.push(&head, payload);
+                    outcome = store.push(&head, payload, messages);
                 }
             });
         outcome.map(|()| true)

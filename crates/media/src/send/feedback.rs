@@ -18,10 +18,11 @@ use crate::loss::nack::{Askers, ResendCounts, Resender};
 use crate::loss::rtx::Method;
 use crate::receive::heard::{self, Heard, Reception};
 use crate::rtcp::ntp_timestamp;
-use crate::rtp::Identity;
+use crate::rtp::{HEADER_BYTES, Identity};
 use crate::wire::destination::Destination;
 use crate::wire::destinations::{DestinationId, Destinations};
 use crate::wire::health::{Change, Event, QUIET};
+use crate::wire::packets::VECTORS_MAX;
 use crate::wire::run::PacketPlace;
 
 use super::repair::Resend;
@@ -36,7 +37,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Where a packet is kept.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    slot: u64,
+    number: u64,
     place: PacketPlace,
 }
 
@@ -159,19 +160,19 @@ impl Feedback {
         resender.map(Resender::counts)
     }
 
-    /// Packets of a slot left.
-    pub(super) fn sent(&mut self, slot: u64, places: &[PacketPlace], now_ns: u64) {
+    /// The first packets that wait in `store` left.
+    pub(super) fn sent(&mut self, store: &Store, places: &[PacketPlace], now_ns: u64) {
         let Some(resending) = &mut self.resending else {
             return;
         };
-        for place in places {
+        for (index, place) in places.iter().enumerate() {
             resending.rate.sent(place.bytes.into(), now_ns);
             let kept = Kept {
                 sequence: place.sequence,
                 bytes: place.bytes,
                 sent_ns: now_ns,
                 place: Place {
-                    slot,
+                    number: store.number(index),
                     place: *place,
                 },
             };
@@ -179,12 +180,12 @@ impl Feedback {
         }
     }
 
-    /// Forgets what is too old, and what lay in slots in front of `oldest_slot`.
-    pub(super) fn forget(&mut self, oldest_slot: u64, now_ns: u64) {
+    /// Forgets what is too old, and what is known by a number in front of `oldest`.
+    pub(super) fn forget(&mut self, oldest: u64, now_ns: u64) {
         if let Some(resending) = &mut self.resending {
             let history = &mut resending.history;
             history.expire(now_ns, &mut |_| {});
-            history.release_while(|kept| kept.place.slot < oldest_slot, &mut |_| {});
+            history.release_while(|kept| kept.place.number < oldest, &mut |_| {});
         }
     }
 
@@ -218,6 +219,34 @@ impl Feedback {
         has_more
     }
 
+    /// Sends a packet again to all, though nobody asked, as a stream of its own. Where packets are sent again as they were nothing
+    /// is: players that know nothing of repair would play it twice (ffmpeg does with the last one).
+    pub(super) fn repeat(
+        &mut self,
+        header: &[u8; HEADER_BYTES],
+        body: &[&[u8]],
+        destinations: &mut Destinations,
+    ) {
+        let method = self.method();
+        if method == Method::Plain {
+            return;
+        }
+        let ids: Vec<DestinationId> = destinations.iter().map(|(id, _)| id).collect();
+        for id in ids {
+            let listener = self.listeners.entry(id);
+            let listener = listener.or_insert_with(|| Listener::new(method));
+            if let Some(destination) = destinations.by_id(id) {
+                send_again(&mut listener.method, header, body, destination);
+            }
+        }
+    }
+
+    /// How packets are sent again to who has not been sent any.
+    fn method(&self) -> Method {
+        let options = self.resending.as_ref().map(|resending| &resending.options);
+        options.map_or(Method::Plain, |options| options.method(&self.identity))
+    }
+
     fn hear(
         &mut self,
         id: DestinationId,
@@ -228,15 +257,11 @@ impl Feedback {
         tell: &mut dyn FnMut(&Event),
     ) {
         let ssrc = self.identity.ssrc;
-        let method = self.resending.as_ref().map(|resending| &resending.options);
-        let method = method.map_or(Method::Plain, |options| options.method(&self.identity));
-        let listener = self.listeners.entry(id).or_insert(Listener {
-            received: None,
-            resender: None,
-            least_trip_ns: None,
-            method,
-            left_ns: None,
-        });
+        let method = self.method();
+        let listener = self
+            .listeners
+            .entry(id)
+            .or_insert_with(|| Listener::new(method));
         let is_group = destination.address().ip().is_multicast();
         let mut has_left = false;
         let is_valid = heard::read(datagram, &mut |said| match said {
@@ -266,6 +291,16 @@ impl Feedback {
 }
 
 impl Listener {
+    fn new(method: Method) -> Self {
+        Self {
+            received: None,
+            resender: None,
+            least_trip_ns: None,
+            method,
+            left_ns: None,
+        }
+    }
+
     fn report(&mut self, last: Reception) {
         let measured = round_trip_ns(&last, unix_ns());
         let before = self.received;
@@ -320,15 +355,37 @@ impl Listener {
         let mut resent = 0;
         let method = &mut self.method;
         resender.take(datagram, from.ip(), now_ns, history, &mut |kept| {
-            let packet = store.packet(kept.place.slot, &kept.place.place);
-            if let Some(again) = packet.and_then(|packet| method.packet(packet)) {
-                let parts = again.slices().map(IoSlice::new);
-                resent += u64::from(destination.send_repair(&parts, 0));
-            }
+            let Place { number, place } = &kept.place;
+            let sent = store.show(*number, place, |header, body| {
+                send_again(method, header, body, destination)
+            });
+            resent += u64::from(sent == Some(true));
         });
         let refused = resender.counts().refused.total() - before.refused.total();
         (resent, refused)
     }
+}
+
+/// Sends a packet again from where it is kept; whether the network took it. Its header is ours, without contributing sources,
+/// extension or padding, so all of its body is payload.
+fn send_again(
+    method: &mut Method,
+    header: &[u8; HEADER_BYTES],
+    body: &[&[u8]],
+    destination: &mut Destination,
+) -> bool {
+    let Some(front) = method.packet(header) else {
+        return false;
+    };
+    let mut parts = [IoSlice::new(&[]); VECTORS_MAX];
+    let slices = front.slices();
+    let count = slices.len() + body.len();
+    let all = slices.iter().chain(body);
+    parts
+        .iter_mut()
+        .zip(all)
+        .for_each(|(part, slice)| *part = IoSlice::new(slice));
+    destination.send_repair(&parts[..count.min(VECTORS_MAX)], 0)
 }
 
 /// RFC 3550, section 6.4.1: now, less when our report was written, less how long it lay there.

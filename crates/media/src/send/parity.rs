@@ -68,17 +68,19 @@ impl ParitySender {
         })
     }
 
-    /// Takes a packet that left. Sends what waits if there would be no room for what it makes.
-    pub(super) fn push(&mut self, packet: &[u8], destinations: &mut Destinations) {
+    /// Takes a packet that left, its header and what follows in pieces. Sends what waits if there would be no room for what it makes.
+    pub(super) fn push(
+        &mut self,
+        header: &[u8; HEADER_BYTES],
+        body: &[&[u8]],
+        destinations: &mut Destinations,
+    ) {
         while self.waiting.len() + PER_PACKET > WAITING_MAX {
             self.send_one(destinations);
         }
-        let Some((header, body)) = packet.split_first_chunk::<HEADER_BYTES>() else {
-            return;
-        };
         let (waiting, spare, format) = (&mut self.waiting, &mut self.spare, self.format);
         // Too long is none that was cut by the limit that the encoder was made with.
-        let _ = self.encoder.push(header, &[body], &mut |made| {
+        let _ = self.encoder.push(header, body, &mut |made| {
             enqueue(waiting, spare, format, &made);
         });
     }

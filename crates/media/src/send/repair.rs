@@ -9,6 +9,8 @@ use crate::loss::rtx::{Method, RtxStream};
 use crate::rtp::Identity;
 use crate::sdp;
 
+use super::held::Budget;
+
 /// What is done about lost packets; nothing, by default.
 #[derive(Clone, Debug, Default)]
 pub struct Repair {
@@ -25,19 +27,29 @@ pub struct Resend {
     pub payload_type: Option<u8>,
     /// How long packets are kept for it; less where the pool has no slots left.
     pub keep: Duration,
+    /// How long receivers are told to wait for a packet that is sent again. None: as long as packets are kept.
+    pub wait: Option<Duration>,
     /// How many are kept, at most. Each destination that asks takes 24 bytes for each of them.
     pub packets_max: usize,
+    /// How many slots of a channel are kept for it, at most, where packets are sent from where they were published: the publisher needs the others.
+    pub messages_max: usize,
+    /// How many bytes those have, at most.
+    pub message_bytes_max: usize,
     /// How far requests are followed.
     pub limits: Limits,
 }
 
 impl Default for Resend {
-    /// As payload type 98, from the last second or 4,096 packets.
+    /// As payload type 98, from the last second or 4,096 packets, of a channel 256 messages of 4 MiB: a fifth of the small slots
+    /// of a pool of 64 MiB, and less than it has of the largest.
     fn default() -> Self {
         Self {
             payload_type: Some(98),
             keep: Duration::from_secs(1),
+            wait: None,
             packets_max: 4096,
+            messages_max: 256,
+            message_bytes_max: 4 << 20,
             limits: Limits::default(),
         }
     }
@@ -53,6 +65,17 @@ pub struct Parity {
     /// Payload type of parity beside the media on its port (RFC 5109). None: SMPTE ST 2022-1, on the ports two (columns) and four
     /// (rows) above; it is made for MPEG-TS.
     pub payload_type: Option<u8>,
+}
+
+impl Repair {
+    /// What is kept of a channel's messages after they have been sent.
+    pub(super) fn kept(&self) -> Budget {
+        let resend = self.resend.as_ref();
+        Budget {
+            messages: resend.map_or(0, |resend| resend.messages_max),
+            bytes: resend.map_or(0, |resend| resend.message_bytes_max),
+        }
+    }
 }
 
 impl Resend {
@@ -71,8 +94,16 @@ impl Resend {
         }
     }
 
-    pub(super) fn description(&self) -> Option<sdp::Retransmission> {
-        let time_ms = u32::try_from(self.keep.as_millis()).ok();
+    /// How long receivers may wait for a packet.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        self.wait.unwrap_or(self.keep)
+    }
+
+    /// As what a receiver gets packets again; `None`: as they were.
+    #[must_use]
+    pub fn description(&self) -> Option<sdp::Retransmission> {
+        let time_ms = u32::try_from(self.wait().as_millis()).ok();
         self.payload_type.map(|payload_type| sdp::Retransmission {
             payload_type,
             time_ms,

@@ -1,24 +1,26 @@
 //! One stream from a source to its destinations.
 //!
 //! Whoever owns a [`SendSession`] calls [`step`](SendSession::step) in a loop, waits as long as that says, and adds and removes
-//! destinations in between. Media is read and laid out ahead while there is time to, in slots of the pool's wire region; a group of
-//! packets is sent to all destinations from there, at its instant, by the fastest way that each allows. Nothing here waits, but for
-//! sockets without room, and that not longer than [`SendOptions::patience`].
+//! destinations in between. Media is read and laid out ahead while there is time to, in slots of the pool's wire region; media of a
+//! channel stays where it was published, and only headers are made. A group of packets is sent to all destinations from there, at its
+//! instant, by the fastest way that each allows. Nothing here waits, but for sockets without room, and that not longer than
+//! [`SendOptions::patience`].
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use hythe_node::{Node, TrustPeers, WireOptions};
+use hythe_node::{Node, NodeError, TrustPeers, WireOptions};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 
 use super::ahead::Ahead;
 use super::feedback::{Feedback, Received};
+use super::held::GroupVectors;
 use super::parity::ParitySender;
-use super::repair::Repair;
+use super::repair::{Repair, Resend};
 use super::reporting::Reporting;
 use super::store::Store;
 use crate::MediaError;
@@ -32,7 +34,6 @@ use crate::sdp::StreamDescription;
 use crate::source::Source;
 use crate::wire::destinations::{DestinationId, Destinations};
 use crate::wire::health::Event;
-use crate::wire::packets::Packets;
 
 /// From this number of destinations on, sending by reference is worth the fresh pages that it takes (ADR 0017).
 const LENDING_PAYS_FROM: usize = 16;
@@ -44,6 +45,11 @@ const ASK_AGAIN_NS: u64 = 1_000_000;
 const LISTEN_EVERY_NS: u64 = 1_000_000;
 /// How far the last parity packets of a stream are apart.
 const LAST_PARITY_GAP_NS: u64 = 1_000_000;
+/// The last packet is sent again so long after the end, where receivers may ask for what they miss, then after twice that, and so on.
+const FIRST_REPEAT: Duration = Duration::from_millis(10);
+/// A goodbye is lost as easily as any packet, and nobody asks for it again.
+const GOODBYES: u32 = 3;
+const GOODBYES_APART: Duration = Duration::from_millis(20);
 
 /// How a stream is sent.
 #[derive(Clone, Debug)]
@@ -122,6 +128,10 @@ pub struct SendStatistics {
     pub parity: u64,
     /// Datagrams of RTCP that are not understood.
     pub malformed_feedback: u64,
+    /// Packets that were kept for resending for less long than they should be, because the channel they come from needs its slots.
+    pub kept_short: u64,
+    /// Bytes of a channel's media that were copied because the end of a message cut them in two.
+    pub joined_bytes: u64,
     /// Damaged places of the input that were passed over.
     pub damaged: u64,
 }
@@ -146,7 +156,8 @@ pub struct SendSession {
 }
 
 impl SendSession {
-    /// A session without destinations. The node's pool gets a wire region if it has none.
+    /// A session without destinations. The node's pool gets a wire region if it has none and can have one, unless the source's units are
+    /// sent from where they [lie](Source::is_in_place).
     ///
     /// # Errors
     ///
@@ -158,7 +169,11 @@ impl SendSession {
         options: SendOptions,
     ) -> Result<Self, MediaError> {
         let plan = (options.pace, options.limit);
-        let store = Store::new(node, &options.wire, options.trust)?;
+        let store = if source.is_in_place() {
+            Store::held(options.repair.kept())
+        } else {
+            Store::laid(node, &options.wire, options.trust)?
+        };
         let identity = &options.identity;
         let repair = &options.repair;
         let parity = repair
@@ -187,6 +202,16 @@ impl SendSession {
         })
     }
 
+    /// Why packets are copied when they are sent, however many destinations there are: the pool lies where its pages cannot be lent
+    /// to the network stack. `None`: they can.
+    #[must_use]
+    pub fn copies_because(&self) -> Option<&NodeError> {
+        match &self.store {
+            Store::Laid(store) => store.copies_because(),
+            Store::Held(_) => None,
+        }
+    }
+
     /// What the stream carries.
     #[must_use]
     pub fn format(&self) -> &StreamFormat {
@@ -197,10 +222,14 @@ impl SendSession {
     #[must_use]
     pub fn position(&self) -> (u16, u32) {
         let headers = self.ahead.headers();
-        let next = self.store.waiting().and_then(|(layout, packets)| {
-            let first = packets.first()?;
-            let timestamp = layout.packet(first).get(4..)?.first_chunk()?;
-            Some((first.sequence, u32::from_be_bytes(*timestamp)))
+        let next = self.store.waiting().first().and_then(|first| {
+            let number = self.store.number(0);
+            let timestamp =
+                |header: &[u8; HEADER_BYTES]| [header[4], header[5], header[6], header[7]];
+            let timestamp = self
+                .store
+                .show(number, first, |header, _| timestamp(header))?;
+            Some((first.sequence, u32::from_be_bytes(timestamp)))
         });
         next.unwrap_or_else(|| (headers.sequence(), headers.timestamp_at(0)))
     }
@@ -244,6 +273,7 @@ impl SendSession {
             malformed_feedback: feedback.malformed,
             parity: self.parity.as_ref().map_or(0, ParitySender::sent),
             damaged: self.ahead.damaged(),
+            joined_bytes: self.ahead.joined_bytes(),
             ..self.statistics
         }
     }
@@ -268,12 +298,17 @@ impl SendSession {
     pub fn step(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<Step, MediaError> {
         self.listen(tell);
         let waiting = self.store.waiting();
-        let due_ns = match waiting.map(|(_, packets)| (packets.len(), packets[0].due_ns)) {
+        let due_ns = match waiting.first().map(|first| (waiting.len(), first.due_ns)) {
             Some((count, due_ns)) if self.is_whole(count) => due_ns,
             _ if self.ahead.lay_out(&mut self.store)? => return Ok(Step::Again),
             Some((_, due_ns)) => due_ns,
             None if self.ahead.has_ended() => return Ok(self.finish_parity()),
-            None => return Ok(Step::Wait(now_ns() + ASK_AGAIN_NS)),
+            None => {
+                let now = now_ns();
+                // A channel that falls silent gets its last slots back, too.
+                self.let_go(now)?;
+                return Ok(Step::Wait(now + ASK_AGAIN_NS));
+            }
         };
         let now = now_ns();
         let instant_ns = self.pacer.instant(due_ns, now);
@@ -330,8 +365,8 @@ impl SendSession {
         Ok(stopped && stop.is_some())
     }
 
-    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up. For the end of a stream:
-    /// what of its last packets got lost can be repaired for as long as receivers wait for it.
+    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up: `true` means that it is. For
+    /// the end of a stream: what of its last packets got lost can be repaired for as long as receivers wait for it.
     ///
     /// # Errors
     ///
@@ -341,7 +376,7 @@ impl SendSession {
         until_ns: u64,
         stop: Option<BorrowedFd<'_>>,
         tell: &mut dyn FnMut(&Event),
-    ) -> Result<(), MediaError> {
+    ) -> Result<bool, MediaError> {
         while now_ns() < until_ns {
             let step = self.step(tell)?;
             let next_ns = match step {
@@ -350,8 +385,44 @@ impl SendSession {
                 Step::Ended => until_ns,
             };
             if self.wait(next_ns, stop)? {
-                break;
+                return Ok(true);
             }
+        }
+        Ok(false)
+    }
+
+    /// Ends a stream whose last packet left: lingers, then says goodbye; at once if `stop` is readable or hung up. Where receivers may
+    /// ask for packets again, they have their time for it besides, and the goodbye is said thrice. Where those are a stream of its own
+    /// (RFC 4588), the last packet is sent so now and then: who misses what came in front of it, or it, notices by that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::linger`] and [`Self::say_goodbye`].
+    pub fn finish(
+        &mut self,
+        linger: Duration,
+        stop: Option<BorrowedFd<'_>>,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<(), MediaError> {
+        let after = |time: Duration| {
+            now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        };
+        let Some(wait) = self.options.repair.resend.as_ref().map(Resend::wait) else {
+            self.linger(after(linger), stop, tell)?;
+            return self.say_goodbye();
+        };
+        let end_ns = after(linger.saturating_add(wait));
+        let mut nap = FIRST_REPEAT;
+        while now_ns() < end_ns && !self.linger(after(nap).min(end_ns), stop, tell)? {
+            let (feedback, destinations) = (&mut self.feedback, &mut self.destinations);
+            self.store
+                .show_last_left(|header, body| feedback.repeat(header, body, destinations));
+            nap *= 2;
+        }
+        self.say_goodbye()?;
+        for _ in 1..GOODBYES {
+            self.linger(after(GOODBYES_APART), stop, tell)?;
+            self.say_goodbye()?;
         }
         Ok(())
     }
@@ -439,45 +510,59 @@ impl SendSession {
         now: u64,
         tell: &mut dyn FnMut(&Event),
     ) -> Result<(), MediaError> {
-        let Some((layout, waiting)) = self.store.waiting() else {
-            return Ok(());
-        };
-        let lend = self
-            .options
-            .lend
-            .unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
-        let count = group(waiting, self.options.limit);
-        let (memory, places) = (layout.memory()?, &waiting[..count]);
-        let packets = if lend {
-            Packets::lasting(memory, places)?
-        } else {
-            Packets::passing(memory, places)?
-        };
+        // What lies in messages is copied by the kernel: their publisher writes those slots again.
+        let may_lend = matches!(&self.store, Store::Laid(laid) if laid.copies_because().is_none());
+        let wants_to = self.options.lend;
+        let lend = may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
+        let count = group(self.store.waiting(), self.options.limit);
+        let mut room = GroupVectors::new();
+        let packets = self.store.packets(count, lend, &mut room)?;
+        let (count, bytes) = (packets.len(), packets.bytes(packets.len()));
         let outcome = self.destinations.send(&packets, self.options.patience);
         outcome.events.iter().for_each(tell);
         self.statistics.delivered += outcome.packets;
         self.statistics.lost += outcome.lost;
         self.statistics.packets += count as u64;
-        let bytes: u64 = places.iter().map(|place| u64::from(place.bytes)).sum();
         self.statistics.bytes += bytes;
         self.statistics.lent_groups += u64::from(lend);
-        let payload_bytes = bytes - (count * HEADER_BYTES) as u64;
-        self.reporting
-            .sent(layout.packet(&places[0]), now, count, payload_bytes);
         self.pacer.sent(due_ns, now);
-        self.feedback.sent(self.store.slot(), places, now);
-        if let Some(parity) = &mut self.parity {
-            for place in places {
-                parity.push(layout.packet(place), &mut self.destinations);
-            }
-        }
+        self.account(count, bytes, now);
         self.last_ns = now;
         self.store.left(count, lend, now);
+        self.let_go(now)
+    }
+
+    /// Lets go of packets that are not kept any longer.
+    fn let_go(&mut self, now: u64) -> Result<(), MediaError> {
         let kept = self.options.repair.resend.as_ref();
         let keep_ns = kept.map_or(0, |resend| resend.keep.as_nanos());
         let keep_ns = u64::try_from(keep_ns).unwrap_or(u64::MAX);
-        self.store.recycle(now.saturating_sub(keep_ns))?;
-        self.feedback.forget(self.store.oldest_slot(), now);
+        let early = self.store.recycle(now.saturating_sub(keep_ns))?;
+        if kept.is_some() {
+            self.statistics.kept_short += early;
+        }
+        self.feedback.forget(self.store.oldest(), now);
         Ok(())
+    }
+
+    /// Tells reports, resending and parity of the first `count` packets that wait, which have been sent.
+    fn account(&mut self, count: usize, bytes: u64, now: u64) {
+        let (store, places) = (&self.store, &self.store.waiting()[..count]);
+        let payload_bytes = bytes - (count * HEADER_BYTES) as u64;
+        if let Some(first) = places.first() {
+            let (reporting, number) = (&mut self.reporting, store.number(0));
+            store.show(number, first, |header, _| {
+                reporting.sent(header, now, count, payload_bytes);
+            });
+        }
+        self.feedback.sent(store, places, now);
+        if let Some(parity) = &mut self.parity {
+            for (index, place) in places.iter().enumerate() {
+                let destinations = &mut self.destinations;
+                store.show(store.number(index), place, |header, body| {
+                    parity.push(header, body, destinations);
+                });
+            }
+        }
     }
 }

@@ -1,184 +1,147 @@
-//! The slots of a stream: packets laid out ahead of their instant, and packets kept in case somebody asks for them again.
+//! Where the packets of a stream are: laid out in slots of our own, or in the messages of a channel.
+//!
+//! Packets wait for their instant here, and are kept in case somebody asks for them again. A packet is known by the number of its
+//! slot (laid out) or its own (in messages), together with its [`PacketPlace`].
 
-use std::collections::VecDeque;
-
-use hythe_node::{Node, RegionIndex, TrustPeers, WireOptions};
+use hythe_node::{Node, TrustPeers, WireOptions};
 
 use crate::MediaError;
 use crate::payload::Payload;
-use crate::wire::layout::{Head, Layout};
+use crate::rtp::HEADER_BYTES;
+use crate::source::channel::Message;
+use crate::wire::layout::Head;
+use crate::wire::packets::Packets;
 use crate::wire::run::PacketPlace;
 
-/// Packets of a slot, at most: small ones (20 ms of telephone audio) do not fill it.
-const PACKETS_PER_SLOT: usize = 1 << 11;
-/// Slots with packets that have not left yet, at most: several megabytes, which is seconds of most media.
-const AHEAD_MAX: usize = 8;
-/// Empty slots kept for the next packets.
-const SPARE_MAX: usize = 2;
+use super::held::{Budget, GroupVectors, HeldStore};
+use super::laid::LaidStore;
 
-/// Packets of a slot, and what became of them.
+/// The packets of a stream.
 #[derive(Debug)]
-struct Laid {
-    layout: Layout,
-    /// When the last of them left, once all have.
-    left_ns: u64,
-    /// It was sent from by reference: its pages may still be on their way.
-    was_lent: bool,
-}
-
-/// The slots of a stream, oldest first.
-#[derive(Debug)]
-pub(super) struct Store {
-    node: Node,
-    region: RegionIndex,
-    trust: TrustPeers,
-    laid: VecDeque<Laid>,
-    /// How many slots were in front of those: slots are counted over the whole stream.
-    recycled: u64,
-    /// The next packet to leave: a slot of `laid`, and a packet of it.
-    next: (usize, usize),
-    spare: Vec<Layout>,
+pub(super) enum Store {
+    /// Copied into slots of the wire region, header in front of payload.
+    Laid(LaidStore),
+    /// Left where they were published.
+    Held(Box<HeldStore>),
 }
 
 impl Store {
-    /// No slot is leased yet.
-    pub(super) fn new(
+    /// Packets will be laid out: the pool gets a wire region if it has none.
+    pub(super) fn laid(
         node: &Node,
         options: &WireOptions,
         trust: TrustPeers,
     ) -> Result<Self, MediaError> {
-        Ok(Self {
-            region: node.wire_region(options)?,
-            node: node.clone(),
-            trust,
-            laid: VecDeque::new(),
-            recycled: 0,
-            next: (0, 0),
-            spare: Vec::with_capacity(SPARE_MAX),
-        })
+        Ok(Self::Laid(LaidStore::new(node, options, trust)?))
     }
 
-    /// Lays out a packet behind the others.
-    pub(super) fn push(&mut self, head: &Head, payload: &Payload<'_>) -> Result<(), MediaError> {
-        if let Some(last) = self.laid.back_mut()
-            && last.layout.push(head, payload).is_ok()
-        {
-            return Ok(());
-        }
-        let mut layout = self.empty_layout()?;
-        layout
-            .push(head, payload)
-            .map_err(|full| MediaError::Packet {
-                what: "packet",
-                reason: full.to_string(),
-            })?;
-        self.laid.push_back(Laid {
-            layout,
-            left_ns: 0,
-            was_lent: false,
-        });
-        self.step_over();
-        Ok(())
+    /// Packets will lie in messages, of which so many are kept for those that were sent.
+    pub(super) fn held(kept: Budget) -> Self {
+        Self::Held(Box::new(HeldStore::new(kept)))
     }
 
-    /// If all packets of a slot left, and another one is begun, that is next.
-    fn step_over(&mut self) {
-        let (slot, index) = self.next;
-        let is_done = |laid: &Laid| index == laid.layout.packets().len();
-        if slot + 1 < self.laid.len() && self.laid.get(slot).is_some_and(is_done) {
-            self.next = (slot + 1, 0);
+    /// Adds a packet behind the others. Its body lies in the `messages`, if there are any.
+    pub(super) fn push(
+        &mut self,
+        head: &Head,
+        payload: &Payload<'_>,
+        messages: &[Message],
+    ) -> Result<(), MediaError> {
+        match self {
+            Self::Laid(store) => store.push(head, payload),
+            Self::Held(store) => store.push(head, payload, messages),
         }
     }
 
-    fn empty_layout(&mut self) -> Result<Layout, MediaError> {
-        if let Some(spare) = self.spare.pop() {
-            return Ok(spare);
-        }
-        let refused = match self.node.lease_in(self.region, 1) {
-            Ok(lease) => return Ok(Layout::new(lease, PACKETS_PER_SLOT, self.trust)?),
-            Err(refused) => refused,
-        };
-        // Packets that are to leave need the room more than those that did.
-        self.recycle_oldest()?;
-        self.spare.pop().ok_or(refused.into())
-    }
-
-    /// Are as many slots laid out ahead as should be?
+    /// Are as many packets waiting as should be?
     pub(super) fn is_far_ahead(&self) -> bool {
-        self.laid.len() >= self.next.0 + AHEAD_MAX
+        match self {
+            Self::Laid(store) => store.is_far_ahead(),
+            Self::Held(store) => store.is_far_ahead(),
+        }
     }
 
-    /// The slot that [`waiting`](Self::waiting) packets lie in.
-    pub(super) fn slot(&self) -> u64 {
-        self.recycled + self.next.0 as u64
+    /// Packets that have not left, as far as they can leave together.
+    pub(super) fn waiting(&self) -> &[PacketPlace] {
+        match self {
+            Self::Laid(store) => store.waiting(),
+            Self::Held(store) => store.waiting(),
+        }
     }
 
-    /// The oldest slot that is kept.
-    pub(super) fn oldest_slot(&self) -> u64 {
-        self.recycled
+    /// The number that the packet is known by which is so many behind the first that is [`waiting`](Self::waiting).
+    pub(super) fn number(&self, index: usize) -> u64 {
+        match self {
+            Self::Laid(store) => store.slot(),
+            Self::Held(store) => store.number(index),
+        }
     }
 
-    /// A packet that lies in a slot, if that is still kept.
-    pub(super) fn packet(&self, slot: u64, place: &PacketPlace) -> Option<&[u8]> {
-        let index = usize::try_from(slot.checked_sub(self.recycled)?).ok()?;
-        Some(self.laid.get(index)?.layout.packet(place))
+    /// The least number that is kept.
+    pub(super) fn oldest(&self) -> u64 {
+        match self {
+            Self::Laid(store) => store.oldest_slot(),
+            Self::Held(store) => store.oldest(),
+        }
     }
 
-    /// Packets that have not left, as far as they lie in one slot, in order; and the slot.
-    pub(super) fn waiting(&self) -> Option<(&Layout, &[PacketPlace])> {
-        let (slot, index) = self.next;
-        let layout = &self.laid.get(slot)?.layout;
-        let packets = layout
-            .packets()
-            .get(index..)
-            .filter(|left| !left.is_empty())?;
-        Some((layout, packets))
+    /// The first `count` of those [`waiting`](Self::waiting), or fewer if they are in too many pieces for one group.
+    pub(super) fn packets<'s>(
+        &'s self,
+        count: usize,
+        lend: bool,
+        room: &'s mut GroupVectors<'s>,
+    ) -> Result<Packets<'s>, MediaError> {
+        match self {
+            Self::Laid(store) => store.packets(count, lend),
+            Self::Held(store) => store.packets(count, room),
+        }
+    }
+
+    /// Shows a packet that is kept: its header, and what follows in pieces.
+    pub(super) fn show<T>(
+        &self,
+        number: u64,
+        place: &PacketPlace,
+        see: impl FnOnce(&[u8; HEADER_BYTES], &[&[u8]]) -> T,
+    ) -> Option<T> {
+        match self {
+            Self::Laid(store) => {
+                let packet = store.packet(number, place)?;
+                let (header, body) = packet.split_first_chunk()?;
+                Some(see(header, &[body]))
+            }
+            Self::Held(store) => store.show(number, see),
+        }
+    }
+
+    /// Shows the last packet that left, if it is kept.
+    pub(super) fn show_last_left<T>(
+        &self,
+        see: impl FnOnce(&[u8; HEADER_BYTES], &[&[u8]]) -> T,
+    ) -> Option<T> {
+        match self {
+            Self::Laid(store) => {
+                let (header, body) = store.last_left()?.split_first_chunk()?;
+                Some(see(header, &[body]))
+            }
+            Self::Held(store) => store.show(store.number(0).checked_sub(1)?, see),
+        }
     }
 
     /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if `lent`.
     pub(super) fn left(&mut self, count: usize, lent: bool, now_ns: u64) {
-        let (slot, index) = &mut self.next;
-        let Some(laid) = self.laid.get_mut(*slot) else {
-            return;
-        };
-        laid.was_lent |= lent;
-        laid.left_ns = now_ns;
-        *index += count;
-        self.step_over();
+        match self {
+            Self::Laid(store) => store.left(count, lent, now_ns),
+            Self::Held(store) => store.left(count, now_ns),
+        }
     }
 
-    /// Takes back slots whose packets all left before `before_ns`.
-    pub(super) fn recycle(&mut self, before_ns: u64) -> Result<(), MediaError> {
-        while self.next.0 > 0
-            && self
-                .laid
-                .front()
-                .is_some_and(|oldest| oldest.left_ns < before_ns)
-        {
-            self.recycle_oldest()?;
+    /// Lets go of packets that left before `before_ns`; how many others had to go for want of room.
+    pub(super) fn recycle(&mut self, before_ns: u64) -> Result<u64, MediaError> {
+        match self {
+            Self::Laid(store) => store.recycle(before_ns).map(|()| 0),
+            Self::Held(store) => Ok(store.recycle(before_ns)),
         }
-        Ok(())
-    }
-
-    /// Takes the oldest slot back if all its packets left.
-    fn recycle_oldest(&mut self) -> Result<(), MediaError> {
-        if self.next.0 == 0 {
-            return Ok(());
-        }
-        let Some(oldest) = self.laid.pop_front() else {
-            return Ok(());
-        };
-        self.next.0 -= 1;
-        self.recycled += 1;
-        if self.spare.len() < SPARE_MAX {
-            let mut layout = oldest.layout;
-            if oldest.was_lent {
-                layout = layout.renew()?;
-            } else {
-                layout.clear();
-            }
-            self.spare.push(layout);
-        }
-        Ok(())
     }
 }

@@ -3,41 +3,42 @@
 //! A [`Programme`] is given to [`rtsp::server::Server::run`](crate::rtsp::server::Server::run), whose thread calls it. Each client's
 //! film, and each channel, is a show (`show.rs`): a thread with a sending session. Nothing here waits longer than a thread takes to answer.
 
+mod channel;
 mod show;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use hythe_node::{Node, Subscriber, SubscriberOptions, TrustPeers};
+use hythe_node::{Node, SubscriberOptions, TrustPeers};
 
 use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::rtp::Identity;
 use crate::rtsp::server::{Media, Sign};
 use crate::rtsp::{Catalogue, Counters, Presentation, SessionId, Start, Started, Stream};
+use crate::send::repair::{Repair, Resend};
 use crate::send::session::{SendOptions, SendSession};
-use crate::source::channel::ChannelReader;
-use crate::source::{self, Input, Live, OpenOptions, Source};
+use crate::source::channel::{self as channel_source, Messages};
+use crate::source::{self, OpenOptions, Source};
 use crate::wire::endpoint::{DestinationOptions, PortPair};
 
-use show::Show;
+use self::channel::{Channel, Known, State};
+use self::show::Show;
 
-/// Messages of a channel that may wait.
-const DEPTH: u32 = 64;
+/// What an input that is a channel begins with, in errors.
+const CHANNEL: &str = "channel:";
+/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport packets.
+const DEPTH: u32 = 256;
 
 /// Something to watch.
 #[derive(Debug)]
-struct Item {
-    format: StreamFormat,
-    kind: Kind,
-}
-
-#[derive(Debug)]
-enum Kind {
+enum Item {
     /// Every client has a show of its own.
-    Film(PathBuf),
+    Film { format: StreamFormat, file: PathBuf },
     /// All have the same.
-    Channel { show: Show, ssrc: u32 },
+    Channel(Channel),
 }
 
 /// Who watches what.
@@ -49,11 +50,18 @@ enum Ticket {
     Together(String),
 }
 
+/// What shows need.
+#[derive(Clone, Debug)]
+struct Stage {
+    node: Node,
+    trust: TrustPeers,
+    resend: Option<Resend>,
+}
+
 /// What there is to watch, and who watches.
 #[derive(Debug)]
 pub struct Programme {
-    node: Node,
-    trust: TrustPeers,
+    stage: Stage,
     options: OpenOptions,
     ports: PortPair,
     items: BTreeMap<String, Item>,
@@ -71,9 +79,13 @@ impl Programme {
             what: "hold a pair of UDP ports",
             source,
         })?;
-        Ok(Self {
+        let stage = Stage {
             node: node.clone(),
             trust,
+            resend: None,
+        };
+        Ok(Self {
+            stage,
             options,
             ports,
             items: BTreeMap::new(),
@@ -81,60 +93,61 @@ impl Programme {
         })
     }
 
+    /// Lets the clients of what is added from now on ask for packets again.
+    #[must_use]
+    pub fn with_resend(mut self, resend: Option<Resend>) -> Self {
+        self.stage.resend = resend;
+        self
+    }
+
     /// Adds a file under a path. It is opened to see what it is.
     ///
     /// # Errors
     ///
     /// What is wrong with it.
-    pub fn add_film(&mut self, path: &str, file: &Path) -> Result<&StreamFormat, MediaError> {
+    pub fn add_film(&mut self, path: &str, file: &Path) -> Result<(), MediaError> {
         let format = source::open(file, &self.options)?.format().clone();
-        Ok(self.add(path, format, Kind::Film(file.to_owned())))
+        let file = file.to_owned();
+        self.items
+            .insert(path.to_owned(), Item::Film { format, file });
+        Ok(())
     }
 
-    /// Adds a channel under a path. Waits for its first messages, which tell what it carries, until `is_wanted` says no.
+    /// Adds a channel under a path. It is there for clients once its first messages have told what it carries; `tell` hears of that,
+    /// in another thread, or of what is wrong with them, and then it never will be.
     ///
     /// # Errors
     ///
-    /// What is wrong with it; nothing came.
+    /// It cannot be subscribed to.
     pub fn add_channel(
         &mut self,
         path: &str,
         channel: &str,
-        is_wanted: impl Fn() -> bool + Send + 'static,
-    ) -> Result<&StreamFormat, MediaError> {
+        tell: impl FnOnce(Result<&StreamFormat, &MediaError>) + Send + 'static,
+    ) -> Result<(), MediaError> {
         let depth = SubscriberOptions::default().depth(DEPTH);
-        let subscriber: Subscriber = self.node.subscriber(channel, &depth)?;
-        let reader = ChannelReader::new(subscriber, is_wanted);
-        let input = Input::new(format!("channel:{channel}"), reader);
-        let source = Live::start(source::open_input(input, &self.options)?)?;
-        let identity = Identity::random()?;
-        let ssrc = identity.ssrc;
-        let format = source.format().clone();
-        let show = self.show(Box::new(source), identity, true)?;
-        Ok(self.add(path, format, Kind::Channel { show, ssrc }))
+        let subscriber = self.stage.node.subscriber(channel, &depth)?;
+        let name = format!("{CHANNEL}{channel}");
+        let (stage, options) = (self.stage.clone(), self.options.clone());
+        let open = move |is_left: Arc<AtomicBool>| {
+            let is_wanted = move || !is_left.load(Ordering::Relaxed);
+            let messages = Messages::new(&stage.node, subscriber, stage.trust, is_wanted);
+            let source = channel_source::open(&name, messages, &options)?;
+            let identity = Identity::random()?;
+            Ok(Known {
+                ssrc: identity.ssrc,
+                format: source.format().clone(),
+                show: stage.show(source, identity, true)?,
+            })
+        };
+        let channel = Channel::open(open, tell)?;
+        self.items.insert(path.to_owned(), Item::Channel(channel));
+        Ok(())
     }
 
     /// What there is, in the order of paths.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.items.keys().map(String::as_str)
-    }
-
-    fn add(&mut self, path: &str, format: StreamFormat, kind: Kind) -> &StreamFormat {
-        let item = Item { format, kind };
-        let entry = self.items.entry(path.to_owned());
-        &entry.insert_entry(item).into_mut().format
-    }
-
-    fn show(
-        &self,
-        source: Box<dyn Source + Send>,
-        identity: Identity,
-        is_live: bool,
-    ) -> Result<Show, MediaError> {
-        let packetizer = crate::payload::packetizer(source.format())?;
-        let options = SendOptions::new(identity, self.trust);
-        let session = SendSession::new(&self.node, source, packetizer, options)?;
-        Show::start(session, is_live)
     }
 
     fn film(&self, file: &Path, ssrc: u32) -> Result<Show, MediaError> {
@@ -143,7 +156,7 @@ impl Programme {
             ssrc,
             ..Identity::random()?
         };
-        self.show(source, identity, false)
+        self.stage.show(source, identity, false)
     }
 
     fn destination(&self, start: &Start) -> DestinationOptions {
@@ -155,16 +168,43 @@ impl Programme {
     }
 }
 
+impl Stage {
+    fn show(
+        &self,
+        source: Box<dyn Source + Send>,
+        identity: Identity,
+        is_live: bool,
+    ) -> Result<Show, MediaError> {
+        let packetizer = crate::payload::packetizer(source.format())?;
+        let repair = Repair {
+            resend: self.resend.clone(),
+            parity: None,
+        };
+        let options = SendOptions {
+            repair,
+            ..SendOptions::new(identity, self.trust)
+        };
+        let session = SendSession::new(&self.node, source, packetizer, options)?;
+        Show::start(session, is_live)
+    }
+}
+
 impl Catalogue for Programme {
     fn describe(&self, path: &str) -> Option<Presentation> {
-        let item = self.items.get(path)?;
-        let stream = Stream {
-            format: item.format.clone(),
-            server_port: self.ports.port(),
-            ssrc: match item.kind {
-                Kind::Film(_) => None,
-                Kind::Channel { ssrc, .. } => Some(ssrc),
+        let (format, ssrc) = match self.items.get(path)? {
+            Item::Film { format, .. } => (format.clone(), None),
+            Item::Channel(channel) => match &*channel.state() {
+                State::Known(known) => (known.format.clone(), Some(known.ssrc)),
+                State::Awaited | State::Refused(_) => return None,
             },
+        };
+        let resend = self.stage.resend.as_ref();
+        let stream = Stream {
+            format,
+            server_port: self.ports.port(),
+            ssrc,
+            takes_nack: resend.is_some(),
+            retransmission: resend.and_then(Resend::description),
             group: None,
         };
         Some(Presentation {
@@ -174,33 +214,47 @@ impl Catalogue for Programme {
             can_pause: true,
         })
     }
+
+    fn why_not_yet(&self, path: &str) -> Option<String> {
+        let Item::Channel(channel) = self.items.get(path)? else {
+            return None;
+        };
+        match &*channel.state() {
+            State::Awaited => Some("nothing was published on this channel yet".to_owned()),
+            State::Refused(why) => Some(format!("what is published there is not served: {why}")),
+            State::Known(_) => None,
+        }
+    }
 }
 
 impl Media for Programme {
     fn start(&mut self, start: &Start) -> Result<Started, String> {
+        const GONE: &str = "it is gone";
         let key = (start.session, start.stream);
-        let item = self.items.get(&start.path).ok_or("it is gone")?;
-        let is_film = matches!(item.kind, Kind::Film(_));
-        if let Kind::Film(file) = &item.kind
-            && !self.tickets.contains_key(&key)
-        {
-            let show = self.film(file, start.ssrc);
-            let ticket = Ticket::Alone(show.map_err(|error| error.to_string())?);
-            self.tickets.insert(key, ticket);
-        }
         let options = self.destination(start);
-        let show = match (
-            self.tickets.get(&key),
-            &self.items.get(&start.path).map(|item| &item.kind),
-        ) {
-            (Some(Ticket::Alone(show)), _) | (_, Some(Kind::Channel { show, .. })) => show,
-            _ => return Err("it is gone".to_owned()),
+        let watch = |show: &Show| show.watch(start.session, start.destination, options);
+        let (sequence, timestamp) = match self.items.get(&start.path).ok_or(GONE)? {
+            Item::Film { file, .. } => {
+                if !self.tickets.contains_key(&key) {
+                    let show = self.film(file, start.ssrc);
+                    let show = show.map_err(|error| error.to_string())?;
+                    self.tickets.insert(key, Ticket::Alone(show));
+                }
+                match self.tickets.get(&key) {
+                    Some(Ticket::Alone(show)) => watch(show)?,
+                    _ => return Err(GONE.to_owned()),
+                }
+            }
+            Item::Channel(channel) => {
+                let first = match &*channel.state() {
+                    State::Known(known) => watch(&known.show)?,
+                    State::Awaited | State::Refused(_) => return Err(GONE.to_owned()),
+                };
+                self.tickets
+                    .insert(key, Ticket::Together(start.path.clone()));
+                first
+            }
         };
-        let (sequence, timestamp) = show.watch(start.session, start.destination, options)?;
-        if !is_film {
-            self.tickets
-                .insert(key, Ticket::Together(start.path.clone()));
-        }
         Ok(Started {
             sequence,
             timestamp,
@@ -219,12 +273,10 @@ impl Media for Programme {
     fn stop(&mut self, session: SessionId, stream: usize) {
         // A film's show ends with its ticket.
         if let Some(Ticket::Together(path)) = self.tickets.remove(&(session, stream))
-            && let Some(Item {
-                kind: Kind::Channel { show, .. },
-                ..
-            }) = self.items.get(&path)
+            && let Some(Item::Channel(channel)) = self.items.get(&path)
+            && let State::Known(known) = &*channel.state()
         {
-            show.leave(session);
+            known.show.leave(session);
         }
     }
 

@@ -1,6 +1,6 @@
 //! A source of live media: read in a thread of its own, so that whoever sends never waits for it.
 //!
-//! Standard input and channels give media when there is some. The thread parses it and leaves whole units in a queue with limits; if
+//! Standard input gives media when there is some, and so do channels whose messages cannot be sent from where they lie. The thread parses it and leaves whole units in a queue with limits; if
 //! the queue is full it waits, and then so does whoever produces the media.
 
 use std::collections::VecDeque;
@@ -102,9 +102,9 @@ impl Source for Live {
         &self.format
     }
 
-    fn is_ready(&self) -> bool {
+    fn is_ready(&mut self) -> Result<bool, MediaError> {
         let queue = self.shared.queue();
-        !queue.units.is_empty() || queue.end.is_some()
+        Ok(!queue.units.is_empty() || queue.end.is_some())
     }
 
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {
@@ -228,17 +228,17 @@ mod tests {
             );
         }
         assert!(live.next().unwrap().is_none());
-        assert!(live.is_ready() && live.next().unwrap().is_none());
+        assert!(live.is_ready().unwrap() && live.next().unwrap().is_none());
     }
 
     #[test]
     fn it_is_ready_only_when_something_came() {
         let (reader, mut writer) = std::io::pipe().unwrap();
         let mut live = Live::start(source(reader)).unwrap();
-        assert!(!live.is_ready());
+        assert!(!live.is_ready().unwrap());
         std::io::Write::write_all(&mut writer, &[7; 160]).unwrap();
         assert_eq!(live.next().unwrap().unwrap().len(), 160);
-        assert!(!live.is_ready());
+        assert!(!live.is_ready().unwrap());
         drop(writer);
         assert!(live.next().unwrap().is_none());
     }

@@ -16,15 +16,26 @@ mod pieces;
 pub mod playlist;
 pub mod raw;
 pub mod ts;
+mod ts_clock;
 pub mod wav;
 
 pub use input::Input;
 pub use live::Live;
 pub use open::{OpenOptions, open, open_input};
 
+use self::channel::Message;
 use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::unit::Unit;
+
+/// A unit in messages of a channel.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace<'u> {
+    /// Its pieces are slices of the messages.
+    pub unit: Unit<'u>,
+    /// Clones of these keep the slots.
+    pub messages: &'u [Message],
+}
 
 /// Something that yields the units of one stream.
 pub trait Source {
@@ -39,9 +50,36 @@ pub trait Source {
     /// over is passed over and counted in [`Source::damaged`].
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError>;
 
+    /// Do units lie in messages of a channel, to be sent from there? Does not change.
+    fn is_in_place(&self) -> bool {
+        false
+    }
+
+    /// The next unit, as [`next`](Self::next), and the messages that it lies in, for sources that are [in place](Self::is_in_place).
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    fn next_in_place(&mut self) -> Result<Option<InPlace<'_>>, MediaError> {
+        Ok(self.next()?.map(|unit| InPlace {
+            unit,
+            messages: &[],
+        }))
+    }
+
     /// Will [`next`](Self::next) answer without waiting? Sources of live media say no while nothing has come; the others never do.
-    fn is_ready(&self) -> bool {
-        true
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    fn is_ready(&mut self) -> Result<bool, MediaError> {
+        Ok(true)
+    }
+
+    /// Bytes of media that were copied because the end of a message cut them in two, for sources that are
+    /// [in place](Self::is_in_place).
+    fn joined_bytes(&self) -> u64 {
+        0
     }
 
     /// How many damaged places were passed over so far.

@@ -12,6 +12,17 @@ use crate::unit::Unit;
 /// The payload type of RFC 3551, table 4.
 const PAYLOAD_TYPE: u8 = 14;
 
+/// What every stream of MPEG audio is in RTP.
+pub(super) fn stream_format(channels: u8) -> StreamFormat {
+    StreamFormat {
+        encoding: Encoding::MpegAudio,
+        payload_type: PAYLOAD_TYPE,
+        clock_hz: MPEG_AUDIO_CLOCK_HZ,
+        channels,
+        parameters: String::new(),
+    }
+}
+
 /// Neighbouring frames of one rate.
 #[derive(Clone, Copy, Debug)]
 struct Group {
@@ -73,13 +84,7 @@ impl MpegAudioSource {
         let mut source = Self {
             input,
             splitter: FrameSplitter::for_all_layers(),
-            format: StreamFormat {
-                encoding: Encoding::MpegAudio,
-                payload_type: PAYLOAD_TYPE,
-                clock_hz: MPEG_AUDIO_CLOCK_HZ,
-                channels: 1,
-                parameters: String::new(),
-            },
+            format: stream_format(1),
             group_bytes: payload_limit.saturating_sub(MPEG_AUDIO_HEADER_BYTES),
             pieces: Pieces::default(),
             pending: None,

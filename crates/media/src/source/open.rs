@@ -121,7 +121,7 @@ pub fn open_input(
 
 /// What holds the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Container {
+pub(super) enum Container {
     Wav,
     Ogg,
     TransportStream,
@@ -133,7 +133,7 @@ enum Container {
 impl Container {
     /// Looks at the first bytes of an input, all of them if `is_all`: marks first, then patterns that repeat, since those might
     /// occur by accident.
-    fn of(start: &[u8], is_all: bool) -> Option<Self> {
+    pub(super) fn of(start: &[u8], is_all: bool) -> Option<Self> {
         if wav::is_wav(start) {
             Some(Self::Wav)
         } else if start.starts_with(ogg_pages::CAPTURE) {

@@ -52,6 +52,11 @@ impl PcmFormat {
     fn sample_bytes(self) -> usize {
         if self.encoding == Encoding::L16 { 2 } else { 1 }
     }
+
+    /// Bytes of one sample of each channel; at least 1.
+    pub(super) fn frame_bytes(self) -> usize {
+        self.sample_bytes() * usize::from(self.channels.max(1))
+    }
 }
 
 /// How the samples of an input become those of the stream.

@@ -4,6 +4,7 @@
 //! over the bytes, so packets are read ahead up to the next one, 8,192 at most. Where a reference jumps or the next one
 //! is too far, time goes on at the rate it had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four.
 
+use super::ts_clock::{Clock, Reference};
 use super::{Input, Source, pieces::Pieces};
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
@@ -13,22 +14,26 @@ use crate::unit::Unit;
 /// Packets of a unit: what fits 1316 bytes.
 pub const UNIT_PACKETS: usize = 7;
 /// How far a clock reference may be: 1.5 MB, a tenth of a second (the longest the standard allows) at 120 Mbit/s.
-const AHEAD_PACKETS: usize = 8192;
+pub(super) const AHEAD_PACKETS: usize = 8192;
 /// Bytes in front of each packet of M2TS.
 const M2TS_EXTRA_BYTES: usize = 4;
 /// So many sync bytes in a row are no accident.
 const SYNC_PACKETS: usize = 4;
-/// The system clock, which clock references count.
-const SYSTEM_CLOCK_HZ: u64 = 27_000_000;
-/// Where a clock reference begins again: 33 bits at 90 kHz, by 300.
-const PCR_WRAP: u64 = (1 << 33) * 300;
-/// More between two neighbouring references is a jump. The standard allows 0.1 s; muxers are known to exceed it.
-const PCR_STEP_MAX: u64 = 5 * SYSTEM_CLOCK_HZ;
-/// Of RTP, and what it is in the system clock.
+/// Of RTP.
 const CLOCK_HZ: u32 = 90_000;
-const TICK: u64 = SYSTEM_CLOCK_HZ / CLOCK_HZ as u64;
 /// The payload type of RFC 3551, table 5.
 const PAYLOAD_TYPE: u8 = 33;
+
+/// What every transport stream is in RTP.
+pub(super) fn stream_format() -> StreamFormat {
+    StreamFormat {
+        encoding: Encoding::MpegTs,
+        payload_type: PAYLOAD_TYPE,
+        clock_hz: CLOCK_HZ,
+        channels: 1,
+        parameters: String::new(),
+    }
+}
 
 /// Bytes between the starts of packets, where `window` begins with a packet; `None` if it does not. At the end of a stream fewer
 /// packets than usual are enough.
@@ -48,54 +53,6 @@ fn is_in_sync(window: &[u8], stride: usize, is_last: bool) -> bool {
     packets >= enough && (0..packets).all(|count| window[count * stride + extra] == TS_SYNC)
 }
 
-/// Time between two clock references, or beyond the last one.
-#[derive(Clone, Copy, Debug)]
-struct Interval {
-    /// Packet from which on it holds, and the time there, in the system clock since the first packet.
-    packet: u64,
-    time: u64,
-    /// Packets that follow before the next interval begins.
-    packets: u64,
-    /// The rate: so much time for so many packets.
-    rate: (u64, u64),
-}
-
-impl Interval {
-    fn time_at(&self, packet: u64) -> u64 {
-        let (time, packets) = self.rate;
-        let since = u128::from(packet - self.packet) * u128::from(time) / u128::from(packets);
-        self.time
-            .saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
-    }
-}
-
-/// A clock reference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ClockReference {
-    pid: u16,
-    value: u64,
-    /// The stream says that it does not continue those before.
-    is_discontinuous: bool,
-}
-
-/// Reads the clock reference of the packet, if it has one (ISO/IEC 13818-1, 2.4.3.4).
-fn clock_reference(packet: &[u8]) -> Option<ClockReference> {
-    let has_adaptation = packet[3] & 0x20 != 0;
-    let (length, flags) = (packet[4], packet[5]);
-    let is_damaged = packet[1] & 0x80 != 0;
-    if !has_adaptation || is_damaged || length < 7 || flags & 0x10 == 0 {
-        return None;
-    }
-    let base = u32::from_be_bytes([packet[6], packet[7], packet[8], packet[9]]);
-    let base = u64::from(base) << 1 | u64::from(packet[10] >> 7);
-    let extension = u64::from(packet[10] & 1) << 8 | u64::from(packet[11]);
-    Some(ClockReference {
-        pid: u16::from_be_bytes([packet[1] & 0x1f, packet[2]]),
-        value: base * 300 + extension,
-        is_discontinuous: flags & 0x80 != 0,
-    })
-}
-
 /// A transport stream.
 #[derive(Debug)]
 pub struct TsSource {
@@ -110,11 +67,9 @@ pub struct TsSource {
     next: u64,
     /// Up to this packet was looked for clock references.
     searched: u64,
-    /// The last one found: number of its packet, and itself.
-    last: Option<(u64, ClockReference)>,
     /// A rate was given: clock references are not looked at.
     is_rate_given: bool,
-    interval: Interval,
+    clock: Clock,
     damaged: u64,
 }
 
@@ -129,33 +84,17 @@ impl TsSource {
         input.fill(SYNC_BYTES)?;
         let stride = packet_stride(input.window(), input.is_ended())
             .ok_or_else(|| input.error("no MPEG transport stream begins here"))?;
-        let bits = TS_BYTES as u64 * 8;
         let mut source = Self {
             input,
             stride,
-            format: StreamFormat {
-                encoding: Encoding::MpegTs,
-                payload_type: PAYLOAD_TYPE,
-                clock_hz: CLOCK_HZ,
-                channels: 1,
-                parameters: String::new(),
-            },
+            format: stream_format(),
             pieces: Pieces::default(),
             ahead: Vec::new(),
             first: 0,
             next: 0,
             searched: 0,
-            last: None,
             is_rate_given: bits_per_second.is_some(),
-            interval: Interval {
-                packet: 0,
-                time: 0,
-                packets: u64::MAX,
-                rate: (
-                    bits * SYSTEM_CLOCK_HZ,
-                    u64::from(bits_per_second.unwrap_or(1).max(1)),
-                ),
-            },
+            clock: Clock::new(bits_per_second),
             damaged: 0,
         };
         if !source.is_rate_given {
@@ -166,24 +105,12 @@ impl TsSource {
 
     /// Finds two clock references that follow each other; what is in front of them runs at their rate.
     fn first_interval(&mut self) -> Result<(), MediaError> {
-        let mut references = 0;
         loop {
-            let before = self.last;
-            let Some((packet, reference)) = self.next_reference()? else {
-                return Err(self.input.error_at(0, no_clock(references)));
+            let before = self.clock.last();
+            let Some(found) = self.next_reference()? else {
+                return Err(self.input.error_at(0, self.clock.no_rate(AHEAD_PACKETS)));
             };
-            references += 1;
-            let continued = before.and_then(|(from, before)| {
-                let time = step(before, reference)?;
-                Some((time, packet - from))
-            });
-            if let Some(rate) = continued {
-                self.interval = Interval {
-                    packet: 0,
-                    time: 0,
-                    packets: packet,
-                    rate,
-                };
+            if self.clock.begin(before, found) {
                 return Ok(());
             }
         }
@@ -191,46 +118,24 @@ impl TsSource {
 
     /// Begins the interval behind the present one: up to the next clock reference, at the rate that it tells.
     fn next_interval(&mut self) -> Result<(), MediaError> {
-        let begin = self.interval.packet + self.interval.packets;
-        let time = self.interval.time_at(begin);
-        let before = self.last.filter(|(packet, _)| *packet == begin);
+        let before = self.clock.last();
         let found = self.next_reference()?;
-        let mut rate = self.interval.rate;
-        if let (Some((_, before)), Some((packet, reference))) = (before, found) {
-            rate = step(before, reference).map_or(rate, |time| (time, packet - begin));
-        }
-        // Without a reference the rate stays, up to where was looked.
-        let end = found.map_or(self.searched, |(packet, _)| packet);
-        if found.is_none() {
-            self.last = None;
-        }
-        self.interval = Interval {
-            packet: begin,
-            time,
-            packets: end.saturating_sub(begin).max(1),
-            rate,
-        };
+        self.clock.next(before, found, self.searched);
         Ok(())
     }
 
     /// Reads ahead to the next clock reference of the PID that had the first one. `None`: there is none within reach.
-    fn next_reference(&mut self) -> Result<Option<(u64, ClockReference)>, MediaError> {
+    fn next_reference(&mut self) -> Result<Option<Reference>, MediaError> {
         while self.has_packet(self.searched)? {
-            let packet = self.searched;
+            let number = self.searched;
             self.searched += 1;
-            let found = clock_reference(self.packet(packet));
-            let pid = self.last.map(|(_, reference)| reference.pid);
-            if let Some(reference) = found.filter(|found| pid.is_none_or(|pid| pid == found.pid)) {
-                self.last = Some((packet, reference));
-                return Ok(self.last);
+            let start = (number - self.first) as usize * TS_BYTES;
+            let packet = &self.ahead[start..start + TS_BYTES];
+            if let Some(found) = self.clock.look(number, packet) {
+                return Ok(Some(found));
             }
         }
         Ok(None)
-    }
-
-    fn packet(&self, packet: u64) -> &[u8] {
-        let start = (packet - self.first) as usize * TS_BYTES;
-        &self.ahead[start..start + TS_BYTES]
     }
 
     /// Number of the packet behind the last one read.
@@ -292,26 +197,6 @@ impl TsSource {
             self.input.consume(count - SYNC_BYTES + 1);
         }
     }
-
-    fn ticks_at(&self, packet: u64) -> u64 {
-        self.interval.time_at(packet) / TICK
-    }
-}
-
-/// Time from one clock reference to the next; `None` where it jumps.
-fn step(from: ClockReference, to: ClockReference) -> Option<u64> {
-    let time = (to.value + PCR_WRAP - from.value) % PCR_WRAP;
-    let is_jump = to.is_discontinuous || from.pid != to.pid || time > PCR_STEP_MAX || time == 0;
-    (!is_jump).then_some(time)
-}
-
-fn no_clock(references: u64) -> String {
-    let found = match references {
-        0 => "no clock reference (PCR)",
-        1 => "only one clock reference (PCR)",
-        _ => "no two clock references (PCR) that continue each other",
-    };
-    format!("the transport stream has {found} within {AHEAD_PACKETS} packets: give its bit rate")
 }
 
 impl Source for TsSource {
@@ -326,15 +211,16 @@ impl Source for TsSource {
             return Ok(None);
         }
         let (begin, end) = (self.next, self.next + packets);
-        while begin >= self.interval.packet.saturating_add(self.interval.packets) {
+        while begin >= self.clock.known_to() {
             self.next_interval()?;
         }
-        let time = self.ticks_at(begin);
-        while end >= self.interval.packet.saturating_add(self.interval.packets) {
+        let time = self.clock.ticks_at(begin);
+        while end >= self.clock.known_to() {
             self.next_interval()?;
         }
         self.next = end;
-        let duration = u32::try_from(self.ticks_at(end).saturating_sub(time)).unwrap_or(u32::MAX);
+        let duration =
+            u32::try_from(self.clock.ticks_at(end).saturating_sub(time)).unwrap_or(u32::MAX);
         let start = (begin - self.first) as usize * TS_BYTES;
         let bytes = &self.ahead[start..start + packets as usize * TS_BYTES];
         Ok(Some(Unit {
@@ -354,6 +240,7 @@ impl Source for TsSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::ts_clock::PCR_WRAP;
     use std::io::Cursor;
 
     const PID: u16 = 0x100;

@@ -19,7 +19,7 @@ pub(crate) const CLOCK_HZ: u32 = 90_000;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Codec {
+pub enum Codec {
     H264,
     H265,
 }

@@ -140,7 +140,7 @@ mod tests {
     fn with_packets(test: impl FnOnce(Packets<'_>, Packets<'_>)) {
         let input = std::io::stdin();
         let memory = PacketMemory {
-            file: input.as_fd(),
+            file: Some(input.as_fd()),
             file_offset: 0,
             bytes: &[0; 1400],
         };

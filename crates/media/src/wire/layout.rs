@@ -26,6 +26,8 @@ pub const PAYLOAD_BYTES_MAX: usize = RUN_BYTES_MAX - HEADER_BYTES;
 pub struct Layout {
     lease: Lease,
     trust: TrustPeers,
+    /// The kernel may send from its file by reference.
+    is_for_the_wire: bool,
     places: Vec<PacketPlace>,
     /// Bytes laid out: where the next packet begins.
     used: usize,
@@ -73,12 +75,17 @@ impl Layout {
     ///
     /// [`NodeError::NotForTheWire`]: the lease is not of [`Node::wire_region`](hythe_node::Node::wire_region).
     pub fn new(lease: Lease, packets_max: usize, trust: TrustPeers) -> Result<Self, NodeError> {
-        lease.file_range()?;
+        let is_for_the_wire = match lease.file_range() {
+            Ok(_) => true,
+            Err(NodeError::NotForTheWire { .. }) => false,
+            Err(error) => return Err(error),
+        };
         // More than 2^16 could not be told apart by their numbers.
         let places = Vec::with_capacity(packets_max.min(1 << 16));
         Ok(Self {
             lease,
             trust,
+            is_for_the_wire,
             places,
             used: 0,
         })
@@ -174,7 +181,12 @@ impl Layout {
     ///
     /// What [`Lease::file_range`] says; not after it was answered once, as it was for [`Layout::new`].
     pub fn memory(&self) -> Result<PacketMemory<'_>, NodeError> {
-        let (file, file_offset) = self.lease.file_range()?;
+        let (file, file_offset) = if self.is_for_the_wire {
+            let (file, offset) = self.lease.file_range()?;
+            (Some(file), offset)
+        } else {
+            (None, 0)
+        };
         Ok(PacketMemory {
             file,
             file_offset,

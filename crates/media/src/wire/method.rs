@@ -18,6 +18,7 @@ use std::array;
 use std::fmt;
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::BorrowedFd;
 use std::str::FromStr;
 
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
@@ -26,8 +27,9 @@ use rustix::io::Errno;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, send, sendmmsg, sendmsg, sendmsg_addr};
 use rustix::param::page_size;
 
-use super::packets::Packets;
-use super::run::{self, RUN_PACKETS_MAX, Run};
+use super::PacketMemory;
+use super::packets::{Packets, VECTORS_MAX};
+use super::run::{self, PacketPlace, Run};
 
 /// Pages that `sendfile` moves at once (the kernel's `PIPE_DEF_BUFFERS`). A run in more of them would be taken in two steps, and a
 /// failure in the second would look like a short count, without a reason.
@@ -146,37 +148,41 @@ impl WireSocket {
         let count = packets.len() - first.len();
         match (method, count) {
             (_, 0) => Ok(0),
-            (Method::SendfileGso, _) if packets.may_be_referenced() => self.send_file(packets),
-            (Method::SendfileGso | Method::MappedGso, _) if packets.has_headers() => {
-                self.send_gathered(packets)
+            (Method::SendfileGso, _) if packets.may_be_referenced() => {
+                match packets
+                    .together()
+                    .and_then(|memory| Some((memory, memory.file?)))
+                {
+                    Some((memory, file)) => self.send_file(file, memory, packets.places()),
+                    None => Ok(0),
+                }
             }
-            (Method::SendfileGso | Method::MappedGso, _) => self.send_run(packets),
+            (Method::SendfileGso | Method::MappedGso, _) => match packets.together() {
+                Some(memory) => self.send_run(memory, packets.places()),
+                None => self.send_gathered(packets),
+            },
             (Method::Sendmmsg, 2..) => self.send_many(packets, count),
             (Method::Sendmmsg | Method::Sendto, _) => self.send_one(packets),
         }
     }
 
-    fn send_file(&mut self, packets: &Packets<'_>) -> Result<usize, Refusal> {
-        let memory = packets.memory();
+    fn send_file(
+        &mut self,
+        file: BorrowedFd<'_>,
+        memory: &PacketMemory<'_>,
+        places: &[PacketPlace],
+    ) -> Result<usize, Refusal> {
         let page_of =
             |offset: usize| memory.file_offset.saturating_add(offset as u64) / page_size() as u64;
-        let begins_in = packets
-            .places()
-            .first()
-            .map(|first| page_of(first.offset as usize));
+        let begins_in = places.first().map(|first| page_of(first.offset as usize));
         let near =
             |end: usize| begins_in.is_some_and(|page| page_of(end - 1) - page < SENDFILE_PAGES);
-        let Some(run) = Run::first_of(packets.places(), |next| near(next.end())) else {
+        let Some(run) = Run::first_of(places, |next| near(next.end())) else {
             return Ok(0);
         };
         self.segment(run.segment_bytes, run.packets.into())?;
         let mut offset = memory.file_offset + u64::from(run.offset);
-        let result = sendfile(
-            &self.socket,
-            memory.file,
-            Some(&mut offset),
-            run.bytes as usize,
-        );
+        let result = sendfile(&self.socket, file, Some(&mut offset), run.bytes as usize);
         // A short count means that the file ended, or a socket that is none of UDP.
         let result = result.and_then(|sent| match sent == run.bytes as usize {
             true => Ok(()),
@@ -185,14 +191,18 @@ impl WireSocket {
         taken(result, run.packets.into())
     }
 
-    fn send_run(&mut self, packets: &Packets<'_>) -> Result<usize, Refusal> {
-        let Some(run) = Run::first_of(packets.places(), |_| true) else {
+    fn send_run(
+        &mut self,
+        memory: &PacketMemory<'_>,
+        places: &[PacketPlace],
+    ) -> Result<usize, Refusal> {
+        let Some(run) = Run::first_of(places, |_| true) else {
             return Ok(0);
         };
         self.segment(run.segment_bytes, run.packets.into())?;
         let begin = run.offset as usize;
         // Each packet was checked to lie in the memory, so the run does.
-        let bytes = &packets.memory().bytes[begin..begin + run.bytes as usize];
+        let bytes = &memory.bytes[begin..begin + run.bytes as usize];
         taken(
             send(&self.socket, bytes, SendFlags::NOSIGNAL),
             run.packets.into(),
@@ -203,21 +213,21 @@ impl WireSocket {
         let count = run::length(packets.places(), |_, _| true);
         let segment_bytes = packets.places().first().map_or(0, |first| first.bytes);
         self.segment(segment_bytes, count)?;
-        let vectors: [[IoSlice<'_>; 2]; RUN_PACKETS_MAX] =
-            array::from_fn(|index| packets.vectors(index));
-        taken(self.send_vectors(vectors[..count].as_flattened()), count)
+        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
+        let vectors = packets.vectors(count, &mut room);
+        taken(self.send_vectors(vectors.all()), count)
     }
 
     fn send_many(&mut self, packets: &Packets<'_>, count: usize) -> Result<usize, Refusal> {
         self.segment(0, count)?;
-        let vectors: [[IoSlice<'_>; 2]; MESSAGES_MAX] =
-            array::from_fn(|index| packets.vectors(index));
+        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
+        let vectors = packets.vectors(count, &mut room);
         let mut controls: [SendAncillaryBuffer<'_, '_, '_>; MESSAGES_MAX] =
             array::from_fn(|_| SendAncillaryBuffer::default());
-        let mut next = vectors.iter();
+        let mut next = 0..;
         let mut messages = controls
             .each_mut()
-            .map(|control| MMsgHdr::new(next.next().map_or(&[], |pair| &pair[..]), control));
+            .map(|control| MMsgHdr::new(vectors.of(next.next().unwrap_or_default()), control));
         sendmmsg(&self.socket, &mut messages[..count], SendFlags::NOSIGNAL).map_err(|errno| {
             Refusal {
                 errno,
@@ -229,7 +239,8 @@ impl WireSocket {
 
     fn send_one(&mut self, packets: &Packets<'_>) -> Result<usize, Refusal> {
         self.segment(0, 1)?;
-        taken(self.send_vectors(&packets.vectors(0)), 1)
+        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
+        taken(self.send_vectors(packets.vectors(1, &mut room).all()), 1)
     }
 
     /// Sends one datagram of its own, in parts: to where the socket is connected to, or elsewhere.

@@ -19,8 +19,8 @@ use std::os::fd::BorrowedFd;
 /// Memory with packets laid out in it, as the kernel sees it and as this process does.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketMemory<'m> {
-    /// The file behind it, for `sendfile`.
-    pub file: BorrowedFd<'m>,
+    /// The file behind it, for `sendfile`; `None`: what lies there is copied when it is sent.
+    pub file: Option<BorrowedFd<'m>>,
     /// Where in the file the first byte is.
     pub file_offset: u64,
     /// The same bytes, mapped.

@@ -13,12 +13,36 @@ use crate::rtp::HEADER_BYTES;
 /// An RTP header that replaces the first [`HEADER_BYTES`] of a packet.
 pub type Header = [u8; HEADER_BYTES];
 
+/// Most vectors of one group, and of one system call: a header and a payload for each of the packets that a call takes, and as many
+/// again for payloads in several pieces. The kernel allows 1,024 (`UIO_MAXIOV`).
+pub const VECTORS_MAX: usize = 256;
+
+/// Packets whose bytes do not lie one behind the other: headers in one place, slices of the payload in others.
+#[derive(Clone, Copy, Debug)]
+pub struct Apart<'p> {
+    /// The bytes of all packets, in order.
+    vectors: &'p [IoSlice<'p>],
+    /// Behind which vector each packet ends, counted from the first vector of the group.
+    ends: &'p [usize],
+    /// Vectors of packets that were passed over.
+    passed: usize,
+}
+
+/// Where the bytes of packets are.
+#[derive(Clone, Copy, Debug)]
+enum Bytes<'p> {
+    /// Each in one piece.
+    Together(PacketMemory<'p>),
+    /// Each in one piece, but for its header.
+    Headed(PacketMemory<'p>, &'p [Header]),
+    Apart(Apart<'p>),
+}
+
 /// Packets in memory, in the order of sending.
 #[derive(Clone, Copy, Debug)]
 pub struct Packets<'p> {
-    memory: PacketMemory<'p>,
+    bytes: Bytes<'p>,
     places: &'p [PacketPlace],
-    headers: Option<&'p [Header]>,
     is_lasting: bool,
 }
 
@@ -37,20 +61,16 @@ impl<'p> Packets<'p> {
             usize::from(place.bytes) >= HEADER_BYTES && place.end() <= memory.bytes.len()
         };
         if let Some(place) = places.iter().find(|place| !is_whole(place)) {
-            return Err(MediaError::Packet {
-                what: "group of packets",
-                reason: format!(
-                    "{} bytes at {} are no packet in {} bytes of memory",
-                    place.bytes,
-                    place.offset,
-                    memory.bytes.len()
-                ),
-            });
+            return Err(refused(format!(
+                "{} bytes at {} are no packet in {} bytes of memory",
+                place.bytes,
+                place.offset,
+                memory.bytes.len()
+            )));
         }
         Ok(Self {
-            memory,
+            bytes: Bytes::Together(memory),
             places,
-            headers: None,
             is_lasting: true,
         })
     }
@@ -71,20 +91,65 @@ impl<'p> Packets<'p> {
         })
     }
 
+    /// Packets in pieces, such as headers and slices of messages: the `vectors` of packet `n` end in front of `ends[n]`, at most
+    /// [`VECTORS_MAX`] in all. The kernel copies them; of `places` the lengths and instants count, not the offsets.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Packet`] if the vectors of a packet are not as long as its place says, or are too many.
+    pub fn apart(
+        vectors: &'p [IoSlice<'p>],
+        ends: &'p [usize],
+        places: &'p [PacketPlace],
+    ) -> Result<Self, MediaError> {
+        let mut begin = 0;
+        for (place, end) in places.iter().zip(ends) {
+            let parts = vectors.get(begin..*end);
+            let bytes = parts.map(|parts| parts.iter().map(|part| part.len()).sum::<usize>());
+            let is_whole = usize::from(place.bytes) >= HEADER_BYTES;
+            if bytes != Some(place.bytes.into()) || !is_whole {
+                return Err(refused(format!(
+                    "vectors {begin} to {end} of {} are no packet of {} bytes",
+                    vectors.len(),
+                    place.bytes
+                )));
+            }
+            begin = *end;
+        }
+        let is_all = places.len() == ends.len() && begin == vectors.len();
+        if !is_all || vectors.len() > VECTORS_MAX {
+            let counts = (vectors.len(), ends.len(), places.len());
+            return Err(refused(format!(
+                "{} vectors, of which {} packets were given the ends, for {} packets",
+                counts.0, counts.1, counts.2
+            )));
+        }
+        Ok(Self {
+            bytes: Bytes::Apart(Apart {
+                vectors,
+                ends,
+                passed: 0,
+            }),
+            places,
+            is_lasting: false,
+        })
+    }
+
     /// The same packets, each with a header of its own in place of its first [`HEADER_BYTES`].
     ///
     /// # Errors
     ///
-    /// [`MediaError::Packet`] if there are not as many headers as packets.
+    /// [`MediaError::Packet`] if there are not as many headers as packets, or the packets lie apart from their headers already.
     pub fn with_headers(self, headers: &'p [Header]) -> Result<Self, MediaError> {
         if headers.len() != self.places.len() {
-            return Err(MediaError::Packet {
-                what: "headers of a group",
-                reason: format!("{} for {} packets", headers.len(), self.places.len()),
-            });
+            let (headers, packets) = (headers.len(), self.places.len());
+            return Err(refused(format!("{headers} headers for {packets} packets")));
         }
+        let (Bytes::Together(memory) | Bytes::Headed(memory, _)) = self.bytes else {
+            return Err(refused("headers for packets in pieces".to_owned()));
+        };
         Ok(Self {
-            headers: Some(headers),
+            bytes: Bytes::Headed(memory, headers),
             ..self
         })
     }
@@ -105,9 +170,14 @@ impl<'p> Packets<'p> {
     #[must_use]
     pub fn after(self, count: usize) -> Self {
         let count = count.min(self.len());
+        let bytes = match self.bytes {
+            Bytes::Together(memory) => Bytes::Together(memory),
+            Bytes::Headed(memory, headers) => Bytes::Headed(memory, &headers[count..]),
+            Bytes::Apart(apart) => Bytes::Apart(apart.after(count)),
+        };
         Self {
+            bytes,
             places: &self.places[count..],
-            headers: self.headers.map(|headers| &headers[count..]),
             ..self
         }
     }
@@ -121,32 +191,114 @@ impl<'p> Packets<'p> {
 
     /// May they be sent by reference, as they lie there?
     pub(crate) fn may_be_referenced(&self) -> bool {
-        self.is_lasting && !self.has_headers()
+        let memory = self.together();
+        self.is_lasting && memory.is_some_and(|memory| memory.file.is_some())
     }
 
-    /// Has each a header of its own?
-    pub(crate) fn has_headers(&self) -> bool {
-        self.headers.is_some()
-    }
-
-    pub(crate) fn memory(&self) -> &PacketMemory<'p> {
-        &self.memory
+    /// Where they lie, if each is in one piece.
+    pub(crate) fn together(&self) -> Option<&PacketMemory<'p>> {
+        match &self.bytes {
+            Bytes::Together(memory) => Some(memory),
+            Bytes::Headed(..) | Bytes::Apart(_) => None,
+        }
     }
 
     pub(crate) fn places(&self) -> &'p [PacketPlace] {
         self.places
     }
 
-    /// Header and payload of one packet; both empty behind the last.
-    pub(crate) fn vectors(&self, index: usize) -> [IoSlice<'p>; 2] {
-        let Some(place) = self.places.get(index) else {
-            return [IoSlice::new(&[]), IoSlice::new(&[])];
+    /// The first `count` packets, piece by piece, in `room` if there is no list of them yet.
+    pub(crate) fn vectors<'r>(
+        &self,
+        count: usize,
+        room: &'r mut [IoSlice<'p>; VECTORS_MAX],
+    ) -> Vectors<'r>
+    where
+        'p: 'r,
+    {
+        let (memory, headers) = match self.bytes {
+            Bytes::Apart(apart) => return apart.first(count),
+            Bytes::Together(memory) => (memory, None),
+            Bytes::Headed(memory, headers) => (memory, Some(headers)),
         };
-        // Checked when the group was made.
-        let packet = &self.memory.bytes[place.offset as usize..place.end()];
-        let (laid_out, payload) = packet.split_at(HEADER_BYTES);
-        let header = self.headers.map_or(laid_out, |headers| &headers[index]);
-        [IoSlice::new(header), IoSlice::new(payload)]
+        let count = count.min(self.len()).min(VECTORS_MAX / 2);
+        let pairs = room.as_chunks_mut::<2>().0.iter_mut();
+        for (index, (pair, place)) in pairs.zip(&self.places[..count]).enumerate() {
+            // Checked when the group was made.
+            let packet = &memory.bytes[place.offset as usize..place.end()];
+            let (laid_out, payload) = packet.split_at(HEADER_BYTES);
+            let header = headers.map_or(laid_out, |headers| &headers[index]);
+            *pair = [IoSlice::new(header), IoSlice::new(payload)];
+        }
+        Vectors {
+            all: &room[..2 * count],
+            ends: Ends::Pairs,
+        }
+    }
+}
+
+impl<'p> Apart<'p> {
+    fn after(self, count: usize) -> Self {
+        let Some(last) = count.checked_sub(1) else {
+            return self;
+        };
+        let passed = self.ends.get(last).copied().unwrap_or(self.passed);
+        Self {
+            vectors: self.vectors.get(passed - self.passed..).unwrap_or_default(),
+            ends: self.ends.get(count..).unwrap_or_default(),
+            passed,
+        }
+    }
+
+    fn first(&self, count: usize) -> Vectors<'p> {
+        let ends = &self.ends[..count.min(self.ends.len())];
+        let end = ends.last().copied().unwrap_or(self.passed) - self.passed;
+        Vectors {
+            all: &self.vectors[..end],
+            ends: Ends::Listed(ends, self.passed),
+        }
+    }
+}
+
+/// The pieces of some packets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vectors<'v> {
+    all: &'v [IoSlice<'v>],
+    ends: Ends<'v>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ends<'v> {
+    /// Each packet has two.
+    Pairs,
+    /// Behind which each packet ends, and how many were in front.
+    Listed(&'v [usize], usize),
+}
+
+impl<'v> Vectors<'v> {
+    /// Of all packets, in order.
+    pub(crate) fn all(&self) -> &'v [IoSlice<'v>] {
+        self.all
+    }
+
+    /// Of one packet; none behind the last.
+    pub(crate) fn of(&self, packet: usize) -> &'v [IoSlice<'v>] {
+        let range = match self.ends {
+            Ends::Pairs => 2 * packet..2 * packet + 2,
+            Ends::Listed(ends, passed) => {
+                let end = |index: usize| ends.get(index).map_or(usize::MAX, |end| end - passed);
+                let begin = packet.checked_sub(1).map_or(0, end);
+                begin..end(packet)
+            }
+        };
+        self.all.get(range).unwrap_or_default()
+    }
+}
+
+fn refused(reason: String) -> MediaError {
+    MediaError::Packet {
+        what: "group of packets",
+        reason,
     }
 }
 
@@ -168,7 +320,7 @@ mod tests {
     fn packets_outside_the_memory_and_without_a_header_are_refused() {
         let input = std::io::stdin();
         let memory = PacketMemory {
-            file: input.as_fd(),
+            file: Some(input.as_fd()),
             file_offset: 0,
             bytes: &[7; 100],
         };
@@ -187,12 +339,50 @@ mod tests {
         assert!(packets.may_be_referenced());
         let headed = packets.with_headers(&[[1; 12], [2; 12]]).unwrap();
         assert!(!headed.may_be_referenced());
-        assert_eq!(headed.after(1).vectors(0)[0][..], [2; 12]);
-        assert_eq!(headed.vectors(1)[1].len(), 38);
-        assert_eq!(headed.vectors(2)[1].len(), 0);
+        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
+        assert_eq!(headed.after(1).vectors(2, &mut room).of(0)[0][..], [2; 12]);
+        let vectors = headed.vectors(2, &mut room);
+        assert_eq!(vectors.of(1)[1].len(), 38);
+        assert!(vectors.of(2).is_empty());
+        assert_eq!(vectors.all().len(), 4);
         assert_eq!((headed.bytes(1), headed.bytes(9)), (50, 100));
         assert!(headed.after(3).is_empty());
         let passing = Packets::passing(memory, &places).unwrap();
         assert!(!passing.may_be_referenced());
+    }
+    #[test]
+    fn packets_in_pieces_are_as_long_as_their_places_say() {
+        let (header, body) = ([9; 14], [7; 100]);
+        let piece = |bytes| IoSlice::new(bytes);
+        let vectors = [
+            piece(&header[..12]),
+            piece(&body[..38]),
+            piece(&header),
+            piece(&body[..20]),
+            piece(&body[20..36]),
+        ];
+        let places = [place(0, 50), place(0, 50)];
+        let packets = Packets::apart(&vectors, &[2, 5], &places).unwrap();
+        assert!(!packets.may_be_referenced() && packets.with_headers(&[[0; 12]; 2]).is_err());
+        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
+        assert_eq!(packets.vectors(1, &mut room).all().len(), 2);
+        assert_eq!(packets.vectors(2, &mut room).of(1).len(), 3);
+        let second = packets.after(1);
+        let vectors_of_second = second.vectors(9, &mut room);
+        assert_eq!(vectors_of_second.of(0).len(), 3);
+        assert_eq!(vectors_of_second.all().len(), 3);
+        assert!(vectors_of_second.of(1).is_empty());
+        assert!(second.after(1).is_empty());
+        for (ends, places) in [
+            (&[2, 4][..], &places[..]),
+            (&[2, 6], &places),
+            (&[3, 2], &places),
+            (&[2], &places[..1]),
+            (&[2], &places),
+            (&[2, 5], &places[..1]),
+        ] {
+            assert!(Packets::apart(&vectors, ends, places).is_err(), "{ends:?}");
+        }
+        assert!(Packets::apart(&vectors[..1], &[1], &[place(0, 11)]).is_err());
     }
 }

@@ -10,7 +10,7 @@ use hythe_media::receive::statistics::Statistics;
 use hythe_media::receive::stream::Settings;
 use hythe_media::rtcp::{Counts, Reports};
 use hythe_media::rtp::Identity;
-use hythe_sys::udp_receive::set_segment_bytes;
+use hythe_sys::socket_option::{SocketOption, set_socket_option};
 use rustix::net::sockopt;
 
 use crate::passing::{Kept, Passing, packet, stream};
@@ -100,7 +100,7 @@ fn every_byte_of_joined_datagrams_arrives_and_is_cut_rightly() {
         }
         let (end, statistics, kept) = run(receiver, || {
             let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-            set_segment_bytes(&sender, 1400).unwrap();
+            set_socket_option(&sender, SocketOption::UdpSegment, 1400).unwrap();
             for batch in &batches {
                 sender.send_to(batch, to).unwrap();
                 std::thread::sleep(Duration::from_millis(1));

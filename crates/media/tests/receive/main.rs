@@ -5,4 +5,5 @@ mod from_ffmpeg;
 mod hostile;
 mod loopback;
 mod passing;
+mod resent;
 mod streams;

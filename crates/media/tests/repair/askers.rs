@@ -290,6 +290,59 @@ fn host(index: u16) -> std::net::IpAddr {
 }
 
 #[test]
+fn the_end_is_shown_to_who_may_ask_but_played_once() {
+    let Some(scene) = Scene::new("end") else {
+        return;
+    };
+    for (payload_type, repeats) in [(Some(98), true), (None, false)] {
+        let resend = Resend {
+            payload_type,
+            wait: Some(Duration::from_millis(100)),
+            ..Resend::default()
+        };
+        let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+        let options = SendOptions {
+            repair: Repair {
+                resend: Some(resend),
+                parity: None,
+            },
+            ..SendOptions::new(Identity::seeded(SEED), trust)
+        };
+        let mut session = scene.session(Counting::units(5, 1, 1000), options);
+        let asker = Asker::new();
+        add(&mut session, asker.address());
+        run(&mut session, |_| {});
+        let played = asker.numbers(33).len();
+        session
+            .finish(Duration::from_millis(1), None, &mut |event| {
+                panic!("{event}")
+            })
+            .unwrap();
+        // After 10, 30 and 70 ms, unless the machine stood still.
+        let mut packet = [0; 2048];
+        let mut again = Vec::new();
+        while let Ok(bytes) = asker.rtp.recv(&mut packet) {
+            assert_eq!((packet[1] & 0x7f, bytes), (98, 12 + 2 + 1000));
+            again.push(u16::from_be_bytes([packet[12], packet[13]]));
+        }
+        let last = Identity::seeded(SEED).sequence.wrapping_add(4);
+        assert_eq!(played, 5);
+        assert_eq!(!again.is_empty(), repeats, "{again:?}");
+        assert!(again.iter().all(|number| *number == last), "{again:?}");
+        // Three goodbyes, each behind a report.
+        asker.rtcp.set_nonblocking(true).unwrap();
+        let mut goodbyes = 0;
+        while let Ok(bytes) = asker.rtcp.recv(&mut packet) {
+            goodbyes += packet[..bytes]
+                .windows(2)
+                .filter(|pair| *pair == [0x81, 203])
+                .count();
+        }
+        assert_eq!(goodbyes, 3);
+    }
+}
+
+#[test]
 fn reports_are_read_and_a_goodbye_is_told_once() {
     let Some(scene) = Scene::new("goodbye") else {
         return;

@@ -12,4 +12,5 @@ mod relay;
 #[path = "../send/scene.rs"]
 #[allow(dead_code, reason = "shared with the tests of sending, which use more")]
 mod scene;
+mod way;
 mod ways;

@@ -1,61 +1,17 @@
-//! A way that delays and loses: what comes to its ports goes on to a receiver's, and the receiver's RTCP back, later or never.
-//!
-//! One thread with a bounded queue, which a seed decides for. Its ports lie as those of a stream do: RTP, RTCP one above, parity two
-//! and four above. Nothing is lost of the first [`SPARED`] datagrams of each port, so that both ends know each other.
+//! A way on this host: a thread of its own, which ends with the value.
 
-use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use hythe_media::loss::fec::predict::Chance;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
-
-/// Datagrams on their way, at most; one more is lost.
-const QUEUE_MAX: usize = 1 << 14;
-const SPARED: u64 = 10;
-/// Of RTP, RTCP, columns and rows, above that of RTP.
-const PORTS: [u16; 4] = [0, 1, 2, 4];
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// How often it is looked whether to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// What a way does.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
-    /// Probability of a loss, in either direction.
-    pub(crate) loss: f64,
-    /// In either direction.
-    pub(crate) delay: Duration,
-    pub(crate) seed: u64,
-}
-
-/// A port of the way: what comes near the sender leaves far from it, and back.
-struct Lane {
-    near: UdpSocket,
-    far: UdpSocket,
-    receiver: SocketAddr,
-    /// Where the sender was last heard.
-    sender: Option<SocketAddr>,
-    passed: u64,
-}
-
-struct Held {
-    due: Instant,
-    lane: usize,
-    is_back: bool,
-    bytes: Vec<u8>,
-}
+use crate::way::{Lane, PORTS, Way, run};
 
 /// A way that exists as long as the value.
 pub(crate) struct Relay {
     address: SocketAddr,
     has_ended: Arc<AtomicBool>,
-    lost: Arc<AtomicU64>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<u64>>,
 }
 
 impl Relay {
@@ -63,25 +19,25 @@ impl Relay {
     pub(crate) fn start(receiver: SocketAddr, way: Way) -> Self {
         let (near, far) = (ports(), ports());
         let address = near[0].local_addr().unwrap();
-        let lanes: Vec<Lane> = near
+        let mut lanes: Vec<Lane> = near
             .into_iter()
             .zip(far)
             .zip(PORTS)
-            .map(|((near, far), above)| Lane {
-                near,
-                far,
-                receiver: SocketAddr::new(receiver.ip(), receiver.port() + above),
-                sender: None,
-                passed: 0,
+            .map(|((near, far), above)| {
+                let port = receiver.port() + above;
+                Lane::new(near, far, SocketAddr::new(receiver.ip(), port)).unwrap()
             })
             .collect();
-        let (has_ended, lost) = (Arc::new(AtomicBool::new(false)), Arc::default());
-        let (told, count) = (Arc::clone(&has_ended), Arc::clone(&lost));
-        let thread = std::thread::spawn(move || run(lanes, way, &told, &count));
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&has_ended);
+        let thread = std::thread::spawn(move || {
+            run(&mut lanes, way, &told);
+            let counts = lanes.iter().flat_map(Lane::counts);
+            counts.map(|count| count.lost + count.crowded).sum()
+        });
         Self {
             address,
             has_ended,
-            lost,
             thread: Some(thread),
         }
     }
@@ -91,9 +47,10 @@ impl Relay {
         self.address
     }
 
-    /// Datagrams lost so far, in both directions.
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+    /// Ends it; how many datagrams were lost, in both directions.
+    pub(crate) fn end(mut self) -> u64 {
+        self.has_ended.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
     }
 }
 
@@ -121,77 +78,5 @@ fn ports() -> [UdpSocket; 4] {
         };
         Some([rtp, rtcp, columns, rows])
     });
-    let sockets = found.unwrap();
-    for socket in &sockets {
-        socket.set_nonblocking(true).unwrap();
-        if sockopt::set_socket_recv_buffer_size_force(socket, RECEIVE_BUFFER_BYTES).is_err() {
-            sockopt::set_socket_recv_buffer_size(socket, RECEIVE_BUFFER_BYTES).unwrap();
-        }
-    }
-    sockets
-}
-
-fn run(mut lanes: Vec<Lane>, way: Way, has_ended: &AtomicBool, lost: &AtomicU64) {
-    let mut chance = Chance::new(way.seed);
-    let mut held: VecDeque<Held> = VecDeque::with_capacity(QUEUE_MAX);
-    while !has_ended.load(Ordering::Relaxed) {
-        let due = held
-            .front()
-            .map(|first| first.due.saturating_duration_since(Instant::now()));
-        wait(&lanes, due.unwrap_or(LOOK_EVERY).min(LOOK_EVERY));
-        for (lane, sockets) in lanes.iter_mut().enumerate() {
-            for is_back in [false, true] {
-                while let Some(bytes) = take(sockets, is_back) {
-                    let is_spared = sockets.passed <= SPARED;
-                    if (chance.happens(way.loss) && !is_spared) || held.len() == QUEUE_MAX {
-                        lost.fetch_add(1, Ordering::Relaxed);
-                        continue;
-                    }
-                    let due = Instant::now() + way.delay;
-                    held.push_back(Held {
-                        due,
-                        lane,
-                        is_back,
-                        bytes,
-                    });
-                }
-            }
-        }
-        while let Some(first) = held.pop_front_if(|first| first.due <= Instant::now()) {
-            pass(&lanes[first.lane], first.is_back, &first.bytes);
-        }
-    }
-}
-
-fn wait(lanes: &[Lane], at_most: Duration) {
-    let sockets = lanes.iter().flat_map(|lane| [&lane.near, &lane.far]);
-    let mut waited: Vec<_> = sockets
-        .map(|socket| PollFd::new(socket, PollFlags::IN))
-        .collect();
-    let timeout = Timespec {
-        tv_sec: 0,
-        tv_nsec: at_most.subsec_nanos().into(),
-    };
-    let _ = poll(&mut waited, Some(&timeout)); // interrupted: the next turn waits
-}
-
-fn take(lane: &mut Lane, is_back: bool) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 2048];
-    let socket = if is_back { &lane.far } else { &lane.near };
-    let (length, source) = socket.recv_from(&mut bytes).ok()?;
-    if !is_back {
-        lane.sender = Some(source);
-    }
-    lane.passed += 1;
-    bytes.truncate(length);
-    Some(bytes)
-}
-
-fn pass(lane: &Lane, is_back: bool, bytes: &[u8]) {
-    // Nobody there any more: nobody misses it.
-    let _ = match (is_back, lane.sender) {
-        (false, _) => lane.far.send_to(bytes, lane.receiver),
-        (true, Some(sender)) => lane.near.send_to(bytes, sender),
-        (true, None) => Ok(0),
-    };
+    found.unwrap()
 }

@@ -22,8 +22,9 @@ use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::TrustPeers;
 
 use crate::passing::{Kept, Passing};
-use crate::relay::{Relay, Way};
+use crate::relay::Relay;
 use crate::scene::{Counting, Scene};
+use crate::way::Way;
 
 /// Ends tests that have failed.
 const BOUND: Duration = Duration::from_secs(60);
@@ -119,7 +120,7 @@ fn run(scene: &Scene, media: Media, repair: Repair, seed: u64) -> Outcome {
         received,
         payloads: bytes.chunks(media.bytes).map(<[u8]>::to_vec).collect(),
         named,
-        lost_on_the_way: relay.lost(),
+        lost_on_the_way: relay.end(),
     }
 }
 

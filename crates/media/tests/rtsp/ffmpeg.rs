@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 use hythe_media::format::Encoding;
-use hythe_media::rtp::{Identity, L16, Packetizer, to_network_order};
+use hythe_media::rtp::{Identity, L16};
 use hythe_media::rtsp::{Limits, Presentation, Started};
+use hythe_media::wire::header::Headers;
 use rtp_types::RtpPacketBuilder;
 
 use crate::running::{Owner, PATIENCE, Running, socket_pair};
@@ -163,7 +164,7 @@ fn run_ffmpeg(url: &str, folder: &Folder) -> bool {
 /// Sends both streams from their beginning to wherever they were started, a packet each every 20 ms.
 fn send(running: &Running, rtp: &std::net::UdpSocket, ended: &AtomicBool) {
     let format = L16::new(RATE, 1).unwrap();
-    let mut packetizer = Packetizer::new(format, IDENTITY);
+    let mut headers = Headers::new(format.payload_type(), &IDENTITY);
     let mut packet = 0;
     while !ended.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(20));
@@ -181,15 +182,10 @@ fn send(running: &Running, rtp: &std::net::UdpSocket, ended: &AtomicBool) {
         let samples = packet * PACKET_SAMPLES..(packet + 1) * PACKET_SAMPLES;
         for start in starts {
             let bytes = if start.stream == 0 {
-                let mut payload: Vec<u8> = samples
-                    .clone()
-                    .flat_map(|index| sample(index).to_ne_bytes())
-                    .collect();
-                to_network_order(&mut payload);
-                let packets = packetizer.packets(&payload).unwrap();
-                packets
-                    .flat_map(|packet| [&packet.header[..], packet.payload].concat())
-                    .collect()
+                let header = headers.next(false, samples.start as u64);
+                let samples = samples.clone();
+                let payload = samples.flat_map(|index| sample(index).to_be_bytes());
+                header.into_iter().chain(payload).collect()
             } else {
                 coded_packet(packet)
             };

@@ -65,6 +65,8 @@ pub(crate) fn stream(encoding: Encoding, payload_type: u8, clock_hz: u32, channe
         },
         server_port: SERVER_PORT,
         ssrc: None,
+        takes_nack: false,
+        retransmission: None,
         group: None,
     }
 }

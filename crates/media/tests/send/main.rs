@@ -1,6 +1,10 @@
 //! Streams from a source to destinations over the loopback interface.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[allow(
+    dead_code,
+    reason = "shared with the tests of channels and of repair, which use more"
+)]
 mod scene;
 
 use hythe_media::pace::{Limit, Pace};

@@ -233,6 +233,26 @@ impl Receiver {
         payloads
     }
 
+    /// What came, whole, in order.
+    pub(crate) fn datagrams(&self) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| next(&self.rtp)).collect()
+    }
+
+    /// Asks whoever reported last for a packet again (RFC 4585, section 6.2.1).
+    pub(crate) fn ask_for(&self, sequence: u16, sender: SocketAddr, ssrc: u32) {
+        let mut request = vec![0x81, 205, 0, 3, 0, 0, 0, 9];
+        request.extend(ssrc.to_be_bytes());
+        request.extend(sequence.to_be_bytes());
+        request.extend([0, 0]);
+        self.rtcp.send_to(&request, sender).unwrap();
+    }
+
+    /// Where reports come from.
+    pub(crate) fn reporter(&self) -> SocketAddr {
+        let mut report = [0; 2000];
+        self.rtcp.recv_from(&mut report).unwrap().1
+    }
+
     pub(crate) fn reports(&self) -> Vec<Report> {
         std::iter::from_fn(|| next(&self.rtcp))
             .map(|bytes| read_report(&bytes))

@@ -158,7 +158,7 @@ fn a_file_that_cannot_be_sent_from_makes_the_ladder_step_down_once() {
     let laid = Laid::equal(30);
     let (pipe, _other_end) = rustix::pipe::pipe().unwrap();
     let mut memory = laid.memory();
-    memory.file = std::os::fd::AsFd::as_fd(&pipe);
+    memory.file = Some(std::os::fd::AsFd::as_fd(&pipe));
     let packets = Packets::lasting(memory, &laid.places).unwrap();
     let (socket, address) = receiver("127.0.0.1");
     let mut destination = Destination::open(address, &DestinationOptions::default()).unwrap();

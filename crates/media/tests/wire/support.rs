@@ -59,7 +59,7 @@ impl Laid {
 
     pub(crate) fn memory(&self) -> PacketMemory<'_> {
         PacketMemory {
-            file: self.file.as_fd(),
+            file: Some(self.file.as_fd()),
             file_offset: self.offset as u64,
             bytes: &self.bytes[self.offset..],
         }

@@ -8,7 +8,7 @@
 //! Between calls the next unit and those that wait for their place are kept, at most [`WAITING_BYTES_MAX`] in all.
 
 mod start_codes;
-mod units;
+pub(super) mod units;
 
 use std::io::Read;
 
@@ -20,7 +20,7 @@ use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::unit::Unit;
 pub use crate::video::FrameRate;
-use crate::video::units::with_pieces;
+use crate::video::units::{NalUnits, with_pieces};
 use crate::video::{Codec, parameters};
 
 /// Most pictures that wait for one that is shown before them: twice the longest run of B frames that x264 and x265 make.
@@ -29,8 +29,8 @@ pub const WAITING_MAX: usize = 32;
 pub const WAITING_BYTES_MAX: usize = 64 << 20;
 /// How far parameter sets and a first picture are looked for.
 const SEARCH_BYTES_MAX: u64 = 64 << 20;
-/// Where neither the stream nor the caller knows it.
-const ASSUMED: (u32, u32) = (25, 1);
+/// The frame rate where neither the stream nor the caller knows it.
+pub(super) const ASSUMED: (u32, u32) = (25, 1);
 
 /// What the caller knows of a stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,9 +56,9 @@ pub enum FrameRateOrigin {
 pub struct AnnexB<R> {
     input: String,
     nals: NalReader<R>,
-    gatherer: Gatherer,
+    gatherer: Gatherer<NalUnits>,
     /// The unit that the caller has.
-    given: Option<Next>,
+    given: Option<Next<NalUnits>>,
     pieces: Pieces,
     format: StreamFormat,
     frame_rate: FrameRate,
@@ -117,20 +117,23 @@ fn codec(encoding: Encoding) -> Option<Codec> {
 fn advance<R: Read>(
     input: &str,
     nals: &mut NalReader<R>,
-    gatherer: &mut Gatherer,
+    gatherer: &mut Gatherer<NalUnits>,
 ) -> Result<bool, MediaError> {
     let position = nals.position();
     let taken = match nals.next() {
-        Ok(Some(nal)) => gatherer.take(nal).map(|()| true),
+        Ok(Some(nal)) => gatherer.take(nal, ()).map(|()| true),
         Ok(None) => gatherer.finish().map(|()| false),
         Err(error) => return Err(failed(input, position, &format!("cannot be read: {error}"))),
     };
-    taken.map_err(|reason| {
-        let reason = format!(
-            "the display order of this byte stream cannot be told, {reason}: put it into MP4 or TS"
-        );
-        failed(input, position, &reason)
-    })
+    taken.map_err(|reason| refused(input, position, reason))
+}
+
+/// Why the display order cannot be told.
+pub(super) fn refused(input: &str, position: u64, reason: &str) -> MediaError {
+    let reason = format!(
+        "the display order of this byte stream cannot be told, {reason}: put it into MP4 or TS"
+    );
+    failed(input, position, &reason)
 }
 
 fn failed(input: &str, position: u64, reason: &str) -> MediaError {

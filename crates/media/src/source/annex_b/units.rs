@@ -9,51 +9,87 @@ use crate::video::parameters::is_set;
 use crate::video::units::{NalUnits, SETS_MAX};
 use crate::video::{Codec, FrameRate, Role};
 
+/// Where the NAL units of an access unit are kept; empty at first, with memory that is used again.
+pub(in crate::source) trait Keep: Default {
+    /// What has to be known of a NAL unit to keep it, besides its bytes.
+    type Place;
+
+    /// Keeps one more.
+    ///
+    /// # Errors
+    ///
+    /// The limit that it would break.
+    fn keep(&mut self, nal: &[u8], place: Self::Place) -> Result<(), &'static str>;
+
+    /// Bytes of all.
+    fn bytes(&self) -> usize;
+
+    /// Forgets all of them.
+    fn forget(&mut self);
+}
+
+/// A copy of them.
+impl Keep for NalUnits {
+    type Place = ();
+
+    fn keep(&mut self, nal: &[u8], (): ()) -> Result<(), &'static str> {
+        self.push(nal)
+    }
+
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn forget(&mut self) {
+        self.clear();
+    }
+}
+
 /// An access unit that waits for its place in display order, or for its turn.
-pub(super) struct Waiting {
-    pub(super) nals: NalUnits,
-    pub(super) picture: Picture,
+pub(in crate::source) struct Waiting<K> {
+    pub(super) nals: K,
+    pub(in crate::source) picture: Picture,
     is_start: bool,
     display_index: Option<u64>,
 }
 
 /// An access unit whose turn it is.
-pub(super) struct Next {
-    pub(super) nals: NalUnits,
-    pub(super) decoding_index: u64,
-    pub(super) display_index: u64,
-    pub(super) is_start: bool,
+pub(in crate::source) struct Next<K> {
+    pub(in crate::source) nals: K,
+    pub(in crate::source) decoding_index: u64,
+    pub(in crate::source) display_index: u64,
+    pub(in crate::source) is_start: bool,
 }
 
 /// Takes NAL units one at a time.
-pub(super) struct Gatherer {
+pub(in crate::source) struct Gatherer<K> {
     stream: Option<(Codec, Headers)>,
     /// All different parameter sets up to the first picture.
     sets: Vec<Vec<u8>>,
     /// The access unit that grows, and what its first slice says once that has come.
-    nals: NalUnits,
+    nals: K,
     picture: Option<Picture>,
     is_start: bool,
     order: DisplayOrder,
     /// In decoding order.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Waiting<K>>,
     waiting_bytes: usize,
     /// Decoding index of the first that waits.
     given: u64,
     /// Memory to use again.
-    spare: Vec<NalUnits>,
+    spare: Vec<K>,
     damaged: u64,
 }
 
 /// Why display order cannot be told.
-pub(super) type Refused = &'static str;
+pub(in crate::source) type Refused = &'static str;
 
-impl Gatherer {
-    pub(super) fn new(codec: Option<Codec>) -> Self {
+impl<K: Keep> Gatherer<K> {
+    pub(in crate::source) fn new(codec: Option<Codec>) -> Self {
         Self {
             stream: codec.map(|codec| (codec, Headers::new(codec))),
             sets: Vec::new(),
-            nals: NalUnits::default(),
+            nals: K::default(),
             picture: None,
             is_start: false,
             order: DisplayOrder::default(),
@@ -65,42 +101,42 @@ impl Gatherer {
         }
     }
 
-    pub(super) fn codec(&self) -> Option<Codec> {
+    pub(in crate::source) fn codec(&self) -> Option<Codec> {
         self.stream.as_ref().map(|(codec, _)| *codec)
     }
 
-    pub(super) fn sets(&self) -> &[Vec<u8>] {
+    pub(in crate::source) fn sets(&self) -> &[Vec<u8>] {
         &self.sets
     }
 
-    pub(super) fn frame_rate(&self) -> Option<FrameRate> {
+    pub(in crate::source) fn frame_rate(&self) -> Option<FrameRate> {
         self.stream.as_ref()?.1.frame_rate()
     }
 
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::source) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    pub(super) fn first(&self) -> Option<&Waiting> {
+    pub(in crate::source) fn first(&self) -> Option<&Waiting<K>> {
         self.waiting.front()
     }
 
     /// NAL units that were passed over.
-    pub(super) fn damaged(&self) -> u64 {
+    pub(in crate::source) fn damaged(&self) -> u64 {
         self.damaged
     }
 
     /// Has the next access unit its place?
-    pub(super) fn is_ready(&self) -> bool {
+    pub(in crate::source) fn is_ready(&self) -> bool {
         self.first()
             .is_some_and(|first| first.display_index.is_some())
     }
 
     /// The next access unit, if it has its place. Its memory comes back by [`Self::release`].
-    pub(super) fn next(&mut self) -> Option<Next> {
+    pub(in crate::source) fn next(&mut self) -> Option<Next<K>> {
         let display_index = self.first()?.display_index?;
         let next = self.waiting.pop_front()?;
-        self.waiting_bytes -= next.nals.len();
+        self.waiting_bytes -= next.nals.bytes();
         self.given += 1;
         Some(Next {
             nals: next.nals,
@@ -110,12 +146,12 @@ impl Gatherer {
         })
     }
 
-    pub(super) fn release(&mut self, mut nals: NalUnits) {
-        nals.clear();
+    pub(in crate::source) fn release(&mut self, mut nals: K) {
+        nals.forget();
         self.spare.push(nals);
     }
 
-    pub(super) fn take(&mut self, nal: &[u8]) -> Result<(), Refused> {
+    pub(in crate::source) fn take(&mut self, nal: &[u8], place: K::Place) -> Result<(), Refused> {
         if self.stream.is_none() {
             self.stream = recognised(nal).map(|codec| (codec, Headers::new(codec)));
         }
@@ -126,7 +162,7 @@ impl Gatherer {
         let codec = *codec;
         let role = codec.role(nal);
         let read = match role {
-            Role::Slice => return self.take_slice(codec, nal),
+            Role::Slice => return self.take_slice(codec, nal, place),
             Role::Unspecified => Err(Trouble::Damaged),
             Role::SequenceSet => headers.sequence_set(nal),
             Role::PictureSet => headers.picture_set(nal),
@@ -142,14 +178,14 @@ impl Gatherer {
         if is_set(codec, nal) && self.waiting.is_empty() && self.given == 0 {
             self.remember(nal);
         }
-        self.push(nal);
+        self.push(nal, place);
         if let (Role::SequenceEnd, Some((_, headers))) = (role, &mut self.stream) {
             headers.end_sequence();
         }
         Ok(())
     }
 
-    fn take_slice(&mut self, codec: Codec, nal: &[u8]) -> Result<(), Refused> {
+    fn take_slice(&mut self, codec: Codec, nal: &[u8], place: K::Place) -> Result<(), Refused> {
         let Some((_, headers)) = &mut self.stream else {
             return Ok(());
         };
@@ -165,7 +201,7 @@ impl Gatherer {
             self.is_start = codec.is_start(nal);
         }
         if self.picture.is_some() {
-            self.push(nal);
+            self.push(nal, place);
         } else {
             self.damaged += 1; // the first slice of its picture is missing
         }
@@ -191,12 +227,12 @@ impl Gatherer {
         }
     }
 
-    fn push(&mut self, nal: &[u8]) {
-        self.damaged += u64::from(self.nals.push(nal).is_err());
+    fn push(&mut self, nal: &[u8], place: K::Place) {
+        self.damaged += u64::from(self.nals.keep(nal, place).is_err());
     }
 
     /// The stream has ended.
-    pub(super) fn finish(&mut self) -> Result<(), Refused> {
+    pub(in crate::source) fn finish(&mut self) -> Result<(), Refused> {
         self.complete()?;
         let (waiting, given) = (&mut self.waiting, self.given);
         self.order
@@ -217,7 +253,7 @@ impl Gatherer {
             return Ok(());
         };
         let nals = std::mem::replace(&mut self.nals, self.spare.pop().unwrap_or_default());
-        self.waiting_bytes += nals.len();
+        self.waiting_bytes += nals.bytes();
         self.waiting.push_back(Waiting {
             nals,
             picture,
@@ -235,7 +271,7 @@ impl Gatherer {
     }
 }
 
-fn place(waiting: &mut VecDeque<Waiting>, given: u64, placed: Placed) {
+fn place<K>(waiting: &mut VecDeque<Waiting<K>>, given: u64, placed: Placed) {
     let index = placed.decoding_index - given;
     if let Some(waiting) = waiting.get_mut(index as usize) {
         waiting.display_index = Some(placed.display_index);

@@ -1,0 +1,144 @@
+//! What a core told, whichever way it came.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use hythe::rtcore::{Board, Core, CoreOptions, CoreState, run_alone};
+use hythe::{Node, Subscriber, SubscriberOptions};
+use hythe_latency::core::{Conditions, CoreHistogram, serial};
+
+use super::board::APP;
+use crate::error::CliError;
+use crate::stop::{LOOK, Stop};
+use crate::workspace::Workspace;
+
+/// The channel on which it tells.
+const CHANNEL: &str = "latency";
+/// Records that may wait for us.
+const DEPTH: u32 = 32;
+/// What a core may say that it tells of; more is a broken program.
+const HISTOGRAMS_MAX: usize = 64;
+
+/// What a core told.
+pub(super) struct Told {
+    pub(super) conditions: Conditions,
+    pub(super) histograms: Vec<CoreHistogram>,
+}
+
+impl Told {
+    /// `next` gives one record after the other.
+    fn take(mut next: impl FnMut() -> Result<Vec<u8>, CliError>) -> Result<Self, CliError> {
+        let conditions = Conditions::read(&next()?)?;
+        let count = conditions.histograms;
+        if count > HISTOGRAMS_MAX {
+            return Err(CliError::Failed(format!(
+                "the core says that it has {count} histograms; {HISTOGRAMS_MAX} are the most"
+            )));
+        }
+        let mut histograms = Vec::new();
+        for _ in 0..count {
+            histograms.push(CoreHistogram::read(&next()?)?);
+        }
+        Ok(Self {
+            conditions,
+            histograms,
+        })
+    }
+}
+
+/// Runs the core, beside whose pool it tells, until it has told everything.
+pub(super) fn in_pool(
+    board: &Board,
+    workspace: &Workspace,
+    record: &Path,
+    timeout: Duration,
+    stop: &Stop,
+) -> Result<Told, CliError> {
+    let node = Node::join(&workspace.pool, "hythe latency")?;
+    let mut subscriber = node.subscriber(CHANNEL, &SubscriberOptions::default().depth(DEPTH))?;
+    let mut options = CoreOptions::default().app(APP).start_bound(timeout);
+    if board.repeatable().is_some() {
+        options = options.record(record);
+    }
+    let core = Core::start_unless(&workspace.pool, board, &options, || stop.asked())?;
+    let deadline = Instant::now() + timeout;
+    let told = Told::take(|| next(&mut subscriber, &core, deadline, stop))?;
+    drop(subscriber);
+    // It ends in order, and its emulator writes its record to the end.
+    core.stop()?;
+    Ok(told)
+}
+
+/// Runs a core that tells over its serial line and ends by itself.
+pub(super) fn alone(
+    board: &Board,
+    record: &Path,
+    timeout: Duration,
+    stop: &Stop,
+) -> Result<Told, CliError> {
+    run_alone(board, APP, record, timeout, || stop.asked())?;
+    let Some(repeatable) = board.repeatable() else {
+        // Boards without memory or a record are refused when they are read.
+        return Err(CliError::Failed("there is no record".to_owned()));
+    };
+    from_console(&split(&read(record, &repeatable.edges)?).1)
+}
+
+/// What came over a serial line behind the edges.
+pub(super) fn from_console(console: &str) -> Result<Told, CliError> {
+    let mut records = serial::records(console)?.into_iter();
+    Told::take(|| {
+        records.next().ok_or_else(|| {
+            let said: Vec<&str> = console
+                .lines()
+                .filter(|line| !line.starts_with('@'))
+                .collect();
+            CliError::Failed(format!(
+                "the core ended before it had told everything; its console says: {}",
+                said.join(" | ")
+            ))
+        })
+    })
+}
+
+pub(super) fn read(record: &Path, name: &str) -> Result<Vec<u8>, CliError> {
+    let path = record.join(name);
+    fs::read(&path).map_err(CliError::file("read", path))
+}
+
+/// What came over a serial line: first the edges of the pin, then, in lines, what the core told.
+pub(super) fn split(bytes: &[u8]) -> (Vec<u8>, String) {
+    let end = bytes.iter().position(|byte| *byte == b'\n');
+    let (edges, console) = bytes.split_at(end.unwrap_or(bytes.len()));
+    (
+        edges.to_vec(),
+        String::from_utf8_lossy(console).into_owned(),
+    )
+}
+
+/// The next record, as bytes of our own.
+fn next(
+    subscriber: &mut Subscriber,
+    core: &Core,
+    deadline: Instant,
+    stop: &Stop,
+) -> Result<Vec<u8>, CliError> {
+    loop {
+        if let Some(sample) = subscriber.take(LOOK)? {
+            return Ok(sample.to_vec());
+        }
+        let status = core.status();
+        let why = if stop.asked() {
+            "interrupted".to_owned()
+        } else if status.state == CoreState::Stopped {
+            let reason = status.reason.unwrap_or_default();
+            format!("the core ended before it had told everything: {reason}")
+        } else if Instant::now() > deadline {
+            "the core did not tell its figures in time; --timeout gives it more".to_owned()
+        } else {
+            continue;
+        };
+        return Err(CliError::Failed(why));
+    }
+}

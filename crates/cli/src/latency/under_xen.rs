@@ -1,0 +1,226 @@
+//! A core beside Linux under Xen, and the same core alone in the same run, to compare with.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use hythe::rtcore::{Board, Repeatable};
+use hythe_latency::result::{Document, Measurement, Ratio};
+use hythe_latency::xen::exits::{self, Exits};
+use hythe_latency::xen::{self, Clock, Ended, Partition, Setup};
+use serde_json::json;
+
+use super::board::{APP, BoardArgs, ClockArg, alone, conditions, document};
+use super::figures::{self, OUTSIDE, Recorded};
+use super::told::{self, Told};
+use crate::error::CliError;
+use crate::stop::Stop;
+
+/// What the paper found on a Jetson TK1 under QPlus, beside an idle Linux.
+const PAPER: &str = "under a hypervisor beside Linux, task switch about 1100 x, interrupt latency about 50 x slower";
+/// Raised by software: what it costs beyond the core alone is the hypervisor's.
+const TRAPPED: &str = "interrupt_latency";
+/// The raising alone: one exit, and nothing else.
+const EXIT: &str = "interrupt_request";
+
+pub(super) fn measure(
+    board: &Board,
+    partition: Partition,
+    args: &BoardArgs,
+    stop: &Stop,
+) -> Result<Document, CliError> {
+    let (Some(repeatable), Some(cpu)) = (board.repeatable(), board.argument("-cpu")) else {
+        return Err(unable(
+            board,
+            "it is not emulated with counted instructions",
+        ));
+    };
+    let image = board.guest_image(APP);
+    if !image.is_file() {
+        return Err(unable(board, "it has no image for a guest of Xen"));
+    }
+    refuse_hanging(cpu, partition, args.clock)?;
+    let setup = Setup {
+        tools: tools(args.xen_tools.as_deref()),
+        image,
+        cpu: cpu.to_owned(),
+        partition,
+        load: args.load.load(),
+        options: args.xen_option.clone(),
+    };
+    let clock = match args.clock {
+        ClockArg::Instructions => Clock::Instructions {
+            shift: repeatable.instruction_ns.ilog2(),
+        },
+        ClockArg::Host => Clock::Host,
+    };
+    let (_, mut results) = alone(board, args, stop)?;
+    let folder = tempfile::Builder::new().prefix("hythe-xen-").tempdir();
+    let folder = folder.map_err(CliError::file("make", std::env::temp_dir()))?;
+    let ended = xen::run(&setup, clock, folder.path(), args.timeout, || stop.asked())?;
+    let case = format!(
+        "{}/{}/{}",
+        board.name(),
+        args.under.name(),
+        setup.load.name()
+    );
+    let (told, found) = read(&case, &ended, repeatable, partition)?;
+    let ratios = ratios(&results, &found);
+    results.extend(found);
+    let mut conditions = conditions(board, &told, limits(partition, clock));
+    for (key, value) in [
+        ("configuration", args.under.name().to_owned()),
+        ("load", setup.load.name().to_owned()),
+        ("xen", setup.command_line()),
+        ("time", time(clock).to_owned()),
+        ("paper", PAPER.to_owned()),
+    ] {
+        conditions.insert(key.to_owned(), json!(value));
+    }
+    Ok(Document {
+        ratios,
+        ..document(board, conditions, results)
+    })
+}
+
+fn unable(board: &Board, why: &str) -> CliError {
+    CliError::Failed(format!(
+        "board {} cannot be run under Xen: {why}; virt-a53 and virt-a57 can",
+        board.name()
+    ))
+}
+
+/// On CPUs that Xen mends against speculation it stops all of them at once while it boots, and an emulator that counts instructions
+/// runs them in turns: it waits for ever there (QEMU 7.2, Xen 4.17).
+fn refuse_hanging(cpu: &str, partition: Partition, clock: ClockArg) -> Result<(), CliError> {
+    if partition == Partition::Partitioned && clock == ClockArg::Instructions && cpu != "cortex-a53"
+    {
+        return Err(CliError::Failed(format!(
+            "Xen does not boot on two emulated {cpu} whose instructions are counted; --clock host runs it, or the board virt-a53"
+        )));
+    }
+    Ok(())
+}
+
+fn tools(asked: Option<&Path>) -> PathBuf {
+    let asked = asked.map(Path::to_owned);
+    let variable = || std::env::var_os("HYTHE_XEN").map(PathBuf::from);
+    asked.or_else(variable).unwrap_or_else(|| {
+        let program = std::env::current_exe().unwrap_or_default();
+        program.parent().unwrap_or(Path::new("")).join("../xen")
+    })
+}
+
+/// What the run left, as results.
+fn read(
+    case: &str,
+    ended: &Ended,
+    repeatable: &Repeatable,
+    partition: Partition,
+) -> Result<(Told, Vec<Measurement>), CliError> {
+    let bytes = |path: &Path| std::fs::read(path).map_err(CliError::file("read", path));
+    let (edges, console) = told::split(&bytes(&ended.serial)?);
+    let told = told::from_console(&console)?;
+    let mut results = figures::by_guest(case, &told)?;
+    if let Some(record) = &ended.record {
+        if let Some(log) = &record.log {
+            let recorded = Recorded {
+                log: bytes(log)?,
+                edges,
+                instruction_ns: repeatable.instruction_ns,
+            };
+            results.extend(figures::from_outside(case, &told, &recorded)?);
+        }
+        let exits = exits_of(&record.exceptions, partition)?;
+        for (letter, name) in figures::letters(&told) {
+            let result = results.iter_mut().find(|result| result.metric == name);
+            if let (Some(result), Some(exits)) = (result, exits.get(&letter)) {
+                result.exits = Some(exits.per_sample());
+            }
+        }
+    }
+    Ok((told, results))
+}
+
+/// Of the CPU that the core ran on: it is the one with exits between edges.
+fn exits_of(log: &Path, partition: Partition) -> Result<BTreeMap<u8, Exits>, CliError> {
+    let mut most = BTreeMap::new();
+    let sum = |exits: &BTreeMap<u8, Exits>| exits.values().map(|exits| exits.exits).sum::<u64>();
+    for cpu in 0..partition.cpus() {
+        let file = File::open(log).map_err(CliError::file("open", log))?;
+        let counted = exits::count(BufReader::new(file), cpu);
+        let counted = counted.map_err(CliError::file("read", log))?;
+        if sum(&counted) >= sum(&most) {
+            most = counted;
+        }
+    }
+    Ok(most)
+}
+
+/// What these figures can and cannot show.
+const fn limits(partition: Partition, clock: Clock) -> &'static str {
+    match (partition, clock) {
+        (_, Clock::Host) => {
+            "emulated, by the host's clock: what the emulator and the host's other work take is in every figure; for orders of magnitude"
+        }
+        (Partition::Shared, Clock::Instructions { .. }) => {
+            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; for comparing configurations, no claim about hardware"
+        }
+        (Partition::Partitioned, Clock::Instructions { .. }) => {
+            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so what one waits for of the other is late by the emulator's doing: the measures trigger themselves and wait for nothing; not seen from outside, since QEMU records one CPU only"
+        }
+    }
+}
+
+const fn time(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Instructions { .. } => "counted instructions: every run is the same",
+        Clock::Host => "the host's",
+    }
+}
+
+/// Under Xen by alone; and whether exits account for the difference.
+fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
+    let mut ratios = Vec::new();
+    // The others are the same samples again.
+    for result in under
+        .iter()
+        .filter(|result| !result.metric.ends_with(OUTSIDE))
+    {
+        let Some(before) = alone.iter().find(|before| before.metric == result.metric) else {
+            continue;
+        };
+        for (name, above, below) in [
+            ("p50", result.p50, before.p50),
+            ("p99.9", result.p999, before.p999),
+            ("max", result.max, before.max),
+        ] {
+            ratios.push(Ratio {
+                name: format!(
+                    "{} {name}: {} by {}",
+                    result.metric, result.case, before.case
+                ),
+                value: above as f64 / below.max(1) as f64,
+            });
+        }
+    }
+    ratios.extend(account(alone, under));
+    ratios
+}
+
+/// Alone, and for each exit what an exit costs: by what was measured.
+fn account(alone: &[Measurement], under: &[Measurement]) -> Option<Ratio> {
+    let find = |all: &[Measurement], metric: &str| {
+        all.iter().find(|result| result.metric == metric).cloned()
+    };
+    let [trapped, exit] =
+        [TRAPPED, EXIT].map(|metric| Some((find(alone, metric)?, find(under, metric)?)));
+    let ((before, after), (exit_before, exit_after)) = (trapped?, exit?);
+    let cost = (exit_after.p50 as f64 - exit_before.p50 as f64) / exit_after.exits?;
+    let explained = before.p50 as f64 + after.exits? * cost;
+    Some(Ratio {
+        name: format!("{TRAPPED} p50: alone and exits x {cost:.0} ns by measured"),
+        value: explained / after.p50 as f64,
+    })
+}

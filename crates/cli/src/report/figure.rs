@@ -1,0 +1,35 @@
+//! What of a document is drawn.
+
+use super::bars::bars;
+use super::distribution::distributions;
+use super::document::Document;
+use super::plot::plots;
+use crate::error::CliError;
+
+/// Something with a title that stands on a page.
+pub(super) trait Figure {
+    /// Says what is compared.
+    fn title(&self) -> &str;
+
+    /// The SVG element.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be drawn.
+    fn svg(&self) -> Result<String, CliError>;
+}
+
+/// Costs as bars, times and costs as lines, distributions.
+pub(super) fn figures(document: &Document) -> Result<Vec<Box<dyn Figure>>, CliError> {
+    let mut figures: Vec<Box<dyn Figure>> = Vec::new();
+    for drawn in bars(document) {
+        figures.push(Box::new(drawn));
+    }
+    for drawn in plots(document) {
+        figures.push(Box::new(drawn));
+    }
+    for drawn in distributions(document)? {
+        figures.push(Box::new(drawn));
+    }
+    Ok(figures)
+}

@@ -1,0 +1,296 @@
+//! The emulated board: made ready, run until the core has told, and ended.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::device_tree::{self, DEVICES_AT, IMAGE_AT, INITRAMFS_AT, KERNEL_AT};
+use super::{Files, Load, Setup, bytes_of};
+use crate::LatencyError;
+
+const QEMU: &str = "qemu-system-aarch64";
+const COMPILER: &str = "dtc";
+/// The core's last word.
+const TOLD: &[u8] = b"rhealstone: told";
+/// How often is looked whether it has come.
+const LOOK: Duration = Duration::from_millis(100);
+/// What QEMU may take to write its record to the end.
+const END: Duration = Duration::from_secs(20);
+/// Linux reads this, over and over.
+const DISK_BYTES: u64 = 64 << 20;
+
+/// Whose time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Instructions are counted, each taking two to this power of nanoseconds: every run is the same.
+    Instructions {
+        /// The power.
+        shift: u32,
+    },
+    /// The host's, with a thread of its own for each CPU of the board.
+    Host,
+}
+
+/// What a run left in its folder.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// What came over the UART.
+    pub serial: PathBuf,
+    /// Which instruction each byte was at, and each exception that was taken; none by the host's clock.
+    pub record: Option<Record>,
+}
+
+/// By the emulator's count.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// For [`crate::outside::edges`]; none with several CPUs, which QEMU cannot record.
+    pub log: Option<PathBuf>,
+    /// For [`super::exits::count`].
+    pub exceptions: PathBuf,
+}
+
+/// Boots it, and waits until the core has told everything. `give_up` is asked now and then.
+///
+/// # Errors
+/// [`LatencyError::Tools`], [`LatencyError::Program`], [`LatencyError::Silent`]; nothing runs any more then.
+pub fn run(
+    setup: &Setup,
+    clock: Clock,
+    folder: &Path,
+    bound: Duration,
+    give_up: impl Fn() -> bool,
+) -> Result<Ended, LatencyError> {
+    let files = setup.files()?;
+    let tree = trees(setup, &files, folder)?;
+    let ended = Ended {
+        serial: folder.join("serial"),
+        record: matches!(clock, Clock::Instructions { .. }).then(|| Record {
+            log: (setup.partition.cpus() == 1).then(|| folder.join("record")),
+            exceptions: folder.join("exceptions"),
+        }),
+    };
+    let said = folder.join("said");
+    let errors = File::create(&said).map_err(LatencyError::file("make", &said))?;
+    let mut command = machine(setup);
+    command.args(["-monitor", "none", "-no-reboot"]);
+    command.arg("-dtb").arg(&tree);
+    command.arg("-kernel").arg(&files.hypervisor);
+    let modules = [
+        (&files.kernel, KERNEL_AT),
+        (&files.initramfs, INITRAMFS_AT),
+        (&setup.image, IMAGE_AT),
+        (&folder.join("devices.dtb"), DEVICES_AT),
+    ];
+    for (file, at) in modules {
+        let file = plain(file)?;
+        command.args([
+            "-device",
+            &format!("loader,file={file},addr={at:#x},force-raw=on"),
+        ]);
+    }
+    command.args(["-serial", &format!("file:{}", plain(&ended.serial)?)]);
+    if setup.load == Load::Io {
+        add_disk(&mut command, folder)?;
+    }
+    if let (Clock::Instructions { shift }, Some(record)) = (clock, &ended.record) {
+        let mut counting = format!("shift={shift},sleep=off");
+        if let Some(log) = &record.log {
+            counting += &format!(",rr=record,rrfile={}", plain(log)?);
+        }
+        command.args(["-icount", &counting]);
+        command.args(["-seed", "1", "-rtc", "clock=vm,base=2024-01-01"]);
+        command.args([
+            "-d",
+            "int,trace:pl011_write",
+            "-D",
+            plain(&record.exceptions)?,
+        ]);
+    }
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(errors);
+    let child = start(&mut command, QEMU, "qemu-system-arm")?;
+    wait(child, &ended.serial, &said, bound, give_up)?;
+    Ok(ended)
+}
+
+/// The board without what is booted on it.
+fn machine(setup: &Setup) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", QEMU]);
+    command.args([
+        "-machine",
+        "virt,virtualization=on,gic-version=3,dtb-randomness=off",
+    ]);
+    command.args([
+        "-cpu",
+        &setup.cpu,
+        "-m",
+        "1024",
+        "-smp",
+        &setup.partition.cpus().to_string(),
+    ]);
+    command.args(["-nodefaults", "-display", "none", "-nic", "none"]);
+    command
+}
+
+/// The board's tree with what Xen is to start, and the part for the RTOS, both compiled. Returns the first.
+fn trees(setup: &Setup, files: &Files, folder: &Path) -> Result<PathBuf, LatencyError> {
+    let path = |name: &str| folder.join(name);
+    let write = |name: &str, text: &str| {
+        fs::write(path(name), text).map_err(LatencyError::file("write", path(name)))
+    };
+    write("devices.dts", &device_tree::devices())?;
+    compile("dts", &path("devices.dts"), "dtb", &path("devices.dtb"))?;
+    let own = path("board.dtb");
+    let mut dump = machine(setup);
+    dump.args(["-machine", &format!("dumpdtb={}", plain(&own)?)]);
+    finish(&mut dump, QEMU, "qemu-system-arm")?;
+    compile("dtb", &own, "dts", &path("board.dts"))?;
+    let board = fs::read_to_string(path("board.dts"))
+        .map_err(LatencyError::file("read", path("board.dts")))?;
+    let additions = device_tree::additions(setup, files, bytes_of(&path("devices.dtb"))?)?;
+    // A later part of a source adds to the nodes of an earlier one.
+    write("xen.dts", &(board + &additions))?;
+    compile("dts", &path("xen.dts"), "dtb", &path("xen.dtb"))?;
+    Ok(path("xen.dtb"))
+}
+
+fn compile(from: &str, source: &Path, to: &str, output: &Path) -> Result<(), LatencyError> {
+    let mut command = Command::new(COMPILER);
+    command
+        .args(["-q", "-I", from, "-O", to, "-o"])
+        .arg(output)
+        .arg(source);
+    finish(&mut command, COMPILER, "device-tree-compiler")
+}
+
+fn add_disk(command: &mut Command, folder: &Path) -> Result<(), LatencyError> {
+    let path = folder.join("disk");
+    let disk = File::create(&path).and_then(|disk| disk.set_len(DISK_BYTES));
+    disk.map_err(LatencyError::file("make", &path))?;
+    let drive = format!(
+        "file={},format=raw,if=none,id=disk,read-only=on",
+        plain(&path)?
+    );
+    command.args(["-drive", &drive, "-device", "virtio-blk-device,drive=disk"]);
+    Ok(())
+}
+
+/// QEMU's options are separated by commas.
+fn plain(path: &Path) -> Result<&str, LatencyError> {
+    let text = path.to_str().filter(|text| !text.contains(','));
+    text.ok_or_else(|| LatencyError::Path {
+        path: path.to_owned(),
+    })
+}
+
+fn start(
+    command: &mut Command,
+    program: &'static str,
+    package: &'static str,
+) -> Result<Child, LatencyError> {
+    command.spawn().map_err(|error| LatencyError::Program {
+        program,
+        what: format!("{error}; Debian's package {package} has it"),
+    })
+}
+
+/// Runs a program that ends by itself soon.
+fn finish(
+    command: &mut Command,
+    program: &'static str,
+    package: &'static str,
+) -> Result<(), LatencyError> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let output = start(command, program, package)?
+        .wait_with_output()
+        .map_err(LatencyError::file("wait for", program))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(LatencyError::Program {
+            program,
+            what: format!(
+                "{}: {}",
+                output.status,
+                String::from_utf8_lossy(&output.stderr).trim()
+            ),
+        }),
+    }
+}
+
+/// Waits for the core's last word, and ends QEMU in order, so that its record is whole.
+fn wait(
+    mut child: Child,
+    serial: &Path,
+    said: &Path,
+    bound: Duration,
+    give_up: impl Fn() -> bool,
+) -> Result<(), LatencyError> {
+    let deadline = Instant::now() + bound;
+    let why = loop {
+        std::thread::sleep(LOOK);
+        if has_told(serial) {
+            break None;
+        }
+        let ended = child
+            .try_wait()
+            .map_err(LatencyError::file("wait for", QEMU))?;
+        if let Some(status) = ended {
+            let said = fs::read_to_string(said).unwrap_or_default();
+            break Some(format!("QEMU ended first ({status}): {}", said.trim()));
+        }
+        if give_up() {
+            break Some("interrupted".to_owned());
+        }
+        if Instant::now() > deadline {
+            break Some(format!("nothing more came within {bound:?}"));
+        }
+    };
+    end(&mut child);
+    match why {
+        None => Ok(()),
+        Some(why) => Err(LatencyError::Silent {
+            bytes: bytes_of(serial).unwrap_or(0),
+            why,
+        }),
+    }
+}
+
+/// Only the end is looked at: edges come first, many of them.
+fn has_told(serial: &Path) -> bool {
+    let look = || {
+        let mut file = File::open(serial)?;
+        let bytes = file.metadata()?.len();
+        file.seek(SeekFrom::Start(bytes.saturating_sub(TOLD.len() as u64 + 2)))?;
+        let mut end = Vec::new();
+        file.read_to_end(&mut end)?;
+        Ok::<_, std::io::Error>(end)
+    };
+    look().is_ok_and(|end| end.windows(TOLD.len()).any(|window| window == TOLD))
+}
+
+fn end(child: &mut Child) {
+    if let Some(pid) = i32::try_from(child.id())
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+    {
+        // It may have ended already.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    let deadline = Instant::now() + END;
+    while matches!(child.try_wait(), Ok(None)) {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return;
+        }
+        std::thread::sleep(LOOK);
+    }
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Fetches what `hythe latency board --under xen-…` boots, into a directory of its own (the argument): Xen, a Linux kernel and busybox for
+# arm64, as files `xen`, `linux` and `initramfs`.
+#
+# Called by `make test-latency`. Everything is a Debian package from this machine's own sources, unpacked and not installed, about 22 MB.
+# Linux's process 1 is `rtos/xen/init.sh`. Installs the compiler of device trees, where that is missing, as root, and otherwise says so.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+directory=$(mkdir -p "$1" && cd "$1" && pwd)
+# shellcheck source=SCRIPTDIR/apt-root.sh
+source scripts/apt-root.sh
+stamp=$directory/fetched
+# Renewed when the fetching changes, not with every line of this script.
+recipe=1
+modules=(drivers/virtio/{virtio,virtio_ring,virtio_mmio} drivers/block/virtio_blk)
+applets=(sh mount cat insmod dd sleep)
+
+fail() {
+    printf 'xen-tools: %s\n' "$*" >&2
+    exit 1
+}
+
+fetch() {
+    echo "xen-tools: fetching Xen and a Linux for it (about 22 MB)"
+    rm -rf "${directory:?}"/{apt,packages,system,xen,linux,busybox,modules}
+    mkdir -p "$directory"/{packages,modules}
+    apt_root "$directory" arm64 /dev/null
+    local kernel module package log=$directory/apt/arm64/update.log
+    export APT_CONFIG=$directory/apt/arm64/apt.conf
+    kernel=$(apt-cache depends linux-image-cloud-arm64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
+    [[ $kernel ]] || fail "linux-image-cloud-arm64 is in no source of packages (see $log)"
+    (cd "$directory/packages" && apt-get -qq download "$kernel" busybox-static xen-hypervisor-4.17-arm64) ||
+        fail "the packages cannot be fetched: $kernel busybox-static xen-hypervisor-4.17-arm64 (see $log)"
+    unset APT_CONFIG
+    for package in "$directory"/packages/*.deb; do
+        dpkg-deb -x "$package" "$directory/system"
+    done
+    cp "$directory/system/boot/xen-4.17-arm64" "$directory/xen"
+    cp "$directory/system/boot/vmlinuz-${kernel#linux-image-}" "$directory/linux"
+    cp "$directory/system/bin/busybox" "$directory/busybox"
+    for module in "${modules[@]}"; do
+        cp "$directory/system/lib/modules/${kernel#linux-image-}/kernel/$module.ko" "$directory/modules/"
+    done
+    rm -rf "${directory:?}"/{apt,packages,system}
+    echo "$recipe" >"$stamp"
+}
+
+# Cheap, and made anew each time: init.sh may have changed.
+pack() {
+    local root applet
+    root=$(mktemp -d)
+    trap 'rm -rf "$root"' RETURN
+    mkdir -p "$root"/{bin,dev,proc}
+    cp -r "$directory/modules" "$root/modules"
+    cp "$directory/busybox" "$root/bin/"
+    for applet in "${applets[@]}"; do
+        ln -s busybox "$root/bin/$applet"
+    done
+    cp rtos/xen/init.sh "$root/init"
+    (cd "$root" && find . | sort | cpio --quiet --reproducible -o -H newc) | gzip -n >"$directory/initramfs.new"
+    mv "$directory/initramfs.new" "$directory/initramfs"
+}
+
+if ! command -v dtc >/dev/null; then
+    ((EUID == 0)) || fail "dtc is missing; run this, then try again: sudo apt-get install device-tree-compiler"
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends device-tree-compiler </dev/null >/dev/null
+fi
+[[ -f $stamp && $(<"$stamp") == "$recipe" ]] || fetch
+pack
