@@ -206,26 +206,9 @@ fn figures_of(result: &Measurement) -> [u64; 5] {
 /// Without a run.
 pub fn compare(runs: &[Run], is_forced: bool) -> Result<Comparison, LatencyError> {
     let (first, others) = runs.split_first().expect("the caller has a run");
-    let mut obstacles = BTreeSet::new();
-    for other in others {
-        if other.document.machine.emulated != first.document.machine.emulated {
-            let kind = |run: &Run| {
-                if run.document.machine.emulated {
-                    "emulated"
-                } else {
-                    "real"
-                }
-            };
-            obstacles.insert(format!(
-                "{} is {} and {} is {}",
-                first.name,
-                kind(first),
-                other.name,
-                kind(other)
-            ));
-        }
-    }
+    let mut obstacles = emulated_and_real(first, others);
     let mut rows = Vec::new();
+    let mut clocks: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     let mut used: Vec<BTreeSet<usize>> = runs.iter().map(|_| BTreeSet::new()).collect();
     for (at, result) in first.document.results.iter().enumerate() {
         let found: Option<Vec<usize>> = others
@@ -237,7 +220,9 @@ pub fn compare(runs: &[Run], is_forced: bool) -> Result<Comparison, LatencyError
         used[0].insert(at);
         for (number, (other, place)) in others.iter().zip(found).enumerate() {
             let partner = &other.document.results[place];
-            obstacles.extend(clock_obstacle((first, result), (other, partner)));
+            if let Some(differing) = differing_clocks((first, result), (other, partner)) {
+                clocks.entry(differing).or_default().insert(&result.metric);
+            }
             cells.push(cell(partner));
             used[number + 1].insert(place);
         }
@@ -247,19 +232,12 @@ pub fn compare(runs: &[Run], is_forced: bool) -> Result<Comparison, LatencyError
         });
     }
     if rows.is_empty() {
-        obstacles.clear();
-        let metrics: Vec<String> = runs
-            .iter()
-            .map(|run| format!("{} has {}", run.name, names(run)))
-            .collect();
-        return Err(LatencyError::Compare {
-            file: first.name.clone(),
-            what: format!(
-                "none of its results has one counterpart in each other file: {}",
-                metrics.join("; ")
-            ),
-        });
+        return Err(nothing_in_common(runs));
     }
+    obstacles.extend(clocks.into_iter().map(|(differing, metrics)| {
+        let metrics: Vec<&str> = metrics.into_iter().collect();
+        format!("{differing} ({})", metrics.join(", "))
+    }));
     let forced: Vec<String> = obstacles.into_iter().collect();
     if !forced.is_empty() && !is_forced {
         return Err(LatencyError::NotComparable {
@@ -272,6 +250,34 @@ pub fn compare(runs: &[Run], is_forced: bool) -> Result<Comparison, LatencyError
         left_out: left_out(runs, &used),
         forced,
     })
+}
+
+fn emulated_and_real(first: &Run, others: &[Run]) -> BTreeSet<String> {
+    let kind = |run: &Run| match run.document.machine.emulated {
+        true => "emulated",
+        false => "real",
+    };
+    let differing = others.iter().filter(|other| kind(other) != kind(first));
+    differing
+        .map(|other| {
+            let (one, another) = (kind(first), kind(other));
+            format!("{} is {one} and {} is {another}", first.name, other.name)
+        })
+        .collect()
+}
+
+fn nothing_in_common(runs: &[Run]) -> LatencyError {
+    let each = runs
+        .iter()
+        .map(|run| format!("{} has {}", run.name, names(run)));
+    let each: Vec<String> = each.collect();
+    LatencyError::Compare {
+        file: runs[0].name.clone(),
+        what: format!(
+            "none of its results has one counterpart in each other file: {}",
+            each.join("; ")
+        ),
+    }
 }
 
 fn names(run: &Run) -> String {
@@ -322,7 +328,7 @@ fn nearest((run, result): (&Run, &Measurement), other: &Run) -> Option<usize> {
     }
 }
 
-fn clock_obstacle(
+fn differing_clocks(
     (first, one): (&Run, &Measurement),
     (other, another): (&Run, &Measurement),
 ) -> Option<String> {
@@ -333,8 +339,8 @@ fn clock_obstacle(
     let (own, theirs) = (clock(first, one), clock(other, another));
     (own != theirs).then(|| {
         format!(
-            "{} is timed by the clock `{own}` in {} and by `{theirs}` in {}",
-            one.metric, first.name, other.name
+            "{} is timed by the clock `{own}` and {} by `{theirs}`",
+            first.name, other.name
         )
     })
 }
@@ -530,7 +536,7 @@ mod tests {
         });
         for (other, word) in [
             (emulated, "B.json is emulated"),
-            (otherwise, "`instructions` in C.json"),
+            (otherwise, "C.json by `instructions` (timer)"),
         ] {
             let runs = [real.clone(), other];
             let said = compare(&runs, false).expect_err("refused").to_string();

@@ -60,9 +60,12 @@ impl OutputArgs {
         globals: &Globals,
         text: impl FnOnce(&Document) -> String,
     ) -> Result<(), CliError> {
-        let verdicts = judge(document, &self.fail_above)?;
-        self.write_files(document, &verdicts)?;
+        // Whatever is wrong with a file or a threshold, what was measured shall not be lost for it.
+        let judged = judge(document, &self.fail_above);
+        let written = self.write_files(document, judged.as_deref().ok());
         let printed = output::print(globals.json, document, text);
+        let verdicts = judged?;
+        written?;
         let exceeded = verdicts.iter().filter(|verdict| verdict.is_exceeded());
         let exceeded: Vec<String> = exceeded.map(ToString::to_string).collect();
         // A verdict counts also where nobody read the results to their end.
@@ -75,7 +78,12 @@ impl OutputArgs {
         }
     }
 
-    fn write_files(&self, document: &Document, verdicts: &[Verdict]) -> Result<(), CliError> {
+    /// Without verdicts there is no report: it would say that all is well.
+    fn write_files(
+        &self,
+        document: &Document,
+        verdicts: Option<&[Verdict]>,
+    ) -> Result<(), CliError> {
         if let Some(directory) = &self.hgrm {
             fs::create_dir_all(directory).map_err(CliError::file("make", directory))?;
             for file in hgrm::files(document)? {
@@ -83,7 +91,7 @@ impl OutputArgs {
                 fs::write(&path, file.text).map_err(CliError::file("write", path))?;
             }
         }
-        if let Some(path) = &self.junit {
+        if let (Some(path), Some(verdicts)) = (&self.junit, verdicts) {
             let report = junit::render(document, verdicts)?;
             fs::write(path, report).map_err(CliError::file("write", path))?;
         }
