@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-boot test-media arm mutants check bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-boot test-latency test-media arm mutants check bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -32,6 +32,10 @@ test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in th
 test-media: setup ## ffmpeg and GStreamer play what we send and send what we receive, tshark reads it (root, for capturing; 1 to 3 minutes)
 	scripts/media-tools.sh
 	HYTHE_TEST_MEDIA=1 cargo test -p hythe-cli --test media_players
+
+test-latency: setup ## real-time latency: hythe latency host and cyclictest in turns find the same medians (root; 1 to 2 minutes)
+	scripts/latency-tools.sh
+	HYTHE_TEST_LATENCY=1 cargo test -p hythe-cli --test latency_peers -- --nocapture
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
 	scripts/arm.sh $(target)/arm

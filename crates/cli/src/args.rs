@@ -124,9 +124,11 @@ pub(crate) enum Command {
     #[command(subcommand, arg_required_else_help = true)]
     #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
     Core(CoreCommand),
-    /// Measure real-time latency: of an RTOS on a board
+    /// Measure real-time latency, of this machine or of an RTOS on a board, and compare
     #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  hythe latency board mps2-an386")]
+    #[command(
+        after_help = "Examples:\n  hythe latency host --for 60 --load hog\n  hythe latency board mps2-an386"
+    )]
     Latency(LatencyCommand),
     /// Run a benchmark, with its baselines and peers in the same run
     #[command(

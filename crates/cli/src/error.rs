@@ -29,7 +29,7 @@ pub(crate) enum CliError {
     /// Reading ahead, or recording for it, did not work.
     #[error(transparent)]
     Preload(#[from] PreloadError),
-    /// What was measured, or read of a measurement, is of no use.
+    /// A latency could not be measured, judged or compared.
     #[error(transparent)]
     Latency(#[from] LatencyError),
     /// A pool of the command's own could not be made.
@@ -71,7 +71,7 @@ impl CliError {
 
     fn is_wrong_use(&self) -> bool {
         let node = match self {
-            Self::WrongUse(_) => return true,
+            Self::WrongUse(_) | Self::Latency(LatencyError::Threshold { .. }) => return true,
             Self::Node(error) | Self::Core(CoreError::Node(error)) => error,
             _ => return false,
         };

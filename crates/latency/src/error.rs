@@ -85,6 +85,40 @@ pub enum LatencyError {
         /// What is wrong with it.
         what: String,
     },
+    /// This machine could not be measured.
+    #[error("this machine cannot be measured: {what}")]
+    Host {
+        /// What is wrong, with its value.
+        what: String,
+    },
+    /// What would fail a run is not what a threshold says.
+    #[error("the threshold `{text}` cannot be used: {what}")]
+    Threshold {
+        /// As it was given.
+        text: String,
+        /// What is wrong, and what would not be.
+        what: String,
+    },
+    /// A report for another program could not be written.
+    #[error("the JUnit report cannot be made: {what}")]
+    Junit {
+        /// What the writer said.
+        what: String,
+    },
+    /// A file is no result that can be compared.
+    #[error("{file}: {what}")]
+    Compare {
+        /// Which.
+        file: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// Results that would mislead if they were put side by side.
+    #[error("these results are not comparable: {what}; --force compares them all the same")]
+    NotComparable {
+        /// All reasons.
+        what: String,
+    },
 }
 
 impl LatencyError {

@@ -1,23 +1,34 @@
-//! On what a run was: for the result document.
+//! Where and from which sources a run was made.
 
-use std::process::Command;
+use std::fs;
+use std::process::{Command, Stdio};
 
 use crate::result::Machine;
 
 /// This machine. `emulated`: the times are not its own, but an emulator's.
 #[must_use]
 pub fn describe(emulated: bool) -> Machine {
-    let told = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpus = told("/proc/cpuinfo");
+    let cpus = cpuinfo();
+    let processors = cpus.lines().filter(|line| line.starts_with("processor"));
     Machine {
         cpu: cpu_name(&cpus).unwrap_or(std::env::consts::ARCH).to_owned(),
-        cpus: cpus
-            .lines()
-            .filter(|line| line.starts_with("processor"))
-            .count(),
-        kernel: told("/proc/sys/kernel/osrelease").trim().to_owned(),
+        cpus: processors.count(),
+        kernel: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
         emulated,
     }
+}
+
+/// Is this machine itself an emulator's, by the name of its CPU? QEMU says so of its own.
+#[must_use]
+pub fn is_emulated() -> bool {
+    cpu_name(&cpuinfo()).is_some_and(|name| name.starts_with("QEMU TCG"))
+}
+
+fn cpuinfo() -> String {
+    fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
 }
 
 /// x86 has a model name, Arm only a part number.
@@ -29,10 +40,13 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
     field("model name").or_else(|| field("CPU part"))
 }
 
-/// The commit that is checked out in the working directory; "unknown" where there is none.
+/// The commit of the sources that this program was built from, if they are still where they were; else "unknown".
 #[must_use]
 pub fn commit() -> String {
-    let asked = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let asked = Command::new("git")
+        .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"])
+        .stdin(Stdio::null())
+        .output();
     let answer = asked.ok().filter(|output| output.status.success());
     answer.map_or_else(
         || "unknown".to_owned(),
@@ -43,10 +57,34 @@ pub fn commit() -> String {
 /// The command line, without the path of the program.
 #[must_use]
 pub fn command() -> String {
-    let words = std::env::args_os().skip(1);
-    let words = words.map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("hythe".to_owned())
-        .chain(words)
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let Some(program) = words.first_mut() {
+        *program = "hythe".to_owned();
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_named_on_x86_and_on_arm() {
+        let x86 = "processor\t: 0\nmodel name\t: A CPU @ 3 GHz\n";
+        assert_eq!(cpu_name(x86), Some("A CPU @ 3 GHz"));
+        let arm = "processor\t: 0\nCPU part\t: 0xd08\n";
+        assert_eq!(cpu_name(arm), Some("0xd08"));
+        assert_eq!(cpu_name(""), None);
+    }
+
+    #[test]
+    fn this_machine_has_a_cpu_and_a_kernel() {
+        let machine = describe(false);
+        assert!(
+            machine.cpus > 0 && !machine.kernel.is_empty(),
+            "{machine:?}"
+        );
+    }
 }

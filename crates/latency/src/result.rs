@@ -151,8 +151,31 @@ fn decode(text: &str) -> Result<Histogram<u64>, String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// 10 to 10000 ns in steps of 10, twice.
+    pub(crate) fn document() -> Document {
+        let other = Measurement {
+            metric: "semaphore".to_owned(),
+            ..measurement()
+        };
+        Document {
+            schema: SCHEMA.to_owned(),
+            bench: BENCH.to_owned(),
+            command: "hythe latency board hosted --json".to_owned(),
+            commit: "abc".to_owned(),
+            machine: Machine {
+                cpu: "A CPU".to_owned(),
+                cpus: 2,
+                kernel: "6.1".to_owned(),
+                emulated: false,
+            },
+            results: vec![measurement(), other],
+            ratios: Vec::new(),
+            conditions: BTreeMap::new(),
+        }
+    }
 
     fn measurement() -> Measurement {
         let mut histogram = Histogram::new(3).expect("valid");

@@ -2,7 +2,7 @@
 //!
 //! The node, the hop crates and `hythe doctor` call it. Each module is small and belongs to one caller:
 //! [`fork`] and [`peer`] to the node, [`packet`], [`socket_option`], [`error_queue`] and [`udp_receive`] to the media hop, [`probe`] to
-//! the doctor, [`spawn`] to the agent of a core and to the benchmarks, [`system_v`] to the benchmarks, [`fanotify`], [`file_pages`], [`io_priority`],
+//! the doctor, [`scheduling`] to the doctor and to the latency of this machine, [`spawn`] to the agent of a core and to the benchmarks, [`system_v`] to the benchmarks, [`fanotify`], [`file_pages`], [`io_priority`],
 //! [`mount_space`], [`read_ahead`] and [`residency`] to the storage hop. Between calls nothing is held but the descriptors and
 //! mappings that the returned values own. This crate never decides what an answer means, never retries or logs, and is never on
 //! the way of a payload.
@@ -18,6 +18,7 @@ pub mod peer;
 pub mod probe;
 pub mod read_ahead;
 pub mod residency;
+pub mod scheduling;
 pub mod socket_option;
 pub mod spawn;
 pub mod system_v;

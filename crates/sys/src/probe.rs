@@ -34,26 +34,6 @@ pub fn try_io_uring() -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the calling thread under `SCHED_FIFO`. Call it from a thread that ends soon after.
-///
-/// # Errors
-///
-/// Permission denied without `CAP_SYS_NICE` and beyond the limit `RLIMIT_RTPRIO`, or in a control
-/// group without real-time budget.
-pub fn enter_fifo(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param {
-        sched_priority: priority,
-    };
-    // SAFETY: `parameters` is valid for reads of its size and the kernel keeps no pointer; 0 names
-    // the calling thread.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
-}
-
 /// How many pages of the first `bytes` bytes of `file` are in the page cache.
 ///
 /// # Errors
@@ -83,10 +63,5 @@ mod tests {
         file.write_all(&vec![1; 3 * page_size()]).unwrap();
         assert_eq!(resident_pages(&file, 3 * page_size()).unwrap(), 3);
         assert!(resident_pages(&file, 0).is_err());
-    }
-
-    #[test]
-    fn a_priority_that_does_not_exist_is_refused() {
-        assert!(enter_fifo(1000).is_err());
     }
 }

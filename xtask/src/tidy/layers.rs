@@ -20,7 +20,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-cluster", HOP),
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys"]),
-    ("hythe-latency", &[]),
+    ("hythe-latency", &["hythe-sys"]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
     ("hythe-c", PRODUCT),

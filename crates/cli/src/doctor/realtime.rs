@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use hythe_sys::probe::enter_fifo;
+use hythe_sys::scheduling::enter_fifo;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::uname;
 

@@ -16,11 +16,11 @@ use hythe_latency::xen::{Load, Partition};
 use serde_json::{Value, json};
 
 use super::figures::{self, Recorded};
+use super::output::OutputArgs;
 use super::told::{self, Told};
 use super::under_xen;
 use crate::args::Globals;
 use crate::error::CliError;
-use crate::output;
 use crate::stop::Stop;
 use crate::units;
 use crate::workspace::{Purpose, Workspace};
@@ -51,6 +51,8 @@ pub(crate) struct BoardArgs {
     /// How long the core may take to measure
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "300")]
     pub(super) timeout: Duration,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -122,7 +124,7 @@ pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
         }
         Some(partition) => under_xen::measure(&board, partition, args, &stop)?,
     };
-    output::print(globals.json, &document, text)
+    args.output.finish(&document, globals, text)
 }
 
 /// The core without anybody beside it.
