@@ -55,7 +55,12 @@ pub(super) fn measure(
         },
         ClockArg::Host => Clock::Host,
     };
-    let (_, mut results) = alone(board, args, stop)?;
+    setup.check()?;
+    // Alone it is timed by counted instructions, which the host's time has nothing to do with.
+    let mut results = match args.clock {
+        ClockArg::Instructions => alone(board, args, stop)?.1,
+        ClockArg::Host => Vec::new(),
+    };
     let folder = tempfile::Builder::new().prefix("hythe-xen-").tempdir();
     let folder = folder.map_err(CliError::file("make", std::env::temp_dir()))?;
     let ended = xen::run(&setup, clock, folder.path(), args.timeout, || stop.asked())?;

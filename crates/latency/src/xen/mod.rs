@@ -103,6 +103,14 @@ impl Setup {
         words
     }
 
+    /// Is everything there?
+    ///
+    /// # Errors
+    /// [`LatencyError::Tools`] with what is missing.
+    pub fn check(&self) -> Result<(), LatencyError> {
+        self.files().map(drop)
+    }
+
     fn files(&self) -> Result<Files, LatencyError> {
         let find = |name: &str| {
             let path = self.tools.join(name);

@@ -1,0 +1,133 @@
+//! `hythe latency board --under xen-…`: the same core alone, beside Linux on its CPU, and with a CPU of its own.
+//!
+//! Run by `make test-latency`, which fetches Xen and Linux; `cargo test` says aloud that it leaves the boots out. Instructions are counted,
+//! so nothing here depends on how fast this machine is.
+
+mod support;
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use support::Root;
+
+/// Set by `make test-latency`.
+const ASKED_FOR: &str = "HYTHE_TEST_LATENCY";
+/// Where it has put Xen and Linux.
+const TOOLS: &str = "HYTHE_XEN";
+const BOARD: &str = "virt-a53";
+
+fn is_asked_for(what: &str) -> bool {
+    let is = std::env::var_os(ASKED_FOR).is_some();
+    if !is {
+        eprintln!("SKIPPED (run by make test-latency): {what}");
+    }
+    is
+}
+
+fn measured(under: &str, load: &str) -> Value {
+    let root = Root::new();
+    let tools = PathBuf::from(std::env::var_os(TOOLS).expect("make test-latency sets it"));
+    let mut command = root.command(&["latency", "board", BOARD, "--json"]);
+    command.args(["--under", under, "--load", load, "--timeout", "600"]);
+    command.arg("--xen-tools").arg(tools);
+    let output = command.output().expect("hythe is there");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{under}/{load}: {errors}");
+    serde_json::from_slice(&output.stdout).expect("a document")
+}
+
+fn figure(document: &Value, configuration: &str, metric: &str, name: &str) -> f64 {
+    let case = format!("{BOARD}/{configuration}");
+    let results = document["results"].as_array().expect("a list");
+    let found = results
+        .iter()
+        .find(|result| result["case"] == *case && result["metric"] == metric);
+    let found = found.unwrap_or_else(|| panic!("no {metric} of {case}"));
+    found[name]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no {name} of {metric}"))
+}
+
+fn ratio(document: &Value, name: &str) -> f64 {
+    let ratios = document["ratios"].as_array().expect("a list");
+    let found = ratios.iter().find(|ratio| {
+        ratio["name"]
+            .as_str()
+            .is_some_and(|found| found.starts_with(name))
+    });
+    found.unwrap_or_else(|| panic!("no {name}"))["value"]
+        .as_f64()
+        .expect("a number")
+}
+
+#[test]
+fn beside_linux_on_one_cpu_every_run_is_the_same_and_the_tail_is_long() {
+    if !is_asked_for("FreeRTOS beside Linux on one CPU under Xen") {
+        return;
+    }
+    let [first, second] = [(); 2].map(|()| measured("xen-shared", "hog"));
+    assert_eq!(first["results"], second["results"]);
+    // A time slice of Linux is milliseconds, everything of FreeRTOS microseconds.
+    for metric in [
+        "preemption",
+        "interrupt_latency",
+        "semaphore_shuffle",
+        "message_latency",
+    ] {
+        let worst = ratio(&first, &format!("{metric} max"));
+        assert!(worst > 1000.0, "{metric}: {worst}");
+    }
+    let typical = ratio(&first, "task_switch p50");
+    assert!((0.9..1.1).contains(&typical), "{typical}");
+    let accounted = ratio(&first, "interrupt_latency p50: alone and exits");
+    assert!((0.85..1.15).contains(&accounted), "{accounted}");
+}
+
+#[test]
+fn with_a_cpu_of_its_own_the_core_keeps_its_real_time() {
+    if !is_asked_for("FreeRTOS with a CPU of its own under Xen") {
+        return;
+    }
+    let [idle, busy] = ["idle", "io"].map(|load| measured("xen-partitioned", load));
+    for document in [&idle, &busy] {
+        let switch = ratio(document, "task_switch p99.9");
+        assert!(switch <= 1.1, "{switch}");
+        let accounted = ratio(document, "interrupt_latency p50: alone and exits");
+        assert!((0.85..1.15).contains(&accounted), "{accounted}");
+        let exits = figure(
+            document,
+            configuration(document),
+            "interrupt_latency",
+            "exits",
+        );
+        assert!((1.0..1.1).contains(&exits), "{exits}");
+    }
+    for metric in ["task_switch.own_turn", "preemption.own_turn"] {
+        let [idle, busy] = [&idle, &busy]
+            .map(|document| figure(document, configuration(document), metric, "p999"));
+        assert!(
+            (0.9..1.1).contains(&(busy / idle)),
+            "{metric}: {idle} {busy}"
+        );
+    }
+}
+
+fn configuration(document: &Value) -> &'static str {
+    match document["conditions"]["load"].as_str() {
+        Some("idle") => "xen-partitioned/idle",
+        _ => "xen-partitioned/io",
+    }
+}
+
+#[test]
+fn what_is_missing_or_makes_no_sense_is_named() {
+    let root = Root::new();
+    let run = |arguments: &[&str]| root.run(&[&["latency", "board"], arguments].concat());
+    run(&[BOARD, "--load", "hog"]).failed(2, &["--under"]);
+    run(&[BOARD, "--under", "kvm"]).failed(2, &["kvm", "xen-shared"]);
+    run(&["hosted", "--under", "xen-shared"]).failed(1, &["hosted", "virt-a53"]);
+    run(&["virt-a57", "--under", "xen-partitioned"]).failed(1, &["cortex-a57", "--clock host"]);
+    run(&[BOARD, "--under", "xen-shared", "--xen-tools", "/nowhere"])
+        .failed(1, &["/nowhere/xen", "scripts/xen-tools.sh"]);
+    assert_eq!(root.traces(), Vec::<PathBuf>::new());
+}
