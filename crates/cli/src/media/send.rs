@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hythe::media::pace::{Limit, Pace};
+use hythe::media::pace::Limit;
 use hythe::media::payload;
 use hythe::media::rtp::{Identity, MAX_PAYLOAD_BYTES};
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::send::session::{SendOptions, SendSession, Step};
+use hythe::media::send::spacer::SpacedBy;
+use hythe::media::wire::departure::Departures;
 use hythe::media::wire::method::Method;
 use hythe::{TrustPeers, monotonic_ns};
 use serde::Serialize;
@@ -24,6 +26,7 @@ use crate::units;
 
 use super::calls;
 use super::inputs::InputArgs;
+use super::pace::{PaceArg, Plan};
 use super::targets::{TargetArgs, Targets};
 
 /// Receivers read RTCP before RTP that came earlier (ffmpeg does, and ends at a BYE): the time they have to empty their sockets.
@@ -39,7 +42,8 @@ pub(crate) struct SendArgs {
     /// Write a session description for players; they open it as it is
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// When packets leave: media (as it plays), max (at once), kernel (as the class of --class lets them), or so many bits a second, such as 8M
+    /// When packets leave: media (as it plays), max (at once), so many bits a second, such as 8M, or kernel (as it plays, kept apart by
+    /// the interface's scheduler: fq or etf by departure times, htb by the rate of --class; kernel:8M at a rate)
     #[arg(long, value_name = "PACE", default_value = "media")]
     pace: PaceArg,
     /// Packets that leave back to back, at most
@@ -62,28 +66,6 @@ pub(crate) struct SendArgs {
 /// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual queue takes at a few kbit/s.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PaceArg {
-    Own(Pace),
-    Kernel,
-}
-
-impl std::str::FromStr for PaceArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "media" => Self::Own(Pace::Media),
-            "max" => Self::Own(Pace::Unpaced),
-            "kernel" => Self::Kernel,
-            rate => Self::Own(Pace::BitsPerSecond(
-                units::parse_bits(rate)
-                    .map_err(|why| format!("{why}, nor media, max or kernel"))?,
-            )),
-        })
-    }
-}
-
 #[derive(Serialize)]
 struct Document {
     input: String,
@@ -94,6 +76,9 @@ struct Document {
     delivered: u64,
     lost: u64,
     damaged: u64,
+    missed: u64,
+    handovers: u64,
+    pace: String,
     spacing: SpacingDocument,
     destinations: Vec<DestinationDocument>,
 }
@@ -121,6 +106,9 @@ struct DestinationDocument {
     unreachable: u64,
     overflows: u64,
     too_large: u64,
+    calls: u64,
+    missed: u64,
+    departures: Option<String>,
 }
 
 pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
@@ -136,14 +124,18 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         return output::print(globals.json, &document, calls::text);
     }
     let packetizer = payload::packetizer(source.format())?;
-    let mut session = SendSession::new(&node, source, packetizer, options(args)?)?;
+    let plan = args.pace.plan(&wanted, args.targets.class)?;
+    let mut session = SendSession::new(&node, source, packetizer, options(args, &plan)?)?;
     let mut sending = Sending {
         args,
         targets: Targets::default(),
+        plan,
+        told_pace: None,
         stop,
         hangup,
         began: Instant::now(),
     };
+    sending.targets.departures = sending.plan.departures;
     let mut refused = Vec::new();
     let targets = &mut sending.targets;
     targets.follow(&args.targets, &wanted, &mut session, &mut |why| {
@@ -161,16 +153,14 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     output::print(globals.json, &sending.document(&mut session), text)
 }
 
-fn options(args: &SendArgs) -> Result<SendOptions, CliError> {
+fn options(args: &SendArgs, plan: &Plan) -> Result<SendOptions, CliError> {
     // By default the pool is the user's own; another's is chosen by name, which is the decision.
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     let mut options = SendOptions::new(Identity::random()?, trust);
-    match args.pace {
-        PaceArg::Own(pace) => options.pace = pace,
-        PaceArg::Kernel => {
-            options.pace = Pace::Unpaced;
-            options.patience = KERNEL_PATIENCE;
-        }
+    options.pace = plan.pace;
+    options.departures = plan.departures;
+    if plan.departures || plan.class.is_some() {
+        options.patience = KERNEL_PATIENCE;
     }
     options.limit = Limit {
         burst: args.burst.into(),
@@ -202,6 +192,9 @@ fn description(
 struct Sending<'a> {
     args: &'a SendArgs,
     targets: Targets,
+    plan: Plan,
+    /// Who keeps packets apart, if that was said: by the kernel, or not although that was asked for.
+    told_pace: Option<SpacedBy>,
     stop: Stop,
     hangup: Arc<AtomicBool>,
     began: Instant,
@@ -213,13 +206,33 @@ impl Sending<'_> {
             if self.hangup.swap(false, Ordering::Relaxed) {
                 self.read_again(session);
             }
-            match session.step(&mut |event| eprintln!("hythe: {event}"))? {
+            let step = session.step(&mut |event| eprintln!("hythe: {event}"))?;
+            self.tell_pace(session);
+            match step {
                 Step::Again => {}
                 Step::Wait(until_ns) => self.wait(until_ns),
                 Step::Ended => break,
             }
         }
         Ok(())
+    }
+
+    /// Says who keeps packets apart, once and when it changes.
+    fn tell_pace(&mut self, session: &SendSession) {
+        let is_news = self.plan.departures && self.told_pace.as_ref() != Some(session.spaced_by());
+        // Before the first packet nobody has been looked at.
+        if is_news && session.statistics().packets > 0 {
+            eprintln!("hythe: pace: {}", session.spaced_by());
+            self.told_pace = Some(session.spaced_by().clone());
+        }
+    }
+
+    /// The same for the document.
+    fn pace(&self, session: &SendSession) -> String {
+        match &self.plan.class {
+            Some(scheduler) => format!("kernel ({scheduler})"),
+            None => session.spaced_by().to_string(),
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -250,11 +263,13 @@ impl Sending<'_> {
     /// Who was interrupted does not linger.
     fn say_goodbye(&self, session: &mut SendSession) -> Result<(), CliError> {
         self.stop.sleep_until(Instant::now() + LINGER);
+        session.settle(&mut |event| eprintln!("hythe: {event}"));
         Ok(session.say_goodbye()?)
     }
 
     fn document(&self, session: &mut SendSession) -> Document {
         let (statistics, spacing) = (session.statistics(), session.spacing());
+        let pace = self.pace(session);
         let payload = session.format().encoding.name();
         let destinations = session.destinations().iter().map(|(_, destination)| {
             let counts = destination.statistics();
@@ -270,6 +285,12 @@ impl Sending<'_> {
                 unreachable: counts.unreachable,
                 overflows: counts.overflows,
                 too_large: counts.too_large,
+                calls: counts.calls,
+                missed: counts.missed,
+                departures: match destination.departures() {
+                    Departures::Unused => None,
+                    departures => Some(departures.to_string()),
+                },
             }
         });
         Document {
@@ -281,6 +302,9 @@ impl Sending<'_> {
             delivered: statistics.delivered,
             lost: statistics.lost,
             damaged: statistics.damaged,
+            missed: statistics.missed,
+            handovers: statistics.handovers,
+            pace,
             spacing: SpacingDocument {
                 count: spacing.count,
                 p50_ns: spacing.p50_ns,
@@ -298,11 +322,12 @@ fn text(document: &Document) -> String {
     let spacing = &document.spacing;
     let microseconds = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
     let head = format!(
-        "{} packets of {} in {:.1} s, {} damaged places passed over\nspacing off by {} (median), {} (p99), {} (p99.9), {} stalls\n\n",
+        "{} packets of {} in {:.1} s, {} damaged places passed over\npace: {}\nspacing off by {} (median), {} (p99), {} (p99.9), {} stalls\n\n",
         document.packets,
         document.payload,
         document.seconds,
         document.damaged,
+        document.pace,
         microseconds(spacing.p50_ns),
         microseconds(spacing.p99_ns),
         microseconds(spacing.p999_ns),

@@ -29,7 +29,7 @@ pub(super) struct TargetArgs {
     pub(super) method: Option<Method>,
     /// The class of the interface's packet scheduler that takes the packets, as MAJOR:MINOR in hexadecimal, such as 1:10 (SO_PRIORITY; HTB and its like)
     #[arg(long, value_name = "CLASS", value_parser = parse_class)]
-    class: Option<i32>,
+    pub(super) class: Option<i32>,
 }
 
 /// As `tc` writes it.
@@ -48,6 +48,8 @@ fn parse_class(text: &str) -> Result<i32, String> {
 /// The destinations of a session, by what they were called.
 #[derive(Debug, Default)]
 pub(super) struct Targets {
+    /// Packets may have departure times.
+    pub(super) departures: bool,
     present: BTreeMap<String, DestinationId>,
 }
 
@@ -61,8 +63,9 @@ impl TargetArgs {
         Ok(wanted)
     }
 
-    pub(super) fn options(&self, address: &StreamAddress) -> DestinationOptions {
+    fn options(&self, address: &StreamAddress, departures: bool) -> DestinationOptions {
         let mut options = DestinationOptions::default();
+        options.departures = departures;
         options.method = self.method;
         options.priority = self.class;
         options.multicast_hops = address.ttl.unwrap_or(options.multicast_hops);
@@ -93,7 +96,7 @@ impl Targets {
             if self.present.contains_key(&name) {
                 continue;
             }
-            let options = args.options(address);
+            let options = args.options(address, self.departures);
             let added = address
                 .resolve()
                 .and_then(|resolved| session.destinations().add(resolved, &options));

@@ -18,6 +18,7 @@ mod parity;
 pub mod repair;
 mod reporting;
 pub mod session;
+pub mod spacer;
 mod store;
 
 use std::io::IoSlice;

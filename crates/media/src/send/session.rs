@@ -20,12 +20,13 @@ use super::feedback::{Feedback, Received};
 use super::parity::ParitySender;
 use super::repair::Repair;
 use super::reporting::Reporting;
+use super::spacer::{SpacedBy, Spacer, Way};
 use super::store::Store;
 use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::instant::now_ns;
 use crate::loss::nack::ResendCounts;
-use crate::pace::{Limit, Pace, Pacer, Spacing, group};
+use crate::pace::{Group, Limit, Pace, Pacer, Spacing, group};
 use crate::payload::Packetize;
 use crate::rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
 use crate::sdp::StreamDescription;
@@ -58,6 +59,9 @@ pub struct SendOptions {
     pub payload_bytes_max: usize,
     /// How long a destination without room is waited for.
     pub patience: Duration,
+    /// Packets are given departure times, so that the kernel keeps them apart, if the ways to all destinations heed them; those are to be
+    /// opened with [`departures`](crate::wire::endpoint::DestinationOptions::departures).
+    pub departures: bool,
     /// What is done about packets that get lost on their way.
     pub repair: Repair,
     /// By reference (`sendfile`) or not, whatever the number of destinations; for measurement.
@@ -81,6 +85,7 @@ impl SendOptions {
             },
             payload_bytes_max: MAX_PAYLOAD_BYTES,
             patience: Duration::from_millis(5),
+            departures: false,
             repair: Repair::default(),
             lend: None,
             wire: WireOptions::default(),
@@ -112,6 +117,10 @@ pub struct SendStatistics {
     pub delivered: u64,
     /// Packets that it did not.
     pub lost: u64,
+    /// Of those: what schedulers dropped because its departure time had passed.
+    pub missed: u64,
+    /// Times that packets were handed over: once for each group, or for many that the kernel keeps apart.
+    pub handovers: u64,
     /// Groups that left by reference.
     pub lent_groups: u64,
     /// Packets sent again that the network took, all destinations together.
@@ -132,6 +141,7 @@ pub struct SendSession {
     ahead: Ahead,
     store: Store,
     pacer: Pacer,
+    spacer: Spacer,
     destinations: Destinations,
     reporting: Reporting,
     feedback: Feedback,
@@ -175,6 +185,7 @@ impl SendSession {
             ),
             store,
             pacer: Pacer::new(),
+            spacer: Spacer::new(options.departures),
             destinations: Destinations::listening()?,
             reporting: Reporting::new(identity)?,
             feedback: Feedback::new(identity, repair.resend.as_ref()),
@@ -238,7 +249,12 @@ impl SendSession {
     #[must_use]
     pub fn statistics(&self) -> SendStatistics {
         let feedback = self.feedback.counts();
+        // Of those that are still there; what others missed counts as delivered.
+        let missed = self.destinations.missed().min(self.statistics.delivered);
         SendStatistics {
+            delivered: self.statistics.delivered - missed,
+            lost: self.statistics.lost + missed,
+            missed,
             resent: feedback.resent,
             requests_refused: feedback.refused,
             malformed_feedback: feedback.malformed,
@@ -260,6 +276,12 @@ impl SendSession {
         self.pacer.spacing()
     }
 
+    /// Who keeps packets apart, as of the last step.
+    #[must_use]
+    pub fn spaced_by(&self) -> &SpacedBy {
+        self.spacer.spacing()
+    }
+
     /// Does what is due. What happens to destinations is given to `tell`.
     ///
     /// # Errors
@@ -272,16 +294,20 @@ impl SendSession {
             Some((count, due_ns)) if self.is_whole(count) => due_ns,
             _ if self.ahead.lay_out(&mut self.store)? => return Ok(Step::Again),
             Some((_, due_ns)) => due_ns,
-            None if self.ahead.has_ended() => return Ok(self.finish_parity()),
+            None if self.ahead.has_ended() => return Ok(self.finish()),
             None => return Ok(Step::Wait(now_ns() + ASK_AGAIN_NS)),
         };
         let now = now_ns();
-        let instant_ns = self.pacer.instant(due_ns, now);
-        if now < instant_ns {
-            return self.use_time(now, instant_ns);
+        let ready_ns = self.ready_ns(due_ns, now);
+        if now < ready_ns {
+            return self.use_time(now, ready_ns);
         }
-        self.send_group(due_ns, now, tell)?;
-        Ok(Step::Again)
+        self.spacer.look(&mut self.destinations);
+        // It may have changed what is ready.
+        if now < self.ready_ns(due_ns, now) {
+            return Ok(Step::Again);
+        }
+        self.send_groups(now, tell)
     }
 
     /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is readable or hung up: `true` means
@@ -356,6 +382,12 @@ impl SendSession {
         Ok(())
     }
 
+    /// Reads what became of packets that the kernel kept for their departure times; they are counted from then on. For the end of a
+    /// stream, when the last has left.
+    pub fn settle(&mut self, tell: &mut dyn FnMut(&Event)) {
+        self.destinations.settle().iter().for_each(tell);
+    }
+
     /// Says goodbye to all destinations. For the end of a stream, when its last packet has been played.
     ///
     /// # Errors
@@ -383,6 +415,27 @@ impl SendSession {
         let (destinations, store) = (&mut self.destinations, &self.store);
         let has_more = self.feedback.read(destinations, store, now, tell);
         self.listen_ns = now + if has_more { 0 } else { LISTEN_EVERY_NS };
+    }
+
+    /// Nothing is left to lay out or to hand over.
+    fn finish(&mut self) -> Step {
+        // What the kernel has still has to leave.
+        let last_ns = self.spacer.lead.last_ns();
+        match self.finish_parity() {
+            Step::Ended if now_ns() < last_ns => Step::Wait(last_ns),
+            step => step,
+        }
+    }
+
+    /// When the group that is due at `due_ns` is handed over.
+    fn ready_ns(&mut self, due_ns: u64, now: u64) -> u64 {
+        match self.spacer.way() {
+            Way::AtOnce | Way::Stamped { .. } => self.pacer.instant(due_ns, now),
+            Way::Ahead { lead_ns } => {
+                let planned_ns = self.pacer.instant(due_ns, now + lead_ns);
+                self.spacer.lead.ready_ns(planned_ns)
+            }
+        }
     }
 
     /// The parity of the last matrix, spread as the packets were.
@@ -433,38 +486,42 @@ impl SendSession {
         Ok(Step::Wait(instant_ns))
     }
 
-    fn send_group(
-        &mut self,
-        due_ns: u64,
-        now: u64,
-        tell: &mut dyn FnMut(&Event),
-    ) -> Result<(), MediaError> {
+    /// Sends the group that is next, or hands over those that the kernel is to send next.
+    fn send_groups(&mut self, now: u64, tell: &mut dyn FnMut(&Event)) -> Result<Step, MediaError> {
+        let count = self.plan(now);
+        if count == 0 {
+            // A large group waits until there is room for all of it.
+            return Ok(Step::Wait(self.spacer.lead.room_ns(now)));
+        }
         let Some((layout, waiting)) = self.store.waiting() else {
-            return Ok(());
+            return Ok(Step::Again);
         };
-        let lend = self
-            .options
-            .lend
-            .unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
-        let count = group(waiting, self.options.limit);
         let (memory, places) = (layout.memory()?, &waiting[..count]);
-        let packets = if lend {
+        let has_departures = !self.spacer.departures_ns.is_empty();
+        let lending_pays = self.destinations.len() >= LENDING_PAYS_FROM;
+        // By reference, packets have no departure times.
+        let lend = self.options.lend.unwrap_or(lending_pays) && !has_departures;
+        let mut packets = if lend {
             Packets::lasting(memory, places)?
         } else {
             Packets::passing(memory, places)?
         };
+        if has_departures {
+            packets = packets.with_departures(&self.spacer.departures_ns)?;
+        }
         let outcome = self.destinations.send(&packets, self.options.patience);
         outcome.events.iter().for_each(tell);
         self.statistics.delivered += outcome.packets;
         self.statistics.lost += outcome.lost;
+        self.statistics.handovers += 1;
         self.statistics.packets += count as u64;
         let bytes: u64 = places.iter().map(|place| u64::from(place.bytes)).sum();
         self.statistics.bytes += bytes;
         self.statistics.lent_groups += u64::from(lend);
         let payload_bytes = bytes - (count * HEADER_BYTES) as u64;
+        let left_ns = self.spacer.departures_ns.first().copied().unwrap_or(now);
         self.reporting
-            .sent(layout.packet(&places[0]), now, count, payload_bytes);
-        self.pacer.sent(due_ns, now);
+            .sent(layout.packet(&places[0]), left_ns, count, payload_bytes);
         self.feedback.sent(self.store.slot(), places, now);
         if let Some(parity) = &mut self.parity {
             for place in places {
@@ -478,6 +535,60 @@ impl SendSession {
         let keep_ns = u64::try_from(keep_ns).unwrap_or(u64::MAX);
         self.store.recycle(now.saturating_sub(keep_ns))?;
         self.feedback.forget(self.store.oldest_slot(), now);
-        Ok(())
+        Ok(Step::Again)
+    }
+
+    /// How many of the waiting packets are handed over now, with their departures in the spacer, if they have any.
+    fn plan(&mut self, now: u64) -> usize {
+        let Self {
+            store,
+            spacer,
+            pacer,
+            ahead,
+            options,
+            ..
+        } = self;
+        spacer.departures_ns.clear();
+        let Some((_, waiting)) = store.waiting() else {
+            return 0;
+        };
+        let way = spacer.way();
+        let mut count = 0;
+        loop {
+            let rest = &waiting[count..];
+            let is_whole = rest.len() > options.limit.burst || ahead.has_ended();
+            let packets = group(rest, options.limit);
+            if packets == 0 || count > 0 && !is_whole {
+                return count;
+            }
+            let due_ns = rest[0].due_ns;
+            let departure_ns = match way {
+                Way::AtOnce => {
+                    pacer.sent(due_ns, now);
+                    return packets;
+                }
+                Way::Stamped { margin_ns } => {
+                    pacer.sent(due_ns, now);
+                    spacer.departures_ns.resize(packets, now + margin_ns);
+                    return packets;
+                }
+                Way::Ahead { lead_ns } => {
+                    let planned_ns = pacer.instant(due_ns, now + lead_ns);
+                    spacer.lead.departure_ns(planned_ns, now)
+                }
+            };
+            let sizes = rest[..packets].iter().map(|place| u64::from(place.bytes));
+            let group = Group {
+                departure_ns,
+                packets,
+                bytes: sizes.sum(),
+            };
+            if !spacer.lead.take(group, now) {
+                return count;
+            }
+            pacer.sent(due_ns, departure_ns);
+            count += packets;
+            spacer.departures_ns.resize(count, departure_ns);
+        }
     }
 }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use hythe_sys::error_queue::{QueuedError, take_queued_error};
 use rustix::io::Errno;
 
+use super::departure::Departures;
 use super::endpoint::{DestinationOptions, Endpoint};
 use super::health::{Change, Event, Health, State};
 use super::ladder::{Ladder, MethodReason};
@@ -26,6 +27,9 @@ const TRIES: usize = 3;
 
 /// Most entries of the error queue that are read at a time; it holds a few hundred.
 const QUEUE_READS_MAX: usize = 64;
+
+/// How often the reports of a scheduler that drops packets are read. A socket holds some hundred.
+const LOOK_AFTER: Duration = Duration::from_millis(10);
 
 /// How long a destination out of reach waits before its socket is connected anew.
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
@@ -58,6 +62,8 @@ pub struct DestinationStatistics {
     pub repairs: u64,
     /// Those that it did not.
     pub repairs_lost: u64,
+    /// Packets that the network took and its scheduler dropped, because their departure time had passed: of [`lost`](Self::lost).
+    pub missed: u64,
     /// How packets were last sent.
     pub method: Method,
     /// Why the way is not a better one.
@@ -75,6 +81,9 @@ pub struct Destination {
     /// What was told last, so that only changes are.
     told: (Method, MethodReason),
     told_mtu: Option<u32>,
+    told_missed: bool,
+    /// When the scheduler's reports were last read.
+    looked_at: Option<Instant>,
     connected_at: Option<Instant>,
     counts: DestinationStatistics,
 }
@@ -112,6 +121,8 @@ impl Destination {
             health: Health::new(),
             told: (method, method_reason),
             told_mtu: None,
+            told_missed: false,
+            looked_at: None,
             connected_at: None,
             counts: DestinationStatistics {
                 packets: 0,
@@ -126,6 +137,7 @@ impl Destination {
                 reports: 0,
                 repairs: 0,
                 repairs_lost: 0,
+                missed: 0,
                 method,
                 method_reason,
                 state: State::Reachable,
@@ -154,14 +166,33 @@ impl Destination {
     /// What was sent so far, how, and how it stands.
     #[must_use]
     pub fn statistics(&self) -> DestinationStatistics {
+        let missed = self.counts.missed.min(self.counts.packets);
         DestinationStatistics {
+            packets: self.counts.packets - missed,
+            lost: self.counts.lost + missed,
             method_reason: self.ladder.method().1,
             state: self.health.state(),
             ..self.counts
         }
     }
 
-    /// Packets sent and lost so far.
+    /// Who heeds the departure times of packets, if they have any.
+    #[must_use]
+    pub fn departures(&self) -> &Departures {
+        &self.endpoint.departures
+    }
+
+    /// Finds out again who heeds departure times: routes or schedulers may have changed.
+    pub(crate) fn find_scheduler(&mut self) {
+        self.endpoint.find_scheduler();
+    }
+
+    /// Packets that a scheduler dropped, which counted as sent until then.
+    pub(crate) fn missed(&self) -> u64 {
+        self.counts.missed
+    }
+
+    /// Packets that the network took and those that it did not so far, whatever a scheduler dropped of them later.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.counts.packets, self.counts.lost)
     }
@@ -170,6 +201,7 @@ impl Destination {
     /// room and give it [those left](Packets::after), or [give them up](Self::give_up). What changed is added to `events`.
     pub fn send(&mut self, packets: &Packets<'_>, now: Instant, events: &mut Vec<Event>) -> usize {
         self.reconnect_if_due(now);
+        self.look_for_missed(now, events);
         let mut done = 0;
         while done < packets.len() {
             let rest = packets.after(done);
@@ -347,12 +379,43 @@ impl Destination {
                 break;
             };
             // What this host refuses is told by the call, too.
-            if let QueuedError::Icmp { code, .. } = queued {
-                was_answered = true;
-                self.answered(Errno::from_raw_os_error(code), now, events);
+            match queued {
+                QueuedError::Icmp { code, .. } => {
+                    was_answered = true;
+                    self.answered(Errno::from_raw_os_error(code), now, events);
+                }
+                QueuedError::Departure {
+                    departure_ns,
+                    was_missed,
+                } => {
+                    self.counts.missed += self.endpoint.rtp.missed(departure_ns);
+                    if !std::mem::replace(&mut self.told_missed, true) {
+                        let was_late = was_missed;
+                        self.tell(Change::Missed { was_late }, events);
+                    }
+                }
+                _ => {}
             }
         }
         was_answered
+    }
+
+    /// Reads now and then which packets the scheduler dropped: it says so long after they were sent.
+    fn look_for_missed(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let since = self.looked_at;
+        let is_soon = since.is_some_and(|at| now.saturating_duration_since(at) < LOOK_AFTER);
+        if !self.endpoint.rtp.may_miss_departures() || is_soon {
+            return;
+        }
+        self.looked_at = Some(now);
+        self.read_answers(now, events);
+    }
+
+    /// Reads all that came in reply to packets, at the end of a stream.
+    pub(crate) fn settle(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if self.endpoint.rtp.may_miss_departures() {
+            self.read_answers(now, events);
+        }
     }
 
     fn answered(&mut self, errno: Errno, now: Instant, events: &mut Vec<Event>) {

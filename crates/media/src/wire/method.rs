@@ -10,24 +10,35 @@
 //! `MSG_ZEROCOPY` is not among them: virtual links (loopback, veth) copy what it sends all the same, it gains nothing for single
 //! packets, and its sender has to read completions from the error queue, which `sendfile` from pages that last does without.
 //!
+//! Packets with departure times ([`Packets::with_departures`]) go in one call, too, however many times there are: a message for each
+//! time, with what leaves then cut by the kernel. `sendfile` has no room for a time, so by reference they do not go.
+//!
 //! A [`WireSocket`] does one system call and says what came of it; which method is used, and what to do about a refusal, is decided
 //! by the [destination](super::destination). What holds between calls: the socket's segment size is known. Never sends a packet
 //! twice, never waits.
 
 use std::array;
 use std::fmt;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, UdpSocket};
 use std::str::FromStr;
 
-use hythe_sys::socket_option::{SocketOption, set_socket_option};
+use hythe_sys::socket_option::{
+    DepartureClock, SocketOption, set_departure_clock, set_socket_option,
+};
 use rustix::fs::sendfile;
 use rustix::io::Errno;
-use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, send, sendmmsg, sendmsg, sendmsg_addr};
+use rustix::net::{
+    MMsgHdr, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmmsg, sendmsg,
+    sendmsg_addr,
+};
 use rustix::param::page_size;
 
+use super::departure::{Handed, ahead_ns};
 use super::packets::Packets;
 use super::run::{self, RUN_PACKETS_MAX, Run};
+use crate::instant::now_ns;
 
 /// Pages that `sendfile` moves at once (the kernel's `PIPE_DEF_BUFFERS`). A run in more of them would be taken in two steps, and a
 /// failure in the second would look like a short count, without a reason.
@@ -35,6 +46,12 @@ const SENDFILE_PAGES: u64 = 16;
 
 /// Most packets of one `sendmmsg`. More gain nothing: the way through the stack is what costs, not the call.
 const MESSAGES_MAX: usize = 64;
+
+/// When a datagram leaves that is to leave at once, where each needs a time: after etf had time to take it up. Its `delta` is mostly less.
+const SOON_NS: u64 = 2_000_000;
+
+/// Room for a departure time beside a message.
+const CONTROL_BYTES: usize = rustix::cmsg_space!(TxTime(1));
 
 /// A way to give packets to the network; less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,6 +134,17 @@ pub struct WireSocket {
     socket: UdpSocket,
     /// 0: not segmented.
     segment_bytes: u16,
+    /// Set where the way heeds departure times.
+    clock: Option<DepartureClock>,
+    /// What a scheduler that drops packets may still drop.
+    handed: Handed,
+}
+
+/// Packets that go in one message: one behind the other, leaving together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Message {
+    packets: usize,
+    departure_ns: Option<u64>,
 }
 
 impl WireSocket {
@@ -126,7 +154,29 @@ impl WireSocket {
         Self {
             socket,
             segment_bytes: 0,
+            clock: None,
+            handed: Handed::default(),
         }
+    }
+
+    /// From now on packets are given their departure times, by this clock; or not.
+    pub(crate) fn keep_departures(&mut self, clock: Option<DepartureClock>) -> Result<(), Errno> {
+        self.clock = None;
+        if let Some(clock) = clock {
+            set_departure_clock(&self.socket, clock).map_err(|error| errno_of(&error))?;
+        }
+        self.clock = clock;
+        Ok(())
+    }
+
+    /// Are packets dropped that come to the scheduler or leave it after their time?
+    pub(crate) fn may_miss_departures(&self) -> bool {
+        self.clock == Some(DepartureClock::Tai)
+    }
+
+    /// How many packets the scheduler's report of a departure time stands for.
+    pub(crate) fn missed(&mut self, departure_ns: u64) -> u64 {
+        self.handed.take(departure_ns)
     }
 
     /// The socket.
@@ -147,6 +197,9 @@ impl WireSocket {
         match (method, count) {
             (_, 0) => Ok(0),
             (Method::SendfileGso, _) if packets.may_be_referenced() => self.send_file(packets),
+            (Method::SendfileGso | Method::MappedGso, _) if self.has_departures(packets) => {
+                self.send_runs(packets)
+            }
             (Method::SendfileGso | Method::MappedGso, _) if packets.has_headers() => {
                 self.send_gathered(packets)
             }
@@ -212,24 +265,108 @@ impl WireSocket {
         self.segment(0, count)?;
         let vectors: [[IoSlice<'_>; 2]; MESSAGES_MAX] =
             array::from_fn(|index| packets.vectors(index));
-        let mut controls: [SendAncillaryBuffer<'_, '_, '_>; MESSAGES_MAX] =
-            array::from_fn(|_| SendAncillaryBuffer::default());
-        let mut next = vectors.iter();
-        let mut messages = controls
-            .each_mut()
-            .map(|control| MMsgHdr::new(next.next().map_or(&[], |pair| &pair[..]), control));
-        sendmmsg(&self.socket, &mut messages[..count], SendFlags::NOSIGNAL).map_err(|errno| {
-            Refusal {
-                errno,
-                // The kernel says nothing of those behind the first, because it has not tried them.
-                packets: 1,
+        let messages: [Message; MESSAGES_MAX] = array::from_fn(|index| Message {
+            packets: 1,
+            departure_ns: packets.departure_ns(index),
+        });
+        let parts = vectors.each_ref().map(|pair| &pair[..]);
+        self.send_messages(&messages[..count], &parts)
+    }
+
+    /// Runs of one segment size, each with a departure time of its own.
+    fn send_runs(&mut self, packets: &Packets<'_>) -> Result<usize, Refusal> {
+        let vectors: [[IoSlice<'_>; 2]; MESSAGES_MAX] =
+            array::from_fn(|index| packets.vectors(index));
+        let mut messages = [Message::default(); MESSAGES_MAX];
+        let mut parts: [&[IoSlice<'_>]; MESSAGES_MAX] = [&[]; MESSAGES_MAX];
+        let segment_bytes = packets.places().first().map_or(0, |first| first.bytes);
+        let (mut count, mut done) = (0, 0);
+        while done < packets.len().min(MESSAGES_MAX) {
+            let rest = packets.after(done);
+            let first_bytes = rest.places()[0].bytes;
+            let departure_ns = rest.departure_ns(0);
+            let leave_together = |index: usize| rest.departure_ns(index) == departure_ns;
+            let together = (0..rest.len()).take_while(|index| leave_together(*index));
+            let together = &rest.places()[..together.count()];
+            let length = run::length(together, |_, _| true).min(MESSAGES_MAX - done);
+            // A lone packet that is no longer than a segment is not cut.
+            let fits = first_bytes == segment_bytes || length == 1 && first_bytes < segment_bytes;
+            if !fits {
+                break;
             }
-        })
+            messages[count] = Message {
+                packets: length,
+                departure_ns,
+            };
+            parts[count] = vectors[done..done + length].as_flattened();
+            count += 1;
+            done += length;
+        }
+        self.segment(segment_bytes, done)?;
+        self.send_messages(&messages[..count], &parts)
+    }
+
+    /// One call for all; how many packets it took.
+    fn send_messages(
+        &mut self,
+        messages: &[Message],
+        parts: &[&[IoSlice<'_>]; MESSAGES_MAX],
+    ) -> Result<usize, Refusal> {
+        let ahead_ns = self.clock.map(ahead_ns);
+        let departure = |index: usize| {
+            let departure_ns = messages.get(index)?.departure_ns?;
+            Some(departure_ns.saturating_add_signed(ahead_ns?))
+        };
+        let mut space = [[MaybeUninit::<u8>::uninit(); CONTROL_BYTES]; MESSAGES_MAX];
+        let mut index = 0;
+        let mut controls = space.each_mut().map(|space| {
+            let control = control(space, departure(index));
+            index += 1;
+            control
+        });
+        let mut next = parts.iter();
+        let mut headers = controls
+            .each_mut()
+            .map(|control| MMsgHdr::new(next.next().map_or(&[], |parts| parts), control));
+        let sent = sendmmsg(
+            &self.socket,
+            &mut headers[..messages.len()],
+            SendFlags::NOSIGNAL,
+        );
+        let sent = sent.map_err(|errno| Refusal {
+            errno,
+            // The kernel says nothing of those behind the first, because it has not tried them.
+            packets: messages.first().map_or(0, |first| first.packets),
+        })?;
+        if self.may_miss_departures() {
+            for (index, message) in messages.iter().enumerate().take(sent) {
+                if let Some(departure_ns) = departure(index) {
+                    self.handed.push(departure_ns, message.packets);
+                }
+            }
+        }
+        let went = messages.iter().take(sent);
+        Ok(went.map(|message| message.packets).sum())
     }
 
     fn send_one(&mut self, packets: &Packets<'_>) -> Result<usize, Refusal> {
         self.segment(0, 1)?;
+        if self.has_departures(packets) {
+            let pair = packets.vectors(0);
+            let mut parts: [&[IoSlice<'_>]; MESSAGES_MAX] = [&[]; MESSAGES_MAX];
+            parts[0] = &pair;
+            let message = Message {
+                packets: 1,
+                departure_ns: packets.departure_ns(0),
+            };
+            return self.send_messages(&[message], &parts);
+        }
         taken(self.send_vectors(&packets.vectors(0)), 1)
+    }
+
+    /// Do packets leave at times of their own, which their way heeds?
+    fn has_departures(&self, packets: &Packets<'_>) -> bool {
+        self.clock.is_some() && packets.departure_ns(0).is_some()
     }
 
     /// Sends one datagram of its own, in parts: to where the socket is connected to, or elsewhere.
@@ -243,13 +380,19 @@ impl WireSocket {
             // It would be cut.
             self.segment(0, 1)?;
         }
+        // It leaves as soon as it can: fq lets what has no time pass, etf drops it.
+        let soon_ns =
+            |clock: DepartureClock| (now_ns() + SOON_NS).saturating_add_signed(ahead_ns(clock));
+        let soon_ns = self
+            .clock
+            .filter(|_| self.may_miss_departures())
+            .map(soon_ns);
+        let mut space = [MaybeUninit::<u8>::uninit(); CONTROL_BYTES];
+        let mut control = control(&mut space, soon_ns);
+        let flags = SendFlags::NOSIGNAL;
         let sent = match elsewhere {
-            None => self.send_vectors(parts),
-            Some(address) => {
-                let mut control = SendAncillaryBuffer::default();
-                let flags = SendFlags::NOSIGNAL;
-                sendmsg_addr(&self.socket, &address, parts, &mut control, flags)
-            }
+            None => sendmsg(&self.socket, parts, &mut control, flags),
+            Some(address) => sendmsg_addr(&self.socket, &address, parts, &mut control, flags),
         };
         taken(sent, 1).map(|_| ())
     }
@@ -269,13 +412,30 @@ impl WireSocket {
         }
         set_socket_option(&self.socket, SocketOption::UdpSegment, bytes.into()).map_err(
             |error| {
-                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                let errno = errno_of(&error);
                 Refusal { errno, packets }
             },
         )?;
         self.segment_bytes = bytes;
         Ok(())
     }
+}
+
+/// The control messages of a packet with or without a departure time.
+fn control<'s>(
+    space: &'s mut [MaybeUninit<u8>; CONTROL_BYTES],
+    departure_ns: Option<u64>,
+) -> SendAncillaryBuffer<'s, 'static, 'static> {
+    let mut control = SendAncillaryBuffer::new(space);
+    if let Some(departure_ns) = departure_ns {
+        // There is room for one.
+        control.push(SendAncillaryMessage::TxTime(departure_ns));
+    }
+    control
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
 fn taken<T>(result: Result<T, Errno>, packets: usize) -> Result<usize, Refusal> {

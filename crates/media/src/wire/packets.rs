@@ -19,6 +19,7 @@ pub struct Packets<'p> {
     memory: PacketMemory<'p>,
     places: &'p [PacketPlace],
     headers: Option<&'p [Header]>,
+    departures_ns: Option<&'p [u64]>,
     is_lasting: bool,
 }
 
@@ -51,6 +52,7 @@ impl<'p> Packets<'p> {
             memory,
             places,
             headers: None,
+            departures_ns: None,
             is_lasting: true,
         })
     }
@@ -89,6 +91,25 @@ impl<'p> Packets<'p> {
         })
     }
 
+    /// The same packets, each with the instant of the monotonic clock at which the kernel is to send it. Those with the same instant, one
+    /// behind the other, leave together. Destinations whose way does not heed departure times send them at once.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Packet`] if there are not as many instants as packets.
+    pub fn with_departures(self, departures_ns: &'p [u64]) -> Result<Self, MediaError> {
+        if departures_ns.len() != self.places.len() {
+            return Err(MediaError::Packet {
+                what: "departure times of a group",
+                reason: format!("{} for {} packets", departures_ns.len(), self.places.len()),
+            });
+        }
+        Ok(Self {
+            departures_ns: Some(departures_ns),
+            ..self
+        })
+    }
+
     /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -108,6 +129,7 @@ impl<'p> Packets<'p> {
         Self {
             places: &self.places[count..],
             headers: self.headers.map(|headers| &headers[count..]),
+            departures_ns: self.departures_ns.map(|departures| &departures[count..]),
             ..self
         }
     }
@@ -119,9 +141,14 @@ impl<'p> Packets<'p> {
         first.map(|place| u64::from(place.bytes)).sum()
     }
 
-    /// May they be sent by reference, as they lie there?
+    /// May they be sent by reference, as they lie there? Not with departure times, which `sendfile` has no room for.
     pub(crate) fn may_be_referenced(&self) -> bool {
-        self.is_lasting && !self.has_headers()
+        self.is_lasting && !self.has_headers() && self.departures_ns.is_none()
+    }
+
+    /// When one of them leaves, if that is the kernel's business.
+    pub(crate) fn departure_ns(&self, index: usize) -> Option<u64> {
+        self.departures_ns?.get(index).copied()
     }
 
     /// Has each a header of its own?
@@ -194,5 +221,13 @@ mod tests {
         assert!(headed.after(3).is_empty());
         let passing = Packets::passing(memory, &places).unwrap();
         assert!(!passing.may_be_referenced());
+        assert!(packets.with_departures(&[1]).is_err());
+        let timed = packets.with_departures(&[1, 2]).unwrap();
+        assert!(!timed.may_be_referenced());
+        let left = timed.after(1);
+        assert_eq!(
+            (left.departure_ns(0), left.departure_ns(1)),
+            (Some(2), None)
+        );
     }
 }
