@@ -25,7 +25,7 @@ modules=(
     crypto/crc32c_generic fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4
 )
 # Of the same kernel, for scripts/network-guest.sh: what networks and packet schedulers are made of. Not in this board's initramfs.
-network_modules=(drivers/net/veth net/sched/{sch_fq,sch_etf,sch_prio})
+network_modules=(drivers/net/veth net/sched/{sch_fq,sch_etf,sch_prio,sch_htb})
 
 fail() {
     printf 'guest: %s\n' "$*" >&2

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-/// How long before its departure a group is handed over at the earliest: ten times as long as a busy machine keeps a thread waiting
-/// now and then, and little beside what receivers wait for.
+/// How long before its departure a group is handed over at the earliest: more than a busy machine mostly keeps a thread waiting, and a
+/// delay that nobody sees.
 const LEAD_NS: u64 = 20_000_000;
 /// Packets of a flow that wait in the scheduler, at most. `fq` drops those beyond 100 (`flow_limit`), and a group may reach it in single
 /// packets.

@@ -250,10 +250,11 @@ impl SendSession {
     pub fn statistics(&self) -> SendStatistics {
         let feedback = self.feedback.counts();
         // Of those that are still there; what others missed counts as delivered.
-        let missed = self.destinations.missed().min(self.statistics.delivered);
+        let (missed, later) = self.destinations.missed_packets();
+        let later = later.min(self.statistics.delivered);
         SendStatistics {
-            delivered: self.statistics.delivered - missed,
-            lost: self.statistics.lost + missed,
+            delivered: self.statistics.delivered - later,
+            lost: self.statistics.lost + later,
             missed,
             resent: feedback.resent,
             requests_refused: feedback.refused,

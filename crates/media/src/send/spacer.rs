@@ -169,8 +169,10 @@ mod tests {
     fn a_way_without_fq_or_etf_falls_back_and_names_what_is_there() {
         let to = "127.0.0.1:5004".parse().unwrap();
         let here = Scheduler::towards(to, None, None).unwrap();
-        let mut options = DestinationOptions::default();
-        options.departures = true;
+        let options = DestinationOptions {
+            departures: true,
+            ..DestinationOptions::default()
+        };
         let mut destinations = Destinations::new();
         let mut spacer = Spacer::new(true);
         spacer.look(&mut destinations);

@@ -88,24 +88,35 @@ pub(crate) fn margin_ns(timing: Timing) -> u64 {
     }
 }
 
-/// Packets handed over under one departure time, oldest first, for as long as the scheduler may still drop them.
+/// Packets given to a scheduler under one departure time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Given {
+    pub(crate) departure_ns: u64,
+    pub(crate) packets: u32,
+    /// The call said at once that they were dropped; the scheduler says so as well, and that it was for their time.
+    pub(crate) was_refused: bool,
+}
+
+/// Packets that a scheduler may still report to have dropped, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Handed(VecDeque<(u64, u32)>);
+pub(crate) struct Handed(VecDeque<Given>);
 
 impl Handed {
-    /// `packets` were handed over to leave at `departure_ns` of the socket's clock.
-    pub(crate) fn push(&mut self, departure_ns: u64, packets: usize) {
+    /// Packets were given to it, of the socket's clock.
+    pub(crate) fn push(&mut self, given: Given) {
         if self.0.len() == CALLS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back((departure_ns, packets as u32));
+        self.0.push_back(given);
     }
 
-    /// How many packets one report of `departure_ns` stands for. What is not known any more was one at least.
-    pub(crate) fn take(&mut self, departure_ns: u64) -> u64 {
-        let index = self.0.iter().position(|(at, _)| *at == departure_ns);
-        let packets = index.and_then(|index| self.0.remove(index));
-        packets.map_or(1, |(_, packets)| packets.into())
+    /// What a report of `departure_ns` is about. Nothing of it is known if it is the second one.
+    pub(crate) fn take(&mut self, departure_ns: u64) -> Option<Given> {
+        let index = self
+            .0
+            .iter()
+            .position(|given| given.departure_ns == departure_ns)?;
+        self.0.remove(index)
     }
 }
 
@@ -123,18 +134,23 @@ mod tests {
 
     #[test]
     fn a_report_stands_for_all_packets_of_its_time_and_for_them_once() {
+        let given = |departure_ns, packets| Given {
+            departure_ns,
+            packets,
+            was_refused: packets == 3,
+        };
         let mut handed = Handed::default();
         for (departure_ns, packets) in [(10, 8), (20, 3), (20, 1)] {
-            handed.push(departure_ns, packets);
+            handed.push(given(departure_ns, packets));
         }
-        assert_eq!(handed.take(20), 3);
-        assert_eq!(handed.take(20), 1);
-        assert_eq!(handed.take(20), 1, "nothing is known of it any more");
-        assert_eq!(handed.take(10), 8);
+        assert_eq!(handed.take(20), Some(given(20, 3)));
+        assert_eq!(handed.take(20), Some(given(20, 1)));
+        assert_eq!(handed.take(20), None);
+        assert_eq!(handed.take(10), Some(given(10, 8)));
         for departure_ns in 0..CALLS_MAX as u64 + 1 {
-            handed.push(departure_ns, 2);
+            handed.push(given(departure_ns, 2));
         }
-        assert_eq!((handed.take(0), handed.take(1)), (1, 2));
+        assert_eq!((handed.take(0), handed.take(1)), (None, Some(given(1, 2))));
     }
 
     #[test]

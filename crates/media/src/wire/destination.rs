@@ -62,7 +62,7 @@ pub struct DestinationStatistics {
     pub repairs: u64,
     /// Those that it did not.
     pub repairs_lost: u64,
-    /// Packets that the network took and its scheduler dropped, because their departure time had passed: of [`lost`](Self::lost).
+    /// Packets that the scheduler dropped because it could not send them at their departure time: of [`lost`](Self::lost).
     pub missed: u64,
     /// How packets were last sent.
     pub method: Method,
@@ -82,6 +82,10 @@ pub struct Destination {
     told: (Method, MethodReason),
     told_mtu: Option<u32>,
     told_missed: bool,
+    /// Packets that counted as sent until the scheduler said that it dropped them.
+    missed_later: u64,
+    /// The call that failed last did so because its packets came too late for their time.
+    refused_for_time: bool,
     /// When the scheduler's reports were last read.
     looked_at: Option<Instant>,
     connected_at: Option<Instant>,
@@ -102,6 +106,8 @@ enum Verdict {
     /// It will not go, and neither will this many packets.
     Lost(State, usize),
     TooLarge,
+    /// The scheduler dropped so many, because they came too late for their time.
+    TooLate(usize),
     Full,
 }
 
@@ -122,6 +128,8 @@ impl Destination {
             told: (method, method_reason),
             told_mtu: None,
             told_missed: false,
+            missed_later: 0,
+            refused_for_time: false,
             looked_at: None,
             connected_at: None,
             counts: DestinationStatistics {
@@ -166,7 +174,7 @@ impl Destination {
     /// What was sent so far, how, and how it stands.
     #[must_use]
     pub fn statistics(&self) -> DestinationStatistics {
-        let missed = self.counts.missed.min(self.counts.packets);
+        let missed = self.missed_later.min(self.counts.packets);
         DestinationStatistics {
             packets: self.counts.packets - missed,
             lost: self.counts.lost + missed,
@@ -187,9 +195,9 @@ impl Destination {
         self.endpoint.find_scheduler();
     }
 
-    /// Packets that a scheduler dropped, which counted as sent until then.
-    pub(crate) fn missed(&self) -> u64 {
-        self.counts.missed
+    /// Packets that a scheduler dropped; and of those, the ones that counted as sent until it said so.
+    pub(crate) fn missed_packets(&self) -> (u64, u64) {
+        (self.counts.missed, self.missed_later)
     }
 
     /// Packets that the network took and those that it did not so far, whatever a scheduler dropped of them later.
@@ -311,6 +319,7 @@ impl Destination {
                     self.trouble(state, now, events);
                     return Step::Lost(count);
                 }
+                Verdict::TooLate(count) => return Step::Lost(count),
                 Verdict::Full => return Step::Full,
             }
         }
@@ -322,6 +331,10 @@ impl Destination {
             Errno::AGAIN => {
                 self.counts.overflows += 1;
                 Verdict::Full
+            }
+            // Told already, and no sign that there is too much.
+            Errno::NOBUFS if std::mem::take(&mut self.refused_for_time) => {
+                Verdict::TooLate(refusal.packets)
             }
             Errno::NOBUFS | Errno::NOMEM => {
                 // Some of a run may have passed the interface's queue before it was full, so none is sent again.
@@ -388,16 +401,29 @@ impl Destination {
                     departure_ns,
                     was_missed,
                 } => {
-                    self.counts.missed += self.endpoint.rtp.missed(departure_ns);
-                    if !std::mem::replace(&mut self.told_missed, true) {
-                        let was_late = was_missed;
-                        self.tell(Change::Missed { was_late }, events);
-                    }
+                    self.missed(departure_ns, was_missed, events);
                 }
                 _ => {}
             }
         }
         was_answered
+    }
+
+    /// The scheduler dropped what was to leave then.
+    fn missed(&mut self, departure_ns: u64, was_late: bool, events: &mut Vec<Event>) {
+        // A datagram that repairs has a time, too, and is not counted.
+        let Some(given) = self.endpoint.rtp.missed(departure_ns) else {
+            return;
+        };
+        self.counts.missed += u64::from(given.packets);
+        if given.was_refused {
+            self.refused_for_time = true;
+        } else {
+            self.missed_later += u64::from(given.packets);
+        }
+        if !std::mem::replace(&mut self.told_missed, true) {
+            self.tell(Change::Missed { was_late }, events);
+        }
     }
 
     /// Reads now and then which packets the scheduler dropped: it says so long after they were sent.

@@ -243,10 +243,12 @@ impl Destinations {
         }
     }
 
-    /// Packets that schedulers dropped so far, all destinations together.
-    pub(crate) fn missed(&self) -> u64 {
-        let missed = |(_, destination): (_, &Destination)| destination.missed();
-        self.iter().map(missed).sum()
+    /// Packets that schedulers dropped so far, all destinations together; and of those, the ones that counted as sent until then.
+    pub(crate) fn missed_packets(&self) -> (u64, u64) {
+        self.iter().fold((0, 0), |(all, later), (_, destination)| {
+            let (more, more_later) = destination.missed_packets();
+            (all + more, later + more_later)
+        })
     }
 
     /// Reads what schedulers have said, at the end of a stream.

@@ -35,7 +35,7 @@ use rustix::net::{
 };
 use rustix::param::page_size;
 
-use super::departure::{Handed, ahead_ns};
+use super::departure::{Given, Handed, ahead_ns};
 use super::packets::Packets;
 use super::run::{self, RUN_PACKETS_MAX, Run};
 use crate::instant::now_ns;
@@ -174,8 +174,8 @@ impl WireSocket {
         self.clock == Some(DepartureClock::Tai)
     }
 
-    /// How many packets the scheduler's report of a departure time stands for.
-    pub(crate) fn missed(&mut self, departure_ns: u64) -> u64 {
+    /// What a scheduler's report of a departure time is about.
+    pub(crate) fn missed(&mut self, departure_ns: u64) -> Option<Given> {
         self.handed.take(departure_ns)
     }
 
@@ -333,18 +333,24 @@ impl WireSocket {
             &mut headers[..messages.len()],
             SendFlags::NOSIGNAL,
         );
+        if self.may_miss_departures() {
+            // The kernel has tried no others.
+            let tried = sent.unwrap_or(1);
+            for (index, message) in messages.iter().enumerate().take(tried) {
+                if let Some(departure_ns) = departure(index) {
+                    self.handed.push(Given {
+                        departure_ns,
+                        packets: message.packets as u32,
+                        was_refused: sent.is_err(),
+                    });
+                }
+            }
+        }
         let sent = sent.map_err(|errno| Refusal {
             errno,
             // The kernel says nothing of those behind the first, because it has not tried them.
             packets: messages.first().map_or(0, |first| first.packets),
         })?;
-        if self.may_miss_departures() {
-            for (index, message) in messages.iter().enumerate().take(sent) {
-                if let Some(departure_ns) = departure(index) {
-                    self.handed.push(departure_ns, message.packets);
-                }
-            }
-        }
         let went = messages.iter().take(sent);
         Ok(went.map(|message| message.packets).sum())
     }

@@ -7,7 +7,7 @@
 //!
 //! What counts is the scheduler of the interface that the route names, or of the class that a socket's priority chooses there. One behind
 //! a bridge, a VLAN or a tunnel is not seen: then packets leave in timed groups, which is right everywhere. What the answers mean
-//! ([`Scheduler::of`]) is decided without asking.
+//! (`Scheduler::of`) is decided without asking.
 
 mod rtnetlink;
 
