@@ -110,6 +110,11 @@ impl Handed {
         self.0.push_back(given);
     }
 
+    #[cfg(test)]
+    pub(crate) fn take_oldest(&mut self) -> Option<Given> {
+        self.0.pop_front()
+    }
+
     /// What a report of `departure_ns` is about. Nothing of it is known if it is the second one.
     pub(crate) fn take(&mut self, departure_ns: u64) -> Option<Given> {
         let index = self

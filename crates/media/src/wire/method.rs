@@ -450,3 +450,135 @@ fn taken<T>(result: Result<T, Errno>, packets: usize) -> Result<usize, Refusal> 
         Err(errno) => Err(Refusal { errno, packets }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::PacketMemory;
+    use crate::wire::run::PacketPlace;
+    use std::os::fd::AsFd;
+
+    const SIZES: [u16; 8] = [1000, 1000, 1000, 400, 1000, 300, 300, 1000];
+    const METHODS: [Method; 3] = [Method::MappedGso, Method::Sendmmsg, Method::Sendto];
+
+    fn places() -> Vec<PacketPlace> {
+        let mut offset = 0;
+        let place = |bytes: u16| {
+            let place = PacketPlace {
+                offset,
+                bytes,
+                sequence: 0,
+                due_ns: 0,
+            };
+            offset += u32::from(bytes);
+            place
+        };
+        SIZES.into_iter().map(place).collect()
+    }
+
+    /// Packets that leave at those times, and a connected socket with the one it sends to.
+    fn with_packets(departures_ns: &[u64], test: impl FnOnce(Packets<'_>, WireSocket, UdpSocket)) {
+        let input = io::stdin();
+        let memory = PacketMemory {
+            file: input.as_fd(),
+            file_offset: 0,
+            bytes: &[7; 6000],
+        };
+        let places = places();
+        let packets = Packets::lasting(memory, &places[..departures_ns.len()]).unwrap();
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        receiver.set_nonblocking(true).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let packets = packets.with_departures(departures_ns).unwrap();
+        test(packets, WireSocket::new(sender), receiver);
+    }
+
+    fn received(socket: &UdpSocket) -> Vec<u16> {
+        let mut buffer = [0; 2000];
+        std::iter::from_fn(|| socket.recv(&mut buffer).ok())
+            .map(|bytes| bytes as u16)
+            .collect()
+    }
+
+    /// The kernel refuses a time on a socket that was not told of times, and only a time: so what is sent is one.
+    #[test]
+    fn a_departure_time_is_what_the_kernel_takes_for_one() {
+        for method in METHODS {
+            with_packets(&[1, 1, 2], |packets, mut socket, receiver| {
+                socket.clock = Some(DepartureClock::Monotonic);
+                let refusal = socket.send_some(method, &packets).unwrap_err();
+                assert_eq!(refusal.errno, Errno::INVAL, "{method}");
+                assert_eq!(received(&receiver), []);
+                let clock = Some(DepartureClock::Monotonic);
+                socket.keep_departures(clock).unwrap();
+                assert!(socket.send_some(method, &packets).unwrap() >= 1);
+            });
+        }
+    }
+
+    #[test]
+    fn times_are_left_out_where_nobody_heeds_them() {
+        for method in METHODS {
+            with_packets(&[u64::MAX; 3], |packets, mut socket, receiver| {
+                let mut done = 0;
+                while done < 3 {
+                    done += socket.send_some(method, &packets.after(done)).unwrap();
+                }
+                assert_eq!(received(&receiver), SIZES[..3], "{method}");
+            });
+        }
+    }
+
+    /// In the past, so that they leave at once whatever schedules this machine's loopback interface.
+    #[test]
+    fn one_call_takes_a_message_for_each_time_as_long_as_they_are_cut_alike() {
+        let departures_ns = [1, 1, 2, 2, 3, 3, 4, 5];
+        with_packets(&departures_ns, |packets, mut socket, receiver| {
+            let clock = Some(DepartureClock::Monotonic);
+            socket.keep_departures(clock).unwrap();
+            // 1000+1000, 1000+400, 1000+300, 300, 1000: each is cut into pieces of 1,000 bytes, or not at all.
+            assert_eq!(socket.send_some(Method::MappedGso, &packets), Ok(8));
+            assert_eq!(received(&receiver), SIZES);
+        });
+        // A run of shorter ones is cut by another size, and has a call of its own.
+        let departures_ns = [1, 1, 2, 2, 3, 4, 4, 5];
+        with_packets(&departures_ns, |packets, mut socket, receiver| {
+            let clock = Some(DepartureClock::Monotonic);
+            socket.keep_departures(clock).unwrap();
+            let mut taken = Vec::new();
+            let mut done = 0;
+            while done < 8 {
+                let more = socket.send_some(Method::MappedGso, &packets.after(done));
+                taken.push(more.unwrap());
+                done += more.unwrap();
+            }
+            assert_eq!(taken, [5, 2, 1]);
+            assert_eq!(received(&receiver), SIZES);
+        });
+    }
+
+    #[test]
+    fn two_groups_are_never_one_message() {
+        // As many as could be cut from one send.
+        let departures_ns = [1, 2, 3];
+        with_packets(&departures_ns, |packets, mut socket, _receiver| {
+            let clock = Some(DepartureClock::Tai);
+            if socket.keep_departures(clock) == Err(Errno::PERM) {
+                eprintln!("SKIPPED: CLOCK_TAI needs CAP_NET_ADMIN");
+                return;
+            }
+            assert!(socket.may_miss_departures());
+            assert_eq!(socket.send_some(Method::MappedGso, &packets), Ok(3));
+            let ahead = ahead_ns(DepartureClock::Tai);
+            // What a scheduler could report is known by its time, a packet each.
+            let mut given = Vec::new();
+            while let Some(one) = socket.handed.take_oldest() {
+                given.push((one.packets, one.was_refused));
+                let expected = ahead.unsigned_abs();
+                assert!(one.departure_ns.abs_diff(expected) < 1_000_000_000);
+            }
+            assert_eq!(given, [(1, false); 3]);
+        });
+    }
+}
