@@ -29,9 +29,10 @@ test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in th
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init
 	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
 
-test-media: setup ## ffmpeg and GStreamer play what we send and send what we receive, tshark reads it (root, for capturing; 1 to 3 minutes)
+test-media: setup ## ffmpeg and GStreamer play what we send and send what we receive, tshark reads it; departure times on Debian's kernel in QEMU (root, for capturing; 3 to 6 minutes)
 	scripts/media-tools.sh
 	HYTHE_TEST_MEDIA=1 cargo test -p hythe-cli --test media_players
+	scripts/network-guest.sh $(target)/guest $(target)/network-guest
 
 test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen (root; 4 minutes, and 22 MB once)
 	scripts/latency-tools.sh

@@ -13,7 +13,7 @@ directory=$(mkdir -p "$1" && cd "$1" && pwd)
 source scripts/apt-root.sh
 stamp=$directory/fetched
 # Renewed when the fetching changes, not with every line of this script.
-recipe=2
+recipe=3
 # The real program of the experiment: it loads some thirty shared libraries.
 application=curl
 programs=(start read-file readahead-file)
@@ -26,6 +26,8 @@ modules=(
     fs/jffs2/jffs2
     crypto/crc32c_generic fs/mbcache fs/jbd2/jbd2 fs/ext4/ext4
 )
+# Of the same kernel, for scripts/network-guest.sh: what networks and packet schedulers are made of. Not in this board's initramfs.
+network_modules=(drivers/net/veth net/sched/{sch_fq,sch_etf,sch_prio,sch_htb})
 
 fail() {
     printf 'guest: %s\n' "$*" >&2
@@ -42,9 +44,9 @@ fetch() {
     local kernel package
     kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
     [[ $kernel ]] || fail "linux-image-amd64 is in no source of packages (see $directory/apt/amd64/update.log)"
-    # vmtouch is a peer, and libc6 is what it needs to run.
-    (cd "$directory/packages" && apt-get -qq download "$kernel" busybox-static vmtouch libc6) ||
-        fail "the packages cannot be fetched: $kernel busybox-static vmtouch libc6 (see $directory/apt/amd64/update.log)"
+    # vmtouch is a peer, and libc6 is what it needs to run. ethtool is for networks: it takes offloads away from a device.
+    (cd "$directory/packages" && apt-get -qq download "$kernel" busybox-static vmtouch libc6 ethtool) ||
+        fail "the packages cannot be fetched: $kernel busybox-static vmtouch libc6 ethtool (see $directory/apt/amd64/update.log)"
     for package in "$directory"/packages/*.deb; do
         dpkg-deb -x "$package" "$directory/system"
     done
@@ -56,7 +58,9 @@ fetch() {
     done
     take_application "$directory/application.packages"
     unpack_kernel "$directory/system/boot/vmlinuz-${kernel#linux-image-}"
-    take_modules "$directory/system/lib/modules/${kernel#linux-image-}/kernel"
+    local tree=$directory/system/lib/modules/${kernel#linux-image-}/kernel
+    take_modules "$tree" modules "${modules[@]}"
+    take_modules "$tree" network-modules "${network_modules[@]}"
     # Nine tenths of what was unpacked are modules of no use here.
     rm -rf "${directory:?}"/{apt,packages,application.packages} "$directory"/system/{lib/modules,boot}
     echo "$recipe $directory" >"$stamp"
@@ -78,13 +82,14 @@ unpack_kernel() {
     fi
 }
 
+# take_modules TREE NAME MODULES...: into the directory of that name.
 take_modules() {
-    local module
-    rm -rf "$directory/modules"
-    mkdir "$directory/modules"
-    for module in "${modules[@]}"; do
-        [[ -f $1/$module.ko ]] || fail "$1 has no $module.ko"
-        strip --strip-debug -o "$directory/modules/${module##*/}.ko" "$1/$module.ko"
+    local tree=$1 to=$directory/$2 module
+    rm -rf "$to"
+    mkdir "$to"
+    for module in "${@:3}"; do
+        [[ -f $tree/$module.ko ]] || fail "$tree has no $module.ko"
+        strip --strip-debug -o "$to/${module##*/}.ko" "$tree/$module.ko"
     done
 }
 

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
 /// The monotonic clock.
 pub(crate) fn now_ns() -> u64 {
@@ -12,6 +12,14 @@ pub(crate) fn now_ns() -> u64 {
 /// Since 1970.
 pub(crate) fn unix_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
+}
+
+/// Since 1970 without leap seconds, as far as the system was told of them.
+pub(crate) fn tai_ns() -> u64 {
+    match clock_gettime_dynamic(DynamicClockId::Tai) {
+        Ok(time) => nanoseconds(time),
+        Err(_) => unix_ns(), // before Linux 3.10, where it does not exist
+    }
 }
 
 fn nanoseconds(time: Timespec) -> u64 {

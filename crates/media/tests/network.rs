@@ -3,14 +3,12 @@
 //! Each test that needs one has two network namespaces of its own, joined by a pair of interfaces, which end with it. They need root
 //! and are skipped, loudly, without. One test runs at a time: they start programs, and one uses up the descriptors.
 
+mod links;
 #[path = "wire/support.rs"]
 mod support;
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,17 +16,14 @@ use hythe_media::wire::destination::Destination;
 use hythe_media::wire::destinations::{DESTINATIONS_MAX, Destinations};
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_media::wire::health::{Change, Event, QUIET, State};
+use hythe_media::wire::ladder::MethodReason;
 use hythe_media::wire::method::Method;
-use hythe_sys::spawn::die_with_parent;
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use links::{FAR, FAR_V6, NEAR, NEAR_V6, Network, ip, run};
 use support::{BOUND, Laid, expect, expect_nothing, forced, receiver, send_all};
 
-const NEAR: &str = "10.77.0.1";
-const FAR: &str = "10.77.0.2";
-const NEAR_V6: &str = "fd77::1";
-const FAR_V6: &str = "fd77::2";
 const NO_WAIT: Duration = Duration::ZERO;
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -36,112 +31,9 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A network namespace, for as long as the process that holds it.
-struct Namespace {
-    holder: Child,
-}
-
-impl Namespace {
-    fn new() -> Self {
-        let mut command = Command::new("unshare");
-        command.args(["--net", "sh", "-c", "echo made; exec sleep 600"]);
-        die_with_parent(command.stdout(Stdio::piped()));
-        let mut holder = command.spawn().expect("unshare");
-        let mut line = String::new();
-        let said = holder.stdout.take().expect("piped");
-        BufReader::new(said).read_line(&mut line).expect("read");
-        assert_eq!(line, "made\n");
-        Self { holder }
-    }
-
-    /// Moves the calling thread into it, for good.
-    fn enter(&self) {
-        let file = File::open(format!("/proc/{}/ns/net", self.holder.id())).expect("a namespace");
-        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
-    }
-
-    /// Does something in it.
-    fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        let in_thread = || {
-            self.enter();
-            work()
-        };
-        std::thread::scope(|scope| scope.spawn(in_thread).join().expect("no panic"))
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        let _ = self.holder.kill();
-        let _ = self.holder.wait();
-    }
-}
-
-/// The namespace of the calling thread, with an interface `near`, and another one with `far`.
-struct Network {
-    far: Namespace,
-    _near: Namespace,
-}
-
-impl Network {
-    /// `None`, said aloud, without root.
-    fn new() -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: network namespaces need root");
-            return None;
-        }
-        let (near, far) = (Namespace::new(), Namespace::new());
-        near.enter();
-        let pid = far.holder.id();
-        ip(&format!(
-            "link add near type veth peer name far netns {pid}"
-        ));
-        let far_up = || up("far", FAR, FAR_V6);
-        far.run(far_up);
-        up("near", NEAR, NEAR_V6);
-        until_ready("near");
-        far.run(|| until_ready("far"));
-        Some(Self { far, _near: near })
-    }
-
-    /// A receiver at the far end.
-    fn receiver(&self, host: &str) -> (UdpSocket, SocketAddr) {
-        self.far.run(|| receiver(host))
-    }
-}
-
-fn up(interface: &str, v4: &str, v6: &str) {
-    ip("link set lo up");
-    ip(&format!("addr add {v4}/24 dev {interface}"));
-    ip(&format!("-6 addr add {v6}/64 dev {interface} nodad"));
-    ip(&format!("link set {interface} up"));
-}
-
-/// Waits until the kernel has noticed the carrier, upon which it adds the route of IPv6 multicast.
-fn until_ready(interface: &str) {
-    let begun = Instant::now();
-    loop {
-        let routes = Command::new("ip")
-            .args(["-6", "route", "show", "table", "local", "dev", interface])
-            .output()
-            .expect("ip");
-        if String::from_utf8_lossy(&routes.stdout).contains("ff00::/8") {
-            return;
-        }
-        assert!(begun.elapsed() < BOUND, "{interface} does not get ready");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Runs a command in the namespace of the calling thread.
-fn run(program: &str, arguments: &str) {
-    let words = arguments.split_whitespace();
-    let status = Command::new(program).args(words).status().expect(program);
-    assert!(status.success(), "{program} {arguments}");
-}
-
-fn ip(arguments: &str) {
-    run("ip", arguments);
+/// A receiver at the far end.
+fn far_receiver(network: &Network, host: &str) -> (UdpSocket, SocketAddr) {
+    network.far.run(|| receiver(host))
 }
 
 fn open(address: SocketAddr) -> Destination {
@@ -161,7 +53,7 @@ fn every_method_crosses_a_link() {
     let laid = Laid::equal(200);
     for host in [FAR, FAR_V6] {
         for method in Method::LADDER {
-            let (socket, address) = network.receiver(host);
+            let (socket, address) = far_receiver(&network, host);
             let mut destination = Destination::open(address, &forced(method)).unwrap();
             assert_eq!(send_all(&mut destination, &laid.packets()), []);
             expect(&socket, (0..200).map(|index| laid.packet(index)));
@@ -178,7 +70,7 @@ fn packets_beyond_the_mtu_go_singly_and_the_others_in_runs() {
     ip("link set near mtu 1300");
     let (large, small) = (Laid::equal(30), Laid::new(&[1200; 30], 256));
     for host in [FAR, FAR_V6] {
-        let (socket, address) = network.receiver(host);
+        let (socket, address) = far_receiver(&network, host);
         let mut destination = open(address);
         let events = send_all(&mut destination, &large.packets());
         let told = Change::TooLarge {
@@ -218,7 +110,7 @@ fn an_interface_that_goes_down_and_returns() {
     let (other, other_address) = receiver("127.0.0.1");
     let laid = Laid::equal(40);
     for host in [FAR, FAR_V6] {
-        let (socket, address) = network.receiver(host);
+        let (socket, address) = far_receiver(&network, host);
         let (mut away, mut here) = (open(address), open(other_address));
         let start = Instant::now();
         let mut events = Vec::new();
@@ -286,7 +178,7 @@ fn an_own_address_that_changes_is_noticed_and_the_port_stays() {
     let Some(network) = Network::new() else {
         return;
     };
-    let (socket, address) = network.receiver(FAR);
+    let (socket, address) = far_receiver(&network, FAR);
     let mut destination = open(address);
     let laid = Laid::equal(3);
     send_all(&mut destination, &laid.packets());
@@ -346,7 +238,7 @@ fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
         "tc",
         "qdisc add dev near root tbf rate 8kbit burst 1600 limit 10000000",
     );
-    let (_unread, address) = network.receiver(FAR);
+    let (_unread, address) = far_receiver(&network, FAR);
     let (other, other_address) = receiver("127.0.0.1");
     let mut destinations = Destinations::new();
     let full = destinations
@@ -385,7 +277,7 @@ fn room_that_comes_in_time_is_waited_for() {
         "tc",
         "qdisc add dev near root tbf rate 80mbit burst 70000 limit 10000000",
     );
-    let (socket, address) = network.receiver(FAR);
+    let (socket, address) = far_receiver(&network, FAR);
     let mut options = DestinationOptions::default();
     options.send_buffer_bytes = 1;
     let mut destinations = Destinations::new();
@@ -408,7 +300,7 @@ fn what_the_interface_drops_is_counted() {
         "tc",
         "qdisc add dev near root tbf rate 8kbit burst 1600 limit 3000",
     );
-    let (_unread, address) = network.receiver(FAR);
+    let (_unread, address) = far_receiver(&network, FAR);
     let mut destination = Destination::open(address, &forced(Method::Sendmmsg)).unwrap();
     let laid = Laid::equal(50);
     let events = send_all(&mut destination, &laid.packets());
@@ -429,10 +321,10 @@ fn multicast_stays_on_the_host_or_crosses_the_link_as_asked() {
     };
     let group = Ipv4Addr::new(239, 255, 77, 6);
     let group_v6 = "ff05::4d4d".parse().unwrap();
-    let (far, address) = network.receiver("0.0.0.0");
+    let (far, address) = far_receiver(&network, "0.0.0.0");
     far.join_multicast_v4(&group, &FAR.parse().unwrap())
         .unwrap();
-    let (far_v6, address_v6) = network.receiver("::");
+    let (far_v6, address_v6) = far_receiver(&network, "::");
     let index = network.far.run(|| interface_index("far"));
     far_v6.join_multicast_v6(&group_v6, index).unwrap();
     let laid = Laid::equal(50);
@@ -558,7 +450,7 @@ fn a_class_of_the_interface_paces_what_its_priority_chooses() {
     let laid = Laid::equal(PACKETS as usize);
     let mut taken = [Duration::ZERO; 2];
     for (priority, taken) in [None, Some(0x0001_0010)].into_iter().zip(&mut taken) {
-        let (socket, address) = network.receiver(FAR);
+        let (socket, address) = far_receiver(&network, FAR);
         let mut options = forced(Method::Sendmmsg);
         options.priority = priority;
         let mut destination = Destination::open(address, &options).unwrap();
@@ -574,4 +466,53 @@ fn a_class_of_the_interface_paces_what_its_priority_chooses() {
     // The first packets pass at once, as the class allows.
     assert!(taken[1] > APART * (PACKETS - 10), "{taken:?}");
     assert!(taken[0] < taken[1], "{taken:?}");
+}
+
+/// Before Linux 6.11, `UDP_SEGMENT` needs a device that writes checksums; EIO says that there is none. The emulated board of
+/// `make test-media` has such a kernel, and an environment variable says so.
+#[test]
+fn a_device_that_refuses_segmentation_is_remembered_and_not_asked_again() {
+    let _alone = alone();
+    let is_board = std::env::var_os("HYTHE_TEST_BOARD").is_some();
+    if !is_board && Command::new("ethtool").arg("--version").output().is_err() {
+        eprintln!(
+            "SKIPPED: there is no ethtool to take a device's checksums away (apt-get install ethtool)"
+        );
+        return;
+    }
+    let Some(network) = Network::new() else {
+        assert!(!is_board, "the board's tests run as root");
+        return;
+    };
+    run("ethtool", "--offload near tx off");
+    let laid = Laid::equal(40);
+    for host in [FAR, FAR_V6] {
+        let (socket, address) = far_receiver(&network, host);
+        let mut destination = open(address);
+        let events = send_all(&mut destination, &laid.packets());
+        let statistics = destination.statistics();
+        if statistics.method.segments() && !is_board {
+            eprintln!("SKIPPED: this kernel writes the checksums itself (Linux 6.11 or later)");
+            return;
+        }
+        let reason = MethodReason::Refused {
+            method: Method::SendfileGso,
+            errno: Errno::IO,
+        };
+        let method = Method::Sendmmsg;
+        assert_eq!(
+            (statistics.method, statistics.method_reason),
+            (method, reason)
+        );
+        assert_eq!(changes(&events), [Change::Method { method, reason }]);
+        // Two ways were refused, the third took all.
+        assert_eq!(statistics.calls, 3);
+        expect(&socket, (0..40).map(|index| laid.packet(index)));
+        for more in 1..=20 {
+            assert_eq!(send_all(&mut destination, &laid.packets()), []);
+            assert_eq!(destination.statistics().calls, 3 + more);
+            expect(&socket, (0..40).map(|index| laid.packet(index)));
+        }
+        assert_eq!(destination.statistics().lost, 0);
+    }
 }

@@ -1,8 +1,8 @@
 //! The error queue of a socket: what became of packets sent earlier.
 //!
-//! The media hop reads there what hosts and routers say about its packets (ICMP), and whoever sends with `MSG_ZEROCOPY` when the
-//! kernel let go of the pages. Needs [`Ipv4Errors`](crate::socket_option::SocketOption::Ipv4Errors), its sibling for IPv6, or
-//! [`ZeroCopy`](crate::socket_option::SocketOption::ZeroCopy). Nothing is held between calls. Never blocks, and never reads a datagram.
+//! The media hop reads there what hosts and routers say about its packets (ICMP) and which packets a packet scheduler dropped because
+//! their departure time had passed, and whoever sends with `MSG_ZEROCOPY` when the kernel let go of the pages. Needs [`Ipv4Errors`](crate::socket_option::SocketOption::Ipv4Errors), its sibling for IPv6, or
+//! [`ZeroCopy`](crate::socket_option::SocketOption::ZeroCopy), or `SO_TXTIME` with `SOF_TXTIME_REPORT_ERRORS`. Nothing is held between calls. Never blocks, and never reads a datagram.
 #![allow(
     unsafe_code,
     reason = "this crate is the island for system calls that rustix does not have"
@@ -17,6 +17,9 @@ use std::ptr;
 const ORIGIN_ZEROCOPY: u8 = 5;
 /// `SO_EE_CODE_ZEROCOPY_COPIED`, from there, too.
 const ZEROCOPY_COPIED: u8 = 1;
+/// `SO_EE_ORIGIN_TXTIME`, and its code for packets that came to the scheduler in time and left it too late.
+const ORIGIN_TXTIME: u8 = 6;
+const TXTIME_MISSED: u8 = 2;
 
 /// One entry of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,13 @@ pub enum QueuedError {
     Local {
         /// Why, as an `errno`.
         code: i32,
+    },
+    /// The packet scheduler (etf) dropped what one call sent: it was not to leave at its departure time.
+    Departure {
+        /// The departure time, by the clock that was chosen with `SO_TXTIME`.
+        departure_ns: u64,
+        /// The time passed while the scheduler had it. Otherwise it was past already, had no time, or another clock's.
+        was_missed: bool,
     },
     /// A report that this program has not asked for.
     Other,
@@ -106,6 +116,10 @@ fn read(report: libc::sock_extended_err) -> QueuedError {
             first: report.ee_info,
             last: report.ee_data,
             copied: report.ee_code == ZEROCOPY_COPIED,
+        },
+        ORIGIN_TXTIME => QueuedError::Departure {
+            departure_ns: u64::from(report.ee_data) << 32 | u64::from(report.ee_info),
+            was_missed: report.ee_code == TXTIME_MISSED,
         },
         libc::SO_EE_ORIGIN_ICMP | libc::SO_EE_ORIGIN_ICMP6 => QueuedError::Icmp {
             code,
@@ -194,6 +208,27 @@ mod tests {
                 }
             }
             assert_eq!(complete, [0, 1, 2]);
+        }
+    }
+
+    #[test]
+    fn departure_times_that_were_not_kept_are_read_with_their_time() {
+        // What `etf` reports (net/sched/sch_etf.c, report_sock_error): the time in two halves, the upper one in `ee_data`.
+        let report = |code| libc::sock_extended_err {
+            ee_errno: libc::ECANCELED as u32,
+            ee_origin: 6,
+            ee_type: 0,
+            ee_code: code,
+            ee_pad: 0,
+            ee_info: 0x89ab_cdef,
+            ee_data: 0x0123_4567,
+        };
+        for (code, was_missed) in [(1, false), (2, true)] {
+            let expected = QueuedError::Departure {
+                departure_ns: 0x0123_4567_89ab_cdef,
+                was_missed,
+            };
+            assert_eq!(read(report(code)), expected);
         }
     }
 

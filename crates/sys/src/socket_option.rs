@@ -1,7 +1,7 @@
 //! Socket options that rustix does not have.
 //!
 //! The media hop sets them on its sockets, the doctor tries them, and the tap of [`packet`](crate::packet) sets its own through here.
-//! What rustix has (sizes of buffers, multicast, `SO_TXTIME`, the path's MTU) is called there. Nothing is held between calls, and
+//! What rustix has (sizes of buffers, multicast, the path's MTU) is called there. Nothing is held between calls, and
 //! nothing here decides what a refusal means.
 #![allow(
     unsafe_code,
@@ -66,6 +66,33 @@ pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Resu
     set_raw(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate)
 }
 
+/// The clock of the departure times of a socket's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DepartureClock {
+    /// `CLOCK_MONOTONIC`, by which `fq` reckons.
+    Monotonic,
+    /// `CLOCK_TAI`, by which `etf` reckons. Needs `CAP_NET_ADMIN`.
+    Tai,
+}
+
+/// Lets the packets of `socket` have departure times (`SO_TXTIME`, with which `SCM_TXTIME` is taken), and has what a scheduler drops for
+/// their sake put into the [error queue](crate::error_queue). Whether anybody heeds them it does not say. rustix has no name for
+/// `CLOCK_TAI` here.
+///
+/// # Errors
+///
+/// What `setsockopt` returns: permission denied, protocol not available before Linux 4.19.
+pub fn set_departure_clock(socket: impl AsFd, clock: DepartureClock) -> io::Result<()> {
+    let value = libc::sock_txtime {
+        clockid: match clock {
+            DepartureClock::Monotonic => libc::CLOCK_MONOTONIC,
+            DepartureClock::Tai => libc::CLOCK_TAI,
+        },
+        flags: libc::SOF_TXTIME_REPORT_ERRORS,
+    };
+    set_raw(socket, libc::SOL_SOCKET, libc::SO_TXTIME, &value)
+}
+
 /// Sets an option whose value is a `T` as the kernel defines it.
 pub(crate) fn set_raw<T: Copy>(
     socket: impl AsFd,
@@ -111,6 +138,20 @@ mod tests {
         set_max_pacing_rate(&udp, 1_000_000).unwrap();
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         assert!(set_socket_option(&tcp, SocketOption::UdpSegment, 1000).is_err());
+    }
+
+    #[test]
+    fn departure_clocks_are_what_was_asked_for() {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        set_departure_clock(&udp, DepartureClock::Monotonic).unwrap();
+        let (clock, flags) = rustix::net::sockopt::get_txtime(&udp).unwrap();
+        assert_eq!(clock, rustix::time::ClockId::Monotonic);
+        assert_eq!(flags, rustix::net::TxTimeFlags::REPORT_ERRORS);
+        match set_departure_clock(&udp, DepartureClock::Tai) {
+            // rustix knows no such clock, which is why this is here.
+            Ok(()) => assert!(rustix::net::sockopt::get_txtime(&udp).is_err()),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
+        }
     }
 
     #[test]

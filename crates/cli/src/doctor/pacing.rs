@@ -6,6 +6,7 @@
 use std::io;
 use std::net::UdpSocket;
 
+use hythe::media::wire::scheduler::Scheduler as SetUp;
 use rustix::net::TxTimeFlags;
 use rustix::net::sockopt::set_txtime;
 use rustix::time::ClockId;
@@ -152,20 +153,67 @@ fn transmit_time(scheduler: Status) -> Probe {
         return Probe::missing(group, name, error.to_string()).enable("Linux 4.19 or later");
     }
     let how = "a kernel with CONFIG_NET_SCH_FQ or CONFIG_NET_SCH_ETF";
+    let here = match SetUp::of_all_interfaces() {
+        Ok(all) => set_up(&all),
+        Err(error) => format!("which interfaces have it is not known: {error}"),
+    };
     match scheduler {
-        Status::Works => Probe::works(
-            group,
-            name,
-            "a socket took it; it acts where fq or etf is set up",
-        ),
+        Status::Works => {
+            let how = "tc qdisc replace dev NAME root fq sets it up";
+            Probe::works(group, name, format!("a socket took it; {here}; {how}"))
+        }
         Status::Missing => {
-            let detail = "a socket took it, but without fq or etf it does not act";
+            let detail = format!("a socket took it, but without fq or etf it does not act; {here}");
             Probe::missing(group, name, detail).enable(how)
         }
         Status::Unknown => {
-            let detail =
-                "a socket took it, but it acts only with fq or etf, which are not known of";
+            let detail = format!(
+                "a socket took it, but it acts only with fq or etf, which are not known of; {here}"
+            );
             Probe::unknown(group, name, detail).enable(how)
         }
+    }
+}
+
+/// On which interfaces packets leave at their times, or what the interfaces have instead.
+fn set_up(schedulers: &[SetUp]) -> String {
+    let listed = |heeds: bool| {
+        let those = schedulers
+            .iter()
+            .filter(|scheduler| scheduler.timing.heeds_departures() == heeds);
+        those
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    match (&listed(true)[..], &listed(false)[..]) {
+        ("", "") => "no interface has a scheduler".into(),
+        ("", others) => format!("it acts on no interface as they are ({others})"),
+        (those, _) => format!("it acts on {those}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hythe::media::wire::scheduler::Timing;
+
+    fn scheduler(interface: &str, kind: &str, timing: Timing) -> SetUp {
+        SetUp {
+            interface: interface.into(),
+            kind: kind.into(),
+            timing,
+        }
+    }
+
+    #[test]
+    fn interfaces_that_heed_times_are_named_and_else_what_they_have() {
+        let lo = scheduler("lo", "noqueue", Timing::None);
+        let eth0 = scheduler("eth0", "mq of fq", Timing::Fq);
+        let told = set_up(&[lo.clone(), eth0]);
+        assert_eq!(told, "it acts on mq of fq on eth0");
+        let told = set_up(&[lo]);
+        assert!(told.ends_with("(noqueue on lo)"), "{told}");
+        assert!(set_up(&[]).contains("no interface"));
     }
 }

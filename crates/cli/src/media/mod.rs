@@ -5,6 +5,7 @@
 mod calls;
 mod conference;
 mod inputs;
+mod pace;
 mod recv;
 mod repair;
 mod send;

@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hythe::media::pace::{Limit, Pace};
+use hythe::media::pace::Limit;
 use hythe::media::payload;
 use hythe::media::rtp::{Identity, MAX_PAYLOAD_BYTES};
 use hythe::media::sdp;
 use hythe::media::send::repair::Repair;
 use hythe::media::send::session::{SendOptions, SendSession, Step};
+use hythe::media::send::spacer::SpacedBy;
+use hythe::media::wire::departure::Departures;
 use hythe::media::wire::destinations::DestinationId;
 use hythe::media::wire::health::Event;
 use hythe::media::wire::method::Method;
@@ -27,6 +29,7 @@ use crate::units;
 
 use super::calls;
 use super::inputs::InputArgs;
+use super::pace::{PaceArg, Plan};
 use super::repair::{self, ParityArgs, ResendArgs};
 use super::targets::{TargetArgs, Targets};
 
@@ -43,7 +46,8 @@ pub(crate) struct SendArgs {
     /// Write a session description for players; they open it as it is
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// When packets leave: media (as it plays), max (at once), kernel (as the class of --class lets them), or so many bits a second, such as 8M
+    /// When packets leave: media (as it plays), max (at once), so many bits a second, such as 8M, or kernel (as it plays, kept apart by
+    /// the interface's scheduler: fq or etf by departure times, htb by the rate of --class; kernel:8M at a rate)
     #[arg(long, value_name = "PACE", default_value = "media")]
     pace: PaceArg,
     /// Packets that leave back to back, at most
@@ -70,28 +74,6 @@ pub(crate) struct SendArgs {
 /// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual queue takes at a few kbit/s.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PaceArg {
-    Own(Pace),
-    Kernel,
-}
-
-impl std::str::FromStr for PaceArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "media" => Self::Own(Pace::Media),
-            "max" => Self::Own(Pace::Unpaced),
-            "kernel" => Self::Kernel,
-            rate => Self::Own(Pace::BitsPerSecond(
-                units::parse_bits(rate)
-                    .map_err(|why| format!("{why}, nor media, max or kernel"))?,
-            )),
-        })
-    }
-}
-
 #[derive(Serialize)]
 struct Document {
     input: String,
@@ -108,6 +90,9 @@ struct Document {
     damaged: u64,
     /// Of a channel: what the ends of its messages cut in two.
     joined_bytes: u64,
+    missed: u64,
+    handovers: u64,
+    pace: String,
     spacing: SpacingDocument,
     destinations: Vec<DestinationDocument>,
 }
@@ -135,6 +120,9 @@ struct DestinationDocument {
     unreachable: u64,
     overflows: u64,
     too_large: u64,
+    calls: u64,
+    missed: u64,
+    departures: Option<String>,
     resent: u64,
     requests_refused: u64,
     /// What its last report said; none came if it is missing.
@@ -168,7 +156,8 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     let encoding = source.format().encoding;
     let repair = repair::repair(&args.resend, &args.parity, encoding, args.packet_bytes)?;
     let parity = repair.parity;
-    let options = options(args, repair, trust)?;
+    let plan = args.pace.plan(&wanted, args.targets.class)?;
+    let options = options(args, &plan, repair, trust)?;
     let mut session = SendSession::new(&node, source, packetizer, options)?;
     if let Some(why) = session.copies_because() {
         if args.targets.method == Some(Method::SendfileGso) {
@@ -178,7 +167,9 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     }
     let mut sending = Sending {
         args,
-        targets: Targets::beside(parity),
+        targets: Targets::new(parity, plan.departures),
+        plan,
+        told_pace: None,
         stop,
         hangup,
         began: Instant::now(),
@@ -200,14 +191,17 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     output::print(globals.json, &sending.document(&mut session), text)
 }
 
-fn options(args: &SendArgs, repair: Repair, trust: TrustPeers) -> Result<SendOptions, CliError> {
+fn options(
+    args: &SendArgs,
+    plan: &Plan,
+    repair: Repair,
+    trust: TrustPeers,
+) -> Result<SendOptions, CliError> {
     let mut options = SendOptions::new(Identity::random()?, trust);
-    match args.pace {
-        PaceArg::Own(pace) => options.pace = pace,
-        PaceArg::Kernel => {
-            options.pace = Pace::Unpaced;
-            options.patience = KERNEL_PATIENCE;
-        }
+    options.pace = plan.pace;
+    options.departures = plan.departures;
+    if plan.departures || plan.class.is_some() {
+        options.patience = KERNEL_PATIENCE;
     }
     options.limit = Limit {
         burst: args.burst.into(),
@@ -240,6 +234,9 @@ fn description(
 struct Sending<'a> {
     args: &'a SendArgs,
     targets: Targets,
+    plan: Plan,
+    /// Who keeps packets apart, if that was said: by the kernel, or not although that was asked for.
+    told_pace: Option<SpacedBy>,
     stop: Stop,
     hangup: Arc<AtomicBool>,
     began: Instant,
@@ -251,7 +248,9 @@ impl Sending<'_> {
             if self.hangup.swap(false, Ordering::Relaxed) {
                 self.read_again(session);
             }
-            match session.step(&mut |event| eprintln!("hythe: {event}"))? {
+            let step = session.step(&mut |event| eprintln!("hythe: {event}"))?;
+            self.tell_pace(session);
+            match step {
                 Step::Again => {}
                 Step::Wait(until_ns) => {
                     session.wait(until_ns.min(self.end_ns()), Some(self.stop.descriptor()))?;
@@ -269,6 +268,24 @@ impl Sending<'_> {
             .duration
             .map(|duration| duration.saturating_sub(self.began.elapsed()));
         left.map_or(u64::MAX, |left| monotonic_ns() + nanoseconds(left))
+    }
+
+    /// Says who keeps packets apart, once and when it changes.
+    fn tell_pace(&mut self, session: &SendSession) {
+        let is_news = self.plan.departures && self.told_pace.as_ref() != Some(session.spaced_by());
+        // Before the first packet nobody has been looked at.
+        if is_news && session.statistics().packets > 0 {
+            eprintln!("hythe: pace: {}", session.spaced_by());
+            self.told_pace = Some(session.spaced_by().clone());
+        }
+    }
+
+    /// The same for the document.
+    fn pace(&self, session: &SendSession) -> String {
+        match &self.plan.class {
+            Some(scheduler) => format!("kernel ({scheduler})"),
+            None => session.spaced_by().to_string(),
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -299,6 +316,7 @@ impl Sending<'_> {
 
     fn document(&self, session: &mut SendSession) -> Document {
         let (statistics, spacing) = (session.statistics(), session.spacing());
+        let pace = self.pace(session);
         let payload = session.format().encoding.name();
         let ids: Vec<DestinationId> = session.destinations().iter().map(|(id, _)| id).collect();
         let destinations = ids.into_iter().filter_map(|id| {
@@ -322,6 +340,12 @@ impl Sending<'_> {
                 unreachable: counts.unreachable,
                 overflows: counts.overflows,
                 too_large: counts.too_large,
+                calls: counts.calls,
+                missed: counts.missed,
+                departures: match destination.departures() {
+                    Departures::Unused => None,
+                    departures => Some(departures.to_string()),
+                },
                 resent: resends.packets,
                 requests_refused: resends.refused.total(),
                 reported,
@@ -342,6 +366,9 @@ impl Sending<'_> {
             malformed_feedback: statistics.malformed_feedback,
             damaged: statistics.damaged,
             joined_bytes: statistics.joined_bytes,
+            missed: statistics.missed,
+            handovers: statistics.handovers,
+            pace,
             spacing: SpacingDocument {
                 count: spacing.count,
                 p50_ns: spacing.p50_ns,
@@ -365,6 +392,7 @@ fn text(document: &Document) -> String {
     let head = format!(
         "{} packets of {} in {:.1} s, {} damaged places passed over\n\
          {} sent again, {} requests not followed, {} packets of parity\n\
+         pace: {}\n\
          spacing off by {} (median), {} (p99), {} (p99.9), {} stalls\n\n",
         document.packets,
         document.payload,
@@ -373,6 +401,7 @@ fn text(document: &Document) -> String {
         document.resent,
         document.requests_refused,
         document.parity,
+        document.pace,
         microseconds(spacing.p50_ns),
         microseconds(spacing.p99_ns),
         microseconds(spacing.p999_ns),

@@ -33,7 +33,7 @@ pub(super) struct TargetArgs {
     pub(super) method: Option<Method>,
     /// The class of the interface's packet scheduler that takes the packets, as MAJOR:MINOR in hexadecimal, such as 1:10 (SO_PRIORITY; HTB and its like)
     #[arg(long, value_name = "CLASS", value_parser = parse_class)]
-    class: Option<i32>,
+    pub(super) class: Option<i32>,
 }
 
 /// As `tc` writes it.
@@ -50,11 +50,13 @@ fn parse_class(text: &str) -> Result<i32, String> {
 }
 
 /// The destinations of a session, by what they were called.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Targets {
     present: BTreeMap<String, (DestinationId, SocketAddr)>,
     /// What is sent beside the stream.
     parity: Option<Parity>,
+    /// Packets may have departure times.
+    departures: bool,
 }
 
 impl TargetArgs {
@@ -67,8 +69,9 @@ impl TargetArgs {
         Ok(wanted)
     }
 
-    pub(super) fn options(&self, address: &StreamAddress) -> DestinationOptions {
+    fn options(&self, address: &StreamAddress, departures: bool) -> DestinationOptions {
         let mut options = DestinationOptions::default();
+        options.departures = departures;
         options.method = self.method;
         options.priority = self.class;
         options.multicast_hops = address.ttl.unwrap_or(options.multicast_hops);
@@ -78,11 +81,12 @@ impl TargetArgs {
 }
 
 impl Targets {
-    /// None yet, for a stream with such parity.
-    pub(super) fn beside(parity: Option<Parity>) -> Self {
+    /// None yet, for a stream with such parity, of packets with departure times or without.
+    pub(super) fn new(parity: Option<Parity>, departures: bool) -> Self {
         Self {
+            present: BTreeMap::new(),
             parity,
-            ..Self::default()
+            departures,
         }
     }
 
@@ -107,7 +111,8 @@ impl Targets {
             if self.present.contains_key(&name) {
                 continue;
             }
-            match self.add(&args.options(address), address, session) {
+            let options = args.options(address, self.departures);
+            match self.add(&options, address, session) {
                 Ok(added) => drop(self.present.insert(name, added)),
                 Err(why) => tell(why),
             }

@@ -66,6 +66,13 @@ struct Packet {
     left_ns: u64,
 }
 
+impl Packet {
+    /// Its front, and its pieces.
+    fn vectors(&self) -> usize {
+        1 + usize::from(self.pieces)
+    }
+}
+
 /// A message, and the number of the last packet that lies in it so far.
 #[derive(Debug)]
 struct Hold {
@@ -237,33 +244,37 @@ impl HeldStore {
         self.first
     }
 
-    /// The first `count` of those [`waiting`](Self::waiting), or as many as there are vectors for.
+    /// How many of those [`waiting`](Self::waiting) one group has vectors for.
+    pub(super) fn fitting(&self) -> usize {
+        let mut vectors = 0;
+        let waiting = self.packets.range(self.left..).take(self.waiting().len());
+        let fits = waiting.take_while(|packet| {
+            vectors += packet.vectors();
+            vectors <= VECTORS_MAX
+        });
+        fits.count()
+    }
+
+    /// The first `count` of those [`waiting`](Self::waiting), no more than [`fit`](Self::fitting).
     pub(super) fn packets<'s>(
         &'s self,
         count: usize,
         room: &'s mut GroupVectors<'s>,
     ) -> Result<Packets<'s>, MediaError> {
-        let waiting = self.waiting();
-        let (mut packets, mut vectors) = (0, 0);
-        for packet in self
-            .packets
-            .range(self.left..)
-            .take(count.min(waiting.len()))
-        {
-            let end = vectors + 1 + usize::from(packet.pieces);
-            if end > VECTORS_MAX {
-                break;
-            }
+        let count = count.min(self.fitting());
+        let mut vectors = 0;
+        let packets = self.packets.range(self.left..).take(count);
+        for (packet, last) in packets.zip(&mut room.ends) {
+            let end = vectors + packet.vectors();
             room.vectors[vectors] = IoSlice::new(&packet.front[..packet.front_bytes.into()]);
             let places = room.vectors[vectors + 1..end].iter_mut();
             for (vector, piece) in places.zip(self.pieces_of(packet)) {
                 *vector = IoSlice::new(self.slice(piece));
             }
-            room.ends[packets] = end;
-            (packets, vectors) = (packets + 1, end);
+            (vectors, *last) = (end, end);
         }
-        let (vectors, ends) = (&room.vectors[..vectors], &room.ends[..packets]);
-        Packets::apart(vectors, ends, &waiting[..packets])
+        let (vectors, ends) = (&room.vectors[..vectors], &room.ends[..count]);
+        Packets::apart(vectors, ends, &self.waiting()[..count])
     }
 
     fn pieces_of(&self, packet: &Packet) -> impl Iterator<Item = &Piece> {
@@ -363,5 +374,50 @@ fn unfit(payload: &Payload<'_>) -> MediaError {
             payload.len(),
             payload.body.len()
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made for the packet, so that no message is needed.
+    const BETWEEN: [u8; BETWEEN_BYTES_MAX] = [7; BETWEEN_BYTES_MAX];
+
+    fn push(store: &mut HeldStore, pieces: usize) {
+        let head = Head {
+            header: [0x80; HEADER_BYTES],
+            due_ns: 0,
+        };
+        let payload = Payload {
+            prefix: &[],
+            body: &vec![&BETWEEN[..]; pieces],
+            marker: false,
+            time: 0,
+            due: 0,
+        };
+        store.push(&head, &payload, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_group_is_as_long_as_there_are_vectors_and_each_packet_of_it_has_a_departure() {
+        let mut store = HeldStore::new(Budget {
+            messages: 0,
+            bytes: 0,
+        });
+        assert_eq!(store.fitting(), 0);
+        // With its front, each is 41 vectors of 256.
+        (0..10).for_each(|_| push(&mut store, PIECES_MAX));
+        (0..3).for_each(|_| push(&mut store, 1));
+        for (waiting, fitting) in [(13, 6), (7, 7)] {
+            assert_eq!((store.waiting().len(), store.fitting()), (waiting, fitting));
+            let mut room = GroupVectors::new();
+            let packets = store.packets(waiting, &mut room).unwrap();
+            assert_eq!(packets.len(), fitting);
+            let departures_ns = vec![1; fitting];
+            assert!(packets.with_departures(&departures_ns).is_ok());
+            assert!(packets.with_departures(&vec![1; fitting + 1]).is_err());
+            store.left(6, 0);
+        }
     }
 }

@@ -12,4 +12,5 @@ mod parity;
 pub mod repair;
 mod reporting;
 pub mod session;
+pub mod spacer;
 mod store;

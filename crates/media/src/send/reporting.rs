@@ -38,7 +38,7 @@ impl Reporting {
         })
     }
 
-    /// A group left, of which `first` is the first packet.
+    /// Packets left, of which `first` is the first, at `now_ns`; or will then.
     pub(super) fn sent(&mut self, first: &[u8], now_ns: u64, packets: usize, payload_bytes: u64) {
         self.packets = self.packets.wrapping_add(packets as u32);
         self.payload_bytes = self.payload_bytes.wrapping_add(payload_bytes as u32);
@@ -94,11 +94,11 @@ impl Reporting {
         Ok(())
     }
 
-    /// The timestamp of a report is that of the media at this instant: counted on from the last packet.
+    /// The timestamp of a report is that of the media at this instant: counted on from the last packet, or back from one that will leave.
     fn counts(&self, now_ns: u64, clock_hz: u32) -> Option<Counts> {
         let reference = self.reference?;
-        let elapsed = u128::from(now_ns.saturating_sub(reference.sent_ns));
-        let ticks = elapsed * u128::from(clock_hz) / 1_000_000_000;
+        let elapsed = i128::from(now_ns) - i128::from(reference.sent_ns);
+        let ticks = elapsed * i128::from(clock_hz) / 1_000_000_000;
         Some(Counts {
             unix_ns: unix_ns(),
             timestamp: reference.timestamp.wrapping_add(ticks as u32),

@@ -85,7 +85,15 @@ impl Store {
         }
     }
 
-    /// The first `count` of those [`waiting`](Self::waiting), or fewer if they are in too many pieces for one group.
+    /// How many of those [`waiting`](Self::waiting) one group has room for.
+    pub(super) fn fitting(&self) -> usize {
+        match self {
+            Self::Laid(store) => store.waiting().len(),
+            Self::Held(store) => store.fitting(),
+        }
+    }
+
+    /// The first `count` of those [`waiting`](Self::waiting), no more than [`fit`](Self::fitting).
     pub(super) fn packets<'s>(
         &'s self,
         count: usize,

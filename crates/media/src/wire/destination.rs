@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use hythe_sys::error_queue::{QueuedError, take_queued_error};
 use rustix::io::Errno;
 
+use super::departure::Departures;
 use super::endpoint::{DestinationOptions, Endpoint};
 use super::health::{Change, Event, Health, State};
 use super::ladder::{Ladder, MethodReason};
@@ -26,6 +27,9 @@ const TRIES: usize = 3;
 
 /// Most entries of the error queue that are read at a time; it holds a few hundred.
 const QUEUE_READS_MAX: usize = 64;
+
+/// How often the reports of a scheduler that drops packets are read. A socket holds some hundred.
+const LOOK_AFTER: Duration = Duration::from_millis(10);
 
 /// How long a destination out of reach waits before its socket is connected anew.
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
@@ -58,6 +62,8 @@ pub struct DestinationStatistics {
     pub repairs: u64,
     /// Those that it did not.
     pub repairs_lost: u64,
+    /// Packets that the scheduler dropped because it could not send them at their departure time: of [`lost`](Self::lost).
+    pub missed: u64,
     /// How packets were last sent.
     pub method: Method,
     /// Why the way is not a better one.
@@ -75,6 +81,13 @@ pub struct Destination {
     /// What was told last, so that only changes are.
     told: (Method, MethodReason),
     told_mtu: Option<u32>,
+    told_missed: bool,
+    /// Packets that counted as sent until the scheduler said that it dropped them.
+    missed_later: u64,
+    /// The call that failed last did so because its packets came too late for their time.
+    refused_for_time: bool,
+    /// When the scheduler's reports were last read.
+    looked_at: Option<Instant>,
     connected_at: Option<Instant>,
     counts: DestinationStatistics,
 }
@@ -93,6 +106,8 @@ enum Verdict {
     /// It will not go, and neither will this many packets.
     Lost(State, usize),
     TooLarge,
+    /// The scheduler dropped so many, because they came too late for their time.
+    TooLate(usize),
     Full,
 }
 
@@ -112,6 +127,10 @@ impl Destination {
             health: Health::new(),
             told: (method, method_reason),
             told_mtu: None,
+            told_missed: false,
+            missed_later: 0,
+            refused_for_time: false,
+            looked_at: None,
             connected_at: None,
             counts: DestinationStatistics {
                 packets: 0,
@@ -126,6 +145,7 @@ impl Destination {
                 reports: 0,
                 repairs: 0,
                 repairs_lost: 0,
+                missed: 0,
                 method,
                 method_reason,
                 state: State::Reachable,
@@ -154,14 +174,33 @@ impl Destination {
     /// What was sent so far, how, and how it stands.
     #[must_use]
     pub fn statistics(&self) -> DestinationStatistics {
+        let missed = self.missed_later.min(self.counts.packets);
         DestinationStatistics {
+            packets: self.counts.packets - missed,
+            lost: self.counts.lost + missed,
             method_reason: self.ladder.method().1,
             state: self.health.state(),
             ..self.counts
         }
     }
 
-    /// Packets sent and lost so far.
+    /// Who heeds the departure times of packets, if they have any.
+    #[must_use]
+    pub fn departures(&self) -> &Departures {
+        &self.endpoint.departures
+    }
+
+    /// Finds out again who heeds departure times: routes or schedulers may have changed.
+    pub(crate) fn find_scheduler(&mut self) {
+        self.endpoint.find_scheduler();
+    }
+
+    /// Packets that a scheduler dropped; and of those, the ones that counted as sent until it said so.
+    pub(crate) fn missed_packets(&self) -> (u64, u64) {
+        (self.counts.missed, self.missed_later)
+    }
+
+    /// Packets that the network took and those that it did not so far, whatever a scheduler dropped of them later.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.counts.packets, self.counts.lost)
     }
@@ -170,6 +209,7 @@ impl Destination {
     /// room and give it [those left](Packets::after), or [give them up](Self::give_up). What changed is added to `events`.
     pub fn send(&mut self, packets: &Packets<'_>, now: Instant, events: &mut Vec<Event>) -> usize {
         self.reconnect_if_due(now);
+        self.look_for_missed(now, events);
         let mut done = 0;
         while done < packets.len() {
             let rest = packets.after(done);
@@ -279,6 +319,7 @@ impl Destination {
                     self.trouble(state, now, events);
                     return Step::Lost(count);
                 }
+                Verdict::TooLate(count) => return Step::Lost(count),
                 Verdict::Full => return Step::Full,
             }
         }
@@ -290,6 +331,10 @@ impl Destination {
             Errno::AGAIN => {
                 self.counts.overflows += 1;
                 Verdict::Full
+            }
+            // Told already, and no sign that there is too much.
+            Errno::NOBUFS if std::mem::take(&mut self.refused_for_time) => {
+                Verdict::TooLate(refusal.packets)
             }
             Errno::NOBUFS | Errno::NOMEM => {
                 // Some of a run may have passed the interface's queue before it was full, so none is sent again.
@@ -347,12 +392,56 @@ impl Destination {
                 break;
             };
             // What this host refuses is told by the call, too.
-            if let QueuedError::Icmp { code, .. } = queued {
-                was_answered = true;
-                self.answered(Errno::from_raw_os_error(code), now, events);
+            match queued {
+                QueuedError::Icmp { code, .. } => {
+                    was_answered = true;
+                    self.answered(Errno::from_raw_os_error(code), now, events);
+                }
+                QueuedError::Departure {
+                    departure_ns,
+                    was_missed,
+                } => {
+                    self.missed(departure_ns, was_missed, events);
+                }
+                _ => {}
             }
         }
         was_answered
+    }
+
+    /// The scheduler dropped what was to leave then.
+    fn missed(&mut self, departure_ns: u64, was_late: bool, events: &mut Vec<Event>) {
+        // A datagram that repairs has a time, too, and is not counted.
+        let Some(given) = self.endpoint.rtp.missed(departure_ns) else {
+            return;
+        };
+        self.counts.missed += u64::from(given.packets);
+        if given.was_refused {
+            self.refused_for_time = true;
+        } else {
+            self.missed_later += u64::from(given.packets);
+        }
+        if !std::mem::replace(&mut self.told_missed, true) {
+            self.tell(Change::Missed { was_late }, events);
+        }
+    }
+
+    /// Reads now and then which packets the scheduler dropped: it says so long after they were sent.
+    fn look_for_missed(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let since = self.looked_at;
+        let is_soon = since.is_some_and(|at| now.saturating_duration_since(at) < LOOK_AFTER);
+        if !self.endpoint.rtp.may_miss_departures() || is_soon {
+            return;
+        }
+        self.looked_at = Some(now);
+        self.read_answers(now, events);
+    }
+
+    /// Reads all that came in reply to packets, at the end of a stream.
+    pub(crate) fn settle(&mut self, now: Instant, events: &mut Vec<Event>) {
+        if self.endpoint.rtp.may_miss_departures() {
+            self.read_answers(now, events);
+        }
     }
 
     fn answered(&mut self, errno: Errno, now: Instant, events: &mut Vec<Event>) {

@@ -15,10 +15,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::departure::{Departures, margin_ns};
 use super::destination::{Destination, DestinationStatistics};
 use super::endpoint::DestinationOptions;
 use super::health::Event;
 use super::packets::Packets;
+use super::scheduler::Timing;
 use crate::MediaError;
 
 /// Most destinations of one stream.
@@ -61,6 +63,20 @@ pub struct Destinations {
     events: Vec<Event>,
     /// The RTCP sockets of all members, if anybody listens to them.
     rtcp: Option<OwnedFd>,
+    /// How often members came, went, or had their ways looked at again.
+    revision: u64,
+}
+
+/// What the ways of all destinations have in common as to departure times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CommonDepartures {
+    /// All heed them, if packets are handed over this long before.
+    Kept { margin_ns: u64 },
+    /// One at least does not.
+    Ignored {
+        /// Of those that do, the longest of those that drop packets without one.
+        needed_margin_ns: Option<u64>,
+    },
 }
 
 impl Destinations {
@@ -146,6 +162,7 @@ impl Destinations {
                 })?;
         }
         self.next_id += 1;
+        self.revision += 1;
         self.members.push(Member {
             id,
             destination,
@@ -158,6 +175,7 @@ impl Destinations {
     /// Ends sending to one; what was sent to it, if there is one of that name.
     pub fn remove(&mut self, id: DestinationId) -> Option<DestinationStatistics> {
         let index = self.members.iter().position(|member| member.id == id)?;
+        self.revision += 1;
         Some(self.members.remove(index).destination.statistics())
     }
 
@@ -191,6 +209,55 @@ impl Destinations {
     pub fn for_each(&mut self, act: impl FnMut(&mut Destination)) {
         let members = self.members.iter_mut();
         members.map(|member| &mut member.destination).for_each(act);
+    }
+
+    /// Changes when [`Self::departures`] may have.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Finds out again who heeds departure times.
+    pub(crate) fn find_schedulers(&mut self) {
+        self.revision += 1;
+        self.for_each(Destination::find_scheduler);
+    }
+
+    /// Can packets to all be given departure times?
+    pub(crate) fn departures(&self) -> CommonDepartures {
+        let mut all_keep = !self.is_empty();
+        let (mut margin, mut needed_margin_ns) = (0, None);
+        for (_, destination) in self.iter() {
+            let Departures::Kept(scheduler) = destination.departures() else {
+                all_keep = false;
+                continue;
+            };
+            let margin_ns = margin_ns(scheduler.timing);
+            margin = margin_ns.max(margin);
+            if matches!(scheduler.timing, Timing::Etf { .. }) {
+                needed_margin_ns = needed_margin_ns.max(Some(margin_ns));
+            }
+        }
+        match all_keep {
+            true => CommonDepartures::Kept { margin_ns: margin },
+            false => CommonDepartures::Ignored { needed_margin_ns },
+        }
+    }
+
+    /// Packets that schedulers dropped so far, all destinations together; and of those, the ones that counted as sent until then.
+    pub(crate) fn missed_packets(&self) -> (u64, u64) {
+        self.iter().fold((0, 0), |(all, later), (_, destination)| {
+            let (more, more_later) = destination.missed_packets();
+            (all + more, later + more_later)
+        })
+    }
+
+    /// Reads what schedulers have said, at the end of a stream.
+    pub(crate) fn settle(&mut self) -> &[Event] {
+        self.events.clear();
+        for member in &mut self.members {
+            member.destination.settle(Instant::now(), &mut self.events);
+        }
+        &self.events
     }
 
     /// Sends a group of packets to each. Waits for those without room, `patience` at most; what they have not taken by then is lost.

@@ -19,7 +19,9 @@ use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, connect_unspec, netdevice, socket_with,
 };
 
+use super::departure::{Departures, clock_of};
 use super::method::{Method, WireSocket};
+use super::scheduler::Scheduler;
 use crate::MediaError;
 use crate::ports::rtcp_address;
 
@@ -51,6 +53,8 @@ pub struct DestinationOptions {
     pub local_port: Option<u16>,
     /// `SO_PRIORITY`, which can choose a class of the interface's queueing discipline.
     pub priority: Option<i32>,
+    /// Packets may be given departure times, if the scheduler of the interface heeds them.
+    pub departures: bool,
 }
 
 impl Default for DestinationOptions {
@@ -64,6 +68,7 @@ impl Default for DestinationOptions {
             send_buffer_bytes: SEND_BUFFER_BYTES,
             local_port: None,
             priority: None,
+            departures: false,
         }
     }
 }
@@ -76,6 +81,10 @@ pub(crate) struct Endpoint {
     pub(crate) rtcp: UdpSocket,
     /// Where RTCP goes.
     pub(crate) rtcp_to: SocketAddr,
+    /// Who heeds departure times, if packets have any.
+    pub(crate) departures: Departures,
+    /// What decides which scheduler it is: the interface, if it is named, and the priority. None: no departure times.
+    way: Option<(Option<String>, Option<i32>)>,
 }
 
 impl Endpoint {
@@ -119,12 +128,40 @@ impl Endpoint {
             socket.connect(to).map_err(failed("find a way"))?;
         }
         set_up(&rtp, options).map_err(failed("set up a socket"))?;
-        Ok(Self {
+        let interface = options.multicast_interface.clone();
+        let interface = interface.filter(|_| address.ip().is_multicast());
+        let mut endpoint = Self {
             address,
             rtp: WireSocket::new(rtp),
             rtcp,
             rtcp_to,
-        })
+            departures: Departures::Unused,
+            way: options.departures.then_some((interface, options.priority)),
+        };
+        endpoint.find_scheduler();
+        Ok(endpoint)
+    }
+
+    /// Finds out who heeds departure times on the way, if packets may have any: when it is opened, and when the way may have changed.
+    pub(crate) fn find_scheduler(&mut self) {
+        let Some((interface, priority)) = &self.way else {
+            return;
+        };
+        let found = Scheduler::towards(self.address, interface.as_deref(), *priority);
+        self.departures = match found {
+            Err(errno) => Departures::Unknown(errno),
+            Ok(scheduler) => match clock_of(scheduler.timing) {
+                None => Departures::Ignored(scheduler),
+                clock => match self.rtp.keep_departures(clock) {
+                    Ok(()) => Departures::Kept(scheduler),
+                    Err(errno) => Departures::Refused(scheduler, errno),
+                },
+            },
+        };
+        if !matches!(self.departures, Departures::Kept(_)) {
+            // It only stops giving times, which the kernel does not refuse.
+            let _ = self.rtp.keep_departures(None);
+        }
     }
 
     /// Bytes of the largest packet, from the RTP header on, that goes unfragmented, and the path's MTU itself.

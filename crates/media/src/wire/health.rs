@@ -62,6 +62,11 @@ pub enum Change {
         /// Why.
         reason: MethodReason,
     },
+    /// The scheduler on its way dropped packets, because it had or got them too late for their departure times. Told once.
+    Missed {
+        /// The time passed while it had them. Otherwise they came too late, or it reckons by another clock.
+        was_late: bool,
+    },
     /// Its receiver said goodbye (RTCP BYE). Sending goes on until somebody ends it.
     Left,
     /// Packets are larger than its path takes.
@@ -91,6 +96,12 @@ impl fmt::Display for Event {
             Change::Method { method, reason } => {
                 write!(formatter, "sending with {method} ({reason})")
             }
+            Change::Missed { was_late: true } => formatter.write_str(
+                "the scheduler missed the departure times of packets and dropped them: a larger delta of etf helps",
+            ),
+            Change::Missed { was_late: false } => formatter.write_str(
+                "packets came too late for their departure times and were dropped, or the scheduler reckons by another clock",
+            ),
             Change::Left => formatter.write_str("its receiver said goodbye"),
             Change::TooLarge { bytes, mtu_bytes } => write!(
                 formatter,

@@ -3,6 +3,7 @@
 //! Packets are laid out once, header in front of payload, one behind the other ([`run`]), in memory that the kernel can send from
 //! without a copy; every destination is then sent the same bytes, by the fastest method that its way allows.
 
+pub mod departure;
 pub mod destination;
 pub mod destinations;
 pub mod endpoint;
@@ -13,6 +14,7 @@ pub mod layout;
 pub mod method;
 pub mod packets;
 pub mod run;
+pub mod scheduler;
 
 use std::os::fd::BorrowedFd;
 

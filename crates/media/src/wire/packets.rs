@@ -4,6 +4,8 @@
 //! (every packet lies in the memory and has a header) holds from then on, so that nobody on the way checks again.
 
 use std::io::IoSlice;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
 
 use super::PacketMemory;
 use super::run::PacketPlace;
@@ -43,6 +45,7 @@ enum Bytes<'p> {
 pub struct Packets<'p> {
     bytes: Bytes<'p>,
     places: &'p [PacketPlace],
+    departures_ns: Option<&'p [u64]>,
     is_lasting: bool,
 }
 
@@ -71,6 +74,7 @@ impl<'p> Packets<'p> {
         Ok(Self {
             bytes: Bytes::Together(memory),
             places,
+            departures_ns: None,
             is_lasting: true,
         })
     }
@@ -131,6 +135,7 @@ impl<'p> Packets<'p> {
                 passed: 0,
             }),
             places,
+            departures_ns: None,
             is_lasting: false,
         })
     }
@@ -150,6 +155,25 @@ impl<'p> Packets<'p> {
         };
         Ok(Self {
             bytes: Bytes::Headed(memory, headers),
+            ..self
+        })
+    }
+
+    /// The same packets, each with the instant of the monotonic clock at which the kernel is to send it. Those with the same instant, one
+    /// behind the other, leave together. Destinations whose way does not heed departure times send them at once.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Packet`] if there are not as many instants as packets.
+    pub fn with_departures(self, departures_ns: &'p [u64]) -> Result<Self, MediaError> {
+        if departures_ns.len() != self.places.len() {
+            let (times, packets) = (departures_ns.len(), self.places.len());
+            return Err(refused(format!(
+                "{times} departure times for {packets} packets"
+            )));
+        }
+        Ok(Self {
+            departures_ns: Some(departures_ns),
             ..self
         })
     }
@@ -178,6 +202,7 @@ impl<'p> Packets<'p> {
         Self {
             bytes,
             places: &self.places[count..],
+            departures_ns: self.departures_ns.map(|departures| &departures[count..]),
             ..self
         }
     }
@@ -191,8 +216,21 @@ impl<'p> Packets<'p> {
 
     /// May they be sent by reference, as they lie there?
     pub(crate) fn may_be_referenced(&self) -> bool {
-        let memory = self.together();
-        self.is_lasting && memory.is_some_and(|memory| memory.file.is_some())
+        self.by_reference().is_some()
+    }
+
+    /// Where they lie in which file, if they may be sent by reference. Not with departure times, which `sendfile` has no room for.
+    pub(crate) fn by_reference(&self) -> Option<(&PacketMemory<'p>, BorrowedFd<'p>)> {
+        if !self.is_lasting || self.departures_ns.is_some() {
+            return None;
+        }
+        let memory = self.together()?;
+        Some((memory, memory.file?))
+    }
+
+    /// When one of them leaves, if that is the kernel's business.
+    pub(crate) fn departure_ns(&self, index: usize) -> Option<u64> {
+        self.departures_ns?.get(index).copied()
     }
 
     /// Where they lie, if each is in one piece.
@@ -283,14 +321,19 @@ impl<'v> Vectors<'v> {
 
     /// Of one packet; none behind the last.
     pub(crate) fn of(&self, packet: usize) -> &'v [IoSlice<'v>] {
-        let range = match self.ends {
-            Ends::Pairs => 2 * packet..2 * packet + 2,
-            Ends::Listed(ends, passed) => {
-                let end = |index: usize| ends.get(index).map_or(usize::MAX, |end| end - passed);
-                let begin = packet.checked_sub(1).map_or(0, end);
-                begin..end(packet)
+        self.between(packet..packet + 1)
+    }
+
+    /// Of packets one behind the other; none if they are not all there.
+    pub(crate) fn between(&self, packets: Range<usize>) -> &'v [IoSlice<'v>] {
+        let behind = |count: usize| match (self.ends, count.checked_sub(1)) {
+            (Ends::Pairs, _) => 2 * count,
+            (Ends::Listed(..), None) => 0,
+            (Ends::Listed(ends, passed), Some(last)) => {
+                ends.get(last).map_or(usize::MAX, |end| end - passed)
             }
         };
+        let range = behind(packets.start)..behind(packets.end);
         self.all.get(range).unwrap_or_default()
     }
 }
@@ -349,7 +392,16 @@ mod tests {
         assert!(headed.after(3).is_empty());
         let passing = Packets::passing(memory, &places).unwrap();
         assert!(!passing.may_be_referenced());
+        assert!(packets.with_departures(&[1]).is_err());
+        let timed = packets.with_departures(&[1, 2]).unwrap();
+        assert!(!timed.may_be_referenced());
+        let left = timed.after(1);
+        assert_eq!(
+            (left.departure_ns(0), left.departure_ns(1)),
+            (Some(2), None)
+        );
     }
+
     #[test]
     fn packets_in_pieces_are_as_long_as_their_places_say() {
         let (header, body) = ([9; 14], [7; 100]);
@@ -372,6 +424,11 @@ mod tests {
         assert_eq!(vectors_of_second.of(0).len(), 3);
         assert_eq!(vectors_of_second.all().len(), 3);
         assert!(vectors_of_second.of(1).is_empty());
+        assert_eq!(packets.vectors(2, &mut room).between(0..2).len(), 5);
+        assert!(second.vectors(9, &mut room).between(0..2).is_empty());
+        let timed = packets.with_departures(&[1, 2]).unwrap().after(1);
+        assert_eq!(timed.departure_ns(0), Some(2));
+        assert_eq!(timed.vectors(9, &mut room).of(0).len(), 3);
         assert!(second.after(1).is_empty());
         for (ends, places) in [
             (&[2, 4][..], &places[..]),

@@ -1,5 +1,7 @@
 //! Packets to send and sockets to receive them with.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};

@@ -6,6 +6,9 @@
 //! instant, by the fastest way that each allows. Nothing here waits, but for sockets without room, and that not longer than
 //! [`SendOptions::patience`].
 
+mod ending;
+mod groups;
+
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
@@ -16,40 +19,31 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 
-use super::ahead::Ahead;
-use super::feedback::{Feedback, Received};
-use super::held::GroupVectors;
-use super::parity::ParitySender;
-use super::repair::{Repair, Resend};
-use super::reporting::Reporting;
-use super::store::Store;
 use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::instant::now_ns;
 use crate::loss::nack::ResendCounts;
-use crate::pace::{Limit, Pace, Pacer, Spacing, group};
+use crate::pace::{Limit, Pace, Pacer, Spacing};
 use crate::payload::Packetize;
 use crate::rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
 use crate::sdp::StreamDescription;
+use crate::send::ahead::Ahead;
+use crate::send::feedback::{Feedback, Received};
+use crate::send::parity::ParitySender;
+use crate::send::repair::Repair;
+use crate::send::reporting::Reporting;
+use crate::send::spacer::{SpacedBy, Spacer};
+use crate::send::store::Store;
 use crate::source::Source;
 use crate::wire::destinations::{DestinationId, Destinations};
 use crate::wire::health::Event;
 
-/// From this number of destinations on, sending by reference is worth the fresh pages that it takes (ADR 0017).
-const LENDING_PAYS_FROM: usize = 16;
 /// Media is laid out ahead only if the next group is not due before that: long enough for the largest picture.
 const SLACK_NS: u64 = 500_000;
 /// How soon a live source is asked again.
 const ASK_AGAIN_NS: u64 = 1_000_000;
 /// How often it is looked whether receivers said anything, if nobody waits for that.
 const LISTEN_EVERY_NS: u64 = 1_000_000;
-/// How far the last parity packets of a stream are apart.
-const LAST_PARITY_GAP_NS: u64 = 1_000_000;
-/// The last packet is sent again so long after the end, where receivers may ask for what they miss, then after twice that, and so on.
-const FIRST_REPEAT: Duration = Duration::from_millis(10);
-/// A goodbye is lost as easily as any packet, and nobody asks for it again.
-const GOODBYES: u32 = 3;
-const GOODBYES_APART: Duration = Duration::from_millis(20);
 
 /// How a stream is sent.
 #[derive(Clone, Debug)]
@@ -64,6 +58,9 @@ pub struct SendOptions {
     pub payload_bytes_max: usize,
     /// How long a destination without room is waited for.
     pub patience: Duration,
+    /// Packets are given departure times, so that the kernel keeps them apart, if the ways to all destinations heed them; those are to be
+    /// opened with [`departures`](crate::wire::endpoint::DestinationOptions::departures).
+    pub departures: bool,
     /// What is done about packets that get lost on their way.
     pub repair: Repair,
     /// By reference (`sendfile`) or not, whatever the number of destinations; for measurement.
@@ -87,6 +84,7 @@ impl SendOptions {
             },
             payload_bytes_max: MAX_PAYLOAD_BYTES,
             patience: Duration::from_millis(5),
+            departures: false,
             repair: Repair::default(),
             lend: None,
             wire: WireOptions::default(),
@@ -118,6 +116,10 @@ pub struct SendStatistics {
     pub delivered: u64,
     /// Packets that it did not.
     pub lost: u64,
+    /// Of those: what schedulers dropped because its departure time had passed.
+    pub missed: u64,
+    /// Times that packets were handed over: once for each group, or for many that the kernel keeps apart.
+    pub handovers: u64,
     /// Groups that left by reference.
     pub lent_groups: u64,
     /// Packets sent again that the network took, all destinations together.
@@ -142,6 +144,7 @@ pub struct SendSession {
     ahead: Ahead,
     store: Store,
     pacer: Pacer,
+    spacer: Spacer,
     destinations: Destinations,
     reporting: Reporting,
     feedback: Feedback,
@@ -190,6 +193,7 @@ impl SendSession {
             ),
             store,
             pacer: Pacer::new(),
+            spacer: Spacer::new(options.departures),
             destinations: Destinations::listening()?,
             reporting: Reporting::new(identity)?,
             feedback: Feedback::new(identity, repair.resend.as_ref()),
@@ -267,7 +271,13 @@ impl SendSession {
     #[must_use]
     pub fn statistics(&self) -> SendStatistics {
         let feedback = self.feedback.counts();
+        // Of those that are still there; what others missed counts as delivered.
+        let (missed, later) = self.destinations.missed_packets();
+        let later = later.min(self.statistics.delivered);
         SendStatistics {
+            delivered: self.statistics.delivered - later,
+            lost: self.statistics.lost + later,
+            missed,
             resent: feedback.resent,
             requests_refused: feedback.refused,
             malformed_feedback: feedback.malformed,
@@ -290,6 +300,12 @@ impl SendSession {
         self.pacer.spacing()
     }
 
+    /// Who keeps packets apart, as of the last step.
+    #[must_use]
+    pub fn spaced_by(&self) -> &SpacedBy {
+        self.spacer.spacing()
+    }
+
     /// Does what is due. What happens to destinations is given to `tell`.
     ///
     /// # Errors
@@ -302,7 +318,7 @@ impl SendSession {
             Some((count, due_ns)) if self.is_whole(count) => due_ns,
             _ if self.ahead.lay_out(&mut self.store)? => return Ok(Step::Again),
             Some((_, due_ns)) => due_ns,
-            None if self.ahead.has_ended() => return Ok(self.finish_parity()),
+            None if self.ahead.has_ended() => return Ok(self.drain()),
             None => {
                 let now = now_ns();
                 // A channel that falls silent gets its last slots back, too.
@@ -311,12 +327,16 @@ impl SendSession {
             }
         };
         let now = now_ns();
-        let instant_ns = self.pacer.instant(due_ns, now);
-        if now < instant_ns {
-            return self.use_time(now, instant_ns);
+        let ready_ns = self.ready_ns(due_ns, now);
+        if now < ready_ns {
+            return self.use_time(now, ready_ns);
         }
-        self.send_group(due_ns, now, tell)?;
-        Ok(Step::Again)
+        self.spacer.look(&mut self.destinations);
+        // It may have changed what is ready.
+        if now < self.ready_ns(due_ns, now) {
+            return Ok(Step::Again);
+        }
+        self.send_groups(now, tell)
     }
 
     /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is readable or hung up: `true` means
@@ -365,81 +385,6 @@ impl SendSession {
         Ok(stopped && stop.is_some())
     }
 
-    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up: `true` means that it is. For
-    /// the end of a stream: what of its last packets got lost can be repaired for as long as receivers wait for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::step`] and [`Self::wait`].
-    pub fn linger(
-        &mut self,
-        until_ns: u64,
-        stop: Option<BorrowedFd<'_>>,
-        tell: &mut dyn FnMut(&Event),
-    ) -> Result<bool, MediaError> {
-        while now_ns() < until_ns {
-            let step = self.step(tell)?;
-            let next_ns = match step {
-                Step::Again => continue,
-                Step::Wait(next_ns) => next_ns.min(until_ns),
-                Step::Ended => until_ns,
-            };
-            if self.wait(next_ns, stop)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Ends a stream whose last packet left: lingers, then says goodbye; at once if `stop` is readable or hung up. Where receivers may
-    /// ask for packets again, they have their time for it besides, and the goodbye is said thrice. Where those are a stream of its own
-    /// (RFC 4588), the last packet is sent so now and then: who misses what came in front of it, or it, notices by that.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::linger`] and [`Self::say_goodbye`].
-    pub fn finish(
-        &mut self,
-        linger: Duration,
-        stop: Option<BorrowedFd<'_>>,
-        tell: &mut dyn FnMut(&Event),
-    ) -> Result<(), MediaError> {
-        let after = |time: Duration| {
-            now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-        };
-        let Some(wait) = self.options.repair.resend.as_ref().map(Resend::wait) else {
-            self.linger(after(linger), stop, tell)?;
-            return self.say_goodbye();
-        };
-        let end_ns = after(linger.saturating_add(wait));
-        let mut nap = FIRST_REPEAT;
-        while now_ns() < end_ns && !self.linger(after(nap).min(end_ns), stop, tell)? {
-            let (feedback, destinations) = (&mut self.feedback, &mut self.destinations);
-            self.store
-                .show_last_left(|header, body| feedback.repeat(header, body, destinations));
-            nap *= 2;
-        }
-        self.say_goodbye()?;
-        for _ in 1..GOODBYES {
-            self.linger(after(GOODBYES_APART), stop, tell)?;
-            self.say_goodbye()?;
-        }
-        Ok(())
-    }
-
-    /// Says goodbye to all destinations. For the end of a stream, when its last packet has been played.
-    ///
-    /// # Errors
-    ///
-    /// [`MediaError::Packet`] if the packet cannot be written.
-    pub fn say_goodbye(&mut self) -> Result<(), MediaError> {
-        self.reporting.goodbye(
-            now_ns(),
-            self.ahead.format().clock_hz,
-            &mut self.destinations,
-        )
-    }
-
     /// Does the next group certainly not get longer by what is laid out next?
     fn is_whole(&self, packets: usize) -> bool {
         packets > self.options.limit.burst || self.ahead.has_ended() || self.store.is_far_ahead()
@@ -454,24 +399,6 @@ impl SendSession {
         let (destinations, store) = (&mut self.destinations, &self.store);
         let has_more = self.feedback.read(destinations, store, now, tell);
         self.listen_ns = now + if has_more { 0 } else { LISTEN_EVERY_NS };
-    }
-
-    /// The parity of the last matrix, spread as the packets were.
-    fn finish_parity(&mut self) -> Step {
-        let Some(parity) = &mut self.parity else {
-            return Step::Ended;
-        };
-        if parity.waiting() == 0 && !parity.flush() {
-            return Step::Ended;
-        }
-        let now = now_ns();
-        let instant_ns = self.last_ns.saturating_add(LAST_PARITY_GAP_NS);
-        if now < instant_ns {
-            return Step::Wait(instant_ns);
-        }
-        parity.send_one(&mut self.destinations);
-        self.last_ns = now;
-        Step::Again
     }
 
     /// When the next parity packet leaves, for those that wait to be spread over the time until the next group.
@@ -502,67 +429,5 @@ impl SendSession {
             }
         }
         Ok(Step::Wait(instant_ns))
-    }
-
-    fn send_group(
-        &mut self,
-        due_ns: u64,
-        now: u64,
-        tell: &mut dyn FnMut(&Event),
-    ) -> Result<(), MediaError> {
-        // What lies in messages is copied by the kernel: their publisher writes those slots again.
-        let may_lend = matches!(&self.store, Store::Laid(laid) if laid.copies_because().is_none());
-        let wants_to = self.options.lend;
-        let lend = may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM);
-        let count = group(self.store.waiting(), self.options.limit);
-        let mut room = GroupVectors::new();
-        let packets = self.store.packets(count, lend, &mut room)?;
-        let (count, bytes) = (packets.len(), packets.bytes(packets.len()));
-        let outcome = self.destinations.send(&packets, self.options.patience);
-        outcome.events.iter().for_each(tell);
-        self.statistics.delivered += outcome.packets;
-        self.statistics.lost += outcome.lost;
-        self.statistics.packets += count as u64;
-        self.statistics.bytes += bytes;
-        self.statistics.lent_groups += u64::from(lend);
-        self.pacer.sent(due_ns, now);
-        self.account(count, bytes, now);
-        self.last_ns = now;
-        self.store.left(count, lend, now);
-        self.let_go(now)
-    }
-
-    /// Lets go of packets that are not kept any longer.
-    fn let_go(&mut self, now: u64) -> Result<(), MediaError> {
-        let kept = self.options.repair.resend.as_ref();
-        let keep_ns = kept.map_or(0, |resend| resend.keep.as_nanos());
-        let keep_ns = u64::try_from(keep_ns).unwrap_or(u64::MAX);
-        let early = self.store.recycle(now.saturating_sub(keep_ns))?;
-        if kept.is_some() {
-            self.statistics.kept_short += early;
-        }
-        self.feedback.forget(self.store.oldest(), now);
-        Ok(())
-    }
-
-    /// Tells reports, resending and parity of the first `count` packets that wait, which have been sent.
-    fn account(&mut self, count: usize, bytes: u64, now: u64) {
-        let (store, places) = (&self.store, &self.store.waiting()[..count]);
-        let payload_bytes = bytes - (count * HEADER_BYTES) as u64;
-        if let Some(first) = places.first() {
-            let (reporting, number) = (&mut self.reporting, store.number(0));
-            store.show(number, first, |header, _| {
-                reporting.sent(header, now, count, payload_bytes);
-            });
-        }
-        self.feedback.sent(store, places, now);
-        if let Some(parity) = &mut self.parity {
-            for (index, place) in places.iter().enumerate() {
-                let destinations = &mut self.destinations;
-                store.show(store.number(index), place, |header, body| {
-                    parity.push(header, body, destinations);
-                });
-            }
-        }
     }
 }

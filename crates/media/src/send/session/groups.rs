@@ -1,0 +1,159 @@
+//! Groups of packets on their way out: how many leave or are handed over, when, and who is told of them.
+
+use super::{SendSession, Step};
+use crate::MediaError;
+use crate::pace::{Group, group};
+use crate::rtp::HEADER_BYTES;
+use crate::send::held::GroupVectors;
+use crate::send::spacer::Way;
+use crate::send::store::Store;
+use crate::wire::health::Event;
+
+/// From this number of destinations on, sending by reference is worth the fresh pages that it takes (ADR 0017).
+const LENDING_PAYS_FROM: usize = 16;
+
+impl SendSession {
+    /// When the group that is due at `due_ns` is handed over.
+    pub(super) fn ready_ns(&mut self, due_ns: u64, now: u64) -> u64 {
+        match self.spacer.way() {
+            Way::AtOnce | Way::Stamped { .. } => self.pacer.instant(due_ns, now),
+            Way::Ahead { lead_ns } => {
+                let planned_ns = self.pacer.instant(due_ns, now + lead_ns);
+                self.spacer.lead.ready_ns(planned_ns)
+            }
+        }
+    }
+
+    /// Sends the group that is next, or hands over those that the kernel is to send next.
+    pub(super) fn send_groups(
+        &mut self,
+        now: u64,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<Step, MediaError> {
+        let count = self.plan(now);
+        if count == 0 {
+            // A large group waits until there is room for all of it.
+            return Ok(Step::Wait(self.spacer.lead.room_ns(now)));
+        }
+        let departures_ns = &self.spacer.departures_ns[..];
+        let left_ns = departures_ns.first().copied();
+        let lend = left_ns.is_none() && self.lends();
+        let mut room = GroupVectors::new();
+        let mut packets = self.store.packets(count, lend, &mut room)?;
+        if left_ns.is_some() {
+            packets = packets.with_departures(departures_ns)?;
+        }
+        let bytes = packets.bytes(count);
+        let outcome = self.destinations.send(&packets, self.options.patience);
+        outcome.events.iter().for_each(tell);
+        self.statistics.delivered += outcome.packets;
+        self.statistics.lost += outcome.lost;
+        self.statistics.handovers += 1;
+        self.statistics.packets += count as u64;
+        self.statistics.bytes += bytes;
+        self.statistics.lent_groups += u64::from(lend);
+        self.account(count, bytes, now, left_ns.unwrap_or(now));
+        self.last_ns = now;
+        self.store.left(count, lend, now);
+        self.let_go(now)?;
+        Ok(Step::Again)
+    }
+
+    /// Are packets without departure times, which are never lent, sent by reference?
+    fn lends(&self) -> bool {
+        // What lies in messages is copied by the kernel: their publisher writes those slots again.
+        let may_lend = matches!(&self.store, Store::Laid(laid) if laid.copies_because().is_none());
+        let wants_to = self.options.lend;
+        may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM)
+    }
+
+    /// How many of the waiting packets are handed over now, with their departures in the spacer, if they have any.
+    fn plan(&mut self, now: u64) -> usize {
+        let Self {
+            store,
+            spacer,
+            pacer,
+            ahead,
+            options,
+            ..
+        } = self;
+        spacer.departures_ns.clear();
+        let waiting = store.waiting();
+        let fitting = store.fitting();
+        let way = spacer.way();
+        let mut count = 0;
+        loop {
+            let rest = &waiting[count..];
+            let is_whole = rest.len() > options.limit.burst || ahead.has_ended();
+            let packets = group(rest, options.limit);
+            // Only a group that fits into no call as a whole is divided.
+            let has_room = count + packets <= fitting;
+            if packets == 0 || count > 0 && !(is_whole && has_room) {
+                return count;
+            }
+            let packets = packets.min(fitting);
+            let due_ns = rest[0].due_ns;
+            let departure_ns = match way {
+                Way::AtOnce => {
+                    pacer.sent(due_ns, now);
+                    return packets;
+                }
+                Way::Stamped { margin_ns } => {
+                    pacer.sent(due_ns, now);
+                    spacer.departures_ns.resize(packets, now + margin_ns);
+                    return packets;
+                }
+                Way::Ahead { lead_ns } => {
+                    let planned_ns = pacer.instant(due_ns, now + lead_ns);
+                    spacer.lead.departure_ns(planned_ns, now)
+                }
+            };
+            let sizes = rest[..packets].iter().map(|place| u64::from(place.bytes));
+            let group = Group {
+                departure_ns,
+                packets,
+                bytes: sizes.sum(),
+            };
+            if !spacer.lead.take(group, now) {
+                return count;
+            }
+            pacer.sent(due_ns, departure_ns);
+            count += packets;
+            spacer.departures_ns.resize(count, departure_ns);
+        }
+    }
+
+    /// Tells reports, resending and parity of the first `count` packets that wait: they were sent `now`, the first to leave at `left_ns`.
+    fn account(&mut self, count: usize, bytes: u64, now: u64, left_ns: u64) {
+        let (store, places) = (&self.store, &self.store.waiting()[..count]);
+        let payload_bytes = bytes - (count * HEADER_BYTES) as u64;
+        if let Some(first) = places.first() {
+            let (reporting, number) = (&mut self.reporting, store.number(0));
+            store.show(number, first, |header, _| {
+                reporting.sent(header, left_ns, count, payload_bytes);
+            });
+        }
+        self.feedback.sent(store, places, now);
+        if let Some(parity) = &mut self.parity {
+            for (index, place) in places.iter().enumerate() {
+                let destinations = &mut self.destinations;
+                store.show(store.number(index), place, |header, body| {
+                    parity.push(header, body, destinations);
+                });
+            }
+        }
+    }
+
+    /// Lets go of packets that are not kept any longer.
+    pub(super) fn let_go(&mut self, now: u64) -> Result<(), MediaError> {
+        let kept = self.options.repair.resend.as_ref();
+        let keep_ns = kept.map_or(0, |resend| resend.keep.as_nanos());
+        let keep_ns = u64::try_from(keep_ns).unwrap_or(u64::MAX);
+        let early = self.store.recycle(now.saturating_sub(keep_ns))?;
+        if kept.is_some() {
+            self.statistics.kept_short += early;
+        }
+        self.feedback.forget(self.store.oldest(), now);
+        Ok(())
+    }
+}

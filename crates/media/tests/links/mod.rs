@@ -1,0 +1,123 @@
+//! Two network namespaces joined by a pair of interfaces. They need root, and end with the test.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hythe_sys::spawn::die_with_parent;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The ends of the pair.
+pub(crate) const NEAR: &str = "10.77.0.1";
+pub(crate) const FAR: &str = "10.77.0.2";
+pub(crate) const NEAR_V6: &str = "fd77::1";
+pub(crate) const FAR_V6: &str = "fd77::2";
+/// Ends a wait that has failed.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// A network namespace, for as long as the process that holds it.
+pub(crate) struct Namespace {
+    holder: Child,
+}
+
+impl Namespace {
+    pub(crate) fn new() -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", "echo made; exec sleep 600"]);
+        die_with_parent(command.stdout(Stdio::piped()));
+        let mut holder = command.spawn().expect("unshare");
+        let mut line = String::new();
+        let said = holder.stdout.take().expect("piped");
+        BufReader::new(said).read_line(&mut line).expect("read");
+        assert_eq!(line, "made\n");
+        Self { holder }
+    }
+
+    /// Moves the calling thread into it, for good.
+    pub(crate) fn enter(&self) {
+        let file = File::open(format!("/proc/{}/ns/net", self.holder.id())).expect("a namespace");
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root");
+    }
+
+    /// Does something in it.
+    pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let in_thread = || {
+            self.enter();
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(in_thread).join().expect("no panic"))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+/// The namespace of the calling thread, with an interface `near`, and another one with `far`.
+pub(crate) struct Network {
+    pub(crate) far: Namespace,
+    _near: Namespace,
+}
+
+impl Network {
+    /// `None`, said aloud, without root.
+    pub(crate) fn new() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: network namespaces need root");
+            return None;
+        }
+        let (near, far) = (Namespace::new(), Namespace::new());
+        near.enter();
+        let pid = far.holder.id();
+        ip(&format!(
+            "link add near type veth peer name far netns {pid}"
+        ));
+        let far_up = || up("far", FAR, FAR_V6);
+        far.run(far_up);
+        up("near", NEAR, NEAR_V6);
+        until_ready("near");
+        far.run(|| until_ready("far"));
+        Some(Self { far, _near: near })
+    }
+}
+
+fn up(interface: &str, v4: &str, v6: &str) {
+    ip("link set lo up");
+    ip(&format!("addr add {v4}/24 dev {interface}"));
+    ip(&format!("-6 addr add {v6}/64 dev {interface} nodad"));
+    ip(&format!("link set {interface} up"));
+}
+
+/// Waits until the kernel has noticed the carrier, upon which it adds the route of IPv6 multicast.
+fn until_ready(interface: &str) {
+    let begun = Instant::now();
+    loop {
+        let routes = Command::new("ip")
+            .args(["-6", "route", "show", "table", "local", "dev", interface])
+            .output()
+            .expect("ip");
+        if String::from_utf8_lossy(&routes.stdout).contains("ff00::/8") {
+            return;
+        }
+        assert!(begun.elapsed() < BOUND, "{interface} does not get ready");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a command in the namespace of the calling thread.
+pub(crate) fn run(program: &str, arguments: &str) {
+    let words = arguments.split_whitespace();
+    let status = Command::new(program).args(words).status().expect(program);
+    assert!(status.success(), "{program} {arguments}");
+}
+
+pub(crate) fn ip(arguments: &str) {
+    run("ip", arguments);
+}
