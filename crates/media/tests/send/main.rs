@@ -54,6 +54,24 @@ fn every_destination_gets_every_packet_in_order() {
 }
 
 #[test]
+fn whoever_ends_a_stream_in_the_middle_sends_nothing_more_of_it() {
+    let Some(scene) = Scene::new("ending") else {
+        return;
+    };
+    let receiver = Receiver::new();
+    let mut session = scene.session(Counting::units(100_000, 1, 100), options());
+    let to = DestinationOptions::default();
+    session.destinations().add(receiver.address(), &to).unwrap();
+    while session.statistics().packets == 0 {
+        assert_ne!(session.step(&mut |_| {}).unwrap(), Step::Ended);
+    }
+    let sent = session.statistics().packets;
+    let linger = std::time::Duration::from_millis(50);
+    session.finish(linger, None, &mut |_| {}).unwrap();
+    assert_eq!(session.statistics().packets, sent);
+}
+
+#[test]
 fn coming_and_going_disturbs_nobody() {
     let Some(scene) = Scene::new("coming") else {
         return;

@@ -44,7 +44,7 @@ impl SendSession {
         Ok(false)
     }
 
-    /// Ends a stream whose last packet left: lingers, then says goodbye; at once if `stop` is readable or hung up. Where receivers may
+    /// Ends a stream, wherever its source is: lingers, then says goodbye; at once if `stop` is readable or hung up. Where receivers may
     /// ask for packets again, they have their time for it besides, and the goodbye is said thrice. Where those are a stream of its own
     /// (RFC 4588), the last packet is sent so now and then: who misses what came in front of it, or it, notices by that.
     ///
@@ -57,6 +57,7 @@ impl SendSession {
         stop: Option<BorrowedFd<'_>>,
         tell: &mut dyn FnMut(&Event),
     ) -> Result<(), MediaError> {
+        self.is_ending = true;
         let after = |time: Duration| {
             now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
         };

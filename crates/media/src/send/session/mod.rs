@@ -154,6 +154,8 @@ pub struct SendSession {
     /// When it is looked again whether receivers said anything.
     listen_ns: u64,
     has_precise_timers: bool,
+    /// Nothing more of the source leaves.
+    is_ending: bool,
     statistics: SendStatistics,
     options: SendOptions,
 }
@@ -201,6 +203,7 @@ impl SendSession {
             last_ns: 0,
             listen_ns: 0,
             has_precise_timers: false,
+            is_ending: false,
             statistics: SendStatistics::default(),
             options,
         })
@@ -313,6 +316,9 @@ impl SendSession {
     /// What the source says; [`MediaError::Pool`] if the pool has no slot left, or is lost.
     pub fn step(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<Step, MediaError> {
         self.listen(tell);
+        if self.is_ending {
+            return Ok(self.drain());
+        }
         let waiting = self.store.waiting();
         let due_ns = match waiting.first().map(|first| (waiting.len(), first.due_ns)) {
             Some((count, due_ns)) if self.is_whole(count) => due_ns,
