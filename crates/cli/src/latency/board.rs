@@ -33,7 +33,7 @@ pub(super) const APP: &str = "rhealstone";
 pub(crate) struct BoardArgs {
     /// The board
     pub(super) board: String,
-    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with a CPU each
+    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with a CPU each (credit2, Linux pinned: Debian's Xen has no null scheduler)
     #[arg(long, value_name = "WHAT", default_value = "none")]
     pub(super) under: Under,
     /// What Linux does beside it: sleep, compute, or read a disk
