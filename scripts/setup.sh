@@ -36,6 +36,9 @@ packages=(
     squashfs-tools       # images laid out in the order of a pack, in a test
 )
 
+# shellcheck source=SCRIPTDIR/packages.sh
+source scripts/packages.sh
+
 fail() {
     printf 'setup: %s\n' "$*" >&2
     exit 1
@@ -44,36 +47,6 @@ fail() {
 check_rust() {
     command -v cargo >/dev/null ||
         fail "cargo is missing; install rustup from https://rustup.rs (it follows rust-toolchain.toml) and open a new shell"
-}
-
-missing_packages() {
-    local installed package
-    # It fails if one of the names is unknown, but still lists the others.
-    installed=" $(dpkg-query --show --showformat '${db:Status-Status}=${Package} ' "${packages[@]}" 2>/dev/null || true)"
-    for package in "${packages[@]}"; do
-        [[ $installed == *" installed=$package "* ]] || printf '%s\n' "$package"
-    done
-}
-
-install_packages() {
-    if ! command -v dpkg-query >/dev/null; then
-        echo "setup: this is not Debian; nothing is checked, have the equivalents of: ${packages[*]}" >&2
-        return
-    fi
-    local missing
-    mapfile -t missing < <(missing_packages)
-    ((${#missing[@]})) || return 0
-    if ((EUID != 0)); then
-        printf 'setup: these packages are missing; run this, then try again:\n\n  sudo apt-get install --no-install-recommends %s\n\n' \
-            "${missing[*]}" >&2
-        exit 1
-    fi
-    echo "setup: installing ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    # Another apt may be at work on a machine that has just booted: wait for its lock, but not for ever.
-    local apt=(apt-get -qq -o DPkg::Lock::Timeout=120)
-    "${apt[@]}" update </dev/null
-    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >/dev/null
 }
 
 # Speech is what an ear judges easily, and ALSA's test recordings are on every Debian: about eleven seconds.
@@ -122,7 +95,7 @@ prepare_guest() {
 }
 
 check_rust
-install_packages
+install_packages setup "${packages[@]}"
 encode_recording
 build_boards
 prepare_guest

@@ -10,6 +10,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 directory=$(mkdir -p "$1" && cd "$1" && pwd)
 # shellcheck source=SCRIPTDIR/apt-root.sh
 source scripts/apt-root.sh
+# shellcheck source=SCRIPTDIR/packages.sh
+source scripts/packages.sh
 stamp=$directory/fetched
 # Renewed when the fetching changes, not with every line of this script.
 recipe=1
@@ -62,9 +64,6 @@ pack() {
     mv "$directory/initramfs.new" "$directory/initramfs"
 }
 
-if ! command -v dtc >/dev/null; then
-    ((EUID == 0)) || fail "dtc is missing; run this, then try again: sudo apt-get install device-tree-compiler"
-    DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=120 install -y --no-install-recommends device-tree-compiler </dev/null >/dev/null
-fi
+install_packages xen-tools device-tree-compiler # what Xen boots with is written as text
 [[ -f $stamp && $(<"$stamp") == "$recipe" ]] || fetch
 pack
