@@ -51,7 +51,8 @@ fn command(job: &Job<'_>, name: &str) -> Command {
         // No tsparse: it costs half as much again, and complains of each buffer that it aligns.
         let blocksize = usize::from(job.case.packet_bytes) - RTP_HEADER_BYTES;
         command.args(["-q", "filesrc", &format!("location={path}")]);
-        command.args([&format!("blocksize={blocksize}"), "!"]);
+        // With times, since the payloader asks for them and complains once without.
+        command.args([&format!("blocksize={blocksize}"), "do-timestamp=true", "!"]);
         command.args(["video/mpegts,systemstream=true,packetsize=188", "!"]);
         command.args(["rtpmp2tpay", "!", "udpsink"]);
         command.args([&format!("host={host}"), &format!("port={port}")]);
