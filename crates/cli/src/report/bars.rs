@@ -8,7 +8,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::document::{Document, Measurement};
 use super::figure::Figure;
 use super::plot::{COLOURS, FONT, WIDTH, at, nanoseconds};
-use crate::error::CliError;
 
 const BAR_HEIGHT: u32 = 26;
 /// Of axis and margins.
@@ -111,7 +110,14 @@ impl Bars {
             self.costs.push((case.to_owned(), cost));
         }
     }
+}
 
+impl Figure for Bars {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// One bar for each case, its figure behind it, ours in another colour.
     fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let count = self.costs.len();
         let height = FRAME_HEIGHT + BAR_HEIGHT * count as u32;
@@ -168,20 +174,6 @@ impl Bars {
         }
         area.present()?;
         Ok(())
-    }
-}
-
-impl Figure for Bars {
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// One bar for each case, its figure behind it, ours in another colour.
-    fn svg(&self) -> Result<String, CliError> {
-        let mut svg = String::new();
-        self.draw(&mut svg)
-            .map_err(|error| CliError::Failed(format!("cannot draw `{}`: {error}", self.title)))?;
-        Ok(svg)
     }
 }
 

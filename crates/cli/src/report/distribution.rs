@@ -85,7 +85,12 @@ fn percentile(nines: f64) -> String {
     format!("{:.digits$} %", (1.0 - 10_f64.powf(-nines)) * 100.0)
 }
 
-impl Distribution {
+impl Figure for Distribution {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// Each nine more takes as much room as the one before, so that rare errors are seen as well as usual ones.
     fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let points = || self.series.values().flatten();
         let nines = points().fold(1.0, |most: f64, point| most.max(point.0));
@@ -127,20 +132,6 @@ impl Distribution {
             .draw()?;
         area.present()?;
         Ok(())
-    }
-}
-
-impl Figure for Distribution {
-    fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// Each nine more takes as much room as the one before, so that rare errors are seen as well as usual ones.
-    fn svg(&self) -> Result<String, CliError> {
-        let mut svg = String::new();
-        self.draw(&mut svg)
-            .map_err(|error| CliError::Failed(format!("cannot draw `{}`: {error}", self.title)))?;
-        Ok(svg)
     }
 }
 

@@ -1,5 +1,7 @@
 //! What of a document is drawn.
 
+use std::error::Error;
+
 use super::bars::bars;
 use super::distribution::distributions;
 use super::document::Document;
@@ -11,12 +13,25 @@ pub(super) trait Figure {
     /// Says what is compared.
     fn title(&self) -> &str;
 
-    /// The SVG element.
+    /// Adds the SVG element to a text.
     ///
     /// # Errors
     ///
     /// What cannot be drawn.
-    fn svg(&self) -> Result<String, CliError>;
+    fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>>;
+
+    /// The SVG element.
+    ///
+    /// # Errors
+    ///
+    /// The same, with the title.
+    fn svg(&self) -> Result<String, CliError> {
+        let mut svg = String::new();
+        self.draw(&mut svg).map_err(|error| {
+            CliError::Failed(format!("cannot draw `{}`: {error}", self.title()))
+        })?;
+        Ok(svg)
+    }
 }
 
 /// Costs as bars, times and costs as lines, distributions.

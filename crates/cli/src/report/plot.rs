@@ -9,7 +9,6 @@ use plotters::prelude::*;
 
 use super::document::{Document, Measurement};
 use super::figure::Figure;
-use crate::error::CliError;
 use crate::units;
 
 pub(super) const WIDTH: u32 = 860;
@@ -123,15 +122,6 @@ impl Figure for Plot {
 
     /// Over sizes of many magnitudes both axes are logarithmic, that of sizes with powers of two; over few, as of
     /// one experiment, both begin at zero, so that what is saved can be read off. p99 stands above each p50 as a ring.
-    fn svg(&self) -> Result<String, CliError> {
-        let mut svg = String::new();
-        self.draw(&mut svg)
-            .map_err(|error| CliError::Failed(format!("cannot draw `{}`: {error}", self.title)))?;
-        Ok(svg)
-    }
-}
-
-impl Plot {
     fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let points = || self.series.values().flatten();
         let sizes = Axis::of(self.quantity, points().map(|point| point.0));
@@ -145,7 +135,9 @@ impl Plot {
         area.present()?;
         Ok(())
     }
+}
 
+impl Plot {
     fn draw_on<'a, T>(
         &self,
         area: &DrawingArea<SVGBackend<'a>, Shift>,
