@@ -69,9 +69,7 @@ impl Workspace {
         }];
         let geometry = Geometry::with_classes(LIMITS, &plan).map_err(hythe::NodeError::from)?;
         let options = PoolOptions::new(&pool_name(purpose)).geometry(geometry);
-        let prefix = format!("{}{}-", purpose.files_prefix(), std::process::id());
-        let files = tempfile::Builder::new().prefix(&prefix).tempdir();
-        let files = files.map_err(WorkspaceError::Files)?;
+        let files = temporary(purpose)?;
         let pool = Pool::open_or_create(&options)?;
         Ok(Self {
             options,
@@ -91,6 +89,13 @@ impl Drop for Workspace {
             tracing::error!(%error, "could not remove the pool of this command");
         }
     }
+}
+
+/// A directory for temporary files alone, whose name says whose it is: if its maker is killed, the next one removes it.
+pub(crate) fn temporary(purpose: Purpose) -> Result<TempDir, WorkspaceError> {
+    let prefix = format!("{}{}-", purpose.files_prefix(), std::process::id());
+    let files = tempfile::Builder::new().prefix(&prefix).tempdir();
+    files.map_err(WorkspaceError::Files)
 }
 
 fn pool_name(purpose: Purpose) -> String {

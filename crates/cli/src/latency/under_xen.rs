@@ -16,6 +16,7 @@ use super::figures::{self, OUTSIDE, OWN_TURN, Recorded};
 use super::told::{self, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
+use crate::workspace::{Purpose, temporary};
 
 /// What the paper found on a Jetson TK1 under QPlus, beside an idle Linux.
 const PAPER: &str = "under a hypervisor beside Linux, task switch about 1100 x, interrupt latency about 50 x slower";
@@ -61,8 +62,7 @@ pub(super) fn measure(
         ClockArg::Instructions => alone(board, args, stop)?.1,
         ClockArg::Host => Vec::new(),
     };
-    let folder = tempfile::Builder::new().prefix("hythe-xen-").tempdir();
-    let folder = folder.map_err(CliError::file("make", std::env::temp_dir()))?;
+    let folder = temporary(Purpose::Latency)?;
     let ended = xen::run(&setup, clock, folder.path(), args.timeout, || stop.asked())?;
     let case = format!(
         "{}/{}/{}",
