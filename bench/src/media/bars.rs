@@ -14,7 +14,9 @@ const SPACING_ERROR_NS: f64 = 1e6;
 
 /// The bound of the 99th percentile of the product's spacing error, wherever it was noted.
 pub(super) fn of_calls(row: &CallRow) -> Option<Bar> {
-    (row.case == "hythe/calls").then_some(Bar::AtMost(SPACING_ERROR_NS))
+    row.case
+        .starts_with("hythe/calls")
+        .then_some(Bar::AtMost(SPACING_ERROR_NS))
 }
 
 /// What is wanted of a way that loses, in words, and whether it was kept.

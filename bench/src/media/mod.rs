@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &MediaArguments) -> Result<Report, BenchError> {
     let lookout = Lookout::on_signals()?;
     let load_before = machine::load();
     let scale = arguments.scale();
-    let mut plan = plan::make(&scale, program::is_installed);
+    let mut plan = plan::make(&scale, program::is_installed, calls::try_priority);
     if plan.is_empty() {
         return Err(BenchError::WrongUse(
             "nothing is left to measure".to_owned(),

@@ -1,6 +1,6 @@
 //! What a run measures, in the order of a round: what is compared stands next to each other.
 
-use super::calls::{CallCase, CallSeries};
+use super::calls::{CallCase, CallSeries, PRIORITY};
 use super::case::{Case, Content, Mode, System};
 use super::lossy::{LossyCase, Remedy};
 use super::series::Series;
@@ -34,8 +34,12 @@ impl Plan {
     }
 }
 
-/// `is_installed` says which programs there are.
-pub(super) fn make(scale: &Scale, is_installed: impl Fn(&str) -> bool) -> Plan {
+/// `is_installed` says which programs there are, `try_priority` whether a thread is given [`PRIORITY`].
+pub(super) fn make(
+    scale: &Scale,
+    is_installed: impl Fn(&str) -> bool,
+    try_priority: impl Fn() -> std::io::Result<()>,
+) -> Plan {
     let mut cases = Vec::new();
     for &packets in &scale.packets {
         cases.extend(methods(scale, packets));
@@ -57,9 +61,16 @@ pub(super) fn make(scale: &Scale, is_installed: impl Fn(&str) -> bool) -> Plan {
         }
     }
     cases.retain(|case| scale.wants(case));
+    let mut calls: Vec<CallCase> = calls(scale).collect();
+    if calls.iter().any(|case| case.priority.is_some())
+        && let Err(error) = try_priority()
+    {
+        calls.retain(|case| case.priority.is_none());
+        skipped.push(format!("calls with real-time priority {PRIORITY}: {error}"));
+    }
     Plan {
         series: cases.into_iter().map(Series::new).collect(),
-        calls: calls(scale).map(CallSeries::new).collect(),
+        calls: calls.into_iter().map(CallSeries::new).collect(),
         lossy: lossy(scale).collect(),
         skipped,
     }
@@ -130,14 +141,17 @@ fn transport_stream(scale: &Scale) -> impl Iterator<Item = Case> {
         })
 }
 
-/// The product, beside a thread that calls `sendto` by the same schedule.
+/// The product, beside a thread that calls `sendto` by the same schedule; both as ordinary threads and with real-time priority.
 fn calls(scale: &Scale) -> impl Iterator<Item = CallCase> {
-    let cases = [System::Sendto, System::Hythe].map(|system| CallCase {
-        system,
-        calls: scale.calls,
-        seconds: scale.call_seconds,
+    let cases = [None, Some(PRIORITY)].into_iter().flat_map(|priority| {
+        [System::Sendto, System::Hythe].map(|system| CallCase {
+            system,
+            calls: scale.calls,
+            seconds: scale.call_seconds,
+            priority,
+        })
     });
-    cases.into_iter().filter(|case| scale.wants(case))
+    cases.filter(|case| scale.wants(case))
 }
 
 fn lossy(scale: &Scale) -> impl Iterator<Item = LossyCase> {
@@ -174,7 +188,7 @@ mod tests {
 
     #[test]
     fn every_number_of_packets_is_sent_by_every_method() {
-        let plan = make(&scale(), |_| true);
+        let plan = make(&scale(), |_| true, || Ok(()));
         let expected = [
             "sendto/first_send",
             "sendmmsg/first_send",
@@ -202,19 +216,19 @@ mod tests {
 
     #[test]
     fn programs_that_are_missing_are_named() {
-        let plan = make(&scale(), |name| name == "ffmpeg");
+        let plan = make(&scale(), |name| name == "ffmpeg", || Ok(()));
         assert_eq!(plan.skipped.len(), 1);
         assert!(plan.skipped[0].contains("gst-launch-1.0"), "{plan:?}");
         let peers = names(&plan, |case| case.system.is_peer());
         assert_eq!(peers, ["ffmpeg/first_send"]);
-        let plan = make(&scale(), |_| false);
+        let plan = make(&scale(), |_| false, || Ok(()));
         assert_eq!(plan.skipped.len(), 5, "nobody makes the stream");
     }
 
     #[test]
     fn choices_narrow_the_plan() {
         let only = vec!["hythe/".to_owned(), "sendto/first".to_owned()];
-        let plan = make(&Scale { only, ..scale() }, |_| true);
+        let plan = make(&Scale { only, ..scale() }, |_| true, || Ok(()));
         let all = names(&plan, |case| {
             (case.content, case.packets) == (Content::Noise, 30_000)
         });
@@ -225,16 +239,30 @@ mod tests {
             "hythe/headers",
         ];
         assert_eq!(all, expected);
-        assert_eq!((plan.calls.len(), plan.lossy.len()), (1, 4));
+        assert_eq!((plan.calls.len(), plan.lossy.len()), (2, 4));
         let only = vec!["calls".to_owned(), "lossy-resend".to_owned()];
-        let plan = make(&Scale { only, ..scale() }, |_| true);
+        let plan = make(&Scale { only, ..scale() }, |_| true, || Ok(()));
         assert!(plan.series.is_empty() && !plan.is_empty());
         let names: Vec<String> = plan
             .calls
             .iter()
             .map(|calls| calls.case.to_string())
             .collect();
-        assert_eq!(names, ["sendto/calls", "hythe/calls"]);
+        let expected = [
+            "sendto/calls",
+            "hythe/calls",
+            "sendto/calls_realtime",
+            "hythe/calls_realtime",
+        ];
+        assert_eq!(names, expected);
         assert_eq!(plan.lossy.len(), 1);
+    }
+
+    #[test]
+    fn a_priority_that_is_not_permitted_is_named() {
+        let refused = || Err(std::io::Error::from(std::io::ErrorKind::PermissionDenied));
+        let plan = make(&scale(), |_| true, refused);
+        assert!(plan.calls.iter().all(|calls| calls.case.priority.is_none()));
+        assert!(plan.skipped[0].contains("real-time priority 1: permission denied"));
     }
 }

@@ -68,15 +68,22 @@ pub(super) fn of(series: &[Series], calls: &[CallSeries]) -> Vec<Ratio> {
             });
         }
     }
-    ratios.extend(of_calls(calls));
+    for above in calls
+        .iter()
+        .filter(|calls| calls.case.system == System::Sendto)
+    {
+        ratios.extend(of_calls(above, calls));
+    }
     ratios.retain(|ratio| ratio.value.is_finite());
     ratios
 }
 
 /// What the plain loop takes by what the product takes, for the same calls.
-fn of_calls(series: &[CallSeries]) -> Option<Ratio> {
-    let of = |system| series.iter().find(|series| series.case.system == system);
-    let (above, below) = of(System::Sendto).zip(of(System::Hythe))?;
+fn of_calls(above: &CallSeries, series: &[CallSeries]) -> Option<Ratio> {
+    let below = series.iter().find(|series| {
+        let (case, priority) = (series.case, above.case.priority);
+        case.system == System::Hythe && case.priority == priority
+    })?;
     Some(Ratio {
         name: format!("{} by {}: cpu", above.case, below.case),
         size_bytes: calls::PACKET_BYTES,

@@ -17,7 +17,7 @@ use super::case::System;
 
 pub(super) use receiver::Receiver;
 pub(super) use row::{CallRow, Metric};
-pub(super) use sender::run as send;
+pub(super) use sender::{run as send, try_priority};
 pub(super) use series::{CallRound, CallSeries};
 
 /// Header and 20 ms at 8 kHz, a byte each.
@@ -27,6 +27,8 @@ const INTERVAL_NS: u64 = 20_000_000;
 /// As the product has it, which nothing outside needs to know but who does the same.
 const TEETH: u64 = 80;
 const TOOTH_NS: u64 = INTERVAL_NS / TEETH;
+/// As `--priority` of the product's command: the lowest that there is, above all ordinary threads.
+pub(super) const PRIORITY: u8 = 1;
 /// PCMU (RFC 3551, table 4).
 const PAYLOAD_TYPE: u8 = 0;
 /// Of the first call; the port above each is for RTCP.
@@ -41,11 +43,14 @@ pub(super) struct CallCase {
     pub(super) system: System,
     pub(super) calls: u16,
     pub(super) seconds: u16,
+    /// Of the thread that sends, under `SCHED_FIFO`; none: an ordinary thread.
+    pub(super) priority: Option<u8>,
 }
 
 impl fmt::Display for CallCase {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}/calls", self.system)
+        let scheduled = self.priority.map_or("", |_| "_realtime");
+        write!(to, "{}/calls{scheduled}", self.system)
     }
 }
 
@@ -120,8 +125,12 @@ mod tests {
             system: System::Hythe,
             calls: 1,
             seconds: 2,
+            priority: None,
         };
         assert_eq!(case.turns(), 100 * TEETH);
         assert_eq!(case.to_string(), "hythe/calls");
+        let priority = Some(PRIORITY);
+        let case = CallCase { priority, ..case };
+        assert_eq!(case.to_string(), "hythe/calls_realtime");
     }
 }

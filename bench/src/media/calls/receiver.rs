@@ -1,10 +1,13 @@
 //! The far end of all calls: a pair of sockets each, and the kernel's notes of when packets arrived.
 //!
-//! It sleeps, looks into all sockets now and then, and is woken by none: on a veth link a wake-up would be the sender's work, which on
-//! a real network it is not. The instants are the kernel's, so that reading late changes none.
+//! It sleeps, looks into a few sockets at a time, and is woken by none: on a veth link a wake-up would be the sender's work, which on
+//! a real network it is not. Nor does it read all sockets at once: the two CPUs of a small machine are often the two threads of one
+//! core, and thousands of reads in a row would slow the sender down for as long. The instants are the kernel's, so that reading late
+//! changes none.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -12,15 +15,22 @@ use hdrhistogram::Histogram;
 use hythe_sys::udp_receive::{MESSAGES_MAX, Message, enable_timestamps, receive};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::Timespec;
 
 use super::super::packets::{HEADER_BYTES, sequence};
 use super::{CallCase, Heard, INTERVAL_NS, PACKET_BYTES, port, prompt, said};
 use crate::error::BenchError;
-use crate::lookout::NAP;
 use crate::statistics::{encode, histogram, record};
 
 /// Of a message; longer ones are none of ours.
 const PART: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
+/// From one look into a few sockets to the next into others.
+const GLANCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 2_000_000,
+};
+/// Looks until all sockets were read once: every 0.1 s, five packets of a call.
+const GLANCES: usize = 50;
 /// After the sender has ended, nothing is on its way for so long.
 const SILENCE: Duration = Duration::from_millis(200);
 /// Beside those of the calls.
@@ -54,16 +64,18 @@ impl Receiver {
 
     /// Until there is an order on `orders`, and nothing comes any more.
     pub(in super::super) fn run(mut self, orders: impl AsFd) -> Result<Heard, BenchError> {
-        let nap = NAP.try_into().unwrap_or_default();
-        let (mut is_sent, mut last) = (false, Instant::now());
-        while !is_sent || last.elapsed() < SILENCE {
-            if is_sent {
-                std::thread::sleep(SILENCE / 10);
-            } else {
-                let mut waited = [PollFd::new(&orders, PollFlags::IN)];
-                is_sent = poll(&mut waited, Some(&nap)).is_ok_and(|ready| ready > 0);
-            }
-            if self.look()? || !is_sent {
+        let share = self.calls.len().div_ceil(GLANCES).max(1);
+        let mut first = 0;
+        let mut waited = [PollFd::new(&orders, PollFlags::IN)];
+        while !poll(&mut waited, Some(&GLANCE)).is_ok_and(|ready| ready > 0) {
+            let end = (first + share).min(self.calls.len());
+            self.look(first..end)?;
+            first = if end < self.calls.len() { end } else { 0 };
+        }
+        let mut last = Instant::now();
+        while last.elapsed() < SILENCE {
+            std::thread::sleep(SILENCE / 10);
+            if self.look(0..self.calls.len())? {
                 last = Instant::now();
             }
         }
@@ -74,12 +86,13 @@ impl Receiver {
         })
     }
 
-    /// Did anything come?
-    fn look(&mut self) -> Result<bool, BenchError> {
+    /// Did anything come to these calls?
+    fn look(&mut self, calls: Range<usize>) -> Result<bool, BenchError> {
         let mut buffer = [0; PART.get() * MESSAGES_MAX];
         let mut messages = [Message::NONE; MESSAGES_MAX];
         let mut came = false;
-        for (call, socket) in self.calls.iter().enumerate() {
+        for call in calls {
+            let socket = &self.calls[call];
             loop {
                 let count = receive(socket, &mut buffer, PART, &mut messages)?;
                 let parts = buffer.chunks(PART.get());

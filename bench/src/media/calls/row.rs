@@ -50,6 +50,8 @@ pub(in super::super) struct CallRow {
 #[derive(Debug, Serialize)]
 pub(in super::super) struct CallConditions {
     schedule: &'static str,
+    /// How the thread that sends is scheduled.
+    scheduler: String,
     /// RTCP, which only the product sends.
     reports: u64,
     /// How often the machine stood still for more than 20 ms.
@@ -70,7 +72,12 @@ impl CallRow {
     }
 
     fn of(series: &CallSeries, metric: Metric) -> Result<Self, BenchError> {
-        let CallCase { calls, seconds, .. } = series.case;
+        let CallCase {
+            calls,
+            seconds,
+            priority,
+            ..
+        } = series.case;
         let rounds = series.rounds.iter();
         let spacing: Vec<_> = match metric {
             Metric::SpacingErrorSent => rounds.map(|round| round.spacing_sent.clone()).collect(),
@@ -98,6 +105,10 @@ impl CallRow {
             cpu_ns_per_packet: median(cpu),
             conditions: CallConditions {
                 schedule: "each call a packet every 20 ms, calls spread over 80 instants 0.25 ms apart",
+                scheduler: match priority {
+                    Some(priority) => format!("SCHED_FIFO {priority}"),
+                    None => "SCHED_OTHER".to_owned(),
+                },
                 reports: series.sum(|round| round.paced.reports),
                 stalls: series.sum(|round| round.paced.stalls),
                 machine_busy: greatest(series.each(|round| round.machine.busy)),
@@ -122,6 +133,7 @@ mod tests {
             system: System::Hythe,
             calls: 10,
             seconds: 1,
+            priority: None,
         });
         let mut spacing = histogram();
         (1..=490).for_each(|error| record(&mut spacing, Duration::from_micros(error)));

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use hythe_media::format::{Encoding, StreamFormat};
 use hythe_media::rtp::Identity;
 use hythe_media::voice::{Calls, Prompt, VoiceSender};
+use hythe_sys::scheduling::enter_fifo;
 use rustix::io::Errno;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -16,8 +17,8 @@ use super::super::case::System;
 use super::super::packets::HEADER_BYTES;
 use super::super::{monotonic_ns, nanoseconds};
 use super::{
-    CallCase, INTERVAL_NS, PACKET_BYTES, PACKET_SAMPLES, PAYLOAD_TYPE, Paced, TEETH, TOOTH_NS,
-    port, prompt, said,
+    CallCase, INTERVAL_NS, PACKET_BYTES, PACKET_SAMPLES, PAYLOAD_TYPE, PRIORITY, Paced, TEETH,
+    TOOTH_NS, port, prompt, said,
 };
 use crate::error::BenchError;
 use crate::statistics::{encode, histogram, record};
@@ -28,14 +29,29 @@ const MARKER: u8 = 0x80;
 
 /// Sends for as long as the case says.
 pub(in super::super) fn run(case: CallCase, to: IpAddr) -> Result<Paced, BenchError> {
-    // A thread of its own: its timers become precise, and stay so.
+    // A thread of its own: its timers become precise and its priority is raised, and both stay so.
     std::thread::scope(|scope| {
-        let sending = scope.spawn(|| match case.system {
-            System::Hythe => product(case, to),
-            System::Sendto => plain(case, to),
-            other => Err(BenchError::WrongUse(format!("{other} sends no calls"))),
+        let sending = scope.spawn(|| {
+            if let Some(priority) = case.priority {
+                enter_fifo(priority.into())?;
+            }
+            match case.system {
+                System::Hythe => product(case, to),
+                System::Sendto => plain(case, to),
+                other => Err(BenchError::WrongUse(format!("{other} sends no calls"))),
+            }
         });
         sending
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Would a thread be given [`PRIORITY`]?
+pub(in super::super) fn try_priority() -> std::io::Result<()> {
+    std::thread::scope(|scope| {
+        let trying = scope.spawn(|| enter_fifo(PRIORITY.into()));
+        trying
             .join()
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

@@ -12,6 +12,8 @@ use serde::Serialize;
 use crate::error::CliError;
 use crate::stop::Stop;
 
+use super::priority::PriorityArgs;
+
 /// The longest prompt: half an hour, which stays in memory.
 const PROMPT_BYTES_MAX: usize = 8_000 * 60 * 30;
 
@@ -20,6 +22,8 @@ const PROMPT_BYTES_MAX: usize = 8_000 * 60 * 30;
 pub(super) struct Document {
     calls: usize,
     first: SocketAddr,
+    /// Of the thread that sent, under `SCHED_FIFO`; 0: an ordinary one.
+    priority: u8,
     seconds: f64,
     packets: u64,
     unsent: u64,
@@ -31,13 +35,19 @@ pub(super) struct Document {
     spacing_max_ns: u64,
 }
 
-/// Sends to `count` telephones on consecutive even ports from `first` on, until `end` or until somebody asks to stop.
+/// How long, and how, packets leave.
+pub(super) struct Pacing<'a> {
+    pub(super) priority: &'a PriorityArgs,
+    pub(super) end: Option<Duration>,
+    pub(super) stop: &'a Stop,
+}
+
+/// Sends to `count` telephones on consecutive even ports from `first` on, until the end or until somebody asks to stop.
 pub(super) fn run(
     mut source: Box<dyn Source + Send>,
     first: SocketAddr,
     count: u16,
-    end: Option<Duration>,
-    stop: &Stop,
+    pacing: &Pacing<'_>,
 ) -> Result<Document, CliError> {
     let format = source.format().clone();
     let prompt = read_prompt(&mut *source, &format)?;
@@ -46,8 +56,9 @@ pub(super) fn run(
         add(&mut calls, &prompt, first, number)?;
     }
     let mut sender = VoiceSender::new(calls)?;
+    let priority = pacing.priority.enter();
     let began = Instant::now();
-    while !stop.asked() && end.is_none_or(|end| began.elapsed() < end) {
+    while !pacing.stop.asked() && pacing.end.is_none_or(|end| began.elapsed() < end) {
         sender.turn();
     }
     let calls = sender.calls().len();
@@ -56,6 +67,7 @@ pub(super) fn run(
     Ok(Document {
         calls,
         first,
+        priority,
         seconds: began.elapsed().as_secs_f64(),
         packets: statistics.packets,
         unsent: statistics.unsent,

@@ -6,6 +6,7 @@ mod calls;
 mod conference;
 mod inputs;
 mod pace;
+mod priority;
 mod recv;
 mod repair;
 mod send;

@@ -30,6 +30,7 @@ use crate::units;
 use super::calls;
 use super::inputs::InputArgs;
 use super::pace::{PaceArg, Plan};
+use super::priority::PriorityArgs;
 use super::repair::{self, ParityArgs, ResendArgs};
 use super::targets::{TargetArgs, Targets};
 
@@ -66,6 +67,8 @@ pub(crate) struct SendArgs {
     /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that of --to on, again and again
     #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "lossless", "resend", "parity"])]
     calls: Option<u16>,
+    #[command(flatten)]
+    priority: PriorityArgs,
     /// End after so many seconds
     #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
     duration: Option<Duration>,
@@ -93,6 +96,8 @@ struct Document {
     missed: u64,
     handovers: u64,
     pace: String,
+    /// Of the thread that sent, under `SCHED_FIFO`; 0: an ordinary one.
+    priority: u8,
     spacing: SpacingDocument,
     destinations: Vec<DestinationDocument>,
 }
@@ -149,7 +154,12 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         .input
         .open(args.packet_bytes.into(), &node, trust, &stop)?;
     if let (Some(count), Some(first)) = (args.calls, wanted.first()) {
-        let document = calls::run(source, first.resolve()?, count, args.duration, &stop)?;
+        let pacing = calls::Pacing {
+            priority: &args.priority,
+            end: args.duration,
+            stop: &stop,
+        };
+        let document = calls::run(source, first.resolve()?, count, &pacing)?;
         return output::print(globals.json, &document, calls::text);
     }
     let packetizer = payload::packetizer(source.format())?;
@@ -170,6 +180,7 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
         targets: Targets::new(parity, plan.departures),
         plan,
         told_pace: None,
+        priority: 0,
         stop,
         hangup,
         began: Instant::now(),
@@ -185,6 +196,7 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     if let Some(path) = &args.sdp {
         sdp::write(path, &description(&session, &wanted)?)?;
     }
+    sending.priority = args.priority.enter();
     let ended = sending.run(&mut session);
     let left = sending.say_goodbye(&mut session);
     ended.and(left)?;
@@ -237,6 +249,8 @@ struct Sending<'a> {
     plan: Plan,
     /// Who keeps packets apart, if that was said: by the kernel, or not although that was asked for.
     told_pace: Option<SpacedBy>,
+    /// Of this thread.
+    priority: u8,
     stop: Stop,
     hangup: Arc<AtomicBool>,
     began: Instant,
@@ -369,6 +383,7 @@ impl Sending<'_> {
             missed: statistics.missed,
             handovers: statistics.handovers,
             pace,
+            priority: self.priority,
             spacing: SpacingDocument {
                 count: spacing.count,
                 p50_ns: spacing.p50_ns,
