@@ -72,10 +72,21 @@ fn every_measure_of_every_cpu_is_in_the_document_with_its_conditions() {
     );
 }
 
-#[test]
-fn what_is_not_permitted_is_said_and_strict_makes_it_an_error() {
-    let root = Root::new();
-    let mut arguments = vec![
+/// A command that runs `hythe` as nobody, who may do nothing special. None: only root can arrange that.
+fn as_nobody(root: &Root, left_out: &str) -> Option<Vec<String>> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED (not root, so who may what here is unknown): {left_out}");
+        return None;
+    }
+    // Its own copy, where that user can reach it.
+    let program = root.path().join("hythe");
+    fs::copy(env!("CARGO_BIN_EXE_hythe"), &program).expect("copied");
+    let mut permissions = fs::metadata(root.path()).expect("own").permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    fs::set_permissions(root.path(), permissions).expect("own");
+    let program = program.to_str().expect("plain");
+    let words = [
+        "setpriv",
         "--bounding-set",
         "-all",
         "--inh-caps",
@@ -84,34 +95,32 @@ fn what_is_not_permitted_is_said_and_strict_makes_it_an_error() {
         "65534",
         "--clear-groups",
         "--",
+        program,
     ];
-    if !rustix::process::geteuid().is_root() {
-        eprintln!(
-            "SKIPPED (not root, so who may what here is unknown): refusals of a real measurement"
-        );
+    Some(words.map(str::to_owned).to_vec())
+}
+
+fn run_words(root: &Root, words: &[String]) -> support::Ended {
+    let mut command = std::process::Command::new(&words[0]);
+    command.args(&words[1..]).env("HYTHE_ROOT", root.pools());
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    support::Running::new(command).end()
+}
+
+#[test]
+fn what_is_not_permitted_is_said_and_strict_makes_it_an_error() {
+    let root = Root::new();
+    let Some(nobody) = as_nobody(&root, "refusals of a real measurement") else {
         return;
-    }
-    // Its own copy, where that user can reach it.
-    let program = root.path().join("hythe");
-    fs::copy(env!("CARGO_BIN_EXE_hythe"), &program).expect("copied");
-    let mut permissions = fs::metadata(root.path()).expect("own").permissions();
-    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
-    fs::set_permissions(root.path(), permissions).expect("own");
-    let program = program.to_str().expect("plain").to_owned();
+    };
     let rest = with(&["--measure", "timer", "--json"]);
-    arguments.push(&program);
-    arguments.extend(&rest);
     let run = |more: &[&str]| {
-        let mut command = std::process::Command::new("setpriv");
-        command
-            .args(&arguments)
-            .args(more)
-            .env("HYTHE_ROOT", root.pools());
-        command
-            .stdin(std::process::Stdio::null())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::piped());
-        support::Running::new(command).end()
+        let mut words = nobody.clone();
+        words.extend(rest.iter().chain(more).map(|word| (*word).to_owned()));
+        run_words(&root, &words)
     };
     let ended = run(&[]);
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
@@ -140,6 +149,108 @@ fn what_is_not_permitted_is_said_and_strict_makes_it_an_error() {
         "--no-dma-latency",
     ]);
     assert_eq!((modest.code, modest.errors.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn what_is_refused_late_ends_a_strict_run_with_the_results_so_far() {
+    let root = Root::new();
+    let Some(nobody) = as_nobody(&root, "a limit of memory that is reached late") else {
+        return;
+    };
+    let rest = with(&["--measure", "timer,futex_wake", "--json", "--strict"]);
+    let run = |limit_kib: u64| {
+        let limit = format!("--memlock={}", limit_kib << 10);
+        let mut words = vec!["prlimit".to_owned(), limit];
+        words.extend(nobody.iter().cloned());
+        let modest = ["--priority", "0", "--no-dma-latency"];
+        words.extend(rest.iter().chain(&modest).map(|word| (*word).to_owned()));
+        run_words(&root, &words)
+    };
+    // The second measure has twice the threads: between what the first needs and what both do lies a limit that only one meets.
+    let (mut too_small, mut enough) = (1 << 10, 8 << 20);
+    let whole = run(enough);
+    if whole.errors.starts_with("prlimit:") {
+        eprintln!(
+            "SKIPPED ({}): a limit of memory that is reached late",
+            whole.errors.trim()
+        );
+        return;
+    }
+    assert_eq!(whole.code, Some(0), "{}", whole.errors);
+    let late = loop {
+        assert!(
+            enough - too_small > 1,
+            "no limit was met by the first measure only"
+        );
+        let middle = too_small.midpoint(enough);
+        let ended = run(middle);
+        match (ended.code, ended.output.is_empty()) {
+            (Some(0), _) => enough = middle,
+            (Some(1), true) => {
+                assert!(
+                    ended.errors.contains("--strict: mlockall"),
+                    "{}",
+                    ended.errors
+                );
+                too_small = middle;
+            }
+            _ => break ended,
+        }
+    };
+    assert_eq!(late.code, Some(1), "{}", late.errors);
+    for word in ["--strict: mlockall", "limits.conf", "results so far"] {
+        assert!(late.errors.contains(word), "no `{word}` in {}", late.errors);
+    }
+    let document: Value = serde_json::from_slice(&late.output).expect("a document");
+    assert_eq!(document["conditions"]["complete"], false);
+    let refused = document["conditions"]["not_permitted"].to_string();
+    assert!(refused.contains("mlockall"), "{refused}");
+    let results = document["results"].as_array().expect("a list");
+    assert_eq!(results.len(), allowed_cpus().len());
+    for result in results {
+        assert_eq!(result["metric"], "timer");
+        assert_eq!(result["conditions"]["memory_locked"], true);
+    }
+}
+
+#[test]
+fn a_pool_that_goes_ends_a_strict_run_with_the_results_so_far() {
+    let root = Root::new();
+    root.ok(&["pool", "create", "brief", "--size", "16M"]);
+    let running = root.start(&[
+        "latency",
+        "host",
+        "--for",
+        "2",
+        "--measure",
+        "timer,channel_wake",
+        "--pool",
+        "brief",
+        "-v",
+        "--json",
+        "--strict",
+        "--priority",
+        "0",
+        "--no-mlock",
+        "--no-dma-latency",
+    ]);
+    running.wait_until_said("measuring timer");
+    fs::remove_dir_all(root.pools()).expect("nobody is in it now");
+    let ended = running.end();
+    fs::create_dir(root.pools()).expect("gone");
+    assert_eq!(ended.code, Some(1), "{}", ended.errors);
+    for word in ["--strict: channel_wake", "results so far"] {
+        assert!(
+            ended.errors.contains(word),
+            "no `{word}` in {}",
+            ended.errors
+        );
+    }
+    let document: Value = serde_json::from_slice(&ended.output).expect("a document");
+    assert_eq!(document["conditions"]["complete"], false);
+    let results = document["results"].as_array().expect("a list");
+    assert_eq!(results.len(), allowed_cpus().len());
+    assert!(results.iter().all(|result| result["metric"] == "timer"));
 }
 
 #[test]

@@ -139,6 +139,7 @@ impl HostArgs {
                 .unwrap_or_else(std::env::temp_dir),
             lock_memory: !self.no_mlock,
             hold_dma_latency: !self.no_dma_latency,
+            is_strict: self.strict,
         };
         plan.check().map_err(CliError::WrongUse)?;
         Ok(plan)
@@ -182,12 +183,13 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
     };
     let mut outcome = host::run(&plan, permissions, &around)?;
     around.progress.finish_and_clear();
-    // What was granted at first may have been refused since.
-    tell(
+    // What was granted at first may have been refused since: what was measured before is not lost for it.
+    let refused = tell(
         outcome.refusals.get(told..).unwrap_or_default(),
         args.strict,
-    )?;
+    );
     if outcome.measurements.is_empty() {
+        refused?;
         let why = if outcome.is_complete {
             "nothing of what was asked for can be measured here"
         } else {
@@ -207,8 +209,17 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
     } else {
         String::new()
     };
-    args.output
-        .finish(&document, globals, |document| histogram + &render(document))
+    let finished = args
+        .output
+        .finish(&document, globals, |document| histogram + &render(document));
+    match (refused, finished) {
+        // One is the command's error; both shall be known.
+        (Err(refused), Err(finished)) => {
+            eprintln!("hythe: {refused}");
+            Err(finished)
+        }
+        (refused, finished) => refused.and(finished),
+    }
 }
 
 /// Says what is not as it was asked for, or fails with it.

@@ -99,7 +99,12 @@ pub fn run(
             break;
         }
         company.begins(measure);
+        let before = permissions.refusals.len();
         measure_all(plan, &mut permissions, company, measure, &mut outcome)?;
+        if plan.is_strict && permissions.refusals.len() > before {
+            outcome.is_complete = false;
+            break;
+        }
     }
     let rounds = load.end()?;
     outcome.conditions = conditions::of_run(plan, &permissions);
@@ -162,7 +167,12 @@ fn measure_all(
         }
     }
     // Stacks, histograms and channels are all there now.
+    let was_locked = permissions.locks_memory();
     let locked = permissions.lock_again();
+    if plan.is_strict && was_locked && !locked {
+        // Nobody has begun: the threads are still at their gate, and go home.
+        return Ok(());
+    }
     let gathered = crew.run(limit(plan), &|| company.stop())?;
     outcome.is_complete &= gathered.is_complete;
     let recorders = gathered.found.into_iter().flatten();
@@ -259,6 +269,7 @@ fn measurement(
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::plan::tests::plan;
     use super::*;
@@ -346,6 +357,42 @@ mod tests {
                 .all(|found| found.metric == "futex_wake")
         );
         assert_eq!(*company.begun.borrow(), [Measure::FutexWake]);
+    }
+
+    /// The first time, and for the first measure.
+    fn lock_twice() -> Result<(), Refusal> {
+        static ASKED: AtomicU32 = AtomicU32::new(0);
+        match ASKED.fetch_add(1, Ordering::Relaxed) % 3 {
+            0 | 1 => Ok(()),
+            _ => Err(Refusal {
+                what: "mlockall".to_owned(),
+                why: "the limit is reached".to_owned(),
+                remedy: "raise it",
+            }),
+        }
+    }
+
+    #[test]
+    fn what_is_refused_late_leaves_the_results_so_far() {
+        let mut plan = Plan {
+            lock_memory: true,
+            measures: vec![Measure::Timer, Measure::FutexWake],
+            ..plan()
+        };
+        for is_strict in [true, false] {
+            plan.is_strict = is_strict;
+            let permissions = Permissions::ask_with(&plan, lock_twice);
+            let outcome = run(&plan, permissions, &Alone::default()).expect("the timer");
+            assert_eq!(outcome.is_complete, !is_strict);
+            assert_eq!(outcome.refusals.len(), 1);
+            for found in &outcome.measurements {
+                let locked = found.metric == "timer";
+                assert_eq!(found.conditions["memory_locked"], locked, "{found:?}");
+                assert!(locked || !is_strict, "{found:?}");
+            }
+            let metrics = if is_strict { 1 } else { 2 };
+            assert_eq!(outcome.measurements.len(), metrics * plan.cpus.len());
+        }
     }
 
     #[test]

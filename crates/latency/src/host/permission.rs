@@ -34,6 +34,8 @@ impl std::fmt::Display for Refusal {
 /// What was granted. Dropping it gives all of it back.
 #[derive(Debug)]
 pub struct Permissions {
+    /// How memory is locked.
+    lock: fn() -> Result<(), Refusal>,
     /// Of the chosen ones.
     pub cpus: Vec<usize>,
     /// Of `SCHED_FIFO`.
@@ -49,6 +51,10 @@ impl Permissions {
     /// Asks for all that `plan` wants.
     #[must_use]
     pub fn ask(plan: &Plan) -> Self {
+        Self::ask_with(plan, lock)
+    }
+
+    pub(super) fn ask_with(plan: &Plan, lock: fn() -> Result<(), Refusal>) -> Self {
         let mut refusals = Vec::new();
         let mut granted = |asked: Result<(), Refusal>| match asked {
             Ok(()) => true,
@@ -64,6 +70,7 @@ impl Permissions {
         let cpus = plan.cpus.iter().filter(usable).copied().collect();
         let locks_memory = plan.lock_memory && granted(lock());
         let mut permissions = Self {
+            lock,
             cpus,
             priority,
             refusals,
@@ -94,7 +101,7 @@ impl Permissions {
     /// Locks what has been mapped since, too. False: it is not, for the reason that is now the last of the refusals.
     pub(super) fn lock_again(&mut self) -> bool {
         if self.locks_memory
-            && let Err(refusal) = lock()
+            && let Err(refusal) = (self.lock)()
         {
             self.locks_memory = false;
             self.refusals.push(refusal);

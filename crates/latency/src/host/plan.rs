@@ -77,6 +77,8 @@ pub struct Plan {
     pub lock_memory: bool,
     /// Keep the CPUs from idle states that take long to leave.
     pub hold_dma_latency: bool,
+    /// End, with the results so far, before a measure for which something is refused that was granted before.
+    pub is_strict: bool,
 }
 
 impl Plan {
@@ -149,6 +151,7 @@ pub(super) mod tests {
             load_directory: std::env::temp_dir(),
             lock_memory: false,
             hold_dma_latency: false,
+            is_strict: false,
         }
     }
 
