@@ -10,8 +10,27 @@ use super::device_tree::{self, DEVICES_AT, IMAGE_AT, INITRAMFS_AT, KERNEL_AT};
 use super::{Files, Load, Setup, bytes_of};
 use crate::LatencyError;
 
-const QEMU: &str = "qemu-system-aarch64";
-const COMPILER: &str = "dtc";
+/// A program that the machine needs, and the Debian package that has it.
+struct Needed {
+    program: &'static str,
+    package: &'static str,
+}
+
+const QEMU: Needed = Needed {
+    program: "qemu-system-aarch64",
+    package: "qemu-system-arm",
+};
+/// Starts QEMU so that it ends with us.
+const STARTER: Needed = Needed {
+    program: "setpriv",
+    package: "util-linux",
+};
+const COMPILER: Needed = Needed {
+    program: "dtc",
+    package: "device-tree-compiler",
+};
+/// What a starter ends with that did not find its program: a shell's code.
+const NOT_FOUND: i32 = 127;
 /// The core's last word.
 const TOLD: &[u8] = b"rhealstone: told";
 /// How often is looked whether it has come.
@@ -112,15 +131,15 @@ pub fn run(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors);
-    let child = start(&mut command, QEMU, "qemu-system-arm")?;
+    let child = start(&mut command, &STARTER)?;
     wait(child, &ended.serial, &said, bound, give_up)?;
     Ok(ended)
 }
 
 /// The board without what is booted on it.
 fn machine(setup: &Setup) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", QEMU]);
+    let mut command = Command::new(STARTER.program);
+    command.args(["--pdeathsig", "KILL", QEMU.program]);
     command.args([
         "-machine",
         "virt,virtualization=on,gic-version=3,dtb-randomness=off",
@@ -148,7 +167,7 @@ fn trees(setup: &Setup, files: &Files, folder: &Path) -> Result<PathBuf, Latency
     let own = path("board.dtb");
     let mut dump = machine(setup);
     dump.args(["-machine", &format!("dumpdtb={}", plain(&own)?)]);
-    finish(&mut dump, QEMU, "qemu-system-arm")?;
+    finish(&mut dump, &STARTER, &QEMU)?;
     compile("dtb", &own, "dts", &path("board.dts"))?;
     let board = fs::read_to_string(path("board.dts"))
         .map_err(LatencyError::file("read", path("board.dts")))?;
@@ -160,12 +179,12 @@ fn trees(setup: &Setup, files: &Files, folder: &Path) -> Result<PathBuf, Latency
 }
 
 fn compile(from: &str, source: &Path, to: &str, output: &Path) -> Result<(), LatencyError> {
-    let mut command = Command::new(COMPILER);
+    let mut command = Command::new(COMPILER.program);
     command
         .args(["-q", "-I", from, "-O", to, "-o"])
         .arg(output)
         .arg(source);
-    finish(&mut command, COMPILER, "device-tree-compiler")
+    finish(&mut command, &COMPILER, &COMPILER)
 }
 
 fn add_disk(command: &mut Command, folder: &Path) -> Result<(), LatencyError> {
@@ -188,39 +207,42 @@ fn plain(path: &Path) -> Result<&str, LatencyError> {
     })
 }
 
-fn start(
-    command: &mut Command,
-    program: &'static str,
-    package: &'static str,
-) -> Result<Child, LatencyError> {
-    command.spawn().map_err(|error| LatencyError::Program {
-        program,
-        what: format!("{error}; Debian's package {package} has it"),
-    })
+/// Starts a command whose own program is `first`, whatever that starts in turn.
+fn start(command: &mut Command, first: &Needed) -> Result<Child, LatencyError> {
+    command
+        .spawn()
+        .map_err(|error| first.failed(&error.to_string()))
 }
 
-/// Runs a program that ends by itself soon.
-fn finish(
-    command: &mut Command,
-    program: &'static str,
-    package: &'static str,
-) -> Result<(), LatencyError> {
+impl Needed {
+    /// It did not start.
+    fn failed(&self, why: &str) -> LatencyError {
+        LatencyError::Program {
+            program: self.program,
+            what: format!(
+                "{why}; Debian's package {} has it: sudo apt-get install {0}",
+                self.package
+            ),
+        }
+    }
+}
+
+/// Runs a program that ends by itself soon: `first` starts `main`, or is it.
+fn finish(command: &mut Command, first: &Needed, main: &Needed) -> Result<(), LatencyError> {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let output = start(command, program, package)?
+    let output = start(command, first)?
         .wait_with_output()
-        .map_err(LatencyError::file("wait for", program))?;
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(LatencyError::Program {
-            program,
-            what: format!(
-                "{}: {}",
-                output.status,
-                String::from_utf8_lossy(&output.stderr).trim()
-            ),
+        .map_err(LatencyError::file("wait for", main.program))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(0) => Ok(()),
+        Some(NOT_FOUND) => Err(main.failed(said.trim())),
+        _ => Err(LatencyError::Program {
+            program: main.program,
+            what: format!("{}: {}", output.status, said.trim()),
         }),
     }
 }
@@ -241,7 +263,7 @@ fn wait(
         }
         let ended = child
             .try_wait()
-            .map_err(LatencyError::file("wait for", QEMU))?;
+            .map_err(LatencyError::file("wait for", QEMU.program))?;
         if let Some(status) = ended {
             let said = fs::read_to_string(said).unwrap_or_default();
             break Some(format!("QEMU ended first ({status}): {}", said.trim()));
