@@ -84,15 +84,17 @@ size_t text_end(struct text *text)
     return text->length <= text->room ? text->length : 0;
 }
 
-static void add_discarded(struct text *text, const struct sampler *sampler)
+/* `what`.`measure`=`number` */
+static void add_of(struct text *text, const char *what, const char *measure, uint32_t number)
 {
     char key[sizeof "discarded." + HYTHE_HISTOGRAM_NAME_MAX];
     struct text name = {key, sizeof key - 1, 0};
 
-    append(&name, "discarded.");
-    append(&name, sampler->name);
+    append(&name, what);
+    append(&name, ".");
+    append(&name, measure);
     key[name.length] = '\0';
-    text_add_number(text, key, sampler->discarded);
+    text_add_number(text, key, number);
 }
 
 void report_conditions(struct text *text, const struct sampler *samplers, unsigned count)
@@ -113,7 +115,10 @@ void report_conditions(struct text *text, const struct sampler *samplers, unsign
     text_add(text, "flags", BOARD_FLAGS);
     text_add(text, "load", BOARD_LOAD);
     for (i = 0; i < count; i++) {
-        add_discarded(text, &samplers[i]);
+        add_of(text, "discarded", samplers[i].name, samplers[i].discarded);
+        if (samplers[i].period != 0) {
+            add_of(text, "period", samplers[i].name, samplers[i].period);
+        }
     }
     text_add_number(text, "histograms", count);
 }

@@ -15,7 +15,9 @@ enum {
     SAMPLE_PRECISION_BITS = 7,
     SAMPLE_VALUE_BITS = 32,
     SAMPLE_BUCKETS = HYTHE_HISTOGRAM_BUCKETS(SAMPLE_PRECISION_BITS, SAMPLE_VALUE_BITS),
-    NOBODY = -1
+    NOBODY = -1,
+    /* Of the pin: a timer is programmed between two of these. No letter, so it begins no sample. */
+    PIN_PROGRAMMED = '+'
 };
 
 struct sampler {
@@ -28,6 +30,8 @@ struct sampler {
     /* Who began, and has not been answered. */
     volatile int by;
     uint32_t discarded;
+    /* Of a timer: ticks of the clock between two samples' instants. 0: the samples are of no timer. */
+    uint32_t period;
     struct hythe_histogram histogram;
     uint32_t counts[SAMPLE_BUCKETS];
 };

@@ -29,7 +29,11 @@ int measure_timer_jitter(struct sampler *wanted)
     int good;
 
     sampler = wanted;
-    measure_timer_start((uint32_t)((uint64_t)measure_facts.clock_hz * PERIOD_US / 1000000u), handler);
+    sampler->period = (uint32_t)((uint64_t)measure_facts.clock_hz * PERIOD_US / 1000000u);
+    /* Whoever sees the pin knows from here on when each alarm is due. */
+    measure_pin(PIN_PROGRAMMED);
+    measure_timer_start(sampler->period, handler);
+    measure_pin(PIN_PROGRAMMED);
     good = stage_play(parts, 1);
     measure_timer_stop();
     return good;

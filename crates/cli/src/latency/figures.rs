@@ -92,7 +92,22 @@ pub(super) fn from_outside(
     let conditions = BTreeMap::from([("clock".to_owned(), json!(clock))]);
     let mut results = Vec::new();
     for ((letter, name), histogram) in letters(told).zip(&told.histograms) {
-        let Some(interval) = intervals.get(&letter) else {
+        let mut conditions = conditions.clone();
+        let alarms = match period(told, name, histogram.tick_hz)? {
+            Some(period) => {
+                let alarms = outside::alarms(
+                    &edges,
+                    letter.to_ascii_lowercase(),
+                    period,
+                    recorded.instruction_ns,
+                )?;
+                let within = json!(alarms.programmed_within_ns);
+                conditions.insert("programmed_within_ns".to_owned(), within);
+                Some(alarms.lateness)
+            }
+            None => None,
+        };
+        let Some(interval) = alarms.as_ref().or_else(|| intervals.get(&letter)) else {
             continue;
         };
         if interval.len() != u64::from(histogram.count) {
@@ -103,12 +118,20 @@ pub(super) fn from_outside(
             )));
         }
         let metric = format!("{name}{OUTSIDE}");
-        results.push(Measurement::of(
-            case,
-            &metric,
-            interval,
-            conditions.clone(),
-        )?);
+        results.push(Measurement::of(case, &metric, interval, conditions)?);
     }
     Ok(results)
+}
+
+/// Of a measure whose samples are a timer's alarms.
+fn period(told: &Told, name: &str, tick_hz: u32) -> Result<Option<outside::Period>, CliError> {
+    let Some(said) = told.conditions.values.get(&format!("period.{name}")) else {
+        return Ok(None);
+    };
+    match said.parse() {
+        Ok(ticks) if ticks > 0 => Ok(Some(outside::Period { ticks, tick_hz })),
+        _ => Err(CliError::Failed(format!(
+            "the core says that {name} has a period of {said:?} ticks"
+        ))),
+    }
 }

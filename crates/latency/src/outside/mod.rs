@@ -3,6 +3,7 @@
 //! An emulator that counts instructions (`-icount`) and records (`rr=record`) writes down at which instruction each byte left a serial
 //! port. That is an oscilloscope on the port which the guest cannot influence: its clock takes no part.
 
+mod alarms;
 mod record_log;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::LatencyError;
+
+pub use alarms::{Alarms, Period, alarms};
 
 /// One edge: a byte that left the port, and the instruction at which it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
