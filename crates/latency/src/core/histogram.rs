@@ -197,7 +197,7 @@ impl CoreHistogram {
         (u64::from(ticks) * 1_000_000_000 + hz / 2) / hz
     }
 
-    /// In nanoseconds, each sample as the largest value of its bucket, and none larger than `max`.
+    /// In nanoseconds, each sample as the largest value of its bucket, and none larger than `max`; those of `overflow` as `max`.
     #[must_use]
     pub fn to_nanoseconds(&self) -> Histogram<u64> {
         #[allow(
@@ -205,10 +205,18 @@ impl CoreHistogram {
             reason = "proof: 4 digits are documented as valid"
         )]
         let mut histogram = Histogram::new(DIGITS).expect("a constant");
-        for &(index, count) in &self.pairs {
-            let ticks = highest_of(self.precision_bits, index).min(self.max);
-            // A histogram that resizes itself takes every value.
+        // A histogram that resizes itself takes every value.
+        let mut record = |ticks: u32, count: u32| {
             let _ = histogram.record_n(self.ns(ticks), u64::from(count));
+        };
+        // They are all in the last bucket, and its largest value says nothing of them.
+        let mut overflow = self.overflow;
+        for &(index, count) in self.pairs.iter().rev() {
+            let ticks = highest_of(self.precision_bits, index).min(self.max);
+            let own = count - overflow.min(count);
+            record(ticks, own);
+            record(self.max, count - own);
+            overflow = 0;
         }
         histogram
     }
