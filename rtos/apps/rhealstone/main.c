@@ -2,7 +2,7 @@
  * Measures, and then tells. See README.md for what.
  *
  * Nothing from outside reaches the core before it has measured: the link and the doorbell begin only then, so that a run
- * can be repeated.
+ * can be repeated. The round trip takes Linux, so it is measured behind that, whenever Linux asks for it.
  */
 #include "FreeRTOS.h"
 #include "task.h"
@@ -13,6 +13,7 @@
 #include "measure.h"
 #include "measures.h"
 #include "report.h"
+#include "round_trip.h"
 #include "sample.h"
 #include "stage.h"
 
@@ -24,6 +25,7 @@
 enum {
     /* Of the timer: one for each of its periods. */
     ALARMS = 2000,
+    ROUND_TRIPS = 10000,
     SERIAL_LINE_BYTES = 32,
     RECORD_BYTES_MAX = HYTHE_HISTOGRAM_HEADER_BYTES + HYTHE_HISTOGRAM_PAIR_BYTES * SAMPLE_BUCKETS
 };
@@ -58,14 +60,27 @@ static const struct measure measures[] = {
 };
 
 enum {
-    MEASURES = sizeof measures / sizeof measures[0]
+    MEASURES = sizeof measures / sizeof measures[0],
+    /* Behind them, where there is a Linux that answers. */
+    ROUND_TRIP = MEASURES
 };
 
-static const struct hythe_endpoint_config endpoints[] = {
-    {"latency", HYTHE_FROM_CORE, RECORD_BYTES_MAX, 0, 0},
+enum {
+    ENDPOINT_LATENCY = 0,
+    ENDPOINT_QUESTION = 1,
+    ENDPOINT_ANSWER = 2,
+    ENDPOINTS = 3
 };
 
-static struct sampler samplers[MEASURES];
+static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
+    [ENDPOINT_LATENCY] = {"latency", HYTHE_FROM_CORE, RECORD_BYTES_MAX, 0, 0},
+    [ENDPOINT_QUESTION] = {"question", HYTHE_FROM_CORE, QUESTION_BYTES, 0, 0},
+    [ENDPOINT_ANSWER] = {"answer", HYTHE_TO_CORE, QUESTION_BYTES, 0, 0},
+};
+
+static struct sampler samplers[MEASURES + 1];
+/* The first of them: what there is to tell. */
+static unsigned measured;
 static const struct board *own_board;
 static struct hythe_freertos freertos;
 static struct hythe_port port;
@@ -104,29 +119,36 @@ static void compute(uint32_t ms)
     }
 }
 
+static struct sampler *begin(unsigned index, const char *name, uint32_t samples)
+{
+    struct sampler *sampler = &samplers[index];
+
+    sampler->name = name;
+    sampler->edge = (char)('A' + index);
+    sampler->left = samples;
+    sampler->by = NOBODY;
+    sampler->discarded = 0;
+    must(hythe_histogram_start(&sampler->histogram, sampler->counts, SAMPLE_PRECISION_BITS, SAMPLE_VALUE_BITS));
+    return sampler;
+}
+
 static void measure_all(void)
 {
-    unsigned i;
-
     measure_start();
     compute(COMPUTE_BEFORE_MS);
-    for (i = 0; i < MEASURES; i++) {
-        struct sampler *sampler = &samplers[i];
-        sampler->name = measures[i].name;
-        sampler->edge = (char)('A' + i);
-        sampler->left = measures[i].samples;
-        sampler->by = NOBODY;
-        must(hythe_histogram_start(&sampler->histogram, sampler->counts, SAMPLE_PRECISION_BITS, SAMPLE_VALUE_BITS));
-        if (!measures[i].run(sampler)) {
+    for (measured = 0; measured < MEASURES; measured++) {
+        const struct measure *measure = &measures[measured];
+
+        if (!measure->run(begin(measured, measure->name, measure->samples))) {
             say("rhealstone: hung, or a priority was not inherited, in ");
-            say(sampler->name);
+            say(measure->name);
             say("\n");
             board_fail(__FILE__, __LINE__);
         }
     }
 }
 
-/* Writes record `index` of 1 + MEASURES, the conditions first. Returns its bytes. */
+/* Writes record `index` of 1 + `measured`, the conditions first. Returns its bytes. */
 static size_t write_record(unsigned index, uint8_t *memory, size_t room)
 {
     struct text text;
@@ -136,7 +158,7 @@ static size_t write_record(unsigned index, uint8_t *memory, size_t room)
         return hythe_histogram_write(&sampler->histogram, sampler->name, measure_facts.clock_hz, memory, room);
     }
     text_begin(&text, (char *)memory, room);
-    report_conditions(&text, samplers, MEASURES);
+    report_conditions(&text, samplers, measured);
     return text_end(&text);
 }
 
@@ -147,7 +169,7 @@ static void tell(struct hythe_endpoint *latency)
     unsigned index;
     size_t bytes;
 
-    for (index = 0; index <= MEASURES; index++) {
+    for (index = 0; index <= measured; index++) {
         if (hythe_lease(latency, &buffer, WAIT_MS) != HYTHE_OK) {
             return;
         }
@@ -187,7 +209,7 @@ static void tell_over_console(void)
     size_t bytes;
     size_t at;
 
-    for (index = 0; index <= MEASURES; index++) {
+    for (index = 0; index <= measured; index++) {
         bytes = write_record(index, record, sizeof record);
         must(bytes > 0);
         for (at = 0; at < bytes; at += SERIAL_LINE_BYTES) {
@@ -206,7 +228,7 @@ static void link_up(void)
         .region_bytes = own_board->region_bytes,
         .name = "rhealstone",
         .endpoints = endpoints,
-        .endpoint_count = 1,
+        .endpoint_count = ENDPOINTS,
         .ring = own_board->ring,
         .port = &port,
     };
@@ -217,12 +239,49 @@ static void link_up(void)
     board_open_doorbell();
 }
 
-static void director_run(void *argument)
+/* Has Linux attached to it since `seen`? */
+static int is_attached_anew(const struct hythe_endpoint *endpoint, uint32_t *seen)
 {
-    struct hythe_endpoint *latency;
     struct hythe_counters counters;
+    uint32_t before = *seen;
+
+    hythe_endpoint_counters(endpoint, &counters);
+    *seen = counters.attachments;
+    return counters.attachments != before;
+}
+
+static void ask(struct hythe_endpoint *question)
+{
+    struct sampler *sampler = begin(ROUND_TRIP, "round_trip", ROUND_TRIPS);
+
+    measured = MEASURES;
+    if (measure_round_trip(sampler, question, hythe_link_endpoint(&core_link, ENDPOINT_ANSWER))) {
+        measured = ROUND_TRIP + 1;
+    }
+}
+
+static void serve(void)
+{
+    struct hythe_endpoint *latency = hythe_link_endpoint(&core_link, ENDPOINT_LATENCY);
+    struct hythe_endpoint *question = hythe_link_endpoint(&core_link, ENDPOINT_QUESTION);
+    uint32_t asked = 0;
     uint32_t told = 0;
 
+    for (;;) {
+        (void)hythe_link_wait(&core_link, WAIT_MS);
+        if (is_attached_anew(question, &asked)) {
+            ask(question);
+        }
+        /* Anew for each who attaches: the figures stay. */
+        if (is_attached_anew(latency, &told)) {
+            tell(latency);
+        }
+        vTaskDelay(1);
+    }
+}
+
+static void director_run(void *argument)
+{
     (void)argument;
     vTaskDelay(pdMS_TO_TICKS(MEASURE_AFTER_MS));
     /* Silent until then: the emulator's record does not tell the console from the pin. */
@@ -234,17 +293,7 @@ static void director_run(void *argument)
         board_end();
     }
     link_up();
-    latency = hythe_link_endpoint(&core_link, 0);
-    for (;;) {
-        (void)hythe_link_wait(&core_link, WAIT_MS);
-        hythe_endpoint_counters(latency, &counters);
-        /* Anew for each who attaches: the figures stay. */
-        if (counters.attachments != told) {
-            told = counters.attachments;
-            tell(latency);
-        }
-        vTaskDelay(1);
-    }
+    serve();
 }
 
 void app_start(const struct board *board)

@@ -1,15 +1,16 @@
 //! `hythe latency board`: runs `rtos/apps/rhealstone` on a board, alone or beside Linux under Xen, takes what it tells, and times the
 //! edges on its pin from outside.
 //!
-//! The core measures by itself, before anything of Linux reaches it. Never judges the figures.
+//! The core measures by itself, before anything of Linux reaches it; only then, and where instructions are counted in another run, Linux
+//! answers it (`round_trip`). Never judges the figures.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use hythe::rtcore::Board;
+use hythe::rtcore::{Board, Core};
 use hythe_latency::machine;
 use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
 use hythe_latency::xen::{Load, Partition};
@@ -17,7 +18,8 @@ use serde_json::{Value, json};
 
 use super::figures::{self, Recorded};
 use super::output::OutputArgs;
-use super::told::{self, Told};
+use super::round_trip;
+use super::told::{self, Patience, Told};
 use super::under_xen;
 use crate::args::Globals;
 use crate::error::CliError;
@@ -27,6 +29,8 @@ use crate::workspace::{Purpose, Workspace};
 
 /// The program that measures.
 pub(super) const APP: &str = "rhealstone";
+/// Questions without an answer, as the core counts them.
+const DISCARDED_ROUND_TRIPS: &str = "discarded.round_trip";
 
 /// Which board, and how.
 #[derive(Args, Debug)]
@@ -136,22 +140,50 @@ pub(super) fn alone(
     let workspace = Workspace::make(Purpose::Latency)?;
     let folder = workspace.files().join("record");
     fs::create_dir(&folder).map_err(CliError::file("make", &folder))?;
-    let told = if board.link().is_some() {
-        told::in_pool(board, &workspace, &folder, args.timeout, stop)?
-    } else {
-        told::alone(board, &folder, args.timeout, stop)?
+    if board.link().is_none() {
+        let told = told::alone(board, &folder, args.timeout, stop)?;
+        let results = recorded(board, &told, &folder)?;
+        return Ok((told, results));
+    }
+    let limits = (args.timeout, stop);
+    let counted = match board.repeatable() {
+        Some(_) => {
+            let nothing = |_: &Core, _: Patience<'_>| Ok(());
+            Some(told::in_pool(board, &workspace, Some(&folder), limits, nothing)?.0)
+        }
+        None => None,
     };
-    let case = format!("{}/none/{}", board.name(), told.conditions.values["load"]);
-    let mut results = figures::by_guest(&case, &told)?;
+    let answers =
+        |core: &Core, patience: Patience<'_>| round_trip::answer(&workspace, core, patience);
+    let (mut told, from_linux) = told::in_pool(board, &workspace, None, limits, answers)?;
+    let round_trips = round_trip::results(&case(board, &told), board, &mut told, &from_linux)?;
+    let discarded = told.conditions.values.remove(DISCARDED_ROUND_TRIPS);
+    let mut told = counted.unwrap_or(told);
+    told.conditions
+        .values
+        .extend(discarded.map(|count| (DISCARDED_ROUND_TRIPS.to_owned(), count)));
+    let mut results = recorded(board, &told, &folder)?;
+    results.extend(round_trips);
+    Ok((told, results))
+}
+
+fn case(board: &Board, told: &Told) -> String {
+    format!("{}/none/{}", board.name(), told.conditions.values["load"])
+}
+
+/// By the core's clock, and from outside where the run was recorded.
+fn recorded(board: &Board, told: &Told, folder: &Path) -> Result<Vec<Measurement>, CliError> {
+    let case = case(board, told);
+    let mut results = figures::by_guest(&case, told)?;
     if let Some(repeatable) = board.repeatable() {
         let recorded = Recorded {
-            log: told::read(&folder, &repeatable.log)?,
-            edges: told::split(&told::read(&folder, &repeatable.edges)?).0,
+            log: told::read(folder, &repeatable.log)?,
+            edges: told::split(&told::read(folder, &repeatable.edges)?).0,
             instruction_ns: repeatable.instruction_ns,
         };
-        results.extend(figures::from_outside(&case, &told, &recorded)?);
+        results.extend(figures::from_outside(&case, told, &recorded)?);
     }
-    Ok((told, results))
+    Ok(results)
 }
 
 /// What the core said, and what we know.
@@ -167,6 +199,7 @@ pub(super) fn conditions(board: &Board, told: &Told, limits: &str) -> BTreeMap<S
         conditions.insert("instruction_ns".to_owned(), json!(instruction_ns));
     }
     conditions.insert("configuration".to_owned(), json!(Under::None.name()));
+    conditions.extend([round_trip::conditions(board)]);
     conditions
 }
 

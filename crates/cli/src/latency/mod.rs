@@ -9,6 +9,7 @@ mod compare;
 mod figures;
 mod host;
 mod output;
+mod round_trip;
 mod told;
 mod under_xen;
 
@@ -27,7 +28,7 @@ pub(crate) enum LatencyCommand {
         after_help = "Examples:\n  hythe latency host\n  hythe latency host --for 60 --load hog --json > hog.json\n  hythe latency host --cpus 2-3 --priority 90 --interval 250 --loops 100000 --measure timer\n  hythe latency host --strict --fail-above timer:p99.9=50us --junit latency.xml --hgrm plots\n  hythe latency host --measure timer --rtla"
     )]
     Host(host::HostArgs),
-    /// Measure FreeRTOS on a board: the six figures of Rhealstone, and how late a timer is
+    /// Measure FreeRTOS on a board: the six figures of Rhealstone, how late a timer is, and the round trip of a channel to Linux
     #[command(
         after_help = "Examples:\n  hythe latency board mps2-an386\n  hythe latency board virt-a53 --under xen-shared --load hog\n  hythe latency board virt-a53 --under xen-partitioned --json > partitioned.json"
     )]

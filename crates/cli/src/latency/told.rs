@@ -26,6 +26,47 @@ pub(super) struct Told {
     pub(super) histograms: Vec<CoreHistogram>,
 }
 
+/// How long is waited for a core.
+#[derive(Clone, Copy)]
+pub(super) struct Patience<'a> {
+    pub(super) timeout: Duration,
+    pub(super) deadline: Instant,
+    pub(super) stop: &'a Stop,
+}
+
+impl<'a> Patience<'a> {
+    /// How often is looked whether it has an end.
+    pub(super) const LOOK: Duration = LOOK;
+
+    /// From now on.
+    pub(super) fn new(timeout: Duration, stop: &'a Stop) -> Self {
+        Self {
+            timeout,
+            deadline: Instant::now() + timeout,
+            stop,
+        }
+    }
+
+    /// Shall be waited on? `what` is what the core has not come to.
+    pub(super) fn check(self, core: &Core, what: &str) -> Result<(), CliError> {
+        let status = core.status();
+        let why = if self.stop.asked() {
+            "interrupted".to_owned()
+        } else if status.state == CoreState::Stopped {
+            let reason = status.reason.unwrap_or_default();
+            format!("the core ended {what}: {reason}")
+        } else if Instant::now() > self.deadline {
+            format!(
+                "the core's time of {:?} was over {what}; --timeout gives it more",
+                self.timeout
+            )
+        } else {
+            return Ok(());
+        };
+        Err(CliError::Failed(why))
+    }
+}
+
 impl Told {
     /// `next` gives one record after the other.
     fn take(mut next: impl FnMut() -> Result<Vec<u8>, CliError>) -> Result<Self, CliError> {
@@ -47,27 +88,30 @@ impl Told {
     }
 }
 
-/// Runs the core, beside whose pool it tells, until it has told everything.
-pub(super) fn in_pool(
+/// Runs the core in the pool until it has told everything; recorded into a folder, where there is one. Before that it has Linux for as
+/// long as `meanwhile` takes, whose result comes back, too.
+pub(super) fn in_pool<T>(
     board: &Board,
     workspace: &Workspace,
-    record: &Path,
-    timeout: Duration,
-    stop: &Stop,
-) -> Result<Told, CliError> {
+    record: Option<&Path>,
+    (timeout, stop): (Duration, &Stop),
+    meanwhile: impl FnOnce(&Core, Patience<'_>) -> Result<T, CliError>,
+) -> Result<(Told, T), CliError> {
     let node = Node::join(&workspace.pool, "hythe latency")?;
-    let mut subscriber = node.subscriber(CHANNEL, &SubscriberOptions::default().depth(DEPTH))?;
     let mut options = CoreOptions::default().app(APP).start_bound(timeout);
-    if board.repeatable().is_some() {
+    if let Some(record) = record {
         options = options.record(record);
     }
     let core = Core::start_unless(&workspace.pool, board, &options, || stop.asked())?;
-    let deadline = Instant::now() + timeout;
-    let told = Told::take(|| next(&mut subscriber, &core, deadline, stop))?;
+    let patience = Patience::new(timeout, stop);
+    let result = meanwhile(&core, patience)?;
+    // It tells whoever attaches.
+    let mut subscriber = node.subscriber(CHANNEL, &SubscriberOptions::default().depth(DEPTH))?;
+    let told = Told::take(|| next(&mut subscriber, &core, patience))?;
     drop(subscriber);
     // It ends in order, and its emulator writes its record to the end.
     core.stop()?;
-    Ok(told)
+    Ok((told, result))
 }
 
 /// Runs a core that tells over its serial line and ends by itself.
@@ -121,24 +165,12 @@ pub(super) fn split(bytes: &[u8]) -> (Vec<u8>, String) {
 fn next(
     subscriber: &mut Subscriber,
     core: &Core,
-    deadline: Instant,
-    stop: &Stop,
+    patience: Patience<'_>,
 ) -> Result<Vec<u8>, CliError> {
     loop {
-        if let Some(sample) = subscriber.take(LOOK)? {
+        if let Some(sample) = subscriber.take(Patience::LOOK)? {
             return Ok(sample.to_vec());
         }
-        let status = core.status();
-        let why = if stop.asked() {
-            "interrupted".to_owned()
-        } else if status.state == CoreState::Stopped {
-            let reason = status.reason.unwrap_or_default();
-            format!("the core ended before it had told everything: {reason}")
-        } else if Instant::now() > deadline {
-            "the core did not tell its figures in time; --timeout gives it more".to_owned()
-        } else {
-            continue;
-        };
-        return Err(CliError::Failed(why));
+        patience.check(core, "before it had told everything")?;
     }
 }
