@@ -94,6 +94,23 @@ impl Reference {
         }
     }
 
+    /// One more reference to the slot, which goes under `descriptor`.
+    ///
+    /// # Errors
+    /// [`hythe_pool::PoolError::TooManyReferences`], [`NodeError::ForkedCopy`].
+    fn again(&self, descriptor: Descriptor) -> Result<Self, NodeError> {
+        self.shared.check_original()?;
+        let control = self.shared.pool().control();
+        self.shared
+            .act(|member| member.duplicate(control, self.slot, 1))?;
+        let taken = Taken {
+            descriptor,
+            slot: self.slot,
+            slot_offset: self.slot_offset,
+        };
+        Ok(Self::own(&self.shared, taken))
+    }
+
     /// Is this the only reference to the slot? Then it stays so: only a holder makes more.
     pub(crate) fn is_alone(&self) -> bool {
         self.shared.pool().control().slot(self.slot).0 == 1
@@ -332,6 +349,35 @@ impl Lease {
             .trusted_mut(decision, self.reference.payload(), self.room)
     }
 
+    /// What is behind the first `at` bytes, in place, by decision of trust: for a buffer of which the front is
+    /// [shared](Self::share) already.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than that.
+    #[must_use]
+    pub fn rest_mut(&mut self, at: usize, decision: TrustPeers) -> &mut [u8] {
+        self.check(at, 0);
+        let reference = &self.reference;
+        reference
+            .map()
+            .trusted_mut(decision, reference.payload() + at, self.room - at)
+    }
+
+    /// Another reference to the whole buffer, to publish [parts](Sample::part) of it while what is behind them is still written.
+    ///
+    /// What was published is not to be written again, and nobody prevents it: write by [`Lease::rest_mut`], behind it.
+    ///
+    /// # Errors
+    /// As [`Sample::part`].
+    pub fn share(&self) -> Result<Sample, NodeError> {
+        let whole = Descriptor {
+            // Fits: a slot's size is 32 bits.
+            length: self.room as u32,
+            ..self.reference.descriptor()
+        };
+        self.reference.again(whole).map(Sample::new)
+    }
+
     /// As a payload of the first `bytes`. Not moved: what was just written would have to reach the cache before it can be copied.
     #[inline]
     pub(crate) fn as_payload(&mut self, bytes: usize) -> &mut Reference {
@@ -453,25 +499,20 @@ impl Sample {
     /// If the part is not inside the payload.
     pub fn part(&self, at: usize, bytes: usize) -> Result<Self, NodeError> {
         self.check(at, bytes);
-        let reference = &self.reference;
-        reference.shared.check_original()?;
-        let control = reference.shared.pool().control();
-        reference
-            .shared
-            .act(|member| member.duplicate(control, reference.slot, 1))?;
-        let whole = reference.descriptor();
+        let whole = self.reference.descriptor();
         // Both fit: they are inside a payload whose offset and length are 32 bits.
-        let descriptor = Descriptor {
+        let part = Descriptor {
             offset: whole.offset + at as u32,
             length: bytes as u32,
             ..whole
         };
-        let part = Taken {
-            descriptor,
-            slot: reference.slot,
-            slot_offset: reference.slot_offset,
-        };
-        Ok(Self::new(Reference::own(&reference.shared, part)))
+        self.reference.again(part).map(Self::new)
+    }
+
+    /// Is this the only reference to its slot, anywhere in the pool? Then it stays so: only a holder makes more.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.reference.is_alone()
     }
 
     pub(crate) fn into_reference(self) -> Reference {

@@ -146,11 +146,14 @@ impl Publisher {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        let region = self
-            .channel
-            .core
-            .map_or(hythe_abi::RegionIndex(0), |core| core.region);
-        named_lease_in(&self.shared, region, bytes)
+        named_lease_in(&self.shared, self.region(), bytes)
+    }
+
+    /// The region that every receiver of this channel can see.
+    #[must_use]
+    pub fn region(&self) -> hythe_abi::RegionIndex {
+        let core = self.channel.core;
+        core.map_or(hythe_abi::RegionIndex(0), |core| core.region)
     }
 
     /// Publishes the first `bytes` of a leased buffer.

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use hythe::PublisherOptions;
 use hythe::media::MediaError;
 use hythe::media::format::StreamFormat;
 use hythe::media::payload::{self, Depacketize};
@@ -20,6 +19,8 @@ use hythe::media::rtsp::client::Client;
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::sink::channel::ChannelSink;
 use hythe::media::sink::{self, Sink};
+use hythe::media::slots::{self, Slots};
+use hythe::{PublisherOptions, TrustPeers};
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -87,6 +88,25 @@ struct Document {
     largest_gap: u64,
     jitter_ns: u64,
     round_trip_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channel: Option<ChannelDocument>,
+}
+
+/// What became of the messages of the channel.
+#[derive(Serialize)]
+struct ChannelDocument {
+    /// Published where they were received, or put together.
+    in_place: u64,
+    /// Copied into slots of their own.
+    copied: u64,
+    /// Not published: no slot was free.
+    dropped: u64,
+    /// Not published: longer than any slot.
+    too_large: u64,
+    /// How often there was no slot to receive into, or to put a unit together in, because readers held all that may be.
+    none_back: u64,
+    /// The same, because the pool had none left.
+    none_free: u64,
 }
 
 /// Packets that follow each other and are missing.
@@ -101,8 +121,11 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let offer = offer(args)?;
     let format = &offer.stream.format;
-    let depacketizer = payload::depacketizer(format)?;
-    let sink = sink(args, format, globals)?;
+    let Way {
+        depacketizer,
+        sink,
+        slots,
+    } = way(args, format, globals)?;
     let sockets = open(&offer)?;
     let mut settings = settings(args, &offer.stream);
     let playing = match offer.client {
@@ -117,6 +140,11 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     };
     let identity = Identity::random()?;
     let mut stream = Stream::new(settings, format, &identity, depacketizer, sink, now_ns());
+    if let Some(slots) = &slots
+        && payload::is_whole_in_packets(format.encoding)
+    {
+        stream = stream.with_slots(slots);
+    }
     if let Some(repairer) = Repairer::new(&offer.stream) {
         stream = stream.with_repair(Box::new(repairer));
     }
@@ -131,7 +159,8 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     if end == End::Idle && statistics.packets == 0 {
         return Err(nothing_came(args, &session));
     }
-    let document = document(args, format, end, &statistics, session.stream());
+    let mut document = document(args, format, end, &statistics, session.stream());
+    document.channel = slots.map(|slots| channel_document(slots.counts()));
     output::print(globals.json, &document, text)
 }
 
@@ -228,21 +257,46 @@ fn chosen(args: &RecvArgs, streams: Vec<StreamDescription>) -> Result<StreamDesc
     Ok(found)
 }
 
-fn sink(
-    args: &RecvArgs,
-    format: &StreamFormat,
-    globals: &Globals,
-) -> Result<Box<dyn Sink>, CliError> {
+/// From payloads to where the media goes.
+struct Way {
+    depacketizer: Box<dyn Depacketize + Send>,
+    sink: Box<dyn Sink>,
+    /// Of a channel.
+    slots: Option<Slots>,
+}
+
+fn way(args: &RecvArgs, format: &StreamFormat, globals: &Globals) -> Result<Way, CliError> {
     match (&args.out, &args.channel) {
-        (Some(path), _) => Ok(sink::open(path, format)?),
+        (Some(path), _) => Ok(Way {
+            depacketizer: payload::depacketizer(format)?,
+            sink: sink::open(path, format)?,
+            slots: None,
+        }),
         (None, Some(channel)) => {
             let node = globals.join("hythe media recv")?;
             let publisher = node.publisher(channel, &PublisherOptions::default())?;
-            Ok(Box::new(ChannelSink::new(&node, publisher, format)))
+            let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+            let slots = Slots::new(&node, &publisher, trust);
+            Ok(Way {
+                depacketizer: payload::depacketizer_for_channel(format, &slots)?,
+                sink: Box::new(ChannelSink::new(publisher, &slots, format)),
+                slots: Some(slots),
+            })
         }
         (None, None) => Err(CliError::WrongUse(
             "say --out FILE or --channel NAME".into(),
         )),
+    }
+}
+
+fn channel_document(counts: slots::Counts) -> ChannelDocument {
+    ChannelDocument {
+        in_place: counts.in_place,
+        copied: counts.copied,
+        dropped: counts.dropped,
+        too_large: counts.too_large,
+        none_back: counts.none_back,
+        none_free: counts.none_free,
     }
 }
 
@@ -285,6 +339,7 @@ fn document<D: Depacketize, S: Sink>(
         largest_gap: statistics.largest_gap,
         jitter_ns: u64::from(statistics.jitter_ticks) * 1_000_000_000 / hz,
         round_trip_ns: stream.round_trip_ns(),
+        channel: None,
     }
 }
 
@@ -314,7 +369,45 @@ fn text(document: &Document) -> String {
         document.largest_gap,
         document.jitter_ns as f64 / 1e3,
     );
-    account + &missing(document) + &others
+    let channel = document
+        .channel
+        .as_ref()
+        .map_or_else(String::new, published);
+    account + &missing(document) + &others + &channel
+}
+
+/// What went onto the channel, and what kept it from doing so without a copy.
+fn published(channel: &ChannelDocument) -> String {
+    let mut line = format!(
+        "published {} messages: {} where they lay, {} copied\n",
+        channel.in_place + channel.copied,
+        channel.in_place,
+        channel.copied
+    );
+    let reasons = [
+        (
+            channel.none_back,
+            "times readers held all slots that may be received into: they are slow, or keep what they read",
+        ),
+        (
+            channel.none_free,
+            "times the pool had no slot to receive into: `hythe pool show` says who has them",
+        ),
+        (
+            channel.dropped,
+            "messages were not published because the pool had no slot: make it larger, or its readers faster",
+        ),
+        (
+            channel.too_large,
+            "messages were not published because no slot is that large: `hythe pool create --class` makes larger ones",
+        ),
+    ];
+    for (count, reason) in reasons {
+        if count > 0 {
+            line += &format!("{count} {reason}\n");
+        }
+    }
+    line
 }
 
 /// What is missing, by number: the last gaps.

@@ -5,6 +5,7 @@
 
 pub mod h264;
 pub mod h265;
+pub mod memory;
 pub mod mpeg_audio;
 pub mod mpeg_ts;
 mod nal;
@@ -16,7 +17,10 @@ mod talk;
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::rtp::L16;
+use crate::sink::channel::START_CODE;
+use crate::slots::Slots;
 use crate::unit::Unit;
+use memory::SlotMemory;
 
 /// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).
 pub const PREFIX_BYTES_MAX: usize = 8;
@@ -126,6 +130,39 @@ pub fn depacketizer(format: &StreamFormat) -> Result<Box<dyn Depacketize + Send>
         Encoding::H264 => Box::new(h264::Depacketizer::new(format).map_err(refused)?),
         Encoding::H265 => Box::new(h265::Depacketizer::new(format).map_err(refused)?),
     })
+}
+
+/// A depacketizer for streams of `format` that go on a channel: what it puts together it puts together in `slots`, as the
+/// [sink](crate::sink::channel) publishes it.
+///
+/// # Errors
+///
+/// As [`packetizer`].
+pub fn depacketizer_for_channel(
+    format: &StreamFormat,
+    slots: &Slots,
+) -> Result<Box<dyn Depacketize + Send>, MediaError> {
+    let memory = SlotMemory::new(slots);
+    Ok(match format.encoding {
+        Encoding::H264 => Box::new(in_slots::<h264::Packetizer>(memory, format)?),
+        Encoding::H265 => Box::new(in_slots::<h265::Packetizer>(memory, format)?),
+        Encoding::MpegAudio => Box::new(mpeg_audio::MpegAudioDepacketizer::within(memory)),
+        _ => depacketizer(format)?,
+    })
+}
+
+fn in_slots<R: nal::Rules>(
+    memory: SlotMemory,
+    format: &StreamFormat,
+) -> Result<nal::Joiner<R, SlotMemory>, MediaError> {
+    nal::Joiner::within(memory, &START_CODE, format).map_err(refused)
+}
+
+/// Is a packet of this encoding usually a unit, or several? Then it is worth while to receive it where it is published from. Others
+/// are put together first.
+#[must_use]
+pub fn is_whole_in_packets(encoding: Encoding) -> bool {
+    !matches!(encoding, Encoding::H264 | Encoding::H265)
 }
 
 /// Parameters that say that the payloads are of a kind that cannot be joined here.

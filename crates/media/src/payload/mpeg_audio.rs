@@ -3,6 +3,7 @@
 //! The clock runs at 90 kHz whatever the sampling rate. Frames of a unit share packets as far as they fit; one that is longer than
 //! a packet goes in fragments, each naming its offset in the frame.
 
+use super::memory::UnitMemory;
 use super::talk::TalkSpurt;
 use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};
 use crate::mp3::Header;
@@ -98,16 +99,22 @@ fn frame_count(mut frames: &[u8]) -> u64 {
 }
 
 /// Joins fragments and takes packets apart: a unit per frame.
-#[derive(Clone, Debug, Default)]
-pub struct MpegAudioDepacketizer {
+#[derive(Clone, Debug)]
+pub struct MpegAudioDepacketizer<M = Vec<u8>> {
     /// The frame whose fragments arrive; empty: none.
-    partial: Vec<u8>,
+    partial: M,
     partial_time: u64,
     /// Something that was not emitted is missing in front of the next unit.
     is_missing: bool,
 }
 
-impl Depacketize for MpegAudioDepacketizer {
+impl Default for MpegAudioDepacketizer {
+    fn default() -> Self {
+        Self::within(Vec::new())
+    }
+}
+
+impl<M: UnitMemory> Depacketize for MpegAudioDepacketizer<M> {
     fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed> {
         if received.after_gap {
             self.drop_partial();
@@ -126,9 +133,19 @@ impl Depacketize for MpegAudioDepacketizer {
     }
 }
 
-impl MpegAudioDepacketizer {
+impl<M: UnitMemory> MpegAudioDepacketizer<M> {
+    /// One that puts the fragments of a frame together in `memory`.
+    #[must_use]
+    pub fn within(memory: M) -> Self {
+        Self {
+            partial: memory,
+            partial_time: 0,
+            is_missing: false,
+        }
+    }
+
     fn drop_partial(&mut self) {
-        self.is_missing |= !self.partial.is_empty();
+        self.is_missing |= !self.partial.bytes().is_empty();
         self.partial.clear();
     }
 
@@ -165,12 +182,13 @@ impl MpegAudioDepacketizer {
                 if frames > 0 {
                     return Err(Malformed("a frame is cut short"));
                 }
-                self.partial.extend_from_slice(rest);
+                self.partial.extend(rest);
                 self.partial_time = time;
                 return Ok(());
             }
             let (frame, behind) = rest.split_at(bytes);
-            self.emit_frame(header, frame, time, emit);
+            let missing = std::mem::take(&mut self.is_missing);
+            emit_frame((header, frame), time, missing, emit);
             frames += 1;
             rest = behind;
         }
@@ -183,41 +201,42 @@ impl MpegAudioDepacketizer {
         offset: usize,
         emit: &mut EmitUnit<'_>,
     ) -> Result<(), Malformed> {
-        if self.partial.is_empty() {
+        let begun = self.partial.bytes();
+        if begun.is_empty() {
             // Its frame began in a packet that is missing, or was dropped: nothing new is wrong.
             self.is_missing = true;
             return Ok(());
         }
-        if offset != self.partial.len() {
+        if offset != begun.len() {
             return Err(Malformed("a fragment that does not continue its frame"));
         }
         // The header was parsed with the first fragment, so the length is known, and at most `Header::LONGEST_BYTES`.
-        let (header, bytes) = Header::parse(&self.partial)
+        let (header, bytes) = Header::parse(begun)
             .and_then(|header| Some((header, header.frame_bytes()?)))
             .ok_or(Malformed("a frame without a bit rate"))?;
         if offset + media.len() > bytes {
             return Err(Malformed("a fragment that leaves its frame"));
         }
-        self.partial.extend_from_slice(media);
-        if self.partial.len() == bytes {
-            let frame = std::mem::take(&mut self.partial);
-            self.emit_frame(header, &frame, self.partial_time, emit);
-            self.partial = frame;
+        self.partial.extend(media);
+        if offset + media.len() == bytes {
+            let missing = std::mem::take(&mut self.is_missing);
+            let frame = (header, self.partial.bytes());
+            emit_frame(frame, self.partial_time, missing, emit);
             self.partial.clear();
         }
         Ok(())
     }
+}
 
-    fn emit_frame(&mut self, header: Header, frame: &[u8], time: u64, emit: &mut EmitUnit<'_>) {
-        let unit = Unit {
-            pieces: &[frame],
-            time,
-            due: time,
-            duration: ticks(header, 1) as u32,
-            is_start: true,
-        };
-        emit(&unit, std::mem::take(&mut self.is_missing));
-    }
+fn emit_frame((header, frame): (Header, &[u8]), time: u64, missing: bool, emit: &mut EmitUnit<'_>) {
+    let unit = Unit {
+        pieces: &[frame],
+        time,
+        due: time,
+        duration: ticks(header, 1) as u32,
+        is_start: true,
+    };
+    emit(&unit, missing);
 }
 
 #[cfg(test)]

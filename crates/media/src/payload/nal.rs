@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use super::memory::UnitMemory;
 use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};
 use crate::format::StreamFormat;
 use crate::unit::Unit;
@@ -151,9 +152,9 @@ fn emit_fragments<R: Rules>(
 }
 
 /// Joins payloads to access units. At most 4 MiB per NAL unit, 256 NAL units and 16 MiB per access unit.
-pub struct Joiner<R> {
+pub struct Joiner<R, M = Vec<u8>> {
     /// Of `time`, as far as they came.
-    units: NalUnits,
+    units: NalUnits<M>,
     time: Option<u64>,
     /// Something in front of or in the next unit did not come.
     missing: bool,
@@ -170,8 +171,23 @@ impl<R: Rules> Joiner<R> {
     ///
     /// [`Malformed`] for the interleaved mode of H.264, and streams of H.265 with decoding order numbers.
     pub fn new(format: &StreamFormat) -> Result<Self, Malformed> {
+        Self::within(Vec::new(), &[], format)
+    }
+}
+
+impl<R: Rules, M: UnitMemory> Joiner<R, M> {
+    /// The same, which puts units together in `memory`, each NAL unit behind the bytes of `front`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Joiner::new`].
+    pub fn within(
+        memory: M,
+        front: &'static [u8],
+        format: &StreamFormat,
+    ) -> Result<Self, Malformed> {
         Ok(Self {
-            units: NalUnits::default(),
+            units: NalUnits::new(memory, front),
             time: None,
             missing: false,
             sets: parameters::sets(R::CODEC, &format.parameters)?,
@@ -248,7 +264,7 @@ impl<R: Rules> Joiner<R> {
     }
 }
 
-impl<R: Rules> Depacketize for Joiner<R> {
+impl<R: Rules, M: UnitMemory> Depacketize for Joiner<R, M> {
     fn take(&mut self, received: &Received<'_>, emit: &mut EmitUnit<'_>) -> Result<(), Malformed> {
         if received.after_gap {
             self.lose_fragments();

@@ -57,6 +57,41 @@ impl Reception {
     }
 }
 
+/// Most statements of one datagram that are listened to: an honest one has a report and a goodbye.
+const SAID_MAX: usize = 8;
+/// A datagram that is longer is malformed: it has to fit a packet of Ethernet.
+const DATAGRAM_BYTES: usize = 2048;
+
+/// What a datagram said that is for a receiver, while the memory that it lies in is let go.
+pub(crate) struct Said {
+    pub(crate) heard: [Option<Heard>; SAID_MAX],
+    pub(crate) is_valid: bool,
+}
+
+impl Said {
+    /// Reads a copy: `datagram` may lie where a peer can change it between two looks.
+    pub(crate) fn read(datagram: &[u8]) -> Self {
+        let mut copy = [0; DATAGRAM_BYTES];
+        let copy = copy.get_mut(..datagram.len()).map(|copy| {
+            copy.copy_from_slice(datagram);
+            &*copy
+        });
+        let mut heard = [None; SAID_MAX];
+        let mut places = heard.iter_mut();
+        let is_valid = copy.is_some_and(|datagram| {
+            read(datagram, &mut |said| {
+                // What others receive is not for us.
+                if !matches!(said, Heard::Reception(_))
+                    && let Some(place) = places.next()
+                {
+                    *place = Some(said);
+                }
+            })
+        });
+        Self { heard, is_valid }
+    }
+}
+
 const HEADER_BYTES: usize = 4;
 const SENDER_REPORT: u8 = SenderReport::PACKET_TYPE;
 const RECEIVER_REPORT: u8 = ReceiverReport::PACKET_TYPE;

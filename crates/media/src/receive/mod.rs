@@ -1,13 +1,14 @@
 //! Receiving: RTP from the network, in order, as units for a sink.
 //!
 //! ```text
-//! socket -> buffer -> sources -> reorder -> Depacketize -> Sink       session: waits, and runs all of it
+//! socket -> memory -> sources -> reorder -> Depacketize -> Sink       session: waits, and runs all of it
 //!                        |          |                                 stream:  joins all but the sockets
 //!                      source    requests -> feedback -> socket
 //! ```
 //!
-//! A batch of datagrams is received into [`buffer`] and stays where it is: [`sources`] says which packets are the stream's and
-//! [`source`] what is missing of it, by RFC 3550; [`reorder`] holds spans of the buffer, puts them in order and waits for what is
+//! A batch of datagrams is received into [`memory`], slots of a pool or a [`buffer`] of our own, and stays where it is: [`sources`]
+//! says which packets are the stream's and
+//! [`source`] what is missing of it, by RFC 3550; [`reorder`] holds spans of that memory, puts them in order and waits for what is
 //! missing, within bounds; [`repairer`] finds it in what else was sent, [`feedback`] reports, and asks for what [`requests`] lists. Packets in order are out, and their room free,
 //! before the call that brought them returns.
 //!
@@ -17,7 +18,9 @@
 pub mod buffer;
 pub mod feedback;
 pub mod gaps;
+mod head;
 pub mod heard;
+pub mod memory;
 pub mod reorder;
 pub mod repairer;
 pub mod requests;

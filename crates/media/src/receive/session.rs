@@ -118,7 +118,12 @@ impl<D: Depacketize, S: Sink> Session<D, S> {
             let mut messages = [Message::NONE; MESSAGES_MAX];
             for _ in 0..CALLS_MAX {
                 let room = self.stream.room()?;
-                let count = self.sockets.receive(room, &mut messages)?;
+                let received = self.sockets.receive(room, &mut messages);
+                let count = received.or_else(|error| {
+                    // Where the room is in a pool, that may be gone from under it.
+                    self.stream.check_memory()?;
+                    Err(error)
+                })?;
                 if count == 0 {
                     break;
                 }

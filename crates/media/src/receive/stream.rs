@@ -11,12 +11,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
 use hythe_sys::udp_receive::{BATCH_BYTES, Message};
-use rtp_types::RtpPacket;
 
-use super::buffer::{ReceiveBuffer, Span};
 use super::feedback::Feedback;
 use super::gaps::Gaps;
-use super::heard::{self, Heard};
+use super::head::Head;
+use super::heard::{self, Heard, Said};
+use super::memory::{Batch, Memory, Span};
 use super::reorder::{Origin, Ready, Reason, Reorder};
 use super::requests::Limits;
 use super::source::{Source, ticks};
@@ -28,6 +28,7 @@ use crate::format::StreamFormat;
 use crate::payload::{Depacketize, Received};
 use crate::rtp::Identity;
 use crate::sink::Sink;
+use crate::slots::Slots;
 
 /// What a receiver can be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +128,7 @@ pub struct Stream<D, S> {
     settings: Settings,
     payload_type: u8,
     clock_hz: u32,
-    buffer: ReceiveBuffer,
+    memory: Memory,
     sources: Sources,
     reorder: Reorder<Held>,
     suspect: Option<Suspect>,
@@ -171,7 +172,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             settings,
             payload_type: format.payload_type,
             clock_hz: format.clock_hz,
-            buffer: ReceiveBuffer::new(settings.buffer_bytes),
+            memory: Memory::new(settings.buffer_bytes),
             sources: Sources::new(expected),
             reorder: Reorder::new(packets_max, settings.delay_ns),
             suspect: None,
@@ -198,6 +199,22 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self
     }
 
+    /// Receives into `slots` as long as there are some, so that a sink can publish what came where it lies.
+    #[must_use]
+    pub fn with_slots(mut self, slots: &Slots) -> Self {
+        self.memory.prefer(slots.clone());
+        self
+    }
+
+    /// Is the pool whole, if anything is received into it?
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Pool`].
+    pub fn check_memory(&self) -> Result<(), MediaError> {
+        Ok(self.memory.check_whole()?)
+    }
+
     /// Room for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is none, packets come out before
     /// their turn. Empty after the sink failed: nothing but [`Self::finish`] makes sense then.
     ///
@@ -205,7 +222,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     ///
     /// What the sink says.
     pub fn room(&mut self) -> Result<&mut [u8], MediaError> {
-        while self.buffer.room().is_none() {
+        self.memory.choose();
+        while self.memory.room().is_none() {
             match self.reorder.pop_now() {
                 Some(ready) => self.deliver(ready)?,
                 None if self.suspect.is_some() => self.forget_suspect(),
@@ -213,7 +231,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
                 None => break,
             }
         }
-        let room = self.buffer.room();
+        let room = self.memory.room();
         Ok(room.unwrap_or_default())
     }
 
@@ -236,7 +254,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             self.statistics.malformed += 1;
             return Ok(());
         }
-        let batch = self.buffer.take(bytes);
+        let batch = self.memory.take(bytes);
         for (index, message) in messages.iter().enumerate() {
             let mut start = index * part;
             let end = start + message.bytes;
@@ -245,10 +263,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             while start < end && !message.is_truncated {
                 let range = start..end.min(start + message.segment_bytes.max(1));
                 start = range.end;
-                self.take_packet(batch, range, message, now_ns)?;
+                self.take_packet(&batch, range, message, now_ns)?;
             }
         }
-        self.buffer.done(batch);
+        self.memory.done(batch);
         self.take_repaired(now_ns)
     }
 
@@ -279,28 +297,28 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
 
     fn take_packet(
         &mut self,
-        batch: u64,
+        batch: &Batch,
         range: Range<usize>,
         message: &Message,
         now_ns: u64,
     ) -> Result<(), MediaError> {
-        let bytes = self.buffer.part(batch, range.clone());
+        let bytes = self.memory.part(batch, range.clone());
         if heard::is_rtcp(bytes) {
             // RTCP on the same port (RFC 5761).
             let said = Said::read(bytes);
             self.believe(&said, message.source, now_ns);
             return Ok(());
         }
-        let Ok(packet) = RtpPacket::parse(bytes) else {
+        let Some(head) = Head::read(bytes) else {
             self.statistics.malformed += 1;
             return Ok(());
         };
         let sender = Sender {
-            ssrc: packet.ssrc(),
+            ssrc: head.ssrc,
             address: message.source,
-            sequence: packet.sequence_number(),
+            sequence: head.sequence,
         };
-        if packet.payload_type() != self.payload_type {
+        if head.payload_type != self.payload_type {
             self.take_other(batch, range, message.source.ip());
             return Ok(());
         }
@@ -308,15 +326,12 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             self.feedback.collision();
             return Ok(());
         }
-        let (timestamp, marker) = (packet.timestamp(), packet.marker_bit());
-        let start = range.start + packet.payload_offset();
-        let payload = start..start + packet.payload_len();
-        let payload_bytes = payload.len() as u64;
-        let span = self.buffer.hold(batch, payload);
+        let payload = range.start + head.payload.start..range.start + head.payload.end;
+        let (timestamp, payload_bytes) = (head.timestamp, payload.len() as u64);
         let held = Held {
-            span,
+            span: self.memory.hold(batch, payload),
             timestamp,
-            marker,
+            marker: head.marker,
         };
         let awaited = self.reorder.extend(sender.sequence);
         let is_awaited = self.reorder.is_missing(awaited) && self.sources.awaited(&sender, now_ns);
@@ -327,7 +342,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         };
         let number = match decision {
             Decision::Ignore => {
-                self.buffer.release(held.span);
+                self.memory.release(held.span);
                 return Ok(());
             }
             Decision::Keep => {
@@ -351,7 +366,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     }
 
     /// A packet of another payload type: of the repair, or nobody's.
-    fn take_other(&mut self, batch: u64, range: Range<usize>, host: IpAddr) {
+    fn take_other(&mut self, batch: &Batch, range: Range<usize>, host: IpAddr) {
         if !self.comes_from(host) || !self.show_repair(batch, range, Came::BesideMedia) {
             self.statistics.other_payload_type += 1;
         }
@@ -389,8 +404,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         stream.is_some_and(|stream| stream.ip() == host)
     }
 
-    fn show_repair(&mut self, batch: u64, range: Range<usize>, came: Came) -> bool {
-        let packet = self.buffer.part(batch, range);
+    fn show_repair(&mut self, batch: &Batch, range: Range<usize>, came: Came) -> bool {
+        let packet = self.memory.part(batch, range);
         show(
             (&mut self.repair, &mut self.repaired),
             &self.reorder,
@@ -427,27 +442,26 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         now_ns: u64,
     ) -> Result<(), MediaError> {
         let ssrc = self.sources.stream().map(Source::ssrc);
-        let parsed = RtpPacket::parse(packet).ok().filter(|packet| {
-            Some(packet.ssrc()) == ssrc && packet.payload_type() == self.payload_type
-        });
-        let Some(parsed) = parsed.filter(|_| packet.len() <= BATCH_BYTES) else {
+        let head = Head::read(packet)
+            .filter(|head| Some(head.ssrc) == ssrc && head.payload_type == self.payload_type);
+        let Some(head) = head.filter(|_| packet.len() <= BATCH_BYTES) else {
             self.statistics.malformed += 1;
             return Ok(());
         };
-        let payload = parsed.payload();
+        let payload = &packet[head.payload];
         let room = self.room()?;
         // One byte at least: a batch is never empty.
         room[0] = 0;
         room[..payload.len()].copy_from_slice(payload);
-        let batch = self.buffer.take(payload.len().max(1));
-        let span = self.buffer.hold(batch, 0..payload.len());
-        self.buffer.done(batch);
+        let batch = self.memory.take(payload.len().max(1));
+        let span = self.memory.hold(&batch, 0..payload.len());
+        self.memory.done(batch);
         let held = Held {
             span,
-            timestamp: parsed.timestamp(),
-            marker: parsed.marker_bit(),
+            timestamp: head.timestamp,
+            marker: head.marker,
         };
-        let number = self.reorder.extend(parsed.sequence_number());
+        let number = self.reorder.extend(head.sequence);
         self.push(number, held, origin, now_ns)
     }
 
@@ -484,7 +498,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         match self.suspect.take() {
             Some(suspect) if suspect.sender == in_front => {
                 self.reorder.start(number - 1);
-                let bytes = self.buffer.bytes(&suspect.held.span).len() as u64;
+                let bytes = self.memory.bytes(&suspect.held.span).len() as u64;
                 let timestamp = suspect.held.timestamp;
                 self.count(bytes, timestamp, suspect.arrived_unix_ns, now_ns);
                 self.push(number - 1, suspect.held, Origin::Network, now_ns)
@@ -500,7 +514,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
 
     fn forget_suspect(&mut self) {
         if let Some(suspect) = self.suspect.take() {
-            self.buffer.release(suspect.held.span);
+            self.memory.release(suspect.held.span);
         }
     }
 
@@ -534,7 +548,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             match ready {
                 Some(ready) => self.deliver(ready)?,
                 None => {
-                    self.buffer.release(held.span);
+                    self.memory.release(held.span);
                     break;
                 }
             }
@@ -548,7 +562,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             timestamp,
             marker,
         } = ready.item;
-        let bytes = self.buffer.bytes(&span);
+        let bytes = self.memory.bytes(&span);
         let received = Received {
             bytes,
             marker,
@@ -566,7 +580,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             });
             self.statistics.malformed_payloads += u64::from(taken.is_err());
         }
-        self.buffer.release(span);
+        self.memory.release(span);
         result
     }
 
@@ -757,29 +771,4 @@ fn show(
     });
     *late += given_up.get();
     taken
-}
-
-/// Most statements of one datagram that are listened to: an honest one has a report and a goodbye.
-const SAID_MAX: usize = 8;
-
-/// What a datagram said, while the buffer that it lies in is let go.
-struct Said {
-    heard: [Option<Heard>; SAID_MAX],
-    is_valid: bool,
-}
-
-impl Said {
-    fn read(datagram: &[u8]) -> Self {
-        let mut heard = [None; SAID_MAX];
-        let mut places = heard.iter_mut();
-        let is_valid = heard::read(datagram, &mut |said| {
-            // What others receive is not for us.
-            if !matches!(said, Heard::Reception(_))
-                && let Some(place) = places.next()
-            {
-                *place = Some(said);
-            }
-        });
-        Self { heard, is_valid }
-    }
 }

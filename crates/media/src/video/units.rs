@@ -3,6 +3,7 @@
 //! Depacketizers join fragments in it, the Annex B source keeps in it what waits for its place in display order.
 
 use super::{Codec, Role};
+use crate::payload::memory::UnitMemory;
 
 /// Longest NAL unit: a key frame of 8K video at 60 frames and 200 Mbit/s stays below.
 pub(crate) const NAL_BYTES_MAX: usize = 4 << 20;
@@ -15,13 +16,24 @@ pub(crate) const SETS_MAX: usize = 64;
 
 /// NAL units in order; the last may still be growing.
 #[derive(Debug, Default)]
-pub(crate) struct NalUnits {
-    bytes: Vec<u8>,
+pub(crate) struct NalUnits<M = Vec<u8>> {
+    bytes: M,
     /// Where each complete one ends.
     ends: Vec<usize>,
+    /// Laid down in front of each.
+    front: &'static [u8],
 }
 
-impl NalUnits {
+impl<M: UnitMemory> NalUnits<M> {
+    /// None yet. In front of each, `memory` shall have the bytes of `front`, which do not belong to it.
+    pub(crate) fn new(memory: M, front: &'static [u8]) -> Self {
+        Self {
+            bytes: memory,
+            ends: Vec::new(),
+            front,
+        }
+    }
+
     /// Forgets everything but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
@@ -32,9 +44,9 @@ impl NalUnits {
         self.ends.is_empty()
     }
 
-    /// Bytes of all, also of the growing one.
+    /// Bytes of all, also of the growing one, and of what is in front of each.
     pub(crate) fn len(&self) -> usize {
-        self.bytes.len()
+        self.bytes.bytes().len()
     }
 
     /// Adds a complete NAL unit; the growing one is dropped.
@@ -59,10 +71,13 @@ impl NalUnits {
             "an access unit has more than 256 NAL units"
         } else if self.growing().len() + bytes.len() > NAL_BYTES_MAX {
             "a NAL unit has more than 4 MiB"
-        } else if self.bytes.len() + bytes.len() > UNIT_BYTES_MAX {
+        } else if self.len() + bytes.len() > UNIT_BYTES_MAX {
             "an access unit has more than 16 MiB"
         } else {
-            self.bytes.extend_from_slice(bytes);
+            if self.len() == self.end() {
+                self.bytes.extend(self.front);
+            }
+            self.bytes.extend(bytes);
             return Ok(());
         };
         self.abandon();
@@ -71,13 +86,14 @@ impl NalUnits {
 
     /// What the growing NAL unit has so far; empty where none grows.
     pub(crate) fn growing(&self) -> &[u8] {
-        &self.bytes[self.end()..]
+        let start = self.end() + self.front.len();
+        self.bytes.bytes().get(start..).unwrap_or_default()
     }
 
     /// The growing NAL unit is complete.
     pub(crate) fn complete(&mut self) {
         if !self.growing().is_empty() {
-            self.ends.push(self.bytes.len());
+            self.ends.push(self.len());
         }
     }
 
@@ -93,9 +109,10 @@ impl NalUnits {
     /// The complete NAL units.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let (bytes, front) = (self.bytes.bytes(), self.front.len());
         starts
             .zip(&self.ends)
-            .map(|(from, to)| &self.bytes[from..*to])
+            .map(move |(from, to)| &bytes[from + front..*to])
     }
 }
 
@@ -131,7 +148,7 @@ pub(crate) fn with_pieces<'n, T>(
 mod tests {
     use super::*;
 
-    fn listed(units: &NalUnits) -> Vec<Vec<u8>> {
+    fn listed<M: UnitMemory>(units: &NalUnits<M>) -> Vec<Vec<u8>> {
         units.iter().map(<[u8]>::to_vec).collect()
     }
 
@@ -147,6 +164,21 @@ mod tests {
         units.complete();
         units.complete();
         assert_eq!(listed(&units), [vec![1], vec![4, 5]]);
+    }
+
+    #[test]
+    fn what_stands_in_front_of_each_is_laid_down_and_belongs_to_none() {
+        let mut units = NalUnits::new(Vec::new(), &[0, 0, 0, 1]);
+        units.push(&[1]).unwrap();
+        units.grow(&[2, 3]).unwrap();
+        assert_eq!(units.growing(), [2, 3]);
+        units.abandon();
+        assert!(units.growing().is_empty());
+        units.grow(&[4]).unwrap();
+        units.grow(&[5]).unwrap();
+        units.complete();
+        assert_eq!(listed(&units), [vec![1], vec![4, 5]]);
+        assert_eq!(units.bytes, [0, 0, 0, 1, 1, 0, 0, 0, 1, 4, 5]);
     }
 
     #[test]
