@@ -133,8 +133,47 @@ fn a_channel_is_sent_and_another_filled() {
     assert_same("samples", &filled.output, &fs::read(&input).expect("made"));
     sender.interrupt();
     assert_eq!(document(&sender.end())["packets"], 50);
-    assert_eq!(document(&receiver.end())["ended"], "goodbye");
+    let received = document(&receiver.end());
+    assert_eq!(received["ended"], "goodbye");
+    // Each where the kernel wrote it.
+    let channel = &received["channel"];
+    assert_eq!(
+        (&channel["in_place"], &channel["copied"]),
+        (&50.into(), &0.into())
+    );
     studio.is_clean();
+}
+
+#[test]
+fn a_receiver_that_is_killed_leaves_nothing_held() {
+    let Some(studio) = Studio::new("a receiver that is killed") else {
+        return;
+    };
+    let root = &studio.root;
+    // Received into slots, and put together in them.
+    for sample in [&PCMU, &H264] {
+        let input = studio.make(sample);
+        let port = streams::port();
+        let sdp = studio.describe(&input, sample.options, port);
+        let counting = ["sub", "heard", "--timeout", "25", "--raw", "--count"];
+        let first = root.start(&[&counting[..], &["20"]].concat());
+        let other = root.start(&[&counting[..], &["1000000"]].concat());
+        eventually("they subscribe", || root.subscribers("heard") == 2);
+        let receiver = root.start(&["media", "recv", &sdp, "--channel", "heard"]);
+        streams::wait_until_listening(port);
+        let to = format!("rtp://127.0.0.1:{port}");
+        let arguments = ["media", "send", &input, "--to", &to, "--loop", "0"];
+        let sender = root.start(&[&arguments, sample.options].concat());
+        // It is in the middle of the stream.
+        assert_eq!(first.end().code, Some(0));
+        receiver.signal(Signal::KILL);
+        assert_eq!(receiver.end().code, None);
+        sender.interrupt();
+        other.interrupt();
+        assert_eq!(sender.end().code, Some(0));
+        other.end();
+        studio.is_clean();
+    }
 }
 
 /// A subscriber that takes 50 messages.

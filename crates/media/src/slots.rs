@@ -12,7 +12,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hythe_node::{Lease, Node, Publisher, RegionIndex, Sample, SlotClass, TrustPeers};
+use hythe_node::{Lease, Node, NodeError, Publisher, RegionIndex, Sample, SlotClass, TrustPeers};
 use hythe_sys::udp_receive::BATCH_BYTES;
 
 /// Most bytes of a slot that is filled with many batches or units: larger ones are few, and for those who need them. In small ones a
@@ -28,6 +28,8 @@ const SLOTS_MIN: usize = 2;
 const REST: u32 = 32;
 /// Where the next batch or unit begins: a cache line of its own.
 const ALIGNED: usize = 64;
+/// Memory comes and goes by at least so much.
+const PAGE_BYTES: usize = 4096;
 
 /// What became of what was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -275,6 +277,19 @@ impl Filling {
     /// The slot, to read.
     pub(crate) fn whole(&self) -> &Arc<Sample> {
         &self.whole
+    }
+
+    /// Is the pool whole, as far as the first [`BATCH_BYTES`] of the room go? Touches them: where the kernel found no memory, it has told
+    /// its caller and nobody else.
+    ///
+    /// # Errors
+    /// [`NodeError::PoolLost`].
+    pub(crate) fn check_whole(&self) -> Result<(), NodeError> {
+        let end = self.lease.capacity().min(self.filled + BATCH_BYTES);
+        for at in (self.filled..end).step_by(PAGE_BYTES) {
+            self.lease.read(at, &mut [0]);
+        }
+        self.lease.check_whole()
     }
 
     /// The first `bytes` of the room.

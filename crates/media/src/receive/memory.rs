@@ -179,6 +179,6 @@ impl Memory {
     /// [`NodeError::PoolLost`].
     pub fn check_whole(&self) -> Result<(), NodeError> {
         let filling = self.slots.as_ref().and_then(|slots| slots.filling.as_ref());
-        filling.map_or(Ok(()), |filling| filling.whole().check_whole())
+        filling.map_or(Ok(()), Filling::check_whole)
     }
 }

@@ -1,7 +1,7 @@
 //! One stream from datagrams to units: joins what the other modules decide.
 //!
 //! [`session`](crate::receive::session) feeds it what the sockets hand over and the time, and sends what it wants sent; a reader of
-//! interleaved RTP, a test or a fuzzer can do the same. Between calls, packets that wait for one that is missing lie in its buffer.
+//! interleaved RTP, a test or a fuzzer can do the same. Between calls, packets that wait for one that is missing lie in its memory.
 //!
 //! Pure: it calls no kernel and reads no clock. Memory is set at the start: once it is full, missing packets are waited for no
 //! longer. Times are nanoseconds of one clock that never goes back, except where a name says that they count from 1970.
@@ -206,7 +206,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self
     }
 
-    /// Is the pool whole, if anything is received into it?
+    /// Is the pool whole, if anything is received into it? To be asked when the kernel could not write into [`Self::room`].
     ///
     /// # Errors
     ///
