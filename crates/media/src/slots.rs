@@ -8,7 +8,7 @@
 //! [`Slots::slots_max`], however slow somebody is: then, or when the pool has none left, whoever wants to fill one is told so, and does with memory
 //! of its own, from which the sink copies. [`Slots::counts`] says how often.
 //!
-//! Allocates a handle for each slot, nothing for a packet. Never waits.
+//! Allocates two handles for each slot, nothing for a packet. Never waits.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,6 +26,8 @@ const SHARE: u32 = 4;
 const SLOTS_MIN: usize = 2;
 /// After the pool had none left, it is asked again so many times later: a refusal costs more than a copy.
 const REST: u32 = 32;
+/// So many references to a slot are taken at once: each taking costs about as much as copying a packet of telephone audio.
+const SPARE: u32 = 32;
 /// Where the next batch or unit begins: a cache line of its own.
 const ALIGNED: usize = 64;
 /// Memory comes and goes by at least so much.
@@ -84,12 +86,22 @@ struct Shared {
 struct Held {
     whole: Arc<Sample>,
     from: usize,
+    /// References to it that the next parts take.
+    spare: Vec<Sample>,
 }
 
 impl Held {
     /// Can nobody reach it any more but by this value?
     fn is_back(&self) -> bool {
-        Arc::strong_count(&self.whole) == 1 && self.whole.is_alone()
+        let ours = 1 + self.spare.len();
+        Arc::strong_count(&self.whole) == 1 && self.whole.references() as usize == ours
+    }
+
+    fn part(&mut self, at: usize, bytes: usize) -> Option<Sample> {
+        if self.spare.is_empty() {
+            self.whole.repeat(SPARE, &mut self.spare).ok()?;
+        }
+        Some(self.spare.pop()?.narrow(at, bytes))
     }
 }
 
@@ -192,6 +204,7 @@ impl Slots {
         shared.held.push(Held {
             from: whole.as_slice(self.trust).as_ptr().addr(),
             whole: Arc::clone(&whole),
+            spare: Vec::with_capacity(SPARE as usize),
         });
         Ok(Filling {
             lease,
@@ -215,7 +228,8 @@ impl Slots {
         let mut shared = self.lock();
         let is_inside = |held: &&Held| start >= held.from && end <= held.from + held.whole.len();
         // The last one is being filled.
-        let held = shared.held.iter().rev().find(is_inside)?;
+        let index = shared.held.iter().rposition(|held| is_inside(&held))?;
+        let held = &mut shared.held[index];
         let mut at = start - held.from;
         let whole = held.whole.as_slice(self.trust);
         for piece in pieces {
@@ -224,7 +238,7 @@ impl Slots {
             }
             at += front.len() + piece.len();
         }
-        let part = held.whole.part(start - held.from, end - start).ok()?;
+        let part = held.part(start - held.from, end - start)?;
         shared.counts.in_place += 1;
         Some(part)
     }

@@ -94,26 +94,42 @@ impl Reference {
         }
     }
 
-    /// One more reference to the slot, which goes under `descriptor`.
+    /// Takes more references to the slot, which are the caller's to [wrap](Self::own).
     ///
     /// # Errors
     /// [`hythe_pool::PoolError::TooManyReferences`], [`NodeError::ForkedCopy`].
-    fn again(&self, descriptor: Descriptor) -> Result<Self, NodeError> {
+    fn duplicate(&self, more: u32) -> Result<(), NodeError> {
         self.shared.check_original()?;
         let control = self.shared.pool().control();
         self.shared
-            .act(|member| member.duplicate(control, self.slot, 1))?;
+            .act(|member| member.duplicate(control, self.slot, more))?;
+        Ok(())
+    }
+
+    /// Wraps one of the references that [`Self::duplicate`] took, under `descriptor`.
+    fn wrapped(&self, descriptor: Descriptor) -> Self {
         let taken = Taken {
             descriptor,
             slot: self.slot,
             slot_offset: self.slot_offset,
         };
-        Ok(Self::own(&self.shared, taken))
+        Self::own(&self.shared, taken)
+    }
+
+    /// One more reference to the slot, under `descriptor`.
+    fn again(&self, descriptor: Descriptor) -> Result<Self, NodeError> {
+        self.duplicate(1)?;
+        Ok(self.wrapped(descriptor))
+    }
+
+    /// How many references there are to the slot.
+    pub(crate) fn count(&self) -> u32 {
+        self.shared.pool().control().slot(self.slot).0
     }
 
     /// Is this the only reference to the slot? Then it stays so: only a holder makes more.
     pub(crate) fn is_alone(&self) -> bool {
-        self.shared.pool().control().slot(self.slot).0 == 1
+        self.count() == 1
     }
 
     /// Copies bytes into the headroom, from the slot's first byte on. The caller looked whether it is alone with the slot.
@@ -498,21 +514,47 @@ impl Sample {
     /// # Panics
     /// If the part is not inside the payload.
     pub fn part(&self, at: usize, bytes: usize) -> Result<Self, NodeError> {
-        self.check(at, bytes);
-        let whole = self.reference.descriptor();
-        // Both fit: they are inside a payload whose offset and length are 32 bits.
-        let part = Descriptor {
-            offset: whole.offset + at as u32,
-            length: bytes as u32,
-            ..whole
-        };
+        let part = self.descriptor_of(at, bytes);
         self.reference.again(part).map(Self::new)
     }
 
-    /// Is this the only reference to its slot, anywhere in the pool? Then it stays so: only a holder makes more.
+    /// The same payload so many more times, into `into`, without copying: all are references to one slot. Cheaper than as many
+    /// [parts](Self::part), which [`Sample::narrow`] makes of them.
+    ///
+    /// # Errors
+    /// As [`Sample::part`]; nothing was added.
+    pub fn repeat(&self, more: u32, into: &mut Vec<Self>) -> Result<(), NodeError> {
+        self.reference.duplicate(more)?;
+        let again = || Self::new(self.reference.wrapped(self.descriptor()));
+        into.extend((0..more).map(|_| again()));
+        Ok(())
+    }
+
+    /// A part of this payload in its place.
+    ///
+    /// # Panics
+    /// If the part is not inside the payload.
     #[must_use]
-    pub fn is_alone(&self) -> bool {
-        self.reference.is_alone()
+    pub fn narrow(mut self, at: usize, bytes: usize) -> Self {
+        self.reference.words = self.descriptor_of(at, bytes).to_words();
+        self
+    }
+
+    fn descriptor_of(&self, at: usize, bytes: usize) -> Descriptor {
+        self.check(at, bytes);
+        let whole = self.reference.descriptor();
+        // Both fit: they are inside a payload whose offset and length are 32 bits.
+        Descriptor {
+            offset: whole.offset + at as u32,
+            length: bytes as u32,
+            ..whole
+        }
+    }
+
+    /// How many references there are to its slot, anywhere in the pool. If all are of one holder, none is added by others.
+    #[must_use]
+    pub fn references(&self) -> u32 {
+        self.reference.count()
     }
 
     pub(crate) fn into_reference(self) -> Reference {

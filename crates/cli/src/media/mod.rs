@@ -7,6 +7,7 @@ mod conference;
 mod inputs;
 mod pace;
 mod priority;
+mod published;
 mod recv;
 mod repair;
 mod send;

@@ -19,7 +19,7 @@ use hythe::media::rtsp::client::Client;
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::sink::channel::ChannelSink;
 use hythe::media::sink::{self, Sink};
-use hythe::media::slots::{self, Slots};
+use hythe::media::slots::Slots;
 use hythe::{PublisherOptions, TrustPeers};
 use serde::Serialize;
 
@@ -29,6 +29,7 @@ use crate::output;
 use crate::stop::Stop;
 use crate::units;
 
+use super::published::Published;
 use super::repair;
 
 /// What to receive, and where to.
@@ -89,24 +90,7 @@ struct Document {
     jitter_ns: u64,
     round_trip_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    channel: Option<ChannelDocument>,
-}
-
-/// What became of the messages of the channel.
-#[derive(Serialize)]
-struct ChannelDocument {
-    /// Published where they were received, or put together.
-    in_place: u64,
-    /// Copied into slots of their own.
-    copied: u64,
-    /// Not published: no slot was free.
-    dropped: u64,
-    /// Not published: longer than any slot.
-    too_large: u64,
-    /// How often there was no slot to receive into, or to put a unit together in, because readers held all that may be.
-    none_back: u64,
-    /// The same, because the pool had none left.
-    none_free: u64,
+    channel: Option<Published>,
 }
 
 /// Packets that follow each other and are missing.
@@ -160,7 +144,7 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
         return Err(nothing_came(args, &session));
     }
     let mut document = document(args, format, end, &statistics, session.stream());
-    document.channel = slots.map(|slots| channel_document(slots.counts()));
+    document.channel = slots.map(|slots| Published::new(slots.counts()));
     output::print(globals.json, &document, text)
 }
 
@@ -289,17 +273,6 @@ fn way(args: &RecvArgs, format: &StreamFormat, globals: &Globals) -> Result<Way,
     }
 }
 
-fn channel_document(counts: slots::Counts) -> ChannelDocument {
-    ChannelDocument {
-        in_place: counts.in_place,
-        copied: counts.copied,
-        dropped: counts.dropped,
-        too_large: counts.too_large,
-        none_back: counts.none_back,
-        none_free: counts.none_free,
-    }
-}
-
 fn document<D: Depacketize, S: Sink>(
     args: &RecvArgs,
     format: &StreamFormat,
@@ -372,42 +345,8 @@ fn text(document: &Document) -> String {
     let channel = document
         .channel
         .as_ref()
-        .map_or_else(String::new, published);
+        .map_or_else(String::new, Published::text);
     account + &missing(document) + &others + &channel
-}
-
-/// What went onto the channel, and what kept it from doing so without a copy.
-fn published(channel: &ChannelDocument) -> String {
-    let mut line = format!(
-        "published {} messages: {} where they lay, {} copied\n",
-        channel.in_place + channel.copied,
-        channel.in_place,
-        channel.copied
-    );
-    let reasons = [
-        (
-            channel.none_back,
-            "times readers held all slots that may be received into: they are slow, or keep what they read",
-        ),
-        (
-            channel.none_free,
-            "times the pool had no slot to receive into: `hythe pool show` says who has them",
-        ),
-        (
-            channel.dropped,
-            "messages were not published because the pool had no slot: make it larger, or its readers faster",
-        ),
-        (
-            channel.too_large,
-            "messages were not published because no slot is that large: `hythe pool create --class` makes larger ones",
-        ),
-    ];
-    for (count, reason) in reasons {
-        if count > 0 {
-            line += &format!("{count} {reason}\n");
-        }
-    }
-    line
 }
 
 /// What is missing, by number: the last gaps.
