@@ -15,13 +15,19 @@ pub(crate) const UNIT_BYTES_MAX: usize = 4 * NAL_BYTES_MAX;
 pub(crate) const SETS_MAX: usize = 64;
 
 /// NAL units in order; the last may still be growing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct NalUnits<M = Vec<u8>> {
     bytes: M,
     /// Where each complete one ends.
     ends: Vec<usize>,
     /// Laid down in front of each.
     front: &'static [u8],
+}
+
+impl Default for NalUnits {
+    fn default() -> Self {
+        Self::new(Vec::new(), &[])
+    }
 }
 
 impl<M: UnitMemory> NalUnits<M> {
