@@ -5,8 +5,8 @@
 //! [channel's sink](crate::sink::channel) finds a unit here by its address and publishes that part of the slot: nothing is copied.
 //!
 //! A slot is ours until it is full and the last subscriber has released the last part of it. There are never more than
-//! [`Slots::slots_max`], however slow somebody is: then, or when the pool has none left, whoever wants to fill one is told so, and does with memory
-//! of its own, from which the sink copies. [`Slots::counts`] says how often.
+//! [`Slots::slots_max`], however slow somebody is: then, or when the pool has none left, whoever wants to fill one is told so, and
+//! does with memory of its own, from which the sink copies. [`Slots::counts`] says how often.
 //!
 //! Allocates two handles for each slot, nothing for a packet. Never waits.
 
@@ -214,8 +214,8 @@ impl Slots {
         })
     }
 
-    /// A sample of where `pieces` lie one behind the other, each behind the bytes of `front`; `None`: not all of them lie so in one of these
-    /// slots, or there are too many references to it.
+    /// A sample of where `pieces` lie one behind the other, each behind the bytes of `front`; `None`: not all of them lie so in one
+    /// of these slots, or there are too many references to it.
     pub(crate) fn part(&self, pieces: &[&[u8]], front: &[u8]) -> Option<Sample> {
         let start = pieces.first()?.as_ptr().addr().checked_sub(front.len())?;
         let mut end = start;

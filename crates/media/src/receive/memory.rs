@@ -1,11 +1,11 @@
 //! Where datagrams are received: in slots of a pool, to be published from there, or in memory of our own.
 //!
-//! [`stream`](crate::receive::stream) asks for room, says how much of it came, and holds [`Span`]s of that. With [slots](Slots) the room is
-//! in one of them as long as there is one; else, and without, in the [ring](ReceiveBuffer), from which the sink copies. Both go together: spans of either may be
-//! held at once, and what waits for a missing packet is a handle in each case.
+//! [`stream`](crate::receive::stream) asks for room, says how much of it came, and holds [`Span`]s of that. With [slots](Slots) the
+//! room is in one of them as long as there is one; else, and without, in the [ring](ReceiveBuffer), from which the sink copies. Both
+//! go together: spans of either may be held at once, and what waits for a missing packet is a handle in each case.
 //!
-//! In a slot bytes may change under whoever reads them, if somebody with the right to write into the pool does not keep to the rules: what is
-//! decided by is read once.
+//! In a slot bytes may change under whoever reads them, if somebody with the right to write into the pool does not keep to the rules:
+//! what is decided by is read once.
 
 use std::ops::Range;
 use std::sync::Arc;

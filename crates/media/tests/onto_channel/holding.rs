@@ -25,7 +25,7 @@ fn expected(encoding: Encoding, datagrams: &[Vec<u8>]) -> Vec<Vec<u8>> {
 fn take(reader: &mut Reader, kept: &mut Vec<(usize, Sample)>, messages: &mut Vec<Vec<u8>>) {
     while let Some(sample) = reader.take() {
         messages.push(sample.to_vec());
-        if messages.len() % 10 == 0 {
+        if messages.len().is_multiple_of(10) {
             kept.push((messages.len() - 1, sample));
         }
     }

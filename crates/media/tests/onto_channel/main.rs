@@ -9,5 +9,4 @@ mod repaired;
 mod same;
 mod stage;
 #[path = "../support/mod.rs"]
-#[allow(dead_code, reason = "shared with other tests, which use more")]
 mod support;

@@ -53,7 +53,7 @@ fn unit(encoding: Encoding, dice: &mut Dice, index: usize) -> Vec<Vec<u8>> {
             let frames = (0..2).map(|_| behind(dice, &[0xff, 0xfb, 0x90, 0x64], 417));
             vec![frames.collect::<Vec<_>>().concat()]
         }
-        Encoding::H264 if index % 10 == 0 => {
+        Encoding::H264 if index.is_multiple_of(10) => {
             let slice = 20_000 + dice.below(60_000);
             vec![
                 behind(dice, &[0x67], 20),
