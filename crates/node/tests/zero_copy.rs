@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use hythe_node::{HolderKind, Node, Pool, PublisherOptions, SubscriberOptions};
+use hythe_node::{HolderKind, Node, Pool, PublisherOptions, SubscriberOptions, TrustPeers};
 use support::Root;
 
 /// Overwrites a byte of the only payload that is in a queue, behind everybody's back, in the region's file.
@@ -86,5 +86,41 @@ fn a_byte_changed_after_handing_on_a_part_is_seen() {
         .expect("one");
     assert_eq!(part.to_vec(), b"fire");
     drop(part);
+    assert_eq!(pool.snapshot().audit.free, pool.snapshot().audit.slots);
+}
+
+#[test]
+fn parts_go_out_while_the_rest_of_a_buffer_is_written() {
+    let trust = TrustPeers::i_trust_every_writer_of_this_pool();
+    let root = Root::new();
+    let pool = root.pool();
+    let node = Node::join(&pool, "both").expect("joined");
+    let mut subscriber = node
+        .subscriber("parts", &SubscriberOptions::default())
+        .expect("opened");
+    let mut parts = node
+        .publisher("parts", &PublisherOptions::default())
+        .expect("opened");
+    let mut lease = parts.lease(10).expect("leased");
+    assert_eq!(lease.region(), parts.region());
+    lease.rest_mut(0, trust)[..5].copy_from_slice(b"flash");
+    let whole = lease.share().expect("shared");
+    assert_eq!((whole.len(), whole.references()), (lease.capacity(), 2));
+    let mut spare = Vec::new();
+    whole.repeat(3, &mut spare).expect("repeated");
+    assert_eq!((spare.len(), whole.references()), (3, 5));
+    for (at, text) in [(0, b"flash"), (5, b" wire")] {
+        lease.rest_mut(at, trust)[..5].copy_from_slice(text);
+        let part = spare.pop().expect("one is left").narrow(at, 5);
+        parts.hand_on(part).expect("handed on");
+    }
+    drop(lease);
+    assert_eq!(whole.references(), 4);
+    for text in [b"flash", b" wire"] {
+        let part = subscriber.take(Duration::from_secs(5)).expect("taken");
+        assert_eq!(part.expect("one").to_vec(), text);
+    }
+    assert_eq!(whole.references(), 2);
+    drop((whole, spare));
     assert_eq!(pool.snapshot().audit.free, pool.snapshot().audit.slots);
 }
