@@ -24,9 +24,11 @@ test: setup ## all tests: Rust, the model checker's, C
 	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init test
 
-test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in three ways, faults (root; about 30 minutes, 12 of them once; BOOTS=3 times it, too)
+test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in three ways, faults; images laid out by a recording (root; about 30 minutes, 12 of them once; BOOTS=3 times it, too)
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
 	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init
+	scripts/erofs-tools.sh $(target)/erofs
+	HYTHE_EROFS=$(abspath $(target))/erofs cargo test -p hythe-cli --test preload_images -- --nocapture
 	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
 
 test-media: setup ## ffmpeg and GStreamer play what we send and send what we receive, tshark reads it; departure times on Debian's kernel in QEMU (root, for capturing; 3 to 6 minutes)

@@ -83,6 +83,49 @@ fn what_is_no_pack_is_refused_with_its_name_and_what_to_do() {
     );
 }
 
+#[test]
+fn a_list_follows_the_tree_and_says_what_it_leaves_out() {
+    let root = Root::new();
+    let tree = root.path().join("tree");
+    fs::create_dir_all(tree.join("etc")).expect("made");
+    for name in ["etc/needed", "a", "first"] {
+        fs::write(tree.join(name), name).expect("written");
+    }
+    let names = [
+        "/x/never",
+        "/elsewhere",
+        "/x/gone",
+        "/x/etc/needed",
+        "/x/first",
+    ];
+    let pack = write_pack(&root, &names);
+    let list =
+        |options: &[&str]| root.run(&[&["preload", "sort-list", text(&pack)], options].concat());
+    let plain = list(&["--root", "/x"]);
+    assert_eq!(plain.code, Some(0), "{}", plain.errors);
+    assert_eq!(plain.text(), "first 32767\netc/needed 32766\ngone 32765\n");
+    assert!(
+        plain
+            .errors
+            .contains("1 file of the pack left out: not below /x")
+    );
+    let whole = list(&["--root", "/x", "--tree", text(&tree), "--for", "erofs"]);
+    assert_eq!(whole.code, Some(0), "{}", whole.errors);
+    assert_eq!(whole.text(), "etc\0first\0etc/needed\0a\0");
+    assert!(
+        whole
+            .errors
+            .contains("1 file of the pack left out: not in the tree")
+    );
+    // Names from another root fit nothing of the tree.
+    let nothing = list(&["--tree", text(&tree)]);
+    assert_eq!(nothing.code, Some(1));
+    assert!(nothing.errors.contains("--root"), "{}", nothing.errors);
+    let missing = list(&["--tree", "/nowhere"]);
+    assert_eq!(missing.code, Some(1));
+    assert!(missing.errors.contains("/nowhere"), "{}", missing.errors);
+}
+
 /// Where the content of each file stands in an image that compresses nothing.
 fn places(image: &[u8], marks: &[&str]) -> Vec<usize> {
     let place = |mark: &&str| {

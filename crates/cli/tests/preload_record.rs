@@ -3,160 +3,20 @@
 //! Read-ahead and caches belong to the whole machine: these tests run one at a time, and record again when somebody else got in
 //! between, which the recorder tells. They need root, a C compiler, and a build directory on storage.
 
+#[path = "recorded/place.rs"]
+mod place;
 mod support;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
 
-use hythe_preload::pack::Pack;
-use rustix::fs::{Advice, fadvise};
+use place::{FILE_PAGES, Place, text};
 use rustix::process::{Signal, geteuid};
 use serde_json::Value;
-use support::{BOUND, Ended, Root, Running, eventually};
-
-/// Held by each test while it changes the machine.
-static MACHINE: Mutex<()> = Mutex::new(());
-/// Whether recording works here, found out once.
-static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
-const FILE_PAGES: usize = 1024;
-
-/// A directory on storage, and the turn to record.
-struct Place {
-    root: Root,
-    directory: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
-}
-
-impl Place {
-    /// None, loudly, where recording is not possible.
-    fn new() -> Option<Self> {
-        if !geteuid().is_root() {
-            println!("skipped: recording takes root");
-            return None;
-        }
-        let turn = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("made");
-        let place = Self {
-            root: Root::new(),
-            directory,
-            _turn: turn,
-        };
-        match POSSIBLE.get_or_init(|| place.probe()) {
-            Ok(()) => Some(place),
-            Err(why) => {
-                println!("skipped: {why}");
-                None
-            }
-        }
-    }
-
-    /// Can anything be recorded here?
-    fn probe(&self) -> Result<(), String> {
-        let inside = self.file("probe");
-        let ended = self.run(&[], &["cat", text(&inside)]);
-        if !self.pack_path().exists() {
-            return Err(ended.errors);
-        }
-        if self.pages_of(&inside).is_none() {
-            let path = self.directory.path();
-            return Err(format!("{} is not on storage", path.display()));
-        }
-        Ok(())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn pack_path(&self) -> PathBuf {
-        self.path("out.pack")
-    }
-
-    fn pack(&self) -> Pack {
-        Pack::read(&self.pack_path()).expect("a pack")
-    }
-
-    /// A file of [`FILE_PAGES`] pages, none of them in memory.
-    fn file(&self, name: &str) -> PathBuf {
-        let path = self.path(name);
-        let mut file = File::create_new(&path).expect("made");
-        file.write_all(&vec![b'x'; FILE_PAGES * 4096 - 100])
-            .expect("written");
-        file.sync_all().expect("written");
-        fadvise(&file, 0, None, Advice::DontNeed).expect("dropped");
-        path
-    }
-
-    /// Uses what it is told, and nothing else.
-    fn touch_program(&self) -> PathBuf {
-        let program = self.path("touch");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded/touch.c");
-        let compiled = Command::new("cc")
-            .args(["-O1", "-Wall", "-Werror", "-o"])
-            .args([&program, Path::new(source)])
-            .status()
-            .expect("a C compiler");
-        assert!(compiled.success());
-        program
-    }
-
-    fn arguments<'a>(options: &[&'a str], output: &'a str, command: &[&'a str]) -> Vec<&'a str> {
-        // Copies take time; a test that is about them says so.
-        let copies = options.iter().any(|option| option.starts_with("--scratch"));
-        let begin: &[&str] = match copies {
-            true => &["preload", "record", "--force", "-o", output],
-            false => &["preload", "record", "--no-copies", "--force", "-o", output],
-        };
-        [begin, options, &["--"], command].concat()
-    }
-
-    /// Records once, unless somebody else got in between.
-    fn run(&self, options: &[&str], command: &[&str]) -> Ended {
-        let output = self.pack_path();
-        let arguments = Self::arguments(options, text(&output), command);
-        let begun = Instant::now();
-        loop {
-            let ended = self.root.run(&arguments);
-            let disturbed = ["another recording", "dropped the caches"];
-            if !disturbed.iter().any(|words| ended.errors.contains(words)) {
-                return ended;
-            }
-            assert!(begun.elapsed() < BOUND, "never alone: {}", ended.errors);
-        }
-    }
-
-    /// Records what must work, and returns the document.
-    fn record(&self, options: &[&str], command: &[&str]) -> Value {
-        let ended = self.run(&[&["--json"], options].concat(), command);
-        assert_eq!(ended.code, Some(0), "{}", ended.errors);
-        serde_json::from_slice(&ended.output).expect("one document")
-    }
-
-    /// The pages of a file in the pack, as first page and count; none if it is not in there.
-    fn pages_of(&self, path: &Path) -> Option<Vec<(u32, u32)>> {
-        let pack = self.pack();
-        let index = pack.files.iter().position(|file| file.path == path)?;
-        let extents = pack
-            .extents
-            .iter()
-            .filter(|extent| extent.file as usize == index);
-        Some(
-            extents
-                .map(|extent| (extent.first_page, extent.pages))
-                .collect(),
-        )
-    }
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().expect("plain")
-}
+use support::{Root, Running, eventually};
 
 /// What read-ahead is set to, by file.
 fn read_ahead() -> BTreeMap<PathBuf, String> {

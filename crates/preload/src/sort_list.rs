@@ -4,7 +4,9 @@
 //! image numbers its inodes anew). Called by `hythe preload sort-list`. Never looks at the files.
 
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use crate::PreloadError;
 use crate::pack::{Pack, PackFile};
@@ -12,21 +14,33 @@ use crate::pack::{Pack, PackFile};
 /// Priorities of mksquashfs are 16 bits, and files without one have 0.
 const PRIORITY_MAX: usize = 32_767;
 
+/// The files that are needed, in order, named from `root`: where the root of the image was when it was recorded, `/` of a system that
+/// ran. Files elsewhere are not among them.
+pub fn names<'a>(pack: &'a Pack, root: &'a Path) -> impl Iterator<Item = &'a [u8]> {
+    let below = in_order(pack).filter_map(move |file| file.path.strip_prefix(root).ok());
+    below.map(|name| name.as_os_str().as_bytes())
+}
+
+/// How many files are needed and not below `root`.
+#[must_use]
+pub fn elsewhere(pack: &Pack, root: &Path) -> usize {
+    in_order(pack).count() - names(pack, root).count()
+}
+
 /// For `mksquashfs -sort FILE`: a path below the source directory and a priority per line, highest first. Behind the first 32,766
 /// files the rest share the last priority above that of files that are not in the pack.
 ///
 /// # Errors
 /// [`PreloadError::Unlisted`] for a name that such a line cannot hold.
-pub fn for_mksquashfs(pack: &Pack) -> Result<Vec<u8>, PreloadError> {
+pub fn for_mksquashfs(names: &[&[u8]]) -> Result<Vec<u8>, PreloadError> {
     let mut list = Vec::new();
-    for (place, file) in in_order(pack).enumerate() {
-        let name = relative(file);
+    for (place, name) in names.iter().enumerate() {
         if name.contains(&b'\n') {
             return Err(PreloadError::Unlisted {
-                path: file.path.clone(),
+                path: Path::new(OsStr::from_bytes(name)).to_owned(),
             });
         }
-        for byte in name {
+        for byte in *name {
             if matches!(byte, b' ' | b'\t' | b'\\' | b'#' | b'"') {
                 list.push(b'\\');
             }
@@ -41,9 +55,10 @@ pub fn for_mksquashfs(pack: &Pack) -> Result<Vec<u8>, PreloadError> {
 /// For `tar --null --files-from FILE`, whose order mkfs.erofs keeps (`--tar=f --sort=none -E^inline_data`, from erofs-utils 1.8
 /// on, without compression): paths below the source directory, each ended by a zero byte.
 #[must_use]
-pub fn for_tar(pack: &Pack) -> Vec<u8> {
-    in_order(pack)
-        .flat_map(|file| relative(file).iter().copied().chain([0]))
+pub fn for_tar(names: &[&[u8]]) -> Vec<u8> {
+    let names = names.iter();
+    names
+        .flat_map(|name| name.iter().copied().chain([0]))
         .collect()
 }
 
@@ -54,11 +69,6 @@ fn in_order(pack: &Pack) -> impl Iterator<Item = &PackFile> {
         .iter()
         .filter(move |extent| listed.insert(extent.file))
         .filter_map(|extent| pack.files.get(extent.file as usize))
-}
-
-fn relative(file: &PackFile) -> &[u8] {
-    let path = file.path.as_os_str().as_bytes();
-    path.strip_prefix(b"/").unwrap_or(path)
 }
 
 #[cfg(test)]
@@ -85,18 +95,36 @@ mod tests {
         }
     }
 
+    fn listed<'a>(pack: &'a Pack, root: &'a str) -> Vec<&'a [u8]> {
+        names(pack, Path::new(root)).collect()
+    }
+
     #[test]
     fn files_come_in_the_order_of_their_first_extents_each_once() {
         let pack = pack(&["/bin/a", "/etc/b c", "/unused"], &[1, 0, 1]);
-        let list = for_mksquashfs(&pack).expect("good names");
+        let names = listed(&pack, "/");
+        let list = for_mksquashfs(&names).expect("good names");
         assert_eq!(list, b"etc/b\\ c 32767\nbin/a 32766\n");
-        assert_eq!(for_tar(&pack), b"etc/b c\0bin/a\0");
+        assert_eq!(for_tar(&names), b"etc/b c\0bin/a\0");
+        assert_eq!(elsewhere(&pack, Path::new("/")), 0);
+    }
+
+    #[test]
+    fn files_are_named_from_the_root_of_the_image_and_others_are_counted() {
+        let pack = pack(
+            &["/image/a", "/imaged/b", "/image/etc/c", "/image/unused"],
+            &[1, 2, 0],
+        );
+        for root in ["/image", "/image/"] {
+            assert_eq!(listed(&pack, root), [&b"etc/c"[..], b"a"]);
+            assert_eq!(elsewhere(&pack, Path::new(root)), 1);
+        }
     }
 
     #[test]
     fn a_name_that_no_line_can_hold_is_refused_and_named() {
-        let refused = for_mksquashfs(&pack(&["/a\nb"], &[0])).expect_err("refused");
-        assert!(refused.to_string().contains("/a\\nb"), "{refused}");
+        let refused = for_mksquashfs(&[b"a\nb"]).expect_err("refused");
+        assert!(refused.to_string().contains("a\\nb"), "{refused}");
     }
 
     #[test]
@@ -104,7 +132,7 @@ mod tests {
         let paths: Vec<String> = (0..40_000).map(|number| format!("/{number}")).collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let order: Vec<u32> = (0..40_000).collect();
-        let list = for_mksquashfs(&pack(&paths, &order)).expect("good names");
+        let list = for_mksquashfs(&listed(&pack(&paths, &order), "/")).expect("good names");
         let list = String::from_utf8(list).expect("text");
         assert!(list.ends_with("\n39999 1\n"), "the last is 1");
         assert!(list.contains("\n32766 1\n") && list.contains("\n32765 2\n"));

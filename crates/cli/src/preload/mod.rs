@@ -8,6 +8,7 @@ mod replay;
 mod report;
 mod show;
 mod sort_list;
+mod tree;
 
 use clap::Subcommand;
 
@@ -50,9 +51,9 @@ pub(crate) enum PreloadCommand {
     Show(show::ShowArgs),
     /// Print the list by which an image builder lays out files in the order of the pack
     ///
-    /// mksquashfs takes it as it is. mkfs.erofs has no such list: it keeps the order of a tar archive, which tar makes by the list.
+    /// mksquashfs takes it as it is. mkfs.erofs takes no list: it keeps the order of a tar archive, which tar makes by the list of the whole tree.
     #[command(
-        after_help = "Examples:\n  hythe preload sort-list boot.pack > boot.sort && mksquashfs root/ root.squashfs -sort boot.sort\n  hythe preload sort-list boot.pack --for erofs > boot.list\n    (cat boot.list; cd root && find . -mindepth 1 -printf '%P\\0') | awk 'BEGIN{RS=ORS=\"\\0\"} !seen[$0]++' |\n    tar -C root --null --no-recursion -T - -c | mkfs.erofs --tar=f --sort=none -E^inline_data root.erofs"
+        after_help = "Examples:\n  hythe preload sort-list boot.pack > boot.sort && mksquashfs root/ root.squashfs -sort boot.sort\n  hythe preload sort-list boot.pack --for erofs --tree root/ |\n    tar -C root --null --no-recursion -T - -c | mkfs.erofs --tar=f --sort=none -E^inline_data root.erofs"
     )]
     SortList(sort_list::SortListArgs),
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use hythe_preload::sort_list;
 
+use super::tree::Tree;
 use crate::args::Globals;
 use crate::error::CliError;
-use crate::output;
+use crate::{output, units};
 
 /// Which list to print.
 #[derive(Args, Debug)]
@@ -17,6 +18,12 @@ pub(crate) struct SortListArgs {
     /// The file system of the image
     #[arg(long = "for", value_name = "FS", value_enum, default_value_t = Image::Squashfs)]
     image: Image,
+    /// Where the root of the image was when it was recorded: files are named from there, others are left out
+    #[arg(long, value_name = "DIRECTORY", default_value = "/")]
+    root: PathBuf,
+    /// What the image is made of: files that are not in it are left out; for erofs the list has all of it, directories first, then what is needed
+    #[arg(long, value_name = "DIRECTORY")]
+    tree: Option<PathBuf>,
 }
 
 /// Kinds of images that are laid out by a list.
@@ -35,8 +42,36 @@ pub(crate) fn run(args: &SortListArgs, globals: &Globals) -> Result<(), CliError
         ));
     }
     let pack = super::open(&args.pack)?;
-    output::write(&match args.image {
-        Image::Squashfs => sort_list::for_mksquashfs(&pack)?,
-        Image::Erofs => sort_list::for_tar(&pack),
+    let mut names: Vec<&[u8]> = sort_list::names(&pack, &args.root).collect();
+    let root = args.root.display();
+    say_left_out(
+        sort_list::elsewhere(&pack, &args.root),
+        &format!("below {root}"),
+    );
+    let tree = match &args.tree {
+        Some(path) => Some(Tree::below(path).map_err(CliError::file("list the tree", path))?),
+        None => None,
+    };
+    if let Some(tree) = &tree {
+        let (known, missing) = tree.known(&names);
+        names = known;
+        say_left_out(missing, "in the tree of the image");
+    }
+    if names.is_empty() && !pack.extents.is_empty() {
+        return Err(CliError::Failed(format!(
+            "no file of the pack is left to be listed: is {root} (--root) where the root of the image was when it was recorded? hythe preload show has the paths"
+        )));
+    }
+    output::write(&match (args.image, tree) {
+        (Image::Squashfs, _) => sort_list::for_mksquashfs(&names)?,
+        (Image::Erofs, None) => sort_list::for_tar(&names),
+        (Image::Erofs, Some(tree)) => tree.listed(&names),
     })
+}
+
+fn say_left_out(files: usize, place: &str) {
+    if files > 0 {
+        let files = units::counted(files as u64, "file");
+        eprintln!("hythe: {files} of the pack left out: not {place}");
+    }
 }
