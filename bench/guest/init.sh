@@ -109,6 +109,8 @@ if [ "$way" = record ]; then
     record_program
 fi
 empty_cache
+# start.c tells it again when the run is over.
+say "disk busy $(awk '{ print $10 }' /sys/block/vda/stat) ms"
 say "kernel $(uname -r), $(awk '/MemAvailable/ { print $2 }' /proc/meminfo) KiB available"
 case $way in
 plain)

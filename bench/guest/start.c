@@ -4,7 +4,7 @@
  * Executed as process 1 by init.sh, or by whatever reads ahead before it. It is told what to do by its environment, which comes from the
  * kernel's command line: `program`, its one argument `file`, and `below`, the directory that is the program's root, if it is not one of
  * ours. Programs of others do not print `BBB`: start does when such a program has ended well. Behind the run it says how many pages of the
- * file were in memory when it was executed itself, and ends the machine. Never returns.
+ * file were in memory when it was executed itself and how long the disk has been busy, and ends the machine. Never returns.
  */
 #include <fcntl.h>
 #include <sys/reboot.h>
@@ -63,6 +63,17 @@ static pid_t begin_program(const char *below)
     return child;
 }
 
+/* How long at least one request was under way at the disk, since the kernel was started: the tenth number. */
+static void say_disk_was_busy(void)
+{
+    FILE *statistics = fopen("/sys/block/vda/stat", "r");
+    long long busy_ms;
+
+    if (statistics != NULL && fscanf(statistics, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %lld", &busy_ms) == 1) {
+        say("hythe disk busy %lld ms\n", busy_ms);
+    }
+}
+
 /* Reaps whatever ends until it is the child. */
 static int wait_for(pid_t child)
 {
@@ -98,6 +109,7 @@ int main(void)
     }
     if (is_well) {
         say("hythe start found %zu pages resident\n", resident);
+        say_disk_was_busy();
         say("hythe done\n");
     } else {
         say("hythe failed: the program did not end well\n");

@@ -73,6 +73,9 @@ pub(super) struct RowConditions {
     /// The same read once more in the same boots, the fastest: the pages are cold, but the file system knows the file already.
     #[serde(skip_serializing_if = "Option::is_none")]
     again_ns: Option<u128>,
+    /// How long the disk had requests under way meanwhile: the median. The rest of the time is all that reading ahead can save.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_busy_ns: Option<f64>,
     /// Each boot.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     samples_ns: Vec<u64>,
@@ -176,6 +179,7 @@ fn times(series: &Series) -> Result<Row, BenchError> {
             resident_before_use: series.resident_before_use().filter(|_| is_of_file),
             guest_read_ns: is_of_file.then(|| series.guest_median()),
             again_ns: series.fastest_again().map(|time| time.as_nanos()),
+            disk_busy_ns: series.disk_busy(),
             samples_ns: samples
                 .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
                 .collect(),

@@ -142,6 +142,15 @@ impl Series {
         shares.min_by(f64::total_cmp)
     }
 
+    /// How long the disk was busy, in nanoseconds, the median. On NAND it has nothing to do.
+    pub(super) fn disk_busy(&self) -> Option<f64> {
+        let outcomes = self.outcomes.iter();
+        let busy = outcomes.filter_map(|outcome| outcome.disk_busy);
+        let busy: Vec<f64> = busy.map(|busy| busy.as_nanos() as f64).collect();
+        let is_told = !busy.is_empty() && !self.file_system.is_on_nand();
+        is_told.then(|| statistics::median(busy))
+    }
+
     /// Bytes a second off the bare flash, the median.
     pub(super) fn raw_rate(&self) -> Option<f64> {
         let rates = self.outcomes.iter();

@@ -38,6 +38,8 @@ pub(crate) struct Outcome {
     pub(crate) kernel: Option<String>,
     /// What `preload-init` said.
     pub(crate) said: Option<String>,
+    /// How long the disk had requests under way, between shortly before `AAA` and the end.
+    pub(crate) disk_busy: Option<Duration>,
 }
 
 /// The serial line so far.
@@ -45,6 +47,8 @@ pub(crate) struct Outcome {
 pub(crate) struct Transcript {
     outcome: Outcome,
     begun: Option<Instant>,
+    /// How long the disk was busy before the run.
+    busy_before: Option<Duration>,
     is_raw: bool,
     is_done: bool,
     failed: Option<String>,
@@ -102,6 +106,9 @@ impl Transcript {
             ["start", "found", pages, "pages", "resident"] => {
                 self.outcome.resident_at_start = pages.parse().ok();
             }
+            ["disk", "busy", ms, "ms"] => {
+                self.take_disk(ms.parse().ok().map(Duration::from_millis))
+            }
             [
                 "read",
                 bytes,
@@ -120,6 +127,16 @@ impl Transcript {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Told before the run, and behind it.
+    fn take_disk(&mut self, busy: Option<Duration>) {
+        match self.busy_before {
+            None => self.busy_before = busy,
+            Some(before) => {
+                self.outcome.disk_busy = busy.and_then(|busy| busy.checked_sub(before));
+            }
         }
     }
 
@@ -189,11 +206,11 @@ mod tests {
     #[test]
     fn the_time_is_between_the_two_lines_wherever_the_bytes_are_cut() {
         let heard = hear(&[
-            "SeaBIOS\r\nhythe kernel 6.1.0-56-amd64, 40412 KiB available\r\nA",
+            "SeaBIOS\r\nhythe disk busy 20 ms\r\nhythe kernel 6.1.0-56-amd64, 40412 KiB available\r\nA",
             "AA\r",
             "\npreload-init: 256 pages of 1 file in 500 ms\r\n",
             "BBB\r\nhythe read 1048576 bytes in 7000000 ns, 256 pages were resident\r\n",
-            "hythe start found 255 pages resident\r\nhythe done\r\n",
+            "hythe start found 255 pages resident\r\nhythe disk busy 90 ms\r\nhythe done\r\n",
         ]);
         let outcome = heard.finish(1, Some(MIB)).expect("whole");
         let run = Run {
@@ -204,6 +221,7 @@ mod tests {
         };
         assert_eq!(outcome.runs, [run]);
         assert_eq!(outcome.resident_at_start, Some(255));
+        assert_eq!(outcome.disk_busy, Some(Duration::from_millis(70)));
         assert_eq!(outcome.kernel.as_deref(), Some("6.1.0-56-amd64"));
         let said = outcome.said.expect("a line of preload-init");
         assert!(said.ends_with("500 ms"), "{said}");
