@@ -41,7 +41,7 @@ test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRT
 	scripts/xen-tools.sh $(target)/xen
 	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test latency_peers --test latency_xen -- --nocapture --test-threads=1
 
-arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, and a pool shared with one
+arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm
 
 mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)

@@ -4,7 +4,6 @@
 #include "system.h"
 
 enum {
-    PAGE_BYTES = 4096,
     /* Read at once: small beside any memory, large enough for a flash to be busy. */
     BUFFER_BYTES = 65536,
     MAGIC_UBIFS = 0x24051905,
@@ -71,7 +70,8 @@ static enum reading_way try_out(long handle, uint64_t offset, size_t bytes)
     if (system_readahead(handle, offset, bytes) != 0) {
         return READING_READS;
     }
-    if (bytes > PAGE_BYTES && system_pread(handle, bytes_read, 1, offset + bytes - 1) != 1) {
+    if (!system_is_same_page(offset, offset + bytes - 1) &&
+        system_pread(handle, bytes_read, 1, offset + bytes - 1) != 1) {
         return READING_UNKNOWN;
     }
     for (looks = 0; looks < TRIAL_LOOKS; looks++) {

@@ -363,6 +363,11 @@ void system_set_page_bytes(size_t bytes)
     page_shift = shift;
 }
 
+int system_is_same_page(uint64_t one, uint64_t other)
+{
+    return one >> page_shift == other >> page_shift;
+}
+
 int system_is_resident(long handle, uint64_t offset)
 {
     unsigned char resident[LARGEST_PAGE / PACK_PAGE] = {0};

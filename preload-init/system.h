@@ -84,8 +84,10 @@ void *system_allocate(size_t bytes);
 void system_free(void *memory, size_t bytes);
 /* 1: this page of the file is in the page cache. 0: it is not. Negative: not known. `offset` is a multiple of 4096. */
 int system_is_resident(long handle, uint64_t offset);
-/* The size of this machine's pages, for system_is_resident(): told once at the start. */
+/* The size of this machine's pages, for system_is_resident() and the next: told once at the start. */
 void system_set_page_bytes(size_t bytes);
+/* 1: these two bytes of a file come into memory together. 0: they do not. */
+int system_is_same_page(uint64_t one, uint64_t other);
 long system_memory(struct system_memory *memory);
 /* Nanoseconds. */
 uint64_t system_time(enum system_clock clock);

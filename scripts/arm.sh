@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Golden vectors, pool and node tests as armhf and arm64 programs, under emulation, and one pool shared between two widths.
+# Golden vectors, pool and node tests as armhf and arm64 programs, under emulation, one pool shared between two widths, and the tests of
+# the storage hop on a kernel of 32 bits and on one with pages of 16 KiB.
 #
 # Called by `make arm`. The argument is a directory for tools and builds. `scripts/arm-tools.sh` fetches the tools at the first
 # run; dependencies are those of Cargo.lock. Prints the time of each step. Emulation is not hardware: what it cannot show is
@@ -122,6 +123,24 @@ share_with_native() {
     cargo test --quiet --locked --workspace --test two_widths
 }
 
+# The storage hop on a kernel of this target. Under the emulation of processes its tests are of no use: the emulator itself touches the pages
+# that it copies from: machine TARGET EMULATOR...
+machine() {
+    local target=$1 name=${names[$1]} packages=(hythe-sys hythe-preload) programs=() work=$directory/machines
+    shift
+    mapfile -t programs < <(cross test --no-run --target "$target" 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$/\1/p')
+    mkdir -p "$work/$name"
+    packages=(hythe-preload)
+    cross build --quiet --target "$target" --example recorded || return
+    export LD_LIBRARY_PATH=$root/usr/lib/x86_64-linux-gnu
+    "$root/usr/bin/${triples[$target]}-gcc" -Wl,--sysroot="$root" -static -O1 -o "$work/$name/touch" crates/cli/tests/recorded/touch.c || return
+    make --no-print-directory -C preload-init BUILD="$work/$name" CC="$root/usr/bin/${triples[$target]}-gcc" "$work/$name/preload-init" >/dev/null || return
+    unset LD_LIBRARY_PATH
+    HYTHE_ARM_LIBRARIES=$root/usr HYTHE_ARM_TEMPORARY=$directory/build/$target/tmp \
+        scripts/arm-machines.sh "$work/$name" "$name" "$@" -- \
+        "${programs[@]}" "$directory/build/$target/debug/examples/recorded" "$work/$name"/{touch,preload-init}
+}
+
 say_what_is_left_out() {
     local test
     echo "arm: left out under emulation:"
@@ -141,6 +160,11 @@ step "x86-64 and armhf share a pool" share_with_native
 for target in "${targets[@]}"; do
     step "${names[$target]}: C library" c_library "$target"
 done
+
+step "the recorder on a kernel of 32 bits" machine "${targets[0]}" \
+    qemu-system-arm -accel tcg -machine virt -cpu cortex-a15 -m 1G -smp 1
+step "the recorder with pages of 16 KiB" machine "${targets[1]}" \
+    qemu-system-aarch64 -accel tcg -machine virt -cpu max,pauth=off -m 1G -smp 1
 
 printf '\n%s\n' "$summary"
 echo "Emulated by qemu-user on $(uname -m): it shows layouts, widths, alignment of types and system calls. It does NOT show the"

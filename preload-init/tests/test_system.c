@@ -23,6 +23,21 @@ static void check_memory(void)
     CHECK(memory.free > 0 && memory.free <= memory.total);
 }
 
+/* Which bytes come together depends on the machine's pages, and these are told. */
+static void check_pages(void)
+{
+    static const size_t sizes[] = {4096, 16384, 65536};
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        system_set_page_bytes(sizes[i]);
+        CHECK_EQUAL(system_is_same_page(65536, 65536 + sizes[i] - 1), 1);
+        CHECK_EQUAL(system_is_same_page(65536, 65536 + sizes[i]), 0);
+        CHECK_EQUAL(system_is_same_page(65535, 65536), 0);
+    }
+    system_set_page_bytes((size_t)sysconf(_SC_PAGESIZE));
+}
+
 void test_old_stat(void)
 {
     char path[] = "/tmp/preload-init-XXXXXX";
@@ -53,6 +68,7 @@ void test_old_stat(void)
     CHECK_EQUAL(fcntl(handle, F_GETFD), -1);
     CHECK_EQUAL(system_stat(handle, &file), -EBADF);
     check_memory();
+    check_pages();
     CHECK(system_time(SYSTEM_CLOCK_BOOT) > 0);
     CHECK_EQUAL(system_process_id(), getpid());
 }

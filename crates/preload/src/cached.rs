@@ -19,20 +19,29 @@ pub(crate) const MAPPED_PAGES: u32 = 16_384;
 pub(crate) struct Cached {
     pages: FilePages,
     extent: Extent,
+    places: Places,
+}
+
+/// Where pages of an extent are in its mapping.
+#[derive(Clone, Copy, Debug)]
+struct Places {
     /// Bytes between the start of the mapping and the extent.
     lead: u64,
+    /// Of the machine.
+    page_bytes: u64,
 }
 
 impl Cached {
     pub(crate) fn map(file: impl AsFd, extent: Extent) -> io::Result<Self> {
         let begins = u64::from(extent.first_page) * PAGE_BYTES;
-        let lead = begins % page_size() as u64;
+        let page_bytes = page_size() as u64;
+        let lead = begins % page_bytes;
         let bytes = lead + u64::from(extent.pages) * PAGE_BYTES;
         let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
         Ok(Self {
             pages: FilePages::map(file, begins - lead, bytes)?,
             extent,
-            lead,
+            places: Places { lead, page_bytes },
         })
     }
 
@@ -43,10 +52,13 @@ impl Cached {
         Ok(pages.map(|page| machine[self.machine_page(page)]).collect())
     }
 
-    /// Which page of the mapping holds page `page` of the extent.
     fn machine_page(&self, page: u32) -> usize {
-        // Fits: an offset into a mapping.
-        ((self.lead + u64::from(page) * PAGE_BYTES) / page_size() as u64) as usize
+        self.places.machine_page(page)
+    }
+
+    /// Pages of the extent in front of those that come with page `page`, being of the same page of the machine.
+    pub(crate) fn before_those_with(&self, page: u32) -> u32 {
+        self.places.before_those_with(page)
     }
 
     /// Waits until page `page` of the extent is there; reads it if nobody does.
@@ -57,5 +69,41 @@ impl Cached {
     /// Number of the page of the address space that holds page `page` of the extent.
     pub(crate) fn virtual_page(&self, page: u32) -> u64 {
         (self.pages.first_virtual_page() + self.machine_page(page)) as u64
+    }
+}
+
+impl Places {
+    /// Which page of the mapping holds page `page` of the extent.
+    fn machine_page(self, page: u32) -> usize {
+        // Fits: an offset into a mapping.
+        ((self.lead + u64::from(page) * PAGE_BYTES) / self.page_bytes) as usize
+    }
+
+    fn before_those_with(self, page: u32) -> u32 {
+        let begins = self.machine_page(page) as u64 * self.page_bytes;
+        // Fits: less than `page`.
+        (begins.saturating_sub(self.lead) / PAGE_BYTES) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_pages_of_a_pack_are_one_of_a_larger_machine() {
+        let places = |lead_pages: u64, page_bytes: u64| Places {
+            lead: lead_pages * PAGE_BYTES,
+            page_bytes,
+        };
+        let small = places(0, PAGE_BYTES);
+        assert_eq!((small.machine_page(7), small.before_those_with(7)), (7, 7));
+        // The extent begins at the last quarter of a page of 16 KiB.
+        let large = places(3, 4 * PAGE_BYTES);
+        let pages: Vec<usize> = (0..6).map(|page| large.machine_page(page)).collect();
+        assert_eq!(pages, [0, 1, 1, 1, 1, 2]);
+        let before: Vec<u32> = (0..6).map(|page| large.before_those_with(page)).collect();
+        assert_eq!(before, [0, 1, 1, 1, 1, 5]);
+        assert_eq!(places(1, 16 * PAGE_BYTES).before_those_with(14), 0);
     }
 }

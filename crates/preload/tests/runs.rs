@@ -123,16 +123,30 @@ fn used_unused_and_evicted_pages_are_told_apart() {
         let usage = place.finish().expect("begun").run.usage;
         assert_eq!(usage.read, 160, "{method:?} {usage:?}");
         assert_eq!(usage.evicted, 32, "{method:?} {usage:?}");
+        // Of what was loaded by read, a kernel with generations shows only what is mapped; that is said.
+        let is_hidden = matches!(method, Method::Read) && has_generations();
+        let used = if is_hidden { 32 } else { 10 + 64 };
         assert_eq!(
             (usage.used, usage.unused),
-            (10 + 64, 22 + 32),
+            (used, 128 - used),
             "{method:?} {usage:?}"
         );
-        assert_eq!((usage.unknown, usage.limits.len()), (0, 0), "{usage:?}");
+        let limits = usize::from(is_hidden);
+        assert_eq!(
+            (usage.unknown, usage.limits.len()),
+            (0, limits),
+            "{usage:?}"
+        );
         // Looking loaded nothing.
         assert_eq!(resident(&files[4]), [] as [u32; 0]);
     }
     drop(disk);
+}
+
+/// Does this kernel keep pages by generations?
+fn has_generations() -> bool {
+    let text = fs::read_to_string("/sys/kernel/mm/lru_gen/enabled").unwrap_or_default();
+    text.trim().ends_with(['1', '3', '5', '7'])
 }
 
 /// Reads every page of a file in another process.
@@ -369,8 +383,8 @@ fn a_pack_that_did_not_help_is_switched_off_until_somebody_removes_the_switch() 
     let mut kinds = String::new();
     let reason = loop {
         match advice() {
-            // An hour each with, none without.
-            Advice::Read => place.replay(None, now_ns().saturating_sub(3_600_000_000_000)),
+            // With it a start-up takes as long as this machine is up, without it no time. No two begin at once.
+            Advice::Read => place.replay(None, kinds.len() as u64),
             Advice::LeaveUnread { .. } => place.leave_unread(now_ns()),
             Advice::SwitchOff { reason } => break reason,
         }

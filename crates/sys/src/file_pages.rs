@@ -33,6 +33,10 @@ impl FilePages {
     ///
     /// What `mmap` returns: an empty range, an offset inside a page, a file that cannot be mapped.
     pub fn map(file: impl AsFd, offset: u64, bytes: usize) -> io::Result<Self> {
+        // The call of 32-bit machines counts in units of 4 KiB, so that the kernel never sees the rest.
+        if !offset.is_multiple_of(page_size() as u64) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
         // SAFETY: no address is asked for, so the kernel picks one where nothing is mapped.
         let address = unsafe {
             mmap(

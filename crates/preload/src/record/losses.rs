@@ -4,10 +4,14 @@
 
 use std::fs;
 
+use rustix::param::page_size;
+
+use crate::pack::PAGE_BYTES;
+
 /// Counts, since the kernel was started or between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// Pages that the kernel threw out because it needed room.
+    /// Pages, of [`PAGE_BYTES`] each, that the kernel threw out because it needed room.
     pub(super) reclaimed: u64,
     /// How often somebody had the caches dropped.
     pub(super) dropped: u64,
@@ -36,6 +40,8 @@ impl Losses {
     }
 
     fn of(vmstat: &str) -> Self {
+        // It counts those of the machine.
+        let units = page_size() as u64 / PAGE_BYTES;
         let mut counts = Self::default();
         for line in vmstat.lines() {
             let Some((name, value)) = line.split_once(' ') else {
@@ -43,7 +49,7 @@ impl Losses {
             };
             let value: u64 = value.parse().unwrap_or(0);
             if RECLAIM.iter().any(|kind| name.starts_with(kind)) {
-                counts.reclaimed += value;
+                counts.reclaimed += value * units;
             } else if name == "drop_pagecache" {
                 counts.dropped += value;
             }
@@ -62,7 +68,11 @@ mod tests {
             "pgsteal_kswapd 5\npgsteal_direct 2\npgsteal_anon 9\ndrop_pagecache 3\ndrop_slab 8\n";
         let old =
             "pgsteal_kswapd_dma 1\npgsteal_kswapd_normal 4\npgsteal_direct_normal 2\npgsteal_x\n";
-        let counts = |reclaimed, dropped| Losses { reclaimed, dropped };
+        let units = page_size() as u64 / PAGE_BYTES;
+        let counts = |pages, dropped| Losses {
+            reclaimed: pages * units,
+            dropped,
+        };
         assert_eq!(Losses::of(new), counts(7, 3));
         assert_eq!(Losses::of(old), counts(7, 0));
         assert_eq!(counts(9, 4).since(counts(7, 3)), counts(2, 1));

@@ -233,7 +233,7 @@ impl Entry {
         let all = self
             .views
             .iter()
-            .flat_map(|view| needs.of(view.identity.inode));
+            .flat_map(|view| needs.of(view.identity.inode, view.identity.size));
         self.needs = all.filter(|need| need.page < pages).copied().collect();
         self.needs.sort_unstable_by_key(|need| need.page);
     }

@@ -24,6 +24,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// Pages that are remembered at most: 16 GiB of them. What comes later is found by its residency.
 const MOST_PAGES: u64 = 4 << 20;
 
+/// How far a word of 32 bits counts.
+const NARROW_BYTES: u64 = 1 << 32;
+
 /// A device's numbers and an inode's, as the kernel prints them.
 type Name = (u32, u32, u64);
 
@@ -39,6 +42,8 @@ pub(super) struct Need {
 pub(super) struct Needs {
     files: HashMap<Name, Vec<Need>>,
     count: u64,
+    /// The kernel's words have 32 bits: of an inode number, and of a place in a file, it tells the low ones.
+    narrow: bool,
     /// How often the kernel overwrote what was not read yet.
     pub(super) lost: u64,
 }
@@ -68,10 +73,12 @@ impl Trace {
 
     fn in_instance(instance: PathBuf) -> std::io::Result<Self> {
         fs::create_dir(&instance)?;
-        fs::write(
-            instance.join("events/filemap").join(EVENT).join("enable"),
-            "1",
-        )?;
+        let event = instance.join("events/filemap").join(EVENT);
+        let needs = Needs {
+            narrow: is_narrow(&fs::read_to_string(event.join("format"))?),
+            ..Needs::default()
+        };
+        fs::write(event.join("enable"), "1")?;
         let pipe = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
@@ -80,7 +87,7 @@ impl Trace {
             instance,
             pipe,
             rest: Vec::new(),
-            needs: Needs::default(),
+            needs,
         })
     }
 
@@ -109,10 +116,17 @@ impl Trace {
 }
 
 impl Needs {
-    /// The pages of a file, in the order of their first need. Empty for files whose device `stat` calls otherwise than the kernel
-    /// (btrfs).
-    pub(super) fn of(&self, inode: Inode) -> &[Need] {
-        let name = (major(inode.device), minor(inode.device), inode.number);
+    /// The pages of a file of `bytes` bytes, in the order of their first need. Empty for files whose device `stat` calls otherwise
+    /// than the kernel (btrfs), and for those of more than 4 GiB where the kernel does not tell which of them it means.
+    pub(super) fn of(&self, inode: Inode, bytes: u64) -> &[Need] {
+        let mut number = inode.number;
+        if self.narrow {
+            if bytes > NARROW_BYTES {
+                return &[];
+            }
+            number %= NARROW_BYTES;
+        }
+        let name = (major(inode.device), minor(inode.device), number);
         self.files.get(&name).map_or(&[], Vec::as_slice)
     }
 
@@ -136,6 +150,12 @@ impl Needs {
                 .push(Need { order, page });
         }
     }
+}
+
+/// Does a kernel that describes its event so have words of 32 bits? A recorder of 32 bits may run under one of 64.
+fn is_narrow(format: &str) -> bool {
+    let inode = format.lines().find(|line| line.contains(" i_ino;"));
+    inode.is_some_and(|line| line.contains("size:4;"))
 }
 
 /// File and pages of a line: `… mm_filemap_add_to_page_cache: dev 254:0 ino 1a2b pfn=0x3c4d ofs=4096 order=0`.
@@ -178,10 +198,11 @@ mod tests {
         needs.enter(old);
         assert_eq!(needs.lost, 1);
         let device = rustix::fs::makedev(0, 23);
-        let of = needs.of(Inode {
+        let file = Inode {
             device,
             number: 255,
-        });
+        };
+        let of = needs.of(file, 1);
         assert_eq!(
             of.first(),
             Some(&Need {
@@ -189,6 +210,36 @@ mod tests {
                 page: 0
             })
         );
-        assert!(needs.of(Inode { device, number: 1 }).is_empty());
+        assert!(needs.of(Inode { device, number: 1 }, 1).is_empty());
+    }
+
+    #[test]
+    fn what_a_kernel_of_32_bits_cannot_tell_is_not_believed() {
+        let format = |bytes: u32| {
+            format!(
+                "\tfield:unsigned long pfn;\toffset:8;\tsize:{bytes};\tsigned:0;\n\tfield:unsigned long i_ino;\toffset:16;\tsize:{bytes};\tsigned:0;\n"
+            )
+        };
+        assert!(is_narrow(&format(4)) && !is_narrow(&format(8)) && !is_narrow(""));
+        let device = rustix::fs::makedev(0, 23);
+        let long = Inode {
+            device,
+            number: 0x7_0000_00ff,
+        };
+        for narrow in [false, true] {
+            let mut needs = Needs {
+                narrow,
+                ..Needs::default()
+            };
+            needs.enter("x: mm_filemap_add_to_page_cache: dev 0:23 ino ff pfn=0x12 ofs=4096");
+            assert_eq!(!needs.of(long, NARROW_BYTES).is_empty(), narrow);
+            let short = Inode {
+                number: 255,
+                ..long
+            };
+            assert!(!needs.of(short, NARROW_BYTES).is_empty());
+            // Page 1, or the one 4 GiB behind it?
+            assert_eq!(needs.of(short, NARROW_BYTES + 1).is_empty(), narrow);
+        }
     }
 }

@@ -138,12 +138,14 @@ fn for_device(job: &Job<'_>, device: u64, sink: Option<&Sink>) -> (Method, Strin
 
 /// Asks for a step, fetches its last page, and sees whether the others came, too.
 fn try_readahead(opened: &Opened, step: Extent, sink: &Sink) -> io::Result<(Method, String)> {
-    let others = step.pages - 1;
+    let pages = Cached::map(&opened.file, step)?;
+    let last = step.pages - 1;
+    // What comes with the last shows nothing.
+    let others = pages.before_those_with(last);
     if others == 0 {
         let why = "there are only single pages to load";
         return Ok((Method::Populate, why.to_owned()));
     }
-    let pages = Cached::map(&opened.file, step)?;
     let bytes = u64::from(step.pages) * PAGE_BYTES;
     let asked = Instant::now();
     read_ahead(
@@ -151,7 +153,7 @@ fn try_readahead(opened: &Opened, step: Extent, sink: &Sink) -> io::Result<(Meth
         u64::from(step.first_page) * PAGE_BYTES,
         bytes as usize,
     )?;
-    pages.fetch(others, sink)?;
+    pages.fetch(last, sink)?;
     let patience = asked.elapsed() * PATIENCE_TIMES + PATIENCE;
     loop {
         let resident = pages.resident()?;

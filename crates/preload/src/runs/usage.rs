@@ -14,18 +14,19 @@ use std::path::Path;
 
 use hythe_sys::file_pages::Sink;
 use rustix::fs::{Advice, fadvise};
+use rustix::param::page_size;
 
 use super::Usage;
 use crate::cached::{Cached, MAPPED_PAGES};
-use crate::pack::{Extent, PAGE_BYTES, Pack};
+use crate::pack::{Extent, Pack};
 use crate::replay::{Root, pieces};
 
 /// Bits of `/proc/kpageflags`, as `include/uapi/linux/kernel-page-flags.h` numbers them.
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 const COMPOUND_TAIL: u64 = 1 << 16;
-/// Frames of the largest folio of a file, in pages of 4 KiB: 2 MiB.
-const FOLIO_FRAMES: u64 = 512;
+/// Most frames of a folio: 512 MiB where a page has 64 KiB; with pages of 4 KiB none has more than 512.
+const FOLIO_FRAMES: u64 = 8192;
 /// The frame number in an entry of `/proc/self/pagemap`.
 const FRAME_MASK: u64 = (1 << 55) - 1;
 
@@ -170,7 +171,9 @@ fn settle_marks(pack: &Path) {
         };
         let page = Cached::map(file.as_fd(), first)?;
         page.fetch(0, &Sink::new()?)?;
-        fadvise(&file, 0, NonZeroU64::new(PAGE_BYTES), Advice::DontNeed)?;
+        // Whole pages of the machine only are asked to leave.
+        let whole = NonZeroU64::new(page_size() as u64);
+        fadvise(&file, 0, whole, Advice::DontNeed)?;
         Ok(())
     };
     // Without it, a few pages that were used at last may count as unused.
