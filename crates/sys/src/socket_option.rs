@@ -1,4 +1,4 @@
-//! Socket options that rustix does not have.
+//! Socket options that rustix does not have, and what a socket says of its queue.
 //!
 //! The media hop sets them on its sockets, the doctor tries them, and the tap of [`packet`](crate::packet) sets its own through here.
 //! What rustix has (sizes of buffers, multicast, the path's MTU) is called there. Nothing is held between calls, and
@@ -93,6 +93,29 @@ pub fn set_departure_clock(socket: impl AsFd, clock: DepartureClock) -> io::Resu
     set_raw(socket, libc::SOL_SOCKET, libc::SO_TXTIME, &value)
 }
 
+/// Bytes that `socket` sent and the network stack still holds on this host, with what it reckons for its own needs (`SIOCOUTQ`): in a
+/// queueing discipline, at a neighbour that is being looked for, or in a card. 0: all have left, or lie in another socket of this host.
+///
+/// # Errors
+///
+/// What `ioctl` returns: it is no socket, or of a protocol that does not say.
+pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: for this request the kernel writes one `int`, for which `bytes` is valid, and keeps no pointer.
+    let result = unsafe {
+        libc::ioctl(
+            socket.as_fd().as_raw_fd(),
+            libc::TIOCOUTQ,
+            ptr::from_mut(&mut bytes),
+        )
+    };
+    if result == 0 {
+        Ok(usize::try_from(bytes).unwrap_or(0))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Sets an option whose value is a `T` as the kernel defines it.
 pub(crate) fn set_raw<T: Copy>(
     socket: impl AsFd,
@@ -152,6 +175,14 @@ mod tests {
             Ok(()) => assert!(rustix::net::sockopt::get_txtime(&udp).is_err()),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::PermissionDenied),
         }
+    }
+
+    #[test]
+    fn what_lies_in_another_socket_has_left() {
+        let [from, to] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        from.send_to(&[7; 1000], to.local_addr().unwrap()).unwrap();
+        assert_eq!(unsent_bytes(&from).unwrap(), 0);
+        assert!(unsent_bytes(std::fs::File::open("/dev/null").unwrap()).is_err());
     }
 
     #[test]

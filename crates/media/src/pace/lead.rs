@@ -11,6 +11,8 @@ const LEAD_NS: u64 = 20_000_000;
 /// Packets of a flow that wait in the scheduler, at most. `fq` drops those beyond 100 (`flow_limit`), and a group may reach it in single
 /// packets.
 const PACKETS_MAX: usize = 64;
+/// With what is sent beside them, such as parity: some room is left for what is sent again.
+pub(crate) const FLOW_PACKETS_MAX: usize = 96;
 /// Their bytes: half of the room of a socket.
 const BYTES_MAX: u64 = 131_072;
 
@@ -23,6 +25,7 @@ pub struct Lead {
     lead_ns: u64,
     /// A departure nearer than this would be missed.
     margin_ns: u64,
+    packets_max: usize,
     /// Departure, packets and bytes of what was handed over and has not left.
     ahead: VecDeque<Group>,
     packets: usize,
@@ -48,10 +51,20 @@ impl Lead {
         Self {
             lead_ns: LEAD_NS.max(margin_ns.saturating_mul(4)),
             margin_ns,
+            packets_max: PACKETS_MAX,
             ahead: VecDeque::with_capacity(PACKETS_MAX + 1),
             packets: 0,
             bytes: 0,
             last_ns: 0,
+        }
+    }
+
+    /// With no more than so many packets ahead, because others are sent beside them; with none it makes no difference.
+    #[must_use]
+    pub fn with_packets(self, packets: usize) -> Self {
+        Self {
+            packets_max: packets.clamp(1, PACKETS_MAX),
+            ..self
         }
     }
 
@@ -61,7 +74,12 @@ impl Lead {
         self.lead_ns
     }
 
-    /// When the group that was handed over last leaves.
+    /// Something beside the groups was handed over, to leave then: what is handed over next leaves behind it.
+    pub fn is_followed(&mut self, departure_ns: u64) {
+        self.last_ns = self.last_ns.max(departure_ns);
+    }
+
+    /// When leaves what was handed over and leaves last.
     #[must_use]
     pub fn last_ns(&self) -> u64 {
         self.last_ns
@@ -75,7 +93,7 @@ impl Lead {
         let (mut packets, mut bytes) = (self.packets, self.bytes);
         let mut room_ns = 0;
         for group in &self.ahead {
-            if packets <= PACKETS_MAX / 2 && bytes <= BYTES_MAX / 2 {
+            if packets <= self.packets_max / 2 && bytes <= BYTES_MAX / 2 {
                 break;
             }
             packets -= group.packets;
@@ -111,8 +129,8 @@ impl Lead {
             self.bytes -= left.bytes;
         }
         let is_near = group.departure_ns <= now_ns.saturating_add(self.lead_ns);
-        let has_room =
-            self.packets + group.packets <= PACKETS_MAX && self.bytes + group.bytes <= BYTES_MAX;
+        let has_room = self.packets + group.packets <= self.packets_max
+            && self.bytes + group.bytes <= BYTES_MAX;
         if !(self.ahead.is_empty() || is_near && has_room) {
             return false;
         }
@@ -182,6 +200,24 @@ mod tests {
         let mut lead = Lead::new(0);
         assert!(lead.take(group(MS, 100), 0) && !lead.take(group(2 * MS, 1), 0));
         assert!(lead.take(group(2 * MS, 100), MS));
+    }
+
+    #[test]
+    fn what_is_sent_beside_them_has_room_and_its_turn() {
+        let mut lead = Lead::new(0).with_packets(32);
+        let mut planned_ns = MS;
+        assert_eq!(batch(&mut lead, &mut planned_ns, 1000, 8, 0), 4);
+        assert_eq!(lead.ready_ns(planned_ns), MS + 1000);
+        let last_ns = lead.last_ns();
+        lead.is_followed(last_ns + 300);
+        assert_eq!(lead.departure_ns(last_ns + 200, 0), last_ns + 301);
+        lead.is_followed(last_ns);
+        assert_eq!(lead.last_ns(), last_ns + 300);
+        // Without company as many as ever, and never none.
+        for (packets, groups) in [(1000, 8), (0, 1)] {
+            let mut lead = Lead::new(0).with_packets(packets);
+            assert_eq!(batch(&mut lead, &mut { MS }, 1000, 8, 0), groups);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod lead;
 mod pacer;
 mod schedule;
 
+pub(crate) use lead::FLOW_PACKETS_MAX;
 pub use lead::{Group, Lead};
 pub use pacer::{Pacer, Spacing};
 pub use schedule::{Limit, Pace, Schedule, group};

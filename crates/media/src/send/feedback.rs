@@ -385,7 +385,7 @@ fn send_again(
         .iter_mut()
         .zip(all)
         .for_each(|(part, slice)| *part = IoSlice::new(slice));
-    destination.send_repair(&parts[..count.min(VECTORS_MAX)], 0)
+    destination.send_repair(&parts[..count.min(VECTORS_MAX)], 0, None)
 }
 
 /// RFC 3550, section 6.4.1: now, less when our report was written, less how long it lay there.

@@ -60,6 +60,8 @@ pub(super) struct Spacer {
     asked: Option<Asked>,
     spacing: SpacedBy,
     way: Way,
+    /// Most packets ahead.
+    packets_max: usize,
     pub(super) lead: Lead,
     /// Of the packets at hand.
     pub(super) departures_ns: Vec<u64>,
@@ -74,8 +76,8 @@ struct Asked {
 }
 
 impl Spacer {
-    /// With departure times, if the ways heed them; or not.
-    pub(super) fn new(with_departures: bool) -> Self {
+    /// With departure times, if the ways heed them; or not. At most so many packets of the stream are ahead.
+    pub(super) fn new(with_departures: bool, packets_max: usize) -> Self {
         let asked = with_departures.then(|| Asked {
             watch: Watch::begin().ok(),
             revision: None,
@@ -84,6 +86,7 @@ impl Spacer {
             spacing: asked.as_ref().map_or(SpacedBy::Own, |_| SpacedBy::Nobody),
             asked,
             way: Way::AtOnce,
+            packets_max,
             lead: Lead::new(0),
             departures_ns: Vec::with_capacity(DEPARTURES_MAX),
         }
@@ -121,7 +124,7 @@ impl Spacer {
             CommonDepartures::Ignored { .. } => Way::AtOnce,
         };
         if let (CommonDepartures::Kept { margin_ns }, true) = (common, way != self.way) {
-            self.lead = Lead::new(margin_ns);
+            self.lead = Lead::new(margin_ns).with_packets(self.packets_max);
         }
         self.way = way;
         self.spacing = named(destinations);
@@ -153,7 +156,7 @@ mod tests {
     #[test]
     fn what_is_not_asked_for_is_not_looked_for() {
         let mut destinations = Destinations::new();
-        let mut spacer = Spacer::new(false);
+        let mut spacer = Spacer::new(false, 64);
         let to = "127.0.0.1:5004".parse().unwrap();
         destinations
             .add(to, &DestinationOptions::default())
@@ -174,7 +177,7 @@ mod tests {
             ..DestinationOptions::default()
         };
         let mut destinations = Destinations::new();
-        let mut spacer = Spacer::new(true);
+        let mut spacer = Spacer::new(true, 64);
         spacer.look(&mut destinations);
         assert_eq!(spacer.spacing(), &SpacedBy::Nobody);
         let id = destinations.add(to, &options).unwrap();

@@ -12,6 +12,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use hythe_sys::error_queue::{QueuedError, take_queued_error};
+use hythe_sys::socket_option::unsent_bytes;
 use rustix::io::Errno;
 
 use super::departure::Departures;
@@ -190,6 +191,11 @@ impl Destination {
         &self.endpoint.departures
     }
 
+    /// Has this host packets of RTP that have not left it? One that does not say has none.
+    pub(crate) fn is_holding(&self) -> bool {
+        unsent_bytes(self.rtp_socket()).is_ok_and(|bytes| bytes > 0)
+    }
+
     /// Finds out again who heeds departure times: routes or schedulers may have changed.
     pub(crate) fn find_scheduler(&mut self) {
         self.endpoint.find_scheduler();
@@ -244,14 +250,20 @@ impl Destination {
         went
     }
 
-    /// Sends one datagram that repairs what was lost, in parts, to a port so many above that of RTP. Like a report, it is not worth
-    /// waiting for room.
-    pub(crate) fn send_repair(&mut self, parts: &[IoSlice<'_>], ports_above: u16) -> bool {
+    /// Sends one datagram that repairs what was lost, in parts, to a port so many above that of RTP: at its departure, if it has one
+    /// and the way heeds it, else at once. Like a report, it is not worth waiting for room.
+    pub(crate) fn send_repair(
+        &mut self,
+        parts: &[IoSlice<'_>],
+        ports_above: u16,
+        departure_ns: Option<u64>,
+    ) -> bool {
         let mut elsewhere = self.address();
         let port = elsewhere.port().checked_add(ports_above);
         elsewhere.set_port(port.unwrap_or(0)); // which the kernel refuses
         let elsewhere = (ports_above > 0).then_some(elsewhere);
-        let went = (0..TRIES).any(|_| self.endpoint.rtp.send_datagram(parts, elsewhere).is_ok());
+        let rtp = &mut self.endpoint.rtp;
+        let went = (0..TRIES).any(|_| rtp.send_datagram(parts, elsewhere, departure_ns).is_ok());
         self.counts.repairs += u64::from(went);
         self.counts.repairs_lost += u64::from(!went);
         went

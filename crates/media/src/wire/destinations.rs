@@ -251,6 +251,11 @@ impl Destinations {
         })
     }
 
+    /// Has this host packets to any of them that have not left it?
+    pub(crate) fn are_holding(&self) -> bool {
+        self.iter().any(|(_, destination)| destination.is_holding())
+    }
+
     /// Reads what schedulers have said, at the end of a stream.
     pub(crate) fn settle(&mut self) -> &[Event] {
         self.events.clear();

@@ -367,26 +367,25 @@ impl WireSocket {
         self.clock.is_some() && packets.departure_ns(0).is_some()
     }
 
-    /// Sends one datagram of its own, in parts: to where the socket is connected to, or elsewhere.
+    /// Sends one datagram of its own, in parts: to where the socket is connected to, or elsewhere; at once, or at its departure if the
+    /// way heeds it.
     pub(crate) fn send_datagram(
         &mut self,
         parts: &[IoSlice<'_>],
         elsewhere: Option<SocketAddr>,
+        departure_ns: Option<u64>,
     ) -> Result<(), Refusal> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         if bytes > self.segment_bytes.into() {
             // It would be cut.
             self.segment(0, 1)?;
         }
-        // It leaves as soon as it can: fq lets what has no time pass, etf drops it.
-        let soon_ns =
-            |clock: DepartureClock| (now_ns() + SOON_NS).saturating_add_signed(ahead_ns(clock));
-        let soon_ns = self
-            .clock
-            .filter(|_| self.may_miss_departures())
-            .map(soon_ns);
+        // Without a time of its own it leaves as soon as it can: fq lets that pass, etf would drop it.
+        let soon_ns = || self.may_miss_departures().then(|| now_ns() + SOON_NS);
+        let departure_ns = departure_ns.or_else(soon_ns);
+        let of_clock = |clock| departure_ns?.checked_add_signed(ahead_ns(clock));
         let mut space = [MaybeUninit::<u8>::uninit(); CONTROL_BYTES];
-        let mut control = control(&mut space, soon_ns);
+        let mut control = control(&mut space, self.clock.and_then(of_clock));
         let flags = SendFlags::NOSIGNAL;
         let sent = match elsewhere {
             None => sendmsg(&self.socket, parts, &mut control, flags),

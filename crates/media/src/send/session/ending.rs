@@ -9,8 +9,15 @@ use crate::instant::now_ns;
 use crate::send::repair::Resend;
 use crate::wire::health::Event;
 
-/// How far the last parity packets of a stream are apart.
-const LAST_PARITY_GAP_NS: u64 = 1_000_000;
+/// How far parity packets are apart where no packets follow that would say it.
+pub(super) const PARITY_GAP_NS: u64 = 1_000_000;
+/// How long packets that this host has not let go yet are waited for before a goodbye, at least; if a destination without room is
+/// waited for longer, as long as that.
+const HELD_MIN: Duration = Duration::from_millis(500);
+/// How often it is looked whether they have left: at first, and later.
+const LOOKS_APART: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(10)];
+/// A packet that has just left its socket's account may be on its way through a device on another processor.
+const ON_ITS_WAY: Duration = Duration::from_millis(5);
 /// The last packet is sent again so long after the end, where receivers may ask for what they miss, then after twice that, and so on.
 const FIRST_REPEAT: Duration = Duration::from_millis(10);
 /// A goodbye is lost as easily as any packet, and nobody asks for it again.
@@ -44,7 +51,10 @@ impl SendSession {
         Ok(false)
     }
 
-    /// Ends a stream, wherever its source is: lingers, then says goodbye; at once if `stop` is readable or hung up. Where receivers may
+    /// Ends a stream, wherever its source is: waits until this host has let the last packet go, lingers, then says goodbye; without
+    /// lingering if `stop` is readable or hung up. Packets are waited for as long as a destination without room is
+    /// ([`SendOptions::patience`](super::SendOptions::patience)), but half a second at least: those of a slow class of the interface may
+    /// be longer in coming, and then the goodbye is there before them. Where receivers may
     /// ask for packets again, they have their time for it besides, and the goodbye is said thrice. Where those are a stream of its own
     /// (RFC 4588), the last packet is sent so now and then: who misses what came in front of it, or it, notices by that.
     ///
@@ -61,6 +71,7 @@ impl SendSession {
         let after = |time: Duration| {
             now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
         };
+        self.wait_for_departures(tell)?;
         let Some(wait) = self.options.repair.resend.as_ref().map(Resend::wait) else {
             self.linger(after(linger), stop, tell)?;
             self.settle(tell);
@@ -74,6 +85,7 @@ impl SendSession {
                 .show_last_left(|header, body| feedback.repeat(header, body, destinations));
             nap *= 2;
         }
+        self.wait_for_departures(tell)?;
         self.settle(tell);
         self.say_goodbye()?;
         for _ in 1..GOODBYES {
@@ -114,13 +126,34 @@ impl SendSession {
             return Step::Ended;
         }
         let now = now_ns();
-        let instant_ns = self.last_ns.saturating_add(LAST_PARITY_GAP_NS);
+        // Behind what was handed over, and behind what leaves later than that.
+        let last_ns = self.last_ns.max(self.spacer.lead.last_ns());
+        let instant_ns = last_ns.saturating_add(PARITY_GAP_NS);
         if now < instant_ns {
             return Step::Wait(instant_ns);
         }
-        parity.send_one(&mut self.destinations);
+        parity.send_one(&mut self.destinations, None);
         self.last_ns = now;
         Step::Again
+    }
+
+    /// Waits until the last packet has left this host, within bounds: the goodbye goes another way there, which may be faster.
+    fn wait_for_departures(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<(), MediaError> {
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let bound_ns = nanoseconds(self.options.patience.max(HELD_MIN));
+        let end_ns = now_ns().saturating_add(bound_ns);
+        let [mut apart, most] = LOOKS_APART;
+        let mut until_ns = None;
+        while self.destinations.are_holding() && now_ns() < end_ns {
+            let look_ns = now_ns().saturating_add(nanoseconds(apart));
+            // Whoever was told to stop waits, too: that is why it has a bound.
+            self.linger(look_ns.min(end_ns), None, tell)?;
+            apart = most.min(apart * 2);
+            until_ns = Some(now_ns().saturating_add(nanoseconds(ON_ITS_WAY)));
+        }
+        until_ns.map_or(Ok(()), |until_ns| {
+            self.linger(until_ns, None, tell).map(drop)
+        })
     }
 
     /// Reads what became of packets that the kernel kept for their departure times; they are counted from then on.

@@ -5,6 +5,7 @@ use crate::MediaError;
 use crate::pace::{Group, group};
 use crate::rtp::HEADER_BYTES;
 use crate::send::held::GroupVectors;
+use crate::send::session::ending::PARITY_GAP_NS;
 use crate::send::spacer::Way;
 use crate::send::store::Store;
 use crate::wire::health::Event;
@@ -134,14 +135,60 @@ impl SendSession {
             });
         }
         self.feedback.sent(store, places, now);
-        if let Some(parity) = &mut self.parity {
-            for (index, place) in places.iter().enumerate() {
-                let destinations = &mut self.destinations;
-                store.show(store.number(index), place, |header, body| {
-                    parity.push(header, body, destinations);
-                });
+        self.make_parity(count, now);
+    }
+
+    /// Makes the parity of the first `count` packets that wait. If those were handed over ahead of time it is, too, to leave behind the
+    /// group that completed it and in front of the next one; else it waits for its turn between the groups that follow.
+    fn make_parity(&mut self, count: usize, now: u64) {
+        let last_gap_ns = self.last_gap_ns(count, now);
+        let Self {
+            store,
+            spacer,
+            destinations,
+            parity: Some(parity),
+            ..
+        } = self
+        else {
+            return;
+        };
+        let is_ahead = matches!(spacer.way(), Way::Ahead { .. });
+        let departures_ns = spacer.departures_ns.get(..count).filter(|_| is_ahead);
+        for (index, place) in store.waiting()[..count].iter().enumerate() {
+            store.show(store.number(index), place, |header, body| {
+                parity.push(header, body, destinations);
+            });
+            let Some((behind_ns, next)) = departures_ns.map(|all| (all[index], all.get(index + 1)))
+            else {
+                continue;
+            };
+            if next == Some(&behind_ns) {
+                continue;
+            }
+            let next_ns = next.map_or(behind_ns.saturating_add(last_gap_ns), |next| *next);
+            if let Some(last_ns) = parity.send_between(behind_ns, next_ns, destinations) {
+                spacer.lead.is_followed(last_ns);
             }
         }
+    }
+
+    /// How long after the first `count` packets, which were handed over ahead of time, the next will leave: as is planned if they are
+    /// known, else as those before.
+    fn last_gap_ns(&mut self, count: usize, now: u64) -> u64 {
+        let Way::Ahead { lead_ns } = self.spacer.way() else {
+            return 0;
+        };
+        let last_ns = self.spacer.lead.last_ns();
+        if let Some(next) = self.store.waiting().get(count) {
+            let planned_ns = self.pacer.instant(next.due_ns, now + lead_ns);
+            // Before a long silence parity does not wait for half of it.
+            return planned_ns.saturating_sub(last_ns).min(lead_ns);
+        }
+        let mut before = self.spacer.departures_ns.iter().rev();
+        let before_ns = before.find(|departure_ns| **departure_ns < last_ns);
+        before_ns.map_or(PARITY_GAP_NS, |before_ns| {
+            (last_ns - before_ns).min(lead_ns)
+        })
     }
 
     /// Lets go of packets that are not kept any longer.

@@ -23,16 +23,16 @@ use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::instant::now_ns;
 use crate::loss::nack::ResendCounts;
-use crate::pace::{Limit, Pace, Pacer, Spacing};
+use crate::pace::{FLOW_PACKETS_MAX, Limit, Pace, Pacer, Spacing};
 use crate::payload::Packetize;
 use crate::rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
 use crate::sdp::StreamDescription;
 use crate::send::ahead::Ahead;
 use crate::send::feedback::{Feedback, Received};
-use crate::send::parity::ParitySender;
+use crate::send::parity::{ParitySender, packets_beside};
 use crate::send::repair::Repair;
 use crate::send::reporting::Reporting;
-use crate::send::spacer::{SpacedBy, Spacer};
+use crate::send::spacer::{SpacedBy, Spacer, Way};
 use crate::send::store::Store;
 use crate::source::Source;
 use crate::wire::destinations::{DestinationId, Destinations};
@@ -195,7 +195,10 @@ impl SendSession {
             ),
             store,
             pacer: Pacer::new(),
-            spacer: Spacer::new(options.departures),
+            spacer: Spacer::new(
+                options.departures,
+                packets_beside(repair.parity.as_ref(), FLOW_PACKETS_MAX),
+            ),
             destinations: Destinations::listening()?,
             reporting: Reporting::new(identity)?,
             feedback: Feedback::new(identity, repair.resend.as_ref()),
@@ -420,7 +423,12 @@ impl SendSession {
         if let Some(parity) = &mut self.parity
             && parity_ns.is_some_and(|parity_ns| now >= parity_ns)
         {
-            parity.send_one(&mut self.destinations);
+            // Where packets are stamped to leave a little later, their parity is, too.
+            let departure_ns = match self.spacer.way() {
+                Way::Stamped { margin_ns } => Some(now + margin_ns),
+                Way::AtOnce | Way::Ahead { .. } => None,
+            };
+            parity.send_one(&mut self.destinations, departure_ns);
             self.last_ns = now;
             return Ok(Step::Again);
         }
