@@ -421,7 +421,7 @@ fn what_cannot_be_sent_or_received_is_refused_by_name() {
     let nosuch = [&out[..], &["--interface", "hythe-none"]].concat();
     receive(&sdp, &nosuch).failed(1, &["no network interface hythe-none", "ip link"]);
     let second = [&out[..], &["--stream", "2"]].concat();
-    receive(&sdp, &second).failed(1, &["describes 1", "no stream 2"]);
+    receive(&sdp, &second).failed(1, &["has no stream 2", "stream 1: video, MP2T/90000"]);
     let _taken = UdpSocket::bind(("127.0.0.1", port)).expect("free");
     receive(&sdp, &out).failed(1, &[&port.to_string(), "taken by another program"]);
     studio.is_clean();

@@ -4,6 +4,8 @@
 //! and GStreamer. Whoever starts a stream writes it; receivers read back from it where to listen.
 //! What is not understood in one that others wrote is kept, or passed over with its stream.
 
+mod listing;
+
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -18,6 +20,8 @@ use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::loss::fec::{Protection, Shape};
 use crate::rtp::L16;
+
+pub use listing::{Listed, list};
 
 /// The longest description that is read.
 const BYTES_MAX: u64 = 1 << 20;
@@ -221,19 +225,18 @@ pub fn describe(streams: &[StreamDescription], session: u64) -> String {
 ///
 /// What is wrong, if it is no description, or has no stream that is understood.
 pub fn parse(text: &[u8]) -> Result<Vec<StreamDescription>, String> {
-    let session = Session::parse(text).map_err(|error| error.to_string())?;
     let mut streams = Vec::new();
     let mut refused = None;
-    for media in &session.medias {
-        match parse_media(media, session.connection.as_ref()) {
+    for listed in list(text)? {
+        match listed.stream {
             Ok(stream) => streams.push(stream),
             Err(reason) => refused = refused.or(Some(reason)),
         }
     }
-    if streams.is_empty() {
-        return Err(refused.unwrap_or_else(|| "it describes no stream".to_owned()));
+    match refused {
+        Some(reason) if streams.is_empty() => Err(reason),
+        _ => Ok(streams),
     }
-    Ok(streams)
 }
 
 fn parse_media(
@@ -412,12 +415,25 @@ fn assigned(payload_type: u8) -> Option<RtpMap> {
     ))
 }
 
-/// The streams that the description in `path` names.
+/// The streams that the description in `path` names and that are understood.
 ///
 /// # Errors
 ///
 /// [`MediaError::File`] if it cannot be read, [`MediaError::Description`] as [`parse`].
 pub fn read(path: &Path) -> Result<Vec<StreamDescription>, MediaError> {
+    read_as(path, parse)
+}
+
+/// All streams that the description in `path` names.
+///
+/// # Errors
+///
+/// [`MediaError::File`] if it cannot be read, [`MediaError::Description`] as [`list`].
+pub fn read_all(path: &Path) -> Result<Vec<Listed>, MediaError> {
+    read_as(path, list)
+}
+
+fn read_as<T>(path: &Path, parse: fn(&[u8]) -> Result<T, String>) -> Result<T, MediaError> {
     let mut text = Vec::new();
     fs::File::open(path)
         .and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text))

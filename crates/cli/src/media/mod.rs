@@ -3,6 +3,7 @@
 //! `send` and `recv` are thin: sessions of the library do the work, these files turn options into theirs, wait, and print.
 
 mod calls;
+mod choice;
 mod conference;
 mod inputs;
 mod pace;
@@ -34,7 +35,7 @@ pub(crate) enum MediaCommand {
     Send(SendArgs),
     /// Receive RTP into a file
     #[command(
-        after_help = "Examples:\n  hythe media recv film.sdp --out film.ts\n  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json"
+        after_help = "Examples:\n  hythe media recv film.sdp --out film.ts\n  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json\n  hythe media recv camera.sdp --stream audio --out camera.wav\n  hythe media recv camera.sdp --stream all --out camera"
     )]
     Recv(RecvArgs),
     /// Serve media on request: players open rtsp://…

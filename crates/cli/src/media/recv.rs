@@ -29,6 +29,7 @@ use crate::output;
 use crate::stop::Stop;
 use crate::units;
 
+use super::choice::{Choice, Chosen, choose, file_of};
 use super::published::Published;
 use super::repair;
 
@@ -38,10 +39,11 @@ pub(crate) struct RecvArgs {
     /// The session description, or rtsp://HOST[:PORT]/PATH
     #[arg(value_name = "SDP|URL")]
     description: PathBuf,
-    /// Which stream of it, counted from 1
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    stream: u16,
-    /// The file to write; what it is follows from the stream (TS, WAV, MP3, Ogg, H.264 or H.265 byte stream)
+    /// Which stream of it: its number, counted from 1, audio, video, or all, each to a file of its own [default: the only one]
+    #[arg(long, value_name = "N|audio|video|all")]
+    stream: Option<Choice>,
+    /// The file to write; what it is follows from the stream (TS, WAV, MP3, Ogg, H.264 or H.265 byte stream). Of all streams, the
+    /// beginning of the names: film becomes film-1.h264, film-2.opus
     #[arg(short, long, value_name = "FILE", required_unless_present = "channel")]
     out: Option<PathBuf>,
     /// Publish what comes on a Hythe channel, a message for each picture, frame or block
@@ -64,8 +66,21 @@ pub(crate) struct RecvArgs {
     no_repair: bool,
 }
 
+/// Why a stream ended of which nothing more came.
+const IDLE: &str = "idle";
+
+/// Several streams.
+#[derive(Serialize)]
+struct AllDocument {
+    streams: Vec<Document>,
+}
+
 #[derive(Serialize)]
 struct Document {
+    /// Its place in the description, counted from 1.
+    stream: usize,
+    /// The file that was written, unless it went to a channel.
+    out: Option<String>,
     payload: &'static str,
     from: String,
     ended: &'static str,
@@ -103,49 +118,144 @@ struct MissingDocument {
 
 pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
-    let offer = offer(args)?;
-    let format = &offer.stream.format;
-    let Way {
-        depacketizer,
-        sink,
-        slots,
-    } = way(args, format, globals)?;
-    let sockets = open(&offer)?;
-    let mut settings = settings(args, &offer.stream);
-    let playing = match offer.client {
-        Some(mut client) => {
-            let delivery = client.set_up(&offer.stream, sockets.address().port())?;
+    let (mut chosen, mut client) = offer(args)?;
+    if args.stream == Some(Choice::All) {
+        let Some(out) = &args.out else {
+            return Err(CliError::WrongUse(
+                "--stream all writes each stream to a file of its own: say --out FILE, or name one stream for --channel".into(),
+            ));
+        };
+        let open = |one: Chosen| {
+            let out = file_of(out, &one);
+            let way = Way {
+                depacketizer: payload::depacketizer(&one.stream.format)?,
+                sink: sink::open(&out, &one.stream.format)?,
+                slots: None,
+            };
+            Ok((Part::open(args, one, Some(out), client.as_mut())?, way))
+        };
+        let parts: Result<Vec<_>, CliError> = chosen.into_iter().map(open).collect();
+        let parts = parts?;
+        let playing = client.map(Client::play).transpose()?;
+        let received = receive_all(args, parts, &stop);
+        drop(playing);
+        return output::print(globals.json, &AllDocument { streams: received? }, all_text);
+    }
+    let Some(one) = chosen.pop() else {
+        return Err(CliError::Failed("there is nothing to receive".into()));
+    };
+    let way = way(args, &one.stream.format, globals)?;
+    let part = Part::open(args, one, args.out.clone(), client.as_mut())?;
+    let playing = client.map(Client::play).transpose()?;
+    let received = part.receive(way, args, &stop);
+    drop(playing);
+    output::print(globals.json, &received?, text)
+}
+
+/// One stream that is going to be received.
+struct Part {
+    chosen: Chosen,
+    settings: Settings,
+    sockets: Sockets,
+    out: Option<PathBuf>,
+}
+
+impl Part {
+    /// Opens its ports, and has the server send to them, if there is one.
+    fn open(
+        args: &RecvArgs,
+        chosen: Chosen,
+        out: Option<PathBuf>,
+        client: Option<&mut Client>,
+    ) -> Result<Self, CliError> {
+        let mut settings = settings(args, &chosen.stream);
+        let sockets = open(&binding(args, &chosen.stream, client.as_deref())?)?;
+        if let Some(client) = client {
+            let delivery = client.set_up(&chosen.stream, sockets.address().port())?;
             settings.host = Some(delivery.host);
             settings.reports_to = delivery.rtcp;
             settings.ssrc = delivery.ssrc;
-            Some(client.play()?)
         }
-        None => None,
-    };
-    let identity = Identity::random()?;
-    let mut stream = Stream::new(settings, format, &identity, depacketizer, sink, now_ns());
-    if let Some(slots) = &slots
-        && payload::is_whole_in_packets(format.encoding)
-    {
-        stream = stream.with_slots(slots);
+        Ok(Self {
+            chosen,
+            settings,
+            sockets,
+            out,
+        })
     }
-    if let Some(repairer) = Repairer::new(&offer.stream) {
-        stream = stream.with_repair(Box::new(repairer));
+
+    /// Receives it to its end.
+    fn receive<S: Sink>(
+        self,
+        way: Way<S>,
+        args: &RecvArgs,
+        stop: &Stop,
+    ) -> Result<Document, CliError> {
+        let Chosen {
+            number,
+            stream: described,
+        } = self.chosen;
+        let Way {
+            depacketizer,
+            sink,
+            slots,
+        } = way;
+        let (settings, format) = (self.settings, &described.format);
+        let identity = Identity::random()?;
+        let mut stream = Stream::new(settings, format, &identity, depacketizer, sink, now_ns());
+        if let Some(slots) = &slots
+            && payload::is_whole_in_packets(format.encoding)
+        {
+            stream = stream.with_slots(slots);
+        }
+        if let Some(repairer) = Repairer::new(&described) {
+            stream = stream.with_repair(Box::new(repairer));
+        }
+        let until = Until {
+            goodbye: true,
+            idle: args.idle,
+        };
+        let mut session = Session::new(self.sockets, stream, until);
+        let (end, statistics) = session.run(Some(stop.descriptor()))?;
+        if end == End::Idle && statistics.packets == 0 && args.stream != Some(Choice::All) {
+            return Err(nothing_came(args, session.sockets().address()));
+        }
+        let document = document(args, format, end, &statistics, session.stream());
+        Ok(Document {
+            stream: number,
+            out: self.out.map(|out| out.display().to_string()),
+            channel: slots.map(|slots| Published::new(slots.counts())),
+            ..document
+        })
     }
-    let until = Until {
-        goodbye: true,
-        idle: args.idle,
-    };
-    let mut session = Session::new(sockets, stream, until);
-    let ended = session.run(Some(stop.descriptor()));
-    drop(playing);
-    let (end, statistics) = ended?;
-    if end == End::Idle && statistics.packets == 0 {
-        return Err(nothing_came(args, &session));
+}
+
+/// Receives several streams, each in a thread of its own. One that fails ends none of the others; that nothing comes of one is no
+/// failure as long as something comes of another.
+fn receive_all<S: Sink + Send>(
+    args: &RecvArgs,
+    parts: Vec<(Part, Way<S>)>,
+    stop: &Stop,
+) -> Result<Vec<Document>, CliError> {
+    let first = parts.first().map(|(part, _)| part.sockets.address());
+    let received: Result<Vec<Document>, CliError> = std::thread::scope(|scope| {
+        let threads: Vec<_> = parts
+            .into_iter()
+            .map(|(part, way)| scope.spawn(move || part.receive(way, args, stop)))
+            .collect();
+        let ended = threads.into_iter().map(|thread| {
+            let panicked = |_| Err(CliError::Failed("a stream's thread panicked".into()));
+            thread.join().unwrap_or_else(panicked)
+        });
+        // All of them, before the first failure counts.
+        ended.collect::<Vec<_>>().into_iter().collect()
+    });
+    let received = received?;
+    let nothing = |document: &Document| document.packets == 0 && document.ended == IDLE;
+    match first {
+        Some(address) if received.iter().all(nothing) => Err(nothing_came(args, address)),
+        _ => Ok(received),
     }
-    let mut document = document(args, format, end, &statistics, session.stream());
-    document.channel = slots.map(|slots| Published::new(slots.counts()));
-    output::print(globals.json, &document, text)
 }
 
 fn settings(args: &RecvArgs, stream: &StreamDescription) -> Settings {
@@ -164,18 +274,17 @@ fn settings(args: &RecvArgs, stream: &StreamDescription) -> Settings {
     }
 }
 
-fn open(offer: &Offer) -> Result<Sockets, CliError> {
-    let first = offer.binding.address.port();
-    Sockets::open(&offer.binding).map_err(|error| match error {
-        MediaError::PortTaken { port } if offer.binding.parity && port > first + 1 => {
+fn open(binding: &Binding) -> Result<Sockets, CliError> {
+    let first = binding.address.port();
+    Sockets::open(binding).map_err(|error| match error {
+        MediaError::PortTaken { port } if binding.parity && port > first + 1 => {
             CliError::Failed(format!("{error}, or do without parity: --no-repair"))
         }
         other => other.into(),
     })
 }
 
-fn nothing_came(args: &RecvArgs, session: &Receiving) -> CliError {
-    let address = session.sockets().address();
+fn nothing_came(args: &RecvArgs, address: SocketAddr) -> CliError {
     let seconds = args.idle.unwrap_or_default().as_secs_f64();
     let shown = args.description.display();
     CliError::Failed(format!(
@@ -183,73 +292,61 @@ fn nothing_came(args: &RecvArgs, session: &Receiving) -> CliError {
     ))
 }
 
-/// What `run` puts together.
-type Receiving = Session<Box<dyn Depacketize + Send>, Box<dyn Sink>>;
-
-/// What is to be received, and on which ports.
-struct Offer {
-    stream: StreamDescription,
-    binding: Binding,
-    /// The server that is to send it.
-    client: Option<Client>,
-}
-
-fn offer(args: &RecvArgs) -> Result<Offer, CliError> {
+/// What is to be received, and the server that is to send it, if there is one.
+fn offer(args: &RecvArgs) -> Result<(Vec<Chosen>, Option<Client>), CliError> {
     let url = args
         .description
         .to_str()
         .filter(|text| text.starts_with("rtsp://"));
-    if let Some(url) = url {
-        let mut client = Client::connect(url)?;
-        let stream = chosen(args, client.describe()?)?;
-        let any = match client.host()? {
-            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        };
-        let mut binding = Binding::new(SocketAddr::new(any, 0));
-        binding.interface.clone_from(&args.interface);
-        return Ok(Offer {
-            stream,
-            binding,
-            client: Some(client),
-        });
+    let (listed, client) = match url {
+        Some(url) => {
+            let mut client = Client::connect(url)?;
+            (client.describe()?, Some(client))
+        }
+        None => (sdp::read_all(&args.description)?, None),
+    };
+    let tell = &mut |what| eprintln!("hythe: {what}");
+    let mut chosen = choose(args.stream, &args.description, listed, tell)?;
+    if args.no_repair {
+        for one in &mut chosen {
+            repair::without(&mut one.stream);
+        }
     }
-    let stream = chosen(args, sdp::read(&args.description)?)?;
-    let mut binding = Binding::new(stream.destination);
-    binding.rtcp_port = stream.rtcp_port;
-    binding.interface.clone_from(&args.interface);
-    binding.parity = repair::has_parity_ports(&stream);
-    Ok(Offer {
-        stream,
-        binding,
-        client: None,
-    })
+    Ok((chosen, client))
 }
 
-fn chosen(args: &RecvArgs, streams: Vec<StreamDescription>) -> Result<StreamDescription, CliError> {
-    let (count, number) = (streams.len(), args.stream);
-    let found = streams.into_iter().nth(usize::from(number) - 1);
-    let mut found = found.ok_or_else(|| {
-        let shown = args.description.display();
-        CliError::Failed(format!(
-            "{shown} describes {count} streams that are understood; there is no stream {number}"
-        ))
-    })?;
-    if args.no_repair {
-        repair::without(&mut found);
-    }
-    Ok(found)
+/// Where a stream comes to: where its description says, or any pair of ports for a server.
+fn binding(
+    args: &RecvArgs,
+    stream: &StreamDescription,
+    client: Option<&Client>,
+) -> Result<Binding, CliError> {
+    let mut binding = match client.map(Client::host).transpose()? {
+        Some(IpAddr::V4(_)) => Binding::new(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0)),
+        Some(IpAddr::V6(_)) => Binding::new(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0)),
+        None => Binding {
+            rtcp_port: stream.rtcp_port,
+            parity: repair::has_parity_ports(stream),
+            ..Binding::new(stream.destination)
+        },
+    };
+    binding.interface.clone_from(&args.interface);
+    Ok(binding)
 }
 
 /// From payloads to where the media goes.
-struct Way {
+struct Way<S> {
     depacketizer: Box<dyn Depacketize + Send>,
-    sink: Box<dyn Sink>,
+    sink: S,
     /// Of a channel.
     slots: Option<Slots>,
 }
 
-fn way(args: &RecvArgs, format: &StreamFormat, globals: &Globals) -> Result<Way, CliError> {
+fn way(
+    args: &RecvArgs,
+    format: &StreamFormat,
+    globals: &Globals,
+) -> Result<Way<Box<dyn Sink>>, CliError> {
     match (&args.out, &args.channel) {
         (Some(path), _) => Ok(Way {
             depacketizer: payload::depacketizer(format)?,
@@ -286,11 +383,13 @@ fn document<D: Depacketize, S: Sink>(
         packets: gap.packets,
     });
     Document {
+        stream: 1,
+        out: None,
         payload: format.encoding.name(),
         from: args.description.display().to_string(),
         ended: match end {
             End::Goodbye => "goodbye",
-            End::Idle => "idle",
+            End::Idle => IDLE,
             End::Stopped => "stopped",
         },
         packets: statistics.packets,
@@ -314,6 +413,20 @@ fn document<D: Depacketize, S: Sink>(
         round_trip_ns: stream.round_trip_ns(),
         channel: None,
     }
+}
+
+/// One below the other, each with its file.
+fn all_text(document: &AllDocument) -> String {
+    let one = |document: &Document| {
+        let out = document.out.as_deref().unwrap_or_default();
+        format!("stream {}: {out}\n{}", document.stream, text(document))
+    };
+    document
+        .streams
+        .iter()
+        .map(one)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn text(document: &Document) -> String {

@@ -13,7 +13,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::MediaError;
-use crate::sdp::{self, StreamDescription};
+use crate::sdp::{self, Listed, StreamDescription};
 
 /// How long a server may take to connect, or to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -112,28 +112,29 @@ impl Client {
     ///
     /// [`MediaError::Rtsp`] if the connection is gone.
     pub fn host(&self) -> Result<IpAddr, MediaError> {
-        let peer = self
-            .stream
-            .peer_addr()
-            .map_err(|error| self.error(error.to_string()))?;
-        Ok(peer.ip())
+        Ok(self.peer()?.ip())
     }
 
-    /// What the presentation consists of. Each stream's attribute `control` is its URL now.
+    fn peer(&self) -> Result<SocketAddr, MediaError> {
+        let peer = self.stream.peer_addr();
+        peer.map_err(|error| self.error(error.to_string()))
+    }
+
+    /// All that the presentation consists of. Each stream's attribute `control` is its URL now.
     ///
     /// # Errors
     ///
     /// [`MediaError::Rtsp`] for a refusal, or a description that is not understood.
-    pub fn describe(&mut self) -> Result<Vec<StreamDescription>, MediaError> {
+    pub fn describe(&mut self) -> Result<Vec<Listed>, MediaError> {
         let url = self.url.clone();
         let answer = self.ask("DESCRIBE", &url, "Accept: application/sdp\r\n")?;
-        let mut streams = sdp::parse(&answer.body)
+        let mut listed = sdp::list(&answer.body)
             .map_err(|reason| self.error(format!("its description: {reason}")))?;
         let base = answer
             .header("Content-Base")
             .or(answer.header("Content-Location"));
         let base = base.unwrap_or(&url).trim().trim_end_matches('/').to_owned();
-        for stream in &mut streams {
+        for stream in listed.iter_mut().filter_map(|one| one.stream.as_mut().ok()) {
             let control = stream
                 .attributes
                 .iter_mut()
@@ -146,7 +147,7 @@ impl Client {
                 };
             }
         }
-        Ok(streams)
+        Ok(listed)
     }
 
     /// Has a stream sent to `rtp_port` of this host, RTCP to the next one, from [`play`](Self::play) on.
@@ -193,17 +194,19 @@ impl Client {
             parts.find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
         };
         // Only its own host: nobody has us send reports to somebody else.
-        let host = self.host()?;
+        let peer = self.peer()?;
         let rtcp = value("server_port").and_then(|ports| {
             let (first, second) = ports.split_once('-').unwrap_or((ports, ""));
             let rtcp = second
                 .parse()
                 .ok()
                 .or(first.parse::<u16>().ok()?.checked_add(1));
-            rtcp.map(|port| SocketAddr::new(host, port))
+            let mut to = peer; // keeps the scope of a link-local address
+            to.set_port(rtcp?);
+            Some(to)
         });
         Ok(Delivery {
-            host,
+            host: peer.ip(),
             rtcp,
             ssrc: value("ssrc").and_then(|ssrc| u32::from_str_radix(ssrc.trim(), 16).ok()),
         })
@@ -371,7 +374,8 @@ mod tests {
         ]);
         let mut client = Client::connect(&url).unwrap();
         let streams = client.describe().unwrap();
-        let delivery = client.set_up(&streams[0], 6000).unwrap();
+        let stream = streams[0].stream.as_ref().unwrap();
+        let delivery = client.set_up(stream, 6000).unwrap();
         assert_eq!(delivery.rtcp, Some("127.0.0.1:7001".parse().unwrap()));
         assert_eq!(delivery.ssrc, Some(42));
         drop(client.play().unwrap());
@@ -387,6 +391,43 @@ mod tests {
         }
         assert!(requests[1].contains("client_port=6000-6001"));
         assert!(requests[2].contains("Session: abc\r\n") && requests.len() == 4);
+    }
+
+    #[test]
+    fn several_streams_are_set_up_in_one_session_and_played_at_once() {
+        let picture = "m=video 0 RTP/AVP 33\r\na=control:rtsp://h/film/track2\r\n";
+        let transport = |port: u16| {
+            let header =
+                format!("Session: abc\r\nTransport: RTP/AVP;unicast;server_port={port}\r\n");
+            ok(&header, "")
+        };
+        let (url, serving) = server(vec![
+            ok(
+                "Content-Base: rtsp://h/film/\r\n",
+                &(SDP.to_owned() + picture),
+            ),
+            transport(7000),
+            transport(7002),
+            ok("", ""),
+            ok("", ""),
+        ]);
+        let mut client = Client::connect(&url).unwrap();
+        let listed = client.describe().unwrap();
+        for (one, port) in listed.iter().zip([6000, 6002]) {
+            let stream = one.stream.as_ref().unwrap();
+            let delivery = client.set_up(stream, port).unwrap();
+            assert_eq!(delivery.rtcp.unwrap().port(), port + 1001);
+        }
+        drop(client.play().unwrap());
+        let requests = serving.join().unwrap();
+        assert!(requests[1].starts_with("SETUP rtsp://h/film/track1 "));
+        assert!(!requests[1].contains("Session:"), "{}", requests[1]);
+        assert!(requests[2].starts_with("SETUP rtsp://h/film/track2 "));
+        assert!(requests[2].contains("Session: abc\r\n"), "{}", requests[2]);
+        let played = requests
+            .iter()
+            .filter(|request| request.starts_with("PLAY "));
+        assert_eq!((played.count(), requests.len()), (1, 5));
     }
 
     #[test]
