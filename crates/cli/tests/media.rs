@@ -438,13 +438,15 @@ fn who_is_killed_leaves_nothing_behind() {
     let sdp = studio.describe(&input, &[], port);
     let out = studio.file("out.ts");
     let receiver = studio.receiver(&sdp, port, &out);
-    let to = format!("rtp://127.0.0.1:{port}");
+    let visitor = Visitor::new();
+    let [to, also_to] = [port, visitor.port].map(|port| format!("rtp://127.0.0.1:{port}"));
     // Somebody who sees the death.
     let witness = subscribed(root, "other");
-    let sender = root.start(&["media", "send", &input, "--to", &to, "--loop", "0"]);
+    let arguments = ["media", "send", &input, "--to", &to, "--to", &also_to];
+    let sender = root.start(&[&arguments[..], &["--loop", "0"]].concat());
     let members = || root.json(&["pool", "show"])["tables"][0]["used"].clone();
-    eventually("it sends", || members() == 2);
-    thread::sleep(std::time::Duration::from_millis(300));
+    // The receiver was sent the first of them, too.
+    visitor.hear(20);
     sender.signal(Signal::KILL);
     assert_eq!(sender.end().code, None);
     eventually("recovered", || members() == 1);
