@@ -11,6 +11,7 @@ use hythe_media::format::{Encoding, StreamFormat};
 use hythe_media::rtsp::{
     Action, Catalogue, ConnectionId, Group, Limits, Presentation, Service, Started, Stream,
 };
+use hythe_media::sdp::Retransmission;
 
 /// Begins what arrives later, by another way.
 const LATER: u8 = 0xff;
@@ -39,6 +40,7 @@ const WORDS: &[&str] = &[
     " RTSP/1.0\r\nCSeq: 1\r\n",
     "Session: ",
     "Transport: ",
+    "RTP/AVPF",
     "RTP/AVP",
     ";unicast",
     ";multicast",
@@ -80,6 +82,11 @@ impl Catalogue for Two {
             },
             server_port: 6000,
             ssrc: is_live.then_some(1),
+            takes_nack: !is_live,
+            retransmission: (!is_live).then_some(Retransmission {
+                payload_type: 98,
+                time_ms: Some(200),
+            }),
             group: is_live.then(|| Group {
                 address: SocketAddr::from(([239, 0, 0, 1], 5004)),
                 ttl: 1,
