@@ -399,6 +399,38 @@ fn our_own_receiver_opens_what_we_serve() {
 }
 
 #[test]
+fn of_a_movie_with_sound_it_is_said_what_is_not_served() {
+    let Some(root) = Root::on_shared_memory("serving a movie with sound").filter(|_| has_ffmpeg())
+    else {
+        return;
+    };
+    let film = root.path().join("film.mp4").display().to_string();
+    support::streams::ffmpeg(&format!(
+        "-f lavfi -i testsrc=size=64x64:rate=25:duration=0.4 -f lavfi -i sine=duration=0.4 \
+         -c:v libx264 -preset ultrafast -c:a aac {film}"
+    ));
+    let port = free_port();
+    let listen = format!("127.0.0.1:{port}");
+    let server = root.start(&["media", "serve", &film, "--listen", &listen]);
+    wait_for_port(port);
+    let url = format!("rtsp://{listen}/film.mp4");
+    let described = Client::connect(port).ask("DESCRIBE", &url, "");
+    assert_eq!(described.matches("\r\nm=").count(), 1, "{described}");
+    assert!(
+        described.contains("a=rtpmap:96 H264/90000\r\n"),
+        "{described}"
+    );
+    server.interrupt();
+    let served = server.end();
+    let sent = root.run(&["media", "send", &film, "--to", "rtp://127.0.0.1:19998"]);
+    for ended in [served, sent] {
+        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+        let said = format!("{film}: one stream of a file is sent; left out: sound (mp4a)");
+        assert_eq!(ended.errors.matches(&said).count(), 1, "{}", ended.errors);
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_named() {
     let Some(root) = Root::on_shared_memory("refusals of serving") else {
         return;

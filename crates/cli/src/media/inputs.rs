@@ -121,6 +121,7 @@ impl InputArgs {
             return Ok(channel::open(&self.name(), messages, &options)?);
         }
         let source = source::open(&self.input, &options)?;
+        tell_left_out(&self.input, source.left_out());
         if self.input == Path::new("-") {
             return Ok(Box::new(Live::start(source)?));
         }
@@ -144,6 +145,16 @@ impl InputArgs {
     /// As it was said.
     pub(super) fn name(&self) -> String {
         self.input.display().to_string()
+    }
+}
+
+/// Says which streams of an input are not sent.
+pub(super) fn tell_left_out(input: &Path, left_out: &[String]) {
+    if !left_out.is_empty() {
+        let (input, left_out) = (input.display(), left_out.join(", "));
+        eprintln!(
+            "hythe: {input}: one stream of a file is sent; left out: {left_out}. As a transport stream all go together: ffmpeg -i {input} -c copy film.ts"
+        );
     }
 }
 

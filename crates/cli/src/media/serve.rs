@@ -22,7 +22,7 @@ use crate::output;
 use crate::stop::Stop;
 
 use super::conference;
-use super::inputs::CHANNEL;
+use super::inputs::{self, CHANNEL};
 use super::repair::ResendArgs;
 
 /// The usual port for those who may not have 554.
@@ -109,7 +109,8 @@ fn add(
         return add_channel(programme, channel, stop, refused);
     }
     if !item.is_dir() {
-        programme.add_film(&name(item), item)?;
+        let left_out = programme.add_film(&name(item), item)?;
+        inputs::tell_left_out(item, &left_out);
         return Ok(());
     }
     let listing = std::fs::read_dir(item).map_err(CliError::file("read", item))?;
@@ -120,8 +121,9 @@ fn add(
         .collect();
     files.sort();
     for file in files {
-        if let Err(error) = programme.add_film(&name(&file), &file) {
-            eprintln!("hythe: left out: {error}");
+        match programme.add_film(&name(&file), &file) {
+            Ok(left_out) => inputs::tell_left_out(&file, &left_out),
+            Err(error) => eprintln!("hythe: left out: {error}"),
         }
     }
     Ok(())

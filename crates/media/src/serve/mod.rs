@@ -100,17 +100,19 @@ impl Programme {
         self
     }
 
-    /// Adds a file under a path. It is opened to see what it is.
+    /// Adds a file under a path. It is opened to see what it is. Returns what of it clients will not get: one stream of each file is
+    /// served ([`Source::left_out`]).
     ///
     /// # Errors
     ///
     /// What is wrong with it.
-    pub fn add_film(&mut self, path: &str, file: &Path) -> Result<(), MediaError> {
-        let format = source::open(file, &self.options)?.format().clone();
+    pub fn add_film(&mut self, path: &str, file: &Path) -> Result<Vec<String>, MediaError> {
+        let source = source::open(file, &self.options)?;
+        let (format, left_out) = (source.format().clone(), source.left_out().to_vec());
         let file = file.to_owned();
         self.items
             .insert(path.to_owned(), Item::Film { format, file });
-        Ok(())
+        Ok(left_out)
     }
 
     /// Adds a channel under a path. It is there for clients once its first messages have told what it carries; `tell` hears of that,

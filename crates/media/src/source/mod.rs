@@ -82,6 +82,11 @@ pub trait Source {
         0
     }
 
+    /// Streams of picture or sound beside this one that are in the input and not read, a few words each. Does not change.
+    fn left_out(&self) -> &[String] {
+        &[]
+    }
+
     /// How many damaged places were passed over so far.
     fn damaged(&self) -> u64 {
         0

@@ -45,6 +45,8 @@ impl List {
 pub struct Playlist {
     list: List,
     format: StreamFormat,
+    /// Of the first file.
+    left_out: Vec<String>,
     current: Box<dyn Source + Send>,
     /// Opened when `current` ended; it takes its place with the next call.
     following: Option<Box<dyn Source + Send>>,
@@ -82,6 +84,7 @@ impl Playlist {
         };
         Ok(Self {
             format: current.format().clone(),
+            left_out: current.left_out().to_vec(),
             list,
             current,
             following: None,
@@ -113,6 +116,10 @@ impl Source for Playlist {
         let unit = self.following.insert(source).next()?;
         // Sources refuse files without a unit, all but those of samples, where one that is empty ends the list.
         Ok(unit.map(|unit| shifted(unit, self.shift, &mut self.end)))
+    }
+
+    fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     fn damaged(&self) -> u64 {

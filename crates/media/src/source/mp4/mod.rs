@@ -1,7 +1,8 @@
 //! H.264 and H.265 in MP4 and MOV (ISO/IEC 14496-12 and -15): tracks of `avc1`, `avc3`, `hvc1` and `hev1`, also in fragments.
 //!
 //! Decoding times say when a unit is due, composition offsets when it is shown. Parameter sets of the sample description go in front
-//! of each key frame that has none. Edit lists are not followed: what they cut away is sent.
+//! of each key frame that has none. Edit lists are not followed: what they cut away is sent. One track is read; others of picture or
+//! sound are named as left out.
 //!
 //! The index (`moov`) is read whole, up to [`MOOV_BYTES_MAX`]; samples are read one at a time, each at its place: the input has to be
 //! a file. Nothing is allocated that is longer than the file.
@@ -40,6 +41,8 @@ pub struct Mp4 {
     file: File,
     file_bytes: u64,
     track: Track,
+    /// Other tracks of picture or sound.
+    left_out: Vec<String>,
     /// `None` where the movie has no fragments, or no more.
     fragments: Option<Fragments>,
     format: StreamFormat,
@@ -90,6 +93,7 @@ pub fn open(path: &Path) -> Result<Mp4, MediaError> {
         file,
         file_bytes,
         fragments: has_fragments.then_some(fragments),
+        left_out: track::others(&moov, track.id),
         format: parameters::format(track.codec, sets.unwrap_or_default()),
         track,
         origin: None,
@@ -252,6 +256,10 @@ impl Source for Mp4 {
             }
         }
         Ok(None)
+    }
+
+    fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     fn damaged(&self) -> u64 {

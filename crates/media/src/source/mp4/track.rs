@@ -10,6 +10,8 @@ use crate::video::units::SETS_MAX;
 
 /// Bytes of a visual sample entry in front of its boxes (ISO/IEC 14496-12, section 12.1.3).
 const VISUAL_ENTRY_BYTES: usize = 78;
+/// Tracks that are named, at most.
+const OTHERS_MAX: usize = 8;
 /// Version, flags and the count of entries in front of the entries of `stsd`.
 const STSD_BYTES: usize = 8;
 
@@ -53,6 +55,26 @@ pub(super) fn find(moov: &[u8]) -> Result<Track, String> {
             kinds.join(", ")
         ),
     })
+}
+
+/// The tracks of picture or sound but this one, by what they are and the kind of their samples.
+pub(super) fn others(moov: &[u8], id: u32) -> Vec<String> {
+    let tracks = children(moov).filter(|(kind, _)| kind == b"trak");
+    let others = tracks.filter_map(|(_, trak)| {
+        let is_this = descend(trak, &[b"tkhd"]).and_then(track_id) == Some(id);
+        let mdia = descend(trak, &[b"mdia"]).filter(|_| !is_this)?;
+        // Section 8.4.3: behind version, flags and four bytes.
+        let handler = descend(mdia, &[b"hdlr"])?.get(8..12)?;
+        let what = match handler {
+            b"soun" => "sound",
+            b"vide" => "picture",
+            _ => return None,
+        };
+        let stsd = descend(mdia, &[b"minf", b"stbl", b"stsd"])?.get(STSD_BYTES..)?;
+        let (kind, _) = children(stsd).next()?;
+        Some(format!("{what} ({})", kind.escape_ascii()))
+    });
+    others.take(OTHERS_MAX).collect()
 }
 
 /// What the track is, or the kind of its samples.
