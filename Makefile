@@ -79,6 +79,7 @@ soak: setup ## 30 minutes of random joins, kills and traffic among 16 processes,
 	cargo run --release -p hythe-bench -- soak --minutes $(or $(MINUTES),30)
 
 fuzz: ## a minute of each fuzz target; needs a nightly compiler and `cargo install cargo-fuzz`
+	scripts/fuzz-seeds.sh fuzz/corpus
 	for target in $$(cargo +nightly fuzz list --fuzz-dir fuzz); do \
 		cargo +nightly fuzz run --fuzz-dir fuzz $$target -- -len_control=0 -max_len=4096 -max_total_time=$(or $(FUZZ_SECONDS),60) || exit 1; \
 	done
