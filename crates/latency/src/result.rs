@@ -80,6 +80,18 @@ pub struct Measurement {
     /// How often a sample left the guest for the hypervisor, on average, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exits: Option<f64>,
+    /// The largest samples in the order of time, where whoever measured kept times. A core keeps a histogram only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outliers: Vec<Outlier>,
+}
+
+/// A sample with its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outlier {
+    /// From the start of the measure to the instant from which it was late, in nanoseconds.
+    pub at_ns: u64,
+    /// The sample itself, exactly: the histogram rounds up by at most 0.1 %.
+    pub value: u64,
 }
 
 /// One figure by another, of one run.
@@ -116,6 +128,7 @@ impl Measurement {
             histogram: encode(histogram)?,
             conditions,
             exits: None,
+            outliers: Vec::new(),
         })
     }
 
@@ -193,8 +206,14 @@ pub(crate) mod tests {
 
     #[test]
     fn samples_survive_the_document() {
-        let measurement = measurement();
+        let mut measurement = measurement();
         assert_eq!((measurement.count, measurement.min), (1000, 10));
+        let text = serde_json::to_string(&measurement).expect("plain");
+        assert!(!text.contains("outliers"), "none were kept");
+        measurement.outliers = vec![Outlier {
+            at_ns: 7,
+            value: 10_000,
+        }];
         let text = serde_json::to_string(&measurement).expect("plain");
         let read: Measurement = serde_json::from_str(&text).expect("its own");
         assert_eq!(read, measurement);

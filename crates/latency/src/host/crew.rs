@@ -66,6 +66,8 @@ pub(super) type Found = Result<Option<Recorder>, String>;
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub(super) found: Vec<Option<Recorder>>,
+    /// The instant of the first cycle.
+    pub(super) start_ns: u64,
     /// Each came to its own end; else the results are those so far.
     pub(super) is_complete: bool,
 }
@@ -151,8 +153,9 @@ impl Crew {
         limit: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Result<Gathered, LatencyError> {
+        let start_ns = now_ns() + LEAD_NS;
         self.set(Gate::Open(Start {
-            at_ns: now_ns() + LEAD_NS,
+            at_ns: start_ns,
             ended: Arc::clone(&self.ended),
         }));
         let began = Instant::now();
@@ -174,7 +177,12 @@ impl Crew {
             thread::sleep(LOOK);
         }
         let is_complete = told_at.is_none();
-        failure.map_or(Ok(Gathered { found, is_complete }), Err)
+        let gathered = Gathered {
+            found,
+            start_ns,
+            is_complete,
+        };
+        failure.map_or(Ok(gathered), Err)
     }
 
     /// Takes what those that have ended found. False: nobody is left to wait for.
@@ -264,7 +272,7 @@ mod tests {
         for sample in [5_u64, 6, 7] {
             let work = move |_: &Start| {
                 let mut recorder = Recorder::new().map_err(|error| error.to_string())?;
-                recorder.record(sample);
+                recorder.record(0, sample);
                 Ok((sample != 6).then_some(recorder))
             };
             crew.add(&post("finder"), work).expect("set up");

@@ -10,6 +10,7 @@ mod cpus;
 mod crew;
 mod cycle;
 mod load;
+mod outliers;
 mod permission;
 mod plan;
 mod recorder;
@@ -185,9 +186,13 @@ fn measure_all(
             );
         }
         let case = format!("host/cpu{}/{}", cpus[place], plan.load.name());
+        let measured = measurement(&case, measure, &recorder, own)?;
         outcome
             .measurements
-            .extend(measurement(&case, measure, &recorder, own)?);
+            .extend(measured.map(|measured| Measurement {
+                outliers: recorder.outliers.since(gathered.start_ns),
+                ..measured
+            }));
     }
     Ok(())
 }
@@ -328,11 +333,29 @@ mod tests {
                         found.count
                     );
                     assert!(found.min > 0 && found.samples().is_ok());
+                    check_outliers(&plan, found);
                 }
             }
             assert_eq!(outcome.conditions["load"], load.name());
             assert_eq!(outcome.conditions["scheduler"], "SCHED_OTHER");
             assert_eq!(outcome.conditions["clock"], "CLOCK_MONOTONIC");
+        }
+    }
+
+    /// All samples of a short run are kept with their times, at which the plan has cycles.
+    fn check_outliers(plan: &Plan, found: &Measurement) {
+        let outliers = &found.outliers;
+        assert_eq!(outliers.len() as u64, found.count);
+        assert!(outliers.is_sorted_by_key(|outlier| outlier.at_ns));
+        let values = outliers.iter().map(|outlier| outlier.value);
+        let largest = values.max().unwrap_or_default();
+        // The histogram rounds up.
+        assert!(largest <= found.max && largest + largest / 500 >= found.max);
+        let interval_ns = plan.interval.as_nanos() as u64;
+        if found.metric == Measure::Timer.metric() {
+            let third = interval_ns / 3;
+            let is_planned = |at_ns| [0, third, third * 2].contains(&(at_ns % interval_ns));
+            assert!(outliers.iter().all(|outlier| is_planned(outlier.at_ns)));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 
+use super::outliers::Outliers;
 use crate::LatencyError;
 
 /// Larger samples are counted as this one, and their exact maximum is kept beside.
@@ -10,9 +11,10 @@ const VALUE_MAX_NS: u64 = 100_000_000_000;
 const DIGITS: u8 = 3;
 
 /// A histogram that never grows, and what does not fit into one.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Recorder {
     pub(super) histogram: Histogram<u64>,
+    pub(super) outliers: Outliers,
     /// Samples above [`VALUE_MAX_NS`].
     pub(super) overflow: u64,
     /// The largest sample, exactly.
@@ -31,17 +33,19 @@ impl Recorder {
         histogram.reset();
         Ok(Self {
             histogram,
+            outliers: Outliers::new(),
             overflow: 0,
             max: 0,
             missed: 0,
         })
     }
 
-    /// Allocates nothing.
-    pub(super) fn record(&mut self, sample_ns: u64) {
+    /// A sample, and the instant from which it was late. Allocates nothing.
+    pub(super) fn record(&mut self, began_ns: u64, sample_ns: u64) {
         self.overflow += u64::from(sample_ns > VALUE_MAX_NS);
         self.max = self.max.max(sample_ns);
         self.histogram.saturating_record(sample_ns);
+        self.outliers.offer(began_ns, sample_ns);
     }
 }
 
@@ -53,10 +57,16 @@ mod tests {
     fn samples_are_kept_and_those_too_large_are_counted() {
         let mut recorder = Recorder::new().expect("small");
         for sample in [0, 1, 1000, VALUE_MAX_NS, VALUE_MAX_NS + 1, u64::MAX] {
-            recorder.record(sample);
+            recorder.record(7, sample);
         }
         assert_eq!(recorder.histogram.len(), 6);
         assert_eq!((recorder.overflow, recorder.max), (2, u64::MAX));
         assert_eq!(recorder.histogram.count_between(900, 1100), 1);
+        let largest = recorder.outliers.since(0).last().map(|last| last.value);
+        assert_eq!(
+            largest,
+            Some(u64::MAX),
+            "exactly, where the histogram has an end"
+        );
     }
 }

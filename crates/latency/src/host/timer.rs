@@ -12,7 +12,7 @@ pub(super) fn measure(mut recorder: Recorder, cycle: Cycle, start: &Start) -> Fo
         sleep_until(at_ns);
         let now = now_ns();
         // The clock never goes back, and the sleep never ends early.
-        recorder.record(now.saturating_sub(at_ns));
+        recorder.record(at_ns, now.saturating_sub(at_ns));
         cycles.done(now);
     }
     recorder.missed = cycles.missed;

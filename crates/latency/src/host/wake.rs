@@ -65,7 +65,7 @@ pub(super) fn sleep(
     loop {
         match sleeper.sleep(NAP)? {
             Some(sent_ns) => {
-                recorder.record(now_ns().saturating_sub(sent_ns));
+                recorder.record(sent_ns, now_ns().saturating_sub(sent_ns));
                 taken += 1;
                 between.taken.store(taken, Ordering::Release);
             }
