@@ -36,10 +36,10 @@ test-media: setup ## ffmpeg and GStreamer play what we send and send what we rec
 	HYTHE_TEST_MEDIA=1 cargo test -p hythe-cli --test media_players
 	scripts/network-guest.sh $(target)/guest $(target)/network-guest
 
-test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen (root; 4 minutes, and 22 MB once)
+test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen, pages of results in Chromium (root; 6 minutes, and 22 MB and a browser once)
 	scripts/latency-tools.sh
 	scripts/xen-tools.sh $(target)/xen
-	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test latency_peers --test latency_xen -- --nocapture --test-threads=1
+	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test latency_peers --test latency_xen --test report_browser -- --nocapture --test-threads=1
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Has the program that `make test-latency` measures beside: cyclictest.
+# Has the programs that `make test-latency` needs besides Xen: cyclictest, which it measures beside, and a browser for pages of results.
 #
 # Called by `make test-latency` only: nothing else needs it. What is there is left alone. Installs as root,
 # and otherwise says what to install.
@@ -10,6 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/packages.sh"
 
 # One reason per package.
 packages=(
+    chromium # draws what hythe report writes
     rt-tests # cyclictest
 )
 

@@ -44,6 +44,10 @@ fn every_measure_of_every_cpu_is_in_the_document_with_its_conditions() {
             let figures = ["min", "p50", "p99", "p999", "max"]
                 .map(|figure| result[figure].as_u64().expect("a number"));
             assert!(figures.is_sorted() && figures[0] > 0, "{result}");
+            // So few samples are all kept with their times.
+            let outliers = result["outliers"].as_array().expect("a list");
+            assert_eq!(Some(outliers.len() as u64), result["count"].as_u64());
+            assert!(outliers.is_sorted_by_key(|outlier| outlier["at_ns"].as_u64()));
             assert!(
                 result["conditions"]["memory_locked"].is_boolean(),
                 "{result}"
@@ -526,6 +530,16 @@ fn runs_are_compared_with_their_conditions_side_by_side() {
     // A page can be made of what was measured, and of the comparison.
     let page = root.path().join("page.html");
     root.ok(&["report", &idle, &hog, "-o", page.to_str().expect("plain")]);
+    let page = fs::read_to_string(page).expect("written");
+    for found in [
+        "timer: latency against percentile",
+        "timer: histogram",
+        "timer: timeline of outliers",
+        "host/cpu",
+        "hog.json",
+    ] {
+        assert!(page.contains(found), "no {found}");
+    }
 
     let emulated = kept(&root, "emulated.json", &[], |document| {
         document["machine"]["emulated"] = json!(true)

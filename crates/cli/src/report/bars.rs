@@ -5,19 +5,30 @@ use std::error::Error;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::axis::{self, Axis};
+use super::chart::Layout;
 use super::document::{Document, Measurement};
-use super::figure::Figure;
-use super::plot::{COLOURS, FONT, WIDTH, at, nanoseconds};
+use super::figure::{Figure, Key};
+use super::palette;
+use super::plot::at;
+use super::table::Table;
 
 const BAR_HEIGHT: u32 = 26;
+/// Of a name above its bar, where there is no room beside it.
+const NAME_HEIGHT: u32 = 18;
 /// Of axis and margins.
-const FRAME_HEIGHT: u32 = 70;
-/// Of the names.
-const NAMES_WIDTH: u32 = 190;
+const FRAME_HEIGHT: u32 = 76;
+/// Of the names beside their bars.
+const NAMES_WIDTH: u32 = 200;
 /// Powers of ten, and few others: more of them would overlap.
-const X_LABELS: usize = 4;
+const X_LABELS: usize = 5;
 /// Between two bars, on either side.
 const GAP: u32 = 4;
+/// Of the figure behind a bar.
+const FIGURE_WIDTH: f64 = 64.0;
+const MARGIN: u32 = 12;
+/// Half of the first label reaches out to the left, where no names stand.
+const LABEL_OVERHANG: u32 = 16;
 
 /// The same packets, sent in several ways.
 #[derive(Debug)]
@@ -117,63 +128,100 @@ impl Figure for Bars {
         &self.title
     }
 
+    fn caption(&self) -> String {
+        "Time of the sender's CPU for each packet and destination, on a logarithmic scale, the dearest first; what is ours has another colour.".to_owned()
+    }
+
+    fn legend(&self) -> Vec<Key> {
+        Vec::new()
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(&["method", ">CPU per packet"]);
+        for (case, cost) in &self.costs {
+            table.row(vec![case.clone(), axis::time(*cost as f64)]);
+        }
+        table
+    }
+
     /// One bar for each case, its figure behind it, ours in another colour.
-    fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
+    fn draw<'a>(&self, layout: &Layout, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let count = self.costs.len();
-        let height = FRAME_HEIGHT + BAR_HEIGHT * count as u32;
-        let area = SVGBackend::with_string(into, (WIDTH, height)).into_drawing_area();
+        let (names_width, name_height) = if layout.is_narrow() {
+            (LABEL_OVERHANG, NAME_HEIGHT)
+        } else {
+            (NAMES_WIDTH, 0)
+        };
+        let height = FRAME_HEIGHT + (BAR_HEIGHT + name_height) * count as u32;
+        let area = SVGBackend::with_string(into, (layout.width, height)).into_drawing_area();
         area.fill(&WHITE)?;
-        let costs = || self.costs.iter().map(|(_, cost)| at(*cost));
-        let least = costs().fold(f64::MAX, f64::min);
-        // A power of ten, so that bars tell how many times as much; some room in front of the shortest.
-        let low = 10_f64.powf((least / 1.5).log10().floor());
-        // Room for the figure behind the longest bar.
-        let high = costs().fold(0.0, f64::max) * 2.0;
+        let scale = self.scale(f64::from(layout.width - names_width - 2 * MARGIN));
         let mut chart = ChartBuilder::on(&area)
-            .margin(12)
-            .x_label_area_size(36)
-            .y_label_area_size(NAMES_WIDTH)
-            .build_cartesian_2d((low..high).log_scale(), (0..count - 1).into_segmented())?;
+            .margin(MARGIN)
+            .x_label_area_size(46)
+            .y_label_area_size(names_width)
+            .build_cartesian_2d(scale.scale(X_LABELS), (0..count - 1).into_segmented())?;
         // From the bottom up.
         let name = |place: &SegmentValue<usize>| match place {
-            SegmentValue::CenterOf(place) => {
+            SegmentValue::CenterOf(place) if !layout.is_narrow() => {
                 let bar = self.costs.get((count - 1).wrapping_sub(*place));
                 bar.map_or_else(String::new, |(case, _)| case.clone())
             }
-            SegmentValue::Exact(_) | SegmentValue::Last => String::new(),
+            _ => String::new(),
         };
         chart
             .configure_mesh()
             .disable_y_mesh()
-            .x_labels(X_LABELS)
-            .x_desc("CPU time of the sender for each packet and destination")
-            .x_label_formatter(&|time| nanoseconds(*time))
+            .x_desc(&scale.name)
+            .x_label_formatter(&|place| scale.label(*place))
             .y_labels(count)
             .y_label_formatter(&name)
-            .label_style(FONT)
-            .axis_desc_style(FONT)
-            .light_line_style(WHITE)
+            .label_style(layout.letters())
+            .axis_desc_style(layout.letters())
+            .set_all_tick_mark_size(4)
             .draw()?;
-        let style = TextStyle::from(FONT.into_font()).pos(Pos::new(HPos::Left, VPos::Center));
+        let letters = TextStyle::from(layout.letters().into_font());
+        let behind = letters.pos(Pos::new(HPos::Left, VPos::Center));
+        let above = letters.pos(Pos::new(HPos::Left, VPos::Bottom));
         for (place, (case, cost)) in self.costs.iter().rev().enumerate() {
-            let colour = if case.starts_with("hythe/") {
-                COLOURS[0]
-            } else {
-                COLOURS[1]
-            };
+            let colour = palette::colour(usize::from(!case.starts_with("hythe/")));
+            let end = at(*cost).log10();
             let corners = [
-                (low, SegmentValue::Exact(place)),
-                (at(*cost), SegmentValue::Exact(place + 1)),
+                (scale.low, SegmentValue::Exact(place)),
+                (end, SegmentValue::Exact(place + 1)),
             ];
             let mut bar = Rectangle::new(corners, colour.filled());
-            bar.set_margin(GAP, GAP, 0, 0);
-            let behind = (at(*cost) * 1.03, SegmentValue::CenterOf(place));
-            let figure = Text::new(nanoseconds(at(*cost)), behind, style.clone());
+            bar.set_margin(GAP + name_height, GAP, 0, 0);
             chart.draw_series([bar])?;
-            chart.draw_series([figure])?;
+            let down = name_height as i32 / 2;
+            let figure = Text::new(axis::time(at(*cost)), (6, down), behind.clone());
+            let middle = SegmentValue::CenterOf(place);
+            chart.draw_series([EmptyElement::at((end, middle.clone())) + figure])?;
+            if layout.is_narrow() {
+                let name = Text::new(
+                    case.clone(),
+                    (2, down - BAR_HEIGHT as i32 / 2),
+                    above.clone(),
+                );
+                chart.draw_series([EmptyElement::at((scale.low, middle)) + name])?;
+            }
         }
         area.present()?;
         Ok(())
+    }
+}
+
+impl Bars {
+    /// From a power of ten, so that bars tell how many times as much, to where the longest has its figure behind it.
+    fn scale(&self, width: f64) -> Axis {
+        let costs = || self.costs.iter().map(|(_, cost)| at(*cost));
+        let least = costs().fold(f64::MAX, f64::min);
+        // Some room in front of the shortest.
+        let low = 10_f64.powf((least / 1.5).log10().floor());
+        let most = costs().fold(0.0, f64::max);
+        let decades = (most / low).log10();
+        let high = most * 10_f64.powf(decades * FIGURE_WIDTH / (width - FIGURE_WIDTH));
+        Axis::logarithmic("CPU time for each packet", (low, high), axis::time)
     }
 }
 
@@ -181,6 +229,7 @@ impl Figure for Bars {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::chart::LAYOUTS;
     use super::super::document::tests::{parsed, small};
     use super::*;
 
@@ -221,7 +270,7 @@ mod tests {
         let expected = expected.map(|(case, cost)| (case.to_owned(), cost));
         assert_eq!(found[0].costs, expected);
         assert_eq!(found[1].costs.len(), 2, "one for each case");
-        let svg = found[0].svg().expect("drawn");
+        let svg = found[0].svg(&LAYOUTS[0]).expect("drawn");
         let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
         for label in ["sendto/first_send", "hythe/prepared", "2.5 us", "90 ns"] {
             assert!(labels.contains(&label), "no {label}: {labels:?}");
@@ -233,6 +282,8 @@ mod tests {
         let mut document = small();
         document["results"] = json!([row("a/b", 1, 1, 0.0), row("c/d", 1, 1, 1e18)]);
         let found = bars(&parsed(&document).expect("good"));
-        found[0].svg().expect("drawn");
+        for layout in LAYOUTS {
+            found[0].svg(&layout).expect("drawn");
+        }
     }
 }

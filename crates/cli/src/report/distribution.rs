@@ -1,14 +1,15 @@
 //! Distributions as SVG: how large errors in the spacing of packets are, up to which percentile, one line for each system.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 
 use hdrhistogram::Histogram;
-use plotters::prelude::*;
 
+use super::axis::{self, Axis};
+use super::chart::{self, Layout, Marks};
 use super::document::Document;
-use super::figure::Figure;
-use super::plot::{COLOURS, FONT, HEIGHT, WIDTH, at, nanoseconds, range};
+use super::figure::{Figure, Key};
+use super::plot::{at, range};
+use super::table::Table;
 use crate::error::CliError;
 
 /// The metrics whose distribution says more than a few percentiles.
@@ -18,8 +19,15 @@ const POINTS_PER_DECADE: u32 = 20;
 /// Percentiles of more nines are those of single samples.
 const DECADES_MAX: u32 = 7;
 
-/// Half of the last percentile's label.
-const LAST_LABEL_WIDTH: u32 = 40;
+/// What the table has of each, beside the least and the largest.
+const QUANTILES: [(&str, f64); 6] = [
+    (">p50", 0.5),
+    (">p90", 0.9),
+    (">p99", 0.99),
+    (">p99.9", 0.999),
+    (">p99.99", 0.9999),
+    (">p99.999", 0.99999),
+];
 
 /// How many nines a percentile has (0: none, 1: 90 %, 2: 99 %), and the value that it keeps.
 type Point = (f64, u64);
@@ -28,8 +36,57 @@ type Point = (f64, u64);
 #[derive(Debug)]
 pub(super) struct Distribution {
     title: String,
-    /// By system.
-    series: BTreeMap<String, Vec<Point>>,
+    /// What is distributed: an error, a latency.
+    what: &'static str,
+    lines: Vec<Line>,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Line {
+    name: String,
+    /// What it depends on.
+    conditions: String,
+    points: Vec<Point>,
+    histogram: Histogram<u64>,
+}
+
+impl Line {
+    /// Of a histogram with samples.
+    pub(super) fn new(name: String, conditions: String, histogram: Histogram<u64>) -> Self {
+        Self {
+            name,
+            conditions,
+            points: points(&histogram),
+            histogram,
+        }
+    }
+
+    /// Of few samples a high percentile is the largest of them, and says no more.
+    fn reaches(&self, quantile: f64) -> bool {
+        (1.0 - quantile) * self.histogram.len() as f64 >= 1.0 - 1e-9
+    }
+
+    fn cells(&self, quantiles: &[f64]) -> Vec<String> {
+        let histogram = &self.histogram;
+        let time = |value: u64| axis::time(value as f64);
+        let mut cells = vec![self.name.clone(), histogram.len().to_string()];
+        cells.push(time(histogram.min()));
+        cells.extend(quantiles.iter().map(|&quantile| {
+            let value = self
+                .reaches(quantile)
+                .then(|| time(histogram.value_at_quantile(quantile)));
+            value.unwrap_or_default()
+        }));
+        cells.push(time(histogram.max()));
+        cells
+    }
+}
+
+impl Distribution {
+    pub(super) fn new(title: String, what: &'static str, lines: Vec<Line>) -> Self {
+        Self { title, what, lines }
+    }
 }
 
 /// One figure for each metric and number of calls.
@@ -54,29 +111,40 @@ pub(super) fn distributions(document: &Document) -> Result<Vec<Distribution>, Cl
         }
         let place = found.iter().position(|figure| figure.title == title);
         let place = place.unwrap_or_else(|| {
-            let series = BTreeMap::new();
-            found.push(Distribution { title, series });
+            found.push(Distribution::new(title, "error", Vec::new()));
             found.len() - 1
         });
-        found[place]
-            .series
-            .insert(system.to_owned(), points(&histogram));
+        let line = Line::new(system.to_owned(), String::new(), histogram);
+        found[place].lines.push(line);
     }
     Ok(found)
 }
 
-/// As far as samples reach.
+/// As far as samples reach, and up to the largest there. In one pass: to ask for each percentile takes one each.
 fn points(histogram: &Histogram<u64>) -> Vec<Point> {
-    let reach = (histogram.len().max(1) as f64).log10();
+    let count = histogram.len().max(1) as f64;
+    let reach = count.log10();
     let steps = (0..=DECADES_MAX * POINTS_PER_DECADE)
         .map(|step| f64::from(step) / f64::from(POINTS_PER_DECADE));
-    let steps = steps.take_while(|nines| *nines <= reach);
-    steps
-        .map(|nines| {
-            let quantile = 1.0 - 10_f64.powf(-nines);
-            (nines, histogram.value_at_quantile(quantile))
-        })
-        .collect()
+    let steps = steps.take_while(|nines| *nines < reach - 1e-9);
+    // The last but one stands below the largest.
+    let end = reach.min(f64::from(DECADES_MAX));
+    let (mut recorded, mut below, mut value) = (histogram.iter_recorded(), 0.0, 0);
+    let mut points = Vec::new();
+    for nines in steps.chain([end]) {
+        // What is left above it, rounded down, so that the last of a whole number of nines is not the largest of all.
+        let above = (count * 10_f64.powf(-nines) + 1e-6).floor();
+        while below < (count - above).max(1.0) {
+            let Some(step) = recorded.next() else {
+                break;
+            };
+            below += step.count_at_value() as f64;
+            value = step.value_iterated_to();
+        }
+        points.push((nines, value));
+    }
+    points.push((end, histogram.max()));
+    points
 }
 
 /// `0 %`, `90 %`, `99.9 %`.
@@ -90,62 +158,64 @@ impl Figure for Distribution {
         &self.title
     }
 
-    /// Each nine more takes as much room as the one before, so that rare errors are seen as well as usual ones.
-    fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
-        let points = || self.series.values().flatten();
-        let nines = points().fold(1.0, |most: f64, point| most.max(point.0));
-        let (low, high) = range(points().map(|point| point.1));
-        let area = SVGBackend::with_string(into, (WIDTH, HEIGHT)).into_drawing_area();
-        area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
-            .margin(12)
-            .margin_right(LAST_LABEL_WIDTH)
-            .x_label_area_size(36)
-            .y_label_area_size(80)
-            .build_cartesian_2d(0.0..nines.ceil(), (low..high).log_scale())?;
-        chart
-            .configure_mesh()
-            .x_desc("percentile")
-            .y_desc("error")
-            .x_labels(nines.ceil() as usize + 1)
-            .x_label_formatter(&|nines| percentile(*nines))
-            .y_label_formatter(&|time| nanoseconds(*time))
-            .label_style(FONT)
-            .axis_desc_style(FONT)
-            .light_line_style(WHITE)
-            .draw()?;
-        for ((system, points), colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
-            let line = points.iter().map(|point| (point.0, at(point.1)));
-            chart
-                .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
-                .label(system)
-                .legend(move |(x, y)| {
-                    Rectangle::new([(x, y - 4), (x + 14, y + 4)], colour.filled())
-                });
+    fn caption(&self) -> String {
+        let what = self.what;
+        format!(
+            "Up: the {what} that so many of all samples do not exceed, on a logarithmic scale. Across: how many that are, 1/(1-p) on a logarithmic scale: each nine more is as wide as the one before. A line ends with the largest sample, where its samples end."
+        )
+    }
+
+    fn legend(&self) -> Vec<Key> {
+        let mut keys = Key::lines(self.lines.iter().map(|line| line.name.as_str()));
+        for (key, line) in keys.iter_mut().zip(&self.lines) {
+            key.conditions.clone_from(&line.conditions);
         }
-        chart
-            .configure_series_labels()
-            .label_font(FONT)
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
-        area.present()?;
-        Ok(())
+        keys
+    }
+
+    fn table(&self) -> Table {
+        let reached = QUANTILES.iter().filter(|(_, quantile)| {
+            let mut lines = self.lines.iter();
+            lines.any(|line| line.reaches(*quantile))
+        });
+        let (names, quantiles): (Vec<&str>, Vec<f64>) = reached.copied().unzip();
+        let headings = [&["series", ">count", ">min"][..], &names, &[">max"]];
+        let mut table = Table::new(&headings.concat());
+        for line in &self.lines {
+            table.row(line.cells(&quantiles));
+        }
+        table
+    }
+
+    /// Each nine more takes as much room as the one before, so that rare errors are seen as well as usual ones.
+    fn draw<'a>(&self, layout: &Layout, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
+        let points = || self.lines.iter().flat_map(|line| &line.points);
+        let nines = points().fold(1.0, |most: f64, point| most.max(point.0));
+        let across = Axis::whole("percentile", (0.0, nines), percentile);
+        let values = range(points().map(|point| point.1));
+        let up = Axis::logarithmic(self.what, values, axis::time);
+        let lines = self.lines.iter().map(|line| {
+            let places = line.points.iter();
+            let places = places.map(|point| (point.0, at(point.1).log10()));
+            Marks::Line(places.collect())
+        });
+        let marked: Vec<_> = lines.enumerate().collect();
+        chart::draw(into, layout, (&across, &up), &marked)
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;
     use hdrhistogram::serialization::{Serializer, V2Serializer};
     use serde_json::{Value, json};
 
+    use super::super::chart::LAYOUTS;
     use super::super::document::tests::{parsed, small};
     use super::*;
 
-    fn encoded(values: impl Iterator<Item = u64>) -> String {
+    pub(in crate::report) fn encoded(values: impl Iterator<Item = u64>) -> String {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).expect("good");
         values.for_each(|value| histogram.saturating_record(value));
         let mut bytes = Vec::new();
@@ -181,23 +251,23 @@ mod tests {
             "spacing error received, calls: 2000 at once",
         ];
         assert_eq!(titles, expected);
-        let line = &found[0].series["hythe"];
-        // A thousand samples reach to 99.9 %.
-        assert_eq!(line.len(), 61);
-        let [first, ninety, last] = [0, 20, 60].map(|place| line[place].1);
-        assert_eq!((first, last), (1000, 999_423), "to a part in a thousand");
+        let line = &found[0].lines[1].points;
+        // A thousand samples reach to 99.9 %, where the largest of them stands.
+        assert_eq!(line.len(), 62);
+        let [first, ninety, before, last] = [0, 20, 60, 61].map(|place| line[place].1);
+        assert_eq!((first, before), (1000, 999_423), "to a part in a thousand");
+        assert_eq!(last, found[0].lines[1].histogram.max());
         assert!((899_000..=901_000).contains(&ninety), "{ninety}");
-        let svg = found[0].svg().expect("drawn");
+        let names: Vec<String> = found[0].legend().into_iter().map(|key| key.name).collect();
+        assert_eq!(names, ["sendto", "hythe"]);
+        let html = found[0].table().html("table");
+        assert!(
+            html.contains(">p99.9<") && !html.contains(">p99.99<"),
+            "a thousand samples have no p99.99: {html}"
+        );
+        let svg = found[0].svg(&LAYOUTS[0]).expect("drawn");
         let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
-        for label in [
-            "sendto",
-            "hythe",
-            "0 %",
-            "90 %",
-            "99 %",
-            "99.9 %",
-            "percentile",
-        ] {
+        for label in ["0 %", "90 %", "99 %", "99.9 %", "percentile"] {
             assert!(labels.contains(&label), "no {label}: {labels:?}");
         }
     }
@@ -219,6 +289,8 @@ mod tests {
         let one = encoded(std::iter::once(0));
         document["results"] = json!([row("hythe/calls", "spacing_error_sent", &one)]);
         let found = distributions(&parsed(&document).expect("good")).expect("good");
-        found[0].svg().expect("drawn");
+        for layout in LAYOUTS {
+            found[0].svg(&layout).expect("drawn");
+        }
     }
 }

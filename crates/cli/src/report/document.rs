@@ -1,5 +1,6 @@
 //! A result document, `hythe.result/1`, read and checked: a figure that cannot be is refused, not drawn.
 
+use std::fmt::{self, Display, Formatter};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -8,14 +9,18 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+use hythe_latency::result::Outlier;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::error::CliError;
+use crate::units;
 
 const SCHEMA: &str = "hythe.result/1";
 /// Largest file that is read.
 const BYTES_MAX: u64 = 64 << 20;
+/// Most outliers of one result: four times as many as are kept.
+const OUTLIERS_MAX: usize = 1024;
 
 /// One run of one scenario.
 #[derive(Debug, Deserialize)]
@@ -65,6 +70,14 @@ pub(super) struct Measurement {
     pub(super) calls: Option<u64>,
     /// Base64 of an HdrHistogram V2 with all samples.
     histogram: Option<String>,
+    /// The largest samples with their times, where whoever measured kept them.
+    #[serde(default)]
+    pub(super) outliers: Vec<Outlier>,
+    /// What this result depends on besides.
+    #[serde(default)]
+    pub(super) conditions: Map<String, Value>,
+    /// How often a sample left the guest for the hypervisor.
+    pub(super) exits: Option<f64>,
     #[serde(flatten)]
     pub(super) sending: Sending,
 }
@@ -180,6 +193,21 @@ impl Measurement {
         Some(read.map_err(|why| format!("the histogram of case {} {why}", self.case)))
     }
 
+    /// What it depends on besides: `memory locked: true`. The clock is said elsewhere.
+    pub(super) fn own_conditions(&self) -> Vec<String> {
+        let own = self.conditions.iter();
+        let own = own.filter(|(name, _)| *name != "clock");
+        let own = own.map(|(name, value)| format!("{}: {}", name.replace('_', " "), plain(value)));
+        let exits = self.exits;
+        let exits = exits.map(|exits| format!("exits per sample: {exits:.4}"));
+        own.chain(exits).collect()
+    }
+
+    /// Has the other the same samples?
+    pub(super) fn is_same_histogram(&self, other: &Self) -> bool {
+        self.histogram.is_some() && self.histogram == other.histogram
+    }
+
     fn check(&self) -> Result<(), String> {
         let case = &self.case;
         let given = [self.min, self.p50, self.p99, self.p999, self.max];
@@ -197,7 +225,50 @@ impl Measurement {
         if some == 0 && self.value.is_none() && self.seconds.is_none() {
             return Err(format!("case {case} has neither percentiles nor a value"));
         }
+        self.check_outliers()
+    }
+
+    fn check_outliers(&self) -> Result<(), String> {
+        let (case, kept) = (&self.case, self.outliers.len());
+        let count = self.count.unwrap_or(u64::MAX);
+        if kept > OUTLIERS_MAX || kept as u64 > count {
+            return Err(format!(
+                "case {case} has {kept} outliers: no more than its {count} samples can be, and no more than {OUTLIERS_MAX}"
+            ));
+        }
+        let values = self.outliers.iter().map(|outlier| outlier.value);
+        let largest = values.max().unwrap_or(0);
+        let max = self.max.unwrap_or(u64::MAX);
+        if largest > max && !self.conditions.contains_key("overflow") {
+            return Err(format!(
+                "case {case} has an outlier of {largest}, above its maximum of {max}"
+            ));
+        }
         Ok(())
+    }
+}
+
+impl Document {
+    /// Where its path says nothing more.
+    pub(super) fn file_name(&self) -> String {
+        let name = self.path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+}
+
+impl Display for Machine {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let cpus = units::counted(self.cpus, "CPU");
+        write!(formatter, "{}, {cpus}, Linux {}", self.cpu, self.kernel)
+    }
+}
+
+/// A condition as people read it.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
     }
 }
 
@@ -243,6 +314,28 @@ pub(super) mod tests {
         assert_eq!(first.system_and_way(), ("floor", "poll/untouched"));
         assert_eq!(first.times().map(|times| times.p999), Some(600));
         assert_eq!(document.results[4].times(), None);
+    }
+
+    #[test]
+    fn outliers_that_cannot_be_are_refused() {
+        let late = |value: u64| json!({"at_ns": 5, "value": value});
+        let with = |outliers: Vec<Value>| {
+            let mut document = small();
+            document["results"][0]["outliers"] = json!(outliers);
+            document
+        };
+        let good = parsed(&with(vec![late(1800); 10])).expect("ten of ten samples");
+        assert_eq!(good.results[0].outliers.len(), 10);
+        let said = parsed(&with(vec![late(1800); 11])).expect_err("eleven");
+        assert!(
+            said.contains("11 outliers") && said.contains("10 samples"),
+            "{said}"
+        );
+        let mut above = with(vec![late(1801)]);
+        let said = parsed(&above).expect_err("above the maximum");
+        assert!(said.contains("1801") && said.contains("1800"), "{said}");
+        above["results"][0]["conditions"] = json!({"overflow": 1});
+        assert!(parsed(&above).is_ok(), "the histogram had an end");
     }
 
     #[test]

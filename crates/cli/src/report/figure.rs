@@ -1,36 +1,72 @@
-//! What of a document is drawn.
+//! What stands on a page as a drawing, and what of a document is drawn.
 
 use std::error::Error;
 
 use super::bars::bars;
+use super::chart::{Layout, Shape};
 use super::distribution::distributions;
 use super::document::Document;
 use super::plot::plots;
+use super::table::Table;
 use crate::error::CliError;
 
-/// Something with a title that stands on a page.
+/// A drawing with its title, its legend and its figures.
 pub(super) trait Figure {
     /// Says what is compared.
     fn title(&self) -> &str;
+
+    /// How it is read: what is across, what is up, what the marks are.
+    fn caption(&self) -> String;
+
+    /// Who is drawn as what, in the order of the series. None where names stand in the drawing.
+    fn legend(&self) -> Vec<Key>;
+
+    /// The figures that are drawn, or those that tell most.
+    fn table(&self) -> Table;
 
     /// Adds the SVG element to a text.
     ///
     /// # Errors
     ///
     /// What cannot be drawn.
-    fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>>;
+    fn draw<'a>(&self, layout: &Layout, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>>;
 
     /// The SVG element.
     ///
     /// # Errors
     ///
     /// The same, with the title.
-    fn svg(&self) -> Result<String, CliError> {
+    fn svg(&self, layout: &Layout) -> Result<String, CliError> {
         let mut svg = String::new();
-        self.draw(&mut svg).map_err(|error| {
+        self.draw(layout, &mut svg).map_err(|error| {
             CliError::Failed(format!("cannot draw `{}`: {error}", self.title()))
         })?;
         Ok(svg)
+    }
+}
+
+/// A line of a legend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Number of the series.
+    pub(super) series: usize,
+    pub(super) name: String,
+    /// What it depends on, where that says more than the name.
+    pub(super) conditions: String,
+    /// None: a line.
+    pub(super) shape: Option<Shape>,
+}
+
+impl Key {
+    /// Of lines that have nothing but a name.
+    pub(super) fn lines<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Self> {
+        let keys = names.enumerate().map(|(series, name)| Self {
+            series,
+            name: name.to_owned(),
+            conditions: String::new(),
+            shape: None,
+        });
+        keys.collect()
     }
 }
 

@@ -1,29 +1,14 @@
 //! Plots as SVG, to stand inside a page: times by size, or by number of packets, one line for each system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 
-use plotters::coord::Shift;
-use plotters::coord::ranged1d::{Ranged, ValueFormatter};
-use plotters::prelude::*;
-
+use super::axis::{self, Axis};
+use super::chart::{self, Layout, Marks};
 use super::document::{Document, Measurement};
-use super::figure::Figure;
+use super::figure::{Figure, Key};
+use super::table::Table;
 use crate::units;
-
-pub(super) const WIDTH: u32 = 860;
-pub(super) const HEIGHT: u32 = 420;
-pub(super) const FONT: (&str, u32) = ("sans-serif", 13);
-/// Told apart also by those who see no red and green (Okabe and Ito, 2008).
-pub(super) const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(0, 0, 0),
-];
 
 /// One point: size in bytes or number of packets, p50 and p99 in nanoseconds.
 type Point = (u64, u64, u64);
@@ -35,6 +20,8 @@ pub(super) struct Plot {
     quantity: Quantity,
     /// By system, in the order of size.
     series: BTreeMap<String, Vec<Point>>,
+    /// All systems of the document: each has the same colour in all of its plots.
+    systems: Vec<String>,
 }
 
 /// What the horizontal axis counts.
@@ -49,6 +36,13 @@ impl Quantity {
         match self {
             Self::Bytes => "payload",
             Self::Packets => "packets",
+        }
+    }
+
+    const fn heading(self) -> &'static str {
+        match self {
+            Self::Bytes => ">payload",
+            Self::Packets => ">packets",
         }
     }
 
@@ -96,11 +90,20 @@ pub(super) fn plots(document: &Document) -> Vec<Plot> {
                 title,
                 quantity,
                 series,
+                systems: Vec::new(),
             });
             found.len() - 1
         });
-        let series = found[place].series.entry(system.to_owned()).or_default();
-        series.push(point);
+        let series = &mut found[place].series;
+        let known = series.get(system);
+        let is_new = known.is_none_or(|points| points.iter().all(|known| known.0 != point.0));
+        let name = if is_new {
+            system.to_owned()
+        } else {
+            // The same under other conditions: no further point of that line.
+            format!("{system} ({})", measurement.own_conditions().join(", "))
+        };
+        series.entry(name).or_default().push(point);
     }
     for plot in &mut found {
         plot.series
@@ -112,6 +115,11 @@ pub(super) fn plots(document: &Document) -> Vec<Plot> {
         plot.series.retain(|_, points| points.len() > 1);
     }
     found.retain(|plot| !plot.series.is_empty());
+    let systems = found.iter().flat_map(|plot| plot.series.keys());
+    let systems: BTreeSet<String> = systems.cloned().collect();
+    for plot in &mut found {
+        plot.systems = systems.iter().cloned().collect();
+    }
     found
 }
 
@@ -120,71 +128,115 @@ impl Figure for Plot {
         &self.title
     }
 
+    fn caption(&self) -> String {
+        let what = match self.quantity {
+            Quantity::Bytes => "size of the payload",
+            Quantity::Packets => "number of packets",
+        };
+        format!(
+            "Across: {what}. Up: time, the median as a dot on a line, the 99th percentile as a ring. {}",
+            self.scales()
+        )
+    }
+
+    fn legend(&self) -> Vec<Key> {
+        let mut keys = Key::lines(self.series.keys().map(String::as_str));
+        for key in &mut keys {
+            key.series = self.colour_of(&key.name);
+        }
+        keys
+    }
+
+    fn table(&self) -> Table {
+        let mut table = Table::new(&["system", self.quantity.heading(), ">p50", ">p99"]);
+        for (system, points) in &self.series {
+            for (size, p50, p99) in points {
+                let times = [p50, p99].map(|time| axis::time(*time as f64));
+                let mut cells = vec![system.clone(), self.quantity.show(*size)];
+                cells.extend(times);
+                table.row(cells);
+            }
+        }
+        table
+    }
+
     /// Over sizes of many magnitudes both axes are logarithmic, that of sizes with powers of two; over few, as of
     /// one experiment, both begin at zero, so that what is saved can be read off. p99 stands above each p50 as a ring.
-    fn draw<'a>(&self, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
-        let points = || self.series.values().flatten();
-        let sizes = Axis::of(self.quantity, points().map(|point| point.0));
-        let times = range(points().flat_map(|point| [point.1, point.2]));
-        let area = SVGBackend::with_string(into, (WIDTH, HEIGHT)).into_drawing_area();
-        area.fill(&WHITE)?;
-        match sizes.scale {
-            Scale::Logarithmic => self.draw_on(&area, &sizes, (times.0..times.1).log_scale())?,
-            Scale::Linear { .. } => self.draw_on(&area, &sizes, 0.0..times.1 * 0.55)?,
+    fn draw<'a>(&self, layout: &Layout, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
+        let scale = self.scale();
+        let place = |size| scale.place(size);
+        let time = |time| match scale {
+            Scale::Logarithmic => at(time).log10(),
+            Scale::Linear { .. } => at(time),
+        };
+        let mut marked = Vec::new();
+        for (system, points) in &self.series {
+            let series = self.colour_of(system);
+            let medians = points.iter().map(|point| (place(point.0), time(point.1)));
+            let rings = points.iter().map(|point| (place(point.0), time(point.2)));
+            marked.push((series, Marks::Dotted(medians.collect())));
+            marked.push((series, Marks::Rings(rings.collect())));
         }
-        area.present()?;
-        Ok(())
+        let (across, up) = self.axes(scale);
+        chart::draw(into, layout, (&across, &up), &marked)
     }
 }
 
 impl Plot {
-    fn draw_on<'a, T>(
-        &self,
-        area: &DrawingArea<SVGBackend<'a>, Shift>,
-        sizes: &Axis,
-        times: impl plotters::coord::ranged1d::AsRangedCoord<CoordDescType = T, Value = f64>,
-    ) -> Result<(), Box<dyn Error + 'a>>
-    where
-        T: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    {
-        let mut chart = ChartBuilder::on(area)
-            .margin(12)
-            .x_label_area_size(36)
-            .y_label_area_size(80)
-            .build_cartesian_2d(sizes.low..sizes.high, times)?;
-        chart
-            .configure_mesh()
-            .x_desc(self.quantity.name())
-            .y_desc("p50 (line) and p99 (ring)")
-            .x_labels(sizes.labels)
-            .x_label_formatter(&|place| sizes.scale.label(self.quantity, *place))
-            .y_label_formatter(&|time| nanoseconds(*time))
-            .label_style(FONT)
-            .axis_desc_style(FONT)
-            .light_line_style(WHITE)
-            .draw()?;
-        let place = |size| sizes.scale.place(size);
-        for ((system, points), colour) in self.series.iter().zip(COLOURS.iter().cycle()) {
-            let line = points.iter().map(|point| (place(point.0), at(point.1)));
-            chart
-                .draw_series(LineSeries::new(line, colour.stroke_width(2)).point_size(3))?
-                .label(system)
-                .legend(move |(x, y)| {
-                    Rectangle::new([(x, y - 4), (x + 14, y + 4)], colour.filled())
-                });
-            let rings = points
-                .iter()
-                .map(|point| Circle::new((place(point.0), at(point.2)), 3, *colour));
-            chart.draw_series(rings)?;
+    fn points(&self) -> impl Iterator<Item = &Point> + Clone {
+        self.series.values().flatten()
+    }
+
+    fn colour_of(&self, system: &str) -> usize {
+        let mut systems = self.systems.iter();
+        systems.position(|known| known == system).unwrap_or(0)
+    }
+
+    fn scale(&self) -> Scale {
+        let sizes = self.points().map(|point| point.0);
+        Scale::of(self.quantity, sizes)
+    }
+
+    fn scales(&self) -> &'static str {
+        match self.scale() {
+            Scale::Logarithmic => "Both scales are logarithmic.",
+            Scale::Linear { .. } => "Both scales begin at zero.",
         }
-        chart
-            .configure_series_labels()
-            .label_font(FONT)
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
-        Ok(())
+    }
+
+    fn axes(&self, scale: Scale) -> (Axis, Axis) {
+        let sizes = self.points().map(|point| scale.place(point.0));
+        let least = sizes.clone().fold(f64::MAX, f64::min);
+        let most = sizes.fold(f64::MIN, f64::max);
+        let times = range(self.points().flat_map(|point| [point.1, point.2]));
+        let (name, up) = (self.quantity.name(), "p50 (dot), p99 (ring)");
+        match (scale, self.quantity) {
+            (Scale::Logarithmic, Quantity::Bytes) => (
+                Axis::whole(name, (least - 0.5, most + 0.5), |power| {
+                    units::bytes(power.exp2() as u64)
+                }),
+                Axis::logarithmic(up, times, axis::time),
+            ),
+            (Scale::Logarithmic, Quantity::Packets) => (
+                Axis::whole(name, (least - 0.5, most + 0.5), |power| {
+                    axis::count(power.exp2())
+                }),
+                Axis::logarithmic(up, times, axis::time),
+            ),
+            (Scale::Linear { unit }, quantity) => {
+                let name = match quantity {
+                    Quantity::Bytes => {
+                        format!("{name}, {}", units::bytes(unit).trim_start_matches("1 "))
+                    }
+                    Quantity::Packets => name.to_owned(),
+                };
+                let label = if unit == 1 { axis::count } else { axis::number };
+                (
+                    Axis::linear(name, (0.0, most * 1.05), label),
+                    Axis::linear(up, (0.0, times.1 * 0.55), axis::time),
+                )
+            }
+        }
     }
 }
 
@@ -201,59 +253,24 @@ enum Scale {
 const FEW_MAGNITUDES: f64 = 16.0;
 
 impl Scale {
+    fn of(quantity: Quantity, sizes: impl Iterator<Item = u64> + Clone) -> Self {
+        let least = at(sizes.clone().min().unwrap_or(1));
+        let greatest = at(sizes.max().unwrap_or(1));
+        if greatest / least > FEW_MAGNITUDES {
+            return Self::Logarithmic;
+        }
+        // The largest of 1, 1024 and so on that is not above all of them.
+        let unit = match quantity {
+            Quantity::Bytes => 1_u64 << (greatest.log2() as u32 / 10 * 10).min(60),
+            Quantity::Packets => 1,
+        };
+        Self::Linear { unit }
+    }
+
     fn place(self, size: u64) -> f64 {
         match self {
             Self::Logarithmic => at(size).log2(),
             Self::Linear { unit } => at(size) / unit as f64,
-        }
-    }
-
-    fn label(self, quantity: Quantity, place: f64) -> String {
-        match self {
-            Self::Logarithmic => quantity.show(place.exp2() as u64),
-            Self::Linear { unit } if place.fract() == 0.0 => quantity.show(place as u64 * unit),
-            Self::Linear { unit } => {
-                let whole = quantity.show(unit);
-                let name = whole.trim_start_matches("1 ");
-                format!("{place:.1} {name}")
-            }
-        }
-    }
-}
-
-/// The axis of sizes.
-struct Axis {
-    scale: Scale,
-    low: f64,
-    high: f64,
-    /// Where they are too many, the library leaves out some.
-    labels: usize,
-}
-
-impl Axis {
-    fn of(quantity: Quantity, sizes: impl Iterator<Item = u64> + Clone) -> Self {
-        let least = at(sizes.clone().min().unwrap_or(1));
-        let greatest = at(sizes.max().unwrap_or(1));
-        if greatest / least <= FEW_MAGNITUDES {
-            // The largest of 1, 1024 and so on that is not above all of them.
-            let unit = match quantity {
-                Quantity::Bytes => 1_u64 << (greatest.log2() as u32 / 10 * 10).min(60),
-                Quantity::Packets => 1,
-            };
-            return Self {
-                scale: Scale::Linear { unit },
-                low: 0.0,
-                high: greatest / unit as f64 * 1.05,
-                labels: 9,
-            };
-        }
-        // Whole powers of two around all sizes.
-        let (low, high) = (least.log2().floor(), greatest.log2().ceil());
-        Self {
-            scale: Scale::Logarithmic,
-            low: low - 0.5,
-            high: high + 0.5,
-            labels: (high - low) as usize + 2,
         }
     }
 }
@@ -270,20 +287,11 @@ pub(super) fn range(figures: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
     (at(least) / 2.0, at(greatest) * 2.0)
 }
 
-/// `250 ns`, `3.2 us`.
-pub(super) fn nanoseconds(time: f64) -> String {
-    match time {
-        ..1e3 => format!("{time:.0} ns"),
-        1e3..1e6 => format!("{:.1} us", time / 1e3),
-        1e6..1e9 => format!("{:.1} ms", time / 1e6),
-        _ => format!("{:.1} s", time / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
+    use super::super::chart::LAYOUTS;
     use super::super::document::tests::{parsed, small};
     use super::*;
 
@@ -293,12 +301,33 @@ mod tests {
         assert_eq!(plots.len(), 1, "a rate is no line");
         assert_eq!(plots[0].title, "round trip poll/untouched");
         assert_eq!(plots[0].series["hythe"], [(64, 400, 800), (4096, 410, 820)]);
-        let svg = plots[0].svg().expect("drawn");
+        let svg = plots[0].svg(&LAYOUTS[0]).expect("drawn");
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
-        assert!(
-            svg.contains("floor") && svg.contains("hythe") && svg.contains("4 KiB"),
-            "{svg}"
-        );
+        assert!(svg.contains("64 B") && svg.contains("4 KiB"), "{svg}");
+        let names: Vec<String> = plots[0].legend().into_iter().map(|key| key.name).collect();
+        assert_eq!(names, ["floor", "hythe"]);
+    }
+
+    #[test]
+    fn the_same_under_other_conditions_is_no_point_of_that_line() {
+        let mut document = small();
+        let mut other = document["results"][2].clone();
+        other["conditions"] = json!({"pinned": [0, 0]});
+        let results = document["results"].as_array_mut().expect("a list");
+        results.push(other);
+        // A way that only one of them has.
+        for size in [64, 4096] {
+            let mut alone = results[2].clone();
+            alone["case"] = json!("hythe/poll/filled");
+            alone["size_bytes"] = json!(size);
+            results.push(alone);
+        }
+        let plots = plots(&parsed(&document).expect("good"));
+        assert_eq!(plots[0].series["hythe"].len(), 2);
+        assert_eq!(plots[0].series.len(), 2, "one size makes no line");
+        let colours: Vec<usize> = plots.iter().map(|plot| plot.colour_of("hythe")).collect();
+        assert_eq!(colours, [1, 1], "the same in both");
+        assert_eq!(plots[1].legend()[0].series, 1);
     }
 
     #[test]
@@ -309,10 +338,10 @@ mod tests {
             result["size_bytes"] = json!(size);
         }
         let plots = plots(&parsed(&document).expect("good"));
-        let svg = plots[0].svg().expect("drawn");
+        let svg = plots[0].svg(&LAYOUTS[0]).expect("drawn");
         let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
         assert!(
-            labels.contains(&"0 ns") && labels.contains(&"4 MiB"),
+            labels.contains(&"0 ns") && labels.contains(&"4") && labels.contains(&"payload, MiB"),
             "{labels:?}"
         );
     }
@@ -330,10 +359,10 @@ mod tests {
         assert_eq!(plots[0].title, "CPU per packet prepared, 1400 bytes to 1");
         let points = [(10_000, 95, 120), (50_000, 95, 120)];
         assert_eq!(plots[0].series["hythe"], points);
-        let svg = plots[0].svg().expect("drawn");
+        let svg = plots[0].svg(&LAYOUTS[0]).expect("drawn");
         let labels: Vec<&str> = svg.lines().filter(|line| !line.contains('<')).collect();
         assert!(
-            labels.contains(&"packets") && labels.contains(&"20000"),
+            labels.contains(&"packets") && labels.contains(&"20 k"),
             "{labels:?}"
         );
     }
@@ -348,6 +377,6 @@ mod tests {
             document["results"][result]["size_bytes"] = json!(time);
         }
         let plots = plots(&parsed(&document).expect("good"));
-        plots[0].svg().expect("drawn");
+        plots[0].svg(&LAYOUTS[0]).expect("drawn");
     }
 }
