@@ -5,20 +5,54 @@
 # apt-get download … works without root, and changes nothing of the machine. What the status file lists counts as installed; /dev/null:
 # nothing. With a release (trixie), packages are that one's, from the mirror of Debian that this machine uses.
 # Each architecture by itself, so that a broken index of one does not hide the packages of the others.
+#
+# apt_source_root DIRECTORY: the same below DIRECTORY/apt/source for apt-get source …; this machine's sources are asked for source packages,
+# which they usually do not name.
 
-# The first archive of Debian's own in this machine's sources; that of security updates has another name.
+# The first archive of Debian's own in this machine's sources; that of security updates has another name. Without one nothing will be found.
 debian_mirror() {
-    local found
-    found=$(sed -n 's,^[^#]*\(https\?://[^ ]*/debian\)/\?\( .*\)\?$,\1,p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-        sed -n 1p)
-    echo "${found}"
+    sed -n 's,^[^#]*\(https\?://[^ ]*/debian\)/\?\( .*\)\?$,\1,p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
+        sed -n 1p
 }
 
 apt_root() {
     local root=$1/apt/$2
+    make_apt_root "$root" "$2" "$3"
+    [[ -z ${4-} ]] || take_release "$root" "$4"
+    update_apt_root "$root"
+}
+
+apt_source_root() {
+    local root=$1/apt/source list
+    make_apt_root "$root" "$(dpkg --print-architecture)" /dev/null
+    mkdir -p "$root/sources"
+    for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+        case $list in
+        *.sources) sed -E 's/^Types:.*/Types: deb-src/' "$list" >"$root/sources/${list##*/}" ;;
+        *.list) [[ ! -f $list ]] || sed -E 's/^deb([[:space:]])/deb-src\1/' "$list" >"$root/sources/${list##*/}" ;;
+        esac
+    done
+    cat >>"$root/apt.conf" <<END
+Dir::Etc::SourceList "/dev/null";
+Dir::Etc::SourceParts "$root/sources";
+END
+    update_apt_root "$root"
+}
+
+# Has an apt made before take its packages from one release of Debian only.
+take_release() {
+    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $2 main" >"$1/sources.list"
+    cat >>"$1/apt.conf" <<END
+Dir::Etc::SourceList "$1/sources.list";
+Dir::Etc::SourceParts "$1/none";
+END
+}
+
+make_apt_root() {
+    local root=$1
     mkdir -p "$root"/state/lists/partial "$root"/cache/archives/partial
     cat "$3" >"$root/status"
-    cat >"$root/apt.conf" <<EOF
+    cat >"$root/apt.conf" <<END
 Dir::State "$root/state";
 Dir::State::status "$root/status";
 Dir::Cache "$root/cache";
@@ -27,14 +61,10 @@ APT::Architectures { "$2"; };
 APT::Sandbox::User "$(id -un)";
 Acquire::Languages "none";
 Acquire::Retries "3";
-EOF
-    if [[ ${4-} ]]; then
-        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(debian_mirror) $4 main" >"$root/sources.list"
-        cat >>"$root/apt.conf" <<EOF
-Dir::Etc::SourceList "$root/sources.list";
-Dir::Etc::SourceParts "$root/none";
-EOF
-    fi
+END
+}
+
+update_apt_root() {
     # A source that has nothing for this architecture, or a bad index, is no reason to stop: what is missing shows later.
-    APT_CONFIG=$root/apt.conf apt-get -qq update >"$root/update.log" 2>&1 || true
+    APT_CONFIG=$1/apt.conf apt-get -qq update >"$1/update.log" 2>&1 || true
 }

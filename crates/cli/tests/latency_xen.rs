@@ -126,8 +126,19 @@ fn what_is_missing_or_makes_no_sense_is_named() {
     run(&[BOARD, "--load", "hog"]).failed(2, &["--under"]);
     run(&[BOARD, "--under", "kvm"]).failed(2, &["kvm", "xen-shared"]);
     run(&["hosted", "--under", "xen-shared"]).failed(1, &["hosted", "virt-a53"]);
-    run(&["virt-a57", "--under", "xen-partitioned"]).failed(1, &["cortex-a57", "--clock host"]);
+    run(&["virt-a57", "--under", "xen-partitioned", "--xen", "debian"])
+        .failed(1, &["cortex-a57", "--xen built", "--clock host"]);
+    run(&[BOARD, "--xen", "debian"]).failed(2, &["--under"]);
+    run(&[BOARD, "--under", "xen-shared", "--without", "null"]).failed(2, &["xen-partitioned"]);
     run(&[BOARD, "--under", "xen-shared", "--xen-tools", "/nowhere"])
-        .failed(1, &["/nowhere/xen", "scripts/xen-tools.sh"]);
+        .failed(1, &["/nowhere/xen ", "scripts/xen-tools.sh"]);
+    run(&[
+        BOARD,
+        "--under",
+        "xen-partitioned",
+        "--xen-tools",
+        "/nowhere",
+    ])
+    .failed(1, &["/nowhere/xen-built", "scripts/xen-tools.sh"]);
     assert_eq!(root.traces(), Vec::<PathBuf>::new());
 }

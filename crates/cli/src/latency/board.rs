@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -21,6 +21,7 @@ use super::output::OutputArgs;
 use super::round_trip;
 use super::told::{self, Patience, Told};
 use super::under_xen;
+use super::xen_args::XenArgs;
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::stop::Stop;
@@ -37,7 +38,7 @@ const DISCARDED_ROUND_TRIPS: &str = "discarded.round_trip";
 pub(crate) struct BoardArgs {
     /// The board
     pub(super) board: String,
-    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with a CPU each (credit2, Linux pinned: Debian's Xen has no null scheduler)
+    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with a CPU each (the core's is a pool of its own with nothing to schedule)
     #[arg(long, value_name = "WHAT", default_value = "none")]
     pub(super) under: Under,
     /// What Linux does beside it: sleep, compute, or read a disk
@@ -46,12 +47,8 @@ pub(crate) struct BoardArgs {
     /// By whose time: counted instructions, the same in every run; or the host's, with a host's CPU for each of the board
     #[arg(long, value_name = "CLOCK", default_value = "instructions")]
     pub(super) clock: ClockArg,
-    /// One more word for Xen's command line; may be repeated
-    #[arg(long, value_name = "WORD")]
-    pub(super) xen_option: Vec<String>,
-    /// Where `scripts/xen-tools.sh` has put Xen and Linux [default: $HYTHE_XEN, else target/xen beside this program]
-    #[arg(long, value_name = "DIR")]
-    pub(super) xen_tools: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) xen: XenArgs,
     /// How long the core may take to measure
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "300")]
     pub(super) timeout: Duration,
@@ -117,9 +114,12 @@ pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
         )));
     }
     let document = match args.under.partition() {
-        None if args.load != LoadArg::Idle || args.clock != ClockArg::Instructions => {
+        None if args.load != LoadArg::Idle
+            || args.clock != ClockArg::Instructions
+            || args.xen.is_given() =>
+        {
             return Err(CliError::WrongUse(
-                "--load and --clock are for a core beside Linux: --under xen-shared or xen-partitioned".to_owned(),
+                "--load, --clock and the options of Xen are for a core beside Linux: --under xen-shared or xen-partitioned".to_owned(),
             ));
         }
         None => {

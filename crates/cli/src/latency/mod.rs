@@ -12,6 +12,7 @@ mod output;
 mod round_trip;
 mod told;
 mod under_xen;
+mod xen_args;
 
 use clap::Subcommand;
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use hythe::rtcore::{Board, Repeatable};
 use hythe_latency::result::{Document, Measurement, Ratio};
 use hythe_latency::xen::exits::{self, Exits};
-use hythe_latency::xen::{self, Clock, Ended, Partition, Setup};
+use hythe_latency::xen::{self, Clock, Ended, Hypervisor, Partition, Setup};
 use serde_json::json;
 
 use super::board::{APP, BoardArgs, ClockArg, alone, conditions, document};
@@ -41,14 +41,15 @@ pub(super) fn measure(
     if !image.is_file() {
         return Err(unable(board, "it has no image for a guest of Xen"));
     }
-    refuse_hanging(cpu, partition, args.clock)?;
     let setup = Setup {
-        tools: tools(args.xen_tools.as_deref()),
+        tools: args.xen.tools(),
+        hypervisor: args.xen.hypervisor(partition),
         image,
         cpu: cpu.to_owned(),
         partition,
         load: args.load.load(),
-        options: args.xen_option.clone(),
+        settings: args.xen.settings(partition)?,
+        options: args.xen.options(),
     };
     let clock = match args.clock {
         ClockArg::Instructions => Clock::Instructions {
@@ -56,7 +57,9 @@ pub(super) fn measure(
         },
         ClockArg::Host => Clock::Host,
     };
+    refuse_hanging(cpu, &setup, args.clock)?;
     setup.check()?;
+    let hypervisor = setup.hypervisor.about(&setup.tools)?;
     // Alone it is timed by counted instructions, which the host's time has nothing to do with.
     let mut results = match args.clock {
         ClockArg::Instructions => alone(board, args, stop)?.1,
@@ -78,6 +81,8 @@ pub(super) fn measure(
         ("configuration", args.under.name().to_owned()),
         ("load", setup.load.name().to_owned()),
         ("xen", setup.command_line()),
+        ("hypervisor", hypervisor),
+        ("settings", settings(&setup)),
         ("time", time(clock).to_owned()),
         ("paper", PAPER.to_owned()),
     ] {
@@ -89,6 +94,19 @@ pub(super) fn measure(
     })
 }
 
+/// By name, those that were asked for and that this Xen has.
+fn settings(setup: &Setup) -> String {
+    let names: Vec<&str> = setup
+        .settings
+        .iter()
+        .map(|setting| setting.name())
+        .collect();
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.join(" "),
+    }
+}
+
 fn unable(board: &Board, why: &str) -> CliError {
     CliError::Failed(format!(
         "board {} cannot be run under Xen: {why}; virt-a53 and virt-a57 can",
@@ -96,25 +114,19 @@ fn unable(board: &Board, why: &str) -> CliError {
     ))
 }
 
-/// On CPUs that Xen mends against speculation it stops all of them at once while it boots, and an emulator that counts instructions
-/// runs them in turns: it waits for ever there (QEMU 7.2, Xen 4.17).
-fn refuse_hanging(cpu: &str, partition: Partition, clock: ClockArg) -> Result<(), CliError> {
-    if partition == Partition::Partitioned && clock == ClockArg::Instructions && cpu != "cortex-a53"
+/// On CPUs that Debian's Xen mends against speculation it stops all of them more than once while it boots. Who waits for the others spins,
+/// and an emulator that counts instructions (QEMU 7.2) then goes on with the same CPU for ever. The Xen that is built here yields there.
+fn refuse_hanging(cpu: &str, setup: &Setup, clock: ClockArg) -> Result<(), CliError> {
+    if setup.partition == Partition::Partitioned
+        && setup.hypervisor == Hypervisor::Debian
+        && clock == ClockArg::Instructions
+        && cpu != "cortex-a53"
     {
         return Err(CliError::Failed(format!(
-            "Xen does not boot on two emulated {cpu} whose instructions are counted; --clock host runs it, or the board virt-a53"
+            "Debian's Xen does not boot on two emulated {cpu} whose instructions are counted; --xen built or --clock host does, or the board virt-a53"
         )));
     }
     Ok(())
-}
-
-fn tools(asked: Option<&Path>) -> PathBuf {
-    let asked = asked.map(Path::to_owned);
-    let variable = || std::env::var_os("HYTHE_XEN").map(PathBuf::from);
-    asked.or_else(variable).unwrap_or_else(|| {
-        let program = std::env::current_exe().unwrap_or_default();
-        program.parent().unwrap_or(Path::new("")).join("../xen")
-    })
 }
 
 /// What the run left, as results.

@@ -1,6 +1,6 @@
 //! The device tree that tells Xen whom to start (Xen, docs/misc/arm/device-tree/booting.txt), and the part of it that the RTOS gets.
 
-use super::{Files, Setup, bytes_of};
+use super::{Files, Setting, Setup, bytes_of, settings};
 use crate::LatencyError;
 
 /// Where QEMU puts the modules, behind Xen and apart from each other. Xen moves them to where the guests want them.
@@ -8,8 +8,11 @@ pub(super) const KERNEL_AT: u64 = 0x4900_0000;
 pub(super) const INITRAMFS_AT: u64 = 0x4c00_0000;
 pub(super) const IMAGE_AT: u64 = 0x4e00_0000;
 pub(super) const DEVICES_AT: u64 = 0x4f00_0000;
-/// Of the RTOS.
-const GUEST_KIB: u32 = 16 << 10;
+/// Of the RTOS, and where it is if that is said beforehand: behind all that QEMU loads, in front of where Xen moves to.
+const GUEST_KIB: u64 = 16 << 10;
+const GUEST_AT: u64 = 0x7000_0000;
+/// Which CPU of the board a pool of the core's own consists of. The first one boots Xen, and stays with Linux.
+const POOL: &str = "cpu@1";
 /// The board's UART, as its own device tree names it.
 const UART: &str = "pl011@9000000";
 
@@ -32,23 +35,29 @@ pub(super) fn additions(
     );
     let image = module(IMAGE_AT, bytes_of(&setup.image)?, "\"multiboot,kernel\"");
     let devices = module(DEVICES_AT, devices_bytes, "\"multiboot,device-tree\"");
-    let (xen, load) = (setup.command_line(), setup.load.name());
+    let (xen, linux) = (setup.command_line(), settings::linux_words(setup.load));
+    let Pool { cpu, pool, member } = pool(setup);
+    let memory = static_memory(setup);
     Ok(format!(
         r#"
 / {{
     {UART} {{ xen,passthrough; }};
+    {cpu}
     chosen {{
         #address-cells = <2>;
         #size-cells = <2>;
         xen,xen-bootargs = "{xen}";
-        xen,dom0-bootargs = "console=hvc0 panic=-1 nokaslr load={load}";
+        xen,dom0-bootargs = "{linux}";
         {kernel}
         {initramfs}
+        {pool}
         domU1 {{
             compatible = "xen,domain";
             #address-cells = <2>;
             #size-cells = <2>;
             memory = <0x0 {GUEST_KIB:#x}>;
+            {memory}
+            {member}
             cpus = <1>;
             {image}
             {devices}
@@ -57,6 +66,41 @@ pub(super) fn additions(
 }};
 "#
     ))
+}
+
+/// Parts of the tree: a name for the CPU, the pool that it makes up, and who is in it.
+#[derive(Default)]
+struct Pool {
+    cpu: String,
+    pool: String,
+    member: &'static str,
+}
+
+fn pool(setup: &Setup) -> Pool {
+    if !setup.settings.contains(&Setting::Pool) {
+        return Pool::default();
+    }
+    let scheduler = match setup.settings.contains(&Setting::NullScheduler) {
+        true => "null",
+        false => "credit2",
+    };
+    Pool {
+        cpu: format!("cpus {{ core_cpu: {POOL} {{ }}; }};"),
+        pool: format!(
+            "core_pool: cpupool {{ compatible = \"xen,cpupool\"; cpupool-cpus = <&core_cpu>; cpupool-sched = \"{scheduler}\"; }};"
+        ),
+        member: "domain-cpupool = <&core_pool>;",
+    }
+}
+
+fn static_memory(setup: &Setup) -> String {
+    match setup.settings.contains(&Setting::StaticMemory) {
+        true => format!(
+            "xen,static-mem = <0x0 {GUEST_AT:#x} 0x0 {:#x}>;",
+            GUEST_KIB << 10
+        ),
+        false => String::new(),
+    }
 }
 
 /// What the RTOS gets of the board: the UART, at its own address.

@@ -7,15 +7,16 @@
 mod device_tree;
 pub mod exits;
 mod machine;
+mod settings;
 
 use std::path::{Path, PathBuf};
 
 pub use machine::{Clock, Ended, run};
+pub use settings::{Hypervisor, Setting};
 
 use crate::LatencyError;
 
-/// How CPUs are given to the guests. Debian's Xen has neither the null scheduler nor pools of CPUs at boot; it takes `sched=null` without a
-/// word and goes on with credit2. With as many CPUs as guests have, and Linux pinned to one, that leaves the core alone, too.
+/// How CPUs are given to the guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partition {
     /// Both guests on one CPU.
@@ -31,14 +32,6 @@ impl Partition {
         match self {
             Self::Shared => 1,
             Self::Partitioned => 2,
-        }
-    }
-
-    /// Words of Xen's command line.
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Shared => "sched=credit2",
-            Self::Partitioned => "sched=credit2 dom0_vcpus_pin",
         }
     }
 }
@@ -71,6 +64,8 @@ impl Load {
 pub struct Setup {
     /// Where `scripts/xen-tools.sh` has put Xen, Linux and its initramfs.
     pub tools: PathBuf,
+    /// Which Xen of those.
+    pub hypervisor: Hypervisor,
     /// The RTOS image, a flat binary with the header of a Linux image.
     pub image: PathBuf,
     /// The board's CPU, as QEMU calls it.
@@ -79,6 +74,8 @@ pub struct Setup {
     pub partition: Partition,
     /// What Linux does.
     pub load: Load,
+    /// What helps a core with a CPU of its own; nothing of it where both share one.
+    pub settings: Vec<Setting>,
     /// More words for Xen's command line.
     pub options: Vec<String>,
 }
@@ -95,9 +92,7 @@ impl Setup {
     /// Xen's command line.
     #[must_use]
     pub fn command_line(&self) -> String {
-        let partition = self.partition.words();
-        // One CPU of Linux: it shall not need that of the core.
-        let mut words = format!("dom0_mem=512M dom0_max_vcpus=1 console=none {partition}");
+        let mut words = settings::words(self.partition, &self.settings);
         for option in &self.options {
             words += " ";
             words += option;
@@ -122,7 +117,7 @@ impl Setup {
             }
         };
         Ok(Files {
-            hypervisor: find("xen")?,
+            hypervisor: find(self.hypervisor.file())?,
             kernel: find("linux")?,
             initramfs: find("initramfs")?,
         })
