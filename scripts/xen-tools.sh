@@ -65,7 +65,9 @@ pack() {
     cp rtos/xen/init.sh "$root/init"
     aarch64-linux-gnu-gcc -std=c99 -O2 -Wall -Wextra -Werror -ffreestanding -nostdlib -static -Wl,--build-id=none \
         -o "$root/bin/hog" rtos/xen/hog.c || fail "rtos/xen/hog.c cannot be built"
-    (cd "$root" && find . | sort | cpio --quiet --reproducible -o -H newc) | gzip -n >"$directory/initramfs.new"
+    # Instructions are counted: it shall be the same whenever it is packed.
+    find "$root" -exec touch -hd @0 {} +
+    (cd "$root" && find . | LC_ALL=C sort | cpio --quiet --reproducible -o -H newc) | gzip -n >"$directory/initramfs.new"
     mv "$directory/initramfs.new" "$directory/initramfs"
 }
 

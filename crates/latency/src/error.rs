@@ -37,8 +37,8 @@ pub enum LatencyError {
         /// What is wrong.
         what: String,
     },
-    /// Xen, or the Linux beside it, was not fetched.
-    #[error("{} is missing: `scripts/xen-tools.sh` fetches Xen and a Linux for it (`make test-latency` calls it)", path.display())]
+    /// Xen, or the Linux beside it, was not fetched or built.
+    #[error("{} is missing: `scripts/xen-tools.sh` fetches and builds Xen, and fetches a Linux for it (`make test-latency` calls it)", path.display())]
     Tools {
         /// The file.
         path: PathBuf,

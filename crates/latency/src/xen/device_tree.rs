@@ -127,3 +127,42 @@ pub(super) fn devices() -> String {
 "#
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Hypervisor, Load, Partition};
+    use super::*;
+
+    fn with(settings: &[Setting]) -> Setup {
+        Setup {
+            tools: "tools".into(),
+            hypervisor: Hypervisor::Built,
+            image: "image".into(),
+            cpu: "cortex-a53".to_owned(),
+            partition: Partition::Partitioned,
+            load: Load::Idle,
+            settings: settings.to_vec(),
+            options: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_pool_has_the_scheduler_that_was_asked_for() {
+        let of = |settings: &[Setting]| pool(&with(settings)).pool;
+        assert!(of(&[Setting::Pool]).contains("cpupool-sched = \"credit2\""));
+        assert!(of(&Setting::ALL).contains("cpupool-sched = \"null\""));
+        let without = pool(&with(&[Setting::NullScheduler]));
+        assert_eq!(
+            (without.cpu, without.pool, without.member),
+            Default::default()
+        );
+    }
+
+    #[test]
+    fn static_memory_is_behind_what_is_loaded_and_inside_of_the_board() {
+        assert_eq!(static_memory(&with(&[])), "");
+        let expected = "xen,static-mem = <0x0 0x70000000 0x0 0x1000000>;";
+        assert_eq!(static_memory(&with(&[Setting::StaticMemory])), expected);
+        assert!(GUEST_AT > DEVICES_AT);
+    }
+}
