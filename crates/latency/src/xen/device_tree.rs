@@ -35,7 +35,10 @@ pub(super) fn additions(
     );
     let image = module(IMAGE_AT, bytes_of(&setup.image)?, "\"multiboot,kernel\"");
     let devices = module(DEVICES_AT, devices_bytes, "\"multiboot,device-tree\"");
-    let (xen, linux) = (setup.command_line(), settings::linux_words(setup.load));
+    let (xen, linux) = (
+        setup.command_line(),
+        settings::linux_words(setup.partition, setup.load),
+    );
     let Pool { cpu, pool, member } = pool(setup);
     let memory = static_memory(setup);
     Ok(format!(

@@ -98,9 +98,14 @@ pub(super) fn words(partition: Partition, settings: &[Setting]) -> String {
     words
 }
 
-/// Of Linux's command line.
-pub(super) fn linux_words(load: Load) -> String {
-    format!("console=hvc0 panic=-1 nokaslr load={}", load.name())
+/// Of Linux's command line, which `rtos/xen/init.sh` reads. Beside a core on another CPU the program that computes gives the emulator's
+/// turn on (`rtos/xen/hog.c`).
+pub(super) fn linux_words(partition: Partition, load: Load) -> String {
+    let load = match (partition, load) {
+        (Partition::Partitioned, Load::Hog) => "hog-in-turns",
+        _ => load.name(),
+    };
+    format!("console=hvc0 panic=-1 nokaslr load={load}")
 }
 
 #[cfg(test)]
@@ -114,6 +119,13 @@ mod tests {
         assert!(of(&Setting::ALL).contains("sched=credit2 dom0_vcpus_pin vwfi=native"));
         assert!(of(&[Setting::NullScheduler]).ends_with("sched=null dom0_vcpus_pin"));
         assert!(words(Partition::Shared, &[]).ends_with("sched=credit2"));
+    }
+
+    #[test]
+    fn linux_gives_turns_on_where_there_are_turns() {
+        let of = |partition| linux_words(partition, Load::Hog);
+        assert!(of(Partition::Shared).ends_with(" load=hog"));
+        assert!(of(Partition::Partitioned).ends_with(" load=hog-in-turns"));
     }
 
     #[test]
