@@ -137,9 +137,11 @@ fn is_as_alone(document: &Value) {
     assert!((0.85..1.15).contains(&accounted), "{accounted}");
     let configuration = configuration(document);
     let exits = |metric| figure(document, &configuration, metric, "exits");
-    assert!((1.0..1.1).contains(&exits("interrupt_latency")));
-    // With credit2 there are some, of its timer.
-    assert_eq!(exits("task_switch"), 0.0);
+    let interrupts = exits("interrupt_latency");
+    assert!((1.0..1.1).contains(&interrupts), "{interrupts}");
+    // Hardly any; with credit2 there are five in 40,000 and more, of its timer.
+    let stray = exits("task_switch");
+    assert!(stray < 1e-4, "{stray}");
     let said = |key: &str| document["conditions"][key].as_str().expect("it is said");
     assert!(said("hypervisor").contains("built from Debian's source with"));
     assert_eq!(said("settings"), "pool null static-memory native-wfi");
