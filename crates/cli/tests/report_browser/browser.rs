@@ -94,6 +94,8 @@ impl Browser {
         }
         let mut child = command
             .env("HOME", folder)
+            // Where it leaves folders behind.
+            .env("TMPDIR", folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors)
