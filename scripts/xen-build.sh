@@ -58,7 +58,7 @@ patch_waiting() {
 }
 
 build() {
-    # Who builds it, where and when is said in the binary: it shall be the same for all.
+    # Who builds it, where and when is said in the binary: it shall be the same for all (the build ID is not: it is over paths, too).
     local line make=(
         timeout "$limit_s" make -C "$work/source/xen" -j "$(nproc)" XEN_TARGET_ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-
         XEN_WHOAMI=hythe XEN_DOMAIN=hythe XEN_BUILD_HOST=hythe "XEN_BUILD_DATE=$version" XEN_BUILD_TIME=
