@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use support::{Root, Running};
+use support::{Root, Running, streams};
 
 /// In the order in which the core takes them.
 const METRICS: [&str; 9] = [
@@ -184,14 +184,20 @@ fn programs(place: &Path, names: &[&str]) {
     fs::set_permissions(&compiler, fs::Permissions::from_mode(0o755)).expect("own");
 }
 
+/// What `scripts/xen-tools.sh` makes, of files that no board can boot.
+fn no_xen(root: &Root) -> PathBuf {
+    let tools = root.path().join("tools");
+    fs::create_dir(&tools).expect("fresh");
+    for file in ["xen", "xen.about", "linux", "initramfs"] {
+        fs::write(tools.join(file), "never booted").expect("own");
+    }
+    tools
+}
+
 #[test]
 fn a_program_that_a_run_under_xen_lacks_is_named() {
     let root = Root::new();
-    let tools = root.path().join("tools");
-    fs::create_dir(&tools).expect("fresh");
-    for file in ["xen", "linux", "initramfs"] {
-        fs::write(tools.join(file), "never booted").expect("own");
-    }
+    let tools = no_xen(&root);
     let run = |programs: PathBuf| {
         let mut command = root.command(&["latency", "board", "virt-a53", "--clock", "host"]);
         command
@@ -217,6 +223,31 @@ fn a_program_that_a_run_under_xen_lacks_is_named() {
         assert!(ended.errors.starts_with(&begins), "{}", ended.errors);
         ended.failed(1, &[program, package]);
     }
+    assert_eq!(root.traces(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_guest_that_never_starts_is_waited_for_as_long_as_it_was_said() {
+    let root = Root::new();
+    if !streams::is_there("dtc", "--version") {
+        eprintln!(
+            "SKIPPED (no dtc; apt-get install device-tree-compiler): a guest that never starts"
+        );
+        return;
+    }
+    let tools = no_xen(&root);
+    let tools = tools.to_str().expect("ours");
+    let board = [
+        "latency",
+        "board",
+        "virt-a53",
+        "--clock",
+        "host",
+        "--timeout",
+        "3",
+    ];
+    let under = ["--under", "xen-shared", "--xen-tools", tools];
+    root.run(&[&board[..], &under].concat()).failed(1, &["3s"]);
     assert_eq!(root.traces(), Vec::<PathBuf>::new());
 }
 
