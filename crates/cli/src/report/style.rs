@@ -22,12 +22,12 @@ svg{display:block;max-width:100%;height:auto}
 .scroll{overflow-x:auto;margin:.5rem 0 1.5rem}
 table{border-collapse:collapse;font-size:.9rem}
 th,td{padding:.2rem .7rem .2rem 0;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top}
-.wordy td{overflow-wrap:anywhere;min-width:7rem}
+.wordy td{overflow-wrap:anywhere;min-width:14rem}
 td:first-child,.wordy td:first-child{overflow-wrap:normal;white-space:nowrap;min-width:0;padding-right:1.2rem}
 th.number,td.number{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .differs td:first-child{font-weight:bold}
 .warning{background:var(--warning);border-left:4px solid var(--edge);padding:.5rem 1rem}
-@media(max-width:699px){.wide{display:none}.narrow{display:block}main{padding:.75rem 1rem}td:first-child,.wordy td:first-child{white-space:normal}h1{font-size:1.6rem}h2{font-size:1.3rem}}
+@media(max-width:699px){.wordy td{min-width:7rem}.wide{display:none}.narrow{display:block}main{padding:.75rem 1rem}td:first-child,.wordy td:first-child{white-space:normal}h1{font-size:1.6rem}h2{font-size:1.3rem}}
 @media print{details:not([open])>*{display:block}}
 ";
 
