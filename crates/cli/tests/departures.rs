@@ -9,7 +9,6 @@ mod support;
 
 use std::net::UdpSocket;
 use std::num::NonZeroUsize;
-use std::process::Command;
 
 use hythe_sys::udp_receive::{Message, enable_timestamps, receive};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
@@ -44,24 +43,7 @@ struct Scene {
 impl Scene {
     /// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot be had.
     fn new(tc: &[&str]) -> Option<Self> {
-        let is_board = std::env::var_os("HYTHE_TEST_BOARD").is_some();
-        let network = Network::new();
-        assert!(
-            network.is_some() || !is_board,
-            "the board's tests run as root"
-        );
-        let network = network?;
-        for arguments in tc {
-            let words = arguments.split_whitespace();
-            let output = Command::new("tc").args(words).output().expect("tc");
-            let errors = String::from_utf8_lossy(&output.stderr);
-            // What `tc` says of a scheduler that the kernel does not have.
-            if errors.contains("unknown") && !is_board {
-                eprintln!("SKIPPED: this kernel does not have the scheduler of `tc {arguments}`");
-                return None;
-            }
-            assert!(output.status.success(), "tc {arguments}: {errors}");
-        }
+        let network = Network::scheduled(tc)?;
         let root = Root::on_shared_memory("departure times")?;
         let (socket, port) = network.far.run(even_socket);
         let input = root.path().join("samples");

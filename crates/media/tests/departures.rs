@@ -10,7 +10,6 @@ mod support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,27 +38,6 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot be had.
-fn network(tc: &[&str]) -> Option<Network> {
-    let is_board = std::env::var_os("HYTHE_TEST_BOARD").is_some();
-    let Some(network) = Network::new() else {
-        assert!(!is_board, "the board's tests run as root");
-        return None;
-    };
-    for arguments in tc {
-        let words = arguments.split_whitespace();
-        let output = Command::new("tc").args(words).output().expect("tc");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        // What `tc` says of a scheduler that the kernel does not have.
-        if errors.contains("unknown") && !is_board {
-            eprintln!("SKIPPED: this kernel does not have the scheduler of `tc {arguments}`");
-            return None;
-        }
-        assert!(output.status.success(), "tc {arguments}: {errors}");
-    }
-    Some(network)
-}
-
 const FQ: [&str; 1] = ["qdisc add dev near root fq"];
 
 fn etf(delta_ns: u32) -> [String; 2] {
@@ -71,7 +49,7 @@ fn etf(delta_ns: u32) -> [String; 2] {
 
 fn network_with_etf(delta_ns: u32) -> Option<Network> {
     let commands = etf(delta_ns);
-    network(&commands.each_ref().map(String::as_str))
+    Network::scheduled(&commands.each_ref().map(String::as_str))
 }
 
 fn open(address: SocketAddr, priority: Option<u32>) -> Destination {
@@ -217,7 +195,7 @@ fn are_kept_apart(what: &str, network: &Network, priority: Option<u32>, early_ns
 #[test]
 fn fq_keeps_the_packets_of_one_call_apart() {
     let _alone = alone();
-    if let Some(network) = network(&FQ) {
+    if let Some(network) = Network::scheduled(&FQ) {
         are_kept_apart("fq", &network, None, 0);
     }
 }
@@ -235,7 +213,7 @@ fn etf_keeps_the_packets_of_one_call_apart() {
 #[test]
 fn every_method_but_sendfile_has_departures() {
     let _alone = alone();
-    let Some(network) = network(&FQ) else {
+    let Some(network) = Network::scheduled(&FQ) else {
         return;
     };
     let laid = Laid::new(&[1400, 1400, 1400, 200, 1400, 1400, 172, 172], 256);
@@ -327,7 +305,7 @@ fn what_etf_itself_is_too_late_for_is_counted_and_told_once() {
 #[test]
 fn a_way_without_fq_or_etf_sends_at_once_and_is_named() {
     let _alone = alone();
-    let Some(network) = network(&["qdisc add dev near root pfifo"]) else {
+    let Some(network) = Network::scheduled(&["qdisc add dev near root pfifo"]) else {
         return;
     };
     let (socket, address) = noting_receiver(&network, FAR);
@@ -352,7 +330,7 @@ fn a_way_without_fq_or_etf_sends_at_once_and_is_named() {
 #[test]
 fn a_scheduler_that_is_changed_is_noticed() {
     let _alone = alone();
-    let Some(_network) = network(&["qdisc add dev near root pfifo"]) else {
+    let Some(_network) = Network::scheduled(&["qdisc add dev near root pfifo"]) else {
         return;
     };
     let watch = Watch::begin().expect("works");
@@ -370,7 +348,7 @@ fn a_scheduler_that_is_changed_is_noticed() {
 #[test]
 fn a_class_is_told_from_a_scheduler_that_is_not_there() {
     let _alone = alone();
-    let Some(_network) = network(&[
+    let Some(_network) = Network::scheduled(&[
         "qdisc add dev near root handle 1: htb default 1",
         "class add dev near parent 1: classid 1:1 htb rate 10gbit",
         "class add dev near parent 1: classid 1:10 htb rate 8mbit",

@@ -14,7 +14,6 @@ use std::net::{SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -52,29 +51,6 @@ const ROWS: usize = 3;
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot be had.
-fn network(tc: &[&str]) -> Option<Network> {
-    let is_board = std::env::var_os("HYTHE_TEST_BOARD").is_some();
-    let network = Network::new();
-    assert!(
-        network.is_some() || !is_board,
-        "the board's tests run as root"
-    );
-    let network = network?;
-    for arguments in tc {
-        let words = arguments.split_whitespace();
-        let output = Command::new("tc").args(words).output().expect("tc");
-        let errors = String::from_utf8_lossy(&output.stderr);
-        // What `tc` says of a scheduler that the kernel does not have.
-        if errors.contains("unknown") && !is_board {
-            eprintln!("SKIPPED: this kernel does not have the scheduler of `tc {arguments}`");
-            return None;
-        }
-        assert!(output.status.success(), "tc {arguments}: {errors}");
-    }
-    Some(network)
 }
 
 /// A player at the far end whose kernel notes when packets arrive: media, reports, and what comes two and four ports above.
@@ -154,7 +130,7 @@ fn options(patience: Duration) -> SendOptions {
 fn the_goodbye_comes_behind_what_a_class_holds_back() {
     const PACKETS: u32 = 60;
     let _alone = alone();
-    let Some(network) = network(&CLASSES) else {
+    let Some(network) = Network::scheduled(&CLASSES) else {
         return;
     };
     let Some(scene) = Scene::new("goodbye") else {
@@ -181,7 +157,7 @@ fn the_goodbye_comes_behind_what_a_class_holds_back() {
 #[test]
 fn what_does_not_leave_is_not_waited_for_without_end() {
     let _alone = alone();
-    let Some(network) = network(&CLASSES) else {
+    let Some(network) = Network::scheduled(&CLASSES) else {
         return;
     };
     let Some(scene) = Scene::new("stuck") else {
@@ -207,7 +183,7 @@ fn parity_leaves_behind_what_it_protects() {
     /// A row of four packets, ten milliseconds; a column of four, of a matrix that takes forty.
     const SIDE: u8 = 4;
     let _alone = alone();
-    let Some(network) = network(&["qdisc add dev near root fq"]) else {
+    let Some(network) = Network::scheduled(&["qdisc add dev near root fq"]) else {
         return;
     };
     let Some(scene) = Scene::new("parity") else {

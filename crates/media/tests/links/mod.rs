@@ -86,6 +86,30 @@ impl Network {
         far.run(|| until_ready("far"));
         Some(Self { far, _near: near })
     }
+
+    /// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot be had.
+    pub(crate) fn scheduled(tc: &[&str]) -> Option<Self> {
+        let is_board = std::env::var_os("HYTHE_TEST_BOARD").is_some();
+        let network = Self::new();
+        assert!(
+            network.is_some() || !is_board,
+            "the board's tests run as root"
+        );
+        let network = network?;
+        for arguments in tc {
+            let words = arguments.split_whitespace();
+            let output = std::process::Command::new("tc").args(words).output();
+            let output = output.expect("tc");
+            let errors = String::from_utf8_lossy(&output.stderr);
+            // What `tc` says of a scheduler that the kernel does not have.
+            if errors.contains("unknown") && !is_board {
+                eprintln!("SKIPPED: this kernel does not have the scheduler of `tc {arguments}`");
+                return None;
+            }
+            assert!(output.status.success(), "tc {arguments}: {errors}");
+        }
+        Some(network)
+    }
 }
 
 fn up(interface: &str, v4: &str, v6: &str) {
