@@ -10,11 +10,11 @@ mod support;
 use std::net::UdpSocket;
 use std::num::NonZeroUsize;
 
-use hythe_sys::udp_receive::{Message, enable_timestamps, receive};
+use hythe_sys::udp_receive::{Message, receive};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use serde_json::Value;
 
-use links::{FAR, Network, run};
+use links::{FAR, Network, note_arrivals, run};
 use support::{Root, eventually};
 
 /// What is sent: half a second, a packet every two milliseconds or so.
@@ -115,7 +115,7 @@ fn even_socket() -> (UdpSocket, u16) {
         let port = socket.local_addr().expect("works").port();
         if port.is_multiple_of(2) {
             set_socket_recv_buffer_size_force(&socket, 8 << 20).expect("root");
-            enable_timestamps(&socket).expect("works");
+            note_arrivals(&socket);
             return (socket, port);
         }
     }

@@ -20,11 +20,11 @@ use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_media::wire::health::{Change, State};
 use hythe_media::wire::method::Method;
 use hythe_media::wire::scheduler::{Scheduler, Timing, Watch};
-use hythe_sys::udp_receive::{Message, enable_timestamps};
+use hythe_sys::udp_receive::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
-use links::{FAR, FAR_V6, Network, run};
+use links::{FAR, FAR_V6, Network, note_arrivals, run};
 use support::{BOUND, Laid, expect_nothing, receiver, send_all};
 
 const MS: u64 = 1_000_000;
@@ -71,7 +71,7 @@ fn now_ns(clock: ClockId) -> u64 {
 /// A receiver at the far end whose kernel notes when each packet arrives.
 fn noting_receiver(network: &Network, host: &str) -> (UdpSocket, SocketAddr) {
     let (socket, address) = network.far.run(|| receiver(host));
-    enable_timestamps(&socket).expect("works");
+    network.far.run(|| note_arrivals(&socket));
     (socket, address)
 }
 

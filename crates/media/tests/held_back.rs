@@ -25,11 +25,11 @@ use hythe_media::send::session::SendOptions;
 use hythe_media::send::spacer::SpacedBy;
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::TrustPeers;
-use hythe_sys::udp_receive::{Message, enable_timestamps, receive};
+use hythe_sys::udp_receive::{Message, receive};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
-use links::{FAR, Network};
+use links::{FAR, Network, note_arrivals};
 use scene::{Counting, Scene};
 
 const BOUND: Duration = Duration::from_secs(30);
@@ -64,7 +64,7 @@ impl Player {
         let sockets = network.far.run(|| {
             let socket = |port| {
                 let socket = UdpSocket::bind((FAR, port)).unwrap();
-                enable_timestamps(&socket).unwrap();
+                note_arrivals(&socket);
                 // All of it, because it is read at the end.
                 set_socket_recv_buffer_size_force(&socket, 4 << 20).unwrap();
                 socket

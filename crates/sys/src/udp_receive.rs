@@ -65,7 +65,8 @@ pub fn enable_gro(socket: impl AsFd) -> io::Result<()> {
     set_socket_option(socket, SocketOption::UdpGro, 1)
 }
 
-/// Has the kernel note when each datagram arrived.
+/// Has the kernel note when each datagram arrived. It begins a little later, if no socket had it do so: those that come before are given
+/// the time at which they are read.
 ///
 /// # Errors
 ///

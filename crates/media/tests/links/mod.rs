@@ -4,11 +4,14 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hythe_sys::spawn::die_with_parent;
+use hythe_sys::udp_receive::{Message, enable_timestamps, receive};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// The ends of the pair.
@@ -132,6 +135,29 @@ fn until_ready(interface: &str) {
         }
         assert!(begun.elapsed() < BOUND, "{interface} does not get ready");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Has the kernel note when each datagram arrives, from the first one on. It begins some time after it is asked, for all sockets at
+/// once, and tells until then when a datagram was *read*: so another socket tries that out first.
+pub(crate) fn note_arrivals(socket: &UdpSocket) {
+    enable_timestamps(socket).expect("works");
+    let trial = UdpSocket::bind("127.0.0.1:0").expect("a loopback");
+    enable_timestamps(&trial).expect("works");
+    let begun = Instant::now();
+    loop {
+        let own = trial.local_addr().expect("bound");
+        trial.send_to(&[0], own).expect("sent");
+        std::thread::sleep(Duration::from_millis(1));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_ns = now.expect("after 1970").as_nanos();
+        let mut message = [Message::NONE];
+        let count = receive(&trial, &mut [0; 1], NonZeroUsize::MIN, &mut message);
+        assert_eq!(count.expect("works"), 1, "it was sent to itself");
+        if u128::from(message[0].arrived_unix_ns.expect("noted")) < now_ns {
+            return;
+        }
+        assert!(begun.elapsed() < BOUND, "arrivals are not noted");
     }
 }
 
