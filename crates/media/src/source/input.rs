@@ -1,7 +1,7 @@
 //! The bytes that a source reads: a file, standard input or anything else that can be read, through one window of bounded size.
 //!
 //! Sources ask for bytes with [`Input::fill`], look at them in place, and pass over them with [`Input::consume`]. Nothing is ever
-//! read twice, so a pipe is as good as a file. The window grows to what was asked for at most, never to what a file claims.
+//! read twice, so a pipe is as good as a file. The window grows to twice what was asked for at most, never to what a file claims.
 
 use std::fmt;
 use std::fs::File;
@@ -98,7 +98,9 @@ impl Input {
         if self.start + wanted <= self.buffer.len() && self.end < self.buffer.len() {
             return;
         }
-        let room = wanted.max(READ_BYTES);
+        // Whoever looks far ahead has much in the window: moving it shall cost less than reading did.
+        let moved = self.end - self.start;
+        let room = wanted.max(2 * moved).max(READ_BYTES);
         if self.buffer.len() < room {
             let mut larger = vec![0; room];
             larger[..self.end - self.start].copy_from_slice(self.window());
@@ -120,6 +122,16 @@ impl Input {
     pub fn consume(&mut self, bytes: usize) {
         let bytes = bytes.min(self.end - self.start);
         self.start += bytes;
+        self.position += bytes as u64;
+    }
+
+    /// Takes `bytes` out of the window, `at` bytes behind its beginning; as many as there are, if it has fewer. Positions are those of what
+    /// follows then.
+    pub(super) fn cut(&mut self, at: usize, bytes: usize) {
+        let at = (self.start + at).min(self.end);
+        let bytes = bytes.min(self.end - at);
+        self.buffer.copy_within(at + bytes..self.end, at);
+        self.end -= bytes;
         self.position += bytes as u64;
     }
 
@@ -223,6 +235,32 @@ mod tests {
         input.consume(1000);
         assert_eq!((input.position(), input.window().len()), (256, 0));
         assert_eq!(input.skip(5).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_is_cut_out_is_gone() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let mut input = Input::new("test", Trickle(bytes.clone()));
+        input.fill(20).unwrap();
+        input.cut(10, 5);
+        let expected = [&bytes[..10], &bytes[15..35]].concat();
+        assert!(input.fill(30).unwrap().starts_with(&expected));
+        input.consume(10);
+        assert_eq!(input.position(), 15);
+        let (there, length) = (input.window().to_vec(), input.window().len());
+        input.cut(length, 1);
+        assert_eq!(input.window(), there);
+        input.cut(3, 1000);
+        assert_eq!(input.window(), &there[..3]);
+    }
+
+    #[test]
+    fn who_looks_far_ahead_is_moved_seldom() {
+        let mut input = Input::new("zeros", io::repeat(0));
+        for ahead in 1..4 * READ_BYTES {
+            input.fill(ahead).unwrap();
+        }
+        assert!(input.buffer.len() <= 2 * 4 * READ_BYTES);
     }
 
     #[test]

@@ -56,15 +56,18 @@ fn is_in_sync(window: &[u8], stride: usize, is_last: bool) -> bool {
 /// A transport stream.
 #[derive(Debug)]
 pub struct TsSource {
+    /// Its window begins with packet `first`; `whole` packets in a row stand there.
     input: Input,
+    first: u64,
+    whole: usize,
+    /// Packets at the beginning of the window that a unit was made of: the caller has it until it asks for the next one.
+    given: usize,
     /// Bytes between packets in the input.
     stride: usize,
     format: StreamFormat,
     pieces: Pieces,
-    /// Packets read ahead; the first is number `first`, of those from `next` on no unit was made yet.
-    ahead: Vec<u8>,
-    first: u64,
-    next: u64,
+    /// A unit without what M2TS puts between packets.
+    joined: Vec<u8>,
     /// Up to this packet was looked for clock references.
     searched: u64,
     /// A rate was given: clock references are not looked at.
@@ -86,12 +89,13 @@ impl TsSource {
             .ok_or_else(|| input.error("no MPEG transport stream begins here"))?;
         let mut source = Self {
             input,
+            first: 0,
+            whole: 0,
+            given: 0,
             stride,
             format: stream_format(),
             pieces: Pieces::default(),
-            ahead: Vec::new(),
-            first: 0,
-            next: 0,
+            joined: Vec::new(),
             searched: 0,
             is_rate_given: bits_per_second.is_some(),
             clock: Clock::new(bits_per_second),
@@ -129,8 +133,8 @@ impl TsSource {
         while self.has_packet(self.searched)? {
             let number = self.searched;
             self.searched += 1;
-            let start = (number - self.first) as usize * TS_BYTES;
-            let packet = &self.ahead[start..start + TS_BYTES];
+            let at = (number - self.first) as usize * self.stride + self.extra();
+            let packet = &self.input.window()[at..at + TS_BYTES];
             if let Some(found) = self.clock.look(number, packet) {
                 return Ok(Some(found));
             }
@@ -138,15 +142,20 @@ impl TsSource {
         Ok(None)
     }
 
+    /// Bytes in front of each packet that are none of its own.
+    fn extra(&self) -> usize {
+        self.stride - TS_BYTES
+    }
+
     /// Number of the packet behind the last one read.
     fn end(&self) -> u64 {
-        self.first + (self.ahead.len() / TS_BYTES) as u64
+        self.first + self.whole as u64
     }
 
     /// Reads until `packet` is there; `false` if the stream ends first or it is too far ahead.
     fn has_packet(&mut self, packet: u64) -> Result<bool, MediaError> {
         while self.end() <= packet {
-            if (packet - self.next) as usize >= AHEAD_PACKETS || !self.read_packet()? {
+            if self.whole >= AHEAD_PACKETS || !self.read_packet()? {
                 return Ok(false);
             }
         }
@@ -155,47 +164,53 @@ impl TsSource {
 
     /// Reads one packet; `false` at the end.
     fn read_packet(&mut self) -> Result<bool, MediaError> {
-        let extra = self.stride - TS_BYTES;
-        self.input.fill(self.stride)?;
-        if self.input.window().get(extra) != Some(&TS_SYNC) && !self.synchronise()? {
-            return Ok(false);
+        let (at, extra) = (self.whole * self.stride, self.extra());
+        loop {
+            let window = self.input.fill(at + self.stride)?;
+            if window.get(at + extra) != Some(&TS_SYNC) {
+                if !self.synchronise(at)? {
+                    return Ok(false);
+                }
+            } else if window.len() < at + self.stride {
+                self.damaged += 1;
+                self.input.cut(at, self.stride);
+                return Ok(false);
+            } else {
+                self.whole += 1;
+                return Ok(true);
+            }
         }
-        let Some(packet) = self.input.window().get(extra..self.stride) else {
-            self.damaged += u64::from(!self.input.window().is_empty());
-            self.input.consume(self.stride);
-            return Ok(false);
-        };
-        if self.ahead.len() >= 2 * AHEAD_PACKETS * TS_BYTES {
-            self.ahead
-                .drain(..(self.next - self.first) as usize * TS_BYTES);
-            self.first = self.next;
-        }
-        self.ahead.extend_from_slice(packet);
-        self.input.consume(self.stride);
-        Ok(true)
     }
 
-    /// Passes over what is damaged; `false` if no packet follows.
-    fn synchronise(&mut self) -> Result<bool, MediaError> {
-        self.damaged += u64::from(!self.input.window().is_empty());
+    /// Takes out what is damaged `at` bytes into the window; `false` if no packet follows.
+    fn synchronise(&mut self, at: usize) -> Result<bool, MediaError> {
+        self.damaged += u64::from(self.input.window().len() > at);
         loop {
-            let window = self.input.fill(SYNC_BYTES)?;
+            let window = &self.input.fill(at + SYNC_BYTES)?[at..];
             let count = window.len();
             let is_last = self.input.is_ended();
-            let window = self.input.window();
+            let window = &self.input.window()[at..];
             let found = (0..count)
                 .take_while(|start| is_last || count - start >= SYNC_BYTES)
                 .find(|start| is_in_sync(&window[*start..], self.stride, is_last));
             if let Some(start) = found {
-                self.input.consume(start);
+                self.input.cut(at, start);
                 return Ok(true);
             }
             if is_last {
-                self.input.consume(count);
+                self.input.cut(at, count);
                 return Ok(false);
             }
-            self.input.consume(count - SYNC_BYTES + 1);
+            self.input.cut(at, count - SYNC_BYTES + 1);
         }
+    }
+
+    /// Passes over the packets of the last unit.
+    fn pass_over_given(&mut self) {
+        self.input.consume(self.given * self.stride);
+        self.first += self.given as u64;
+        self.whole -= self.given;
+        self.given = 0;
     }
 }
 
@@ -205,12 +220,14 @@ impl Source for TsSource {
     }
 
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {
-        self.has_packet(self.next + UNIT_PACKETS as u64 - 1)?;
-        let packets = (self.end() - self.next).min(UNIT_PACKETS as u64);
+        self.pass_over_given();
+        let begin = self.first;
+        self.has_packet(begin + UNIT_PACKETS as u64 - 1)?;
+        let packets = self.whole.min(UNIT_PACKETS);
         if packets == 0 {
             return Ok(None);
         }
-        let (begin, end) = (self.next, self.next + packets);
+        let end = begin + packets as u64;
         while begin >= self.clock.known_to() {
             self.next_interval()?;
         }
@@ -218,11 +235,17 @@ impl Source for TsSource {
         while end >= self.clock.known_to() {
             self.next_interval()?;
         }
-        self.next = end;
+        self.given = packets;
         let duration =
             u32::try_from(self.clock.ticks_at(end).saturating_sub(time)).unwrap_or(u32::MAX);
-        let start = (begin - self.first) as usize * TS_BYTES;
-        let bytes = &self.ahead[start..start + packets as usize * TS_BYTES];
+        let mut bytes = &self.input.window()[..packets * self.stride];
+        let extra = self.extra();
+        if extra > 0 {
+            self.joined.clear();
+            let packets = bytes.chunks_exact(self.stride);
+            packets.for_each(|packet| self.joined.extend_from_slice(&packet[extra..]));
+            bytes = &self.joined;
+        }
         Ok(Some(Unit {
             pieces: self.pieces.list(&[bytes]),
             time,
