@@ -1,7 +1,8 @@
 //! Compiling and linking one program, and leaving alone what is fresh.
 //!
-//! An object is fresh if it was made by the same command, and is newer than every file that the compiler said it read
-//! (`-MMD`). An image is fresh if it was linked by the same command and is newer than its objects and linker script.
+//! An object is fresh if it was made by the same command, and is newer than every file that the compiler said it read (`-MD`: by `-MMD`
+//! it would leave out FreeRTOSConfig.h, which a system header includes). An image is fresh if it was linked by the same command and is
+//! newer than its objects and linker script.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,7 +85,7 @@ impl Compiler {
         } else {
             arguments.push("-w".into());
         }
-        arguments.extend(["-MMD".into(), "-MF".into(), text(&depfile)]);
+        arguments.extend(["-MD".into(), "-MF".into(), text(&depfile)]);
         arguments.extend(["-c".into(), text(&unit.source)]);
         arguments.extend(["-o".into(), text(&object)]);
         let inputs = fs::read_to_string(&depfile)
@@ -195,7 +196,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
         .ok()
 }
 
-/// The files behind the colon of a make rule, as `-MMD` writes it; blanks in names are escaped with a backslash.
+/// The files behind the colon of a make rule, as `-MD`: FreeRTOS includes its configuration, and what a system header includes `-MMD` would leave out writes it; blanks in names are escaped with a backslash.
 fn dependencies(rule: &str) -> Vec<PathBuf> {
     let Some((_, files)) = rule.split_once(": ") else {
         return Vec::new();
