@@ -97,7 +97,11 @@ impl Series {
             kept => format!("the {kept} largest of {count}"),
         };
         match self.lasted_ns {
-            Some(lasted) => format!("{which} in {}", axis::time(lasted as f64)),
+            // The unit stays with its number where a line is short.
+            Some(lasted) => {
+                let lasted = axis::time(lasted as f64).replace(' ', "\u{a0}");
+                format!("{which} in {lasted}")
+            }
             None => which,
         }
     }
@@ -276,7 +280,7 @@ mod tests {
         let said = &found.legend()[0].conditions;
         assert_eq!(
             said,
-            "the first of 1000 that are equally large, of 1000 in 2.5 ms"
+            "the first of 1000 that are equally large, of 1000 in 2.5\u{a0}ms"
         );
         let svg = found.svg(&LAYOUTS[0]).expect("drawn");
         let ends = svg.lines().any(|line| line.trim() == "2.5 ms");
