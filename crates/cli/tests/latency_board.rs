@@ -105,8 +105,76 @@ fn check_repeatable(board: &str, tick_ns: u64) -> Value {
             assert!(possible.contains(&more), "{metric} {name}: {more}");
         }
         check_order(outside);
+        assert!(guest["outliers"].is_null(), "a core keeps a histogram only");
+        check_outliers(outside);
     }
+    check_instants(&first);
+    assert!(first["conditions"]["absent.outside"].is_null());
     first
+}
+
+/// Time and value of each of the largest samples, in the order of time.
+fn outliers(result: &Value) -> Vec<(u64, u64)> {
+    let outliers = result["outliers"].as_array().expect("a list");
+    let figures = outliers.iter();
+    figures
+        .map(|outlier| (figure(outlier, "at_ns"), figure(outlier, "value")))
+        .collect()
+}
+
+/// They fit among each other and to the histogram.
+fn check_outliers(result: &Value) {
+    let outliers = outliers(result);
+    let name = &result["metric"];
+    assert!(
+        (1..=256).contains(&outliers.len()),
+        "{name}: {}",
+        outliers.len()
+    );
+    let largest = outliers.iter().map(|outlier| outlier.1).max();
+    let (largest, max) = (largest.unwrap_or(0), figure(result, "max"));
+    // The histogram rounds up.
+    assert!(
+        largest <= max && largest + largest / 5000 + 1 >= max,
+        "{name}: {largest}, {max}"
+    );
+    for two in outliers.windows(2) {
+        assert!(two[0].0 + two[0].1 <= two[1].0, "{name}: {two:?} overlap");
+    }
+    let last = outliers.last().map_or(0, |last| last.0 + last.1);
+    let lasted = figure(result, "lasted_ns");
+    // Samples follow each other: as long as all of them take, and no longer than the core lets a measure be (`stage.c`).
+    let least = figure(result, "count") * figure(result, "min");
+    assert!(
+        (least.max(last)..60_000_000_000).contains(&lasted),
+        "{name}: {last}, {lasted}"
+    );
+}
+
+/// Their times are the board's: what is late on a core that is alone met a tick, and an alarm is due when its timer says so.
+fn check_instants(document: &Value) {
+    let said = |name: &str| -> u64 {
+        let said = document["conditions"][name].as_str();
+        let said = said.unwrap_or_else(|| panic!("no {name}"));
+        said.parse().expect("a number")
+    };
+    let tick_ns = 1_000_000_000 / said("tick_hz");
+    for metric in ["preemption", "semaphore_shuffle", "deadlock_break"] {
+        let late = outliers(result(document, &format!("{metric}.outside")));
+        assert!(late.len() > 3, "{metric}: {late:?}");
+        for two in late.windows(2) {
+            let beyond = (two[1].0 - two[0].0) % tick_ns;
+            let off = beyond.min(tick_ns - beyond);
+            // The tick came at any time during each of them.
+            assert!(off <= two[0].1.max(two[1].1), "{metric}: {two:?}");
+        }
+    }
+    let period = said("period.timer_jitter") * 1_000_000_000;
+    for (due_ns, _) in outliers(result(document, "timer_jitter.outside")) {
+        let alarm = (due_ns * said("clock_hz")).div_ceil(period);
+        assert!((1..=2000).contains(&alarm), "{alarm}");
+        assert_eq!(due_ns, alarm * period / said("clock_hz"));
+    }
 }
 
 /// Results by counted instructions: a run of the same image gives the same. Round trips go through Linux, in the host's time.
@@ -161,7 +229,11 @@ fn the_hosted_board_measures_and_says_that_it_means_nothing() {
         let result = result(&document, metric);
         check_order(result);
         assert!(figure(result, "count") >= 2000);
+        assert!(result["outliers"].is_null());
     }
+    let unseen = document["conditions"]["absent.outside"].as_str();
+    let unseen = unseen.expect("nobody sees it from outside");
+    assert!(unseen.starts_with("board hosted "), "{unseen}");
     assert_eq!(
         document["results"].as_array().map(Vec::len),
         Some(METRICS.len() + 2)

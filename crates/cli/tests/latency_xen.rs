@@ -88,6 +88,32 @@ fn beside_linux_on_one_cpu_every_run_is_the_same_and_the_tail_is_long() {
     assert!((0.9..1.1).contains(&typical), "{typical}");
     let accounted = ratio(&first, "interrupt_latency p50: alone and exits");
     assert!((0.85..1.15).contains(&accounted), "{accounted}");
+    for metric in ["interrupt_latency.outside", "timer_jitter.outside"] {
+        shows_slices(&first, metric);
+    }
+}
+
+/// Linux's time slices, in the samples that met one: again and again, and in between the core has had the CPU for as long.
+fn shows_slices(document: &Value, metric: &str) {
+    const SLICE_NS: u64 = 5_000_000;
+    let results = document["results"].as_array().expect("a list");
+    let found = results
+        .iter()
+        .find(|result| is_of(result, "xen-shared/hog") && result["metric"] == metric);
+    let outliers = &found.unwrap_or_else(|| panic!("no {metric}"))["outliers"];
+    let of = |outlier: &Value, name: &str| outlier[name].as_u64().expect("a number");
+    let slices: Vec<(u64, u64)> = outliers
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|outlier| (of(outlier, "at_ns"), of(outlier, "value")))
+        .filter(|slice| slice.1 > SLICE_NS)
+        .collect();
+    assert!(slices.len() > 20, "{metric}: {slices:?}");
+    for two in slices.windows(2) {
+        let between = two[1].0.saturating_sub(two[0].0 + two[0].1);
+        assert!(between > SLICE_NS, "{metric}: {two:?}");
+    }
 }
 
 /// Triggered from the core's own CPU.
@@ -145,6 +171,7 @@ fn is_as_alone(document: &Value) {
     let said = |key: &str| document["conditions"][key].as_str().expect("it is said");
     assert!(said("hypervisor").contains("built from Debian's source with"));
     assert_eq!(said("settings"), "pool null static-memory native-wfi");
+    assert!(said("absent.outside").contains("one CPU only"));
 }
 
 /// The part of a case behind the board.

@@ -12,6 +12,7 @@ pub mod hgrm;
 pub mod host;
 pub mod junit;
 pub mod machine;
+mod outliers;
 pub mod outside;
 pub mod result;
 pub mod rtla;

@@ -194,9 +194,18 @@ pub(super) fn conditions(board: &Board, told: &Told, limits: &str) -> BTreeMap<S
         .collect();
     conditions.insert("emulated".to_owned(), json!(board.is_emulated()));
     conditions.insert("limits".to_owned(), json!(limits));
-    if let Some(repeatable) = board.repeatable() {
-        let instruction_ns = repeatable.instruction_ns;
-        conditions.insert("instruction_ns".to_owned(), json!(instruction_ns));
+    match board.repeatable() {
+        Some(repeatable) => {
+            let instruction_ns = repeatable.instruction_ns;
+            conditions.insert("instruction_ns".to_owned(), json!(instruction_ns));
+        }
+        None => {
+            let why = format!(
+                "board {} has no emulator that counts its instructions, so nothing tells when an edge is on its pin",
+                board.name()
+            );
+            conditions.insert(figures::UNSEEN.to_owned(), json!(why));
+        }
     }
     conditions.insert("configuration".to_owned(), json!(Under::None.name()));
     conditions.extend([round_trip::conditions(board)]);

@@ -19,6 +19,9 @@ pub(super) const OUTSIDE: &str = ".outside";
 /// Behind the name of a measure: without samples in which the emulator ran another CPU.
 pub(super) const OWN_TURN: &str = ".own_turn";
 
+/// The condition that says why nobody sees the samples from outside, where nobody does.
+pub(super) const UNSEEN: &str = "absent.outside";
+
 /// What an emulator has recorded of a run.
 pub(super) struct Recorded {
     /// Its record.
@@ -77,7 +80,7 @@ pub(super) fn own_turn(
     Ok(Measurement::of(case, &metric, &kept, conditions)?)
 }
 
-/// The same samples by the emulator's count of instructions.
+/// The same samples by the emulator's count of instructions, the largest with their times.
 pub(super) fn from_outside(
     case: &str,
     told: &Told,
@@ -107,18 +110,22 @@ pub(super) fn from_outside(
             }
             None => None,
         };
-        let Some(interval) = alarms.as_ref().or_else(|| intervals.get(&letter)) else {
+        let Some(seen) = alarms.as_ref().or_else(|| intervals.get(&letter)) else {
             continue;
         };
-        if interval.len() != u64::from(histogram.count) {
+        if seen.histogram.len() != u64::from(histogram.count) {
             return Err(CliError::Failed(format!(
                 "{name}: the core took {} samples, its pin showed {}",
                 histogram.count,
-                interval.len()
+                seen.histogram.len()
             )));
         }
         let metric = format!("{name}{OUTSIDE}");
-        results.push(Measurement::of(case, &metric, interval, conditions)?);
+        results.push(Measurement {
+            outliers: seen.outliers.clone(),
+            lasted_ns: Some(seen.lasted_ns),
+            ..Measurement::of(case, &metric, &seen.histogram, conditions)?
+        });
     }
     Ok(results)
 }

@@ -12,7 +12,7 @@ use hythe_latency::xen::{self, Clock, Ended, Hypervisor, Partition, Setup};
 use serde_json::json;
 
 use super::board::{APP, BoardArgs, ClockArg, alone, conditions, document};
-use super::figures::{self, OUTSIDE, OWN_TURN, Recorded};
+use super::figures::{self, OUTSIDE, OWN_TURN, Recorded, UNSEEN};
 use super::told::{self, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
@@ -88,6 +88,7 @@ pub(super) fn measure(
     ] {
         conditions.insert(key.to_owned(), json!(value));
     }
+    conditions.extend(unseen(&ended).map(|why| (UNSEEN.to_owned(), json!(why))));
     Ok(Document {
         ratios,
         ..document(board, conditions, results)
@@ -163,6 +164,19 @@ fn read(
         results.extend(own_turns);
     }
     Ok((told, results))
+}
+
+/// Why nobody saw the core from outside.
+fn unseen(ended: &Ended) -> Option<&'static str> {
+    match &ended.record {
+        None => Some(
+            "by the host's clock no instructions are counted, so nothing tells when an edge is on the pin",
+        ),
+        Some(record) if record.log.is_none() => Some(
+            "QEMU records the instructions of one CPU only, so nothing tells when an edge is on the pin",
+        ),
+        Some(_) => None,
+    }
 }
 
 /// Of the CPU that the core ran on: it is the one with exits between edges.

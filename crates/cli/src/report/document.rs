@@ -73,6 +73,8 @@ pub(super) struct Measurement {
     /// The largest samples with their times, where whoever measured kept them.
     #[serde(default)]
     pub(super) outliers: Vec<Outlier>,
+    /// How far their times can reach, where that is known.
+    pub(super) lasted_ns: Option<u64>,
     /// What this result depends on besides.
     #[serde(default)]
     pub(super) conditions: Map<String, Value>,
@@ -203,6 +205,11 @@ impl Measurement {
         own.chain(exits).collect()
     }
 
+    /// Does it have all samples?
+    pub(super) fn has_histogram(&self) -> bool {
+        self.histogram.is_some()
+    }
+
     /// Has the other the same samples?
     pub(super) fn is_same_histogram(&self, other: &Self) -> bool {
         self.histogram.is_some() && self.histogram == other.histogram
@@ -242,6 +249,14 @@ impl Measurement {
         if largest > max && !self.conditions.contains_key("overflow") {
             return Err(format!(
                 "case {case} has an outlier of {largest}, above its maximum of {max}"
+            ));
+        }
+        let ends = self.outliers.iter();
+        let ends = ends.map(|outlier| outlier.at_ns.saturating_add(outlier.value));
+        let (end, lasted) = (ends.max().unwrap_or(0), self.lasted_ns);
+        if let Some(lasted) = lasted.filter(|lasted| *lasted < end) {
+            return Err(format!(
+                "case {case} has an outlier that ends {end} ns after the start, and lasted {lasted} ns"
             ));
         }
         Ok(())
@@ -336,6 +351,12 @@ pub(super) mod tests {
         assert!(said.contains("1801") && said.contains("1800"), "{said}");
         above["results"][0]["conditions"] = json!({"overflow": 1});
         assert!(parsed(&above).is_ok(), "the histogram had an end");
+        let mut lasting = with(vec![late(1795)]);
+        lasting["results"][0]["lasted_ns"] = json!(1800);
+        assert!(parsed(&lasting).is_ok());
+        lasting["results"][0]["lasted_ns"] = json!(1799);
+        let said = parsed(&lasting).expect_err("after its end");
+        assert!(said.contains("1799") && said.contains("1800"), "{said}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::chart::{LAYOUTS, Shape};
 use super::document::{Document, Measurement, plain};
 use super::figure::{Figure, Key, figures};
-use super::overlay::{Overlay, overlay};
+use super::overlay::{Overlay, Untimed, overlay};
 use super::palette;
 use super::style;
 use super::table::{Table, text};
@@ -66,13 +66,7 @@ impl Page {
             self.add("<p>What the results depend on, by document; what differs comes first.</p>\n");
             self.add(&table.html("Conditions side by side"));
         }
-        let untimed = overlay.untimed();
-        if !untimed.is_empty() {
-            self.add(&format!(
-                "<p>No timeline of outliers of: {}. These results keep no times of single samples: a board keeps histograms only, as does what was measured before <code>hythe latency host</code> kept times.</p>\n",
-                text(&untimed.join(", "))
-            ));
-        }
+        self.untimed(overlay);
         for (place, group) in overlay.groups.iter().enumerate() {
             self.add(&format!(
                 "<h3 id=\"m{place}\">{}</h3>\n<p class=\"soft\">{}</p>\n",
@@ -86,6 +80,25 @@ impl Page {
         }
         self.add("</section>\n");
         Ok(())
+    }
+
+    /// Where a reader would look for a timeline, and there is none.
+    fn untimed(&mut self, overlay: &Overlay<'_>) {
+        let untimed = overlay.untimed();
+        if untimed.is_empty() {
+            return;
+        }
+        self.add("<p>No timeline of outliers, since no times of single samples were kept, of:</p>\n<ul>\n");
+        for Untimed {
+            case,
+            measures,
+            why,
+        } in &untimed
+        {
+            let [case, measures, why] = [case, measures, why].map(text);
+            self.add(&format!("<li>{case} ({measures}): {why}</li>\n"));
+        }
+        self.add("</ul>\n");
     }
 
     fn section(&mut self, place: usize, document: &Document) -> Result<(), CliError> {
@@ -241,10 +254,10 @@ fn links(overlay: &Overlay<'_>) -> String {
         links += &link(place, &first.title);
         let others = of_one[1..].iter().map(|(place, group)| {
             let rest = group.title.strip_prefix(&first.base);
-            link(
-                *place,
-                rest.unwrap_or(&group.title).trim_start_matches(", "),
-            )
+            let rest = rest.unwrap_or(&group.title).trim_start_matches(", ");
+            // An emulated board beside a real one: the same measure by another clock.
+            let by_clock = format!("by {}", group.clock);
+            link(*place, if rest.is_empty() { &by_clock } else { rest })
         });
         let others: Vec<String> = others.collect();
         if !others.is_empty() {
@@ -364,7 +377,8 @@ mod tests {
         for found in [
             "timer: latency against percentile",
             "timer: timeline of outliers",
-            "No timeline of outliers of: futex wake.",
+            "No timeline of outliers",
+            "<li>host/cpu0/hog (futex wake): measured before",
             "host/cpu0/idle [A]",
             "memory locked: true.",
             "the 256 largest of 1000",
@@ -372,6 +386,17 @@ mod tests {
         ] {
             assert!(page.html.contains(found), "no {found}");
         }
+    }
+
+    #[test]
+    fn a_measure_by_several_clocks_has_a_link_to_each() {
+        let mut documents = [(); 2].map(|()| latency("idle", "timer", true));
+        documents[1]["conditions"]["clock"] = json!("a counter");
+        let documents = documents.map(|document| parsed(&document).expect("good"));
+        let page = render(&documents).expect("drawn");
+        check(&page.html);
+        let links = "<a href=\"#m0\">timer</a> [<a href=\"#m1\">by a counter</a>]";
+        assert!(page.html.contains(links), "{}", page.html);
     }
 
     #[test]

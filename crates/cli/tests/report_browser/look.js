@@ -59,6 +59,10 @@
     }
   }
 
+  for (const link of document.querySelectorAll('a[href]')) {
+    if (!link.textContent.trim()) problems.push(`unnamed: the link to ${link.getAttribute('href')} has no text`);
+  }
+
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const element = texts.currentNode.parentElement;

@@ -98,8 +98,19 @@ fn measured(root: &Root) -> Vec<PathBuf> {
     loads.to_vec()
 }
 
-/// Makes a page and looks at it in every view.
-fn read_through(root: &Root, browser: &mut Browser, name: &str, documents: &[PathBuf]) {
+/// Cores: two that are seen from outside, and one that nobody sees.
+fn measured_boards(root: &Root) -> Vec<PathBuf> {
+    let boards = ["virt-a53", "virt-a57", "hosted"].map(|board| {
+        let document = root.json(&["latency", "board", board]);
+        let path = root.path().join(format!("{board}.json"));
+        fs::write(&path, document.to_string()).expect("own");
+        path
+    });
+    boards.to_vec()
+}
+
+/// Makes a page and looks at it in every view; returns it.
+fn read_through(root: &Root, browser: &mut Browser, name: &str, documents: &[PathBuf]) -> String {
     let page = root.path().join(format!("{name}.html"));
     let mut arguments = vec!["report", "-o", page.to_str().expect("plain")];
     arguments.extend(documents.iter().map(|path| path.to_str().expect("plain")));
@@ -125,6 +136,22 @@ fn read_through(root: &Root, browser: &mut Browser, name: &str, documents: &[Pat
         done["bytes"],
         pictures.display()
     );
+    fs::read_to_string(&page).expect("made above")
+}
+
+/// Who is seen from outside has a timeline; of the others it is said that there is none, and why.
+fn check_timelines(page: &str) {
+    for found in [
+        "<h4>task switch, outside: timeline of outliers</h4>",
+        "emulated time since the first edge",
+        "<li>hosted/none/idle (all measures): board hosted has no emulator",
+    ] {
+        assert!(page.contains(found), "no {found}");
+    }
+    let untimed = "timeline of outliers</h4>";
+    for group in ["task switch: ", "round trip: "] {
+        assert!(!page.contains(&format!("<h4>{group}{untimed}")), "{group}");
+    }
 }
 
 #[test]
@@ -138,6 +165,8 @@ fn pages_ask_for_nothing_and_read_well() {
     };
     let mut latencies = measured(&root);
     read_through(&root, &mut browser, "host", &latencies);
+    let alone = measured_boards(&root);
+    check_timelines(&read_through(&root, &mut browser, "alone", &alone));
     let mut boards = kept(&["latency-"]);
     boards.extend(latencies.drain(..1));
     read_through(&root, &mut browser, "boards", &boards);
@@ -147,13 +176,17 @@ fn pages_ask_for_nothing_and_read_well() {
 }
 
 /// A page with one flaw, and what is said of it.
-const FLAWS: [(&str, &str); 8] = [
+const FLAWS: [(&str, &str); 9] = [
     (r#"<div style="width:500px">wide</div>"#, "wide: 50"),
     (
         r#"<p style="color:#999">pale</p>"#,
         "faint: \"pale\" 2.8 to 1",
     ),
     (r#"<p style="font-size:9px">tiny</p>"#, "small: \"tiny\""),
+    (
+        r##"<p>nothing to click on: <a href="#x"></a></p>"##,
+        "unnamed: the link to #x has no text",
+    ),
     (
         r#"<figure><svg role="img" viewBox="0 0 100 50" width="100" height="50"><rect width="100" height="50" fill="white"/></svg></figure>"#,
         "unnamed: a drawing has no title or description",

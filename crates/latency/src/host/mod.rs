@@ -10,7 +10,6 @@ mod cpus;
 mod crew;
 mod cycle;
 mod load;
-mod outliers;
 mod permission;
 mod plan;
 mod recorder;

@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 
-use super::outliers::Outliers;
 use crate::LatencyError;
+use crate::outliers::Outliers;
 
 /// Larger samples are counted as this one, and their exact maximum is kept beside.
 const VALUE_MAX_NS: u64 = 100_000_000_000;

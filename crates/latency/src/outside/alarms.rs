@@ -3,9 +3,8 @@
 //! The core shows on its pin when it programs the timer, and says with which period: from then on each alarm's instant is known, and
 //! the core's clock takes no part.
 
-use hdrhistogram::Histogram;
-
 use super::Edge;
+use super::samples::{Gathering, Samples};
 use crate::LatencyError;
 
 /// What stands on either side of the programming.
@@ -43,8 +42,8 @@ impl Period {
 /// A timer's alarms.
 #[derive(Clone, Debug)]
 pub struct Alarms {
-    /// From the instant that each was programmed for to the edge of its handler, in nanoseconds.
-    pub lateness: Histogram<u64>,
+    /// From the instant that each was programmed for to the edge of its handler, in nanoseconds; times since the programming.
+    pub lateness: Samples,
     /// The programming is known to this: every lateness may be so much too large, and none is too small.
     pub programmed_within_ns: u64,
 }
@@ -74,11 +73,8 @@ pub fn alarms(
         );
     };
     let ns = |instructions: u64| u128::from(instructions) * u128::from(instruction_ns);
-    #[allow(
-        clippy::expect_used,
-        reason = "proof: 4 digits are documented as valid"
-    )]
-    let mut lateness = Histogram::new(4).expect("a constant");
+    let whole = |ns: u128| u64::try_from(ns).unwrap_or(u64::MAX);
+    let mut lateness = Gathering::new(0);
     let mut last = 0;
     let mut next = 1;
     for edge in edges.iter().filter(is_alarm) {
@@ -88,21 +84,20 @@ pub fn alarms(
         if now < period.until(next) {
             next = last + 1;
         }
-        let Some(late) = now.checked_sub(period.until(next)) else {
+        let due = period.until(next);
+        let Some(late) = now.checked_sub(due) else {
             return refuse(format!(
-                "alarm {next} was handled {now} ns after its programming, before it was due: {} ns",
-                period.until(next)
+                "alarm {next} was handled {now} ns after its programming, before it was due: {due} ns"
             ));
         };
-        // A histogram that resizes itself takes every value.
-        let _ = lateness.record(u64::try_from(late).unwrap_or(u64::MAX));
+        lateness.add(whole(due), whole(late));
         last = next;
         next = period.passed(now).max(last) + 1;
     }
     let within = ns(behind.instruction.saturating_sub(from.instruction));
     Ok(Alarms {
-        lateness,
-        programmed_within_ns: u64::try_from(within).unwrap_or(u64::MAX),
+        lateness: lateness.end(),
+        programmed_within_ns: whole(within),
     })
 }
 
@@ -126,7 +121,7 @@ mod tests {
 
     fn lateness(text: &[(u64, u8)]) -> Vec<u64> {
         let found = alarms(&edges(text), b'g', PERIOD, 1).expect("good");
-        let all = found.lateness.iter_recorded();
+        let all = found.lateness.histogram.iter_recorded();
         all.flat_map(|at| std::iter::repeat_n(at.value_iterated_to(), at.count_at_value() as usize))
             .collect()
     }
@@ -153,7 +148,16 @@ mod tests {
             ..PERIOD
         };
         let found = alarms(&edges(&text), b'g', slower, 2).expect("good");
-        assert_eq!((found.lateness.max(), found.programmed_within_ns), (10, 6));
+        let max = found.lateness.histogram.max();
+        assert_eq!((max, found.programmed_within_ns), (10, 6));
+        assert_eq!(found.lateness.lasted_ns, 70, "to the last edge");
+        let outliers = found.lateness.outliers.iter();
+        let outliers: Vec<_> = outliers.map(|late| (late.at_ns, late.value)).collect();
+        assert_eq!(
+            outliers,
+            [(20, 4), (40, 2), (60, 10)],
+            "since it was programmed"
+        );
     }
 
     #[test]
@@ -165,7 +169,8 @@ mod tests {
         let mut text = vec![(0, b'+'), (0, b'+')];
         text.extend((1..=3000).map(|alarm| (alarm * 1_000_000_000 / 3, b'g')));
         let found = alarms(&edges(&text), b'g', third, 1).expect("good");
-        assert_eq!((found.lateness.len(), found.lateness.max()), (3000, 0));
+        let found = &found.lateness.histogram;
+        assert_eq!((found.len(), found.max()), (3000, 0));
     }
 
     #[test]

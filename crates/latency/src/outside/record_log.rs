@@ -1,7 +1,8 @@
 //! The record of QEMU (`-icount shift=N,rr=record`), as of version 7.2: a list of events, numbers big endian.
 //!
 //! Read from a record that QEMU wrote and QEMU's own names of the events; the format is not documented, and carries a version of its
-//! own, which is checked. All that is taken from it is how many instructions had run when bytes left a serial port.
+//! own, which is checked. All that is taken from it is how many instructions had run when bytes left a serial port, and whether the CPU
+//! slept meanwhile.
 
 use crate::LatencyError;
 
@@ -16,6 +17,8 @@ pub(super) struct Write {
     /// Instructions that had run since the machine started.
     pub(super) instruction: u64,
     pub(super) bytes: u32,
+    /// Since the write before, no CPU had anything to do, and the emulator moved its clock on to the next timer.
+    pub(super) has_slept: bool,
 }
 
 /// The numbers of events.
@@ -36,6 +39,8 @@ mod event {
     pub(super) const RANDOM: u8 = 27;
     pub(super) const CLOCK_HOST: u8 = 28;
     pub(super) const CLOCK_REAL: u8 = 29;
+    /// The first of the checkpoints (`CHECKPOINT_CLOCK_WARP_START`): all CPUs wait.
+    pub(super) const SLEEP: u8 = 30;
     pub(super) const CHECKPOINT_FIRST: u8 = 30;
     pub(super) const CHECKPOINT_LAST: u8 = 38;
     pub(super) const END: u8 = 39;
@@ -53,16 +58,22 @@ pub(super) fn writes(log: &[u8]) -> Result<Vec<Write>, LatencyError> {
     }
     reader.skip(HEADER_BYTES - 4)?;
     let mut instruction = 0_u64;
+    let mut has_slept = false;
     let mut writes = Vec::new();
     loop {
         match reader.byte()? {
             event::INSTRUCTION => instruction += u64::from(reader.word()?),
+            event::SLEEP => has_slept = true,
             event::CHAR_WRITE => {
                 let taken = reader.word()?;
                 let bytes = reader.word()?;
                 // A negative result: the port had no room, and what it says again comes again.
                 if i32::try_from(taken).is_ok() {
-                    writes.push(Write { instruction, bytes });
+                    writes.push(Write {
+                        instruction,
+                        bytes,
+                        has_slept: std::mem::take(&mut has_slept),
+                    });
                 }
             }
             event::END => return Ok(writes),
@@ -155,6 +166,13 @@ mod tests {
         0, 0, 0, 0x17, 0x78, 0x0e, 0x27, // the end
     ];
 
+    /// A part of the record of a board that waits for its tick: it sleeps twice, and takes its interrupt in between.
+    const SLEEPING: &[u8] = &[
+        0x1e, 0x1d, 0, 0, 0, 1, 0xc4, 0xab, 0x5a, 0x22, 0x22, // the host's clock, a timer
+        0x1e, 0x1d, 0, 0, 0, 1, 0xc4, 0xab, 0x74, 0xbc, 0x22, // once more
+        1, 0, 0, 0, 0, 0x74, 2, 0, 0, 0, 0, 0x50, 2, // the interrupt, exceptions
+    ];
+
     fn refused(log: &[u8]) -> String {
         writes(log).expect_err("refused").to_string()
     }
@@ -167,6 +185,20 @@ mod tests {
             .map(|write| write.instruction)
             .collect();
         assert_eq!(found, [13, 618, 6626, 7831]);
+        let slept = writes(RECORDED).expect("good");
+        assert!(slept.iter().all(|write| !write.has_slept));
+    }
+
+    #[test]
+    fn what_slept_is_told_from_what_ran() {
+        // Before the third byte.
+        let mut log = RECORDED[..RECORDED.len() - 35].to_vec();
+        log.extend(SLEEPING);
+        log.extend(&RECORDED[RECORDED.len() - 35..]);
+        let found = writes(&log).expect("good");
+        let slept: Vec<bool> = found.iter().map(|write| write.has_slept).collect();
+        assert_eq!(slept, [false, false, true, false]);
+        assert_eq!(found[2].instruction, 6626 + 0x74 + 0x50);
     }
 
     #[test]

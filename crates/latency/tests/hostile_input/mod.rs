@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each fuzz target uses a part of it")]
 
 use hythe_latency::core::{Conditions, CoreHistogram, serial};
-use hythe_latency::outside::{self, Period};
+use hythe_latency::outside::{self, Period, Samples};
 
 /// Records of a core, as they came; and with their checksums put right, so that what lies behind those is reached, too.
 pub(crate) fn record(bytes: &[u8]) {
@@ -90,7 +90,11 @@ pub(crate) fn record_log(bytes: &[u8]) {
     assert_eq!(edges.len(), pin.len());
     assert!(edges.is_sorted_by_key(|edge| edge.instruction));
     let intervals = outside::intervals(&edges, 32);
-    let samples: u64 = intervals.values().map(|interval| interval.len()).sum();
+    let mut samples = 0;
+    for interval in intervals.values() {
+        samples += interval.histogram.len();
+        fit_together(interval);
+    }
     assert!(2 * samples <= edges.len() as u64);
     for letter in [b'a', b'g'] {
         let period = Period {
@@ -99,7 +103,26 @@ pub(crate) fn record_log(bytes: &[u8]) {
         };
         if let Ok(alarms) = outside::alarms(&edges, letter, period, 32) {
             let seen = edges.iter().filter(|edge| edge.letter == letter).count();
-            assert_eq!(alarms.lateness.len(), seen as u64);
+            assert_eq!(alarms.lateness.histogram.len(), seen as u64);
+            fit_together(&alarms.lateness);
         }
     }
+}
+
+/// The largest are among all, with the largest of all, in order.
+fn fit_together(samples: &Samples) {
+    let Samples {
+        histogram,
+        outliers,
+        lasted_ns,
+    } = samples;
+    assert_eq!(outliers.is_empty(), histogram.is_empty());
+    assert!(outliers.len() <= 256 && outliers.len() as u64 <= histogram.len());
+    assert!(outliers.is_sorted_by_key(|outlier| outlier.at_ns));
+    let largest = outliers.iter().map(|outlier| outlier.value).max();
+    let mut ends = outliers
+        .iter()
+        .map(|late| late.at_ns.saturating_add(late.value));
+    assert!(ends.all(|end| end <= *lasted_ns));
+    assert!(largest.is_none_or(|largest| histogram.equivalent(largest, histogram.max())));
 }

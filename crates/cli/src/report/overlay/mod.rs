@@ -7,6 +7,7 @@
 mod conditions;
 mod counts;
 mod timeline;
+mod untimed;
 
 use hdrhistogram::Histogram;
 
@@ -17,7 +18,9 @@ use super::palette;
 use crate::error::CliError;
 use conditions::letter;
 use counts::Counts;
-use timeline::Timeline;
+use timeline::{Clock, Timeline};
+
+pub(super) use untimed::Untimed;
 
 /// What documents of latencies call their runs.
 const BENCH: &str = "latency";
@@ -33,10 +36,11 @@ pub(super) struct Group {
     pub(super) title: String,
     /// The title of what it is one of: `task switch` of `task switch, outside`.
     pub(super) base: String,
+    /// What tells it from another of the same title.
+    pub(super) clock: String,
     /// Which clock, and whether an emulator's.
     pub(super) note: String,
     pub(super) figures: Vec<Box<dyn Figure>>,
-    has_times: bool,
 }
 
 /// One result, or several that are the same in all.
@@ -66,10 +70,8 @@ impl Kind {
         }
     }
 
-    /// `task_switch.outside` is one of `task_switch`.
     fn base(&self) -> &str {
-        let base = self.metric.split_once('.');
-        base.map_or(&self.metric, |(base, _)| base)
+        base_of(&self.metric)
     }
 
     fn title(&self) -> String {
@@ -84,6 +86,11 @@ impl Kind {
         };
         format!("Clock: {}{emulated}.", self.clock)
     }
+}
+
+/// `task_switch.outside` is one of `task_switch`.
+fn base_of(metric: &str) -> &str {
+    metric.split_once('.').map_or(metric, |(base, _)| base)
 }
 
 /// `task switch, outside`.
@@ -140,7 +147,8 @@ fn histogram(
     Ok(read.filter(|histogram| !histogram.is_empty()))
 }
 
-/// The board alone is measured in each run of a comparison, and repeats to the instruction: the same line five times is one.
+/// The board alone is measured in each run of a comparison, and repeats to the instruction: the same line five times is one. Also where
+/// some of the runs were before times were kept.
 fn add<'a>(
     series: &mut Vec<Series<'a>>,
     measurement: &'a Measurement,
@@ -149,13 +157,19 @@ fn add<'a>(
 ) {
     let same = series.iter_mut().find(|known| {
         let known = known.measurement;
+        let (own, other) = (&known.outliers, &measurement.outliers);
         known.case == measurement.case
             && known.is_same_histogram(measurement)
             && known.conditions == measurement.conditions
-            && known.outliers == measurement.outliers
+            && (own == other || own.is_empty() || other.is_empty())
     });
     match same {
-        Some(known) => known.documents.push(document),
+        Some(known) => {
+            known.documents.push(document);
+            if known.measurement.outliers.is_empty() {
+                known.measurement = measurement;
+            }
+        }
         None => series.push(Series {
             measurement,
             histogram,
@@ -202,22 +216,27 @@ fn group(kind: &Kind, title: String, series: &[Series<'_>], several: bool) -> Gr
         Box::new(Distribution::new(by_percentile, "latency", lines)),
         Box::new(Counts::new(format!("{title}: histogram"), histograms)),
     ];
-    let measured = series.iter().map(|series| series.measurement);
+    let measured = series.iter();
+    let measured = measured.map(|series| (series.measurement, &series.histogram));
+    let clock = match kind.is_emulated {
+        true => Clock::Emulated,
+        false => Clock::Real,
+    };
     let timeline = Timeline::new(
         format!("{title}: timeline of outliers"),
+        clock,
         names.into_iter().zip(measured),
     );
-    let has_times = timeline.is_some();
     if let Some(timeline) = timeline {
         figures.push(Box::new(timeline));
     }
     let common = common.iter().map(|said| format!(" {said}."));
     Group {
         base: titled(kind.base()),
+        clock: kind.clock.clone(),
         title,
         note: kind.note() + &common.collect::<String>(),
         figures,
-        has_times,
     }
 }
 
@@ -237,14 +256,6 @@ impl Overlay<'_> {
     pub(super) fn is_emulated(&self) -> bool {
         let mut documents = self.documents.iter();
         documents.any(|document| document.machine.emulated)
-    }
-
-    /// Metrics without a timeline.
-    pub(super) fn untimed(&self) -> Vec<&str> {
-        let untimed = self.groups.iter().filter(|group| !group.has_times);
-        let mut untimed: Vec<&str> = untimed.map(|group| group.base.as_str()).collect();
-        untimed.dedup();
-        untimed
     }
 }
 
@@ -306,6 +317,23 @@ pub(super) mod tests {
         );
         let expected = ["host/cpu0/idle [A C]", "host/cpu0/hog [B]"];
         assert_eq!(names[0], expected, "what is the same is drawn once");
+    }
+
+    #[test]
+    fn what_is_the_same_but_for_its_times_is_drawn_once_with_them() {
+        let with = latency("idle", "timer", true);
+        let without = latency("idle", "timer", false);
+        for documents in [[&with, &without], [&without, &with]] {
+            let documents = documents.map(|document| parsed(document).expect("good"));
+            let overlay = overlay(&documents).expect("good").expect("latencies");
+            let figures = &overlay.groups[0].figures;
+            assert_eq!(figures.len(), 3, "one of them a timeline");
+            for figure in figures {
+                let legend = figure.legend();
+                assert_eq!((legend.len(), legend[0].series), (1, 0));
+                assert_eq!(legend[0].name, "host/cpu0/idle [A B]");
+            }
+        }
     }
 
     #[test]
@@ -375,7 +403,9 @@ pub(super) mod tests {
             .map(|group| group.figures.len())
             .collect();
         assert_eq!(counts, [3, 2]);
-        assert_eq!(overlay.untimed(), ["futex wake"]);
+        let untimed = overlay.untimed();
+        let untimed: Vec<&str> = untimed.iter().map(|one| one.measures.as_str()).collect();
+        assert_eq!(untimed, ["futex wake"]);
         for figure in overlay.groups.iter().flat_map(|group| &group.figures) {
             assert!(!figure.table().is_empty(), "{}", figure.title());
             for layout in LAYOUTS {
