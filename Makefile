@@ -31,9 +31,10 @@ test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in th
 	HYTHE_EROFS=$(abspath $(target))/erofs cargo test -p hythe-cli --test preload_images -- --nocapture
 	scripts/boot-debian.sh $(target)/boot-debian $(target)/$(guest_target)/release/hythe $(target)/preload-init/preload-init $(BOOTS)
 
-test-media: setup ## ffmpeg and GStreamer play what we send and send what we receive, tshark reads it; departure times on Debian's kernel in QEMU (root, for capturing; 3 to 6 minutes)
+test-media: setup ## ffmpeg, GStreamer and VLC play what we send, the first two send what we receive, tshark reads it; departure times on Debian's kernel in QEMU (root, for capturing; 3 to 6 minutes, and once 90 MB of VLC)
 	scripts/media-tools.sh
-	HYTHE_TEST_MEDIA=1 cargo test -p hythe-cli --test media_players
+	scripts/vlc-live555.sh $(target)/vlc
+	HYTHE_TEST_MEDIA=1 HYTHE_VLC=$(or $(HYTHE_VLC),$(abspath $(target))/vlc/bin/vlc) cargo test -p hythe-cli --test media_players
 	scripts/network-guest.sh $(target)/guest $(target)/network-guest
 
 test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen, pages of results in Chromium (root; 7 minutes, and once 27 MB, a browser and a minute to build Xen)

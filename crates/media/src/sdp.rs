@@ -23,6 +23,12 @@ use crate::rtp::L16;
 
 pub use listing::{Listed, list};
 
+/// Payload types whose descriptions VLC 3 gives to its reader of announcements (SAP), which takes them, plays nothing, and ends: as `vlc`
+/// does then, unless it is told to open the same once more.
+const TYPES_OF_VLC: [u8; 9] = [0, 3, 8, 10, 11, 12, 14, 32, 33];
+/// Who describes those (`o=`). That reader refuses names of more than 63 characters, so that live555 is asked, which plays the stream.
+const NAME_FOR_VLC: &str = "hythe-with-a-name-so-long-that-VLC-has-live555-read-this-and-plays-it";
+
 /// The longest description that is read.
 const BYTES_MAX: u64 = 1 << 20;
 /// Of groups where nothing else is said: not beyond this link.
@@ -203,6 +209,9 @@ pub fn describe(streams: &[StreamDescription], session: u64) -> String {
     let first = streams.first();
     let host = first.map_or(IpAddr::from([0; 4]), |stream| stream.destination.ip());
     let mut description = Session::new(Origin::with_ip_addr(session, 0, host), "Hythe");
+    if first.is_some_and(|first| TYPES_OF_VLC.contains(&first.format.payload_type)) {
+        description.origin.username = Some(NAME_FOR_VLC.to_owned());
+    }
     description.connection = first.map(StreamDescription::connection);
     description.add_time(Time::new(0, 0));
     for stream in streams {
@@ -486,8 +495,9 @@ mod tests {
     fn the_description_is_the_expected_text() {
         let format = L16::new(44_100, 2).unwrap().into();
         let stream = StreamDescription::new(format, "127.0.0.1:5004".parse().unwrap());
-        let expected = "v=0\r\no=- 42 0 IN IP4 127.0.0.1\r\ns=Hythe\r\nc=IN IP4 127.0.0.1\r\n\
-                        t=0 0\r\nm=audio 5004 RTP/AVP 10\r\na=rtpmap:10 L16/44100/2\r\n";
+        let expected = "v=0\r\n\
+            o=hythe-with-a-name-so-long-that-VLC-has-live555-read-this-and-plays-it 42 0 IN IP4 127.0.0.1\r\n\
+            s=Hythe\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 10\r\na=rtpmap:10 L16/44100/2\r\n";
         assert_eq!(describe(&[stream], 42), expected);
     }
 

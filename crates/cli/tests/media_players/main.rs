@@ -23,4 +23,5 @@ mod ffmpeg;
 mod gstreamer;
 mod retransmissions;
 mod tools;
+mod vlc;
 mod wire;

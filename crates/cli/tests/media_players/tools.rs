@@ -25,6 +25,23 @@ pub(crate) fn studio_of_root(
     None
 }
 
+/// The program that this variable names, where `script` has put it.
+pub(crate) fn program_of_environment(
+    variable: &str,
+    script: &str,
+    left_out: &str,
+) -> Option<String> {
+    let program = std::env::var(variable).ok();
+    if program.is_none() {
+        eprintln!("SKIPPED (no {variable}; {script}): {left_out}");
+        assert!(
+            std::env::var_os(ALL_NEEDED).is_none(),
+            "{variable} names no program for: {left_out}; {script} fetches one"
+        );
+    }
+    program
+}
+
 /// A studio, if the programs are there too: names, and what makes them say their version.
 pub(crate) fn studio(programs: &[(&str, &str)], left_out: &str) -> Option<Studio> {
     let mut missing = programs

@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use super::catalogue::{Catalogue, Presentation};
+use super::catalogue::{Catalogue, Presentation, Stream};
 use super::description::{control, description};
 use super::message::{Request, Response};
 use super::range::Range;
@@ -129,7 +129,10 @@ impl Service {
         if url.stream.is_some() {
             return Err(not_allowed("DESCRIBE is for presentations", METHODS));
         }
-        let presentation = look_up(catalogue, &url)?;
+        let mut presentation = look_up(catalogue, &url)?;
+        if refuses_feedback(call.request) {
+            presentation.streams.iter_mut().for_each(leave_out_feedback);
+        }
         if !call
             .request
             .header("Accept")
@@ -334,6 +337,18 @@ fn look_up(catalogue: &(impl Catalogue + ?Sized), url: &Url<'_>) -> Result<Prese
         Some(why) => Refusal::new(Status::Unavailable, why),
         None => Refusal::new(Status::NotFound, "there is nothing of that name"),
     })
+}
+
+/// live555, and so VLC, takes a description with RTP/AVPF for damaged, and never comes to set up RTP/AVP instead.
+fn refuses_feedback(request: &Request<'_>) -> bool {
+    request
+        .header("User-Agent")
+        .is_some_and(|agent| agent.contains("LIVE555"))
+}
+
+fn leave_out_feedback(stream: &mut Stream) {
+    stream.takes_nack = false;
+    stream.retransmission = None;
 }
 
 /// Does an Accept header (RFC 2326, section 12.1, as HTTP/1.1's) have room for SDP?

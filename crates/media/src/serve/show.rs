@@ -224,6 +224,8 @@ impl Stage {
             let added = self.session.destinations().add(destination, options);
             let id = added.map_err(|error| error.to_string())?;
             self.spectators.insert(session, id);
+            // Before the answer, at which it begins to read what came: whoever reads packets first is told the time too late.
+            self.session.greet().map_err(|error| error.to_string())?;
         }
         Ok(self.session.position())
     }

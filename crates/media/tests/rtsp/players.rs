@@ -1,6 +1,7 @@
 //! What players really send, byte for byte but for names and numbers.
 
 use hythe_media::rtsp::{Action, Limits};
+use hythe_media::sdp::Retransmission;
 
 use crate::desk::{Answer, Desk};
 
@@ -130,4 +131,29 @@ fn vlc() {
     let body = |answer: &Answer| answer.text.split_once("\r\n\r\n").unwrap().1.to_owned();
     assert_eq!(body(&answers[1]), body(&answers[2]));
     assert_played(desk, &answers);
+}
+
+/// live555 takes no other profile than RTP/AVP from a description; everybody else is offered the one with feedback.
+#[test]
+fn vlc_is_offered_what_it_takes() {
+    let mut desk = Desk::new(Limits::default());
+    let film = desk.shelf.0.get_mut("film").unwrap();
+    for stream in &mut film.streams {
+        stream.takes_nack = true;
+        stream.retransmission = Some(Retransmission {
+            payload_type: 98,
+            time_ms: None,
+        });
+    }
+    let mut described_to = |agent: &str| {
+        let request = format!(
+            "DESCRIBE rtsp://127.0.0.1:8554/film RTSP/1.0\r\nCSeq: 1\r\nUser-Agent: {agent}\r\n\r\n"
+        );
+        desk.send(request.as_bytes()).pop().unwrap().text
+    };
+    let text = described_to("LibVLC/3.0.24 (LIVE555 Streaming Media v2026.10.17)");
+    assert!(text.contains("m=video 0 RTP/AVP 96\r\n"), "{text}");
+    assert!(!text.contains("nack") && !text.contains("rtx"), "{text}");
+    let text = described_to("GStreamer/1.22.0");
+    assert!(text.contains("m=video 0 RTP/AVPF 96 98\r\n"), "{text}");
 }

@@ -158,7 +158,32 @@ fn reports_and_the_goodbye_come_over_rtcp() {
         (reports[0].said_goodbye, reports[1].said_goodbye),
         (false, true)
     );
+    // The first one is in front of all packets: VLC begins anew when it is told the time behind some.
+    assert_eq!((reports[0].packets, reports[0].bytes), (0, 0));
     assert_eq!((reports[1].packets, reports[1].bytes), (20, 2000));
+}
+
+#[test]
+fn who_comes_late_has_a_report_before_the_next_packet() {
+    let Some(scene) = Scene::new("late report") else {
+        return;
+    };
+    let [early, late] = [(); 2].map(|()| Receiver::new());
+    let mut session = scene.session(Counting::units(20, 1, 100), options());
+    let to = DestinationOptions::default();
+    session.destinations().add(early.address(), &to).unwrap();
+    while session.statistics().packets < 10 {
+        session.step(&mut |_| {}).unwrap();
+    }
+    session.destinations().add(late.address(), &to).unwrap();
+    let sent = session.statistics().packets as u32;
+    session.greet().unwrap();
+    let reports = late.reports();
+    assert_eq!((reports.len(), reports[0].packets), (1, sent));
+    assert_eq!(late.payloads(), Vec::<Vec<u8>>::new());
+    // Once is enough, and the other had one.
+    session.greet().unwrap();
+    assert_eq!((late.reports().len(), early.reports().len()), (0, 1));
 }
 
 #[test]

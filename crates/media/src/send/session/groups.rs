@@ -36,8 +36,10 @@ impl SendSession {
             // A large group waits until there is room for all of it.
             return Ok(Step::Wait(self.spacer.lead.room_ns(now)));
         }
+        let left_ns = self.spacer.departures_ns.first().copied();
+        // Whoever gets this group as the first one has a report in front of it.
+        self.greet_newcomers(now, left_ns.unwrap_or(now))?;
         let departures_ns = &self.spacer.departures_ns[..];
-        let left_ns = departures_ns.first().copied();
         let lend = left_ns.is_none() && self.lends();
         let mut room = GroupVectors::new();
         let mut packets = self.store.packets(count, lend, &mut room)?;

@@ -31,7 +31,7 @@ use crate::send::ahead::Ahead;
 use crate::send::feedback::{Feedback, Received};
 use crate::send::parity::{ParitySender, packets_beside};
 use crate::send::repair::Repair;
-use crate::send::reporting::Reporting;
+use crate::send::reporting::{Reference, Reporting};
 use crate::send::spacer::{SpacedBy, Spacer, Way};
 use crate::send::store::Store;
 use crate::source::Source;
@@ -242,6 +242,30 @@ impl SendSession {
             Some((first.sequence, u32::from_be_bytes(timestamp)))
         });
         next.unwrap_or_else(|| (headers.sequence(), headers.timestamp_at(0)))
+    }
+
+    /// Sends a report to destinations that were added and have got nothing yet; without this they have it right in front of their first
+    /// packet. For those that begin to listen only when they are told that it comes, as in RTSP.
+    ///
+    /// # Errors
+    ///
+    /// [`MediaError::Packet`] if the report cannot be written.
+    pub fn greet(&mut self) -> Result<(), MediaError> {
+        let now = now_ns();
+        self.greet_newcomers(now, now)
+    }
+
+    /// Of a packet that leaves next, at `leaves_ns`.
+    fn greet_newcomers(&mut self, now: u64, leaves_ns: u64) -> Result<(), MediaError> {
+        if !self.reporting.has_newcomers(&self.destinations) {
+            return Ok(());
+        }
+        let next = Reference {
+            timestamp: self.position().1,
+            sent_ns: leaves_ns,
+        };
+        let hz = self.ahead.format().clock_hz;
+        self.reporting.greet(next, now, hz, &mut self.destinations)
     }
 
     /// Where it goes; add and remove between two steps.
