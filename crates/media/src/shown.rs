@@ -6,6 +6,8 @@ use std::fmt::Write;
 
 /// Characters of a value that an error repeats.
 pub(crate) const VALUE: usize = 80;
+/// Characters of a line that is meant to be read: a server's refusal.
+pub(crate) const LINE: usize = 200;
 
 /// `text`, of which at most `characters` are shown, and how many there are if that is not all.
 pub(crate) fn shown(text: &str, characters: usize) -> String {
@@ -15,6 +17,16 @@ pub(crate) fn shown(text: &str, characters: usize) -> String {
     if more > 0 {
         // A String takes everything.
         let _ = write!(shown, "… and {more} characters more");
+    }
+    shown
+}
+
+/// As [`shown`], of bytes that may be no text: the first ones, whatever their number.
+pub(crate) fn shown_bytes(bytes: &[u8]) -> String {
+    let first = &bytes[..bytes.len().min(VALUE)];
+    let mut shown = plain(String::from_utf8_lossy(first).chars());
+    if bytes.len() > VALUE {
+        let _ = write!(shown, "… and {} bytes more", bytes.len() - VALUE);
     }
     shown
 }
@@ -47,5 +59,7 @@ mod tests {
             assert_eq!(shown(text, 20), expected);
         }
         assert_eq!(shown("abcdef", 4), "abcd… and 2 characters more");
+        assert_eq!(shown_bytes(b"\xff\x01"), "\u{fffd}\\u{1}");
+        assert!(shown_bytes(&[b'x'; 100]).ends_with("xx… and 20 bytes more"));
     }
 }
