@@ -52,7 +52,7 @@ pub(crate) fn described() -> String {
 }
 
 pub(crate) fn set_up() -> String {
-    ok(&format!("Session: abc;timeout=1\r\n{TRANSPORT}"), "")
+    ok(&format!("Session: abc;timeout=2\r\n{TRANSPORT}"), "")
 }
 
 /// DESCRIBE, SETUP and PLAY, and what comes then.
