@@ -4,75 +4,21 @@
 mod hostile_input;
 
 use hostile_input::lines;
+use hythe_testing::vectors;
 
 /// Inputs for each reader.
 const ROUNDS: usize = 5_000;
 
-/// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-struct Dice(u64);
-
-impl Dice {
-    /// At least 0, less than `limit`.
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((value ^ value >> 31) % limit.max(1) as u64) as usize
-    }
-
-    /// `original`, changed in one to four places: bits, extreme bytes, pieces that are missing, doubled, moved or invented.
-    fn damage(&mut self, original: &[u8]) -> Vec<u8> {
-        let mut bytes = original.to_vec();
-        for _ in 0..=self.below(4) {
-            let at = self.below(bytes.len());
-            let end = (at + 1 + self.below(40)).min(bytes.len());
-            match self.below(6) {
-                0 if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
-                1 if !bytes.is_empty() => bytes[at] = [0, 0xff, 0x7f, 0x80][self.below(4)],
-                2 => bytes.truncate(at),
-                3 => drop(bytes.drain(at..end)),
-                4 => {
-                    let piece = bytes[at..end].to_vec();
-                    let to = self.below(bytes.len());
-                    bytes.splice(to..to, piece);
-                }
-                _ => bytes[at..end]
-                    .iter_mut()
-                    .for_each(|byte| *byte = self.below(256) as u8),
-            }
-        }
-        bytes
-    }
-}
-
 fn play(originals: &[Vec<u8>], check: fn(&[u8])) {
-    let given = std::env::var("HYTHE_TEST_SEED").ok();
-    let seed = given
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(20_261_122);
-    println!("HYTHE_TEST_SEED={seed}");
-    let mut dice = Dice(seed);
-    for original in originals {
-        check(original);
-    }
-    for _ in 0..ROUNDS {
-        let original = &originals[dice.below(originals.len())];
-        check(&dice.damage(original));
-    }
+    hythe_testing::play(originals, ROUNDS, |bytes| check(&bytes));
 }
 
 /// Of the page's vectors: what is good, and what is refused.
 fn records() -> Vec<Vec<u8>> {
     let text = include_str!("../../../spec/vectors/histogram.txt");
-    let hex = text.lines().filter_map(|line| line.strip_prefix("hex = "));
-    let bytes = |hex: &str| {
-        let pairs = (0..hex.len() / 2).map(|at| &hex[2 * at..2 * at + 2]);
-        pairs
-            .map(|pair| u8::from_str_radix(pair, 16).expect("two digits"))
-            .collect()
-    };
-    let mut records: Vec<Vec<u8>> = hex.map(bytes).collect();
+    let groups = vectors::groups(text, "").into_iter();
+    let hex = groups.filter_map(|(_, group)| group.get("hex").map(|hex| vectors::bytes(hex)));
+    let mut records: Vec<Vec<u8>> = hex.collect();
     assert!(records.len() > 4);
     records.push(conditions());
     records

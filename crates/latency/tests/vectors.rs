@@ -1,37 +1,16 @@
 //! Histograms of cores against `spec/vectors/histogram.txt`, which was computed from the page and not by this crate.
 
-use std::collections::HashMap;
-
 use hythe_latency::core::{CoreHistogram, bucket, bucket_count, highest_of};
+use hythe_testing::vectors::{self, Group, bytes};
 use proptest::prelude::{any, prop, proptest};
-
-type Group = HashMap<String, String>;
 
 /// The groups of the file whose names begin with `prefix`, with those names.
 fn groups(prefix: &str) -> Vec<(String, Group)> {
-    let text = include_str!("../../../spec/vectors/histogram.txt");
-    let mut found: Vec<(String, Group)> = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        if let Some(name) = line.strip_prefix('[') {
-            found.push((name.trim_end_matches(']').to_owned(), Group::new()));
-        } else if let (Some(group), Some((key, value))) = (found.last_mut(), line.split_once(" = "))
-        {
-            group.1.insert(key.to_owned(), value.to_owned());
-        }
-    }
-    found.retain(|(name, _)| name.starts_with(prefix));
-    found
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let pairs = (0..hex.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("two digits"))
-        .collect()
+    vectors::groups(include_str!("../../../spec/vectors/histogram.txt"), prefix)
 }
 
 fn number(group: &Group, key: &str) -> u32 {
-    group[key].parse().expect("a number")
+    vectors::number(&group[key])
 }
 
 #[test]

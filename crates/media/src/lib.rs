@@ -37,6 +37,7 @@ pub mod rtsp;
 pub mod sdp;
 pub mod send;
 pub mod serve;
+mod shown;
 pub mod sink;
 pub mod slots;
 pub mod source;

@@ -6,6 +6,7 @@
 
 mod listing;
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -20,6 +21,7 @@ use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::loss::fec::{Protection, Shape};
 use crate::rtp::L16;
+use crate::shown::{VALUE, shown};
 
 pub use listing::{Listed, list};
 
@@ -253,27 +255,24 @@ fn parse_media(
     of_session: Option<&Connection>,
 ) -> Result<StreamDescription, String> {
     if !["RTP/AVP", "RTP/AVPF"].contains(&&media.proto[..]) {
-        return Err(format!("its transport is {}, not RTP", media.proto));
+        let transport = shown(&media.proto, VALUE);
+        return Err(format!("its transport is {transport}, not RTP"));
     }
     let connection = media.connections.first().or(of_session);
     let address = connection
         .ok_or("it has no address (c=)")?
         .try_address()
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| shown(&error.to_string(), VALUE))?;
     let destination = SocketAddr::new(address.ip, media.port);
-    let types = media
-        .fmt
-        .split_ascii_whitespace()
-        .map_while(|number| number.parse::<u8>().ok());
-    let payload_type = types
-        .clone()
-        .next()
-        .ok_or("its m= line names no payload type")?;
-    let mut stream = StreamDescription::new(parse_format(media, payload_type)?, destination);
+    let types = payload_types(&media.fmt);
+    let payload_type = *types.first().ok_or("its m= line names no payload type")?;
+    let maps = Maps::of(media);
+    let format = parse_format(media, &maps, payload_type)?;
+    let mut stream = StreamDescription::new(format, destination);
     stream.ttl = address.ttl.unwrap_or(TTL_DEFAULT);
     stream.retransmission =
-        (types.clone()).find_map(|number| parse_retransmission(media, number, payload_type));
-    stream.parity = types.clone().find_map(|number| parse_ulpfec(media, number));
+        (types.iter()).find_map(|number| parse_retransmission(media, &maps, *number, payload_type));
+    stream.parity = types.iter().find_map(|number| parse_ulpfec(&maps, *number));
     let of_retransmission = stream.retransmission.map(|found| found.payload_type);
     let of_parity = match stream.parity {
         Some(Parity::Ulpfec { payload_type }) => Some(payload_type),
@@ -310,11 +309,34 @@ fn is_nack(value: &str, payload_type: u8) -> bool {
     })
 }
 
-fn rtpmap(media: &Media, payload_type: u8) -> Option<RtpMap> {
-    media
-        .attributes_typed::<RtpMap>()
-        .filter_map(Result::ok)
-        .find(|map| map.payload_type == payload_type)
+/// Those of an `m=` line, each once: a line may repeat them a hundred thousand times.
+fn payload_types(formats: &str) -> Vec<u8> {
+    let numbers = formats.split_ascii_whitespace();
+    let mut types = Vec::new();
+    for number in numbers.map_while(|number| number.parse().ok()) {
+        if !types.contains(&number) {
+            types.push(number);
+        }
+    }
+    types
+}
+
+/// The first `a=rtpmap` of each payload type: read once, because there may be as many as a description has room for.
+struct Maps(BTreeMap<u8, RtpMap>);
+
+impl Maps {
+    fn of(media: &Media) -> Self {
+        let mut maps = BTreeMap::new();
+        for map in media.attributes_typed::<RtpMap>().filter_map(Result::ok) {
+            maps.entry(map.payload_type).or_insert(map);
+        }
+        Self(maps)
+    }
+
+    fn encoding_is(&self, payload_type: u8, name: &str) -> bool {
+        let map = self.0.get(&payload_type);
+        map.is_some_and(|map| map.encoding_name.eq_ignore_ascii_case(name))
+    }
 }
 
 /// What `a=fmtp` says behind the payload type.
@@ -352,35 +374,35 @@ fn parse_smpte2022(value: &str) -> Option<Parity> {
     Some(Parity::Smpte2022(shape, known.0))
 }
 
-fn parse_ulpfec(media: &Media, number: u8) -> Option<Parity> {
-    let map = rtpmap(media, number)?;
-    let is_ours = map.encoding_name.eq_ignore_ascii_case(ULPFEC);
+fn parse_ulpfec(maps: &Maps, number: u8) -> Option<Parity> {
+    let is_ours = maps.encoding_is(number, ULPFEC);
     is_ours.then_some(Parity::Ulpfec {
         payload_type: number,
     })
 }
 
-fn parse_retransmission(media: &Media, number: u8, of: u8) -> Option<Retransmission> {
-    let map = rtpmap(media, number)?;
+fn parse_retransmission(media: &Media, maps: &Maps, number: u8, of: u8) -> Option<Retransmission> {
+    if !maps.encoding_is(number, RETRANSMISSION) {
+        return None;
+    }
     let parameters = parameters(media, number);
     let value = |name| parameter(parameters, name);
-    let is_ours =
-        map.encoding_name.eq_ignore_ascii_case(RETRANSMISSION) && value("apt")?.parse() == Ok(of);
+    let is_ours = value("apt")?.parse() == Ok(of);
     is_ours.then(|| Retransmission {
         payload_type: number,
         time_ms: value("rtx-time").and_then(|time| time.parse().ok()),
     })
 }
 
-fn parse_format(media: &Media, payload_type: u8) -> Result<StreamFormat, String> {
-    let map = rtpmap(media, payload_type)
+fn parse_format(media: &Media, maps: &Maps, payload_type: u8) -> Result<StreamFormat, String> {
+    let map = (maps.0.get(&payload_type).cloned())
         .or_else(|| assigned(payload_type))
         .ok_or(format!(
             "it has no a=rtpmap for payload type {payload_type}"
         ))?;
     let encoding = Encoding::named(&map.encoding_name).ok_or(format!(
         "its encoding {} is not known here",
-        map.encoding_name
+        shown(&map.encoding_name, VALUE)
     ))?;
     if map.clock_rate == 0 {
         return Err("its clock does not run: 0 Hz".to_owned());
@@ -390,7 +412,7 @@ fn parse_format(media: &Media, payload_type: u8) -> Result<StreamFormat, String>
         (Encoding::Opus, _) if parameters.replace(' ', "").contains("sprop-stereo=1") => 2,
         (Encoding::L16 | Encoding::Pcmu | Encoding::Pcma, Some(channels)) => channels
             .parse()
-            .map_err(|_| format!("{channels} is no number of channels"))?,
+            .map_err(|_| format!("{} is no number of channels", shown(channels, VALUE)))?,
         _ => 1,
     };
     if matches!(encoding, Encoding::L16 | Encoding::Pcmu | Encoding::Pcma) {

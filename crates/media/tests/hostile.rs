@@ -3,32 +3,20 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hostile_input;
-mod support;
 
 use hythe_media::format::{Encoding, StreamFormat};
 use hythe_media::sdp::{self, Retransmission, StreamDescription};
+use hythe_testing::Dice;
 use ogg::{PacketWriteEndInfo, PacketWriter};
-use support::Dice;
 
 /// Inputs for each parser.
 const ROUNDS: usize = 20_000;
 
 fn fuzz(originals: &[Vec<u8>], prepare: impl Fn(&mut Vec<u8>), check: fn(&[u8])) {
-    let given = std::env::var("HYTHE_TEST_SEED").ok();
-    let seed = given
-        .and_then(|seed| seed.parse().ok())
-        .unwrap_or(20_261_122);
-    println!("HYTHE_TEST_SEED={seed}");
-    let mut dice = Dice(seed);
-    for original in originals {
-        check(original);
-    }
-    for _ in 0..ROUNDS {
-        let original = &originals[dice.below(originals.len())];
-        let mut damaged = dice.damage(original);
-        prepare(&mut damaged);
-        check(&damaged);
-    }
+    hythe_testing::play(originals, ROUNDS, |mut bytes| {
+        prepare(&mut bytes);
+        check(&bytes);
+    });
 }
 
 fn leave(_: &mut Vec<u8>) {}
@@ -148,7 +136,7 @@ fn ogg_files() {
     );
     // A packet over two pages makes inputs large.
     let long = opus_file(70_000);
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     for _ in 0..200 {
         let mut damaged = dice.damage(&long);
         hostile_input::ogg_opus(&damaged);

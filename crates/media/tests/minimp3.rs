@@ -11,6 +11,7 @@ use std::{env, fs};
 
 use hythe_media::MediaError;
 use hythe_media::mp3::{FrameSplitter, Gap, MIN_WINDOW_BYTES, Step, TAIL_BYTES, Window, audio_end};
+use hythe_testing::Dice;
 
 /// One frame as both sides describe it: offset, bytes, reset.
 type Found = (u64, usize, bool);
@@ -46,14 +47,14 @@ fn damaged_recordings_split_as_minimp3_splits_them() {
     let Some(bench) = Bench::new("damaged") else {
         return;
     };
-    let mut dice = Dice::from_environment();
+    let (mut dice, seed) = dice();
     for arguments in ["-ar 44100 -ac 2 -q:a 4", "-ar 16000 -ac 1 -b:a 24k"] {
         let Some(stream) = bench.encode("victim", arguments) else {
             return;
         };
         for round in 0..40 {
             let damaged = damage(&stream, &mut dice);
-            bench.compare(&damaged, &format!("seed {} round {round}", dice.seed));
+            bench.compare(&damaged, &format!("seed {seed} round {round}"));
         }
     }
 }
@@ -63,7 +64,7 @@ fn made_up_streams_split_as_minimp3_splits_them() {
     let Some(bench) = Bench::new("made-up") else {
         return;
     };
-    let mut dice = Dice::from_environment();
+    let (mut dice, seed) = dice();
     for round in 0..60 {
         let mut stream = Vec::new();
         for _ in 0..1 + dice.below(4) {
@@ -86,7 +87,7 @@ fn made_up_streams_split_as_minimp3_splits_them() {
         } else {
             stream
         };
-        bench.compare(&stream, &format!("seed {} round {round}", dice.seed));
+        bench.compare(&stream, &format!("seed {seed} round {round}"));
     }
 }
 
@@ -122,33 +123,13 @@ fn damage(stream: &[u8], dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-/// A small generator (splitmix64), so that a seed repeats a run.
-struct Dice {
-    seed: u64,
-    state: u64,
-}
-
-impl Dice {
-    fn from_environment() -> Self {
-        let given = env::var("HYTHE_TEST_SEED")
-            .ok()
-            .and_then(|seed| seed.parse().ok());
-        let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-        println!("HYTHE_TEST_SEED={seed}");
-        Self { seed, state: seed }
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.state;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((value ^ value >> 31) % limit as u64) as usize
-    }
-
-    fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
-        &choices[self.below(choices.len())]
-    }
+/// Dice, and their seed: another one in each run, unless the environment names it.
+fn dice() -> (Dice, u64) {
+    let given = env::var("HYTHE_TEST_SEED").ok();
+    let given = given.and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("HYTHE_TEST_SEED={seed}");
+    (Dice::new(seed), seed)
 }
 
 /// A directory with the compiled oracle.

@@ -1,38 +1,13 @@
 //! Packs against `spec/vectors/pack.txt`, which was computed from the page and not by this crate.
 
-use std::collections::HashMap;
-
 use hythe_preload::PreloadError;
 use hythe_preload::pack::{Extent, Pack, PackFile};
+use hythe_testing::vectors::{self, Group, bytes, number};
 use proptest::prelude::{any, prop, proptest};
-
-type Group = HashMap<String, String>;
 
 /// The groups of the file whose names begin with `prefix`, with those names.
 fn groups(prefix: &str) -> Vec<(String, Group)> {
-    let text = include_str!("../../../spec/vectors/pack.txt");
-    let mut found: Vec<(String, Group)> = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        if let Some(name) = line.strip_prefix('[') {
-            found.push((name.trim_end_matches(']').to_owned(), Group::new()));
-        } else if let (Some(group), Some((key, value))) = (found.last_mut(), line.split_once(" = "))
-        {
-            group.1.insert(key.to_owned(), value.to_owned());
-        }
-    }
-    found.retain(|(name, _)| name.starts_with(prefix));
-    found
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let pairs = (0..hex.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("two digits"))
-        .collect()
-}
-
-fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
-    text.parse().expect("a number")
+    vectors::groups(include_str!("../../../spec/vectors/pack.txt"), prefix)
 }
 
 fn file(group: &Group, index: usize) -> PackFile {

@@ -1,41 +1,19 @@
 //! Recordings against `spec/vectors/recording.txt`, which was computed from the page and not by this crate.
 
-use std::collections::HashMap;
 use std::io::Cursor;
 
 use hythe_recording::{Header, Reader, Writer, checksum};
-
-type Group = HashMap<String, String>;
+use hythe_testing::vectors::{self, Group, bytes};
 
 /// The groups of the file whose names begin with `prefix`.
 fn groups(prefix: &str) -> Vec<Group> {
     let text = include_str!("../../../spec/vectors/recording.txt");
-    let mut found: Vec<(bool, Group)> = Vec::new();
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    for line in lines {
-        if let Some(name) = line.strip_prefix('[') {
-            found.push((name.starts_with(prefix), Group::new()));
-        } else if let (Some(group), Some((key, value))) = (found.last_mut(), line.split_once(" = "))
-        {
-            group.1.insert(key.to_owned(), value.to_owned());
-        }
-    }
-    found.retain(|(wanted, _)| *wanted);
-    found.into_iter().map(|(_, group)| group).collect()
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    if hex == "-" {
-        return Vec::new();
-    }
-    let pairs = (0..hex.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("two digits"))
-        .collect()
+    let found = vectors::groups(text, prefix).into_iter();
+    found.map(|(_, group)| group).collect()
 }
 
 fn number(group: &Group, key: &str) -> u64 {
-    group[key].parse().expect("a number")
+    vectors::number(&group[key])
 }
 
 fn header(group: &Group) -> Header {

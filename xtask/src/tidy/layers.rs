@@ -21,6 +21,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys"]),
     ("hythe-latency", &["hythe-sys"]),
+    ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
     ("hythe-c", PRODUCT),

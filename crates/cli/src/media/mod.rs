@@ -11,6 +11,7 @@ mod priority;
 mod published;
 mod recv;
 mod repair;
+mod rtsp_session;
 mod send;
 mod serve;
 mod targets;

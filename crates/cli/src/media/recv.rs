@@ -10,12 +10,12 @@ use hythe::media::format::StreamFormat;
 use hythe::media::payload::{self, Depacketize};
 use hythe::media::receive::repairer::Repairer;
 use hythe::media::receive::requests::Limits;
-use hythe::media::receive::session::{End, Session, Until, now_ns};
+use hythe::media::receive::session::{Session, Until, now_ns};
 use hythe::media::receive::socket::{Binding, Sockets};
 use hythe::media::receive::statistics::Statistics;
 use hythe::media::receive::stream::{Settings, Stream};
 use hythe::media::rtp::Identity;
-use hythe::media::rtsp::client::Client;
+use hythe::media::rtsp::client::{Account, Client, Playing};
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::sink::channel::ChannelSink;
 use hythe::media::sink::{self, Sink};
@@ -32,6 +32,7 @@ use crate::units;
 use super::choice::{Choice, Chosen, choose, file_of};
 use super::published::Published;
 use super::repair;
+use super::rtsp_session::{self, IDLE, LOST, ServerDocument};
 
 /// What to receive, and where to.
 #[derive(Args, Debug)]
@@ -66,13 +67,12 @@ pub(crate) struct RecvArgs {
     no_repair: bool,
 }
 
-/// Why a stream ended of which nothing more came.
-const IDLE: &str = "idle";
-
 /// Several streams.
 #[derive(Serialize)]
 struct AllDocument {
     streams: Vec<Document>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<ServerDocument>,
 }
 
 #[derive(Serialize)]
@@ -106,6 +106,9 @@ struct Document {
     round_trip_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     channel: Option<Published>,
+    /// Where one of RTSP was asked for a single stream; of several, it stands beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<ServerDocument>,
 }
 
 /// Packets that follow each other and are missing.
@@ -137,9 +140,12 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
         let parts: Result<Vec<_>, CliError> = chosen.into_iter().map(open).collect();
         let parts = parts?;
         let playing = client.map(Client::play).transpose()?;
-        let received = receive_all(args, parts, &stop);
-        drop(playing);
-        return output::print(globals.json, &AllDocument { streams: received? }, all_text);
+        let received = receive_all(args, parts, &stop, playing.as_ref());
+        let document = AllDocument {
+            server: ended(args, playing),
+            streams: received?,
+        };
+        return output::print(globals.json, &document, all_text);
     }
     let Some(one) = chosen.pop() else {
         return Err(CliError::Failed("there is nothing to receive".into()));
@@ -147,9 +153,23 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let way = way(args, &one.stream.format, globals)?;
     let part = Part::open(args, one, args.out.clone(), client.as_mut())?;
     let playing = client.map(Client::play).transpose()?;
-    let received = part.receive(way, args, &stop);
+    let received = part.receive(way, args, &stop, playing.as_ref());
+    let server = ended(args, playing);
+    let document = Document {
+        server,
+        ..received?
+    };
+    output::print(globals.json, &document, text)
+}
+
+/// Ends the session, if there is one, and says what was wrong with it.
+fn ended(args: &RecvArgs, playing: Option<Playing>) -> Option<ServerDocument> {
+    let account: Account = playing.as_ref()?.account();
     drop(playing);
-    output::print(globals.json, &received?, text)
+    for trouble in rtsp_session::troubles(&args.description, &account) {
+        eprintln!("hythe: {trouble}");
+    }
+    Some(ServerDocument::of(&account))
 }
 
 /// One stream that is going to be received.
@@ -190,6 +210,7 @@ impl Part {
         way: Way<S>,
         args: &RecvArgs,
         stop: &Stop,
+        playing: Option<&Playing>,
     ) -> Result<Document, CliError> {
         let Chosen {
             number,
@@ -216,11 +237,11 @@ impl Part {
             idle: args.idle,
         };
         let mut session = Session::new(self.sockets, stream, until);
-        let (end, statistics) = session.run(Some(stop.descriptor()))?;
-        if end == End::Idle && statistics.packets == 0 && args.stream != Some(Choice::All) {
-            return Err(nothing_came(args, session.sockets().address()));
+        let (ended, statistics) = rtsp_session::receive(&mut session, stop, playing)?;
+        if nothing(ended, statistics.packets) && args.stream != Some(Choice::All) {
+            return Err(nothing_came(args, session.sockets().address(), ended));
         }
-        let document = document(args, format, end, &statistics, session.stream());
+        let document = document(args, format, ended, &statistics, session.stream());
         Ok(Document {
             stream: number,
             out: self.out.map(|out| out.display().to_string()),
@@ -236,12 +257,13 @@ fn receive_all<S: Sink + Send>(
     args: &RecvArgs,
     parts: Vec<(Part, Way<S>)>,
     stop: &Stop,
+    playing: Option<&Playing>,
 ) -> Result<Vec<Document>, CliError> {
     let first = parts.first().map(|(part, _)| part.sockets.address());
     let received: Result<Vec<Document>, CliError> = std::thread::scope(|scope| {
         let threads: Vec<_> = parts
             .into_iter()
-            .map(|(part, way)| scope.spawn(move || part.receive(way, args, stop)))
+            .map(|(part, way)| scope.spawn(move || part.receive(way, args, stop, playing)))
             .collect();
         let ended = threads.into_iter().map(|thread| {
             let panicked = |_| Err(CliError::Failed("a stream's thread panicked".into()));
@@ -251,11 +273,18 @@ fn receive_all<S: Sink + Send>(
         ended.collect::<Vec<_>>().into_iter().collect()
     });
     let received = received?;
-    let nothing = |document: &Document| document.packets == 0 && document.ended == IDLE;
-    match first {
-        Some(address) if received.iter().all(nothing) => Err(nothing_came(args, address)),
+    let empty = |document: &Document| nothing(document.ended, document.packets);
+    match (first, received.first()) {
+        (Some(address), Some(one)) if received.iter().all(empty) => {
+            Err(nothing_came(args, address, one.ended))
+        }
         _ => Ok(received),
     }
+}
+
+/// Did a stream end by itself before it began?
+fn nothing(ended: &str, packets: u64) -> bool {
+    packets == 0 && [IDLE, LOST].contains(&ended)
 }
 
 fn settings(args: &RecvArgs, stream: &StreamDescription) -> Settings {
@@ -284,9 +313,14 @@ fn open(binding: &Binding) -> Result<Sockets, CliError> {
     })
 }
 
-fn nothing_came(args: &RecvArgs, address: SocketAddr) -> CliError {
+fn nothing_came(args: &RecvArgs, address: SocketAddr, ended: &str) -> CliError {
     let seconds = args.idle.unwrap_or_default().as_secs_f64();
     let shown = args.description.display();
+    if ended == LOST {
+        return CliError::Failed(format!(
+            "no packet of {shown} came to {address} before its session was lost: is the server still there?"
+        ));
+    }
     CliError::Failed(format!(
         "no packet of {shown} came to {address} within {seconds} s (--idle): does somebody send there, and does a firewall let it through?"
     ))
@@ -321,7 +355,7 @@ fn binding(
     stream: &StreamDescription,
     client: Option<&Client>,
 ) -> Result<Binding, CliError> {
-    let mut binding = match client.map(Client::host).transpose()? {
+    let mut binding = match client.map(Client::host) {
         Some(IpAddr::V4(_)) => Binding::new(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0)),
         Some(IpAddr::V6(_)) => Binding::new(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0)),
         None => Binding {
@@ -373,7 +407,7 @@ fn way(
 fn document<D: Depacketize, S: Sink>(
     args: &RecvArgs,
     format: &StreamFormat,
-    end: End,
+    ended: &'static str,
     statistics: &Statistics,
     stream: &Stream<D, S>,
 ) -> Document {
@@ -387,11 +421,7 @@ fn document<D: Depacketize, S: Sink>(
         out: None,
         payload: format.encoding.name(),
         from: args.description.display().to_string(),
-        ended: match end {
-            End::Goodbye => "goodbye",
-            End::Idle => IDLE,
-            End::Stopped => "stopped",
-        },
+        ended,
         packets: statistics.packets,
         bytes: statistics.bytes,
         delay_ns: stream.settings().delay_ns,
@@ -412,6 +442,7 @@ fn document<D: Depacketize, S: Sink>(
         jitter_ns: u64::from(statistics.jitter_ticks) * 1_000_000_000 / hz,
         round_trip_ns: stream.round_trip_ns(),
         channel: None,
+        server: None,
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn split(buffer: &[u8], limit: usize) -> Result<Option<usize>, Refusa
 }
 
 /// Up to and with the first empty line.
-fn head_length(buffer: &[u8]) -> Result<Option<usize>, Refusal> {
+pub(super) fn head_length(buffer: &[u8]) -> Result<Option<usize>, Refusal> {
     let mut line_start = 0;
     for (index, &byte) in buffer.iter().enumerate() {
         match byte {
@@ -86,19 +86,19 @@ pub(crate) fn sequence_number(message: &[u8]) -> Option<u32> {
 }
 
 /// Lines without what ends them. Their bytes are as received.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes
         .split(|byte| *byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
 }
 
 /// The value of the header `name`, if `line` is it.
-fn value_of<'l>(line: &'l [u8], name: &str) -> Option<&'l str> {
+pub(super) fn value_of<'l>(line: &'l [u8], name: &str) -> Option<&'l str> {
     let (found, value) = str::from_utf8(line).ok()?.split_once(':')?;
     found.eq_ignore_ascii_case(name).then(|| value.trim())
 }
 
-fn decimal(text: &str) -> Option<u32> {
+pub(super) fn decimal(text: &str) -> Option<u32> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok())?
 }

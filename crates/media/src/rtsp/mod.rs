@@ -1,8 +1,8 @@
 //! Serving on request: RTSP 1.0 (RFC 2326), so that players open `rtsp://…` and media is sent to them over UDP.
 //!
-//! `hythe media serve` calls [`server`], which drives the rest. Everything but `server` is pure: [`Service`] is handed the bytes that
-//! clients sent and the time, and returns replies and what the owner of the media has to do ([`Action`]). What there is to play comes
-//! through [`Catalogue`]. No packet of media passes here.
+//! `hythe media serve` calls [`server`], which drives the rest; the other side is [`client`]. Of serving everything but `server` is
+//! pure: [`Service`] is handed the bytes that clients sent and the time, and returns replies and what the owner of the media has to do
+//! ([`Action`]). What there is to play comes through [`Catalogue`]. No packet of media passes here.
 //!
 //! Replies are made in two steps, because an answer to PLAY names the first packet: [`Service::next`] decides, the owner acts, and
 //! [`Service::reply`] completes the answer with what came of it.

@@ -103,7 +103,7 @@ struct Offer<'h> {
 }
 
 /// What RTP over UDP is called; the last two have feedback (RFC 4585).
-const PROFILES: [&str; 4] = ["RTP/AVP", "RTP/AVP/UDP", "RTP/AVPF", "RTP/AVPF/UDP"];
+pub(super) const PROFILES: [&str; 4] = ["RTP/AVP", "RTP/AVP/UDP", "RTP/AVPF", "RTP/AVPF/UDP"];
 const PROFILES_WITHOUT_FEEDBACK: usize = 2;
 
 const FOREIGN: &str = "media is sent to the address that asks for it, and to no other";
@@ -201,14 +201,14 @@ fn client_port(value: Option<&str>) -> Result<u16, Refusal> {
     }
 }
 
-fn port(text: &str) -> Option<u16> {
+pub(super) fn port(text: &str) -> Option<u16> {
     let text = text.trim();
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok())?
 }
 
 /// The parts of `text` between separators that do not stand in quotation marks.
-fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
+pub(super) fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     text.split(move |character| {
         quoted ^= character == '"';

@@ -6,6 +6,10 @@ use sdp_types::Session;
 
 use super::{StreamDescription, parse_media};
 use crate::format::Encoding;
+use crate::shown::{VALUE, shown};
+
+/// Streams of a description, at most: whoever receives all of them opens sockets and a file for each.
+const STREAMS_MAX: usize = 128;
 
 /// A stream as it stands in a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +24,7 @@ pub struct Listed {
 
 impl fmt::Display for Listed {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { number, media, .. } = self;
+        let (number, media) = (self.number, shown(&self.media, VALUE));
         match &self.stream {
             Ok(stream) => {
                 let (format, to) = (&stream.format, stream.destination);
@@ -44,11 +48,17 @@ impl fmt::Display for Listed {
 ///
 /// # Errors
 ///
-/// What is wrong, if it is no description, or has no stream.
+/// What is wrong, if it is no description, or has no stream, or more than anybody receives.
 pub fn list(text: &[u8]) -> Result<Vec<Listed>, String> {
-    let session = Session::parse(text).map_err(|error| error.to_string())?;
+    let session = Session::parse(text).map_err(|error| shown(&error.to_string(), VALUE))?;
     if session.medias.is_empty() {
         return Err("it describes no stream".to_owned());
+    }
+    let count = session.medias.len();
+    if count > STREAMS_MAX {
+        return Err(format!(
+            "it describes {count} streams; up to {STREAMS_MAX} are taken"
+        ));
     }
     let connection = session.connection.as_ref();
     let listed = (1..).zip(&session.medias).map(|(number, media)| Listed {
@@ -97,5 +107,60 @@ mod tests {
         let none = "v=0\r\no=- 1 0 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n";
         assert!(list(none.as_bytes()).unwrap_err().contains("no stream"));
         assert!(list(b"film").unwrap_err().contains("line 1"));
+        let one = "m=audio 6002 RTP/AVP 0\r\n";
+        assert_eq!(
+            list((none.to_owned() + &one.repeat(128)).as_bytes())
+                .unwrap()
+                .len(),
+            128
+        );
+        let refused = list((none.to_owned() + &one.repeat(129)).as_bytes()).unwrap_err();
+        assert!(refused.contains("129 streams; up to 128"), "{refused}");
+    }
+
+    /// Together they took over a minute when the work grew with the square of a description's length.
+    #[test]
+    fn descriptions_made_to_keep_readers_busy_are_read_like_others() {
+        let head = "v=0\r\no=- 1 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n";
+        let types: String = (0..=255).map(|number| format!(" {number}")).collect();
+        let maps: String = (0..=255)
+            .map(|number| format!("a=rtpmap:{number} rtx/90000\r\n"))
+            .collect();
+        for media in [
+            format!(
+                "m=video 0 RTP/AVP{}\r\n{}",
+                " 33".repeat(160_000),
+                "a=rtpmap:1 a/1\r\n".repeat(30_000)
+            ),
+            format!(
+                "m=video 0 RTP/AVP 33{types}\r\n{}",
+                "a=rtpmap:1 a/1\r\n".repeat(60_000)
+            ),
+            format!(
+                "m=video 0 RTP/AVP 33{types}\r\n{maps}{}",
+                "a=fmtp:1 apt=33\r\n".repeat(50_000)
+            ),
+        ] {
+            let listed = list((head.to_owned() + &media).as_bytes()).unwrap();
+            assert_eq!(listed[0].number, 1);
+        }
+    }
+
+    #[test]
+    fn what_others_wrote_is_shown_without_what_terminals_obey() {
+        let text = format!(
+            "v=0\r\no=- 1 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+             m=\u{1b}[2J 0 RTP/AVP 96\r\na=rtpmap:96 {}\u{7}/90000\r\n",
+            "x".repeat(100_000)
+        );
+        let shown = list(text.as_bytes()).unwrap()[0].to_string();
+        assert!(
+            shown.starts_with("1: \\u{1b}[2J, not understood: its encoding xxx"),
+            "{shown}"
+        );
+        assert!(
+            shown.len() < 300 && !shown.contains(char::is_control),
+            "{shown}"
+        );
     }
 }

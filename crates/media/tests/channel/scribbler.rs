@@ -12,7 +12,8 @@ use hythe_media::source::raw::PcmFormat;
 
 use crate::scene::Receiver;
 use crate::stage::{Stage, add, unpaced};
-use crate::support::{Dice, ffmpeg};
+use crate::support::ffmpeg;
+use hythe_testing::Dice;
 
 /// What a stream of garbage may come to: an end, or an error that says what cannot be understood.
 fn send_all(session: &mut SendSession) {
@@ -36,7 +37,7 @@ fn survives(name: &str, bytes: &[u8], message: usize, options: &OpenOptions) {
     let length = usize::try_from(region.metadata().unwrap().len()).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut chances = Dice(11);
+            let mut chances = Dice::new(11);
             while !is_over.load(Ordering::Relaxed) {
                 // Neither longer nor shorter, only other bytes: garbage, and pieces that look like something.
                 let at = chances.below(length - 64) as u64;

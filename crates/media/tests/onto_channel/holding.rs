@@ -5,7 +5,7 @@ use hythe_node::{Lease, Node, Sample};
 
 use crate::media::{datagrams, format};
 use crate::stage::{Onto, Reader, Stage, host, into_memory};
-use crate::support::Dice;
+use hythe_testing::Dice;
 
 fn feed(stream: &mut Onto, datagrams: &[Vec<u8>]) {
     for datagram in datagrams {
@@ -37,7 +37,7 @@ fn a_reader_that_keeps_what_it_reads_costs_copies_and_nothing_else() {
         let Some(stage) = Stage::new(&format!("kept-{}", encoding.name())) else {
             return;
         };
-        let sent = datagrams(encoding, units, &mut Dice(3));
+        let sent = datagrams(encoding, units, &mut Dice::new(3));
         let expected = expected(encoding, &sent);
         let mut reader = stage.reader();
         let (mut stream, slots) = stage.stream(&format(encoding), usize::MAX);
@@ -85,7 +85,7 @@ fn a_full_pool_costs_copies_then_messages_and_never_the_stream() {
         let Some(stage) = Stage::new(&format!("full-{}", encoding.name())) else {
             return;
         };
-        let sent = datagrams(encoding, 400, &mut Dice(4));
+        let sent = datagrams(encoding, 400, &mut Dice::new(4));
         let (front, rest) = sent.split_at(sent.len() / 3);
         let (middle, rest) = rest.split_at(rest.len() / 2);
         let expected = expected(encoding, &sent);

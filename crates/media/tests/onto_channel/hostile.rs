@@ -12,7 +12,7 @@ use hythe_sys::udp_receive::Message;
 
 use crate::media::{datagrams, format};
 use crate::stage::{Onto, Stage, host};
-use crate::support::Dice;
+use hythe_testing::Dice;
 
 /// A stream with all that can be repaired.
 fn stream(stage: &Stage, encoding: Encoding) -> Onto {
@@ -95,9 +95,9 @@ fn senders_that_lie_about_lengths_do_no_harm() {
         let Some(stage) = Stage::new(&format!("lies-{}", encoding.name())) else {
             return;
         };
-        let honest = datagrams(encoding, 40, &mut Dice(1));
+        let honest = datagrams(encoding, 40, &mut Dice::new(1));
         for seed in 0..3 {
-            let mut dice = Dice(seed);
+            let mut dice = Dice::new(seed);
             let mut reader = stage.reader();
             let mut stream = stream(&stage, encoding);
             feed(&mut stream, &mut dice, &honest, 1000);
@@ -120,13 +120,13 @@ fn whoever_scribbles_over_what_is_received_has_garbage_published() {
         let Some(stage) = Stage::new(&format!("scribbled-{}", encoding.name())) else {
             return;
         };
-        let honest = datagrams(encoding, 40, &mut Dice(2));
+        let honest = datagrams(encoding, 40, &mut Dice::new(2));
         let region = OpenOptions::new().write(true).open(stage.region()).unwrap();
         let length = usize::try_from(region.metadata().unwrap().len()).unwrap();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                let mut dice = Dice(11);
+                let mut dice = Dice::new(11);
                 while !is_over.load(Ordering::Relaxed) {
                     let mut garbage = [0; 64];
                     garbage.fill_with(|| dice.below(256) as u8);
@@ -141,7 +141,7 @@ fn whoever_scribbles_over_what_is_received_has_garbage_published() {
             for seed in 0..2 {
                 let mut reader = stage.reader();
                 let mut stream = stream(&stage, encoding);
-                feed(&mut stream, &mut Dice(seed), &honest, 1000);
+                feed(&mut stream, &mut Dice::new(seed), &honest, 1000);
                 reader.messages();
             }
             is_over.store(true, Ordering::Relaxed);

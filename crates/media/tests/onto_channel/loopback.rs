@@ -18,7 +18,7 @@ use hythe_sys::socket_option::{SocketOption, set_socket_option};
 
 use crate::media::{datagrams, format};
 use crate::stage::{Stage, host, into_memory};
-use crate::support::Dice;
+use hythe_testing::Dice;
 
 type Receiver = Session<Box<dyn Depacketize + Send>, ChannelSink>;
 
@@ -45,7 +45,7 @@ fn session(stage: &Stage, format: &StreamFormat, joins: bool) -> (Receiver, Slot
 #[test]
 fn what_the_kernel_wrote_into_a_slot_is_what_is_published() {
     let format = format(Encoding::MpegTs);
-    let sent = datagrams(Encoding::MpegTs, 3000, &mut Dice(6));
+    let sent = datagrams(Encoding::MpegTs, 3000, &mut Dice::new(6));
     let mut complete = into_memory(&format);
     for datagram in &sent {
         complete.take_datagram(datagram, host(), 0).unwrap();
@@ -89,7 +89,7 @@ fn a_pool_that_is_cut_away_ends_the_session_by_name() {
         return;
     };
     let format = format(Encoding::MpegTs);
-    let sent = datagrams(Encoding::MpegTs, 20, &mut Dice(9));
+    let sent = datagrams(Encoding::MpegTs, 20, &mut Dice::new(9));
     let (mut session, _slots) = session(&stage, &format, true);
     let to = session.sockets().address();
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();

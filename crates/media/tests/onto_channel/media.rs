@@ -4,7 +4,7 @@ use hythe_media::format::{Encoding, StreamFormat};
 use hythe_media::payload::packetizer;
 use hythe_media::unit::Unit;
 
-use crate::support::Dice;
+use hythe_testing::Dice;
 
 pub(crate) const PAYLOAD_TYPE: u8 = 96;
 pub(crate) const SSRC: u32 = 7;

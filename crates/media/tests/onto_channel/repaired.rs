@@ -8,7 +8,7 @@ use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
 
 use crate::media::{datagrams, format};
 use crate::stage::{Onto, Stage, host, into_memory};
-use crate::support::Dice;
+use hythe_testing::Dice;
 
 const MS: u64 = 1_000_000;
 const RESENT_TYPE: u8 = 98;
@@ -93,7 +93,7 @@ fn what_is_repaired_is_published_bit_by_bit() {
         return;
     };
     let format = format(Encoding::MpegTs);
-    let sent = datagrams(Encoding::MpegTs, 1000, &mut Dice(8));
+    let sent = datagrams(Encoding::MpegTs, 1000, &mut Dice::new(8));
     let mut complete = into_memory(&format);
     for datagram in &sent {
         complete.take_datagram(datagram, host(), 0).unwrap();

@@ -7,7 +7,7 @@ use hythe_media::sink::Sink;
 
 use crate::media::{datagrams, datagrams_of, format, noise};
 use crate::stage::{Stage, host, into_memory};
-use crate::support::Dice;
+use hythe_testing::Dice;
 
 const MS: u64 = 1_000_000;
 
@@ -52,7 +52,7 @@ fn every_encoding_comes_through_bit_by_bit_in_place_and_copied() {
         let Some(stage) = Stage::new(encoding.name()) else {
             return;
         };
-        let mut dice = Dice(encoding.name().len() as u64);
+        let mut dice = Dice::new(encoding.name().len() as u64);
         let sent = datagrams(encoding, 300, &mut dice);
         let came = disturbed(&sent, &mut dice);
         let format = format(encoding);
@@ -86,7 +86,7 @@ fn units_as_large_as_slots_are_moved_on_and_larger_ones_counted() {
         return;
     };
     let format = format(Encoding::H264);
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     let mut slice = |bytes: usize| {
         let mut slice = noise(&mut dice, bytes);
         slice[0] = 0x65;

@@ -11,23 +11,9 @@ use hythe_media::rtcp::{Counts, Reports};
 use hythe_media::rtp::Identity;
 use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
 
+use hythe_testing::Dice;
+
 use crate::passing::{format, packet, stream};
-
-/// splitmix64, printed by its seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 fn settings() -> Settings {
     Settings {
@@ -53,15 +39,15 @@ fn reports(identity: &Identity) -> Vec<u8> {
 }
 
 /// A datagram that is nearly right: honest ones with bytes changed, cut, or made longer.
-fn nearly(random: &mut Random, honest: &[Vec<u8>]) -> Vec<u8> {
+fn nearly(random: &mut Dice, honest: &[Vec<u8>]) -> Vec<u8> {
     let mut datagram = honest[random.below(honest.len())].clone();
     for _ in 0..random.below(4) {
         let at = random.below(datagram.len().min(40));
-        datagram[at] = random.next() as u8;
+        datagram[at] = random.number() as u8;
     }
     match random.below(8) {
         0 => datagram.truncate(random.below(datagram.len() + 1)),
-        1 => datagram.resize(datagram.len() + random.below(200), random.next() as u8),
+        1 => datagram.resize(datagram.len() + random.below(200), random.number() as u8),
         _ => {}
     }
     datagram
@@ -112,7 +98,7 @@ fn any_input_is_taken_without_harm() {
     }
     honest.extend(parity(&honest[..40]));
     for seed in 0..60 {
-        let mut random = Random(seed);
+        let mut random = Dice::new(seed);
         let repairer = Repairer::new(&described()).unwrap();
         let mut stream = stream(settings(), 0).with_repair(Box::new(repairer));
         let mut now_ns = 0;
@@ -121,7 +107,7 @@ fn any_input_is_taken_without_harm() {
         for _ in 0..3000 {
             let datagram = nearly(&mut random, &honest);
             let source = SocketAddr::from(([10, 0, 0, random.below(3) as u8], 5004));
-            now_ns += random.next() % 10_000_000;
+            now_ns += random.number() % 10_000_000;
             if random.below(3) == 0 {
                 stream.take_rtcp(&datagram, source, now_ns);
             } else if random.below(3) == 0 {
@@ -149,7 +135,7 @@ fn any_input_is_taken_without_harm() {
 #[test]
 fn an_honest_stream_comes_through_a_flood() {
     let identity = Identity::seeded(11);
-    let mut random = Random(77);
+    let mut random = Dice::new(77);
     let mut stream = stream(settings(), 0);
     let good = SocketAddr::from(([10, 0, 0, 1], 5004));
     let mut expected = Vec::new();
@@ -166,11 +152,14 @@ fn an_honest_stream_comes_through_a_flood() {
         // Before anybody is followed, lies may cost the honest one its first packet, which is kept until the second came.
         for _ in 0..if sequence == 0 { 0 } else { 10 } {
             // The right SSRC and numbers, or others, from elsewhere; goodbyes and reports for it.
-            let bad = SocketAddr::from(([10, 0, 1, random.next() as u8], random.next() as u16 | 1));
+            let bad = SocketAddr::from((
+                [10, 0, 1, random.number() as u8],
+                random.number() as u16 | 1,
+            ));
             let ssrc = if random.below(2) == 0 {
                 identity.ssrc
             } else {
-                random.next() as u32
+                random.number() as u32
             };
             let lie = packet(ssrc, sequence + 1 + random.below(3) as u16, &[9; 9]);
             stream.take_datagram(&lie, bad, now_ns).unwrap();

@@ -2,24 +2,10 @@
 
 use hythe_media::rtsp::{Action, ConnectionId, Full, Limits};
 
+use hythe_testing::Dice;
+
 use crate::desk::{Desk, HERE};
 use crate::shelf::SECOND_NS;
-
-/// xorshift64* (Vigna 2016): the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, below: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % below
-    }
-
-    fn pick<'p>(&mut self, from: &[&'p str]) -> &'p str {
-        from[self.roll(from.len())]
-    }
-}
 
 #[test]
 fn nothing_that_is_no_request_passes_or_costs_memory() {
@@ -92,7 +78,7 @@ fn line_breaks_without_end_are_nothing() {
 #[test]
 fn random_clients_keep_the_rules() {
     for seed in 1..=60 {
-        let mut dice = Dice(seed * 0x9e37_79b9);
+        let mut dice = Dice::new(seed);
         let limits = Limits {
             sessions_per_address: 5,
             sessions: 8,
@@ -104,11 +90,11 @@ fn random_clients_keep_the_rules() {
         for step in 0..200 {
             let text = message(&mut dice, &sessions);
             let mut bytes = text.into_bytes();
-            if dice.roll(10) == 0 {
-                let at = dice.roll(bytes.len());
-                bytes[at] = dice.roll(256) as u8;
+            if dice.below(10) == 0 {
+                let at = dice.below(bytes.len());
+                bytes[at] = dice.below(256) as u8;
             }
-            let at = dice.roll(bytes.len());
+            let at = dice.below(bytes.len());
             let (front, back) = bytes.split_at(at);
             let mut answers = desk.send(front);
             answers.extend(desk.send(back));
@@ -118,7 +104,7 @@ fn random_clients_keep_the_rules() {
                     sessions.push(answer.session().to_string());
                 }
             }
-            let expired = desk.tick_at(desk.now_ns + dice.roll(5) as u64 * SECOND_NS);
+            let expired = desk.tick_at(desk.now_ns + dice.below(5) as u64 * SECOND_NS);
             ledger.take(&expired.actions);
             if desk.service.room(desk.connection) == 0 {
                 desk.service.close(desk.connection);
@@ -136,7 +122,7 @@ fn random_clients_keep_the_rules() {
 }
 
 fn message(dice: &mut Dice, sessions: &[String]) -> String {
-    let method = dice.pick(&[
+    let method = *dice.pick(&[
         "OPTIONS",
         "DESCRIBE",
         "SETUP",
@@ -148,7 +134,7 @@ fn message(dice: &mut Dice, sessions: &[String]) -> String {
         "GET_PARAMETER",
         "X",
     ]);
-    let url = dice.pick(&[
+    let url = *dice.pick(&[
         "rtsp://h/voice",
         "rtsp://h/film/",
         "rtsp://h/film/stream=0",
@@ -164,15 +150,15 @@ fn message(dice: &mut Dice, sessions: &[String]) -> String {
             "RTSP/2.0"
         ])
     );
-    if dice.roll(20) > 0 {
+    if dice.below(20) > 0 {
         text.push_str("CSeq: 3\r\n");
     }
-    if dice.roll(3) > 0 {
-        let session = &sessions[dice.roll(sessions.len())];
+    if dice.below(3) > 0 {
+        let session = &sessions[dice.below(sessions.len())];
         text.push_str(&format!("Session: {session}\r\n"));
     }
-    for _ in 0..dice.roll(3) {
-        text.push_str(dice.pick(&[
+    for _ in 0..dice.below(3) {
+        text.push_str(dice.pick::<&str>(&[
             "Transport: RTP/AVP;unicast;client_port=5000-5001\r\n",
             "Transport: RTP/AVP;unicast;client_port=5000-5001\r\n",
             "Transport: RTP/AVP;multicast\r\n",

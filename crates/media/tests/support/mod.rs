@@ -1,4 +1,4 @@
-//! What the tests of sources, payloads and sinks share: inputs made by ffmpeg or by hand, a generator of chances, packets in between.
+//! What the tests of sources, payloads and sinks share: inputs made by ffmpeg or by hand, packets in between.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -180,42 +180,4 @@ pub(crate) fn joined(units: &[OwnUnit]) -> Vec<u8> {
 /// Bytes as an input.
 pub(crate) fn input(bytes: &[u8]) -> Input {
     Input::new("test", Cursor::new(bytes.to_vec()))
-}
-
-/// A small generator (splitmix64), so that a seed repeats a run.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    /// At least 0, less than `limit`.
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut value = self.0;
-        value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((value ^ value >> 31) % limit.max(1) as u64) as usize
-    }
-
-    /// `original`, changed in one to four places: bits, extreme bytes, pieces that are missing, doubled or moved.
-    pub(crate) fn damage(&mut self, original: &[u8]) -> Vec<u8> {
-        let mut bytes = original.to_vec();
-        for _ in 0..=self.below(4) {
-            let at = self.below(bytes.len());
-            let end = (at + 1 + self.below(300)).min(bytes.len());
-            match self.below(6) {
-                0 if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
-                1 if !bytes.is_empty() => bytes[at] = [0, 0xff, 0x7f, 0x80][self.below(4)],
-                2 => bytes.truncate(at),
-                3 => drop(bytes.drain(at..end)),
-                4 => {
-                    let piece = bytes[at..end].to_vec();
-                    let to = self.below(bytes.len());
-                    bytes.splice(to..to, piece);
-                }
-                _ => bytes[at..end]
-                    .iter_mut()
-                    .for_each(|byte| *byte = self.below(256) as u8),
-            }
-        }
-        bytes
-    }
 }

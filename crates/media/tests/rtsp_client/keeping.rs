@@ -1,0 +1,178 @@
+//! A session that is played is kept alive whatever the server answers, found lost where it is, and ended within bounds.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hythe_media::rtsp::client::{Account, Playing};
+
+use crate::script::{Act, Server, answer, at_once, ok, played};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const BOUND: Duration = Duration::from_secs(20);
+
+fn play(server: &Server) -> Playing {
+    let mut client = server.client(PATIENCE);
+    let listed = client.describe().unwrap();
+    let stream = listed[0].stream.as_ref().unwrap();
+    client.set_up(stream, 6000).unwrap();
+    client.play().unwrap()
+}
+
+/// The account as soon as it `is_so`.
+fn wait(playing: &Playing, is_so: impl Fn(&Account) -> bool) -> Account {
+    let began = Instant::now();
+    loop {
+        let account = playing.account();
+        if is_so(&account) {
+            return account;
+        }
+        assert!(began.elapsed() < BOUND, "{account:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn methods(requests: &[String]) -> Vec<&str> {
+    let first = requests.iter().map(|request| request.split(' ').next());
+    first.flatten().collect()
+}
+
+#[test]
+fn a_server_without_parameters_is_asked_for_its_options() {
+    let no = "RTSP/1.0 501 Not Implemented\r\nCSeq: NUMBER\r\n\r\n";
+    let server = Server::of(played([
+        answer(no),
+        answer(ok("", "")),
+        answer(ok("", "")),
+        answer(ok("", "")),
+    ]));
+    let playing = play(&server);
+    let account = wait(&playing, |account| account.kept_alive == 2);
+    assert_eq!(
+        (account.refused, account.failed, account.is_lost),
+        (1, 0, false)
+    );
+    let trouble = account.last_trouble.unwrap();
+    assert!(trouble.contains("GET_PARAMETER: RTSP/1.0 501"), "{trouble}");
+    drop(playing);
+    let requests = server.requests();
+    assert_eq!(
+        methods(&requests)[3..],
+        ["GET_PARAMETER", "OPTIONS", "OPTIONS", "TEARDOWN"]
+    );
+    assert!(
+        requests[3..]
+            .iter()
+            .all(|request| request.contains("Session: abc\r\n"))
+    );
+}
+
+#[test]
+fn signs_of_life_go_on_over_another_connection() {
+    let cases = [
+        (vec![Act::Close], "closed the connection"),
+        (answer("HTTP/1.1 200 OK\r\n\r\n"), "no RTSP: `HTTP/1.1"),
+        (
+            answer("RTSP/1.0 200 OK\r\nCSeq: 99\r\n\r\n"),
+            "request `99` (CSeq), not 4",
+        ),
+        (
+            vec![
+                Act::Hear,
+                Act::Drip(b"x".repeat(400), Duration::from_millis(10)),
+            ],
+            "did not answer within 1.0 s",
+        ),
+        (
+            vec![Act::Hear, Act::Repeat(b"\n".repeat(9000), 9000)],
+            "bytes that answer nothing",
+        ),
+    ];
+    at_once(cases, |(acts, trouble)| {
+        let again = [answer(ok("", "")), answer(ok("", "")), answer(ok("", ""))].concat();
+        // A machine that is busy may cost connections, too.
+        let scripts = [vec![played([acts])], vec![again; 8]].concat();
+        let server = Server::start(scripts);
+        let playing = play(&server);
+        let account = wait(&playing, |account| account.kept_alive >= 2);
+        assert!(account.failed >= 1 && !account.is_lost, "{account:?}");
+        let told = account.last_trouble.unwrap();
+        let is_reset = told.contains("reset by peer") || told.contains("Broken pipe");
+        assert!(told.contains(trouble) || is_reset, "{told}");
+        drop(playing);
+        let requests = server.requests();
+        assert_eq!(methods(&requests).last(), Some(&"TEARDOWN"));
+    });
+}
+
+#[test]
+fn packets_that_come_between_signs_of_life_are_passed_over() {
+    let frames = Act::Repeat([&b"$\0\0\x08"[..], &[7; 8]].concat(), 100);
+    let server = Server::of(played([
+        vec![frames],
+        answer(ok("", "")),
+        vec![Act::Say(b"$\0\0".to_vec())],
+        vec![Act::Hear, Act::Say(b"\0".to_vec())],
+        vec![Act::Say(ok("", "").replace("NUMBER", "5").into())],
+        answer(ok("", "")),
+    ]));
+    let playing = play(&server);
+    let account = wait(&playing, |account| account.kept_alive == 2);
+    assert_eq!((account.passed_over.frames, account.failed), (101, 0));
+    drop(playing);
+    server.requests();
+}
+
+#[test]
+fn a_server_that_is_gone_or_forgot_the_session_is_found_lost() {
+    // Gone: nobody accepts behind the first connection; and silent: it hears on, and says nothing.
+    at_once([vec![Act::Close], vec![]], |end| {
+        let server = Server::of(played([end]));
+        let playing = play(&server);
+        let account = wait(&playing, |account| account.is_lost);
+        assert!(playing.is_lost() && account.failed >= 1 && account.kept_alive == 0);
+        drop(playing);
+        server.requests();
+    });
+    let no = "RTSP/1.0 454 Session Not Found\r\nCSeq: NUMBER\r\n\r\n";
+    let server = Server::of(played([answer(no), answer(ok("", ""))]));
+    let playing = play(&server);
+    let account = wait(&playing, |account| account.is_lost);
+    assert_eq!((account.refused, account.failed), (1, 0));
+    assert!(
+        account
+            .last_trouble
+            .unwrap()
+            .contains("454 Session Not Found")
+    );
+    // A server that knows it again is not lost.
+    assert!(!wait(&playing, |account| account.kept_alive == 1).is_lost);
+    drop(playing);
+    server.requests();
+}
+
+#[test]
+fn what_comes_behind_the_end_is_nobody_s() {
+    let ends = [
+        // An answer, and more.
+        vec![
+            Act::Hear,
+            Act::Say(ok("", "").into()),
+            Act::Repeat(vec![b'x'; 4096], 20_000),
+        ],
+        vec![Act::Hear, Act::Repeat(vec![b'$'; 4096], 20_000)],
+        answer("RTSP/1.0 454 Session Not Found\r\nCSeq: NUMBER\r\n\r\n"),
+        vec![
+            Act::Hear,
+            Act::Drip(b"x".repeat(1000), Duration::from_millis(10)),
+        ],
+        vec![Act::Hear],
+        vec![Act::Hear, Act::Close],
+        vec![Act::Close],
+    ];
+    at_once(ends, |end| {
+        let server = Server::of(played([end]));
+        drop(play(&server));
+        let requests = server.requests();
+        assert!(requests.len() >= 3, "{requests:?}");
+    });
+}
