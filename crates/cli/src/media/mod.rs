@@ -9,6 +9,7 @@ mod inputs;
 mod pace;
 mod priority;
 mod published;
+mod received;
 mod recv;
 mod repair;
 mod rtsp_session;

@@ -12,7 +12,6 @@ use hythe::media::receive::repairer::Repairer;
 use hythe::media::receive::requests::Limits;
 use hythe::media::receive::session::{Session, Until, now_ns};
 use hythe::media::receive::socket::{Binding, Sockets};
-use hythe::media::receive::statistics::Statistics;
 use hythe::media::receive::stream::{Settings, Stream};
 use hythe::media::rtp::Identity;
 use hythe::media::rtsp::client::{Account, Client, Playing};
@@ -21,7 +20,6 @@ use hythe::media::sink::channel::ChannelSink;
 use hythe::media::sink::{self, Sink};
 use hythe::media::slots::Slots;
 use hythe::{PublisherOptions, TrustPeers};
-use serde::Serialize;
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -31,6 +29,7 @@ use crate::units;
 
 use super::choice::{Choice, Chosen, choose, file_of};
 use super::published::Published;
+use super::received::{AllDocument, Document};
 use super::repair;
 use super::rtsp_session::{self, IDLE, LOST, ServerDocument};
 
@@ -67,58 +66,6 @@ pub(crate) struct RecvArgs {
     no_repair: bool,
 }
 
-/// Several streams.
-#[derive(Serialize)]
-struct AllDocument {
-    streams: Vec<Document>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<ServerDocument>,
-}
-
-#[derive(Serialize)]
-struct Document {
-    /// Its place in the description, counted from 1.
-    stream: usize,
-    /// The file that was written, unless it went to a channel.
-    out: Option<String>,
-    payload: &'static str,
-    from: String,
-    ended: &'static str,
-    packets: u64,
-    bytes: u64,
-    delay_ns: u64,
-    /// On the way: what was repaired, and what is missing.
-    lost: u64,
-    requested: u64,
-    recovered: u64,
-    recovered_by_resending: u64,
-    recovered_by_parity: u64,
-    missing: u64,
-    missing_packets: Vec<MissingDocument>,
-    late: u64,
-    reordered: u64,
-    duplicates: u64,
-    malformed: u64,
-    foreign: u64,
-    kernel_drops: u32,
-    largest_gap: u64,
-    jitter_ns: u64,
-    round_trip_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    channel: Option<Published>,
-    /// Where one of RTSP was asked for a single stream; of several, it stands beside them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<ServerDocument>,
-}
-
-/// Packets that follow each other and are missing.
-#[derive(Serialize)]
-struct MissingDocument {
-    /// Sequence number of the first, as in its RTP header.
-    first: u16,
-    packets: u64,
-}
-
 pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let (mut chosen, mut client) = offer(args)?;
@@ -145,7 +92,7 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
             server: ended(args, playing),
             streams: received?,
         };
-        return output::print(globals.json, &document, all_text);
+        return output::print(globals.json, &document, AllDocument::text);
     }
     let Some(one) = chosen.pop() else {
         return Err(CliError::Failed("there is nothing to receive".into()));
@@ -155,11 +102,9 @@ pub(crate) fn run(args: &RecvArgs, globals: &Globals) -> Result<(), CliError> {
     let playing = client.map(Client::play).transpose()?;
     let received = part.receive(way, args, &stop, playing.as_ref());
     let server = ended(args, playing);
-    let document = Document {
-        server,
-        ..received?
-    };
-    output::print(globals.json, &document, text)
+    let mut document = received?;
+    document.server = server;
+    output::print(globals.json, &document, Document::text)
 }
 
 /// Ends the session, if there is one, and says what was wrong with it.
@@ -241,13 +186,12 @@ impl Part {
         if nothing(ended, statistics.packets) && args.stream != Some(Choice::All) {
             return Err(nothing_came(args, session.sockets().address(), ended));
         }
-        let document = document(args, format, ended, &statistics, session.stream());
-        Ok(Document {
-            stream: number,
-            out: self.out.map(|out| out.display().to_string()),
-            channel: slots.map(|slots| Published::new(slots.counts())),
-            ..document
-        })
+        let stream = session.stream();
+        let mut document = Document::of(&args.description, format, ended, &statistics, stream);
+        document.stream = number;
+        document.out = self.out.map(|out| out.display().to_string());
+        document.channel = slots.map(|slots| Published::new(slots.counts()));
+        Ok(document)
     }
 }
 
@@ -402,116 +346,4 @@ fn way(
             "say --out FILE or --channel NAME".into(),
         )),
     }
-}
-
-fn document<D: Depacketize, S: Sink>(
-    args: &RecvArgs,
-    format: &StreamFormat,
-    ended: &'static str,
-    statistics: &Statistics,
-    stream: &Stream<D, S>,
-) -> Document {
-    let hz = u64::from(format.clock_hz.max(1));
-    let gaps = stream.gaps().iter().map(|gap| MissingDocument {
-        first: gap.first as u16, // an extended number: these are the bits of the header
-        packets: gap.packets,
-    });
-    Document {
-        stream: 1,
-        out: None,
-        payload: format.encoding.name(),
-        from: args.description.display().to_string(),
-        ended,
-        packets: statistics.packets,
-        bytes: statistics.bytes,
-        delay_ns: stream.settings().delay_ns,
-        lost: statistics.lost + statistics.recovered,
-        requested: statistics.requested,
-        recovered: statistics.recovered,
-        recovered_by_resending: statistics.recovered - statistics.recovered_by_parity,
-        recovered_by_parity: statistics.recovered_by_parity,
-        missing: statistics.lost,
-        missing_packets: gaps.collect(),
-        late: statistics.late,
-        reordered: statistics.reordered,
-        duplicates: statistics.duplicates,
-        malformed: statistics.malformed + statistics.malformed_payloads,
-        foreign: statistics.foreign + statistics.other_payload_type,
-        kernel_drops: statistics.kernel_drops,
-        largest_gap: statistics.largest_gap,
-        jitter_ns: u64::from(statistics.jitter_ticks) * 1_000_000_000 / hz,
-        round_trip_ns: stream.round_trip_ns(),
-        channel: None,
-        server: None,
-    }
-}
-
-/// One below the other, each with its file.
-fn all_text(document: &AllDocument) -> String {
-    let one = |document: &Document| {
-        let out = document.out.as_deref().unwrap_or_default();
-        format!("stream {}: {out}\n{}", document.stream, text(document))
-    };
-    document
-        .streams
-        .iter()
-        .map(one)
-        .collect::<Vec<_>>()
-        .join("\n")
-}
-
-fn text(document: &Document) -> String {
-    let account = format!(
-        "{} packets of {} with {} bytes; ended: {}\n\
-         lost {}: {} sent again ({} asked for), {} repaired by parity, {} missing, {} of them too late\n",
-        document.packets,
-        document.payload,
-        document.bytes,
-        document.ended,
-        document.lost,
-        document.recovered_by_resending,
-        document.requested,
-        document.recovered_by_parity,
-        document.missing,
-        document.late,
-    );
-    let others = format!(
-        "overtaken {}, repeated {}, malformed {}, foreign {}\n\
-         dropped by the kernel {}, largest gap {} packets, jitter {:.1} us\n",
-        document.reordered,
-        document.duplicates,
-        document.malformed,
-        document.foreign,
-        document.kernel_drops,
-        document.largest_gap,
-        document.jitter_ns as f64 / 1e3,
-    );
-    let channel = document
-        .channel
-        .as_ref()
-        .map_or_else(String::new, Published::text);
-    account + &missing(document) + &others + &channel
-}
-
-/// What is missing, by number: the last gaps.
-fn missing(document: &Document) -> String {
-    if document.missing == 0 {
-        return String::new();
-    }
-    let named: u64 = document.missing_packets.iter().map(|gap| gap.packets).sum();
-    let earlier = if named < document.missing {
-        "the last are "
-    } else {
-        ""
-    };
-    let gaps = document
-        .missing_packets
-        .iter()
-        .map(|gap| match gap.packets {
-            1 => gap.first.to_string(),
-            // Numbers wrap (RFC 3550, section 5.1).
-            more => format!("{}-{}", gap.first, gap.first.wrapping_add(more as u16 - 1)),
-        });
-    let gaps: Vec<String> = gaps.collect();
-    format!("missing: {earlier}{}\n", gaps.join(", "))
 }
