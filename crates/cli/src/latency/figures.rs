@@ -106,6 +106,7 @@ fn by_exits(own: &OwnCpu, instruction_ns: u32) -> Value {
             "samples": samples.len(),
             "min": samples.min(),
             "p50": samples.value_at_quantile(0.5),
+            "p999": samples.value_at_quantile(0.999),
             "max": samples.max(),
         })
     };

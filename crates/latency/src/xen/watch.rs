@@ -52,7 +52,7 @@ pub(super) fn watch(
             break;
         }
         let text = str::from_utf8(&bytes).unwrap_or_default();
-        let line = Line::read(text);
+        let line = Line::read(text.trim_end());
         exits.line(line);
         let wish = own_cpu.as_mut().and_then(|counter| counter.line(line));
         if let Some(wish) = wish {
@@ -92,5 +92,53 @@ impl<R: Read> Read for Unhurried<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         std::thread::sleep(NAP);
         self.0.read(buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines as they come through a pipe, with their ends; more than it holds at once.
+    #[test]
+    fn what_comes_through_a_pipe_is_counted_and_the_monitor_is_asked() {
+        const SAMPLE: &str = "\
+pl011_write addr 0x00000000 value 0x00000043
+Taking exception 1 [Undefined Instruction] on CPU 1
+...from EL1 to EL2
+...with ESR 0x18/0x623a3016
+...with ELR 0x40080108
+...to EL2 PC 0x259400 PSTATE 0x3c9
+Trace 1: 0x7f0020 [0000000000000000/0000000040080100/00000061/ff020200] 
+pl011_write addr 0x00000000 value 0x00000063
+";
+        const LISTING: &str = "\
+IN: 
+0x40080100:  d503201f  nop      
+0x40080104:  d503201f  nop      
+
+";
+        const SAMPLES: u64 = 4000;
+        let (log, mut qemu) = std::io::pipe().expect("a pipe");
+        let writing = std::thread::spawn(move || {
+            let lines = LISTING.to_owned() + &SAMPLE.repeat(SAMPLES as usize);
+            qemu.write_all(lines.as_bytes()).expect("it is read");
+            let said = "...nonsense \u{fffd}\nqemu-system-aarch64: terminating\n";
+            qemu.write_all(said.as_bytes()).expect("it is read");
+        });
+        let (mut monitor, mut said) = (Vec::new(), String::new());
+        let watched = watch(log, &mut monitor, 2000, &mut said).expect("good");
+        writing.join().expect("it wrote");
+        let exits = Exits {
+            samples: SAMPLES,
+            exits: SAMPLES,
+        };
+        assert_eq!(watched.exits, BTreeMap::from([(b'C', exits)]));
+        let own = &watched.own_cpu[&b'C'];
+        assert_eq!((own.instructions.len(), own.instructions.max()), (2000, 2));
+        assert_eq!((own.first, own.by_exits[&1].len()), (1001, 2000));
+        let asked = "log exec,nochain,in_asm,int,trace:pl011_write\nlog int,trace:pl011_write\n";
+        assert_eq!(String::from_utf8_lossy(&monitor), asked);
+        assert_eq!(said, "qemu-system-aarch64: terminating\n");
     }
 }
