@@ -7,6 +7,7 @@ mod support;
 
 use std::path::PathBuf;
 
+use hythe_latency::result::Measurement;
 use serde_json::Value;
 use support::Root;
 
@@ -110,14 +111,19 @@ fn with_a_cpu_of_its_own_the_core_keeps_its_real_time() {
     if !is_asked_for("FreeRTOS with a CPU of its own under Xen") {
         return;
     }
-    let [idle, hog, io] =
-        ["idle", "hog", "io"].map(|load| measured(BOARD, "xen-partitioned", load));
+    // Two at once: what is counted does not depend on how fast it goes.
+    let run = |load| measured(BOARD, "xen-partitioned", load);
+    let uncounted = || measured_with(BOARD, "xen-partitioned", "io", &["--own-cpu", "0"]);
+    let ((idle, io), (hog, uncounted)) = std::thread::scope(|scope| {
+        let others = scope.spawn(|| (run("hog"), uncounted()));
+        let first = (run("idle"), run("io"));
+        (first, others.join().expect("it said why"))
+    });
     for document in [&idle, &hog, &io] {
         is_as_alone(document);
         is_counted_as_by_the_clock(document);
     }
     // Whoever counts takes no part.
-    let uncounted = measured_with(BOARD, "xen-partitioned", "io", &["--own-cpu", "0"]);
     let results = io["results"].as_array().expect("a list").iter();
     let by_the_clock = results.filter(|result| !is_by_own_cpu(result)).cloned();
     assert_eq!(by_the_clock.collect::<Value>(), uncounted["results"]);
@@ -173,26 +179,27 @@ fn is_counted_as_by_the_clock(document: &Value) {
     assert!((0.99..1.01).contains(&accounted), "{accounted}");
 }
 
-/// No sample is left out. How many met with the core's tick is by chance, and by how many instructions the core had of each period: where
-/// that is about one in a thousand, p99.9 is on either side of it.
+/// No sample is left out. With as many exits they take as long. How many meet with the core's tick depends on how many instructions the
+/// core had from one to the next, which are fewer where Linux has turns, and on chance: where it is about one in a thousand, p99.9 is on
+/// either side of it. So it is one of those that were there before, up to five times as often or as rarely.
 fn does_not_change(metric: &str, idle: &Value, beside: &Value) {
     let (idle, beside) = (own_cpu(idle, metric), own_cpu(beside, metric));
     let p999 = |of: &Value| of["p999"].as_f64().expect("a number");
-    let is_near = |before: &Value, now: &Value| (0.9..1.1).contains(&(p999(now) / p999(before)));
     for now in by_exits(beside) {
         let with = |before: &&Value| before["exits"] == now["exits"];
         if let Some(before) = by_exits(idle).iter().find(with) {
-            assert!(is_near(before, now), "{metric}: {before} {now}");
+            let changed = p999(now) / p999(before);
+            assert!((0.9..1.1).contains(&changed), "{metric}: {before} {now}");
         }
     }
-    let [before, now] = [idle, beside].map(rarely_more_exits);
-    assert!(now < 0.005, "{metric}: {now}");
-    let is_apart = (before <= 0.001) != (now <= 0.001);
+    let samples = serde_json::from_value::<Measurement>(idle.clone()).expect("a result");
+    let samples = samples.samples().expect("its own");
+    let before = |quantile| samples.value_at_quantile(quantile) as f64;
+    let now = p999(beside);
     assert!(
-        is_near(idle, beside) || is_apart,
-        "{metric}: {} {}, more exits in {before} {now}",
-        p999(idle),
-        p999(beside)
+        (0.9 * before(0.995)..1.1 * before(0.9998)).contains(&now),
+        "{metric}: {} {now}",
+        p999(idle)
     );
 }
 
@@ -200,21 +207,18 @@ fn by_exits(own: &Value) -> &Vec<Value> {
     own["conditions"]["by_exits"].as_array().expect("a list")
 }
 
-/// How many of all samples met with more exits than most.
-fn rarely_more_exits(own: &Value) -> f64 {
-    let samples = |of: &Value| of["samples"].as_f64().expect("a number");
-    let all = by_exits(own);
-    let most = all.iter().map(samples).fold(0.0, f64::max);
-    let sum: f64 = all.iter().map(samples).sum();
-    1.0 - most / sum
-}
-
 #[test]
 fn two_cpus_that_xen_mends_while_it_boots_run_by_counted_instructions_too() {
     if !is_asked_for("FreeRTOS on a Cortex-A57 with a CPU of its own under Xen") {
         return;
     }
-    is_as_alone(&measured("virt-a57", "xen-partitioned", "hog"));
+    let uncounted = ["--own-cpu", "0"];
+    is_as_alone(&measured_with(
+        "virt-a57",
+        "xen-partitioned",
+        "hog",
+        &uncounted,
+    ));
 }
 
 /// Nothing of Xen is met with but an exit for each interrupt, and the document says of which Xen.
