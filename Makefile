@@ -37,7 +37,7 @@ test-media: setup ## ffmpeg, GStreamer and VLC play what we send, the first two 
 	HYTHE_TEST_MEDIA=1 HYTHE_VLC=$(or $(HYTHE_VLC),$(abspath $(target))/vlc/bin/vlc) cargo test -p hythe-cli --test media_players
 	scripts/network-guest.sh $(target)/guest $(target)/network-guest
 
-test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen, pages of results in Chromium (root; 7 minutes, and once 27 MB, a browser and a minute to build Xen)
+test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRTOS beside Linux under Xen, pages of results in Chromium (root; 8 minutes, and once 27 MB, a browser and a minute to build Xen)
 	scripts/latency-tools.sh
 	scripts/xen-tools.sh $(target)/xen
 	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test latency_peers --test latency_xen --test report_browser -- --nocapture --test-threads=1

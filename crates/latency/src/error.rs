@@ -29,6 +29,12 @@ pub enum LatencyError {
         /// What is wrong, with its value.
         what: String,
     },
+    /// QEMU's log of a run does not tell what is to be counted.
+    #[error("QEMU's log of the run cannot be counted: {what}")]
+    EmulatorLog {
+        /// What is wrong, with its value.
+        what: String,
+    },
     /// A histogram of a result document cannot be read or written.
     #[error("the histogram of {metric} cannot be used: {what}; it may be of another version")]
     Encoding {

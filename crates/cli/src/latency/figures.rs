@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hythe_latency::core::CoreHistogram;
+use hdrhistogram::Histogram;
 use hythe_latency::outside;
 use hythe_latency::result::Measurement;
-use serde_json::json;
+use hythe_latency::xen::OwnCpu;
+use serde_json::{Value, json};
 
 use super::told::Told;
 use crate::error::CliError;
@@ -16,8 +17,8 @@ const FIRST_EDGE: u8 = b'A';
 /// Behind the name of a measure: by the emulator's time.
 pub(super) const OUTSIDE: &str = ".outside";
 
-/// Behind the name of a measure: without samples in which the emulator ran another CPU.
-pub(super) const OWN_TURN: &str = ".own_turn";
+/// Behind the name of a measure: by the instructions of the core's own CPU.
+pub(super) const OWN_CPU: &str = ".own_cpu";
 
 /// The condition that says why nobody sees the samples from outside, where nobody does.
 pub(super) const UNSEEN: &str = "absent.outside";
@@ -58,26 +59,71 @@ pub(super) fn by_guest(case: &str, told: &Told) -> Result<Vec<Measurement>, CliE
     Ok(results)
 }
 
-/// The samples of a measure without those in which another CPU had its turn. A turn is thousands of instructions, far more than any trap:
-/// as many of the largest samples are left out as the emulator's log tells of.
-pub(super) fn own_turn(
+/// Samples by what the core's own CPU executed, whatever another CPU did meanwhile.
+pub(super) fn own_cpu(
     case: &str,
-    histogram: &CoreHistogram,
-    interleaved: u64,
-) -> Result<Measurement, CliError> {
-    let all = histogram.to_nanoseconds();
-    let mut kept = all.clone();
-    kept.reset();
-    let mut left = all.len().saturating_sub(interleaved);
-    for bucket in all.iter_recorded() {
-        let count = bucket.count_at_value().min(left);
-        // It takes what a histogram of its own shape holds.
-        let _ = kept.record_n(bucket.value_iterated_to(), count);
-        left -= count;
+    told: &Told,
+    counted: &BTreeMap<u8, OwnCpu>,
+    instruction_ns: u32,
+) -> Result<Vec<Measurement>, CliError> {
+    let clock = format!(
+        "outside of the guest: instructions of {instruction_ns} ns that the core's CPU executed between edges on its pin"
+    );
+    let mut results = Vec::new();
+    for (letter, name) in letters(told) {
+        let Some(own) = counted.get(&letter) else {
+            continue;
+        };
+        let conditions = BTreeMap::from(
+            [
+                ("clock", json!(clock)),
+                ("first_sample", json!(own.first)),
+                ("samples_with_a_turn_of_another_cpu", json!(own.with_a_turn)),
+                ("executed_instructions", json!(own.executed)),
+                ("interrupts", json!(own.interrupts)),
+                ("by_exits", by_exits(own, instruction_ns)),
+            ]
+            .map(|(key, value)| (key.to_owned(), value)),
+        );
+        let exits: u64 = own
+            .by_exits
+            .iter()
+            .map(|(exits, samples)| exits * samples.len())
+            .sum();
+        let samples = in_nanoseconds(&own.instructions, instruction_ns);
+        let metric = format!("{name}{OWN_CPU}");
+        results.push(Measurement {
+            exits: Some(exits as f64 / samples.len().max(1) as f64),
+            ..Measurement::of(case, &metric, &samples, conditions)?
+        });
     }
-    let conditions = BTreeMap::from([("left_out".to_owned(), json!(interleaved))]);
-    let metric = format!("{}{OWN_TURN}", histogram.name);
-    Ok(Measurement::of(case, &metric, &kept, conditions)?)
+    Ok(results)
+}
+
+/// What samples took that met with so many exits.
+fn by_exits(own: &OwnCpu, instruction_ns: u32) -> Value {
+    let of = |(exits, samples): (&u64, &Histogram<u64>)| {
+        let samples = in_nanoseconds(samples, instruction_ns);
+        json!({
+            "exits": exits,
+            "samples": samples.len(),
+            "min": samples.min(),
+            "p50": samples.value_at_quantile(0.5),
+            "p999": samples.value_at_quantile(0.999),
+            "max": samples.max(),
+        })
+    };
+    own.by_exits.iter().map(of).collect()
+}
+
+fn in_nanoseconds(instructions: &Histogram<u64>, instruction_ns: u32) -> Histogram<u64> {
+    let mut nanoseconds = Histogram::new_from(instructions);
+    for bucket in instructions.iter_recorded() {
+        let value = bucket.value_iterated_to() * u64::from(instruction_ns);
+        // A histogram that resizes itself takes every value.
+        let _ = nanoseconds.record_n(value, bucket.count_at_value());
+    }
+    nanoseconds
 }
 
 /// The same samples by the emulator's count of instructions, the largest with their times.

@@ -1,18 +1,14 @@
 //! A core beside Linux under Xen, and the same core alone in the same run, to compare with.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use hythe::rtcore::{Board, Repeatable};
 use hythe_latency::result::{Document, Measurement, Ratio};
-use hythe_latency::xen::exits::{self, Exits};
 use hythe_latency::xen::{self, Clock, Ended, Hypervisor, Partition, Setup};
 use serde_json::json;
 
 use super::board::{APP, BoardArgs, ClockArg, alone, conditions, document};
-use super::figures::{self, OUTSIDE, OWN_TURN, Recorded, UNSEEN};
+use super::figures::{self, OUTSIDE, OWN_CPU, Recorded, UNSEEN};
 use super::told::{self, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
@@ -50,6 +46,7 @@ pub(super) fn measure(
         load: args.load.load(),
         settings: args.xen.settings(partition)?,
         options: args.xen.options(),
+        own_cpu_samples: args.xen.own_cpu_samples(partition)?,
     };
     let clock = match args.clock {
         ClockArg::Instructions => Clock::Instructions {
@@ -73,7 +70,7 @@ pub(super) fn measure(
         args.under.name(),
         setup.load.name()
     );
-    let (told, found) = read(&case, &ended, repeatable, partition)?;
+    let (told, found) = read(&case, &ended, repeatable)?;
     let ratios = ratios(&results, &found);
     results.extend(found);
     let mut conditions = conditions(board, &told, limits(partition, clock));
@@ -135,7 +132,6 @@ fn read(
     case: &str,
     ended: &Ended,
     repeatable: &Repeatable,
-    partition: Partition,
 ) -> Result<(Told, Vec<Measurement>), CliError> {
     let bytes = |path: &Path| std::fs::read(path).map_err(CliError::file("read", path));
     let (edges, console) = told::split(&bytes(&ended.serial)?);
@@ -150,18 +146,19 @@ fn read(
             };
             results.extend(figures::from_outside(case, &told, &recorded)?);
         }
-        let exits = exits_of(&record.exceptions, partition)?;
-        let mut own_turns = Vec::new();
-        for ((letter, name), histogram) in figures::letters(&told).zip(&told.histograms) {
+        for (letter, name) in figures::letters(&told) {
             let result = results.iter_mut().find(|result| result.metric == name);
-            if let (Some(result), Some(exits)) = (result, exits.get(&letter)) {
+            if let (Some(result), Some(exits)) = (result, record.exits.get(&letter)) {
                 result.exits = Some(exits.per_sample());
-                if partition.cpus() > 1 {
-                    own_turns.push(figures::own_turn(case, histogram, exits.interleaved)?);
-                }
             }
         }
-        results.extend(own_turns);
+        let instruction_ns = repeatable.instruction_ns;
+        results.extend(figures::own_cpu(
+            case,
+            &told,
+            &record.own_cpu,
+            instruction_ns,
+        )?);
     }
     Ok((told, results))
 }
@@ -179,21 +176,6 @@ fn unseen(ended: &Ended) -> Option<&'static str> {
     }
 }
 
-/// Of the CPU that the core ran on: it is the one with exits between edges.
-fn exits_of(log: &Path, partition: Partition) -> Result<BTreeMap<u8, Exits>, CliError> {
-    let mut most = BTreeMap::new();
-    let sum = |exits: &BTreeMap<u8, Exits>| exits.values().map(|exits| exits.exits).sum::<u64>();
-    for cpu in 0..partition.cpus() {
-        let file = File::open(log).map_err(CliError::file("open", log))?;
-        let counted = exits::count(BufReader::new(file), cpu);
-        let counted = counted.map_err(CliError::file("read", log))?;
-        if sum(&counted) >= sum(&most) {
-            most = counted;
-        }
-    }
-    Ok(most)
-}
-
 /// What these figures can and cannot show.
 const fn limits(partition: Partition, clock: Clock) -> &'static str {
     match (partition, clock) {
@@ -204,7 +186,7 @@ const fn limits(partition: Partition, clock: Clock) -> &'static str {
             "emulated: instructions are counted, so caches, buses and second-stage translation take no time; for comparing configurations, no claim about hardware"
         }
         (Partition::Partitioned, Clock::Instructions { .. }) => {
-            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so a sample in which the other had a turn is late by the emulator's doing: `.own_turn` leaves those out; not seen from outside, since QEMU records one CPU only"
+            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so by the core's clock a sample in which the other had a turn is late by the emulator's doing; `.own_cpu` counts what the core's CPU executed, of each sample from first_sample on, and so has no turns in it, but a tick comes after fewer of its instructions the longer Linux's turns are: by_exits parts the samples by what they met with"
         }
     }
 }
@@ -219,13 +201,15 @@ const fn time(clock: Clock) -> &'static str {
 /// Under Xen by alone; and whether exits account for the difference.
 fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
-    // The others are the same samples again.
+    // What is not by the core's clock is compared with what is counted outside of it, too.
     for result in under
         .iter()
         .filter(|result| !result.metric.ends_with(OUTSIDE))
     {
-        let name = result.metric.strip_suffix(OWN_TURN);
-        let name = name.unwrap_or(&result.metric);
+        let name = match result.metric.strip_suffix(OWN_CPU) {
+            Some(name) => format!("{name}{OUTSIDE}"),
+            None => result.metric.clone(),
+        };
         let Some(before) = alone.iter().find(|before| before.metric == name) else {
             continue;
         };
@@ -243,22 +227,31 @@ fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
             });
         }
     }
-    ratios.extend(account(alone, under));
+    ratios.extend(account(alone, under, ["", ""]));
+    ratios.extend(account(alone, under, [OUTSIDE, OWN_CPU]));
     ratios
 }
 
-/// Alone, and for each exit what an exit costs: by what was measured.
-fn account(alone: &[Measurement], under: &[Measurement]) -> Option<Ratio> {
-    let find = |all: &[Measurement], metric: &str| {
+/// Alone, and for each exit what an exit costs: by what was measured. `clocks` stand behind the measures' names, alone and under Xen.
+fn account(alone: &[Measurement], under: &[Measurement], clocks: [&str; 2]) -> Option<Ratio> {
+    let find = |all: &[Measurement], metric: &str, clock: &str| {
+        let metric = format!("{metric}{clock}");
         all.iter().find(|result| result.metric == metric).cloned()
     };
-    let [trapped, exit] =
-        [TRAPPED, EXIT].map(|metric| Some((find(alone, metric)?, find(under, metric)?)));
-    let ((before, after), (exit_before, exit_after)) = (trapped?, exit?);
+    let both = |metric| {
+        Some((
+            find(alone, metric, clocks[0])?,
+            find(under, metric, clocks[1])?,
+        ))
+    };
+    let ((before, after), (exit_before, exit_after)) = (both(TRAPPED)?, both(EXIT)?);
     let cost = (exit_after.p50 as f64 - exit_before.p50 as f64) / exit_after.exits?;
     let explained = before.p50 as f64 + after.exits? * cost;
     Some(Ratio {
-        name: format!("{TRAPPED} p50: alone and exits x {cost:.0} ns by measured"),
+        name: format!(
+            "{} p50: alone and exits x {cost:.0} ns by measured",
+            after.metric
+        ),
         value: explained / after.p50 as f64,
     })
 }

@@ -11,6 +11,8 @@ pub(super) const DEVICES_AT: u64 = 0x4f00_0000;
 /// Of the RTOS, and where it is if that is said beforehand: behind all that QEMU loads, in front of where Xen moves to.
 const GUEST_KIB: u64 = 16 << 10;
 const GUEST_AT: u64 = 0x7000_0000;
+/// Where it sees it (Xen, xen/include/public/arch-arm.h, GUEST_RAM0_BASE).
+pub(super) const GUEST_SEES: std::ops::Range<u64> = 0x4000_0000..0x4000_0000 + (GUEST_KIB << 10);
 /// Which CPU of the board a pool of the core's own consists of. The first one boots Xen, and stays with Linux.
 const POOL: &str = "cpu@1";
 /// The board's UART, as its own device tree names it.
@@ -146,6 +148,7 @@ mod tests {
             load: Load::Idle,
             settings: settings.to_vec(),
             options: Vec::new(),
+            own_cpu_samples: 0,
         }
     }
 

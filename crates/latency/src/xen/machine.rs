@@ -1,27 +1,29 @@
 //! The emulated board: made ready, run until the core has told, and ended.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::device_tree::{self, DEVICES_AT, IMAGE_AT, INITRAMFS_AT, KERNEL_AT};
-use super::{Files, Load, Setup, bytes_of};
+use super::watch::{self, Watched, watch};
+use super::{Exits, Files, Load, OwnCpu, Setup, bytes_of, own_cpu};
 use crate::LatencyError;
 
 /// A program that the machine needs, and the Debian package that has it.
-struct Needed {
-    program: &'static str,
+pub(super) struct Needed {
+    pub(super) program: &'static str,
     package: &'static str,
 }
 
-const QEMU: Needed = Needed {
+pub(super) const QEMU: Needed = Needed {
     program: "qemu-system-aarch64",
     package: "qemu-system-arm",
 };
 /// Starts QEMU so that it ends with us.
-const STARTER: Needed = Needed {
+pub(super) const STARTER: Needed = Needed {
     program: "setpriv",
     package: "util-linux",
 };
@@ -57,17 +59,19 @@ pub enum Clock {
 pub struct Ended {
     /// What came over the UART.
     pub serial: PathBuf,
-    /// Which instruction each byte was at, and each exception that was taken; none by the host's clock.
+    /// By the emulator's count; none by the host's clock.
     pub record: Option<Record>,
 }
 
-/// By the emulator's count.
+/// By the emulator's count; samples by the letter that begins them.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// For [`crate::outside::edges`]; none with several CPUs, which QEMU cannot record.
+    /// Which instruction each byte was at, for [`crate::outside::edges`]; none with several CPUs, which QEMU cannot record.
     pub log: Option<PathBuf>,
-    /// For [`super::exits::count`].
-    pub exceptions: PathBuf,
+    /// How often the core was left for the hypervisor.
+    pub exits: BTreeMap<u8, Exits>,
+    /// What its own CPU executed, of as many samples as [`Setup::own_cpu_samples`] says.
+    pub own_cpu: BTreeMap<u8, OwnCpu>,
 }
 
 /// Boots it, and waits until the core has told everything. `give_up` is asked now and then.
@@ -83,17 +87,10 @@ pub fn run(
 ) -> Result<Ended, LatencyError> {
     let files = setup.files()?;
     let tree = trees(setup, &files, folder)?;
-    let ended = Ended {
-        serial: folder.join("serial"),
-        record: matches!(clock, Clock::Instructions { .. }).then(|| Record {
-            log: (setup.partition.cpus() == 1).then(|| folder.join("record")),
-            exceptions: folder.join("exceptions"),
-        }),
-    };
-    let said = folder.join("said");
-    let errors = File::create(&said).map_err(LatencyError::file("make", &said))?;
+    let serial = folder.join("serial");
+    let log = (setup.partition.cpus() == 1).then(|| folder.join("record"));
     let mut command = machine(setup);
-    command.args(["-monitor", "none", "-no-reboot"]);
+    command.arg("-no-reboot");
     command.arg("-dtb").arg(&tree);
     command.arg("-kernel").arg(&files.hypervisor);
     let modules = [
@@ -109,31 +106,38 @@ pub fn run(
             &format!("loader,file={file},addr={at:#x},force-raw=on"),
         ]);
     }
-    command.args(["-serial", &format!("file:{}", plain(&ended.serial)?)]);
+    command.args(["-serial", &format!("file:{}", plain(&serial)?)]);
     if setup.load == Load::Io {
         add_disk(&mut command, folder)?;
     }
-    if let (Clock::Instructions { shift }, Some(record)) = (clock, &ended.record) {
+    let mut wanted = 0;
+    if let Clock::Instructions { shift } = clock {
+        wanted = setup.own_cpu_samples;
         let mut counting = format!("shift={shift},sleep=off");
-        if let Some(log) = &record.log {
+        if let Some(log) = &log {
             counting += &format!(",rr=record,rrfile={}", plain(log)?);
         }
         command.args(["-icount", &counting]);
         command.args(["-seed", "1", "-rtc", "clock=vm,base=2024-01-01"]);
-        command.args([
-            "-d",
-            "int,trace:pl011_write",
-            "-D",
-            plain(&record.exceptions)?,
-        ]);
+        command.args(["-d", watch::ALWAYS, "-dfilter", &own_cpu::filter()]);
+        // Without a file it would take several calls for a line.
+        command.args(["-D", "/dev/stderr"]);
     }
     command
-        .stdin(Stdio::null())
+        .args(["-monitor", "stdio"])
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(errors);
+        .stderr(Stdio::piped());
     let child = start(&mut command, &STARTER)?;
-    wait(child, &ended.serial, &said, bound, give_up)?;
-    Ok(ended)
+    let watched = wait(child, &serial, wanted, bound, give_up)?;
+    Ok(Ended {
+        serial,
+        record: matches!(clock, Clock::Instructions { .. }).then_some(Record {
+            log,
+            exits: watched.exits,
+            own_cpu: watched.own_cpu,
+        }),
+    })
 }
 
 /// The board without what is booted on it.
@@ -247,41 +251,67 @@ fn finish(command: &mut Command, first: &Needed, main: &Needed) -> Result<(), La
     }
 }
 
-/// Waits for the core's last word, and ends QEMU in order, so that its record is whole.
+/// Waits for the core's last word, and ends QEMU in order, so that its record is whole. Its log is read meanwhile.
 fn wait(
     mut child: Child,
     serial: &Path,
-    said: &Path,
+    wanted: u64,
     bound: Duration,
     give_up: impl Fn() -> bool,
-) -> Result<(), LatencyError> {
+) -> Result<Watched, LatencyError> {
+    let (Some(log), Some(monitor)) = (child.stderr.take(), child.stdin.take()) else {
+        // They were asked for when it was started.
+        end(&mut child);
+        return Err(QEMU.failed("it has no pipes"));
+    };
+    let mut said = String::new();
+    let (why, watched) = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| watch(log, monitor, wanted, &mut said));
+        let why = look(&mut child, serial, bound, give_up);
+        // Its log ends with it.
+        end(&mut child);
+        let watched = watching.join();
+        (
+            why,
+            watched.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        )
+    });
+    let why = match why {
+        Why::Told => return watched,
+        Why::Gone(status) => format!("QEMU ended first ({status}): {}", said.trim()),
+        Why::Other(why) => why,
+    };
+    Err(LatencyError::Silent {
+        bytes: bytes_of(serial).unwrap_or(0),
+        why,
+    })
+}
+
+/// Why it is waited no longer.
+enum Why {
+    Told,
+    Gone(ExitStatus),
+    Other(String),
+}
+
+fn look(child: &mut Child, serial: &Path, bound: Duration, give_up: impl Fn() -> bool) -> Why {
     let deadline = Instant::now() + bound;
-    let why = loop {
+    loop {
         std::thread::sleep(LOOK);
         if has_told(serial) {
-            break None;
+            return Why::Told;
         }
-        let ended = child
-            .try_wait()
-            .map_err(LatencyError::file("wait for", QEMU.program))?;
-        if let Some(status) = ended {
-            let said = fs::read_to_string(said).unwrap_or_default();
-            break Some(format!("QEMU ended first ({status}): {}", said.trim()));
+        match child.try_wait() {
+            Ok(None) => {}
+            Ok(Some(status)) => return Why::Gone(status),
+            Err(error) => return Why::Other(format!("cannot wait for QEMU: {error}")),
         }
         if give_up() {
-            break Some("interrupted".to_owned());
+            return Why::Other("interrupted".to_owned());
         }
         if Instant::now() > deadline {
-            break Some(format!("nothing more came within {bound:?}"));
+            return Why::Other(format!("nothing more came within {bound:?}"));
         }
-    };
-    end(&mut child);
-    match why {
-        None => Ok(()),
-        Some(why) => Err(LatencyError::Silent {
-            bytes: bytes_of(serial).unwrap_or(0),
-            why,
-        }),
     }
 }
 

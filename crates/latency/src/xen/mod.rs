@@ -5,16 +5,24 @@
 //! `hythe latency board --under`; the files come from `scripts/xen-tools.sh`. Never judges the figures.
 
 mod device_tree;
-pub mod exits;
+mod emulator_log;
+mod exits;
 mod machine;
+mod own_cpu;
 mod settings;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
+pub use exits::Exits;
 pub use machine::{Clock, Ended, run};
+pub use own_cpu::OwnCpu;
 pub use settings::{Hypervisor, Setting};
 
 use crate::LatencyError;
+
+/// Of a board, at most.
+const CPUS_MAX: usize = 2;
 
 /// How CPUs are given to the guests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +86,8 @@ pub struct Setup {
     pub settings: Vec<Setting>,
     /// More words for Xen's command line.
     pub options: Vec<String>,
+    /// How many samples of each measure are counted by the instructions of the core's own CPU, where instructions are counted.
+    pub own_cpu_samples: u64,
 }
 
 /// The files in [`Setup::tools`].
