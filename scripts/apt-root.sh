@@ -6,7 +6,10 @@
 # nothing. With a release (trixie), packages are that one's, from the mirror of Debian that this machine uses.
 # Each architecture by itself, so that a broken index of one does not hide the packages of the others.
 #
-# apt_source_root DIRECTORY: the same below DIRECTORY/apt/source for apt-get source …; this machine's sources are asked for source packages,
+# apt_unpack DIRECTORY RELEASE PACKAGE…: fetches a release's packages for amd64 with everything that they need, the C library included, and
+# unpacks them below DIRECTORY/system. Fails if one cannot be had: DIRECTORY/apt/amd64/update.log says why.
+#
+# apt_source_root DIRECTORY: an apt of one's own below DIRECTORY/apt/source for apt-get source …; this machine's sources are asked for source packages,
 # which they usually do not name.
 
 # The first archive of Debian's own in this machine's sources; that of security updates has another name. Without one nothing will be found.
@@ -20,6 +23,19 @@ apt_root() {
     make_apt_root "$root" "$2" "$3"
     [[ -z ${4-} ]] || take_release "$root" "$4"
     update_apt_root "$root"
+}
+
+apt_unpack() {
+    local directory=$1 release=$2 package
+    shift 2
+    # Nothing counts as installed.
+    apt_root "$directory" amd64 /dev/null "$release"
+    APT_CONFIG=$directory/apt/amd64/apt.conf apt-get -qq -y --no-install-recommends --download-only install "$@" \
+        >/dev/null 2>>"$directory/apt/amd64/update.log" || return 1
+    mkdir -p "$directory/system"
+    for package in "$directory"/apt/amd64/cache/archives/*.deb; do
+        dpkg-deb -x "$package" "$directory/system" || return 1
+    done
 }
 
 apt_source_root() {

@@ -24,15 +24,8 @@ fetch() {
     [[ $(dpkg --print-architecture) == amd64 ]] || fail "they are fetched for amd64 only; have mkfs.erofs 1.8 or newer in PATH"
     echo "erofs-tools: fetching erofs-utils of Debian $release (about 10 MB)"
     rm -rf "${directory:?}"/{apt,system,bin} "$stamp"
-    mkdir -p "$directory"/{system,bin}
-    # With everything that it depends on, since nothing counts as installed.
-    apt_root "$directory" amd64 /dev/null "$release"
-    APT_CONFIG=$directory/apt/amd64/apt.conf apt-get -qq -y --no-install-recommends --download-only install erofs-utils >/dev/null ||
-        fail "erofs-utils cannot be fetched (see $directory/apt/amd64/update.log)"
-    local package
-    for package in "$directory"/apt/amd64/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$directory/system"
-    done
+    mkdir -p "$directory/bin"
+    apt_unpack "$directory" "$release" erofs-utils || fail "erofs-utils cannot be fetched (see $directory/apt/amd64/update.log)"
     offer mkfs.erofs
     offer fsck.erofs
     offer dump.erofs

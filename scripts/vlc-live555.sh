@@ -31,15 +31,9 @@ fetch() {
     [[ $(dpkg --print-architecture) == amd64 ]] || fail "it is fetched for amd64 only; have a VLC with live555, and its path in HYTHE_VLC"
     echo "vlc-live555: fetching VLC of Debian $release (about 90 MB)"
     rm -rf "${directory:?}"/{apt,system,bin} "$stamp"
-    mkdir -p "$directory"/{system,bin}
-    # With everything that it depends on, since nothing counts as installed.
-    apt_root "$directory" amd64 /dev/null "$release"
-    local log=$directory/apt/amd64/update.log package
-    APT_CONFIG=$directory/apt/amd64/apt.conf apt-get -qq -y --no-install-recommends --download-only install "${packages[@]}" \
-        >/dev/null 2>>"$log" || fail "the packages ${packages[*]} of Debian $release cannot be fetched (see $log); have a VLC with live555, and its path in HYTHE_VLC"
-    for package in "$directory"/apt/amd64/cache/archives/*.deb; do
-        dpkg-deb -x "$package" "$directory/system"
-    done
+    mkdir -p "$directory/bin"
+    apt_unpack "$directory" "$release" "${packages[@]}" ||
+        fail "the packages ${packages[*]} of Debian $release cannot be fetched (see $directory/apt/amd64/update.log); have a VLC with live555, and its path in HYTHE_VLC"
     offer
     rm -rf "${directory:?}/apt"
     echo "$recipe" >"$stamp"
