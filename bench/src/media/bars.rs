@@ -39,7 +39,9 @@ pub(super) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
         ("sendto/first_send by hythe/headers: cpu", _) => 5.0,
         ("sendto/first_send by hythe/prepared: elapsed", 1) => 4.0,
         ("ffmpeg/first_send by hythe/prepared: cpu", _) => 20.0,
+        ("ffmpeg/first_send by hythe/first_send: cpu", _) => 20.0,
         ("gstreamer/first_send by hythe/prepared: cpu", _) => 20.0,
+        ("gstreamer/first_send by hythe/first_send: cpu", _) => 20.0,
         _ => return None,
     };
     Some(Bar::AtLeast(bound))
