@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-boot test-latency test-media arm mutants check bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm mutants check install bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -18,11 +18,11 @@ demo: setup ## the main job: flash -> pool -> RTOS core decodes -> RTP, checked 
 	cargo build --release -p hythe-cli
 	$(target)/release/hythe demo
 
-test: setup ## all tests: Rust, the model checker's, C
-	cargo test --workspace
-	RUSTFLAGS='--cfg loom' cargo test --release --target-dir $(target)/loom -p hythe-queue -p hythe-pool --lib --tests
-	$(MAKE) -C rtos BUILD=$(abspath $(target))/rtos IMAGES=$(abspath $(target))/boards test test-boards
-	$(MAKE) -C preload-init BUILD=$(abspath $(target))/preload-init test
+test: setup ## all tests but the slow ones: Rust, the model checker's, C; side by side, with the ten slowest at the end
+	cargo xtask test
+
+test-slow: setup ## the slow tests: sweeps, emulated boards, musl and i686; PART=0/4 to 3/4 for a quarter
+	cargo xtask test --slow $(PART)
 
 test-boot: ## packaging/ on Debian 12 in QEMU: a boot recorded, read ahead in three ways, faults; images laid out by a recording (root; about 30 minutes, 12 of them once; BOOTS=3 times it, too)
 	RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p hythe-cli --target $(guest_target)
@@ -42,13 +42,16 @@ test-latency: setup ## real-time latency: this machine beside cyclictest, FreeRT
 	scripts/xen-tools.sh $(target)/xen
 	HYTHE_TEST_LATENCY=1 HYTHE_XEN=$(abspath $(target))/xen cargo test -p hythe-cli --test latency_peers --test latency_xen --test report_browser -- --nocapture --test-threads=1
 
+test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe built for musl (3 minutes at first, then seconds)
+	scripts/other-targets.sh test
+
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm
 
 mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)
 	scripts/mutate-orderings.sh $(target)/mutants
 
-check: setup ## format, lints, tidy, licences, docs, fuzz targets compile; mends nothing
+check: setup ## format, lints, tidy, licences, docs, fuzz targets compile, libraries compile for musl and i686; mends nothing
 	cargo fmt --check
 	clang-format --dry-run -Werror $(c_files)
 	cargo xtask tidy
@@ -56,6 +59,7 @@ check: setup ## format, lints, tidy, licences, docs, fuzz targets compile; mends
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib
 	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)/fuzz
+	scripts/other-targets.sh check
 
 install: ## the C library, its header and manual into PREFIX (/usr/local), under DESTDIR
 	cargo build --release -p hythe-c

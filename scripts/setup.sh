@@ -19,6 +19,7 @@ packages=(
     clang                # the C library's second compiler
     libclang-rt-dev      # clang's sanitizers, which clang only recommends
     clang-format         # the layout of C files, in `make check`
+    valgrind             # runs programs with the C library, in its tests
     cmake                # finds the installed C library, as its users do
     lld                  # links preload-init for other machines
     gcc-arm-none-eabi    # images for Cortex-M boards

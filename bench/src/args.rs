@@ -246,7 +246,13 @@ pub(crate) struct MediaArguments {
     /// Decides which packets that way loses
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) seed: u64,
-    /// Only cases whose name has one of these in it, such as `hythe/`, `sendto/first_send`, `calls` or `lossy`
+    /// Numbers of destinations of a stream as it plays, at 5 Mbit/s up to 100, else at 2 Mbit/s [default: 1,100,1000; quick: 1,100]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) play_destinations: Vec<u16>,
+    /// How long it lasts, repeated at most five times [default: 10; quick: 2]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u16).range(1..=60))]
+    pub(crate) play_seconds: Option<u16>,
+    /// Only cases whose name has one of these in it, such as `hythe/`, `sendto/first_send`, `calls`, `lossy` or `plays`
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
 }
@@ -258,6 +264,11 @@ impl MediaArguments {
             (&[10_000], 1)
         } else {
             (&[10_000, 30_000, 50_000], 100)
+        };
+        let play_destinations: &[u16] = if self.quick {
+            &[1, 100]
+        } else {
+            &[1, 100, 1000]
         };
         media::Scale {
             packets: Some(self.packets.clone())
@@ -272,6 +283,10 @@ impl MediaArguments {
                 .lossy_packets
                 .unwrap_or(if self.quick { 500 } else { 20_000 }),
             seed: self.seed,
+            play_destinations: Some(self.play_destinations.clone())
+                .filter(|said| !said.is_empty())
+                .unwrap_or_else(|| play_destinations.to_vec()),
+            play_seconds: self.play_seconds.unwrap_or(if self.quick { 2 } else { 10 }),
             only: self.only.clone(),
         }
     }

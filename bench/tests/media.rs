@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hythe-bench");
 /// Far beyond what anything here takes; only a test that would never end is ended by it.
-const BOUND: Duration = Duration::from_secs(120);
+const BOUND: Duration = Duration::from_secs(300);
 const NOBODY: u32 = 65_534;
 
 /// Its temporary files go into a directory of the test's own, which shall be empty afterwards.
@@ -166,6 +166,60 @@ fn calls_and_a_way_that_loses_are_measured() {
     assert_empty(folder.path());
 }
 
+/// Programs that are missing here are named; what is asserted of the others is that all of it
+/// arrived and was measured.
+#[test]
+fn streams_as_they_play_are_measured_beside_other_programs() {
+    if is_left_out() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = [
+        "--json",
+        "--quick",
+        "--only",
+        "plays",
+        "--play-seconds",
+        "1",
+        "--play-destinations",
+        "1,20",
+    ];
+    let (output, complaint) = run(&mut bench(folder.path(), &arguments));
+    if output.status.code() == Some(2) {
+        assert!(complaint.contains("nothing is left"), "{complaint}");
+        return eprintln!("SKIPPED: no program that plays is installed");
+    }
+    assert!(output.status.success(), "{complaint}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(document["conditions"]["invalid"], Value::Null);
+    let rows = document["results"].as_array().expect("rows");
+    let skipped = document["conditions"]["skipped"]
+        .as_array()
+        .expect("a list");
+    assert_eq!(rows.len() + skipped.len(), 8, "{rows:?} {skipped:?}");
+    for row in rows {
+        let case = row["case"].as_str().expect("a name");
+        assert!(case.ends_with("/plays"), "{case}");
+        assert_eq!(
+            (&row["metric"], &row["unit"]),
+            (&"lateness".into(), &"ns".into())
+        );
+        let destinations = row["destinations"].as_u64().expect("a number");
+        // A second at 5 Mbit/s in packets of 1,316 bytes; ffmpeg leaves stuffing out.
+        assert!(
+            row["delivered"].as_u64() > Some(300 * destinations),
+            "{row}"
+        );
+        assert_eq!(row["delivered"], row["count"], "once");
+        assert!(row["cpu_ns_per_packet"].as_f64() > Some(0.0), "{row}");
+        assert!(row["p50"].as_u64() <= row["p99"].as_u64(), "{row}");
+        assert!(row["histogram"].is_string(), "{row}");
+        let command = row["conditions"]["command"].as_str().expect("a line");
+        assert!(command.ends_with("FILE --json DESTINATIONS") || case != "hythe/plays");
+    }
+    assert_empty(folder.path());
+}
+
 #[test]
 fn whoever_is_killed_takes_processes_and_networks_along() {
     if is_left_out() {
@@ -255,6 +309,8 @@ fn impossible_scales_are_refused() {
         ["--repeat", "0"],
         ["--calls", "0"],
         ["--call-seconds", "61"],
+        ["--play-seconds", "0"],
+        ["--play-destinations", "1001"],
         ["--lossy-packets", "60001"],
     ] {
         let folder = tempfile::tempdir().expect("a folder");

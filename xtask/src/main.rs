@@ -7,6 +7,7 @@
 mod boards;
 mod licences;
 mod metadata;
+mod suite;
 mod tidy;
 
 use std::process::ExitCode;
@@ -17,6 +18,8 @@ cargo xtask CHORE
   tidy              check the rules of STYLE.md that a machine can check
   licences          check that every dependency may be linked under MIT OR Apache-2.0
   boards [BOARD…]   build the images of rtos/boards into target/boards
+  test [--slow [PART/PARTS]]
+                    build and run all tests but the slow ones; or those, or a share of them
 ";
 
 fn main() -> ExitCode {
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
             ("tidy", []) => tidy::run(),
             ("licences", []) => licences::run(),
             ("boards", boards) => boards::run(boards),
+            ("test", choice) => suite::run(choice),
             _ => return wrong_use(),
         },
         None => return wrong_use(),

@@ -19,6 +19,8 @@ use crate::lookout::{Lookout, NAP, Patience};
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// Messages under way in a one-way run.
 const RATE_DEPTH: u32 = 256;
+/// How long a sender waits for room in it.
+const RATE_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pool of this run alone, removed at the end.
 #[derive(Debug)]
@@ -135,7 +137,8 @@ impl HytheEnd {
         let subscribe = || node.subscriber(incoming, &subscriber_options(case));
         let subscriber = subscribe()?;
         let more_subscribers = (0..more).map(|_| subscribe()).collect::<Result<_, _>>()?;
-        let mut publisher = node.publisher(outgoing, &PublisherOptions::default())?;
+        let waits = PublisherOptions::default().send_timeout(RATE_SEND_TIMEOUT);
+        let mut publisher = node.publisher(outgoing, &waits)?;
         let mut patience = Patience::new(&lookout);
         while !publisher.wait_for_subscribers(receivers as usize, NAP)? {
             patience.look_up()?;
@@ -221,8 +224,7 @@ fn subscriber_options(case: Case) -> SubscriberOptions {
     match case.pattern {
         Pattern::Untouched | Pattern::Filled | Pattern::Request | Pattern::Fan => options,
         Pattern::Single | Pattern::Batched => {
-            let bound = Duration::from_secs(5);
-            let timeout_ms = bound.as_millis() as u32;
+            let timeout_ms = RATE_SEND_TIMEOUT.as_millis() as u32;
             options
                 .depth(RATE_DEPTH)
                 .policy(PortPolicy::Block { timeout_ms })

@@ -3,6 +3,7 @@
 
 use super::calls::CallRow;
 use super::lossy::LossyRow;
+use super::plays::{HYTHE_P99_NS_MAX, PlaysRow};
 use super::ratios::Ratio;
 use crate::ipc::Bar;
 
@@ -17,6 +18,11 @@ pub(super) fn of_calls(row: &CallRow) -> Option<Bar> {
     row.case
         .starts_with("hythe/calls")
         .then_some(Bar::AtMost(SPACING_ERROR_NS))
+}
+
+/// The bound of the 99th percentile of the product's lateness.
+pub(super) fn of_plays(row: &PlaysRow) -> Option<Bar> {
+    (row.case == "hythe/plays").then_some(Bar::AtMost(HYTHE_P99_NS_MAX))
 }
 
 /// What is wanted of a way that loses, in words, and whether it was kept.
@@ -42,6 +48,9 @@ pub(super) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
         ("ffmpeg/first_send by hythe/first_send: cpu", _) => 20.0,
         ("gstreamer/first_send by hythe/prepared: cpu", _) => 20.0,
         ("gstreamer/first_send by hythe/first_send: cpu", _) => 20.0,
+        ("ffmpeg/plays by hythe/plays: cpu", 1) => 1.0 / 0.5,
+        ("ffmpeg/plays by hythe/plays: cpu", _) => 1.0 / 0.35,
+        ("gstreamer/plays by hythe/plays: cpu", 2..) => 1.0 / 0.55,
         _ => return None,
     };
     Some(Bar::AtLeast(bound))

@@ -13,6 +13,7 @@ use super::calls::{self, CallCase};
 use super::case::Case;
 use super::lossy::{self, LossyCase, Relay};
 use super::message::{Answer, Link, Order, Source};
+use super::plays::{self, PlaysCase};
 use super::receiver::Receiver;
 use super::sender::{self, Job};
 use super::tally::Checker;
@@ -81,6 +82,8 @@ impl End {
             Order::Expect(case) => self.receive(case),
             Order::Listen(case) => self.listen(case),
             Order::Take(case) => self.take(case),
+            Order::Watch(case) => self.watch(case),
+            Order::Play(play) => Ok(Answer::Played(plays::play(&play, self.other()?)?)),
             Order::Pass { seed } => self.pass(seed),
             Order::Call(case) => Ok(Answer::Paced(calls::send(case, self.other()?)?)),
             Order::Stream(case) => Ok(Answer::Streamed(lossy::send(case, self.other()?)?)),
@@ -126,6 +129,13 @@ impl End {
         let taken = lossy::receive(case, self.address()?, ready, io::stdin())?;
         next_order()?;
         Ok(Answer::Taken(taken))
+    }
+
+    fn watch(&self, case: PlaysCase) -> Result<Answer, BenchError> {
+        let ready = || answer(&Answer::Ready);
+        let watched = plays::watch(case, self.address()?, ready, io::stdin())?;
+        next_order()?;
+        Ok(Answer::Watched(watched))
     }
 
     fn pass(&self, seed: u64) -> Result<Answer, BenchError> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::calls::{CallCase, Heard, Paced};
 use super::case::{Case, Content};
 use super::lossy::{LossyCase, Passed, Streamed, Taken};
+use super::plays::{Play, Played, PlaysCase, Watched};
 
 /// A file with media, and what it has in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,9 +25,11 @@ pub(super) enum Order {
     Listen(CallCase),
     /// To the receiver: open a session. Answer: `Ready`.
     Take(LossyCase),
+    /// To the receiver: open a socket for each destination, and note when packets arrive. Answer: `Ready`.
+    Watch(PlaysCase),
     /// To the relay: be the way from the first link to the second; the seed decides what is lost. Answer: `Ready`.
     Pass { seed: u64 },
-    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`, `Taken` or `Passed`, when all is there or
+    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`, `Taken`, `Watched` or `Passed`, when all is there or
     /// nothing comes any more.
     Collect,
     /// To the sender. Answer: `Sent`.
@@ -35,6 +38,8 @@ pub(super) enum Order {
     Call(CallCase),
     /// To the sender. Answer: `Streamed`.
     Stream(LossyCase),
+    /// To the sender: start a program that plays. Answer: `Played`.
+    Play(Play),
 }
 
 /// One end of the link.
@@ -58,6 +63,8 @@ pub(super) enum Answer {
     Taken(Taken),
     Streamed(Streamed),
     Passed(Passed),
+    Played(Played),
+    Watched(Watched),
     /// It cannot.
     Failed(String),
 }

@@ -1,5 +1,5 @@
 //! Scenario `media`: the paper's experiment, many RTP packets sent as fast as they go, by every method and by the product; thousands of
-//! paced calls (`calls`); a way that loses (`lossy`).
+//! paced calls (`calls`); a way that loses (`lossy`); a stream as it plays, sent by the shipped command beside other programs (`plays`).
 //!
 //! Sender and receiver are two processes with a network each, on two CPUs, joined by a veth link (`scene`). Every packet is counted
 //! and compared with its source at the receiver (`tally`). Rounds go over all cases, so that what is compared was measured next to each
@@ -16,6 +16,7 @@ mod one_by_one;
 mod packets;
 mod paper;
 mod plan;
+mod plays;
 mod process;
 mod program;
 mod ratios;
@@ -39,6 +40,7 @@ use self::case::{Case, Content};
 use self::lossy::LossyOutcome;
 use self::message::Source;
 use self::plan::Plan;
+use self::plays::{Play, PlaysCase, PlaysSeries, Programs};
 use self::report::{Circumstances, Measured, Report};
 use self::scene::{LossyScene, Scene};
 use self::series::{Round, Series};
@@ -69,6 +71,9 @@ pub(crate) struct Scale {
     pub(crate) lossy_packets: u32,
     /// Decides what that way loses.
     pub(crate) seed: u64,
+    /// Of a stream as it plays, and how long it lasts.
+    pub(crate) play_destinations: Vec<u16>,
+    pub(crate) play_seconds: u16,
     /// Parts of names; none: all cases.
     pub(crate) only: Vec<String>,
 }
@@ -82,6 +87,8 @@ impl Scale {
 
 /// Calls last seconds: more repetitions say little more.
 const CALL_REPEAT_MAX: u32 = 5;
+/// As long as the media.
+const PLAYS_REPEAT_MAX: u32 = 5;
 
 /// Measures what the arguments ask for.
 pub(crate) fn run(arguments: &MediaArguments) -> Result<Report, BenchError> {
@@ -95,6 +102,9 @@ pub(crate) fn run(arguments: &MediaArguments) -> Result<Report, BenchError> {
     let load_before = machine::load();
     let scale = arguments.scale();
     let mut plan = plan::make(&scale, program::is_installed, calls::try_priority);
+    let wanted: Vec<PlaysCase> = plan::plays(&scale).collect();
+    let programs = Programs::find(&wanted);
+    plan.add_plays(&scale, &programs);
     if plan.is_empty() {
         return Err(BenchError::WrongUse(
             "nothing is left to measure".to_owned(),
@@ -102,7 +112,8 @@ pub(crate) fn run(arguments: &MediaArguments) -> Result<Report, BenchError> {
     }
     let cpus = cpus::choose()?;
     let mut lossy = Vec::new();
-    let played = play_all(&scale, &mut plan, &mut lossy, cpus, &lookout);
+    let played = play_all(&scale, &mut plan, &mut lossy, cpus, &lookout)
+        .and_then(|()| play_streams(&scale, &mut plan.plays, &programs, cpus, &lookout));
     let ended = match played {
         Ok(()) => None,
         // It has not even begun.
@@ -119,6 +130,7 @@ pub(crate) fn run(arguments: &MediaArguments) -> Result<Report, BenchError> {
         series: &plan.series,
         calls: &plan.calls,
         lossy: &lossy,
+        plays: &plan.plays,
     };
     Report::new(&scale, measured, around)
 }
@@ -146,6 +158,40 @@ fn play_all(
     for case in &plan.lossy {
         lookout.check_stop()?;
         lossy.push(scene.play(*case)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// The ends keep the CPUs that they have, and programs that are started get the sender's.
+fn play_streams(
+    scale: &Scale,
+    streams: &mut [PlaysSeries],
+    programs: &Programs,
+    cpus: Option<[usize; 2]>,
+    lookout: &Lookout,
+) -> Result<(), BenchError> {
+    if streams.is_empty() {
+        return Ok(());
+    }
+    let files = plays::make(streams.iter().map(|series| series.case))?;
+    let mut scene = Scene::set(cpus, &[], lookout)?;
+    let repeat = scale.repeat.min(PLAYS_REPEAT_MAX);
+    let bar = ProgressBar::new(streams.len() as u64 * u64::from(repeat));
+    let count = streams.len();
+    for place in (0..repeat).flat_map(|_| 0..count) {
+        lookout.check_stop()?;
+        let series = &mut streams[place];
+        let case = series.case;
+        let file = files.iter().find(|file| file.is_of(&case));
+        let play = Play {
+            case,
+            program: programs.of(case.system).map_err(BenchError::Unable)?,
+            path: file.map_or_else(String::new, plays::StreamFile::path),
+        };
+        let round = scene.watch(play);
+        series.add(round.map_err(|error| error.of(&case, usize::from(plays::PACKET_BYTES)))?);
         bar.inc(1);
     }
     bar.finish_and_clear();

@@ -3,6 +3,7 @@
 use super::calls::{CallCase, CallSeries, PRIORITY};
 use super::case::{Case, Content, Mode, System};
 use super::lossy::{LossyCase, Remedy};
+use super::plays::{PlaysCase, PlaysSeries, PlaysSystem, Programs};
 use super::series::Series;
 use super::{Scale, program};
 
@@ -19,18 +20,23 @@ pub(super) struct Plan {
     pub(super) series: Vec<Series>,
     pub(super) calls: Vec<CallSeries>,
     pub(super) lossy: Vec<LossyCase>,
+    pub(super) plays: Vec<PlaysSeries>,
     pub(super) skipped: Vec<String>,
 }
 
 impl Plan {
     pub(super) fn is_empty(&self) -> bool {
-        self.series.is_empty() && self.calls.is_empty() && self.lossy.is_empty()
+        self.series.is_empty()
+            && self.calls.is_empty()
+            && self.lossy.is_empty()
+            && self.plays.is_empty()
     }
 
     /// Was nothing measured that is kept here?
     pub(super) fn has_nothing(&self) -> bool {
         let has_calls = self.calls.iter().any(CallSeries::has_rounds);
-        !has_calls && self.series.iter().all(|series| series.repeat() == 0)
+        let has_plays = self.plays.iter().any(PlaysSeries::has_rounds);
+        !has_calls && !has_plays && self.series.iter().all(|series| series.repeat() == 0)
     }
 }
 
@@ -72,8 +78,43 @@ pub(super) fn make(
         series: cases.into_iter().map(Series::new).collect(),
         calls: calls.into_iter().map(CallSeries::new).collect(),
         lossy: lossy(scale).collect(),
+        plays: Vec::new(),
         skipped,
     }
+}
+
+impl Plan {
+    /// Adds streams as they play, by the programs that there are; the others are named.
+    pub(super) fn add_plays(&mut self, scale: &Scale, programs: &Programs) {
+        let missing = |system| match programs.of(system) {
+            // It makes the stream, too.
+            Ok(_) => programs.of(PlaysSystem::Ffmpeg).err(),
+            Err(why) => Some(why),
+        };
+        for case in plays(scale) {
+            match missing(case.system) {
+                None => self.plays.push(PlaysSeries::new(case)),
+                Some(why) => {
+                    let destinations = case.destinations;
+                    self.skipped
+                        .push(format!("{case} to {destinations}: {why}"));
+                }
+            }
+        }
+    }
+}
+
+/// Every system to as many: what is compared stands next to each other.
+pub(super) fn plays(scale: &Scale) -> impl Iterator<Item = PlaysCase> {
+    let of = |destinations: &u16| {
+        PlaysSystem::ALL.map(|system| PlaysCase {
+            system,
+            destinations: *destinations,
+            seconds: scale.play_seconds,
+        })
+    };
+    let cases = scale.play_destinations.iter().flat_map(of);
+    cases.filter(|case| scale.wants(case))
 }
 
 /// Is there such a method at all?
@@ -177,6 +218,8 @@ mod tests {
             call_seconds: 10,
             lossy_packets: 20_000,
             seed: 5,
+            play_destinations: vec![1, 100],
+            play_seconds: 1,
             only: Vec::new(),
         }
     }
@@ -223,6 +266,31 @@ mod tests {
         assert_eq!(peers, ["ffmpeg/first_send"]);
         let plan = make(&scale(), |_| false, || Ok(()));
         assert_eq!(plan.skipped.len(), 5, "nobody makes the stream");
+    }
+
+    #[test]
+    fn streams_play_to_as_many_by_every_system() {
+        let cases: Vec<PlaysCase> = plays(&scale()).collect();
+        let names = cases
+            .iter()
+            .map(|case| (case.to_string(), case.destinations));
+        let of = |name: &str, destinations| (name.to_owned(), destinations);
+        let expected = [
+            of("hythe/plays", 1),
+            of("ffmpeg/plays", 1),
+            of("gstreamer/plays", 1),
+            of("plain/plays", 1),
+            of("hythe/plays", 100),
+        ];
+        assert_eq!(names.take(5).collect::<Vec<_>>(), expected);
+        assert_eq!(cases.len(), 8);
+        // Of those that are not there it is said.
+        let mut plan = make(&scale(), |_| true, || Ok(()));
+        let before = plan.skipped.len();
+        plan.add_plays(&scale(), &Programs::find(&[]));
+        assert_eq!(plan.plays.len() + plan.skipped.len() - before, 8);
+        let plain = |why: &&String| why.starts_with("plain/plays to 1:");
+        assert!(plan.skipped.iter().any(|why| plain(&why)), "{plan:?}");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use super::calls::{self, CallSeries};
 use super::case::{Mode, System};
+use super::plays::{self, PlaysSeries, PlaysSystem};
+use super::report::Measured;
 use super::series::Series;
 use crate::statistics::paired_ratio;
 
@@ -20,7 +22,18 @@ pub(super) struct Ratio {
 }
 
 /// All that can be made of these.
-pub(super) fn of(series: &[Series], calls: &[CallSeries]) -> Vec<Ratio> {
+pub(super) fn of(measured: Measured<'_>) -> Vec<Ratio> {
+    let mut ratios = of_sending(measured.series);
+    let is_plain = |calls: &&CallSeries| calls.case.system == System::Sendto;
+    let plain = measured.calls.iter().filter(is_plain);
+    ratios.extend(plain.filter_map(|above| of_calls(above, measured.calls)));
+    let others = measured.plays.iter();
+    ratios.extend(others.filter_map(|above| of_plays(above, measured.plays)));
+    ratios.retain(|ratio| ratio.value.is_finite());
+    ratios
+}
+
+fn of_sending(series: &[Series]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     for below in series {
         let mut push = |above: &Series, what: &str, figures: fn(&Series) -> Vec<f64>| {
@@ -68,14 +81,23 @@ pub(super) fn of(series: &[Series], calls: &[CallSeries]) -> Vec<Ratio> {
             });
         }
     }
-    for above in calls
-        .iter()
-        .filter(|calls| calls.case.system == System::Sendto)
-    {
-        ratios.extend(of_calls(above, calls));
-    }
-    ratios.retain(|ratio| ratio.value.is_finite());
     ratios
+}
+
+/// What another program takes by what the product takes, to as many destinations.
+fn of_plays(above: &PlaysSeries, series: &[PlaysSeries]) -> Option<Ratio> {
+    let destinations = above.case.destinations;
+    let below = series.iter().find(|series| {
+        let case = series.case;
+        case.system == PlaysSystem::Hythe && case.destinations == destinations
+    })?;
+    (above.case != below.case).then(|| Ratio {
+        name: format!("{} by {}: cpu", above.case, below.case),
+        size_bytes: plays::PACKET_BYTES,
+        packets: below.case.packets(),
+        destinations,
+        value: paired_ratio(&above.cpu_by_packet(), &below.cpu_by_packet()),
+    })
 }
 
 /// What the plain loop takes by what the product takes, for the same calls.
@@ -110,7 +132,7 @@ mod tests {
     }
 
     fn found(series: &[Series]) -> Vec<(String, f64)> {
-        let ratios = of(series, &[]).into_iter();
+        let ratios = of_sending(series).into_iter();
         ratios.map(|ratio| (ratio.name, ratio.value)).collect()
     }
 

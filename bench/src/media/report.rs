@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::calls::{CallRow, CallSeries};
 use super::case::{Content, Mode, System};
 use super::lossy::{LossyOutcome, LossyRow};
+use super::plays::{PlaysRow, PlaysSeries};
 use super::ratios::{self, Ratio};
 use super::series::Series;
 use super::{Scale, paper};
@@ -35,6 +36,7 @@ pub(super) enum Entry {
     Sending(Row),
     Calls(CallRow),
     Lossy(LossyRow),
+    Plays(PlaysRow),
 }
 
 /// All that was measured.
@@ -43,6 +45,7 @@ pub(super) struct Measured<'m> {
     pub(super) series: &'m [Series],
     pub(super) calls: &'m [CallSeries],
     pub(super) lossy: &'m [LossyOutcome],
+    pub(super) plays: &'m [PlaysSeries],
 }
 
 /// One case: time and cost of sending its packets, or of laying them out.
@@ -132,6 +135,10 @@ impl Report {
         }
         let lossy = measured.lossy.iter();
         results.extend(lossy.map(|outcome| Entry::Lossy(LossyRow::new(outcome))));
+        let plays = measured.plays.iter();
+        for series in plays.filter(|series| series.has_rounds()) {
+            results.push(Entry::Plays(PlaysRow::of(series)?));
+        }
         let conditions = Conditions {
             cpus: Pinned {
                 pinned: around.cpus.map_or_else(Vec::new, Vec::from),
@@ -149,7 +156,7 @@ impl Report {
             commit: machine::commit(),
             machine: machine::describe(),
             results,
-            ratios: ratios::of(measured.series, measured.calls),
+            ratios: ratios::of(measured),
             conditions,
         })
     }
@@ -171,6 +178,7 @@ fn invalid(scale: &Scale, measured: Measured<'_>) -> Option<String> {
     let silent = series.iter().filter(|series| series.delivered() == 0);
     wrong.extend(silent.map(|series| format!("{}: nothing arrived", series.case)));
     wrong.extend(measured.calls.iter().filter_map(CallSeries::invalid));
+    wrong.extend(measured.plays.iter().filter_map(PlaysSeries::invalid));
     wrong.extend(measured.lossy.iter().filter_map(LossyOutcome::invalid));
     (!wrong.is_empty()).then(|| wrong.join("; "))
 }
@@ -270,6 +278,8 @@ mod tests {
             call_seconds: 1,
             lossy_packets: 1,
             seed: 5,
+            play_destinations: Vec::new(),
+            play_seconds: 1,
             only: Vec::new(),
         };
         let mut series = Series::new(PLAIN);
@@ -284,6 +294,7 @@ mod tests {
             series: &[series],
             calls: &[],
             lossy: &[outcome(Remedy::Resend, 0)],
+            plays: &[],
         };
         Report::new(&scale, measured, around).expect("made")
     }

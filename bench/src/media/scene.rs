@@ -8,6 +8,7 @@ use super::case::Case;
 use super::end::ip_command;
 use super::lossy::{LossyCase, LossyOutcome};
 use super::message::{Answer, Link, Order, Sent, Source, Tally};
+use super::plays::{Play, PlaysRound};
 use super::process::Process;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
@@ -83,6 +84,23 @@ impl Scene {
         let machine = CpuTimes::now().since(before);
         match self.receiver.ask(&Order::Collect)? {
             Answer::Heard(heard) => CallRound::new(paced, heard, machine),
+            other => Err(self.receiver.surprise(&other)),
+        }
+    }
+}
+
+impl Scene {
+    /// Has a program play once.
+    pub(super) fn watch(&mut self, play: Play) -> Result<PlaysRound, BenchError> {
+        self.receiver.order(&Order::Watch(play.case))?;
+        let before = CpuTimes::now();
+        let played = match self.sender.ask(&Order::Play(play))? {
+            Answer::Played(played) => played,
+            other => return Err(self.sender.surprise(&other)),
+        };
+        let machine = CpuTimes::now().since(before);
+        match self.receiver.ask(&Order::Collect)? {
+            Answer::Watched(watched) => PlaysRound::new(played, watched, machine),
             other => Err(self.receiver.surprise(&other)),
         }
     }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::bars;
 use super::calls::{CallRow, Metric};
 use super::lossy::LossyRow;
+use super::plays::PlaysRow;
 use super::report::{Entry, Report, Row};
 
 pub(crate) fn render(report: &Report) -> String {
@@ -32,13 +33,14 @@ fn write_all(out: &mut String, report: &Report) -> std::fmt::Result {
     write_sending(out, report)?;
     write_calls(out, report)?;
     write_lossy(out, report)?;
+    write_plays(out, report)?;
     write_ratios(out, report)
 }
 
 fn write_sending(out: &mut String, report: &Report) -> std::fmt::Result {
     let rows = report.results.iter().filter_map(|entry| match entry {
         Entry::Sending(row) => Some(row),
-        Entry::Calls(_) | Entry::Lossy(_) => None,
+        _ => None,
     });
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
@@ -64,7 +66,7 @@ fn write_sending(out: &mut String, report: &Report) -> std::fmt::Result {
 fn write_calls(out: &mut String, report: &Report) -> std::fmt::Result {
     let rows = report.results.iter().filter_map(|entry| match entry {
         Entry::Calls(row) => Some(row),
-        Entry::Sending(_) | Entry::Lossy(_) => None,
+        _ => None,
     });
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
@@ -125,7 +127,7 @@ fn write_call(out: &mut String, row: &CallRow) -> std::fmt::Result {
 fn write_lossy(out: &mut String, report: &Report) -> std::fmt::Result {
     let rows = report.results.iter().filter_map(|entry| match entry {
         Entry::Lossy(row) => Some(row),
-        Entry::Sending(_) | Entry::Calls(_) => None,
+        _ => None,
     });
     let mut rows = rows.peekable();
     let Some(first) = rows.peek() else {
@@ -158,6 +160,61 @@ fn write_lossy_row(out: &mut String, row: &LossyRow) -> std::fmt::Result {
     )?;
     if let Some((wanted, is_met)) = bars::of_lossy(row) {
         write!(out, "  {wanted}{}", if is_met { "" } else { ": MISSED" })?;
+    }
+    writeln!(out)
+}
+
+fn write_plays(out: &mut String, report: &Report) -> std::fmt::Result {
+    let rows = report.results.iter().filter_map(|entry| match entry {
+        Entry::Plays(row) => Some(row),
+        _ => None,
+    });
+    let mut rows = rows.peekable();
+    if rows.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{:<18}{:>6}{:>9}{:>8}{:>15}{:>10}{:>10}{:>10}{:>10}",
+        "as it plays",
+        "to",
+        "Mbit/s",
+        "repeat",
+        "CPU ns/packet",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
+        "max ms"
+    )?;
+    rows.try_for_each(|row| write_plays_row(out, row))
+}
+
+fn write_plays_row(out: &mut String, row: &PlaysRow) -> std::fmt::Result {
+    let times = &row.percentiles;
+    let [p50, p99, p999, max] =
+        [times.p50, times.p99, times.p999, times.max].map(|ns| ns as f64 / 1e6);
+    write!(
+        out,
+        "{:<18}{:>6}{:>9.1}{:>8}{:>15.1}{p50:>10.1}{p99:>10.1}{p999:>10.1}{max:>10.1}",
+        row.case,
+        row.destinations,
+        f64::from(row.conditions.bits_per_second) / 1e6,
+        row.repeat,
+        row.cpu_ns_per_packet
+    )?;
+    if let Some(packets) = row.conditions.packets_per_handover {
+        write!(out, "  {packets:.1} packets a handover")?;
+    }
+    if let Some(method) = &row.conditions.method {
+        write!(out, " by {method}")?;
+    }
+    if let Some(bar) = bars::of_plays(row) {
+        let is_met = bar.is_met_by(times.p99 as f64);
+        write!(
+            out,
+            "  p99 {bar} ns{}",
+            if is_met { "" } else { ": MISSED" }
+        )?;
     }
     writeln!(out)
 }

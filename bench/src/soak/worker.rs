@@ -115,7 +115,7 @@ impl Worker {
     fn open_publisher(&mut self) -> Result<(), BenchError> {
         if self.publishers.len() < 3 {
             let channel = self.channel();
-            let options = PublisherOptions::default().patience(PATIENCE);
+            let options = PublisherOptions::default().send_timeout(PATIENCE);
             let opened = self.node.publisher(&channel, &options);
             let opened = self.unless_busy(opened)?;
             self.publishers.extend(opened);

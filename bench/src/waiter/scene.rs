@@ -89,8 +89,8 @@ impl Scene {
             waiter = last.map(|token| (made, token));
         }
         let active = format!("c{}", count - 1);
-        let mut direct = nodes[1].publisher(&active, &PublisherOptions::default())?;
-        let mut to_echo = nodes[0].publisher("ping", &PublisherOptions::default())?;
+        let mut direct = nodes[1].publisher(&active, &waiting())?;
+        let mut to_echo = nodes[0].publisher("ping", &waiting())?;
         let (other, told) = (pool.0.clone(), lookout.clone());
         let echo = std::thread::spawn(move || echo(&other, &active, far_cpu, &told));
         let mut patience = Patience::new(lookout);
@@ -192,6 +192,11 @@ fn geometry() -> Result<Geometry, NodeError> {
     Ok(Geometry::with_classes(limits, &[SLOTS])?)
 }
 
+/// As long as [`deep`] subscribers ask to be waited for.
+fn waiting() -> PublisherOptions {
+    PublisherOptions::default().send_timeout(Duration::from_secs(10))
+}
+
 fn deep() -> SubscriberOptions {
     SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 10_000 })
 }
@@ -202,7 +207,7 @@ fn echo(pool: &Pool, to: &str, cpu: Option<usize>, lookout: &Lookout) -> Result<
         cpus::pin(cpu)?;
     }
     let node = Node::join(pool, "echo")?;
-    let mut back = node.publisher(to, &PublisherOptions::default())?;
+    let mut back = node.publisher(to, &waiting())?;
     let mut from = node.subscriber("ping", &deep())?;
     while lookout.check_stop().is_ok() {
         if let Some(sample) = from.take(NAP)? {

@@ -11,6 +11,7 @@
  * Results: 0, or a count, or a negative code HYTHE_E..., which are not those of <errno.h>. hythe_last_error() says what failed, with
  * which value, and what to do.
  * Handles are pointers that this library gives. "Consumes" means: the handle is gone when the call returns, whatever it returns.
+ * A lease or sample that was given up is refused with HYTHE_EARGUMENT for the next 255 uses of its place, and never taken for another.
  * Places for results are set to NULL when a call fails. NULL handles and places are refused with HYTHE_EARGUMENT.
  * Threads: unless a type says otherwise, one thread at a time uses a handle; which one does not matter.
  * Time-outs are in nanoseconds, relative; 0 looks without waiting. No call waits without a bound.
@@ -301,7 +302,11 @@ struct hythe_pool_options {
     const char *group;
     /** Where a hugetlbfs is mounted that its slots shall lie in, if it has to be made. NULL: ordinary pages. */
     const char *huge_pages;
-    /** Size of the whole pool in bytes, if it has to be made. 0: the smaller of 64 MiB and an eighth of the memory. */
+    /**
+     * Size of the whole pool in bytes, if it has to be made. 0: the least of 64 MiB, an eighth of
+     * the memory (of the machine, or what control groups let this process have) and half of what
+     * is free. More than there is: HYTHE_ENOROOM.
+     */
     uint64_t bytes;
     /** The longest that a wait looks before it sleeps. 0: what pays on this machine. HYTHE_NO_SPIN: none. */
     uint64_t spin_ns;
@@ -317,6 +322,10 @@ struct hythe_pool_options {
      * own programs.
      */
     uint32_t trust_peers;
+    /** Not 0: control tables for a small device, if it has to be made: at most 8 processes take part, and 2 MiB are enough. */
+    uint32_t small;
+    /** Zero. */
+    uint32_t reserved;
 };
 
 /** How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default. */
@@ -325,8 +334,11 @@ struct hythe_publisher_options {
     size_t size;
     /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
     const struct hythe_channel_type *carries;
-    /** How long one message may wait for room, for all subscribers together, whatever they ask for. 0: 30 s. */
-    uint64_t patience_ns;
+    /**
+     * How long one message may be held up, for all subscribers together, whatever they ask for,
+     * and how long hythe_publisher_lease() waits for a free buffer. 0: 100 ms.
+     */
+    uint64_t send_timeout_ns;
     /**
      * Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. They are given by the
      * publisher's next call that looks for subscribers: who publishes rarely calls hythe_publisher_subscribers() now and then.
@@ -625,7 +637,7 @@ int hythe_lease_read_file(struct hythe_lease *lease,
 
 /**
  * Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on. Returns how many; 0 at the
- * end. Blocks as read() does.
+ * end. Blocks as read() does, but goes on after a signal: call poll() first to be interrupted.
  */
 int hythe_lease_read_stream(struct hythe_lease *lease,
                             int file,
@@ -668,7 +680,7 @@ int hythe_node_check_pool(const struct hythe_node *node);
 
 /**
  * Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
- * HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; does not block.
+ * HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; waits for a free buffer for at most 100 ms.
  */
 int hythe_node_lease(const struct hythe_node *node, size_t bytes, struct hythe_lease **lease);
 
@@ -742,13 +754,13 @@ int hythe_publisher_open(const struct hythe_node *node,
 /** Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers. Consumes `publisher`. */
 void hythe_publisher_close(struct hythe_publisher *publisher);
 
-/** Leases a buffer that every receiver of this channel can see. As hythe_node_lease(). */
+/** Leases a buffer that every receiver of this channel can see. As hythe_node_lease(), but waits for `send_timeout_ns`. */
 int hythe_publisher_lease(const struct hythe_publisher *publisher, size_t bytes, struct hythe_lease **lease);
 
 /**
  * Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it; `published` may be NULL, or tells more.
  * Consumes `lease`, whatever is returned: what is not published is released. Blocks while subscribers that are never passed by
- * have no room, for as long as they and `patience_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
+ * have no room, for as long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
  *
  * Requires:
  * `published` is NULL, or has its size set.

@@ -13,7 +13,7 @@ use crate::subscriber::hythe_subscriber;
 #[derive(Debug)]
 pub struct hythe_message {
     /// The leased buffer. NULL once it was given away.
-    pub lease: Option<Box<hythe_lease>>,
+    pub lease: *mut hythe_lease,
     /// How many of its bytes are the payload.
     pub bytes: usize,
 }
@@ -42,10 +42,24 @@ impl<'a> Batch<'a> {
     }
 }
 
+impl hythe_message {
+    fn lease(&self) -> Option<&hythe_lease> {
+        // SAFETY: NULL or a handle: the word of whoever gave the batch.
+        unsafe { self.lease.as_ref() }
+    }
+
+    /// What the caller gives up; the message has it no more.
+    fn take(&mut self) -> Option<&'static mut hythe_lease> {
+        let lease = std::mem::replace(&mut self.lease, core::ptr::null_mut());
+        // SAFETY: as above; where a handle leads to is never freed.
+        unsafe { lease.as_mut() }
+    }
+}
+
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         for message in &mut *self.0 {
-            if let Some(lease) = message.lease.take() {
+            if let Some(lease) = message.take() {
                 // What is refused is no lease of this process: there is nothing to release.
                 let _ = lease::give_up(Some(lease));
             }
@@ -73,11 +87,11 @@ pub unsafe extern "C" fn hythe_publisher_publish_batch(
         let port = open_mut(publisher)?;
         let origin = port.origin;
         for message in &*batch.0 {
-            lease::check(message.lease.as_deref(), origin, message.bytes)?;
+            lease::check(message.lease(), origin, message.bytes)?;
         }
         let mut refused = None;
         let leases = batch.0.iter_mut().map_while(|message| {
-            let lease = lease::give_up(message.lease.take());
+            let lease = lease::give_up(message.take());
             let lease = lease::take_back(lease, origin, message.bytes);
             // Only one that stands in the batch twice.
             lease

@@ -137,7 +137,7 @@ pub extern "C" fn hythe_client_lease(
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_request(
     client: Option<&mut hythe_client>,
-    lease: Option<Box<hythe_lease>>,
+    lease: Option<&mut hythe_lease>,
     bytes: usize,
     request: Option<&mut MaybeUninit<u64>>,
 ) -> c_int {
@@ -156,7 +156,7 @@ pub extern "C" fn hythe_client_request(
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_hand_on(
     client: Option<&mut hythe_client>,
-    sample: Option<Box<hythe_sample>>,
+    sample: Option<&mut hythe_sample>,
     request: Option<&mut MaybeUninit<u64>>,
 ) -> c_int {
     cross(|| {
@@ -176,7 +176,7 @@ pub extern "C" fn hythe_client_hand_on(
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_call(
     client: Option<&mut hythe_client>,
-    lease: Option<Box<hythe_lease>>,
+    lease: Option<&mut hythe_lease>,
     bytes: usize,
     timeout_ns: u64,
     reply: Option<&mut MaybeUninit<*mut hythe_sample>>,

@@ -83,9 +83,12 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::File { .. } => HYTHE_EFILE,
         NodeError::Permission { .. } | NodeError::NotInGroup { .. } => HYTHE_EPERMISSION,
         NodeError::Unsafe { .. } => HYTHE_EUNSAFE,
-        NodeError::NoSuchPool { .. } => HYTHE_ENOPOOL,
+        NodeError::NoSuchPool { .. } | NodeError::NoPoolOfUser { .. } => HYTHE_ENOPOOL,
+        NodeError::NoSuchUser { .. } => HYTHE_ENAME,
         NodeError::InUse { .. } => HYTHE_EINUSE,
-        NodeError::NoRoom { .. } | NodeError::NoHugePages { .. } => HYTHE_ENOROOM,
+        NodeError::NoRoom { .. } | NodeError::TooLarge { .. } | NodeError::NoHugePages { .. } => {
+            HYTHE_ENOROOM
+        }
         NodeError::NotLocked { .. } => HYTHE_ENOTLOCKED,
         NodeError::ForkedCopy { .. } => HYTHE_EFORKED,
         NodeError::PoolLost { .. } => HYTHE_EPOOLLOST,

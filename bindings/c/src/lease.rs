@@ -12,27 +12,29 @@ use crate::border::{
 };
 use crate::bytes::{inside, readable, writable};
 use crate::node::Origin;
-use crate::shelf::{Shelf, Shelved, pack, unpack};
+use crate::shelf::{Shelf, Shelved, Spare, held, held_mut, pack, unpack};
 
 /// Bytes in front of each payload, which travel with the buffer, also when it is handed on.
 pub const HYTHE_HEADROOM_BYTES: u32 = 256;
 const _: () = assert!(HYTHE_HEADROOM_BYTES == hythe::HEADROOM_BYTES);
 
 /// The exclusive right to write a buffer. One thread at a time, any thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct hythe_lease {
-    held: Option<(Origin, Lease)>,
+    /// Only its address counts.
+    _generation: u8,
 }
 
 thread_local! {
     static LEASES: Shelf<hythe_lease> = const { Shelf::new() };
 }
+static SPARE: Spare<hythe_lease> = Spare::new();
 
 impl Handle for hythe_lease {
     const NOUN: &'static str = "lease";
 
     fn process(&self) -> Option<Process> {
-        self.held.as_ref().map(|(origin, _)| origin.process)
+        held(self).map(|(origin, _)| origin.process)
     }
 }
 
@@ -43,19 +45,19 @@ impl Shelved for hythe_lease {
         &LEASES
     }
 
-    fn held(&mut self) -> &mut Option<Self::Held> {
-        &mut self.held
+    fn spare() -> &'static Spare<Self> {
+        &SPARE
     }
 }
 
 impl hythe_lease {
     fn lease(&self) -> Result<&Lease, Refusal> {
-        let held = open(Some(self))?.held.as_ref();
+        let held = held(open(Some(self))?);
         held.map(|(_, lease)| lease).ok_or_else(|| missing("lease"))
     }
 
     fn lease_mut(&mut self) -> Result<&mut Lease, Refusal> {
-        let held = open_mut(Some(self))?.held.as_mut();
+        let held = held_mut(open_mut(Some(self))?);
         held.map(|(_, lease)| lease).ok_or_else(|| missing("lease"))
     }
 }
@@ -67,7 +69,7 @@ pub(crate) fn lend(
 ) -> c_int {
     cross(|| {
         let into = empty_place(into)?;
-        into.write(Box::into_raw(pack(leased()?)));
+        into.write(pack(leased()?));
         Ok(0)
     })
 }
@@ -90,14 +92,13 @@ pub(crate) fn check(
     port: Origin,
     bytes: usize,
 ) -> Result<(), Refusal> {
-    let held = open(lease)?.held.as_ref();
-    let (origin, lease) = held.ok_or_else(|| missing("lease"))?;
+    let (origin, lease) = held(open(lease)?).ok_or_else(|| missing("lease"))?;
     port.check(*origin)?;
     inside(0, bytes, lease.capacity(), "a buffer").map(drop)
 }
 
 /// A lease that is given up in any case: taken apart before anything else is looked at.
-pub(crate) fn give_up(lease: Option<Box<hythe_lease>>) -> Result<(Origin, Lease), Refusal> {
+pub(crate) fn give_up(lease: Option<&mut hythe_lease>) -> Result<(Origin, Lease), Refusal> {
     unpack(lease)
 }
 
@@ -220,7 +221,7 @@ pub extern "C" fn hythe_lease_read_file(
 }
 
 /// Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on. Returns how many; 0 at the
-/// end. Blocks as read() does.
+/// end. Blocks as read() does, but goes on after a signal: call poll() first to be interrupted.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_lease_read_stream(
     lease: Option<&mut hythe_lease>,
@@ -263,7 +264,7 @@ fn fill(
 
 /// Gives a buffer back unpublished, or does nothing for NULL. Consumes `lease`.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_lease_release(lease: Option<Box<hythe_lease>>) {
+pub extern "C" fn hythe_lease_release(lease: Option<&mut hythe_lease>) {
     if lease.is_some() {
         cross(|| unpack(lease).map(|_| 0));
     }

@@ -105,7 +105,7 @@ pub extern "C" fn hythe_node_check_pool(node: Option<&hythe_node>) -> c_int {
 }
 
 /// Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
-/// HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; does not block.
+/// HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; waits for a free buffer for at most 100 ms.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_node_lease(
     node: Option<&hythe_node>,

@@ -27,7 +27,9 @@ pub struct hythe_pool_options {
     pub group: *const c_char,
     /// Where a hugetlbfs is mounted that its slots shall lie in, if it has to be made. NULL: ordinary pages.
     pub huge_pages: *const c_char,
-    /// Size of the whole pool in bytes, if it has to be made. 0: the smaller of 64 MiB and an eighth of the memory.
+    /// Size of the whole pool in bytes, if it has to be made. 0: the least of 64 MiB, an eighth of
+    /// the memory (of the machine, or what control groups let this process have) and half of what
+    /// is free. More than there is: HYTHE_ENOROOM.
     pub bytes: u64,
     /// The longest that a wait looks before it sleeps. 0: what pays on this machine. HYTHE_NO_SPIN: none.
     pub spin_ns: u64,
@@ -41,9 +43,13 @@ pub struct hythe_pool_options {
     /// hythe_sample_data() gives a pointer to it; without, payload is copied out. Right for a pool whose participants are all one's
     /// own programs.
     pub trust_peers: u32,
+    /// Not 0: control tables for a small device, if it has to be made: at most 8 processes take part, and 2 MiB are enough.
+    pub small: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
-// SAFETY: as the trait says; four `u32` behind a `u64` end it.
+// SAFETY: as the trait says; six `u32` behind a `u64` end it.
 unsafe impl Extensible for hythe_pool_options {
     const NOUN: &'static str = "pool options";
 }
@@ -84,6 +90,9 @@ unsafe fn read(options: *const hythe_pool_options) -> Result<Wanted, Refusal> {
     if given.bytes > 0 {
         let refuse = |_| Refusal::argument(format!("a pool cannot have {} bytes", given.bytes));
         options = options.bytes(usize::try_from(given.bytes).map_err(refuse)?);
+    }
+    if given.small != 0 {
+        options = options.small();
     }
     if given.mode > 0 {
         options = options.mode(given.mode);

@@ -24,8 +24,9 @@ pub struct hythe_publisher_options {
     pub size: usize,
     /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
     pub carries: *const hythe_channel_type,
-    /// How long one message may wait for room, for all subscribers together, whatever they ask for. 0: 30 s.
-    pub patience_ns: u64,
+    /// How long one message may be held up, for all subscribers together, whatever they ask for,
+    /// and how long hythe_publisher_lease() waits for a free buffer. 0: 100 ms.
+    pub send_timeout_ns: u64,
     /// Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. They are given by the
     /// publisher's next call that looks for subscribers: who publishes rarely calls hythe_publisher_subscribers() now and then.
     pub history: u32,
@@ -99,8 +100,8 @@ impl PortOptions for hythe_publisher_options {
     }
 
     fn choose(&self, mut wanted: PublisherOptions) -> Result<PublisherOptions, Refusal> {
-        if self.patience_ns > 0 {
-            wanted = wanted.patience(Duration::from_nanos(self.patience_ns));
+        if self.send_timeout_ns > 0 {
+            wanted = wanted.send_timeout(Duration::from_nanos(self.send_timeout_ns));
         }
         Ok(wanted.history(self.history))
     }
@@ -136,7 +137,7 @@ pub extern "C" fn hythe_publisher_close(publisher: Option<Box<hythe_publisher>>)
     end(publisher);
 }
 
-/// Leases a buffer that every receiver of this channel can see. As hythe_node_lease().
+/// Leases a buffer that every receiver of this channel can see. As hythe_node_lease(), but waits for `send_timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_lease(
     publisher: Option<&hythe_publisher>,
@@ -151,14 +152,14 @@ pub extern "C" fn hythe_publisher_lease(
 
 /// Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it; `published` may be NULL, or tells more.
 /// Consumes `lease`, whatever is returned: what is not published is released. Blocks while subscribers that are never passed by
-/// have no room, for as long as they and `patience_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
+/// have no room, for as long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
 ///
 /// # Safety
 /// `published` is NULL, or has its size set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hythe_publisher_publish(
     publisher: Option<&mut hythe_publisher>,
-    lease: Option<Box<hythe_lease>>,
+    lease: Option<&mut hythe_lease>,
     bytes: usize,
     published: *mut hythe_published,
 ) -> c_int {
@@ -203,7 +204,7 @@ pub unsafe extern "C" fn hythe_publisher_publish_copy(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hythe_publisher_hand_on(
     publisher: Option<&mut hythe_publisher>,
-    sample: Option<Box<hythe_sample>>,
+    sample: Option<&mut hythe_sample>,
     published: *mut hythe_published,
 ) -> c_int {
     cross(|| {

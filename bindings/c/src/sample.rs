@@ -11,23 +11,25 @@ use crate::bytes::{inside, writable};
 use crate::code;
 use crate::lease::HYTHE_HEADROOM_BYTES;
 use crate::node::Origin;
-use crate::shelf::{Shelf, Shelved, pack, unpack};
+use crate::shelf::{Shelf, Shelved, Spare, held, pack, unpack};
 
 /// A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other uses it then.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct hythe_sample {
-    held: Option<(Origin, Sample)>,
+    /// Only its address counts.
+    _generation: u8,
 }
 
 thread_local! {
     static SAMPLES: Shelf<hythe_sample> = const { Shelf::new() };
 }
+static SPARE: Spare<hythe_sample> = Spare::new();
 
 impl Handle for hythe_sample {
     const NOUN: &'static str = "sample";
 
     fn process(&self) -> Option<Process> {
-        self.held.as_ref().map(|(origin, _)| origin.process)
+        held(self).map(|(origin, _)| origin.process)
     }
 }
 
@@ -38,26 +40,47 @@ impl Shelved for hythe_sample {
         &SAMPLES
     }
 
-    fn held(&mut self) -> &mut Option<Self::Held> {
-        &mut self.held
+    fn spare() -> &'static Spare<Self> {
+        &SPARE
     }
 }
 
-/// As a handle inside another one.
-pub(crate) fn inner(origin: Origin, sample: Sample) -> hythe_sample {
-    hythe_sample {
-        held: Some((origin, sample)),
+/// A sample that belongs to another handle, and goes with it.
+#[derive(Debug)]
+pub(crate) struct Inner(*mut hythe_sample);
+
+impl Inner {
+    pub(crate) fn new(origin: Origin, sample: Sample) -> Self {
+        Self(give(origin, sample))
+    }
+
+    pub(crate) const fn handle(&self) -> *const hythe_sample {
+        self.0
+    }
+
+    fn take(&mut self) -> Result<Sample, Refusal> {
+        // SAFETY: it was given by `give`, and places of handles are never freed.
+        let handle = unsafe { self.0.as_mut() };
+        unpack(handle).map(|(_, sample)| sample)
+    }
+
+    pub(crate) fn into_sample(mut self) -> Result<Sample, Refusal> {
+        let sample = self.take();
+        std::mem::forget(self);
+        sample
     }
 }
 
-/// Out of a handle inside another one.
-pub(crate) fn outer(mut sample: hythe_sample) -> Option<Sample> {
-    sample.held.take().map(|(_, sample)| sample)
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Refused: the program has released it by itself, which it must not, or is a forked child.
+        let _ = self.take();
+    }
 }
 
 /// As a handle of the caller's.
 pub(crate) fn give(origin: Origin, sample: Sample) -> *mut hythe_sample {
-    Box::into_raw(pack((origin, sample)))
+    pack((origin, sample))
 }
 
 /// The result of a take: 1 with a sample, 0 without.
@@ -76,13 +99,12 @@ pub(crate) fn taken(
 }
 
 /// A sample that is given up in any case: taken apart before anything else is looked at.
-pub(crate) fn give_up(sample: Option<Box<hythe_sample>>) -> Result<(Origin, Sample), Refusal> {
+pub(crate) fn give_up(sample: Option<&mut hythe_sample>) -> Result<(Origin, Sample), Refusal> {
     unpack(sample)
 }
 
 fn there(sample: Option<&hythe_sample>) -> Result<&(Origin, Sample), Refusal> {
-    let sample = open(sample)?;
-    sample.held.as_ref().ok_or_else(|| missing("sample"))
+    held(open(sample)?).ok_or_else(|| missing("sample"))
 }
 
 /// Bytes of payload. 0 for NULL.
@@ -184,7 +206,7 @@ pub extern "C" fn hythe_sample_part(
 
 /// Gives a sample back, or does nothing for NULL. Consumes `sample`.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_sample_release(sample: Option<Box<hythe_sample>>) {
+pub extern "C" fn hythe_sample_release(sample: Option<&mut hythe_sample>) {
     if sample.is_some() {
         cross(|| unpack(sample).map(|_| 0));
     }

@@ -15,7 +15,7 @@ use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
 use crate::node::{Origin, hythe_node};
 use crate::port::{self, PortOptions};
-use crate::sample::{self, hythe_sample};
+use crate::sample::{self, Inner, hythe_sample};
 use crate::sized::{self, Extensible};
 use crate::statistics::{hythe_statistics, tell_counted};
 
@@ -57,7 +57,7 @@ impl Handle for hythe_server {
 #[derive(Debug)]
 pub struct hythe_request {
     origin: Origin,
-    question: hythe_sample,
+    question: Inner,
     responder: Responder,
 }
 
@@ -183,7 +183,7 @@ fn give(
     let (question, responder) = request.into_parts();
     let request = hythe_request {
         origin,
-        question: sample::inner(origin, question),
+        question: Inner::new(origin, question),
         responder,
     };
     place.write(Box::into_raw(Box::new(request)));
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn hythe_server_statistics(
 pub extern "C" fn hythe_request_sample(request: Option<&hythe_request>) -> *const hythe_sample {
     let mut question = std::ptr::null();
     cross(|| {
-        question = &raw const open(request)?.question;
+        question = open(request)?.question.handle();
         Ok(0)
     });
     question
@@ -257,7 +257,7 @@ fn give_up(request: Option<Box<hythe_request>>) -> Result<hythe_request, Refusal
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_reply(
     request: Option<Box<hythe_request>>,
-    lease: Option<Box<hythe_lease>>,
+    lease: Option<&mut hythe_lease>,
     bytes: usize,
 ) -> c_int {
     cross(|| {
@@ -274,7 +274,7 @@ pub extern "C" fn hythe_request_reply(
 pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>>) -> c_int {
     cross(|| {
         let request = give_up(request)?;
-        let question = sample::outer(request.question).ok_or_else(|| missing("sample"))?;
+        let question = request.question.into_sample()?;
         Ok(c_int::from(request.responder.hand_on(question)?))
     })
 }
@@ -284,7 +284,7 @@ pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_hand_on(
     request: Option<Box<hythe_request>>,
-    sample: Option<Box<hythe_sample>>,
+    sample: Option<&mut hythe_sample>,
 ) -> c_int {
     cross(|| {
         let sample = sample::give_up(sample);

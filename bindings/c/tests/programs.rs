@@ -2,7 +2,7 @@
 
 mod stage;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use stage::{COMPILERS, Linking, Stage, hythe_command, is_installed, repository, run, text, until};
@@ -41,6 +41,7 @@ fn ended(child: Child) -> Output {
 }
 
 #[test]
+#[ignore = "slow: make test-slow runs it"]
 fn every_example_with_every_compiler_and_both_libraries() {
     let stage = Stage::install();
     for compiler in COMPILERS {
@@ -114,7 +115,25 @@ fn a_pool_that_is_cut_away_is_a_code() {
     }
 }
 
-/// Not valgrind: its machine lacks the vDSO that the library reads the clock by.
+/// Valgrind's machine has no vDSO. The library once looked for it all the same, and crashed at its first look at the clock.
+#[test]
+fn valgrind_runs_programs_and_finds_nothing_wrong() {
+    if !is_installed("valgrind") {
+        return;
+    }
+    let stage = Stage::install();
+    for (name, linking, wanted) in [
+        ("events", Linking::Shared, EVENTS),
+        ("request_reply", Linking::Static, REPLIES),
+    ] {
+        let program = stage.example("gcc", linking, name);
+        let mut watched = stage.command(Path::new("valgrind"));
+        watched.args(["--quiet", "--error-exitcode=9", "--leak-check=full"]);
+        let said = run(watched.arg(&program).arg("watched"));
+        assert_eq!(text(&said), wanted, "{name} {linking:?}");
+    }
+}
+
 #[test]
 fn the_address_sanitizer_finds_nothing_wrong_and_nothing_lost() {
     let stage = Stage::install();

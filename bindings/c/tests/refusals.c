@@ -37,6 +37,22 @@ static void leave(void)
     hythe_pool_close(pool);
 }
 
+/* More than there is, and less than the tables need unless they are those of a small device. */
+static void sizes(void)
+{
+    struct hythe_pool_options options;
+    EXPECT(hythe_pool_options_init(&options, sizeof options) == 0);
+    options.name = "sized";
+    options.bytes = UINT64_MAX;
+    EXPECT(hythe_pool_create(&options) == (sizeof(size_t) == 8 ? HYTHE_ENOROOM : HYTHE_EARGUMENT));
+    EXPECT(sizeof(size_t) < 8 || strstr(hythe_last_error(), "at most") != NULL);
+    options.bytes = 2 << 20;
+    EXPECT(hythe_pool_create(&options) < 0 && strstr(hythe_last_error(), "--small") != NULL);
+    options.small = 1;
+    EXPECT(hythe_pool_create(&options) == 1);
+    EXPECT(hythe_pool_remove(&options, 0) == 0);
+}
+
 static void pools(void)
 {
     struct hythe_pool_options options;
@@ -55,6 +71,7 @@ static void pools(void)
     options.name = "refusals";
     EXPECT(hythe_pool_create(&options) == 0);
     EXPECT(hythe_pool_remove(&options, 0) == HYTHE_EINUSE);
+    sizes();
     options.size = 7;
     EXPECT(hythe_pool_open(&options, &none) == HYTHE_EARGUMENT);
     hythe_pool_close(NULL);
@@ -76,6 +93,38 @@ static void buffers(void)
     hythe_lease_release(lease);
     hythe_lease_release(NULL);
     EXPECT(hythe_lease_capacity(NULL) == 0);
+}
+
+/* A handle that was given up is not the next one, which has the same place. */
+static void stale(void)
+{
+    struct hythe_publisher *publisher;
+    struct hythe_subscriber *subscriber;
+    struct hythe_lease *lease, *next;
+    struct hythe_sample *sample, *later;
+    char bytes[8] = "stale";
+    EXPECT(hythe_node_lease(node, 8, &lease) == 0);
+    hythe_lease_release(lease);
+    EXPECT(hythe_node_lease(node, 8, &next) == 0);
+    hythe_lease_release(lease);
+    EXPECT(hythe_lease_capacity(lease) == 0 && strstr(hythe_last_error(), "given up") != NULL);
+    EXPECT(hythe_lease_write(lease, 0, bytes, 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_write(next, 0, bytes, 8) == 0);
+    EXPECT(hythe_subscriber_open(node, "stale", NULL, &subscriber) == 0);
+    EXPECT(hythe_publisher_open(node, "stale", NULL, &publisher) == 0);
+    EXPECT(hythe_publisher_publish(publisher, lease, 8, NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_publisher_publish(publisher, next, 8, NULL) == 1);
+    EXPECT(hythe_publisher_publish_copy(publisher, "second", 7, NULL) == 1);
+    EXPECT(hythe_subscriber_try_take(subscriber, &sample) == 1);
+    hythe_sample_release(sample);
+    EXPECT(hythe_subscriber_try_take(subscriber, &later) == 1);
+    hythe_sample_release(sample);
+    EXPECT(hythe_sample_length(sample) == 0);
+    EXPECT(hythe_sample_length(later) == 7);
+    EXPECT(hythe_sample_read(later, 0, bytes, 7) == 0 && strcmp(bytes, "second") == 0);
+    hythe_sample_release(later);
+    hythe_publisher_close(publisher);
+    hythe_subscriber_close(subscriber);
 }
 
 static void channels(void)
@@ -375,6 +424,7 @@ int main(void)
         make(trust);
         pools();
         buffers();
+        stale();
         channels();
         samples(trust);
         policies();

@@ -41,9 +41,9 @@ pub(crate) struct Arguments {
 /// What every command understands.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Globals {
-    /// The pool; USER/NAME is another user's, by name or number
-    #[arg(long, global = true, help_heading = GLOBAL, env = "HYTHE_POOL", value_name = "NAME", default_value = DEFAULT_POOL)]
-    pub(crate) pool: String,
+    /// The pool; USER/NAME is another user's, by name or number [default: default]
+    #[arg(long, global = true, help_heading = GLOBAL, env = "HYTHE_POOL", value_name = "NAME")]
+    pub(crate) pool: Option<String>,
     /// Print one JSON document on standard output and nothing else there
     #[arg(long, global = true, help_heading = GLOBAL)]
     pub(crate) json: bool,
@@ -161,7 +161,7 @@ pub(crate) enum PoolCommand {
     List,
     /// Make a pool
     #[command(
-        after_help = "Examples:\n  hythe pool create --size 32M\n  hythe pool create camera --class 4Mx8 --class 2Kx512\n  hythe pool create shared --group video --group-access write\n  hythe pool create fleet --limit participants=200 --limit connections=16384"
+        after_help = "Examples:\n  hythe pool create --size 32M\n  hythe pool create camera --class 4Mx8 --class 2Kx512\n  hythe pool create shared --group video --group-access write\n  hythe pool create fleet --limit participants=200 --limit connections=16384\n  hythe pool create sensor --small --size 2M"
     )]
     Create(PoolCreateArgs),
     /// Show a pool: geometry and the sum that led to it, regions, use
@@ -184,13 +184,17 @@ pub(crate) struct PoolNameArgs {
 pub(crate) struct PoolCreateArgs {
     #[command(flatten)]
     pub(crate) which: PoolNameArgs,
-    /// Size of the whole pool, control tables included: 64M, 1G [default: 64M, or an eighth of the memory if that is less]
+    /// Size of the whole pool, control tables included: 64M, 1G [default: the least of 64M, an
+    /// eighth of the memory (of the machine or a control group), and half of what is free]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size, conflicts_with = "class")]
     pub(crate) size: Option<usize>,
     /// A class of slots, as payload x count: 64Kx100; may be repeated
     #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
     pub(crate) class: Vec<ClassPlan>,
-    /// Another limit than the usual one, as name=count: participants, channels, ports, connections or granules (of 32 queued messages); may be repeated
+    /// Tables for a small device: 8 participants, 64 channels, 192 ports, 128 connections. 2M are enough then
+    #[arg(long)]
+    pub(crate) small: bool,
+    /// Another limit than the usual one, or that of --small, as name=count: participants, channels, ports, connections or granules (of 32 queued messages); may be repeated
     #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
     pub(crate) limit: Vec<units::Limit>,
     /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything
@@ -221,7 +225,7 @@ pub(crate) struct PoolCreateArgs {
 /// What a group may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum GroupAccessArg {
-    /// Subscribe, and read what is published
+    /// Subscribe, and read what is published; protects payload, not the tables (docs/guide/permissions.md)
     Read,
     /// Everything but removing the pool, and running cores
     Write,
@@ -263,6 +267,9 @@ pub(crate) struct PublishArgs {
     /// Keep the last so many messages for subscribers that come later and ask for them
     #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
     pub(crate) history: u32,
+    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited for together
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "0.1")]
+    pub(crate) send_timeout: std::time::Duration,
     /// Stay for so many seconds after the last message, for late subscribers
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) linger: Option<std::time::Duration>,
@@ -279,7 +286,8 @@ pub(crate) struct SubscribeArgs {
     /// End when no message came for so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) timeout: Option<std::time::Duration>,
-    /// Print the payload in hexadecimal
+    /// Print the payload in hexadecimal; with --json all of it, instead of the first 256 bytes and
+    /// the SHA-256 of a larger message
     #[arg(long, conflicts_with = "raw")]
     pub(crate) hex: bool,
     /// Print the payload as it is, and nothing else
@@ -291,7 +299,7 @@ pub(crate) struct SubscribeArgs {
     /// What publishers do when as many wait [default: drop-newest, or block if --block says for how long]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, instead of dropping a message [default with --policy block: 5]
+    /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead of dropping a message [default with --policy block: 5]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use hythe_terminal::escaped;
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -54,6 +55,6 @@ pub(crate) fn run(args: &BenchArgs, globals: &Globals) -> Result<(), CliError> {
         .unwrap_or(Path::new("?"));
     Err(CliError::Failed(format!(
         "`{PROGRAM}` is neither in {} nor in PATH: `cargo build --release -p {PROGRAM}` makes it from Hythe's sources (`make bench` runs it, too)",
-        folder.display()
+        escaped(&folder)
     )))
 }

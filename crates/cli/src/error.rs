@@ -2,7 +2,7 @@
 //!
 //! Only this file and `main` print errors. 0: done. 1: it failed. 2: wrong use, which is mostly clap's to say.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,8 +10,10 @@ use hythe::rtcore::CoreError;
 use hythe::{NodeError, PoolError};
 use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;
+use hythe_terminal::escaped;
 
 use crate::demo::DemoError;
+use crate::output;
 use crate::workspace::WorkspaceError;
 
 /// Errors of the command.
@@ -36,7 +38,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
     /// Something about a file that is not a pool's.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", escaped(path))]
     File {
         /// What was tried.
         action: &'static str,
@@ -75,7 +77,10 @@ impl CliError {
             Self::Node(error) | Self::Core(CoreError::Node(error)) => error,
             _ => return false,
         };
-        matches!(node, NodeError::Pool(PoolError::BadName { .. }))
+        matches!(
+            node,
+            NodeError::Pool(PoolError::BadName { .. }) | NodeError::NoSuchUser { .. }
+        )
     }
 
     /// Prints the error, and says with which code to exit.
@@ -86,7 +91,7 @@ impl CliError {
                 return ExitCode::SUCCESS;
             }
             // Nobody may be left to read it: whoever started a detached agent.
-            error => drop(writeln!(io::stderr(), "hythe: {error}")),
+            error => output::note_error(error),
         }
         if self.is_wrong_use() {
             ExitCode::from(2)

@@ -4,6 +4,7 @@ use hythe::{
     ChannelInfo, ChannelKind, Direction, HolderKind, MemberIndex, MemberInfo, MemberKind,
     MemberStatus, Pool, PortInfo, PortKind, PortPolicy, Snapshot,
 };
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -213,7 +214,7 @@ fn text(document: &Document) -> String {
         })
         .collect();
     let mut text = if participants.is_empty() {
-        format!("nobody takes part in pool {}\n", document.pool)
+        format!("nobody takes part in pool {}\n", escaped(&document.pool))
     } else {
         output::table(
             &[">NUMBER", "PARTICIPANT", "KIND", ">PID", ">USER", "STATE"],
@@ -227,18 +228,18 @@ fn text(document: &Document) -> String {
 }
 
 fn channel_text(channel: &ChannelDocument) -> String {
-    let ChannelDocument {
-        name,
-        kind,
-        carries,
-        ..
-    } = channel;
+    let name = escaped(&channel.name);
+    let ChannelDocument { kind, carries, .. } = channel;
     let mut text = format!("\nchannel {name} carries {carries} ({kind})\n");
     if let Some(core) = &channel.core {
-        let attached = core.attached.as_deref().unwrap_or("nobody");
+        let attached = escaped(core.attached.as_deref().unwrap_or("nobody"));
         text += &format!(
             "  {} {}: endpoint {}, region {}, agent {}, attached: {attached}\n",
-            core.direction, core.name, core.endpoint, core.region, core.agent
+            core.direction,
+            escaped(&core.name),
+            core.endpoint,
+            core.region,
+            escaped(&core.agent)
         );
     }
     if channel.ports.is_empty() {

@@ -3,6 +3,12 @@
 //! One file per command; `args` defines them all, `error` picks the exit code. Never contains behaviour of the pool: what it does,
 //! an application can do with the crate `hythe`.
 
+#![deny(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "`output` escapes what is printed for people"
+)]
+
 mod args;
 mod bench;
 mod completions;
@@ -36,16 +42,38 @@ mod workspace;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use hythe_terminal::escaped;
 
 use crate::args::{Arguments, Command};
 use crate::error::CliError;
 use crate::stop::Stop;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => wrong_use(error),
+    };
+    match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => error.report(),
     }
+}
+
+/// Prints help, version, or what is wrong with the arguments, and ends: as clap does, but without
+/// what a terminal would obey of the arguments that are repeated.
+fn wrong_use(mut error: clap::Error) -> ! {
+    let repeated: Vec<(ContextKind, String)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => Some((kind, escaped(text).to_string())),
+            _ => None,
+        })
+        .collect();
+    for (kind, text) in repeated {
+        error.insert(kind, ContextValue::String(text));
+    }
+    error.exit()
 }
 
 fn run(arguments: Arguments) -> Result<(), CliError> {

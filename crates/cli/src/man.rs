@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::{Arguments, Globals};
@@ -27,8 +28,8 @@ pub(crate) fn run(directory: &Path, globals: &Globals) -> Result<(), CliError> {
         let pages = units::counted(document.pages.len() as u64, "page");
         format!(
             "wrote {pages} into {}; read them with `man {}/hythe.1`",
-            directory.display(),
-            directory.display()
+            escaped(&directory),
+            escaped(&directory)
         )
     })
 }

@@ -1,10 +1,15 @@
 //! What commands print: a document for machines or a text for people, never both.
 //!
 //! A document that grows while the command runs ([`Growing`]) is one JSON document all the same, closed also if the command fails.
+//!
+//! Everything for people passes through here, and what a terminal would obey is escaped on its way:
+//! names from outside are escaped where they are put into a line, so that they cannot make a line
+//! of their own, and each whole text once more.
 
-use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::fmt::{Display, Write as _};
+use std::io::{self, IsTerminal, Write};
 
+use hythe_terminal::{escaped, escaped_lines, is_control};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -39,12 +44,38 @@ fn made<T: Serialize>(
     let mut text = if json {
         to_json(document)?
     } else {
-        human(document)
+        escaped_lines(&human(document)).to_string()
     };
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
     Ok(text)
+}
+
+/// Prints one line for people on standard error, under the command's name.
+pub(crate) fn note(line: impl Display) {
+    let line = line.to_string();
+    // Nobody may be left to read it, and nothing depends on it.
+    let _ = writeln!(io::stderr(), "hythe: {}", escaped(&line));
+}
+
+/// As [`note`], of an error, which may have more than one line.
+pub(crate) fn note_error(error: impl Display) {
+    let lines = error.to_string();
+    let _ = writeln!(io::stderr(), "hythe: {}", escaped_lines(&lines));
+}
+
+/// Prints text for people on standard output, at once.
+pub(crate) fn say(text: &str) -> Result<(), CliError> {
+    write(escaped_lines(text).to_string().as_bytes())
+}
+
+/// Prints bytes that another program is to read: as they are, but on a terminal as text for people.
+pub(crate) fn write_data(bytes: &[u8]) -> Result<(), CliError> {
+    match io::stdout().is_terminal() {
+        true => say(&String::from_utf8_lossy(bytes)),
+        false => write(bytes),
+    }
 }
 
 /// Prints bytes as they are, at once.
@@ -57,7 +88,28 @@ pub(crate) fn write(bytes: &[u8]) -> Result<(), CliError> {
 }
 
 fn to_json<T: Serialize>(document: &T) -> Result<String, CliError> {
-    serde_json::to_string_pretty(document).map_err(|error| CliError::Output(error.into()))
+    let text = serde_json::to_string_pretty(document);
+    text.map(shown_json)
+        .map_err(|error| CliError::Output(error.into()))
+}
+
+/// The same document without any character that a terminal obeys: of the serializer's own there are
+/// line breaks only, others stand in strings, where an escape means the same.
+fn shown_json(text: String) -> String {
+    let is_unsafe = |character| character != '\n' && is_control(character);
+    if !text.contains(is_unsafe) {
+        return text;
+    }
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_unsafe(character) {
+            // All of them are below U+10000. Writing to a string does not fail.
+            let _ = write!(shown, "\\u{:04x}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
 }
 
 /// A JSON object whose list grows while the command runs: a head, the items one by one, a tail.
@@ -87,7 +139,9 @@ impl Growing {
 }
 
 fn compact<T: Serialize>(document: &T) -> Result<String, CliError> {
-    serde_json::to_string(document).map_err(|error| CliError::Output(error.into()))
+    let text = serde_json::to_string(document);
+    text.map(shown_json)
+        .map_err(|error| CliError::Output(error.into()))
 }
 
 /// An object without its braces.
@@ -101,6 +155,10 @@ fn members<T: Serialize>(document: &T) -> Result<String, CliError> {
 
 /// Columns under their headings, each as wide as its widest cell. Cells of a column that starts with `>` stand right.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| escaped(cell).to_string()).collect())
+        .collect();
     let titles: Vec<&str> = headings
         .iter()
         .map(|heading| heading.trim_start_matches('>'))
@@ -132,7 +190,7 @@ pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
         text.push('\n');
     };
     line(&mut titles.iter().copied());
-    for row in rows {
+    for row in &rows {
         line(&mut row.iter().map(String::as_str));
     }
     text
@@ -166,6 +224,27 @@ mod tests {
             table(&["NAME", ">N"], &rows),
             "NAME     N\na       10\nlonger   9\n"
         );
+    }
+
+    #[test]
+    fn a_cell_stays_in_its_row_and_moves_no_cursor() {
+        let rows = [vec!["a\n\u{1b}[2J".to_owned(), "1".to_owned()]];
+        assert_eq!(
+            table(&["NAME", ">N"], &rows),
+            "NAME          N\na\\n\\u{1b}[2J  1\n"
+        );
+    }
+
+    #[test]
+    fn a_document_says_the_same_without_a_character_that_a_terminal_obeys() {
+        let name = "a\u{1b}\u{7f}\u{9b}2J\u{202e}\u{2028}ü";
+        let text = to_json(&serde_json::json!({ "name": name })).expect("plain");
+        assert!(
+            !text.contains(|found| found != '\n' && is_control(found)),
+            "{text:?}"
+        );
+        let read: serde_json::Value = serde_json::from_str(&text).expect("a document");
+        assert_eq!(read["name"], name);
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Ctrl-C and SIGTERM: asked for politely, so that a command can leave the pool in order. A second one ends it at once.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::error::CliError;
@@ -21,7 +21,6 @@ pub(crate) struct Stop {
     asked: Arc<AtomicBool>,
     /// Becomes readable when somebody does.
     woken: UnixStream,
-    wake: UnixStream,
 }
 
 impl Stop {
@@ -40,7 +39,7 @@ impl Stop {
             signal_hook::flag::register(signal, Arc::clone(&asked))?;
             signal_hook::low_level::pipe::register(signal, wake.try_clone()?)?;
         }
-        Ok(Self { asked, woken, wake })
+        Ok(Self { asked, woken })
     }
 
     /// Has somebody asked?
@@ -51,16 +50,6 @@ impl Stop {
     /// Becomes readable when somebody asks, and stays so.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.woken.as_fd()
-    }
-
-    /// Asks, from other threads.
-    pub(crate) fn asker(&self) -> io::Result<impl Fn() + Send + use<>> {
-        let (asked, wake) = (Arc::clone(&self.asked), self.wake.try_clone()?);
-        Ok(move || {
-            asked.store(true, Ordering::Relaxed);
-            // Full: it is readable.
-            let _ = (&wake).write(&[1]);
-        })
     }
 
     /// Whether somebody has asked, for other threads.
@@ -75,12 +64,8 @@ impl Stop {
         if left.is_zero() {
             return;
         }
-        let nap = Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: left.subsec_nanos().into(),
-        };
         // Whatever wakes us early, the caller looks at flag and clock again.
-        let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&nap));
+        hythe_sys::wait::ready(&mut [PollFd::new(&self.woken, PollFlags::IN)], left);
     }
 
     /// Waits until there is something to read. False: somebody asked first.

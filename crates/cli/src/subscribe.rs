@@ -1,9 +1,13 @@
 //! `hythe sub`: prints what arrives.
+//!
+//! A document stays bounded whatever arrives: of a large message it has the first bytes and a
+//! digest of all.
 
 use std::time::{Duration, Instant};
 
 use hythe::{PortPolicy, Sample, Subscriber, SubscriberOptions};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::args::{Globals, SubscribeArgs, WhenFull};
 use crate::error::CliError;
@@ -13,6 +17,10 @@ use crate::units;
 
 /// How long publishers wait when nobody says.
 const BLOCK: Duration = Duration::from_secs(5);
+/// How long a channel may have no publisher before that is said.
+const UNPUBLISHED: Duration = Duration::from_secs(2);
+/// Bytes of a payload that a document has, unless --hex asks for all.
+const DOCUMENT_BYTES: usize = 256;
 /// Bytes of a payload that the one-line form shows.
 const PREVIEW_BYTES: usize = 60;
 
@@ -26,7 +34,14 @@ struct Head<'a> {
 struct MessageDocument {
     number: u64,
     bytes: usize,
+    /// The payload, or its first bytes.
     hex: String,
+    /// There are more bytes than `hex` has; left out if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+    /// Of the whole payload, where `hex` is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -41,7 +56,8 @@ enum Form {
     Lines,
     Hex,
     Raw,
-    Json(Growing),
+    /// With all of each payload, if so.
+    Json(Growing, bool),
 }
 
 pub(crate) fn run(args: &SubscribeArgs, globals: &Globals) -> Result<(), CliError> {
@@ -53,13 +69,13 @@ pub(crate) fn run(args: &SubscribeArgs, globals: &Globals) -> Result<(), CliErro
         channel: &args.channel,
     };
     let mut form = match (globals.json, args.raw, args.hex) {
-        (true, ..) => Form::Json(Growing::begin(&head, "messages")?),
+        (true, ..) => Form::Json(Growing::begin(&head, "messages")?, args.hex),
         (_, true, _) => Form::Raw,
         (.., true) => Form::Hex,
         _ => Form::Lines,
     };
     let shown = show_all(args, &stop, &mut subscriber, &mut form);
-    if let Form::Json(document) = form {
+    if let Form::Json(document, _) = form {
         let counted = subscriber.statistics();
         document.end(&Tail {
             count: counted.messages,
@@ -103,8 +119,9 @@ fn show_all(
     form: &mut Form,
 ) -> Result<(), CliError> {
     let mut number = 0;
+    let mut unpublished = Unpublished::from_now();
     while !stop.asked() && args.count.is_none_or(|count| number < count) {
-        let Some(sample) = take(args.timeout, stop, subscriber)? else {
+        let Some(sample) = take(args.timeout, stop, subscriber, &mut unpublished)? else {
             break;
         };
         form.show(number, &sample)?;
@@ -128,6 +145,7 @@ fn take(
     patience: Option<Duration>,
     stop: &Stop,
     subscriber: &mut Subscriber,
+    unpublished: &mut Unpublished,
 ) -> Result<Option<Sample>, CliError> {
     let start = Instant::now();
     loop {
@@ -138,6 +156,42 @@ fn take(
         if left.is_zero() || stop.asked() {
             return Ok(None);
         }
+        unpublished.look(subscriber)?;
+    }
+}
+
+/// Whoever waits on a channel that nobody publishes, by a slip in its name say, is told so, once.
+/// The wait goes on.
+#[derive(Debug)]
+pub(crate) struct Unpublished {
+    since: Instant,
+    is_settled: bool,
+}
+
+impl Unpublished {
+    pub(crate) fn from_now() -> Self {
+        Self {
+            since: Instant::now(),
+            is_settled: false,
+        }
+    }
+
+    /// Called when a wait has brought nothing.
+    pub(crate) fn look(&mut self, subscriber: &mut Subscriber) -> Result<(), CliError> {
+        if self.is_settled {
+            return Ok(());
+        }
+        if subscriber.publishers()? > 0 {
+            self.is_settled = true;
+        } else if self.since.elapsed() >= UNPUBLISHED {
+            self.is_settled = true;
+            output::note(format!(
+                "nobody publishes on channel `{}` yet; still waiting \
+                 (`hythe list` shows the channels there are)",
+                subscriber.channel()
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -148,11 +202,25 @@ impl Form {
             Self::Raw => output::write(&bytes),
             Self::Hex => output::write(hex_dump(number, &bytes).as_bytes()),
             Self::Lines => output::write(line(number, &bytes).as_bytes()),
-            Self::Json(document) => document.push(&MessageDocument {
-                number,
-                bytes: bytes.len(),
-                hex: hex(&bytes),
-            }),
+            Self::Json(document, all) => document.push(&MessageDocument::of(number, &bytes, *all)),
+        }
+    }
+}
+
+impl MessageDocument {
+    fn of(number: u64, bytes: &[u8], all: bool) -> Self {
+        let truncated = !all && bytes.len() > DOCUMENT_BYTES;
+        let shown = if truncated {
+            &bytes[..DOCUMENT_BYTES]
+        } else {
+            bytes
+        };
+        Self {
+            number,
+            bytes: bytes.len(),
+            hex: hex(shown),
+            truncated,
+            sha256: truncated.then(|| hex(&Sha256::digest(bytes))),
         }
     }
 }
@@ -216,5 +284,22 @@ mod tests {
             "{dump}"
         );
         assert_eq!(hex(&[0, 255]), "00ff");
+    }
+
+    #[test]
+    fn a_document_has_all_of_a_small_message_and_the_start_of_a_large_one() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(DOCUMENT_BYTES + 1).collect();
+        let small = MessageDocument::of(0, &bytes[1..], false);
+        assert_eq!((small.hex.len(), small.truncated), (512, false));
+        assert_eq!(small.sha256, None);
+        let large = MessageDocument::of(0, &bytes, false);
+        assert_eq!(large.hex, hex(&bytes[..DOCUMENT_BYTES]));
+        assert_eq!((large.bytes, large.truncated), (257, true));
+        assert_eq!(large.sha256.map(|digest| digest.len()), Some(64));
+        let all = MessageDocument::of(0, &bytes, true);
+        assert_eq!(
+            (all.hex, all.truncated, all.sha256),
+            (hex(&bytes), false, None)
+        );
     }
 }

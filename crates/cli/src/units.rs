@@ -5,10 +5,16 @@
 use std::time::Duration;
 
 use hythe::{ClassPlan, Limits};
+use hythe_terminal::escaped;
 
 /// Bits a second: a whole number, or thousands, millions or billions of them, as networks count.
 pub(crate) fn parse_bits(text: &str) -> Result<u64, String> {
-    let refused = || format!("{text} is not bits a second such as 4000000, 64k or 8M");
+    let refused = || {
+        format!(
+            "{} is not bits a second such as 4000000, 64k or 8M",
+            escaped(text)
+        )
+    };
     let (number, factor) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1_000),
         Some((at, 'M')) => (&text[..at], 1_000_000),

@@ -1,6 +1,7 @@
 //! `hythe who`: who holds which buffers, for how long. Fails if the ledger does not add up.
 
 use hythe::{HeldBuffer, HolderKind, Liveness, MemberIndex, Pool, Snapshot};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -180,7 +181,7 @@ fn buffers(snapshot: &Snapshot) -> Vec<BufferDocument> {
 
 fn text(document: &Document) -> String {
     if document.buffers.is_empty() && document.mismatches.is_empty() {
-        return format!("nobody holds a buffer of pool {}", document.pool);
+        return format!("nobody holds a buffer of pool {}", escaped(&document.pool));
     }
     let holders = document.holders.iter().map(|holder| {
         let remark = match &holder.who {
@@ -209,8 +210,11 @@ fn text(document: &Document) -> String {
     let wrong = document.mismatches.iter().map(|wrong| {
         let found = wrong.holders.join(", ");
         format!(
-            "slot {} of the ledger counts {}, but {} answer for it: {found}\n",
-            wrong.ledger_slot, wrong.counted, wrong.found
+            "slot {} of the ledger counts {}, but {} answer for it: {}\n",
+            wrong.ledger_slot,
+            wrong.counted,
+            wrong.found,
+            escaped(&found)
         )
     });
     format!(

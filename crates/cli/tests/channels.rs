@@ -133,7 +133,10 @@ fn lines_and_empty_messages_are_messages() {
         .iter()
         .filter_map(|one| one["hex"].as_str())
         .collect();
-    assert_eq!(payloads, ["6f6e65", "", "7468726565", ""]);
+    // Two publishers: whose message comes first is not said.
+    let (empty, full): (Vec<&str>, Vec<&str>) =
+        payloads.iter().partition(|payload| payload.is_empty());
+    assert_eq!((empty.len(), full), (2, vec!["6f6e65", "7468726565"]));
     assert_eq!(
         (&document["count"], &document["payload_bytes"]),
         (&4.into(), &8.into())
@@ -159,6 +162,50 @@ fn repeated_lines_of_a_file_start_anew() {
         received.text(),
         "#0 1 B \"a\"\n#1 2 B \"bb\"\n#2 1 B \"a\"\n#3 2 B \"bb\"\n"
     );
+}
+
+/// Seconds that `hythe pub` took for six messages at five a second, which are due over one second.
+fn seconds_of_six(root: &Root, arguments: &[&str]) -> f64 {
+    let all = [&["pub", "paced", "--rate", "5"], arguments].concat();
+    let published = root.json(&all);
+    assert_eq!(published["messages"], 6, "{published}");
+    published["seconds"].as_f64().expect("seconds")
+}
+
+#[test]
+fn a_rate_is_kept_also_over_rounds_and_lines() {
+    let root = Root::new();
+    let file = root.path().join("payload");
+    let path = file.to_str().expect("plain");
+    for (content, arguments) in [
+        ("x", vec![path, "--repeat", "6"]),
+        ("a\nb\n", vec![path, "--repeat", "3", "--lines"]),
+        ("abcd", vec![path, "--repeat", "3", "--size", "2"]),
+    ] {
+        fs::write(&file, content).expect("own");
+        // A wait too many for each round makes it take longer every time; a busy machine does not.
+        eventually("six messages keep their rate", || {
+            let seconds = seconds_of_six(&root, &arguments);
+            assert!(seconds >= 1.0, "{arguments:?} took {seconds} s");
+            seconds < 1.35
+        });
+    }
+}
+
+#[test]
+fn the_end_of_the_input_costs_no_wait() {
+    let root = Root::new();
+    let file = root.path().join("payload");
+    fs::write(&file, "one line\n").expect("own");
+    let path = file.to_str().expect("plain");
+    for more in [&["--lines"][..], &["--size", "64"], &[]] {
+        // One message, and the next would be due in 1,000 s: the bound of the test is far below.
+        let arguments = [&["pub", "slow", path, "--rate", "0.001"], more].concat();
+        assert_eq!(root.json(&arguments)["messages"], 1);
+        let from_pipe = [&["pub", "slow", "--rate", "0.001", "--json"], more].concat();
+        let ended = root.feed(&from_pipe, b"one line\n");
+        assert_eq!(ended.code, Some(0), "{more:?}: {}", ended.errors);
+    }
 }
 
 #[test]
@@ -187,6 +234,43 @@ fn what_arrives_is_shown_in_each_form() {
 }
 
 #[test]
+fn a_document_of_a_large_message_stays_small_unless_all_of_it_is_asked_for() {
+    let root = Root::new();
+    let payload = noise(1 << 20);
+    let shown = |form: &[&str]| {
+        let sub = ["sub", "data", "--count", "1", "--timeout", "20", "--json"];
+        let subscriber = subscribed(&root, &[&sub[..], form].concat());
+        assert_eq!(root.feed(&["pub", "data"], &payload).code, Some(0));
+        let text = subscriber.end().text();
+        let document: Value = serde_json::from_str(&text).expect("one document");
+        (text.len(), document["messages"][0].clone())
+    };
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let (length, message) = shown(&[]);
+    assert!(length < 2000, "{length} bytes");
+    assert_eq!(message["bytes"], 1 << 20);
+    assert_eq!(message["truncated"], true);
+    assert_eq!(message["hex"], hex(&payload[..256]));
+    assert_eq!(message["sha256"].as_str().map(str::len), Some(64));
+    let (_, all) = shown(&["--hex"]);
+    assert_eq!(all["hex"], hex(&payload));
+    assert_eq!(all.get("truncated"), None);
+}
+
+#[test]
+fn who_waits_on_a_channel_that_nobody_publishes_is_told_once() {
+    let root = Root::new();
+    let waiting = subscribed(&root, &["sub", "slip", "--count", "1"]);
+    waiting.wait_until_said("nobody publishes on channel `slip`");
+    // It waits on.
+    assert_eq!(root.feed(&["pub", "slip"], b"at last").code, Some(0));
+    let ended = waiting.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert_eq!(ended.text(), "#0 7 B \"at last\"\n");
+    assert_eq!(ended.errors.matches("nobody publishes").count(), 1);
+}
+
+#[test]
 fn many_messages_reach_a_subscriber_that_blocks_its_publisher() {
     let root = Root::new();
     let payload = noise(3_000_000);
@@ -206,7 +290,16 @@ fn many_messages_reach_a_subscriber_that_blocks_its_publisher() {
             "20",
         ],
     );
-    let published = root.feed(&["pub", "data", "--size", "1000", "--json"], &payload);
+    let arguments = [
+        "pub",
+        "data",
+        "--size",
+        "1000",
+        "--send-timeout",
+        "20",
+        "--json",
+    ];
+    let published = root.feed(&arguments, &payload);
     let document: Value = serde_json::from_slice(&published.output).expect("one document");
     assert_eq!(
         (&document["delivered"], &document["dropped"]),
@@ -270,18 +363,36 @@ fn too_large_and_full_name_numbers_and_holders() {
         .failed(1, &["3840", "--size", "--class"]);
     root.feed(&["pub", "data", "--lines"], &[b'a'; 40_000])
         .failed(1, &["3840"]);
-    let subscriber = stuck_subscriber(&root);
-    let full = root.feed(&["pub", "data", "--size", "3000"], &noise(60_000));
-    let holder = format!("hythe sub (pid {})", subscriber.id());
-    full.failed(
-        1,
-        &[
-            "no free slot for 3000 bytes",
-            "4 slots are large enough",
-            &holder,
-        ],
-    );
-    end(subscriber);
+}
+
+/// Whatever the depth that it asks for: it gets half of the slots, and the others get everything.
+#[test]
+fn a_stopped_subscriber_stops_neither_the_publisher_nor_the_others() {
+    let root = Root::new();
+    root.ok(&["pool", "create", "--size", "32M"]);
+    let stopped = stuck_subscriber(&root);
+    let message = noise(1 << 20);
+    let file = root.path().join("message");
+    fs::write(&file, &message).expect("own");
+    let file = file.to_str().expect("plain");
+    let lively = root.start(&["sub", "data", "--count", "40", "--raw", "--block", "60"]);
+    eventually("both subscribe", || root.subscribers("data") == 2);
+    let arguments = [
+        "pub",
+        "data",
+        file,
+        "--repeat",
+        "40",
+        "--send-timeout",
+        "60",
+    ];
+    let said = root.json(&arguments);
+    let half = said["delivered"].as_u64().expect("a number") - 40;
+    assert_eq!(said["messages"], 40);
+    assert_eq!(said["dropped"], 40 - half, "{said}");
+    assert!((1..40).contains(&half), "{said}");
+    assert_eq!(lively.end().output, message.repeat(40));
+    end(stopped);
 }
 
 /// Stopped by the system: it holds its place and takes nothing.
@@ -313,9 +424,29 @@ fn a_blocking_subscriber_that_does_not_take_is_named() {
     eventually("it subscribes", || root.subscribers("data") == 1);
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::STOP)
         .expect("own child");
-    let blocked = root.feed(&["pub", "data", "--lines"], b"1\n2\n3\n4\n");
     let name = format!("hythe sub (pid {})", child.id());
-    blocked.failed(1, &["channel `data`", "within 200 ms", &name]);
+    // Its own bound is longer than what the publisher allows strangers, and shorter than this.
+    for (send_timeout, waited) in [("0.1", "within 100 ms"), ("30", "within 200 ms")] {
+        let arguments = [
+            "pub",
+            "data",
+            "--lines",
+            "--send-timeout",
+            send_timeout,
+            "--json",
+        ];
+        let blocked = root.feed(&arguments, b"1\n2\n3\n4\n");
+        assert_eq!(blocked.code, Some(0), "{}", blocked.errors);
+        for word in ["channel `data`", waited, &name] {
+            assert!(blocked.errors.contains(word), "{}", blocked.errors);
+        }
+        assert_eq!(blocked.errors.matches(&name).count(), 1, "said once");
+        let document: Value = serde_json::from_slice(&blocked.output).expect("one document");
+        assert_eq!(document["messages"], 4);
+        let (delivered, dropped) = (&document["delivered"], &document["dropped"]);
+        assert_eq!(delivered.as_u64().zip(dropped.as_u64()), Some((2, 2)));
+        // The next publisher has a queue of its own.
+    }
     end(child);
 }
 
@@ -389,6 +520,8 @@ fn interrupted_commands_leave_the_pool() {
                 .map(Vec::len)
                 == Some(3)
         });
+        // Who looks at rates takes no part: it may not have come so far yet.
+        eventually("it listens for signals", || catches(&rates, signal));
         for running in [&waiting, &slow, &rates, &subscriber] {
             running.signal(signal);
         }
@@ -405,9 +538,19 @@ fn interrupted_commands_leave_the_pool() {
     }
 }
 
+/// Has it a handler for the signal?
+fn catches(running: &Running, signal: Signal) -> bool {
+    let path = format!("/proc/{}/status", running.child.id());
+    let status = std::fs::read_to_string(path).expect("own child");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = u64::from_str_radix(caught.expect("Linux").trim(), 16).expect("a mask");
+    caught >> (signal.as_raw() - 1) & 1 == 1
+}
+
 #[test]
 fn a_reader_that_has_seen_enough_ends_it_cleanly() {
     let root = Root::new();
+    root.ok(&["pool", "create", "--size", "16M"]);
     let mut command = root.command(&["sub", "data"]);
     command.stdout(Stdio::piped());
     let mut child = command.spawn().expect("started");

@@ -254,7 +254,7 @@ fn refusals_of_cores_name_what_and_what_to_do() {
     root.run(&["core", "run", HOSTED, "--pool", "none", "--detach"])
         .failed(1, &["no pool `none`"]);
     root.run(&["core", "run", HOSTED, "--pool", "a/b", "--detach"])
-        .failed(2, &["one path component"]);
+        .failed(2, &["there is no user `a`"]);
     let _core = Detached::start(&root, HOSTED, &[]);
     root.run(&["sub", "ping", "--timeout", "0.1"])
         .failed(1, &["carries payload", "subscriber is not possible"]);

@@ -128,7 +128,8 @@ fn wrong_use_exits_2_and_says_why() {
         (&["pub", "x", "--rate", "0"], "messages per second"),
         (&["completions", "cmd.exe"], "bash"),
         (&["pool", "create", ".hidden"], "does not start with a dot"),
-        (&["pool", "create", "a/b"], "one path component"),
+        (&["pool", "create", "a/b"], "there is no user `a`"),
+        (&["pool", "create", "a/b/c"], "one path component"),
         (&["pool", "show", ""], "1 to 64 bytes"),
         (&["pub", "x", "/"], "is a directory"),
         (

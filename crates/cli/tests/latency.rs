@@ -84,7 +84,7 @@ fn as_nobody(root: &Root, left_out: &str) -> Option<Vec<String>> {
     }
     // Its own copy, where that user can reach it.
     let program = root.path().join("hythe");
-    fs::copy(env!("CARGO_BIN_EXE_hythe"), &program).expect("copied");
+    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &program);
     let mut permissions = fs::metadata(root.path()).expect("own").permissions();
     std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
     fs::set_permissions(root.path(), permissions).expect("own");
@@ -592,7 +592,7 @@ fn what_cannot_be_compared_is_named() {
         ),
         (
             "/does/not/exist.json".to_owned(),
-            ["cannot open", "exist.json"],
+            ["cannot read", "exist.json"],
         ),
         (
             env!("CARGO_BIN_EXE_hythe").to_owned(),

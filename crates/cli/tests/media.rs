@@ -6,9 +6,11 @@ mod support;
 
 use std::fs;
 use std::net::UdpSocket;
+use std::path::PathBuf;
 use std::thread;
 
 use rustix::process::Signal;
+use serde_json::Value;
 use support::streams::{
     self, H264, Kind, L16, PCMU, SAMPLES, Sample, Studio, TS, assert_same, content, document,
 };
@@ -108,6 +110,58 @@ fn standard_input_is_sent_as_it_comes() {
         assert_same(sample.name, &content(sample.kind, &out), &source);
     }
     studio.is_clean();
+}
+
+/// A file goes through a pool of the command alone.
+#[test]
+fn sending_a_file_leaves_nothing_in_memory() {
+    let Some(studio) = Studio::new("a private pool") else {
+        return;
+    };
+    let root = &studio.root;
+    let input = studio.make(&PCMU);
+    let port = streams::port();
+    // Somebody has to be there: else the sender says that nobody received it.
+    let _receiver = UdpSocket::bind(("127.0.0.1", port)).expect("reserved");
+    let to = format!("rtp://127.0.0.1:{port}");
+    let once = ["media", "send", &input, "--to", &to, "--pace", "max"];
+    let once = [&once, PCMU.options].concat();
+    let for_ever = [&once[..5], &["--loop", "0"], PCMU.options].concat();
+    let ended = root.run(&once);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert!(!ended.errors.contains("made pool"), "{}", ended.errors);
+    assert!(root.traces().is_empty(), "{:?}", root.traces());
+    let started = |number: usize| {
+        let sender = root.start(&for_ever);
+        eventually("it has a pool, and sends from it", || {
+            let regions = root.traces();
+            let is_wire = |path: &&PathBuf| path.ends_with("region.1");
+            regions.iter().filter(is_wire).count() == number
+        });
+        sender
+    };
+    for signal in [Signal::INT, Signal::TERM] {
+        let sender = started(1);
+        sender.signal(signal);
+        assert_eq!(sender.end().code, Some(0));
+        assert!(root.traces().is_empty(), "{signal:?}: {:?}", root.traces());
+    }
+    // What a killed one left goes with the next start, and what a living one has stays.
+    let killed = started(1);
+    let living = started(2);
+    killed.signal(Signal::KILL);
+    assert_eq!(killed.end().code, None);
+    assert_eq!(root.hidden().len(), 2, "{:?}", root.hidden());
+    assert_eq!(root.run(&once).code, Some(0));
+    assert_eq!(root.hidden().len(), 1, "{:?}", root.hidden());
+    living.interrupt();
+    assert_eq!(living.end().code, Some(0));
+    assert!(root.traces().is_empty(), "{:?}", root.traces());
+    // Unless a pool is named.
+    root.ok(&["pool", "create", "--size", "16M"]);
+    let named = root.run(&[&once[..], &["--pool", "default"]].concat());
+    assert_eq!(named.code, Some(0), "{}", named.errors);
+    assert_eq!(root.json(&["pool", "show"])["tables"][0]["highest"], 1);
 }
 
 #[test]
@@ -240,7 +294,17 @@ fn destinations_come_and_go_while_the_others_hear_everything() {
     let sdp = studio.describe(&input, PCMU.options, stays);
     let out = studio.file(&format!("{stays}.wav"));
     let stayed = studio.receiver(&sdp, stays, &out);
-    let arguments = ["--to-file", &list, "--loop", "0", "--json"];
+    studio.root.ok(&["pool", "create", "--size", "16M"]);
+    // In a pool that can be looked at.
+    let arguments = [
+        "--to-file",
+        &list,
+        "--loop",
+        "0",
+        "--json",
+        "--pool",
+        "default",
+    ];
     let arguments = [&["media", "send", &input][..], &arguments].concat();
     let sender = studio.root.start(&[&arguments, PCMU.options].concat());
     let members = || studio.root.json(&["pool", "show"])["tables"][0]["used"].clone();
@@ -427,6 +491,69 @@ fn what_cannot_be_sent_or_received_is_refused_by_name() {
     studio.is_clean();
 }
 
+/// Two ports that nobody else gets, and where datagrams of strangers are refused: each socket takes
+/// those of its own port only.
+fn refusing() -> (u16, [UdpSocket; 2]) {
+    loop {
+        let port = streams::port();
+        let bind = |port| {
+            let socket = UdpSocket::bind(("127.0.0.1", port)).ok()?;
+            socket.connect(("127.0.0.1", port)).ok()?;
+            Some(socket)
+        };
+        if let (Some(rtp), Some(rtcp)) = (bind(port), bind(port + 1)) {
+            return (port, [rtp, rtcp]);
+        }
+    }
+}
+
+#[test]
+fn what_nobody_received_or_could_not_be_read_whole_is_a_failure() {
+    let Some(studio) = Studio::new("failures of sending") else {
+        return;
+    };
+    let film = studio.make(&TS);
+    let (port, _sockets) = refusing();
+    let to = format!("rtp://127.0.0.1:{port}");
+    let ended = studio
+        .root
+        .run(&["media", "send", &film, "--to", &to, "--json"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.errors);
+    assert!(
+        ended.errors.contains("nobody received it"),
+        "{}",
+        ended.errors
+    );
+    let document: Value = serde_json::from_slice(&ended.output).expect("one document");
+    assert!(document["packets"].as_u64() > Some(0), "{document}");
+    assert_eq!(document["destinations"][0]["state"], "nobody listens there");
+
+    // With somebody there, who says nothing: not known, and no failure.
+    let visitor = Visitor::new();
+    let heard = format!("rtp://127.0.0.1:{}", visitor.port);
+    let both = ["media", "send", &film, "--to", &to, "--to", &heard];
+    let ended = studio.root.run(&both);
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert!(ended.text().contains("not known"), "{}", ended.text());
+
+    let mut bytes = fs::read(&film).expect("made");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 2000].fill(0);
+    let damaged = studio.file("damaged.ts");
+    fs::write(&damaged, bytes).expect("own");
+    let ended = studio
+        .root
+        .run(&["media", "send", &damaged, "--to", &heard, "--json"]);
+    assert_eq!(ended.code, Some(1), "{}", ended.errors);
+    assert!(
+        ended.errors.contains("could not be read whole"),
+        "{}",
+        ended.errors
+    );
+    let document: Value = serde_json::from_slice(&ended.output).expect("one document");
+    assert!(document["damaged"].as_u64() > Some(0), "{document}");
+}
+
 #[test]
 fn who_is_killed_leaves_nothing_behind() {
     let Some(studio) = Studio::new("killed senders") else {
@@ -443,7 +570,9 @@ fn who_is_killed_leaves_nothing_behind() {
     // Somebody who sees the death.
     let witness = subscribed(root, "other");
     let arguments = ["media", "send", &input, "--to", &to, "--to", &also_to];
-    let sender = root.start(&[&arguments[..], &["--loop", "0"]].concat());
+    // In a pool that others share.
+    let more = ["--loop", "0", "--pool", "default"];
+    let sender = root.start(&[&arguments[..], &more].concat());
     let members = || root.json(&["pool", "show"])["tables"][0]["used"].clone();
     // The receiver was sent the first of them, too.
     visitor.hear(20);
@@ -476,4 +605,59 @@ fn a_receiver_to_which_nothing_comes_says_where_and_how_long_it_waited() {
         let ended = studio.root.run(&[&arguments, json].concat());
         ended.failed(1, &["no packet", &sdp, &address, "0.2 s", "--idle"]);
     }
+}
+
+#[test]
+fn an_address_is_received_from_without_a_description() {
+    let Some(studio) = Studio::new("receiving from an address") else {
+        return;
+    };
+    thread::scope(|scope| {
+        for (sample, payload) in [(&TS, "ts"), (&H264, "h264"), (&PCMU, "pcmu")] {
+            let studio = &studio;
+            scope.spawn(move || {
+                let (input, port) = (studio.make(sample), streams::port());
+                let (url, out) = (
+                    format!("rtp://127.0.0.1:{port}"),
+                    studio.file(&format!("{port}.out")),
+                );
+                let receive = ["media", "recv", &url, "--payload", payload, "--out", &out];
+                let receiver = studio.root.start(&[&receive[..], &["--json"]].concat());
+                streams::wait_until_listening(port);
+                studio.send_with(&input, port, sample.options);
+                let received = document(&receiver.end());
+                assert_eq!(received["ended"], "goodbye", "{payload}: {received}");
+                let received = content(received_as(sample.kind), &out);
+                assert_same(payload, &received, &content(sample.kind, &input));
+            });
+        }
+    });
+    let out = studio.file("none");
+    let receive = |more: &[&str]| {
+        let receive = ["media", "recv", "rtp://127.0.0.1:5004", "--out", &out];
+        studio.root.run(&[&receive[..], more].concat())
+    };
+    receive(&[]).failed(2, &["without a description", "--payload ts, mpa, h264"]);
+    receive(&["--payload", "mp4"]).failed(2, &["mp4 is not ts"]);
+    studio.is_clean();
+}
+
+#[test]
+fn encrypted_streams_and_program_streams_are_refused_with_the_reason() {
+    let root = Root::new();
+    let sdp = root.path().join("camera.sdp").display().to_string();
+    let text = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+        m=video 5004 RTP/SAVP 96\r\na=rtpmap:96 H264/90000\r\n\
+        a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz\r\n";
+    let out = root.path().join("camera.h264").display().to_string();
+    for (from, to) in [("RTP/SAVP", "RTP/SAVP"), ("RTP/SAVP", "RTP/AVP")] {
+        fs::write(&sdp, text.replace(from, to)).expect("written");
+        let refused = root.run(&["media", "recv", &sdp, "--out", &out]);
+        refused.failed(1, &["it is encrypted", "not decrypted here"]);
+        assert!(!fs::exists(&out).expect("own"));
+    }
+    let film = root.path().join("film.mpg").display().to_string();
+    fs::write(&film, b"\0\0\x01\xba\x44\0\x04\0\x04\x01\0\0\x03\xf8").expect("written");
+    let refused = root.run(&["media", "send", &film, "--to", "rtp://127.0.0.1:5004"]);
+    refused.failed(1, &["MPEG program stream", "-c copy -f mpegts"]);
 }

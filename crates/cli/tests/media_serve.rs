@@ -6,11 +6,12 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use support::{BOUND, Root, Running};
 
 /// A third of a second at 8 kHz.
@@ -31,11 +32,6 @@ fn wav() -> Vec<u8> {
     file.extend(bytes.to_le_bytes());
     file.extend(data);
     file
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 fn has_ffmpeg() -> bool {
@@ -95,7 +91,7 @@ fn each_client_sees_a_film_from_its_beginning() {
     };
     std::fs::write(root.path().join("tone.wav"), wav()).unwrap();
     std::fs::write(root.path().join("notes.txt"), "nothing to hear").unwrap();
-    let port = free_port();
+    let port = hythe_testing::reserve_ports(1);
     let (listen, folder) = (
         format!("127.0.0.1:{port}"),
         root.path().display().to_string(),
@@ -125,7 +121,7 @@ fn a_channel_is_watched_together_from_now_on() {
     let Some(root) = Root::on_shared_memory("serving a channel").filter(|_| has_ffmpeg()) else {
         return;
     };
-    let port = free_port();
+    let port = hythe_testing::reserve_ports(1);
     let listen = format!("127.0.0.1:{port}");
     let server = root.start(&["media", "serve", "channel:microphone", "--listen", &listen]);
     let began = Instant::now();
@@ -187,7 +183,7 @@ fn a_channel_that_says_nothing_or_nonsense_keeps_nothing_else_from_being_served(
     let film = root.path().join("tone.wav");
     std::fs::write(&film, wav()).unwrap();
     let film = film.display().to_string();
-    let port = free_port();
+    let port = hythe_testing::reserve_ports(1);
     let listen = format!("127.0.0.1:{port}");
     let arguments = ["media", "serve", &film, "channel:camera"];
     let server = root.start(&[&arguments[..], &["--listen", &listen]].concat());
@@ -209,17 +205,235 @@ fn a_channel_that_says_nothing_or_nonsense_keeps_nothing_else_from_being_served(
     let publish = ["pub", "camera", "--size", "4K"];
     root.feed(&publish, &nonsense);
     server.wait_until_said("channel camera is not served: channel:camera");
+    server.wait_until_said("it is looked at again, with growing pauses");
     receive(&camera).failed(1, &["503", &camera]);
     assert_eq!(receive(&tone).code, Some(0));
+    // Whoever publishes something else later is served.
+    let header = [&wav()[..40], &u32::MAX.to_le_bytes()].concat();
+    let stream = [header, vec![0; 64 << 10]].concat();
+    let began = Instant::now();
+    while !server
+        .said()
+        .contains("channel camera is served from now on, as L16")
+    {
+        assert!(began.elapsed() < BOUND, "{}", server.said());
+        root.feed(&["pub", "camera", "--size", "4K"], &stream);
+    }
     server.interrupt();
     assert_eq!(server.end().code, Some(0));
+}
 
-    // Alone, it leaves nothing to serve.
-    let alone = root.start(&["media", "serve", "channel:camera", "--listen", &listen]);
-    support::eventually("it subscribes", || root.subscribers("camera") == 1);
-    root.feed(&publish, &nonsense);
-    let ended = alone.end();
-    ended.failed(1, &["nothing to serve", "channel:camera", "no format"]);
+/// A WAV file of so many seconds of silence.
+fn silence(seconds: u32) -> Vec<u8> {
+    let bytes = 16_000 * seconds;
+    let mut file = wav()[..44].to_vec();
+    file[4..8].copy_from_slice(&(36 + bytes).to_le_bytes());
+    file[40..44].copy_from_slice(&bytes.to_le_bytes());
+    file.resize(44 + bytes as usize, 0);
+    file
+}
+
+#[test]
+fn a_file_that_became_a_fifo_is_refused_and_nobody_else_notices() {
+    let Some(root) = Root::on_shared_memory("serving beside a FIFO") else {
+        return;
+    };
+    for name in ["tone.wav", "other.wav"] {
+        std::fs::write(root.path().join(name), wav()).unwrap();
+    }
+    let (port, folder) = (
+        hythe_testing::reserve_ports(1),
+        root.path().display().to_string(),
+    );
+    let listen = format!("127.0.0.1:{port}");
+    let server = root.start(&["media", "serve", &folder, "--listen", &listen]);
+    // All files were looked at.
+    server.wait_until_said(&format!("rtsp://{listen}/tone.wav"));
+    let tone = root.path().join("tone.wav");
+    std::fs::remove_file(&tone).unwrap();
+    let made = Command::new("mkfifo").arg(&tone).status().unwrap();
+    assert!(made.success());
+    let mut client = Client::connect(port);
+    let refused = client.try_play(&format!("rtsp://{listen}/tone.wav"), "RTP/AVP");
+    assert!(refused.starts_with("RTSP/1.0 503"), "{refused}");
+    assert!(refused.contains("a pipe, not a regular file"), "{refused}");
+    let out = root.path().join("heard.wav").display().to_string();
+    let other = format!("rtsp://{listen}/other.wav");
+    assert_eq!(
+        root.run(&["media", "recv", &other, "--out", &out]).code,
+        Some(0)
+    );
+    server.interrupt();
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert!(
+        ended.text().contains("refused: 1 PLAYs"),
+        "{}",
+        ended.text()
+    );
+}
+
+#[test]
+fn one_client_with_hundreds_of_sessions_leaves_slots_to_the_next() {
+    let Some(root) = Root::on_shared_memory("serving beside a greedy client") else {
+        return;
+    };
+    std::fs::write(root.path().join("long.wav"), silence(120)).unwrap();
+    let (port, folder) = (
+        hythe_testing::reserve_ports(1),
+        root.path().display().to_string(),
+    );
+    let listen = format!("127.0.0.1:{port}");
+    let server = root.start(&["media", "serve", &folder, "--listen", &listen]);
+    wait_for_port(port);
+    let url = format!("rtsp://{listen}/long.wav");
+    let mut greedy = Client::connect(port);
+    let mut served = 0;
+    for _ in 0..256 {
+        served += u32::from(greedy.try_play(&url, "RTP/AVP").starts_with("RTSP/1.0 200"));
+    }
+    assert_eq!(served, 16);
+    // Others, each with as many as it may have, until there is nothing left: who is told 200 gets packets, whoever came before.
+    let mut players = Vec::new();
+    let mut refused = String::new();
+    for host in 2..8 {
+        for _ in 0..16 {
+            let mut player = Client::connect_from([127, 0, 0, host], port);
+            let answer = player.try_play(&url, "RTP/AVP");
+            if answer.starts_with("RTSP/1.0 200") {
+                players.push(player);
+            } else {
+                refused = answer;
+            }
+        }
+    }
+    assert!(players.len() >= 16, "{}: {refused}", players.len());
+    assert!(refused.starts_with("RTSP/1.0 503"), "{refused}");
+    assert!(refused.contains("no slots for one more"), "{refused}");
+    for player in players.iter().chain([&greedy]) {
+        assert!(!player.packet(97).is_empty());
+    }
+    server.interrupt();
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let lines = ended.errors.lines().count();
+    assert!(lines < 40, "{lines} lines: {}", ended.errors);
+}
+
+#[test]
+fn with_few_descriptors_clients_are_refused_and_not_left_waiting() {
+    let Some(root) = Root::on_shared_memory("serving with few descriptors") else {
+        return;
+    };
+    std::fs::write(root.path().join("tone.wav"), wav()).unwrap();
+    let (port, folder) = (
+        hythe_testing::reserve_ports(1),
+        root.path().display().to_string(),
+    );
+    let listen = format!("127.0.0.1:{port}");
+    let program = root.command(&["media", "serve", &folder, "--listen", &listen, "--json"]);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(program.get_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let server = Running::new(limited);
+    wait_for_port(port);
+    let url = format!("rtsp://{listen}/tone.wav");
+    let mut clients: Vec<TcpStream> = (0..100)
+        .map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap())
+        .collect();
+    let answers: Vec<String> = clients
+        .iter_mut()
+        .map(|client| {
+            client.set_read_timeout(Some(BOUND)).unwrap();
+            let request = format!("OPTIONS {url} RTSP/1.0\r\nCSeq: 1\r\n\r\n");
+            let _ = client.write_all(request.as_bytes()); // refused already, it may be closed
+            let mut status = [0; 12];
+            client.read_exact(&mut status).unwrap();
+            String::from_utf8_lossy(&status).into_owned()
+        })
+        .collect();
+    let served = answers
+        .iter()
+        .filter(|text| *text == "RTSP/1.0 200")
+        .count();
+    let refused = answers
+        .iter()
+        .filter(|text| *text == "RTSP/1.0 503")
+        .count();
+    assert!(served >= 5 && served + refused == 100, "{answers:?}");
+    drop(clients);
+    // Then there is room again, and enough to play.
+    let out = root.path().join("heard.wav").display().to_string();
+    let began = Instant::now();
+    while root.run(&["media", "recv", &url, "--out", &out]).code != Some(0) {
+        assert!(began.elapsed() < BOUND, "nobody is served any more");
+    }
+    server.interrupt();
+    let ended = server.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let document: serde_json::Value = serde_json::from_str(&ended.text()).unwrap();
+    let refusals = document["refused_connections"].as_u64().unwrap();
+    assert!(refusals >= refused as u64, "{document}");
+}
+
+#[test]
+fn names_are_printed_as_urls_that_can_be_opened() {
+    let Some(root) = Root::on_shared_memory("serving odd names") else {
+        return;
+    };
+    for name in ["50% of it?.wav", "#1 Straße.wav", "bell\u{7}.wav"] {
+        std::fs::write(root.path().join(name), wav()).unwrap();
+    }
+    let (port, folder) = (
+        hythe_testing::reserve_ports(1),
+        root.path().display().to_string(),
+    );
+    let listen = format!("127.0.0.1:{port}");
+    let server = root.start(&["media", "serve", &folder, "--listen", &listen, "--json"]);
+    wait_for_port(port);
+    let said = server.said();
+    let out = root.path().join("heard.wav").display().to_string();
+    for name in ["50%25%20of%20it%3F.wav", "%231%20Stra%C3%9Fe.wav"] {
+        let url = format!("rtsp://{listen}/{name}");
+        server.wait_until_said(&url);
+        assert_eq!(
+            root.run(&["media", "recv", &url, "--out", &out]).code,
+            Some(0)
+        );
+    }
+    assert!(!said.contains('\u{7}'), "{said}");
+    server.interrupt();
+    let ended = server.end();
+    assert!(
+        ended
+            .errors
+            .contains("bell\\u{7}.wav: its name has control"),
+        "{}",
+        ended.errors
+    );
+    let document: serde_json::Value = serde_json::from_str(&ended.text()).unwrap();
+    assert_eq!(document["urls"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_help_says_who_can_play_what_is_served() {
+    let root = Root::new();
+    let help = root.ok(&["media", "serve", "--help"]);
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for text in ["no authentication", "this host only", "127.0.0.1:8554"] {
+        assert!(help.contains(text), "{text} in {help}");
+    }
 }
 
 /// A client by hand: one connection, and ports of its own.
@@ -239,6 +453,24 @@ impl Client {
         });
         let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
         stream.set_read_timeout(Some(BOUND)).unwrap();
+        Self { stream, rtp, rtcp }
+    }
+
+    /// From another address of this host, with ports there that nobody else can have.
+    fn connect_from(host: [u8; 4], port: u16) -> Self {
+        let stream = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        bind(&stream, &SocketAddr::from((host, 0))).unwrap();
+        connect(&stream, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
+        let stream = TcpStream::from(stream);
+        stream.set_read_timeout(Some(BOUND)).unwrap();
+        let pair = (0..500).find_map(|_| {
+            let rtp = UdpSocket::bind((IpAddr::from(host), 0)).ok()?;
+            let own = rtp.local_addr().ok()?.port();
+            let rtcp = UdpSocket::bind((IpAddr::from(host), own.checked_add(1)?)).ok()?;
+            own.is_multiple_of(2).then_some((rtp, rtcp))
+        });
+        let (rtp, rtcp) = pair.unwrap();
+        rtp.set_read_timeout(Some(BOUND)).unwrap();
         Self { stream, rtp, rtcp }
     }
 
@@ -264,14 +496,30 @@ impl Client {
         String::from_utf8(answer).unwrap()
     }
 
-    /// Sets up and plays, and returns how the server sends.
-    fn play(&mut self, url: &str, profile: &str) -> String {
+    /// Sets up and plays; the answer that refused it, or the last one.
+    fn try_play(&mut self, url: &str, profile: &str) -> String {
+        let answer = self.set_up(url, profile);
+        let session = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("Session: "));
+        let Some(session) = session.and_then(|session| session.split(';').next()) else {
+            return answer;
+        };
+        self.ask("PLAY", url, &format!("Session: {session}\r\n"))
+    }
+
+    fn set_up(&mut self, url: &str, profile: &str) -> String {
         let own = self.rtp.local_addr().unwrap().port();
         let transport = format!(
             "Transport: {profile};unicast;client_port={own}-{}\r\n",
             own + 1
         );
-        let answer = self.ask("SETUP", &format!("{url}/stream=0"), &transport);
+        self.ask("SETUP", &format!("{url}/stream=0"), &transport)
+    }
+
+    /// Sets up and plays, and returns how the server sends.
+    fn play(&mut self, url: &str, profile: &str) -> String {
+        let answer = self.set_up(url, profile);
         let header = |name: &str| {
             let found = answer.lines().find_map(|line| line.strip_prefix(name));
             found
@@ -304,7 +552,7 @@ fn who_wants_repair_is_offered_it_and_who_does_not_is_served_without() {
         return;
     };
     std::fs::write(root.path().join("tone.wav"), wav()).unwrap();
-    let port = free_port();
+    let port = hythe_testing::reserve_ports(1);
     let (listen, folder) = (
         format!("127.0.0.1:{port}"),
         root.path().display().to_string(),
@@ -372,7 +620,7 @@ fn our_own_receiver_opens_what_we_serve() {
         return;
     };
     std::fs::write(root.path().join("tone.wav"), wav()).unwrap();
-    let port = free_port();
+    let port = hythe_testing::reserve_ports(1);
     let (listen, folder) = (
         format!("127.0.0.1:{port}"),
         root.path().display().to_string(),
@@ -409,7 +657,7 @@ fn of_a_movie_with_sound_it_is_said_what_is_not_served() {
         "-f lavfi -i testsrc=size=64x64:rate=25:duration=0.4 -f lavfi -i sine=duration=0.4 \
          -c:v libx264 -preset ultrafast -c:a aac {film}"
     ));
-    let port = free_port();
+    let port = hythe_testing::reserve_ports(1);
     let listen = format!("127.0.0.1:{port}");
     let server = root.start(&["media", "serve", &film, "--listen", &listen]);
     wait_for_port(port);
@@ -423,8 +671,9 @@ fn of_a_movie_with_sound_it_is_said_what_is_not_served() {
     server.interrupt();
     let served = server.end();
     let sent = root.run(&["media", "send", &film, "--to", "rtp://127.0.0.1:19998"]);
-    for ended in [served, sent] {
-        assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    // Nobody listens there.
+    for (ended, code) in [(served, 0), (sent, 1)] {
+        assert_eq!(ended.code, Some(code), "{}", ended.errors);
         let said = format!("{film}: one stream of a file is sent; left out: sound (mp4a)");
         assert_eq!(ended.errors.matches(&said).count(), 1, "{}", ended.errors);
     }
@@ -465,7 +714,7 @@ fn a_conference_forwards_and_says_who_took_part() {
     let urls = phones
         .each_ref()
         .map(|phone| format!("rtp://{}", phone.local_addr().unwrap()));
-    let port = free_port() & !1;
+    let port = hythe_testing::reserve_ports(2);
     let relay = root.start(&[
         "media",
         "serve",

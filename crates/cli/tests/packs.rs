@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -51,6 +52,121 @@ fn a_pack_is_shown_in_order_with_bytes_and_extents() {
     let shown = root.run(&["preload", "show", text(&pack)]);
     assert_eq!(shown.code, Some(0), "{}", shown.errors);
     assert!(shown.text().contains("/first"), "{}", shown.text());
+}
+
+/// A pack of `file`, which is there, with these extents of it.
+fn pack_of(root: &Root, name: &str, file: &Path, extents: &[(u32, u32)]) -> PathBuf {
+    let found = fs::metadata(file).expect("own");
+    let pack = Pack {
+        files: vec![PackFile {
+            path: file.to_owned(),
+            size: found.size(),
+            mtime_ns: found.mtime() * 1_000_000_000 + found.mtime_nsec(),
+            inode: found.ino(),
+        }],
+        extents: extents
+            .iter()
+            .map(|&(first_page, pages)| Extent {
+                file: 0,
+                first_page,
+                pages,
+            })
+            .collect(),
+        ..Pack::default()
+    };
+    let path = root.path().join(name);
+    pack.write(&path).expect("written");
+    path
+}
+
+#[test]
+fn a_union_has_each_page_once_and_is_shown_and_replayed() {
+    let root = Root::new();
+    let file = root.path().join("file");
+    fs::write(&file, vec![1; 20 * 4096]).expect("own");
+    let one = pack_of(&root, "one.pack", &file, &[(10, 2), (0, 1)]);
+    let two = pack_of(&root, "two.pack", &file, &[(0, 2), (9, 4)]);
+    let out = root.path().join("both.pack");
+    let merge = ["preload", "merge", text(&one), text(&two), "-o", text(&out)];
+    let document = root.json(&merge);
+    assert_eq!(document["pages"], 6);
+    assert_eq!(document["merged"][0]["added_pages"], 3);
+    assert_eq!(document["merged"][1]["added_pages"], 3);
+    let shown = root.json(&["preload", "show", text(&out)]);
+    let extents: Vec<(u64, u64)> = shown["extents"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|extent| {
+            let number = |name: &str| extent[name].as_u64().expect("a number");
+            (number("first_page"), number("pages"))
+        })
+        .collect();
+    assert_eq!(extents, [(10, 2), (0, 1), (1, 1), (9, 1), (12, 1)]);
+    let replayed = root.run(&["preload", "replay", text(&out), "--json"]);
+    assert_eq!(replayed.code, Some(0), "{}", replayed.errors);
+    let replayed: serde_json::Value =
+        serde_json::from_slice(&replayed.output).expect("one document");
+    assert_eq!(replayed["changed"], serde_json::json!([]), "{replayed}");
+    assert_eq!(replayed["pages"]["asked"], 6, "{replayed}");
+
+    // It is not replaced unless that is said; then it may be one of its own parts.
+    root.run(&merge)
+        .failed(1, &["both.pack is there already", "--force"]);
+    let again = [
+        "preload",
+        "merge",
+        text(&out),
+        text(&two),
+        "-o",
+        text(&out),
+        "--force",
+    ];
+    let text = root.ok(&again);
+    assert!(text.contains("in 5 extents of 1 file"), "{text}");
+}
+
+#[test]
+fn packs_that_do_not_belong_together_or_are_damaged_are_not_merged() {
+    let root = Root::new();
+    let file = root.path().join("file");
+    fs::write(&file, vec![1; 4096]).expect("own");
+    let one = pack_of(&root, "one.pack", &file, &[(0, 1)]);
+    fs::write(&file, vec![1; 8192]).expect("own");
+    let other = pack_of(&root, "other.pack", &file, &[(1, 1)]);
+    let out = root.path().join("out.pack");
+    let merge = |packs: &[&Path]| {
+        let packs: Vec<&str> = packs.iter().map(|path| text(path)).collect();
+        root.run(&[&["preload", "merge"], &packs[..], &["-o", text(&out)]].concat())
+    };
+    merge(&[&one, &other]).failed(
+        1,
+        &[
+            "cannot merge",
+            "other.pack",
+            "/file has another size",
+            "8192 instead of 4096",
+        ],
+    );
+    let mut loose = Pack::read(&one).expect("written");
+    loose.any_inode = true;
+    let loose_path = root.path().join("loose.pack");
+    loose.write(&loose_path).expect("written");
+    merge(&[&one, &loose_path]).failed(1, &["loose.pack", "with --any-inode"]);
+    let whole = fs::read(&one).expect("own");
+    let damaged = root.path().join("damaged.pack");
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&damaged, &bytes[..]).expect("own");
+        if at % 16 == 0 {
+            merge(&[&one, &damaged]).failed(1, &["cannot use", "damaged.pack"]);
+        }
+        assert!(Pack::read(&damaged).is_err(), "byte {at}");
+    }
+    merge(&[&one, &root.path().join("none.pack")]).failed(1, &["cannot read", "none.pack"]);
+    merge(&[&one]).failed(2, &["2 values required"]);
+    assert!(!out.exists(), "a refusal wrote something");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod support;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
@@ -43,15 +43,14 @@ fn high_water_marks_stay_when_all_is_free_again() {
             .all(|table| { table["table"] == "slots" || table["highest"] == 0 })
     );
     assert_eq!(first["regions"][0]["classes"][0]["highest_sampled"], 0);
-    // A subscriber that takes nothing: three small slots are queued, the fourth message finds none of the small ones.
-    let stopped = root.start(&["sub", "data"]);
+    // A publisher that keeps all: three small slots, then the two large ones, and the sixth message finds none.
+    let subscriber = root.start(&["sub", "data"]);
     support::eventually("it subscribes", || root.subscribers("data") == 1);
-    stopped.signal(rustix::process::Signal::STOP);
-    let full = root.feed(&["pub", "data", "--lines"], b"1\n2\n3\n4\n5\n6\n7");
-    assert_eq!(full.code, Some(1), "{}", full.errors);
-    stopped.signal(rustix::process::Signal::CONT);
-    stopped.interrupt();
-    assert_eq!(stopped.end().code, Some(0));
+    let keeping = ["pub", "data", "--lines", "--history", "10"];
+    let full = root.feed(&keeping, b"1\n2\n3\n4\n5\n6\n7");
+    assert_eq!(full.code, Some(0), "{}", full.errors);
+    subscriber.interrupt();
+    assert_eq!(subscriber.end().code, Some(0));
     let shown = root.json(&["pool", "show"]);
     for (table, highest) in [
         ("participants", 2),
@@ -167,6 +166,54 @@ fn classes_and_modes_are_as_asked_for() {
 }
 
 #[test]
+fn a_small_pool_of_two_mebibytes_carries_messages() {
+    let root = Root::new();
+    root.run(&["pool", "create", "--size", "2M"])
+        .failed(1, &["too few", "--small"]);
+    let made = root.json(&["pool", "create", "--small", "--size", "2M"]);
+    let terms = made["terms"].as_array().expect("a list").iter();
+    let control = terms.filter(|term| {
+        let reason = term["reason"].as_str().expect("text");
+        reason.starts_with("control: ")
+    });
+    let control: u64 = control
+        .map(|term| term["bytes"].as_u64().expect("a number"))
+        .sum();
+    assert!(control <= 512 << 10, "{control}");
+    let subscriber = root.start(&["sub", "data", "--count", "1", "--raw"]);
+    support::eventually("it subscribes", || root.subscribers("data") == 1);
+    let message = vec![b'x'; 60_000];
+    let published = root.feed(&["pub", "data"], &message);
+    assert_eq!(published.code, Some(0), "{}", published.errors);
+    assert_eq!(subscriber.end().output, message);
+    // The limits of the preset may be changed one by one.
+    root.ok(&[
+        "pool",
+        "create",
+        "wider",
+        "--small",
+        "--size",
+        "2M",
+        "--limit",
+        "participants=9",
+    ]);
+    let shown = root.json(&["pool", "show", "wider"]);
+    assert_eq!(shown["tables"][0]["limit"], 9);
+}
+
+#[test]
+fn a_command_that_makes_a_pool_says_so() {
+    let root = Root::new();
+    let first = root.feed(&["pub", "data"], b"nobody is there");
+    assert_eq!(first.code, Some(0), "{}", first.errors);
+    for word in ["made pool `default`", "hythe pool remove default"] {
+        assert!(first.errors.contains(word), "{}", first.errors);
+    }
+    let second = root.feed(&["pub", "data"], b"nobody is there");
+    assert!(!second.errors.contains("made pool"), "{}", second.errors);
+}
+
+#[test]
 fn pools_are_chosen_by_option_and_environment() {
     let root = Root::new();
     root.ok(&["pool", "create", "one", "--size", "16M"]);
@@ -194,7 +241,6 @@ fn refusals_name_what_and_what_to_do() {
         "pub x --pool none",
         "sub x --pool none",
         "pool show",
-        "pool remove",
     ] {
         let arguments: Vec<&str> = command.split(' ').collect();
         let ended = root.run(&arguments);
@@ -206,15 +252,32 @@ fn refusals_name_what_and_what_to_do() {
             ended.errors
         );
     }
+    for force in [&[][..], &["--force"]] {
+        let ended = root.run(&[&["pool", "remove", "gone"], force].concat());
+        ended.failed(1, &["no pool `gone`", "hythe pool list"]);
+        assert!(!ended.errors.contains("pool create"), "{}", ended.errors);
+    }
     root.ok(&["pool", "create", "--size", "16M"]);
     root.run(&["pool", "create"]).failed(
         1,
         &["`default` exists already", "hythe pool remove default"],
     );
     root.run(&["pool", "create", "small", "--size", "1M"])
-        .failed(1, &["1048576 bytes are too few", "control tables alone"]);
+        .failed(
+            1,
+            &[
+                "1048576 bytes are too few",
+                "control tables alone",
+                "--small",
+                "--limit",
+            ],
+        );
     root.run(&["pool", "create", "huge", "--class", "3Gx200000"])
-        .failed(1, &["no room for", "region.0", "--size"]);
+        .failed(1, &["too many: at most", "huge", "--size"]);
+    for size in ["999G", "9999999G"] {
+        root.run(&["pool", "create", "huge", "--size", size])
+            .failed(1, &["too many: at most", "are possible, by the", "--size"]);
+    }
     root.run(&["hz", "x"])
         .failed(1, &["no channel `x` in pool `default`", "hythe list"]);
     assert_eq!(
@@ -224,6 +287,29 @@ fn refusals_name_what_and_what_to_do() {
         Some(1),
         "a refused pool left something"
     );
+}
+
+#[test]
+fn pools_of_others_and_of_nobody_are_refused_with_what_fits() {
+    let root = Root::new();
+    // Nobody has this number, whatever /etc/passwd says.
+    for command in [
+        "pool show 4000000000/x",
+        "pool remove 4000000000/x",
+        "pub c --pool 4000000000/x",
+    ] {
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let ended = root.run(&arguments);
+        ended.failed(1, &["user 4000000000 has no pool `x`", "only that user"]);
+    }
+    for command in ["pool show no-such-user/x", "sub c --pool no-such-user/x"] {
+        let arguments: Vec<&str> = command.split(' ').collect();
+        let ended = root.run(&arguments);
+        ended.failed(2, &["no user `no-such-user`", "pool `x`", "by number"]);
+        assert!(!ended.errors.contains("pool create"), "{}", ended.errors);
+    }
+    root.run(&["pool", "show", "a/b/c"])
+        .failed(2, &["one path component"]);
 }
 
 #[test]
@@ -325,8 +411,7 @@ fn others_are_refused_with_what_is_missing() {
     root.ok(&["pool", "create", "--size", "16M"]);
     // Where the build puts the binary need not be open to all.
     let binary = root.path().join("hythe");
-    fs::copy(env!("CARGO_BIN_EXE_hythe"), &binary).expect("copied");
-    fs::set_permissions(&binary, fs::Permissions::from_mode(0o755)).expect("own");
+    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &binary);
     let as_nobody = |arguments: &[&str]| {
         let mut command = Command::new("setpriv");
         command

@@ -10,8 +10,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use place::{FILE_PAGES, Place, text};
 use rustix::process::{Signal, geteuid};
@@ -92,6 +93,32 @@ fn exactly_the_pages_that_were_used_are_in_the_pack_each_time() {
         assert_eq!(*first.get_or_insert(found.clone()), found);
     }
     assert_eq!(read_ahead(), before);
+}
+
+#[test]
+fn what_other_programs_read_of_the_linkers_cache_while_they_start_is_not_in_the_pack() {
+    let Some(place) = Place::new() else { return };
+    let cache = Path::new("/etc/ld.so.cache");
+    let pages = fs::metadata(cache).map_or(0, |found| found.len().div_ceil(4096));
+    if pages < 8 {
+        println!("skipped: {} is too small to tell", cache.display());
+        return;
+    }
+    let (file, program) = (place.file("data"), place.touch_program());
+    let over = AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                fs::read(cache).expect("there");
+            }
+        });
+        let command = [text(&program), text(&file), "r", "5", "1"];
+        place.record(&["--scratch-limit", "256M"], &command);
+        over.store(true, Ordering::Relaxed);
+        place.pages_of(cache).expect("the dynamic linker reads it")
+    });
+    let found: u64 = found.iter().map(|(_, pages)| u64::from(*pages)).sum();
+    assert!(found < pages, "all {pages} pages are in the pack");
 }
 
 #[test]

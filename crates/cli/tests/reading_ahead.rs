@@ -9,8 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hythe_preload::pack::{Extent, Pack, PackFile};
+use hythe_testing::ControlGroup;
 use serde_json::Value;
-use support::{Ended, Root};
+use support::{Ended, Root, Running};
 
 /// A pack of one file of so many pages, and directories for its marks.
 struct Case {
@@ -95,6 +96,25 @@ fn a_document_accounts_for_every_page() {
     let ended = case.run("replay", &[]);
     let expected = format!("skipped {}: it has 7 bytes", text(&case.file));
     assert!(ended.text().contains(&expected), "{}", ended.text());
+}
+
+/// What is read is charged to the group of whoever reads it.
+#[test]
+fn a_control_group_bounds_the_budget() {
+    const LIMIT: u64 = 48 << 20;
+    let group = match ControlGroup::with_memory("budget", LIMIT) {
+        Ok(group) => group,
+        Err(why) => return eprintln!("SKIPPED (no control group with a memory limit; {why})"),
+    };
+    let case = Case::new(3);
+    let program = Path::new(env!("CARGO_BIN_EXE_hythe"));
+    let arguments = case.arguments("replay", &["--json", "--budget", "100%"]);
+    let command = case.root.command_by(group.command(program), &arguments);
+    let ended = Running::new(command).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    let document: Value = serde_json::from_slice(&ended.output).expect("one document");
+    let budget = document["budget_bytes"].as_u64().expect("bytes");
+    assert!(budget > 0 && budget < LIMIT, "{budget}");
 }
 
 #[test]

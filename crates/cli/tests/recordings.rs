@@ -178,9 +178,10 @@ fn an_interrupted_recording_is_complete_and_a_killed_one_reads_as_far_as_it_came
         "{listed}"
     );
     let ended = root.run(&["replay", text(&file), "--fast"]);
-    assert_eq!(ended.code, Some(0), "{}", ended.errors);
+    assert_eq!(ended.code, Some(1), "{}", ended.errors);
     assert!(
-        ended.errors.contains("left out behind 1 whole record"),
+        ended.errors.contains("was not replayed whole")
+            && ended.errors.contains("not ended in order"),
         "{}",
         ended.errors
     );
@@ -241,11 +242,72 @@ fn damaged_records_are_left_out_and_told() {
         .expect("in it");
     bytes[at] ^= 1;
     fs::write(&file, bytes).expect("own");
-    let (lines, done) = replayed(&root, &file, "2", &[]);
-    assert_eq!(lines, "#0 5 B \"first\"\n#1 5 B \"third\"\n");
+    let subscriber = root.start(&["sub", "data", "--count", "2", "--timeout", "20"]);
+    let ended = root.run(&["replay", text(&file), "--wait", "20", "--json"]);
+    assert_eq!(
+        subscriber.end().text(),
+        "#0 5 B \"first\"\n#1 5 B \"third\"\n"
+    );
+    assert_eq!(ended.code, Some(1), "not all of it was replayed");
+    assert!(
+        ended.errors.contains("was not replayed whole: 1 record"),
+        "{}",
+        ended.errors
+    );
+    let done: Value = serde_json::from_slice(&ended.output).expect("one document");
     assert_eq!(
         (&done["damaged"], &done["messages"]),
         (&1.into(), &2.into())
+    );
+}
+
+#[test]
+fn a_replay_that_is_interrupted_says_so_and_one_without_end_does_not() {
+    let root = Root::new();
+    let payloads: Vec<&[u8]> = vec![b"x"; 1000];
+    let file = made(&root, "made", &Header::raw("data"), &payloads);
+    root.ok(&["pool", "create"]);
+    for (more, code) in [(&["--loop", "2"], 1), (&["--loop", "0"], 0)] {
+        // At a thousandth of the speed, it lasts as long as nobody ends it.
+        let replay = ["replay", text(&file), "--speed", "0.001", "--json"];
+        let replay = root.start(&[&replay[..], more].concat());
+        eventually("it publishes", || {
+            root.json(&["list"])["channels"][0]["ports"][0]["messages"].as_u64() > Some(0)
+        });
+        replay.interrupt();
+        let ended = replay.end();
+        assert_eq!(ended.code, Some(code), "{more:?}: {}", ended.errors);
+        assert_eq!(
+            ended.errors.contains("it was interrupted"),
+            code == 1,
+            "{}",
+            ended.errors
+        );
+        let done: Value = serde_json::from_slice(&ended.output).expect("one document");
+        assert_eq!(done["interrupted"], true);
+    }
+}
+
+#[test]
+fn a_recording_of_nothing_is_a_failure_and_says_why_while_it_waits() {
+    let root = Root::new();
+    let file = path(&root, "nothing");
+    let running = recorder(&root, "silent", &file, &[]);
+    running.wait_until_said("nobody publishes on channel `silent`");
+    running.interrupt();
+    let ended = running.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.errors);
+    assert!(
+        ended.errors.contains("nothing was recorded"),
+        "{}",
+        ended.errors
+    );
+    let done: Value = serde_json::from_slice(&ended.output).expect("one document");
+    assert_eq!(done["records"], 0);
+    // The file is whole all the same.
+    assert_eq!(
+        root.json(&["replay", text(&file), "--list"])["complete"],
+        true
     );
 }
 
@@ -367,8 +429,9 @@ fn assert_all_are_accounted_for(recorded: &Value, numbers: &[u64]) {
 fn a_slow_disk_holds_nobody_up_and_each_loss_is_counted() {
     let (recorded, numbers) = on_a_stuck_disk(&[]);
     assert_all_are_accounted_for(&recorded, &numbers);
-    let first: Vec<u64> = (0..numbers.len() as u64).collect();
-    assert_eq!(numbers, first, "the newest passed by");
+    // Some may be missing before the disk stood still, too, where the recorder had no CPU.
+    let last = numbers.last().expect("what the queue held");
+    assert!(*last < LINES - 1, "the newest passed by: {numbers:?}");
 
     let (recorded, numbers) = on_a_stuck_disk(&["--policy", "drop-oldest"]);
     assert_all_are_accounted_for(&recorded, &numbers);
@@ -452,15 +515,10 @@ fn what_cannot_be_is_refused() {
     ])
     .failed(1, &["cannot write /dev/full", "No space left"]);
     // Forced, the file is replaced.
-    let done = root.json(&[
-        "record",
-        "data",
-        "-o",
-        text(&there),
-        "--force",
-        "--for",
-        "0.05",
-    ]);
+    let forced = ["record", "data", "-o", text(&there), "--force"];
+    let forced = root.run(&[&forced[..], &["--for", "0.05", "--json"]].concat());
+    assert_eq!(forced.code, Some(1), "nothing came: {}", forced.errors);
+    let done: Value = serde_json::from_slice(&forced.output).expect("one document");
     assert_eq!(done["records"], 0);
     assert_eq!(
         root.json(&["replay", text(&there), "--list"])["complete"],

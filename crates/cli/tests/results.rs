@@ -2,31 +2,20 @@
 
 mod support;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use support::{Ended, Root, Running};
-
-/// A program that was just written cannot be run ("text file busy") while a process that another test starts at that moment still
-/// has it open: until its `exec`. So one test runs at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// `hythe` in a folder of its own, with what stands beside it.
 fn moved(root: &Root, beside: Option<&str>) -> PathBuf {
     let folder = root.path().join("bin");
     fs::create_dir(&folder).expect("own");
     let hythe = folder.join("hythe");
-    fs::copy(env!("CARGO_BIN_EXE_hythe"), &hythe).expect("own");
+    hythe_testing::copy_program(env!("CARGO_BIN_EXE_hythe"), &hythe);
     if let Some(script) = beside {
-        let bench = folder.join("hythe-bench");
-        fs::write(&bench, script).expect("own");
-        fs::set_permissions(&bench, Permissions::from_mode(0o755)).expect("own");
+        hythe_testing::write_script(folder.join("hythe-bench"), script);
     }
     hythe
 }
@@ -46,7 +35,6 @@ const SCRIPT: &str = "#!/bin/sh\nprintf '%s|' \"$@\"\nexit 7\n";
 
 #[test]
 fn a_benchmark_is_run_by_the_program_beside_with_all_arguments_and_its_exit_code() {
-    let _alone = alone();
     let root = Root::new();
     let hythe = moved(&root, Some(SCRIPT));
     for (arguments, passed) in [
@@ -70,7 +58,6 @@ fn a_benchmark_is_run_by_the_program_beside_with_all_arguments_and_its_exit_code
 
 #[test]
 fn a_benchmark_is_looked_for_in_the_path_and_its_absence_is_told() {
-    let _alone = alone();
     let root = Root::new();
     let hythe = moved(&root, None);
     run(&hythe, "/nowhere", &["bench", "ipc"]).failed(
@@ -83,8 +70,7 @@ fn a_benchmark_is_looked_for_in_the_path_and_its_absence_is_told() {
     );
     let elsewhere = root.path().join("elsewhere");
     fs::create_dir(&elsewhere).expect("own");
-    fs::write(elsewhere.join("hythe-bench"), SCRIPT).expect("own");
-    fs::set_permissions(elsewhere.join("hythe-bench"), Permissions::from_mode(0o755)).expect("own");
+    hythe_testing::write_script(elsewhere.join("hythe-bench"), SCRIPT);
     let path = format!("{}:/usr/bin:/bin", elsewhere.display());
     let ended = run(&hythe, &path, &["bench", "ipc"]);
     assert_eq!((ended.code, ended.text().as_str()), (Some(7), "ipc|"));
@@ -106,7 +92,6 @@ fn kept() -> Vec<PathBuf> {
 
 #[test]
 fn kept_results_make_a_page() {
-    let _alone = alone();
     let root = Root::new();
     let page = root.path().join("report.html");
     let files = kept();
@@ -132,7 +117,6 @@ fn kept_results_make_a_page() {
 
 #[test]
 fn what_is_no_result_is_refused_and_no_page_written() {
-    let _alone = alone();
     let root = Root::new();
     let page = root.path().join("report.html");
     let page = page.to_str().expect("plain");
@@ -150,7 +134,7 @@ fn what_is_no_result_is_refused_and_no_page_written() {
         root.run(&["report", name, "-o", page]).failed(1, &words);
     }
     root.run(&["report", "missing.json", "-o", page])
-        .failed(1, &["cannot open", "missing.json"]);
+        .failed(1, &["cannot read", "missing.json"]);
     root.run(&["report", "-o", page]).failed(2, &["FILE"]);
     assert!(!Path::new(page).exists());
 }

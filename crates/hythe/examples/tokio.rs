@@ -73,9 +73,11 @@ fn take_all(subscriber: &mut Subscriber) -> Outcome<u32> {
 /// The other side: any process, any thread.
 fn publish(pool: &Pool) -> Outcome<()> {
     let node = Node::join(pool, "publisher")?;
+    // As long as its subscribers ask to be waited for: none of them is a stranger.
+    let publishing = PublisherOptions::default().send_timeout(Duration::from_secs(10));
     let mut publishers = [
-        node.publisher("left", &PublisherOptions::default())?,
-        node.publisher("right", &PublisherOptions::default())?,
+        node.publisher("left", &publishing)?,
+        node.publisher("right", &publishing)?,
     ];
     for publisher in &mut publishers {
         publisher.wait_for_subscribers(1, Duration::from_secs(10))?;

@@ -2,14 +2,18 @@
 
 use std::process::Command;
 
-/// Built and run as a reader would.
+/// What cargo builds beside the tests of this package, with the same features. A second cargo would
+/// build the workspace once more, with others.
 fn example(name: &str) -> Command {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--package", "hythe", "--example", name]);
-    if !cfg!(debug_assertions) {
-        command.arg("--release");
-    }
-    command
+    let test = std::env::current_exe().expect("a test program");
+    let profile = test.ancestors().nth(2).expect("in deps, beside examples");
+    let program = profile.join("examples").join(name);
+    assert!(
+        program.is_file(),
+        "{} is missing; run: cargo test -p hythe --test '*' --examples",
+        program.display()
+    );
+    Command::new(program)
 }
 
 #[test]
@@ -18,7 +22,7 @@ fn tokio_receives_from_two_channels() {
     let output = example("tokio")
         .env("HYTHE_ROOT", root.path())
         .output()
-        .expect("cargo runs");
+        .expect("the example runs");
     let said = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{complaints}");

@@ -3,13 +3,16 @@
 use std::io;
 use std::path::PathBuf;
 
+use hythe_terminal::escaped;
+
 /// Why there is no figure.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LatencyError {
     /// A core's histogram is not what `spec/histogram.md` says.
     #[error(
-        "a core's histogram cannot be read: {what}; image and command are of different versions, or it was cut on its way"
+        "a core's histogram cannot be read: {what}; image and command are of different versions, or it was cut on its way",
+        what = escaped(what)
     )]
     Histogram {
         /// What is wrong, with its value.
@@ -17,26 +20,30 @@ pub enum LatencyError {
     },
     /// A core's conditions are not what `spec/histogram.md` says.
     #[error(
-        "a core's conditions cannot be read: {what}; image and command are of different versions, or they were cut on their way"
+        "a core's conditions cannot be read: {what}; image and command are of different versions, or they were cut on their way",
+        what = escaped(what)
     )]
     Conditions {
         /// What is wrong, with its value.
         what: String,
     },
     /// QEMU's record of a run cannot be used.
-    #[error("QEMU's record of the run cannot be read: {what}")]
+    #[error("QEMU's record of the run cannot be read: {what}", what = escaped(what))]
     RecordLog {
         /// What is wrong, with its value.
         what: String,
     },
     /// QEMU's log of a run does not tell what is to be counted.
-    #[error("QEMU's log of the run cannot be counted: {what}")]
+    #[error("QEMU's log of the run cannot be counted: {what}", what = escaped(what))]
     EmulatorLog {
         /// What is wrong, with its value.
         what: String,
     },
     /// A histogram of a result document cannot be read or written.
-    #[error("the histogram of {metric} cannot be used: {what}; it may be of another version")]
+    #[error(
+        "the histogram of {metric} cannot be used: {what}; it may be of another version",
+        what = escaped(what)
+    )]
     Encoding {
         /// Of which metric.
         metric: String,
@@ -44,13 +51,16 @@ pub enum LatencyError {
         what: String,
     },
     /// Xen, or the Linux beside it, was not fetched or built.
-    #[error("{} is missing: `scripts/xen-tools.sh` fetches and builds Xen, and fetches a Linux for it (`make test-latency` calls it)", path.display())]
+    #[error(
+        "{} is missing: `scripts/xen-tools.sh` fetches and builds Xen, and fetches a Linux for it (`make test-latency` calls it)",
+        escaped(path)
+    )]
     Tools {
         /// The file.
         path: PathBuf,
     },
     /// A program could not be started, or failed.
-    #[error("{program}: {what}")]
+    #[error("{program}: {what}", what = escaped(what))]
     Program {
         /// Its name.
         program: &'static str,
@@ -59,7 +69,8 @@ pub enum LatencyError {
     },
     /// The core did not tell its figures.
     #[error(
-        "the core under Xen did not tell everything: {why}; {bytes} bytes had come over its UART"
+        "the core under Xen did not tell everything: {why}; {bytes} bytes had come over its UART",
+        why = escaped(why)
     )]
     Silent {
         /// What happened instead.
@@ -68,13 +79,16 @@ pub enum LatencyError {
         bytes: u64,
     },
     /// A path that QEMU cannot be given.
-    #[error("{} cannot be used: QEMU's options are separated by commas", path.display())]
+    #[error(
+        "{} cannot be used: QEMU's options are separated by commas",
+        escaped(path)
+    )]
     Path {
         /// The path.
         path: PathBuf,
     },
     /// Something about a file failed.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", escaped(path))]
     File {
         /// What was tried.
         action: &'static str,
@@ -84,7 +98,10 @@ pub enum LatencyError {
         source: io::Error,
     },
     /// Lines of a record on a serial line are not what `spec/histogram.md` says.
-    #[error("line {line} of the core's console is no line of a record: {what}")]
+    #[error(
+        "line {line} of the core's console is no line of a record: {what}",
+        what = escaped(what)
+    )]
     Serial {
         /// Counted from 1.
         line: usize,
@@ -92,13 +109,17 @@ pub enum LatencyError {
         what: String,
     },
     /// This machine could not be measured.
-    #[error("this machine cannot be measured: {what}")]
+    #[error("this machine cannot be measured: {what}", what = escaped(what))]
     Host {
         /// What is wrong, with its value.
         what: String,
     },
     /// What would fail a run is not what a threshold says.
-    #[error("the threshold `{text}` cannot be used: {what}")]
+    #[error(
+        "the threshold `{text}` cannot be used: {what}",
+        text = escaped(text),
+        what = escaped(what)
+    )]
     Threshold {
         /// As it was given.
         text: String,
@@ -106,13 +127,13 @@ pub enum LatencyError {
         what: String,
     },
     /// A report for another program could not be written.
-    #[error("the JUnit report cannot be made: {what}")]
+    #[error("the JUnit report cannot be made: {what}", what = escaped(what))]
     Junit {
         /// What the writer said.
         what: String,
     },
     /// A file is no result that can be compared.
-    #[error("{file}: {what}")]
+    #[error("{file}: {what}", what = escaped(what), file = escaped(file))]
     Compare {
         /// Which.
         file: String,
@@ -120,7 +141,10 @@ pub enum LatencyError {
         what: String,
     },
     /// Results that would mislead if they were put side by side.
-    #[error("these results are not comparable: {what}; --force compares them all the same")]
+    #[error(
+        "these results are not comparable: {what}; --force compares them all the same",
+        what = escaped(what)
+    )]
     NotComparable {
         /// All reasons.
         what: String,

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hythe_terminal::escaped;
+
 /// Every error of the media crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -47,7 +49,11 @@ pub enum MediaError {
         needed: usize,
     },
     /// An input is not what it seems, or is damaged beyond going on.
-    #[error("{input}, byte {position}: {reason}")]
+    #[error(
+        "{input}, byte {position}: {reason}",
+        input = escaped(input),
+        reason = escaped(reason)
+    )]
     Input {
         /// Which file, or `standard input`.
         input: String,
@@ -60,7 +66,10 @@ pub enum MediaError {
     #[error(transparent)]
     Pool(#[from] hythe_node::NodeError),
     /// Linear PCM of this kind cannot be sent.
-    #[error("{channels} channels at {samples_per_second} Hz cannot be sent as L16: {reason}")]
+    #[error(
+        "{channels} channels at {samples_per_second} Hz cannot be sent as L16: {reason}",
+        reason = escaped(reason)
+    )]
     Format {
         /// Samples per second and channel.
         samples_per_second: u32,
@@ -70,7 +79,7 @@ pub enum MediaError {
         reason: &'static str,
     },
     /// A packet could not be built; the crate's own limits should have prevented it.
-    #[error("cannot write the {what}: {reason}")]
+    #[error("cannot write the {what}: {reason}", reason = escaped(reason))]
     Packet {
         /// Which packet.
         what: &'static str,
@@ -78,7 +87,7 @@ pub enum MediaError {
         reason: String,
     },
     /// A server of RTSP refused, or is none.
-    #[error("{url}: {reason}")]
+    #[error("{url}: {reason}", reason = escaped(reason), url = escaped(url))]
     Rtsp {
         /// What was asked for.
         url: String,
@@ -87,7 +96,9 @@ pub enum MediaError {
     },
     /// An address is not one that can be sent to.
     #[error(
-        "{address}: {reason}; addresses are rtp://HOST:PORT, with ?ttl=N&interface=NAME for multicast"
+        "{address}: {reason}; addresses are rtp://HOST:PORT, with ?ttl=N&interface=NAME for multicast",
+        reason = escaped(reason),
+        address = escaped(address)
     )]
     Address {
         /// As it was written.
@@ -130,7 +141,7 @@ pub enum MediaError {
         source: io::Error,
     },
     /// A file could not be read or written.
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {what} {}: {source}", escaped(path))]
     File {
         /// What was tried.
         what: &'static str,
@@ -140,7 +151,7 @@ pub enum MediaError {
         source: io::Error,
     },
     /// A session description is not understood.
-    #[error("the session description {}: {reason}", path.display())]
+    #[error("the session description {}: {reason}", escaped(path), reason = escaped(reason))]
     Description {
         /// Which file.
         path: PathBuf,
@@ -148,7 +159,11 @@ pub enum MediaError {
         reason: String,
     },
     /// A recording is not a WAV file of 16-bit samples.
-    #[error("{} is no WAV file of 16-bit samples: {reason}", path.display())]
+    #[error(
+        "{} is no WAV file of 16-bit samples: {reason}",
+        escaped(path),
+        reason = escaped(reason)
+    )]
     Recording {
         /// Which file.
         path: PathBuf,
@@ -159,7 +174,10 @@ pub enum MediaError {
     #[error("ffmpeg is not installed: apt-get install ffmpeg")]
     FfmpegMissing,
     /// The receiving program ended before it could receive.
-    #[error("ffmpeg ended ({status}) before it listened on UDP port {port}: {message}")]
+    #[error(
+        "ffmpeg ended ({status}) before it listened on UDP port {port}: {message}",
+        message = escaped(message)
+    )]
     ReceiverEnded {
         /// The port it was to listen on.
         port: u16,
@@ -169,7 +187,10 @@ pub enum MediaError {
         message: String,
     },
     /// There is no interface of that name.
-    #[error("there is no network interface {name}: {source}; `ip link` lists them")]
+    #[error(
+        "there is no network interface {name}: {source}; `ip link` lists them",
+        name = escaped(name)
+    )]
     Interface {
         /// As it was given.
         name: String,
@@ -191,7 +212,10 @@ pub enum MediaError {
         waited: Duration,
     },
     /// The receiving program could not be made to end its recording.
-    #[error("ffmpeg did not end its recording within {waited:?} and was killed: {message}")]
+    #[error(
+        "ffmpeg did not end its recording within {waited:?} and was killed: {message}",
+        message = escaped(message)
+    )]
     ReceiverStuck {
         /// How long was waited.
         waited: Duration,

@@ -4,18 +4,20 @@
 //! and GStreamer. Whoever starts a stream writes it; receivers read back from it where to listen.
 //! What is not understood in one that others wrote is kept, or passed over with its stream.
 
+mod encrypted;
 mod listing;
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::{fs, io};
 
+use hythe_sys::regular_file::read_regular;
 use sdp_types::{
     Attribute, Connection, Media, MediaType, Origin, RtcpFb, RtcpFbPt, RtcpFbVal, RtpMap, Session,
     Time, TransportProto,
 };
+
+use hythe_sys::regular_file::replace_regular;
 
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
@@ -26,10 +28,11 @@ use crate::shown::{VALUE, shown};
 pub use listing::{Listed, list};
 
 /// Payload types whose descriptions VLC 3 gives to its reader of announcements (SAP), which takes them, plays nothing, and ends: as `vlc`
-/// does then, unless it is told to open the same once more.
+/// does then, unless it is told to have live555 read them. Nothing that a description may say keeps
+/// that reader away, so the description says what to do.
 const TYPES_OF_VLC: [u8; 9] = [0, 3, 8, 10, 11, 12, 14, 32, 33];
-/// Who describes those (`o=`). That reader refuses names of more than 63 characters, so that live555 is asked, which plays the stream.
-const NAME_FOR_VLC: &str = "hythe-with-a-name-so-long-that-VLC-has-live555-read-this-and-plays-it";
+/// What it says of them (`i=`), for people.
+const HINT_FOR_VLC: &str = "VLC 3 plays this with --no-sap-parse";
 
 /// The longest description that is read.
 const BYTES_MAX: u64 = 1 << 20;
@@ -212,7 +215,7 @@ pub fn describe(streams: &[StreamDescription], session: u64) -> String {
     let host = first.map_or(IpAddr::from([0; 4]), |stream| stream.destination.ip());
     let mut description = Session::new(Origin::with_ip_addr(session, 0, host), "Hythe");
     if first.is_some_and(|first| TYPES_OF_VLC.contains(&first.format.payload_type)) {
-        description.origin.username = Some(NAME_FOR_VLC.to_owned());
+        description.session_description = Some(HINT_FOR_VLC.to_owned());
     }
     description.connection = first.map(StreamDescription::connection);
     description.add_time(Time::new(0, 0));
@@ -250,15 +253,15 @@ pub fn parse(text: &[u8]) -> Result<Vec<StreamDescription>, String> {
     }
 }
 
-fn parse_media(
-    media: &Media,
-    of_session: Option<&Connection>,
-) -> Result<StreamDescription, String> {
+fn parse_media(media: &Media, session: &Session) -> Result<StreamDescription, String> {
+    if let Some(reason) = encrypted::reason(media, session) {
+        return Err(reason);
+    }
     if !["RTP/AVP", "RTP/AVPF"].contains(&&media.proto[..]) {
         let transport = shown(&media.proto, VALUE);
         return Err(format!("its transport is {transport}, not RTP"));
     }
-    let connection = media.connections.first().or(of_session);
+    let connection = media.connections.first().or(session.connection.as_ref());
     let address = connection
         .ok_or("it has no address (c=)")?
         .try_address()
@@ -465,14 +468,11 @@ pub fn read_all(path: &Path) -> Result<Vec<Listed>, MediaError> {
 }
 
 fn read_as<T>(path: &Path, parse: fn(&[u8]) -> Result<T, String>) -> Result<T, MediaError> {
-    let mut text = Vec::new();
-    fs::File::open(path)
-        .and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text))
-        .map_err(|source| MediaError::File {
-            what: "read the session description",
-            path: path.to_owned(),
-            source,
-        })?;
+    let text = read_regular(path, BYTES_MAX).map_err(|source| MediaError::File {
+        what: "read the session description",
+        path: path.to_owned(),
+        source,
+    })?;
     parse(&text).map_err(|reason| MediaError::Description {
         path: path.to_owned(),
         reason,
@@ -486,16 +486,10 @@ fn read_as<T>(path: &Path, parse: fn(&[u8]) -> Result<T, String>) -> Result<T, M
 ///
 /// [`MediaError::File`].
 pub fn write(path: &Path, description: &str) -> Result<(), MediaError> {
-    let draft = path.with_extension("sdp.part");
-    let written: io::Result<()> =
-        fs::write(&draft, description).and_then(|()| fs::rename(&draft, path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&draft); // may not be there
-        MediaError::File {
-            what: "write the session description",
-            path: path.to_owned(),
-            source,
-        }
+    replace_regular(path, description.as_bytes()).map_err(|source| MediaError::File {
+        what: "write the session description",
+        path: path.to_owned(),
+        source,
     })
 }
 
@@ -518,8 +512,8 @@ mod tests {
         let format = L16::new(44_100, 2).unwrap().into();
         let stream = StreamDescription::new(format, "127.0.0.1:5004".parse().unwrap());
         let expected = "v=0\r\n\
-            o=hythe-with-a-name-so-long-that-VLC-has-live555-read-this-and-plays-it 42 0 IN IP4 127.0.0.1\r\n\
-            s=Hythe\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 10\r\na=rtpmap:10 L16/44100/2\r\n";
+            o=- 42 0 IN IP4 127.0.0.1\r\n\
+            s=Hythe\r\ni=VLC 3 plays this with --no-sap-parse\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 10\r\na=rtpmap:10 L16/44100/2\r\n";
         assert_eq!(describe(&[stream], 42), expected);
     }
 

@@ -253,7 +253,7 @@ impl Shared {
     /// A slot of the size that was chosen, or of the one that is needed. None of a larger kind in its place: those are few.
     fn lease(&self, bytes: usize) -> Option<(Lease, Sample)> {
         let wanted = bytes.max(self.slot_bytes);
-        let lease = self.node.lease_in(self.region, wanted).ok()?;
+        let lease = self.node.try_lease_in(self.region, wanted).ok()?;
         let is_fair = lease.capacity() == self.slot_bytes || bytes > self.slot_bytes;
         let whole = lease.share().ok()?;
         is_fair.then_some((lease, whole))

@@ -1,10 +1,11 @@
 //! Reading a recording back: WAV files of 16-bit samples, as ffmpeg writes them.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
 use hound::{SampleFormat, WavReader};
+
+use hythe_sys::regular_file::open_regular;
 
 use crate::MediaError;
 use crate::rtp::L16;
@@ -41,7 +42,7 @@ pub fn read(path: &Path) -> Result<Recording, MediaError> {
         reason,
     };
 
-    let file = File::open(path).map_err(|source| failed(hound::Error::IoError(source)))?;
+    let file = open_regular(path).map_err(|source| failed(hound::Error::IoError(source)))?;
     let reader = WavReader::new(BufReader::new(file)).map_err(failed)?;
     let spec = reader.spec();
     if spec.sample_format != SampleFormat::Int || spec.bits_per_sample != 16 {

@@ -32,7 +32,7 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use links::{FAR, Network, note_arrivals};
 use scene::{Counting, Scene};
 
-const BOUND: Duration = Duration::from_secs(30);
+const BOUND: Duration = Duration::from_secs(120);
 /// Two classes: in one a packet of 1,000 bytes takes four milliseconds, in the other one second.
 const CLASSES: [&str; 4] = [
     "qdisc add dev near root handle 1: htb default 1",

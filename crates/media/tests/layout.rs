@@ -15,7 +15,7 @@ use hythe_media::wire::run::runs;
 use hythe_node::{Node, NodeError, Pool, PoolOptions, TrustPeers, WireOptions};
 
 /// Ends waits of tests that have failed.
-const BOUND: Duration = Duration::from_secs(20);
+const BOUND: Duration = Duration::from_secs(120);
 const SLOT_BYTES: u32 = 256 << 10;
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 

@@ -14,7 +14,7 @@ use rtp_types::RtpPacket;
 use speaker::Speaker;
 
 /// Bounds every wait of the receiving side.
-const RECEIVE_TIMEOUT: Duration = Duration::from_secs(10);
+const RECEIVE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Sockets on an even port and the next one.
 fn receivers() -> (UdpSocket, UdpSocket, SocketAddr) {

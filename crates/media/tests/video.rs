@@ -18,7 +18,7 @@ use hythe_media::source::{Source, mp4};
 use hythe_media::unit::Unit;
 
 /// How long a receiver that does not end by itself is waited for.
-const END_TIMEOUT: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(120);
 /// 2 s at 25 frames per second.
 const FRAMES: usize = 50;
 const FRAME_TICKS: u64 = 3600;
@@ -476,19 +476,6 @@ impl Drop for Running {
     }
 }
 
-/// An even port that is free, as is the next one.
-fn free_port() -> u16 {
-    loop {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let port = socket.local_addr().unwrap().port() & !1;
-        drop(socket);
-        let pair = [port, port + 1].map(|port| UdpSocket::bind(("127.0.0.1", port)));
-        if pair.iter().all(Result::is_ok) {
-            return port;
-        }
-    }
-}
-
 fn wait_bound(port: u16) {
     let wanted = format!(":{port:04X} ");
     let start = Instant::now();
@@ -567,7 +554,7 @@ fn send(source: &mut dyn Source, port: u16) {
 
 /// What ffmpeg decodes of our packets.
 fn received_hashes(folder: &Folder, source: &mut dyn Source) -> Vec<String> {
-    let port = free_port();
+    let port = hythe_testing::reserve_ports(2);
     let (description, listing) = (folder.path("session.sdp"), folder.path("received.md5"));
     fs::write(&description, session(source.format(), port)).unwrap();
     let receiver = ffmpeg(&["-protocol_whitelist", "file,udp,rtp", "-i"])
@@ -678,7 +665,7 @@ fn what_is_no_video_is_refused() {
     }
     let error = mp4::open(Path::new("/dev/null")).err().unwrap();
     assert!(
-        matches!(&error, MediaError::Input { reason, .. } if reason.contains("standard input")),
+        error.to_string().contains("a device, not a regular file"),
         "{error}"
     );
     let error = mp4::open(Path::new("/nonexistent/movie.mp4"))

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mlock, mmap, mmap_anonymous, munmap};
 use rustix::thread::futex;
 
@@ -24,6 +25,9 @@ pub enum Access {
     /// Reading and writing.
     Write,
 }
+
+/// How long a wait lasts where the kernel refuses futexes.
+const REFUSED_NAP_NS: i64 = 1_000_000;
 
 /// Most pieces that one system call reads into.
 pub const PIECES_PER_CALL: usize = 256;
@@ -105,7 +109,12 @@ impl Drop for Mapping {
         }
         // SAFETY: `base` and `bytes` are those of a mapping that this value alone owns; no view outlives the `Arc`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
-        debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
+        // Refused by a seccomp filter: the pages stay until the process ends.
+        debug_assert_ne!(
+            unmapped,
+            Err(Errno::INVAL),
+            "munmap of what is not a mapping"
+        );
     }
 }
 
@@ -239,7 +248,7 @@ impl Mapped {
         unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
     }
 
-    /// Reads from a file straight into the mapping; returns the bytes read, 0 at the end of the file.
+    /// Reads from a file straight into the mapping; returns the bytes read, 0 at the end of the file. A signal does not end it.
     ///
     /// # Errors
     /// What `pread` says; `EFAULT`: the mapping is lost.
@@ -256,7 +265,9 @@ impl Mapped {
         let into = self.writable(at, bytes);
         // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
         let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
-        self.unless_lost(rustix::io::pread(file, into, position))
+        self.unless_lost(retry_on_intr(|| {
+            rustix::io::pread(file, &mut *into, position)
+        }))
     }
 
     /// Reads consecutive bytes of a file into pieces of the mapping; returns the bytes read, fewer only at the end of the file. One
@@ -290,7 +301,11 @@ impl Mapped {
             }
             // SAFETY: so many were written just now.
             let vectors = unsafe { vectors[..count].assume_init_mut() };
-            let read = rustix::io::preadv(file, vectors, position + done as u64);
+            let read = match rustix::io::preadv(file, vectors, position + done as u64) {
+                // The vectors are made again: they were lent for one call.
+                Err(Errno::INTR) => continue,
+                read => read,
+            };
             match self.unless_lost(read)? {
                 0 => break,
                 read => done += read,
@@ -299,7 +314,8 @@ impl Mapped {
         Ok(done)
     }
 
-    /// Reads from a pipe, socket or terminal straight into the mapping; returns the bytes read, 0 at the end.
+    /// Reads from a pipe, socket or terminal straight into the mapping; returns the bytes read, 0
+    /// at the end. A signal does not end it: who wants to be interrupted looks by `poll` first.
     ///
     /// # Errors
     /// What `read` says; `EFAULT`: the mapping is lost.
@@ -310,7 +326,7 @@ impl Mapped {
         let into = self.writable(at, bytes);
         // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
         let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
-        self.unless_lost(rustix::io::read(from, into))
+        self.unless_lost(retry_on_intr(|| rustix::io::read(from, &mut *into)))
     }
 
     /// The bytes in place, by decision of trust.
@@ -347,13 +363,23 @@ impl Mapped {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        // Every outcome (woken, changed, timed out, interrupted) means the same to the caller: look again.
-        let _ = futex::wait(
-            self.word(at, self.bytes),
-            futex::Flags::empty(),
-            expected,
-            Some(&timeout),
-        );
+        let word = self.word(at, self.bytes);
+        match futex::wait(word, futex::Flags::empty(), expected, Some(&timeout)) {
+            // Woken, changed, timed out, interrupted: all mean the same to the caller, who looks again.
+            Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT | Errno::INTR) => {}
+            // Refused, by a seccomp filter for instance: a caller that looks again at once would spin.
+            Err(_) => {
+                let nap = futex::Timespec {
+                    tv_sec: 0,
+                    tv_nsec: if timeout.tv_sec > 0 {
+                        REFUSED_NAP_NS
+                    } else {
+                        timeout.tv_nsec.min(REFUSED_NAP_NS)
+                    },
+                };
+                let _ = rustix::thread::nanosleep(&nap);
+            }
+        }
     }
 
     /// Wakes everyone who waits on the word.
@@ -364,15 +390,17 @@ impl Mapped {
             i32::MAX as u32,
         );
         let woken = self.unless_lost(woken);
+        let is_ours = woken.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL));
+        // Where a seccomp filter refuses, sleepers look by themselves after their nap.
         debug_assert!(
-            woken.is_ok() || self.is_lost(),
-            "futex wake on an own mapping: {woken:?}"
+            !is_ours || self.is_lost(),
+            "futex wake on an own mapping: the arguments are wrong"
         );
     }
 
     /// The kernel meets missing pages, too: it refuses where a thread would get SIGBUS.
     fn unless_lost<T>(&self, outcome: rustix::io::Result<T>) -> io::Result<T> {
-        if let (Err(rustix::io::Errno::FAULT), Some(place)) = (&outcome, self.mapping.place) {
+        if let (Err(Errno::FAULT), Some(place)) = (&outcome, self.mapping.place) {
             place.lose();
         }
         Ok(outcome?)

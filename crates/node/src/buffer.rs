@@ -284,7 +284,7 @@ impl Lease {
             .read_file(file.as_fd(), position, target, bytes)
     }
 
-    /// Reads from a pipe or socket straight into the buffer; returns the bytes read, 0 at the end.
+    /// Reads from a pipe or socket straight into the buffer; returns the bytes read, 0 at the end. Goes on after a signal.
     ///
     /// # Errors
     /// What `read` says.

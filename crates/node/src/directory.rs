@@ -5,13 +5,14 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat};
 
 use crate::error::file;
 use crate::options::DEFAULT_ROOT;
+use crate::size_limit::SizeLimit;
 use crate::{NodeError, PoolOptions, region_files};
 
 /// Where participants have their sockets ([`crate::presence`]).
@@ -24,7 +25,7 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY
 
 /// Opens `ROOT/<uid>`, making what is missing if `make`.
 pub(crate) fn open_user_directory(options: &PoolOptions, make: bool) -> Result<OwnedFd, NodeError> {
-    let own = rustix::process::getuid().as_raw();
+    let own = hythe_sys::identity::user();
     let root = open_or_make(
         CWD.as_fd(),
         &options.root,
@@ -79,17 +80,30 @@ fn open_or_make(
     let mode = Mode::from_raw_mode(make.unwrap_or(0o700));
     match fs::mkdirat(&at, name, mode) {
         Ok(()) => {
-            let made =
-                fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))?;
+            let made = open_made(&at, name, path)?;
             // The umask has had its say in mkdir; this is the mode that is wanted.
             fs::fchmod(&made, mode).map_err(io(("set the mode of", path)))?;
             Ok(made)
         }
-        Err(rustix::io::Errno::EXIST) => {
-            fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))
-        }
+        Err(rustix::io::Errno::EXIST) => open_made(&at, name, path),
         Err(error) => Err(refused("make", path, error.into())),
     }
+}
+
+/// Opens a directory that was made just now, also where the umask took its owner's own permissions away.
+fn open_made(at: impl AsFd, name: &Path, path: &Path) -> Result<OwnedFd, NodeError> {
+    match fs::openat(&at, name, DIRECTORY, Mode::empty()) {
+        Err(rustix::io::Errno::ACCESS) => {}
+        opened => return opened.map_err(io(("open", path))),
+    }
+    let place = fs::openat(&at, name, DIRECTORY | OFlags::PATH, Mode::empty())
+        .map_err(io(("open", path)))?;
+    // Ours, and not what somebody put there meanwhile.
+    check_owner(&place, path, hythe_sys::identity::user())?;
+    // By its descriptor, which `fchmod` does not take: it was opened without permission to do anything.
+    let itself = format!("/proc/self/fd/{}", place.as_raw_fd());
+    fs::chmod(itself, Mode::RWXU).map_err(io(("open up", path)))?;
+    fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))
 }
 
 /// Opens the directory of an existing pool.
@@ -97,10 +111,7 @@ pub(crate) fn open_pool(user: &OwnedFd, options: &PoolOptions) -> Result<OwnedFd
     let path = options.path();
     match fs::openat(user, &options.name, DIRECTORY, Mode::empty()) {
         Ok(opened) => check_owner(&opened, &path, options.owner).map(|()| opened),
-        Err(rustix::io::Errno::NOENT) => Err(NodeError::NoSuchPool {
-            name: options.name.clone(),
-            root: options.user_path(),
-        }),
+        Err(rustix::io::Errno::NOENT) => Err(options.no_such_pool()),
         Err(error) => Err(refused("open", &path, error.into())),
     }
 }
@@ -108,15 +119,35 @@ pub(crate) fn open_pool(user: &OwnedFd, options: &PoolOptions) -> Result<OwnedFd
 /// How often a maker starts again because another sweeps.
 const SWEPT_MAX: u32 = 100;
 
+/// What the names of directories begin with that nobody looks for: of pools in the making or going, and of private ones.
+const MAKING: &str = ".making.";
+const PRIVATE: &str = ".private.";
+
 /// Makes a directory that nobody looks for, empty but for the place of sockets, to be filled and then given its name by [`reveal`].
 /// It is locked for as long as the descriptor is open: that tells it from what a dead maker left.
 pub(crate) fn make_hidden(
     user: &OwnedFd,
     options: &PoolOptions,
 ) -> Result<(String, OwnedFd), NodeError> {
+    make_locked(user, MAKING, options)
+}
+
+/// The same for a pool that never gets a name: it stays until its maker removes it, or is dead.
+pub(crate) fn make_private(
+    user: &OwnedFd,
+    options: &PoolOptions,
+) -> Result<(String, OwnedFd), NodeError> {
+    make_locked(user, PRIVATE, options)
+}
+
+fn make_locked(
+    user: &OwnedFd,
+    prefix: &str,
+    options: &PoolOptions,
+) -> Result<(String, OwnedFd), NodeError> {
     let mut tries = 0;
     loop {
-        let hidden = hidden_name(options);
+        let hidden = hidden_name(prefix, options);
         let error = match make_empty(user, &hidden, options) {
             Ok(made) => return Ok((hidden, made)),
             Err(error) => error,
@@ -156,7 +187,7 @@ fn make_own(
     path: &Path,
 ) -> Result<OwnedFd, NodeError> {
     fs::mkdirat(at, name, Mode::from_raw_mode(0o700)).map_err(io(("make", path)))?;
-    let made = fs::openat(at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))?;
+    let made = open_made(at, Path::new(name), path)?;
     set_access(&made, mode, options, path)?;
     Ok(made)
 }
@@ -173,7 +204,7 @@ pub(crate) fn set_access(
         fs::fchown(made, None, Some(wanted)).map_err(|error| match error {
             rustix::io::Errno::PERM => NodeError::NotInGroup {
                 group,
-                user: rustix::process::geteuid().as_raw(),
+                user: hythe_sys::identity::effective_user(),
             },
             error => file("set the group of", path)(error.into()),
         })?;
@@ -200,7 +231,7 @@ pub(crate) fn control_mode(directory: &OwnedFd) -> u32 {
 
 /// Takes the name from a pool, so that nobody finds it any more, then removes it: wholly or, without permission, not at all.
 pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), NodeError> {
-    let hidden = hidden_name(options);
+    let hidden = hidden_name(MAKING, options);
     fs::renameat(user, &options.name, user, &hidden)
         .map_err(|error| refused("remove", &options.user_path(), error.into()))?;
     remove_directory(user, &hidden, options);
@@ -215,8 +246,8 @@ pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), N
 }
 
 /// A name that nobody looks for, and nobody else uses: process ids are not enough, each container has its own.
-fn hidden_name(options: &PoolOptions) -> String {
-    format!(".making.{:016x}.{}", random(), options.name)
+fn hidden_name(prefix: &str, options: &PoolOptions) -> String {
+    format!("{prefix}{:016x}.{}", random(), options.name)
 }
 
 /// A number that nobody else has.
@@ -277,13 +308,14 @@ pub(crate) fn remove_if_empty(options: &PoolOptions) {
     }
 }
 
-/// Removes what makers that died left behind: what nobody holds locked any more, in whichever container its maker was.
+/// Removes what makers that died left behind, and private pools of the dead: what nobody holds
+/// locked any more, in whichever container its maker was.
 pub(crate) fn sweep_hidden(user: &OwnedFd, options: &PoolOptions) {
     for name in entries(user)
         .iter()
-        .filter(|name| name.starts_with(".making."))
+        .filter(|name| name.starts_with(MAKING) || name.starts_with(PRIVATE))
     {
-        let Ok(left) = fs::openat(user, name, DIRECTORY, Mode::empty()) else {
+        let Ok(left) = open_made(user, Path::new(name), &options.user_path().join(name)) else {
             continue;
         };
         // One that was made this moment and is not locked yet is made again by its maker ([`make_hidden`]).
@@ -334,6 +366,7 @@ pub(crate) fn make_file(
     let made = fs::openat(directory, name, flags, Mode::from_raw_mode(0o600))
         .map_err(|error| refused("make", &path, error.into()))?;
     set_access(&made, options.file_mode(name), options, &path)?;
+    SizeLimit::at(&made).check(bytes, || path.clone())?;
     // Reserved, not sparse: a page that is missing later would kill whoever touches it.
     let reserve = || fs::fallocate(&made, fs::FallocateFlags::empty(), 0, bytes);
     match rustix::io::retry_on_intr(reserve) {
@@ -415,7 +448,7 @@ pub(crate) fn refused(action: &'static str, path: &Path, error: io::Error) -> No
                     mode: found.st_mode & 0o7777,
                     owner: found.st_uid,
                     group: found.st_gid,
-                    user: rustix::process::geteuid().as_raw(),
+                    user: hythe_sys::identity::effective_user(),
                 };
             }
         }

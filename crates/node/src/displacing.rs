@@ -1,38 +1,36 @@
-//! Sending to a subscriber that wants the newest: if its queue is full, the oldest is taken back.
+//! Taking the oldest back out of the queue of a subscriber that wants the newest.
 //!
-//! Called by [`crate::sending`] for such subscribers only, behind a first attempt that found the queue full. Never waits, never loses a message that it does not count.
+//! Called by [`crate::sending`] for such subscribers only, behind a first attempt that found the
+//! queue, or its quota, full. Never waits, never loses a message that is not counted.
 
-use hythe_abi::Descriptor;
 use hythe_memory::Mapped;
-use hythe_pool::{ConnectionEnd, LedgerSlot, Member, PoolError, SendError};
+use hythe_pool::{ConnectionEnd, Member, PoolError};
 use hythe_queue::Producer;
 
 use crate::pool::Pool;
 
-/// Sends; adds to `displaced` how many older messages made room.
-pub(crate) fn send(
+/// What was taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Evicted {
+    One,
+    /// The queue is empty, or the subscriber was faster.
+    None,
+}
+
+pub(crate) fn evict_oldest(
     member: &mut Member,
     pool: &Pool,
     end: &mut ConnectionEnd<Producer>,
-    slot: LedgerSlot,
-    descriptor: Descriptor,
-    displaced: &mut u32,
-) -> Result<(), SendError> {
+) -> Result<Evicted, PoolError> {
     let control: &hythe_pool::Control<Mapped> = pool.control();
-    match member.send(control, end, slot, descriptor) {
-        Err(SendError::Full) => {}
-        done => return done,
-    }
     match member.drop_oldest(control, pool.regions(), end) {
         Ok(Some(oldest)) => {
             member.release(control, oldest.slot, 1)?;
-            *displaced += 1;
+            Ok(Evicted::One)
         }
-        // The subscriber was faster.
-        Ok(None) => {}
+        Ok(None) => Ok(Evicted::None),
         // Not what was sent: somebody wrote into the queue. It is out of the way, and lost.
-        Err(PoolError::BadDescriptor { .. }) => *displaced += 1,
-        Err(damage) => return Err(damage.into()),
+        Err(PoolError::BadDescriptor { .. }) => Ok(Evicted::One),
+        Err(damage) => Err(damage),
     }
-    member.send(control, end, slot, descriptor)
 }

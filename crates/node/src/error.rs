@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use hythe_abi::RegionIndex;
 use hythe_pool::{PoolError, SendError};
+use hythe_terminal::escaped;
 
+use crate::SizeBound;
 use crate::holders::Exhausted;
 
 /// Errors of this crate.
@@ -13,7 +15,7 @@ use crate::holders::Exhausted;
 #[non_exhaustive]
 pub enum NodeError {
     /// The system refused something about a file of the pool.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", escaped(path))]
     File {
         /// What was tried.
         action: &'static str,
@@ -23,7 +25,10 @@ pub enum NodeError {
         source: io::Error,
     },
     /// No permission, with what would be needed.
-    #[error("permission denied: {} has mode {mode:04o}, owner {owner}, group {group}; you are user {user}: ask its owner, or join that group if the mode lets it", path.display())]
+    #[error(
+        "permission denied: {} has mode {mode:04o}, owner {owner}, group {group}; you are user {user}: ask its owner, or join that group if the mode lets it",
+        escaped(path)
+    )]
     Permission {
         /// The path.
         path: PathBuf,
@@ -55,7 +60,7 @@ pub enum NodeError {
         process: u32,
     },
     /// The directory is not safe to use.
-    #[error("refusing to use {}: {reason}", path.display())]
+    #[error("refusing to use {}: {reason}", escaped(path), reason = escaped(reason))]
     Unsafe {
         /// The path.
         path: PathBuf,
@@ -63,15 +68,49 @@ pub enum NodeError {
         reason: String,
     },
     /// There is no such pool.
-    #[error("there is no pool `{name}` in {}: `hythe pool create {name}` makes it", root.display())]
+    #[error(
+        "there is no pool `{name}` in {}: `hythe pool create {name}` makes it",
+        escaped(root),
+        name = escaped(name)
+    )]
     NoSuchPool {
         /// The name.
         name: String,
         /// Where it was looked for.
         root: PathBuf,
     },
+    /// Another user has no such pool.
+    #[error(
+        "user {user} has no pool `{name}` in {}: only that user makes it (`hythe pool create {name}`), and both must look in the same place (HYTHE_ROOT)",
+        escaped(root),
+        name = escaped(name)
+    )]
+    NoPoolOfUser {
+        /// The user's number.
+        user: u32,
+        /// The name.
+        name: String,
+        /// Where it was looked for.
+        root: PathBuf,
+    },
+    /// A pool was named as USER/NAME, and there is no such user.
+    #[error(
+        "there is no user `{user}` in /etc/passwd whose pool `{name}` could be: USER/NAME is another user's pool, and a user may also be given by number (`id -u USER` prints it)",
+        user = escaped(user),
+        name = escaped(name)
+    )]
+    NoSuchUser {
+        /// As it was given.
+        user: String,
+        /// The name of the pool.
+        name: String,
+    },
     /// The pool is in use.
-    #[error("pool `{name}` is in use by {}: stop them first, or use --force", members.join(", "))]
+    #[error(
+        "pool `{name}` is in use by {}: stop them first, or use --force",
+        escaped(&members.join(", ")),
+        name = escaped(name)
+    )]
     InUse {
         /// The name.
         name: String,
@@ -79,7 +118,10 @@ pub enum NodeError {
         members: Vec<String>,
     },
     /// The system has not enough memory for the pool.
-    #[error("no room for {bytes} bytes at {}: {source}; enlarge the file system, or make the pool smaller (--size)", path.display())]
+    #[error(
+        "no room for {bytes} bytes at {}: {source}; enlarge the file system, or make the pool smaller (--size)",
+        escaped(path)
+    )]
     NoRoom {
         /// Bytes needed.
         bytes: u64,
@@ -88,8 +130,24 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// More memory than there is.
+    #[error("{wanted} {} at {} are too many: at most {possible} are possible, by {bound}; make the pool smaller (--size, --small), or raise that", if *wanted == 1 { "byte" } else { "bytes" }, path.display())]
+    TooLarge {
+        /// Where.
+        path: PathBuf,
+        /// Bytes needed.
+        wanted: u64,
+        /// Bytes that can be had there.
+        possible: u64,
+        /// What bounds them.
+        bound: SizeBound,
+    },
     /// Too few huge pages are free.
-    #[error("no huge pages for the pool: {needed} of {page_kib} KiB are needed at {}, {free} of {total} are free; `echo {} > /sys/kernel/mm/hugepages/hugepages-{page_kib}kB/nr_hugepages` provides them", mount.display(), total + needed.saturating_sub(*free))]
+    #[error(
+        "no huge pages for the pool: {needed} of {page_kib} KiB are needed at {}, {free} of {total} are free; `echo {} > /sys/kernel/mm/hugepages/hugepages-{page_kib}kB/nr_hugepages` provides them",
+        escaped(mount),
+        total + needed.saturating_sub(*free)
+    )]
     NoHugePages {
         /// The hugetlbfs mount.
         mount: PathBuf,
@@ -103,7 +161,11 @@ pub enum NodeError {
         page_kib: u64,
     },
     /// Memory could not be locked.
-    #[error("cannot lock {bytes} bytes of {} into memory: {source}; the limit RLIMIT_MEMLOCK is {} bytes (raise it with `ulimit -l`, or LimitMEMLOCK= of a service)", path.display(), limit_bytes.map_or_else(|| "no".to_owned(), |limit| limit.to_string()))]
+    #[error(
+        "cannot lock {bytes} bytes of {} into memory: {source}; the limit RLIMIT_MEMLOCK is {} bytes (raise it with `ulimit -l`, or LimitMEMLOCK= of a service)",
+        escaped(path),
+        limit_bytes.map_or_else(|| "no".to_owned(), |limit| limit.to_string())
+    )]
     NotLocked {
         /// Which memory.
         path: PathBuf,
@@ -116,7 +178,8 @@ pub enum NodeError {
     },
     /// A port is attached to one waiter at a time.
     #[error(
-        "the port on channel `{channel}` is attached to a waiter already; detach it there first"
+        "the port on channel `{channel}` is attached to a waiter already; detach it there first",
+        channel = escaped(channel)
     )]
     Attached {
         /// The channel.
@@ -124,7 +187,8 @@ pub enum NodeError {
     },
     /// The port is another node's.
     #[error(
-        "the port on channel `{channel}` belongs to another node than the waiter; make a waiter with the port's node"
+        "the port on channel `{channel}` belongs to another node than the waiter; make a waiter with the port's node",
+        channel = escaped(channel)
     )]
     ForeignPort {
         /// The channel.
@@ -140,7 +204,11 @@ pub enum NodeError {
     },
     /// A file of the pool was cut away under this process, or its file system has no page left for it. The pool is gone for this
     /// process: leases and samples in it read as zeroes, and what is written reaches nobody.
-    #[error("the pool is lost: {} was {what}; end whoever does that, then remove the pool and make it anew (`hythe pool remove --force`)", path.display())]
+    #[error(
+        "the pool is lost: {} was {what}; end whoever does that, then remove the pool and make it anew (`hythe pool remove --force`)",
+        escaped(path),
+        what = escaped(what)
+    )]
     PoolLost {
         /// The file.
         path: PathBuf,
@@ -155,7 +223,10 @@ pub enum NodeError {
     Exhausted(Box<Exhausted>),
     /// A subscriber that the publisher was waiting for is gone. The message went to the others.
     #[error(
-        "the subscriber of channel `{channel}` that made no room {} after {waited_ms} ms: {subscriber}", if *died { "died" } else { "left" }
+        "the subscriber of channel `{channel}` that made no room {} after {waited_ms} ms: {subscriber}",
+        if *died { "died" } else { "left" },
+        channel = escaped(channel),
+        subscriber = escaped(subscriber)
     )]
     ReceiverGone {
         /// The channel.
@@ -166,10 +237,14 @@ pub enum NodeError {
         subscriber: String,
         /// Its process is dead; else it closed its port, or left the pool.
         died: bool,
+        /// How many others have the message.
+        delivered: u32,
     },
     /// A subscriber did not make room in time.
     #[error(
-        "the subscriber of channel `{channel}` made no room within {waited_ms} ms: {subscriber}"
+        "the subscriber of channel `{channel}` made no room within {waited_ms} ms: {subscriber}; it asks to be waited for, at most for the publisher's send timeout",
+        channel = escaped(channel),
+        subscriber = escaped(subscriber)
     )]
     Blocked {
         /// The channel.
@@ -178,9 +253,14 @@ pub enum NodeError {
         waited_ms: u64,
         /// Which subscriber.
         subscriber: String,
+        /// How many others have the message.
+        delivered: u32,
     },
     /// Nobody serves the channel.
-    #[error("nobody has opened a server of channel `{channel}` within {waited_ms} ms")]
+    #[error(
+        "nobody has opened a server of channel `{channel}` within {waited_ms} ms",
+        channel = escaped(channel)
+    )]
     NoServer {
         /// The channel.
         channel: String,
@@ -189,7 +269,9 @@ pub enum NodeError {
     },
     /// Every server has as many requests as it takes.
     #[error(
-        "no server of channel `{channel}` had room for a request within {waited_ms} ms: {servers}"
+        "no server of channel `{channel}` had room for a request within {waited_ms} ms: {servers}",
+        channel = escaped(channel),
+        servers = escaped(servers)
     )]
     ServersFull {
         /// The channel.
@@ -201,7 +283,8 @@ pub enum NodeError {
     },
     /// A client has as many requests open as it may.
     #[error(
-        "this client of channel `{channel}` has {limit} requests open, as many as it may: take their replies, or abandon them"
+        "this client of channel `{channel}` has {limit} requests open, as many as it may: take their replies, or abandon them",
+        channel = escaped(channel)
     )]
     TooManyRequests {
         /// The channel.
@@ -211,7 +294,9 @@ pub enum NodeError {
     },
     /// The server of a request went, died or broke its queue before it replied.
     #[error(
-        "{server} {reason} before it replied to a request over channel `{channel}`; whether it acted on it is not known"
+        "{server} {reason} before it replied to a request over channel `{channel}`; whether it acted on it is not known",
+        channel = escaped(channel),
+        server = escaped(server)
     )]
     ServerLost {
         /// The channel.
@@ -222,7 +307,11 @@ pub enum NodeError {
         reason: ServerLoss,
     },
     /// The server gave a request back without a reply.
-    #[error("{server} gave a request over channel `{channel}` up without a reply")]
+    #[error(
+        "{server} gave a request over channel `{channel}` up without a reply",
+        channel = escaped(channel),
+        server = escaped(server)
+    )]
     Unanswered {
         /// The channel.
         channel: String,
@@ -230,7 +319,11 @@ pub enum NodeError {
         server: String,
     },
     /// No reply came in time.
-    #[error("no reply over channel `{channel}` within {waited_ms} ms from {server}")]
+    #[error(
+        "no reply over channel `{channel}` within {waited_ms} ms from {server}",
+        channel = escaped(channel),
+        server = escaped(server)
+    )]
     NoReply {
         /// The channel.
         channel: String,
@@ -240,7 +333,10 @@ pub enum NodeError {
         server: String,
     },
     /// The request is over: its reply was taken, it was abandoned, or it is another client's.
-    #[error("this client of channel `{channel}` has no request {number} open")]
+    #[error(
+        "this client of channel `{channel}` has no request {number} open",
+        channel = escaped(channel)
+    )]
     NotPending {
         /// The channel.
         channel: String,
@@ -249,14 +345,19 @@ pub enum NodeError {
     },
     /// The buffer has other holders.
     #[error(
-        "a buffer that others hold as well cannot carry a request or reply over channel `{channel}`: lease one for it"
+        "a buffer that others hold as well cannot carry a request or reply over channel `{channel}`: lease one for it",
+        channel = escaped(channel)
     )]
     SharedBuffer {
         /// The channel.
         channel: String,
     },
     /// A payload is not what the channel carries.
-    #[error("{bytes} bytes at offset {offset} of a buffer are no {carries}: {reason}")]
+    #[error(
+        "{bytes} bytes at offset {offset} of a buffer are no {carries}: {reason}",
+        carries = escaped(carries),
+        reason = escaped(reason)
+    )]
     NotThisType {
         /// What was expected, as [`hythe_pool::ChannelType`] says it.
         carries: String,
@@ -268,7 +369,12 @@ pub enum NodeError {
         reason: &'static str,
     },
     /// The buffer cannot be seen by the receiver.
-    #[error("a buffer of region {} cannot be seen by the core behind channel `{channel}`; lease it from region {} (Publisher::lease does)", region.0, wanted.0)]
+    #[error(
+        "a buffer of region {} cannot be seen by the core behind channel `{channel}`; lease it from region {} (Publisher::lease does)",
+        region.0,
+        wanted.0,
+        channel = escaped(channel)
+    )]
     RegionNotVisible {
         /// The channel.
         channel: String,
@@ -288,7 +394,8 @@ pub enum NodeError {
     },
     /// More than the endpoint on the core takes.
     #[error(
-        "{bytes} bytes are more than the core endpoint behind channel `{channel}` takes ({largest})"
+        "{bytes} bytes are more than the core endpoint behind channel `{channel}` takes ({largest})",
+        channel = escaped(channel)
     )]
     TooLargeForCore {
         /// The channel.
@@ -300,7 +407,9 @@ pub enum NodeError {
     },
     /// Somebody else uses the endpoint.
     #[error(
-        "the core endpoint behind channel `{channel}` serves one port at a time, and {holder} is attached to it"
+        "the core endpoint behind channel `{channel}` serves one port at a time, and {holder} is attached to it",
+        channel = escaped(channel),
+        holder = escaped(holder)
     )]
     EndpointTaken {
         /// The channel.
@@ -309,7 +418,11 @@ pub enum NodeError {
         holder: String,
     },
     /// The core is not there, or does not answer.
-    #[error("the core behind channel `{channel}` does not answer: {reason}")]
+    #[error(
+        "the core behind channel `{channel}` does not answer: {reason}",
+        channel = escaped(channel),
+        reason = escaped(reason)
+    )]
     CoreSilent {
         /// The channel.
         channel: String,
@@ -318,7 +431,8 @@ pub enum NodeError {
     },
     /// The channel carries payload the other way.
     #[error(
-        "channel `{channel}` ends on a core and carries payload {direction}; a {port} is not possible on it"
+        "channel `{channel}` ends on a core and carries payload {direction}; a {port} is not possible on it",
+        channel = escaped(channel)
     )]
     WrongDirection {
         /// The channel.
@@ -329,7 +443,7 @@ pub enum NodeError {
         port: &'static str,
     },
     /// A core's link has nonsense in it.
-    #[error("the link of region {} is not usable: {reason}", region.0)]
+    #[error("the link of region {} is not usable: {reason}", region.0, reason = escaped(reason))]
     BadLink {
         /// The link's region.
         region: RegionIndex,

@@ -7,12 +7,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hythe_abi::{Descriptor, RegionIndex};
-use hythe_pool::{ConnectionEnd, LedgerSlot, PoolError, PortInfo, SendError};
+use hythe_pool::{ConnectionEnd, LedgerSlot, PoolError, SendError};
 use hythe_queue::Producer;
 
 use crate::NodeError;
 use crate::buffer::Reference;
 use crate::node::Shared;
+use crate::quota::Quota;
+use crate::sending::Target;
 
 type Kept = Mutex<VecDeque<Reference>>;
 
@@ -67,27 +69,41 @@ impl History {
         }
     }
 
-    /// Gives a new subscriber what it wants of it, oldest first; returns how many that were.
+    /// Gives a new subscriber what it wants of it, oldest first: the newest, as many as it may
+    /// occupy.
     pub(crate) fn give(
         &self,
         shared: &Shared,
-        end: &mut ConnectionEnd<Producer>,
-        subscriber: &PortInfo,
-    ) -> Result<u32, NodeError> {
+        quota: &mut Quota,
+        target: &mut Target,
+    ) -> Result<(), NodeError> {
         let Some(kept) = &self.kept else {
-            return Ok(0);
+            return Ok(());
         };
         let kept = lock(kept);
-        let wanted = subscriber.history.min(subscriber.depth) as usize;
+        let Some(newest) = kept.back() else {
+            return Ok(());
+        };
+        let subscriber = &target.subscriber;
+        let most = {
+            let parcel = quota.parcel(shared, newest)?;
+            quota.most(&parcel).min(subscriber.depth)
+        };
+        let wanted = subscriber.history.min(most) as usize;
         let earlier = kept.len().saturating_sub(wanted);
-        let mut given = 0;
         for reference in kept.iter().skip(earlier) {
-            if !send_one_more(shared, end, reference.slot(), reference.descriptor())? {
+            let parcel = quota.parcel(shared, reference)?;
+            let (control, outstanding) = (shared.pool().control(), &mut target.outstanding);
+            let (info, position) = (target.end.info, target.end.queue.tail());
+            let end = &mut target.end;
+            if !outstanding.look(quota, control, &info, &parcel)
+                || !send_one_more(shared, end, reference.slot(), reference.descriptor())?
+            {
                 break;
             }
-            given += 1;
+            outstanding.note(&parcel, position);
         }
-        Ok(given)
+        Ok(())
     }
 
     /// In a forked child: it is the parent's.

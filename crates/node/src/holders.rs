@@ -5,7 +5,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use hythe_pool::{HolderKind, LedgerSlot, MemberIndex, MemberInfo, PoolError, holders_of_slots};
+use hythe_abi::RegionIndex;
+use hythe_pool::{
+    Geometry, HolderKind, LedgerSlot, MemberIndex, MemberInfo, PoolError, holders_of_slots,
+};
+use hythe_terminal::escaped;
 
 use crate::pool::Pool;
 use crate::{NodeError, clock};
@@ -24,6 +28,19 @@ pub struct Exhausted {
     pub holders: Vec<Share>,
     /// Participants that have some of it and are not in `holders`.
     pub others: usize,
+    /// What to do about it, where the pool is too small for what is asked of it.
+    pub remedy: Option<LargerPool>,
+}
+
+/// A pool has fewer slots of a size than a sender and its receivers need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargerPool {
+    /// How many receivers there are.
+    pub receivers: usize,
+    /// Slots that suffice for them.
+    pub slots: u32,
+    /// The size of a pool that has so many, in bytes.
+    pub pool_bytes: usize,
 }
 
 /// What one participant has.
@@ -50,20 +67,40 @@ impl fmt::Display for Exhausted {
             between = "; ";
         }
         match self.others {
-            0 => Ok(()),
-            others => write!(out, "{between}{others} more have some"),
+            0 => {}
+            others => write!(out, "{between}{others} more have some")?,
         }
+        match &self.remedy {
+            None => Ok(()),
+            Some(larger) => write!(out, "; {larger}"),
+        }
+    }
+}
+
+impl fmt::Display for LargerPool {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            receivers,
+            slots,
+            pool_bytes,
+        } = self;
+        let mib = pool_bytes >> 20;
+        write!(
+            out,
+            "{receivers} receivers need {slots}: a pool of {mib} MiB has them (`hythe pool create --size {mib}M`)"
+        )
     }
 }
 
 impl fmt::Display for Share {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = escaped(&self.name);
         let Self {
-            name,
             pid,
             count,
             waiting,
             oldest,
+            ..
         } = self;
         if *count == 0 {
             return write!(out, "{waiting} wait for {name} (pid {pid})");
@@ -96,7 +133,33 @@ pub(crate) fn named(pool: &Pool, error: NodeError) -> NodeError {
         cause,
         holders: shares,
         others,
+        remedy: None,
     }))
+}
+
+/// Adds which pool suffices to the error of a full one that is too small for so many receivers.
+pub(crate) fn with_remedy(pool: &Pool, error: NodeError, receivers: usize) -> NodeError {
+    let NodeError::Exhausted(mut full) = error else {
+        return error;
+    };
+    if let PoolError::PoolFull {
+        region: RegionIndex(0),
+        bytes,
+        slots,
+    } = full.cause
+    {
+        let needed = u32::try_from(receivers).map_or(u32::MAX, |all| all.saturating_add(2));
+        let limits = pool.control().layout().limits();
+        full.remedy = (receivers > 0 && slots < needed)
+            .then(|| Geometry::smallest_with(limits, bytes, needed))
+            .flatten()
+            .map(|pool_bytes| LargerPool {
+                receivers,
+                slots: needed,
+                pool_bytes,
+            });
+    }
+    NodeError::Exhausted(full)
 }
 
 /// Adds up by participant.

@@ -2,7 +2,7 @@
 
 use hythe_pool::{Identity, Member, MemberIndex, MemberKind, PoolError, Recoverer};
 
-use crate::life::{Life, life_of};
+use crate::life::Liveness;
 use crate::pool::Pool;
 use crate::presence::{self, Presence};
 use crate::process::own_identity;
@@ -43,7 +43,7 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
     let recoverer = Recoverer::outsider(session);
     let mut found = false;
     for member in control.members() {
-        let mut is_dead = |member: &_| matches!(life_of(pool, member), Life::Dead);
+        let mut is_dead = |member: &_| pool.liveness(member) == Liveness::Dead;
         let now = clock::coarse_ms();
         match recoverer.recover(control, pool.regions(), &member, now, &mut is_dead) {
             Ok(None) => {}

@@ -1,13 +1,16 @@
 //! Whether a participant still exists: asked of the kernel, never guessed by time.
 //!
-//! Within one PID namespace the process id and its start time say so; across namespaces, and while a participant joins, its
-//! socket does ([`crate::presence`]). The watcher, joining and the commands ask. Nothing here changes anything.
+//! A peer that this process knows is judged by what it has of that peer itself ([`crate::peers`]).
+//! A stranger, here, by its record and its socket ([`crate::presence`]): the socket that the record
+//! names says who listens, and only where it says nothing the process id and start time of the
+//! record decide, within one PID namespace. The watcher, joining and the commands ask. Nothing here
+//! changes anything.
 
 use std::os::fd::OwnedFd;
 
-use hythe_pool::{MemberIndex, MemberInfo, MemberKind, MemberStatus};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 
+use crate::peers::Peer;
 use crate::pool::Pool;
 use crate::presence::{self, Seen};
 use crate::process::{Process, is_here, process_of};
@@ -23,90 +26,105 @@ pub enum Liveness {
     Unknown,
 }
 
-/// What a participant turned out to be.
+/// What a participant turned out to be that this process does not know yet.
 #[derive(Debug)]
-pub(crate) enum Life {
+pub(crate) enum Sight {
     /// It is over: proven by the kernel.
     Dead,
-    /// It lives; what is here tells when that ends.
-    Alive(Watched),
+    /// It lives; this is how it is known from now on.
+    Alive(Peer),
     /// It cannot be seen from here.
     Unknown,
 }
 
-/// What becomes ready when a participant ends.
-#[derive(Debug)]
-pub(crate) enum Watched {
-    /// A pidfd: when it is readable, the process has ended.
-    Process(OwnedFd),
-    /// A connection to its socket: when it hangs up, look again. The participant also hangs up on one too many.
-    Connection(OwnedFd),
-}
-
-impl Watched {
-    /// For `poll`. Of a connection only the hang-up is asked for: what is sent over it means nothing.
-    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
+impl Sight {
+    pub(crate) const fn liveness(&self) -> Liveness {
         match self {
-            Self::Process(descriptor) => PollFd::new(descriptor, PollFlags::IN),
-            Self::Connection(connection) => PollFd::new(connection, PollFlags::empty()),
+            Self::Dead => Liveness::Dead,
+            Self::Alive(_) => Liveness::Alive,
+            Self::Unknown => Liveness::Unknown,
         }
-    }
-
-    /// Has something happened to it?
-    pub(crate) fn is_ready(&self) -> bool {
-        let mut asked = [self.poll_fd()];
-        poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 }
 
 impl Pool {
-    /// Asks the kernel whether the process of a participant still exists.
+    /// Asks the kernel whether the process of a participant still exists. A peer of a node of this
+    /// process is judged by what that node knows of it since it first saw it, whatever its record
+    /// says by now.
     #[must_use]
     pub fn liveness(&self, member: &MemberInfo) -> Liveness {
-        match life_of(self, member) {
-            Life::Alive(_) => Liveness::Alive,
-            Life::Dead => Liveness::Dead,
-            Life::Unknown => Liveness::Unknown,
-        }
+        let known = self.peers().get(member.index);
+        known
+            .and_then(|peer| peer.judge(self, member))
+            .unwrap_or_else(|| first_sight(self, member).liveness())
     }
 }
 
-/// Asks the kernel about a participant, or about a process that recovers others before it is one.
-pub(crate) fn life_of(pool: &Pool, member: &MemberInfo) -> Life {
-    if member.status != MemberStatus::Joining && is_here(&member.identity) {
-        return match process_of(&member.identity) {
-            Process::Ended => Life::Dead,
-            Process::Runs(descriptor) => Life::Alive(Watched::Process(descriptor)),
-            Process::Unknown => Life::Unknown,
-        };
+/// Asks the kernel about a stranger: a participant, or a process that recovers others before it is one.
+pub(crate) fn first_sight(pool: &Pool, member: &MemberInfo) -> Sight {
+    let is_joining = member.status == MemberStatus::Joining;
+    // A core has no socket: the one that its row names was that of its agent, while it joined.
+    if member.kind == MemberKind::CoreEndpoint && !is_joining {
+        return by_record(member, None);
     }
-    // The socket is the joiner's. For a core's row that is its agent, whose end is not yet that of the core.
-    if member.kind == MemberKind::CoreEndpoint && member.status != MemberStatus::Joining {
-        return Life::Unknown;
-    }
-    life_by_socket(pool, member)
-}
-
-/// Asks by its socket whether a participant still is the one it was.
-pub(crate) fn life_by_socket(pool: &Pool, member: &MemberInfo) -> Life {
     match presence::look_at(pool, member.session) {
-        Seen::Ended => Life::Dead,
-        Seen::Process(descriptor) => {
-            let watched = Watched::Process(descriptor);
-            if watched.is_ready() {
-                Life::Dead
-            } else {
-                Life::Alive(watched)
-            }
-        }
-        Seen::Connection(connection) => Life::Alive(Watched::Connection(connection)),
+        Seen::Ended => Sight::Dead,
+        Seen::There {
+            connection,
+            process: Some(process),
+        } => Sight::Alive(Peer::new(member, Some(process), Some(connection))),
+        Seen::There {
+            connection,
+            process: None,
+        } => by_listener(member, connection),
         // Whoever goes in good order frees the record first, and closes the socket then.
         Seen::Refused
             if is_outsider(pool, member.index) || presence::still_stands(pool, member) =>
         {
-            Life::Dead
+            Sight::Dead
         }
-        Seen::Refused | Seen::Nothing => Life::Unknown,
+        // A record that is being filled has no identity yet.
+        Seen::Refused | Seen::Nothing if is_joining => Sight::Unknown,
+        Seen::Refused | Seen::Nothing => by_record(member, None),
+    }
+}
+
+/// On a kernel that gives no pidfd of who listens (before Linux 6.5) a forked child may keep the
+/// socket of a process that is dead. So the process that called `listen` is asked for by its id,
+/// which the kernel does give.
+fn by_listener(member: &MemberInfo, connection: OwnedFd) -> Sight {
+    let listener = hythe_sys::peer::peer_pid(&connection).ok().flatten();
+    match listener.filter(|_| is_here(&member.identity)) {
+        // It is of another PID namespace: its connection is all there is of it.
+        None => Sight::Alive(Peer::new(member, None, Some(connection))),
+        Some(pid) if pid == member.identity.pid => by_record(member, Some(connection)),
+        Some(pid) => {
+            let identity = Identity {
+                pid,
+                start_time: 0,
+                ..member.identity
+            };
+            let listener = MemberInfo {
+                identity,
+                ..member.clone()
+            };
+            by_record(&listener, Some(connection))
+        }
+    }
+}
+
+/// Asks by process id and start time.
+fn by_record(member: &MemberInfo, connection: Option<OwnedFd>) -> Sight {
+    if !is_here(&member.identity) {
+        return Sight::Unknown;
+    }
+    match process_of(&member.identity) {
+        Process::Ended => Sight::Dead,
+        Process::Runs(process) => Sight::Alive(Peer::new(member, Some(process), connection)),
+        Process::Unknown if connection.is_some() => {
+            Sight::Alive(Peer::new(member, None, connection))
+        }
+        Process::Unknown => Sight::Unknown,
     }
 }
 

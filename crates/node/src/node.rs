@@ -30,6 +30,11 @@ use crate::watcher::{Keeps, Watcher};
 use crate::wire::{self, WireOptions};
 use crate::{NodeError, holders};
 
+/// How long a message may be held up by those who should make room for it, unless a sender says
+/// otherwise.
+pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(100);
+/// A release rings nobody's bell: whoever waits for a free slot looks again after this long.
+const LEASE_LOOK: Duration = Duration::from_millis(1);
 /// How long somebody else may take to make a channel or region of the same name.
 const BUSY_BOUND: Duration = Duration::from_secs(2);
 
@@ -77,6 +82,8 @@ impl Node {
     /// [`NodeError::NotLocked`] if its maker asks for locked memory and the limit is lower; no permission.
     pub fn join(pool: &Pool, name: &str) -> Result<Self, NodeError> {
         let mark = ForkMark::new().map_err(crate::error::file("map a page for", pool.path()))?;
+        hythe_sys::wait::check_futex()
+            .map_err(crate::error::file("wait on futexes of", pool.path()))?;
         crate::residence::settle(pool)?;
         let joined = crate::joining::join(pool, name);
         let (member, presence) = joined.map_err(|error| holders::named(pool, error))?;
@@ -142,11 +149,14 @@ impl Node {
         self.shared.session
     }
 
-    /// Leases a buffer for at most `bytes` of payload.
+    /// Leases a buffer for at most `bytes` of payload, waiting for at most 100 ms until a slot is
+    /// free. [`Publisher::lease`] waits as long as its options say, [`Node::try_lease_in`] not at
+    /// all.
     ///
     /// # Errors
-    /// [`PoolError::TooLarge`]; [`NodeError::Exhausted`] if all slots that are large enough are held, also after what the
-    /// publishers of this node keep as [history](PublisherOptions::history) was given up.
+    /// [`PoolError::TooLarge`]; [`NodeError::Exhausted`] if all slots that are large enough stay
+    /// held, also after what the publishers of this node keep as
+    /// [history](PublisherOptions::history) was given up.
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
         self.lease_in(RegionIndex(0), bytes)
     }
@@ -156,7 +166,15 @@ impl Node {
     /// # Errors
     /// As [`Node::lease`]; no such region.
     pub fn lease_in(&self, region: RegionIndex, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, region, bytes)
+        named_lease_in(&self.shared, region, bytes, LeaseWait::default())
+    }
+
+    /// As [`Node::lease_in`], without waiting for a free slot.
+    ///
+    /// # Errors
+    /// As [`Node::lease_in`].
+    pub fn try_lease_in(&self, region: RegionIndex, bytes: usize) -> Result<Lease, NodeError> {
+        named_lease_in(&self.shared, region, bytes, LeaseWait::NONE)
     }
 
     /// The region of the pool that the network stack may send from without a copy: found, or added as `options` say. A pool has
@@ -566,14 +584,41 @@ impl Drop for Shared {
     }
 }
 
-/// As [`lease_in`], with what a user of the crate wants besides: histories give way, and an error names who holds the slots.
+/// How to go on when no slot is free.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeaseWait {
+    /// How long to wait for one.
+    pub(crate) timeout: Duration,
+    /// How many receivers there are for what is leased, if that is known: for the error.
+    pub(crate) receivers: usize,
+}
+
+impl LeaseWait {
+    pub(crate) const NONE: Self = Self {
+        timeout: Duration::ZERO,
+        receivers: 0,
+    };
+}
+
+impl Default for LeaseWait {
+    fn default() -> Self {
+        Self {
+            timeout: SEND_TIMEOUT,
+            receivers: 0,
+        }
+    }
+}
+
+/// As [`lease_in`], with what a user of the crate wants besides: histories give way, a slot that
+/// comes free is waited for, and an error names who holds the slots.
 pub(crate) fn named_lease_in(
     shared: &Arc<Shared>,
     region: RegionIndex,
     bytes: usize,
+    wait: LeaseWait,
 ) -> Result<Lease, NodeError> {
     lease_or(shared, region, bytes, |geometry, refusal| {
-        lease_from_histories(shared, geometry, bytes, refusal)
+        lease_when_free(shared, geometry, bytes, wait, refusal)
     })
 }
 
@@ -644,16 +689,23 @@ fn with_fresh_pages(
 
 /// Goes on after a refusal.
 #[cold]
-fn lease_from_histories(
+fn lease_when_free(
     shared: &Shared,
     geometry: &RegionGeometry,
     bytes: usize,
+    wait: LeaseWait,
     mut refusal: PoolError,
 ) -> Result<(u32, Generation), NodeError> {
-    // Ends: there is one sample less to give up each time.
-    while matches!(refusal, PoolError::PoolFull { .. })
-        && shared.histories.give_up_one(shared, geometry.index, bytes)
-    {
+    let start = Instant::now();
+    while matches!(refusal, PoolError::PoolFull { .. }) {
+        // Each turn: a history has one sample less, or time has passed.
+        if !shared.histories.give_up_one(shared, geometry.index, bytes) {
+            let left = wait.timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            std::thread::sleep(LEASE_LOOK.min(left));
+        }
         let leased = shared.act_with_cursors(|member, cursors| {
             let cursors = &mut cursors[usize::from(geometry.index.0)];
             member.lease_any(shared.pool.control(), geometry, bytes, cursors)
@@ -664,7 +716,8 @@ fn lease_from_histories(
             Err(again) => refusal = again,
         }
     }
-    Err(holders::named(&shared.pool, refusal.into()))
+    let full = holders::named(&shared.pool, refusal.into());
+    Err(holders::with_remedy(&shared.pool, full, wait.receivers))
 }
 
 /// Tries again while somebody else is at it, a little later each time, not in step with the other.
@@ -676,7 +729,7 @@ pub(crate) fn until_not_busy<T>(
         match attempt() {
             Err(NodeError::Pool(PoolError::Busy(_))) if start.elapsed() < BUSY_BOUND => {
                 let jitter = u64::from(std::process::id() ^ start.elapsed().subsec_nanos()) % 400;
-                std::thread::sleep(Duration::from_micros(100 + jitter));
+                hythe_sys::wait::sleep(Duration::from_micros(100 + jitter));
             }
             done => return done,
         }

@@ -21,6 +21,7 @@ pub struct PoolOptions {
     mode: u32,
     pub(crate) group: Option<u32>,
     pub(crate) bytes: Option<usize>,
+    pub(crate) limits: Option<hythe_abi::pool::Limits>,
     pub(crate) geometry: Option<hythe_pool::Geometry>,
     pub(crate) prefault: bool,
     pub(crate) spin: Option<std::time::Duration>,
@@ -42,7 +43,7 @@ impl PoolOptions {
     /// ([`crate::user_id`]).
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let own = rustix::process::getuid().as_raw();
+        let own = hythe_sys::identity::user();
         let other = name
             .split_once('/')
             .and_then(|(user, name)| Some((crate::user_id(user)?, name)));
@@ -54,6 +55,7 @@ impl PoolOptions {
             mode: 0o600,
             group: None,
             bytes: None,
+            limits: None,
             geometry: None,
             prefault: false,
             spin: None,
@@ -69,14 +71,31 @@ impl PoolOptions {
         self
     }
 
-    /// Size of the whole pool, if it has to be made; default: the smaller of 64 MiB and an eighth of the memory.
+    /// Size of the whole pool, if it has to be made; default: [`crate::default_bytes`], and at most
+    /// half of what is free. More than there is, by file system, machine or control group, is
+    /// refused ([`NodeError::TooLarge`]).
     #[must_use]
     pub const fn bytes(mut self, bytes: usize) -> Self {
         self.bytes = Some(bytes);
         self
     }
 
-    /// Exact sizes, if it has to be made.
+    /// The sizes of the control tables, if the pool has to be made; `limits.slots` counts the
+    /// entries kept for later regions. Default: [`hythe_pool::Geometry::default_limits`], or where
+    /// the default size is less than twice what these take, [`hythe_pool::Geometry::small_limits`].
+    #[must_use]
+    pub const fn limits(mut self, limits: hythe_abi::pool::Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Tables for a small device: at most 8 processes take part. A pool of 2 MiB is useful then.
+    #[must_use]
+    pub const fn small(self) -> Self {
+        self.limits(hythe_pool::Geometry::small_limits())
+    }
+
+    /// Exact sizes, if it has to be made: neither [`PoolOptions::bytes`] nor [`PoolOptions::limits`] count then.
     #[must_use]
     pub fn geometry(mut self, geometry: hythe_pool::Geometry) -> Self {
         self.geometry = Some(geometry);
@@ -162,6 +181,14 @@ impl PoolOptions {
         self.user_path().join(&self.name)
     }
 
+    /// The same pool under another name.
+    pub(crate) fn named(&self, name: String) -> Self {
+        Self {
+            name,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn user_path(&self) -> PathBuf {
         self.root.join(self.owner.to_string())
     }
@@ -202,6 +229,18 @@ impl PoolOptions {
         if self.name.is_empty() || self.name.len() > 64 {
             return bad("a pool's name has 1 to 64 bytes");
         }
+        // [`PoolOptions::new`] has taken a user that exists off the name.
+        if let Some((user, name)) = self.name.split_once('/')
+            && !user.is_empty()
+            && !user.starts_with('.')
+            && !name.is_empty()
+            && !name.contains('/')
+        {
+            return Err(NodeError::NoSuchUser {
+                user: user.to_owned(),
+                name: name.to_owned(),
+            });
+        }
         if self.name.starts_with('.')
             || self.name.contains('/')
             || self.name.contains(char::is_control)
@@ -215,9 +254,22 @@ impl PoolOptions {
 }
 
 impl PoolOptions {
+    /// The pool is not there: who can make it depends on whose it would be.
+    pub(crate) fn no_such_pool(&self) -> NodeError {
+        let (name, root) = (self.name.clone(), self.user_path());
+        if self.owner == hythe_sys::identity::user() {
+            return NodeError::NoSuchPool { name, root };
+        }
+        NodeError::NoPoolOfUser {
+            user: self.owner,
+            name,
+            root,
+        }
+    }
+
     /// What another makes in a user's directory, be it root, would be refused there as a squatter's.
     pub(crate) fn check_maker(&self) -> Result<(), NodeError> {
-        let own = rustix::process::getuid().as_raw();
+        let own = hythe_sys::identity::user();
         if self.owner == own {
             return Ok(());
         }

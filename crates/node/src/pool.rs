@@ -7,12 +7,13 @@ use std::sync::{Arc, OnceLock};
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
-use hythe_pool::{
-    Control, Geometry, PoolError, RegionGeometry, RegionKind, Regions, Residence, WireRegionPlan,
-};
+use hythe_pool::{Control, PoolError, RegionGeometry, RegionKind, Regions, WireRegionPlan};
+use hythe_terminal::escaped;
 
 use crate::directory;
 use crate::introspect::Snapshot;
+use crate::making::PrivateDirectory;
+use crate::peers::Peers;
 use crate::{Liveness, NodeError, PoolOptions, region_files, wire};
 
 /// A pool that this process has open. Clones share it.
@@ -32,6 +33,9 @@ struct Shared {
     wire_files: [OnceLock<OwnedFd>; REGIONS_MAX],
     /// The links mapped so far, by region. Like a region a link stays as long as its pool.
     links: [OnceLock<Mapped>; REGIONS_MAX],
+    peers: Peers,
+    /// Of a pool of this process alone: goes with the last handle.
+    _private: Option<PrivateDirectory>,
 }
 
 impl Pool {
@@ -50,39 +54,6 @@ impl Pool {
         Self::open(options)
     }
 
-    /// Makes a pool. False: it exists already, and was left as it is.
-    ///
-    /// # Errors
-    /// No permission, no room, an unsafe directory, a geometry that does not work.
-    pub fn create(options: &PoolOptions) -> Result<bool, NodeError> {
-        match Self::create_once(options) {
-            // Somebody who removed the last pool took the directory away under us: once more.
-            Err(NodeError::File { source, .. })
-                if source.kind() == std::io::ErrorKind::NotFound =>
-            {
-                Self::create_once(options)
-            }
-            made => made,
-        }
-    }
-
-    fn create_once(options: &PoolOptions) -> Result<bool, NodeError> {
-        options.check_name()?;
-        options.check_maker()?;
-        let geometry = match &options.geometry {
-            Some(geometry) => geometry.clone(),
-            None => Geometry::for_bytes(options.bytes.unwrap_or_else(default_bytes))?,
-        };
-        let user = directory::open_user_directory(options, true)?;
-        directory::sweep_hidden(&user, options);
-        let (hidden, made) = directory::make_hidden(&user, options)?;
-        if let Err(error) = fill(&made, options, &geometry) {
-            directory::remove_directory(&user, &hidden, options);
-            return Err(error);
-        }
-        directory::reveal(&user, &hidden, options)
-    }
-
     /// Opens an existing pool.
     ///
     /// # Errors
@@ -91,12 +62,21 @@ impl Pool {
         options.check_name()?;
         let user = user_directory(options)?;
         let directory = directory::open_pool(&user, options)?;
+        Self::open_in(directory, options, None)
+    }
+
+    /// Opens the pool in this directory, which goes with it if it is private.
+    pub(crate) fn open_in(
+        directory: OwnedFd,
+        options: &PoolOptions,
+        private: Option<PrivateDirectory>,
+    ) -> Result<Self, NodeError> {
         let (file, bytes) = directory::open_file(&directory, "control", true, options)?;
         let path = options.path().join("control");
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         if bytes < hythe_abi::PAGE_BYTES {
             return Err(
-                PoolError::NotAPool(format!("{} has {bytes} bytes", path.display())).into(),
+                PoolError::NotAPool(format!("{} has {bytes} bytes", escaped(&path))).into(),
             );
         }
         let memory = Mapped::file(&file, 0, bytes, Access::Write)
@@ -113,6 +93,8 @@ impl Pool {
                 maps,
                 wire_files: Default::default(),
                 links: Default::default(),
+                peers: Peers::default(),
+                _private: private,
             }),
         };
         pool.check_whole()?;
@@ -153,6 +135,7 @@ impl Pool {
         let user = user_directory(options)?;
         directory::open_pool(&user, options)?;
         directory::remove_pool(&user, options)?;
+        directory::sweep_hidden(&user, options);
         directory::remove_if_empty(options);
         Ok(())
     }
@@ -210,6 +193,17 @@ impl Pool {
     #[inline]
     pub(crate) fn regions(&self) -> &Regions {
         &self.shared.regions
+    }
+
+    /// What the nodes of this process know of their peers by themselves.
+    pub(crate) fn peers(&self) -> &Peers {
+        &self.shared.peers
+    }
+
+    /// Of how many living peers the nodes of this process found the record changed: by a member that writes what is not its own.
+    #[must_use]
+    pub fn damaged_records(&self) -> u64 {
+        self.peers().damaged()
     }
 
     pub(crate) fn directory(&self) -> &OwnedFd {
@@ -353,41 +347,8 @@ impl Pool {
 fn user_directory(options: &PoolOptions) -> Result<OwnedFd, NodeError> {
     directory::open_user_directory(options, false).map_err(|error| match error {
         NodeError::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            NodeError::NoSuchPool {
-                name: options.name.clone(),
-                root: options.user_path(),
-            }
+            options.no_such_pool()
         }
         other => other,
     })
-}
-
-fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Result<(), NodeError> {
-    let bytes = geometry.layout()?.bytes();
-    let control = directory::make_file(directory, "control", bytes as u64, options)?;
-    region_files::make(directory, geometry.region_bytes() as u64, options)?;
-    let memory = Mapped::file(&control, 0, bytes, Access::Write)
-        .map_err(crate::error::file("map", options.path().join("control")))?;
-    let mut id = [0; 8];
-    // An id only tells pools apart in messages: whatever is there will do if the kernel gives no random bytes.
-    let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
-    let control = Control::create(memory, geometry, u64::from_le_bytes(id))?;
-    control.ask_residence(Residence {
-        prefault: options.prefault,
-        lock: options.lock,
-    });
-    Ok(())
-}
-
-/// Size of a pool if nobody says: the smaller of 64 MiB and an eighth of the memory.
-#[must_use]
-#[allow(
-    clippy::useless_conversion,
-    reason = "the kernel's unsigned long has 32 bits on other machines"
-)]
-pub fn default_bytes() -> usize {
-    let memory = rustix::system::sysinfo();
-    // In 64 bits: a 32-bit process may run where there is more memory than it can address.
-    let total = u64::from(memory.totalram).saturating_mul(u64::from(memory.mem_unit).max(1));
-    (total / 8).min(64 << 20) as usize
 }

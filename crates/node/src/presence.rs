@@ -2,7 +2,7 @@
 //!
 //! Process ids mean nothing across PID namespaces, but a directory can be shared. So each participant listens on a socket
 //! `members/<session>` in the pool's directory *before* its record names that session, and until after the record is free. Who
-//! connects gets a pidfd of the listener (Linux 6.5), or else a connection that hangs up when it dies. A socket that
+//! connects gets a pidfd of the listener (Linux 6.5), and a connection that hangs up when it dies, leaves, or calls `exec`. A socket that
 //! refuses while the record still stands is the proof of a death: the kernel closes it only after the memory of the process is gone.
 //! Joining, the watcher and [`crate::life`] call this. Nothing is ever sent over these sockets, and accepting never waits.
 
@@ -19,13 +19,16 @@ use rustix::net::{
 
 use crate::NodeError;
 use crate::directory::{self, MEMBERS};
+use crate::peers::{has_ended, has_hung_up};
 use crate::pool::Pool;
 
 /// Connections that may wait to be accepted. Who finds no place looks again later.
 const BACKLOG: i32 = 128;
 /// Accepted at one look, and kept at most: a flood of connections costs no more than this.
 const ACCEPTED_AT_ONCE: usize = 64;
-const KEPT_MAX: usize = 128;
+const KEPT_MAX: usize = 256;
+/// Every participant has a place.
+const _: () = assert!(KEPT_MAX > hythe_abi::pool::PARTICIPANTS_MAX as usize);
 /// Session numbers tried: one is in use only if it was left behind 2^24 sessions ago, or put there to annoy.
 const TRIES: u32 = 64;
 
@@ -111,13 +114,15 @@ impl Door {
             .iter()
             .map(|kept| PollFd::new(kept, PollFlags::empty()))
             .collect();
-        if poll(&mut asked, Some(&Timespec::default())).is_ok_and(|gone| gone > 0) {
-            let mut gone = asked
-                .iter()
-                .map(|one| !one.revents().is_empty())
-                .collect::<Vec<bool>>()
-                .into_iter();
-            self.kept.retain(|_| !gone.next().unwrap_or(false));
+        match poll(&mut asked, Some(&Timespec::default())) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => {
+                let gone: Vec<bool> = asked.iter().map(|one| !one.revents().is_empty()).collect();
+                let mut gone = gone.into_iter();
+                self.kept.retain(|_| !gone.next().unwrap_or(false));
+            }
+            // Not so many at once, or not at all: one by one.
+            Err(_) => self.kept.retain(|kept| !has_hung_up(kept)),
         }
     }
 }
@@ -125,12 +130,15 @@ impl Door {
 /// What a look at somebody's socket showed.
 #[derive(Debug)]
 pub(crate) enum Seen {
-    /// A pidfd of the process that listens, or listened.
-    Process(OwnedFd),
     /// The process that listened has ended.
     Ended,
-    /// A connection that hangs up when the listener dies: all that a kernel before 6.5 gives.
-    Connection(OwnedFd),
+    /// Somebody listens.
+    There {
+        /// It hangs up when the last descriptor of the socket is closed.
+        connection: OwnedFd,
+        /// A pidfd of the process that called `listen`; a kernel before 6.5 gives none.
+        process: Option<OwnedFd>,
+    },
     /// Nobody listens any more.
     Refused,
     /// No socket, no permission, or no place in its backlog: nothing is proven.
@@ -145,11 +153,18 @@ pub(crate) fn look_at(pool: &Pool, session: u32) -> Seen {
     match reach(&members, &file_name(session), pool) {
         Err(seen) => seen,
         Ok(connection) => match hythe_sys::peer::peer_pidfd(&connection) {
-            Ok(descriptor) => Seen::Process(descriptor),
+            Ok(process) if has_ended(&process) => Seen::Ended,
+            Ok(process) => Seen::There {
+                connection,
+                process: Some(process),
+            },
             Err(error) => match Errno::from_io_error(&error) {
                 // It was waited for. Kernels differ in how they say so; the arguments are good.
                 Some(Errno::SRCH | Errno::INVAL) => Seen::Ended,
-                _ => Seen::Connection(connection),
+                _ => Seen::There {
+                    connection,
+                    process: None,
+                },
             },
         },
     }
@@ -201,6 +216,16 @@ pub(crate) fn forget(pool: &Pool, session: u32) {
     }
 }
 
+/// Does the socket of a session still have its name? Whoever leaves takes it away, and nobody else
+/// may. True also where nothing can be seen.
+pub(crate) fn is_announced(pool: &Pool, session: u32) -> bool {
+    let Ok(members) = directory::open_members(pool.directory(), pool.options()) else {
+        return true;
+    };
+    let found = fs::statat(&members, file_name(session), AtFlags::SYMLINK_NOFOLLOW);
+    !matches!(found, Err(Errno::NOENT))
+}
+
 fn is_in_use(pool: &Pool, session: u32) -> bool {
     let control = pool.control();
     control.members().any(|member| member.session == session)
@@ -248,7 +273,7 @@ fn listen_hidden(members: &OwnedFd, pool: &Pool) -> Result<Hidden, NodeError> {
 /// What root brings into a user's pool must be within that user's reach.
 fn hand_over(members: &OwnedFd, name: &str, pool: &Pool) -> rustix::io::Result<()> {
     let owner = pool.options().owner;
-    if owner == 0 || !rustix::process::geteuid().is_root() {
+    if owner == 0 || hythe_sys::identity::effective_user() != 0 {
         return Ok(());
     }
     let owner = rustix::process::Uid::from_raw(owner);
@@ -295,17 +320,12 @@ pub(crate) fn connection(pool: &Pool, session: u32) -> Result<OwnedFd, Seen> {
 mod tests {
     use super::*;
     use crate::PoolOptions;
-    use crate::life::Watched;
 
     fn pool(test: &str) -> (PathBuf, Pool) {
         let name = format!("hythe-presence-{test}-{}", std::process::id());
         let root = std::env::temp_dir().join(name);
         let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
         (root, Pool::open_or_create(&options).expect("made"))
-    }
-
-    fn connection(pool: &Pool, session: u32) -> Result<Watched, Seen> {
-        super::connection(pool, session).map(Watched::Connection)
     }
 
     /// What a kernel without pidfds of peers has: the connection hangs up with the listener, accepted or not.
@@ -318,10 +338,10 @@ mod tests {
         let accepted = connection(&pool, session).expect("connects");
         door.look();
         let waiting = connection(&pool, session).expect("connects");
-        assert!(!accepted.is_ready() && !waiting.is_ready());
+        assert!(!has_hung_up(&accepted) && !has_hung_up(&waiting));
         // As when the process dies: the name stays.
         drop((presence, door));
-        assert!(accepted.is_ready() && waiting.is_ready());
+        assert!(has_hung_up(&accepted) && has_hung_up(&waiting));
         assert!(matches!(look_at(&pool, session), Seen::Refused));
         sweep(&pool);
         assert!(
@@ -355,7 +375,7 @@ mod tests {
             door.look();
         }
         assert_eq!(door.kept.len(), KEPT_MAX);
-        let hung_up = || connections.iter().filter(|one| one.is_ready()).count();
+        let hung_up = || connections.iter().filter(|one| has_hung_up(one)).count();
         await_closing(|| hung_up() >= 32);
         assert_eq!(hung_up(), 32, "those above the limit");
         connections.truncate(5);

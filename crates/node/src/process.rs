@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use hythe_pool::Identity;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::peers::has_ended;
 
 /// The identity of this process.
 #[must_use]
@@ -17,7 +18,7 @@ pub fn own_identity() -> Identity {
             .and_then(|shown| start_time(&shown))
             .unwrap_or(0),
         pid_namespace: own_namespace(),
-        uid: rustix::process::getuid().as_raw(),
+        uid: hythe_sys::identity::user(),
     }
 }
 
@@ -88,6 +89,8 @@ pub(crate) enum Process {
 pub(crate) fn process_of(identity: &Identity) -> Process {
     let descriptor = match open(identity.pid) {
         Err(rustix::io::Errno::SRCH) => return Process::Ended,
+        // No descriptor left, or the call is refused: whether there is such a process can be asked for all the same.
+        Err(_) if !exists(identity.pid) => return Process::Ended,
         Err(_) => return Process::Unknown,
         Ok(descriptor) => descriptor,
     };
@@ -101,10 +104,10 @@ pub(crate) fn process_of(identity: &Identity) -> Process {
     }
 }
 
-/// Has the process of this descriptor ended?
-fn has_ended(descriptor: &OwnedFd) -> bool {
-    let mut asked = [PollFd::new(descriptor, PollFlags::IN)];
-    poll(&mut asked, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+fn exists(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let asked = pid.map(rustix::process::test_kill_process);
+    !matches!(asked, Some(Err(rustix::io::Errno::SRCH)))
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::core_way::CoreSender;
 use crate::history::History;
-use crate::node::{PortPlan, Shared, named_lease_in};
+use crate::node::{LeaseWait, PortPlan, SEND_TIMEOUT, Shared, named_lease_in};
+use crate::quota::{Outstanding, Quota};
 use crate::refused::Refused;
 use crate::sending::{Sending, Target, boxed};
 use crate::wait::{WaitPlan, announce_behind_barrier, ring, ring_port, wait_for};
@@ -22,7 +23,7 @@ use crate::wait::{WaitPlan, announce_behind_barrier, ring, ring_port, wait_for};
 #[derive(Clone, Debug)]
 pub struct PublisherOptions {
     carries: Option<ChannelType>,
-    patience: Duration,
+    send_timeout: Duration,
     history: u32,
 }
 
@@ -30,7 +31,7 @@ impl Default for PublisherOptions {
     fn default() -> Self {
         Self {
             carries: None,
-            patience: Duration::from_secs(30),
+            send_timeout: SEND_TIMEOUT,
             history: 0,
         }
     }
@@ -44,10 +45,12 @@ impl PublisherOptions {
         self
     }
 
-    /// How long one message may wait for room, for all subscribers together, whatever they ask for; default 30 s.
+    /// How long one message may be held up, for all subscribers together, whatever they ask for;
+    /// default 100 ms. [`Publisher::lease`] waits as long for a free slot. Any subscriber may ask
+    /// that it be waited for: raise this where they are known, and none may miss a message.
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn send_timeout(mut self, send_timeout: Duration) -> Self {
+        self.send_timeout = send_timeout;
         self
     }
 
@@ -84,11 +87,12 @@ pub struct Publisher {
     channel: ChannelInfo,
     port: PortIndex,
     statistics: PortStatistics,
-    patience: Duration,
+    send_timeout: Duration,
     plan: WaitPlan,
     epoch: Option<u32>,
     history: History,
     refused: Refused,
+    quota: Quota,
     way: Way,
 }
 
@@ -119,11 +123,12 @@ impl Publisher {
             channel,
             port,
             statistics: PortStatistics::default(),
-            patience: options.patience,
+            send_timeout: options.send_timeout,
             plan: WaitPlan::for_processes(),
             epoch: None,
             history: History::new(shared, options.history),
             refused: Refused::default(),
+            quota: Quota::default(),
             way: Way::Queues(Vec::new()),
         };
         if publisher.channel.core.is_some() {
@@ -141,12 +146,18 @@ impl Publisher {
         &self.channel.name
     }
 
-    /// Leases a buffer that every receiver of this channel can see.
+    /// Leases a buffer that every receiver of this channel can see, waiting for at most the
+    /// [send timeout](PublisherOptions::send_timeout) until a slot is free.
     ///
     /// # Errors
-    /// As [`crate::Node::lease`].
+    /// As [`crate::Node::lease`]. [`NodeError::Exhausted`] says how large the pool should be if it
+    /// has too few slots for this many subscribers.
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, self.region(), bytes)
+        let wait = LeaseWait {
+            timeout: self.send_timeout,
+            receivers: self.receivers(),
+        };
+        named_lease_in(&self.shared, self.region(), bytes, wait)
     }
 
     /// The region that every receiver of this channel can see.
@@ -290,6 +301,13 @@ impl Publisher {
         self.statistics
     }
 
+    fn receivers(&self) -> usize {
+        match &self.way {
+            Way::Queues(targets) => targets.len(),
+            Way::Core(_) => 1,
+        }
+    }
+
     #[inline]
     fn send(&mut self, reference: &mut Reference) -> Result<Published, NodeError> {
         let bytes = u64::from(reference.descriptor().length);
@@ -352,11 +370,14 @@ impl Publisher {
                 Err(error) => Err(boxed(error)),
             },
             Way::Queues(targets) => {
+                let parcel = self.quota.parcel(&self.shared, reference);
                 let sending = Sending {
                     shared: &self.shared,
                     channel: &self.channel,
                     plan: self.plan,
-                    patience: self.patience,
+                    send_timeout: self.send_timeout,
+                    quota: &self.quota,
+                    parcel: &parcel.map_err(boxed)?,
                     displaced: 0,
                 };
                 sending.deliver(targets, reference)
@@ -468,6 +489,7 @@ impl Publisher {
                     history: &self.history,
                 };
                 joining.update_targets(targets, &mut self.refused)?;
+                self.quota = Quota::for_receivers(self.shared.pool(), targets.len());
             }
         }
         self.epoch = Some(epoch);
@@ -547,7 +569,10 @@ impl Joining<'_> {
             };
             let (member, port) = (subscriber.member, subscriber.index);
             match shared.act(|me| me.connect(control, self.port, member, port, queue)) {
-                Ok(info) => targets.extend(self.begin(info, subscriber)?),
+                Ok(info) => {
+                    let receivers = targets.len() + 1;
+                    targets.extend(self.begin(info, subscriber, receivers)?);
+                }
                 Err(error) => refused.note(subscriber, error)?,
             }
         }
@@ -559,11 +584,15 @@ impl Joining<'_> {
         &self,
         info: ConnectionInfo,
         subscriber: PortInfo,
+        receivers: usize,
     ) -> Result<Option<Target>, NodeError> {
         let (shared, control) = (self.shared, self.shared.pool().control());
-        let mut end = control.producer_end(info);
+        let mut quota = Quota::for_receivers(shared.pool(), receivers);
+        let outstanding = Outstanding::for_quota(&quota);
+        let mut target = Target::new(control.producer_end(info), subscriber, outstanding);
         // Before the look below: what a subscriber that closes now does not take, whoever leaves last releases.
-        if let Err(error) = self.history.give(shared, &mut end, &subscriber) {
+        let given = self.history.give(shared, &mut quota, &mut target);
+        if let Err(error) = given {
             // The next attempt makes another.
             leave_unattended(shared, &info)?;
             return Err(error);
@@ -576,11 +605,7 @@ impl Joining<'_> {
         }
         // Behind what was kept: a waiter looks for that.
         ring_port(control, subscriber.member, subscriber.index);
-        Ok(Some(Target {
-            end,
-            subscriber,
-            lies: false,
-        }))
+        Ok(Some(target))
     }
 }
 

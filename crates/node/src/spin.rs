@@ -10,7 +10,7 @@ use std::time::Duration;
 use hythe_memory::Mapped;
 use hythe_pool::{Control, MemberIndex, MemberKind, MemberStatus};
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, gettid, sched_getaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::wait::{Ending, WaitPlan};
 
@@ -38,7 +38,7 @@ pub(crate) struct SpinGate {
     /// CPUs of this machine that are online.
     online: u32,
     /// The thread that joined: its mask is looked at again and again, for it may be pinned later.
-    joiner: Pid,
+    joiner: Option<Pid>,
     /// Masks of the threads that opened ports.
     noted: AtomicU64,
     open: AtomicBool,
@@ -50,7 +50,7 @@ impl SpinGate {
         Self {
             limit,
             online: online(),
-            joiner: gettid(),
+            joiner: hythe_sys::identity::thread(),
             noted: AtomicU64::new(0),
             open: AtomicBool::new(false),
         }
@@ -74,7 +74,7 @@ impl SpinGate {
 
     /// Looks at the own CPUs, tells the others, and decides anew. Called by the watcher from time to time.
     pub(crate) fn refresh(&self, control: &Control<Mapped>, me: MemberIndex) {
-        let own = cpus_of(Some(self.joiner)) | self.noted.load(Ordering::Relaxed);
+        let own = cpus_of(self.joiner) | self.noted.load(Ordering::Relaxed);
         if control.cpus(me) != own {
             control.set_cpus(me, own);
         }

@@ -57,6 +57,12 @@ impl WaitPlan {
         }
     }
 
+    /// Looks again after `nap` at the latest.
+    pub(crate) fn at_most(self, nap: Duration) -> Self {
+        let nap = self.nap.min(nap);
+        Self { nap, ..self }
+    }
+
     /// As long as the node may spin now; not at all if this place may not.
     pub(crate) fn gated(self, gate: &SpinGate) -> Self {
         if self.spin.is_zero() {

@@ -1,21 +1,25 @@
 //! The watcher: one thread per node that waits for the death of peers and recovers what they held; and that reads the clock by
 //! which holds are dated, so that no message has to.
 //!
-//! It sleeps in `poll` on what tells the end of each peer ([`crate::life`]). New peers are noticed by the pool's membership word,
-//! looked at each [`LOOK`]; a peer that joins and dies between two looks is found dead at the next. At each look it also takes
-//! in those who watch this process over its socket.
+//! It sleeps in `poll` on what tells the end of each peer ([`crate::peers`]): that of its process,
+//! and the hang-up of its socket, which also tells that it has left or become another program. New
+//! peers are noticed by the pool's membership word, looked at each [`LOOK`]; a peer that joins and
+//! dies between two looks is found dead at the next. At each look it also takes in those who watch
+//! this process over its socket. Where `poll` is refused it sleeps otherwise, and looks at each
+//! peer at each look.
 
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hythe_pool::{MemberIndex, MemberInfo, MemberKind, MemberStatus, Recoverer};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::clock::{self, CoarseTime};
-use crate::life::{Life, Watched, life_by_socket, life_of};
+use crate::life::{Liveness, Sight, first_sight};
+use crate::peers::Watched;
 use crate::pool::Pool;
 use crate::presence::{self, Door};
 use crate::spin::SpinGate;
@@ -23,16 +27,21 @@ use crate::wait;
 
 /// How often a watcher looks for new peers.
 const LOOK: Duration = Duration::from_millis(50);
-/// After how many looks one more peer is asked by its socket whether it still is who it was ([`Watch::look_closer`]).
-const LOOKS_BETWEEN: u32 = 20;
 /// How many naps lie between two counts of the slots in use.
 const NAPS_BETWEEN_COUNTS: u32 = 4;
 
 /// Stops its thread when dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    stop: OwnedFd,
+    stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Tells the thread to stop: by the event at once, by the word at its next look, also where no event can be written.
+#[derive(Debug)]
+struct Stop {
+    is_asked: AtomicBool,
+    event: OwnedFd,
 }
 
 impl Watcher {
@@ -42,23 +51,15 @@ impl Watcher {
         recoverer: Recoverer,
         keeps: Keeps,
     ) -> std::io::Result<Self> {
-        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0)?;
-        let mut watch = Watch {
-            pool,
-            me,
-            recoverer,
-            keeps,
-            peers: HashMap::new(),
-            is_unsure: false,
-            looks: 0,
-            naps: 0,
-        };
+        let stop = Arc::new(Stop {
+            is_asked: AtomicBool::new(false),
+            event: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        });
+        let stopped = Arc::clone(&stop);
+        let mut watch = Watch::new(pool, me, recoverer, keeps);
         // Before the node is used: what dead participants held is there for its first lease, also if nobody was left to recover them.
         watch.look_at_all();
-        let thread = std::thread::Builder::new()
-            .name("hythe-watcher".to_owned())
-            .spawn(move || watch.run(&stopped))?;
+        let thread = hythe_sys::wait::spawn("hythe-watcher", move || watch.run(&stopped))?;
         Ok(Self {
             stop,
             thread: Some(thread),
@@ -68,11 +69,12 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        // An eventfd that holds nothing takes a write at once.
-        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+        // Release pairs with the acquire in `sleep`.
+        self.stop.is_asked.store(true, Ordering::Release);
+        // An eventfd that holds nothing takes a write at once. Where writing is refused, the word is seen at the next look.
+        let _ = rustix::io::write(&self.stop.event, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // A watcher that panicked has nothing to hand over.
-            let _ = thread.join();
+            hythe_sys::wait::for_end_of(thread);
         }
     }
 }
@@ -93,15 +95,27 @@ struct Watch {
     me: MemberIndex,
     recoverer: Recoverer,
     keeps: Keeps,
-    peers: HashMap<(MemberIndex, u32), Watched>,
     /// Some peer has nothing to be watched by: look again soon.
     is_unsure: bool,
-    looks: u32,
+    /// That waiting is refused was reported.
+    is_refusal_reported: bool,
     naps: u32,
 }
 
 impl Watch {
-    fn run(mut self, stop: &OwnedFd) {
+    fn new(pool: Pool, me: MemberIndex, recoverer: Recoverer, keeps: Keeps) -> Self {
+        Self {
+            pool,
+            me,
+            recoverer,
+            keeps,
+            is_unsure: false,
+            is_refusal_reported: false,
+            naps: 0,
+        }
+    }
+
+    fn run(mut self, stop: &Stop) {
         loop {
             let membership = self.pool.control().membership();
             self.look_at_all();
@@ -116,69 +130,54 @@ impl Watch {
     /// Recovers the dead, and keeps what tells the end of each of the living.
     fn look_at_all(&mut self) {
         let members: Vec<MemberInfo> = self.pool.control().members().collect();
-        self.peers.retain(|key, _| {
-            members
-                .iter()
-                .any(|member| (member.index, member.session) == *key)
-        });
+        self.pool.peers().forget_departed(&self.pool, &members);
         self.is_unsure = false;
         let me = self.me;
         for member in members.iter().filter(|member| member.index != me) {
-            let key = (member.index, member.session);
-            match self.peers.get(&key) {
-                // What is known is proof enough, also where no more can be opened.
-                Some(known) if !known.is_ready() => continue,
-                // It stays ready: kept, it would make us spin while another recovers the peer.
-                Some(_) => match self.peers.remove(&key) {
-                    Some(Watched::Process(_)) => {
-                        self.recover(member);
-                        continue;
-                    }
-                    // At once it would make us spin against a peer that hangs up on us again and again.
-                    Some(Watched::Connection(_)) if self.outlived(member) => continue,
-                    _ => {}
-                },
-                None => {}
+            match self.look_at(member) {
+                Liveness::Dead => self.recover(member),
+                Liveness::Alive => {}
+                Liveness::Unknown => self.is_unsure = true,
             }
-            match life_of(&self.pool, member) {
-                Life::Dead => self.recover(member),
-                // What tells of a joiner's end may be another's: a core's row is joined by its agent. It is looked at again soon.
-                Life::Alive(_) if member.status == MemberStatus::Joining => {}
-                Life::Alive(watched) => {
-                    self.peers.insert(key, watched);
+        }
+    }
+
+    fn look_at(&self, member: &MemberInfo) -> Liveness {
+        let peers = self.pool.peers();
+        if let Some(peer) = peers.get(member.index) {
+            match peer.judge(&self.pool, member) {
+                Some(Liveness::Dead) => {
+                    // What told of its end stays ready: kept, it would make us spin while another recovers it.
+                    peers.forget(&peer);
+                    return Liveness::Dead;
                 }
-                Life::Unknown => self.is_unsure = true,
+                Some(_) if peer.is_in_doubt() => return Liveness::Unknown,
+                Some(life) => return life,
+                // The record has changed since it was read.
+                None if !presence::still_stands(&self.pool, member) => return Liveness::Unknown,
+                None => peers.forget(&peer),
             }
         }
+        match first_sight(&self.pool, member) {
+            // What tells of a joiner's end may be another's: a core's row is joined by its agent. It is looked at again soon.
+            Sight::Alive(peer) if member.status != MemberStatus::Joining => {
+                peers.keep(peer);
+                Liveness::Alive
+            }
+            seen => seen.liveness(),
+        }
     }
 
-    /// Is a peer that hung up there all the same? Then it is watched again from the next look on.
-    fn outlived(&mut self, member: &MemberInfo) -> bool {
-        let lives = !matches!(life_of(&self.pool, member), Life::Dead);
-        self.is_unsure |= lives;
-        lives
-    }
-
-    /// A process that calls `exec` keeps its id and start time, but is the participant no more: its socket is closed then. That
-    /// wakes nobody, so from time to time one peer is asked, each time another.
+    /// A peer hangs up also on one connection too many, and a socket may be out of reach for a
+    /// while. So at each look one peer that there is no connection to is asked, each time another.
     fn look_closer(&mut self) {
-        self.looks += 1;
-        if !self.looks.is_multiple_of(LOOKS_BETWEEN) {
+        let turn = self.naps as usize + usize::from(self.me.0);
+        let Some(peer) = self.pool.peers().without_connection(turn) else {
             return;
-        }
-        let turn = (self.looks / LOOKS_BETWEEN) as usize;
-        let mut members: Vec<MemberInfo> = self.pool.control().members().collect();
-        members.retain(|member| {
-            member.index != self.me
-                && member.kind == MemberKind::Process
-                && member.status == MemberStatus::Alive
-        });
-        if members.is_empty() {
-            return;
-        }
-        let member = &members[(turn + usize::from(self.me.0)) % members.len()];
-        if matches!(life_by_socket(&self.pool, member), Life::Dead) {
-            self.recover(member);
+        };
+        if let Some(dead) = peer.connect_again(&self.pool) {
+            self.pool.peers().forget(&peer);
+            self.recover(&dead);
         }
     }
 
@@ -187,7 +186,7 @@ impl Watch {
         let control = self.pool.control();
         let mut is_dead = |member: &MemberInfo| {
             (member.index, member.session) == (dead.index, dead.session)
-                || matches!(life_of(&self.pool, member), Life::Dead)
+                || self.pool.liveness(member) == Liveness::Dead
         };
         let now = clock::coarse_ms();
         let recovered =
@@ -215,34 +214,46 @@ impl Watch {
     }
 
     /// Sleeps until a peer dies, a new one appears, or the node goes (true).
-    fn sleep(&mut self, stop: &OwnedFd, membership: u32) -> bool {
-        let nap = Timespec {
-            tv_sec: 0,
-            tv_nsec: LOOK.subsec_nanos().into(),
-        };
+    fn sleep(&mut self, stop: &Stop, membership: u32) -> bool {
         loop {
-            let mut waited_for = vec![PollFd::new(stop, PollFlags::IN)];
-            waited_for.extend(self.peers.values().map(Watched::poll_fd));
+            let watched = self.pool.peers().watched(self.me);
+            let mut waited_for = vec![PollFd::new(&stop.event, PollFlags::IN)];
+            waited_for.extend(watched.iter().flat_map(Watched::poll_fds));
             let Keeps { spin_gate, .. } = &self.keeps;
             spin_gate.refresh(self.pool.control(), self.me);
-            // An interrupted poll is a short nap.
-            let ready = poll(&mut waited_for, Some(&nap)).unwrap_or(0);
+            let polled = hythe_sys::wait::poll_or_sleep(&mut waited_for, LOOK);
             self.keeps.time.read_clock();
-            if !waited_for[0].revents().is_empty() {
+            // Acquire pairs with the release in `drop`.
+            if stop.is_asked.load(Ordering::Acquire) || !waited_for[0].revents().is_empty() {
                 return true;
             }
+            let is_refused = polled
+                .as_ref()
+                .err()
+                .map(|error| self.report_refusal(error));
+            let ready = polled.unwrap_or(0);
             self.keeps.door.look();
             self.count_slots();
             if ready == 0 {
                 self.look_closer();
             }
             if ready > 0
+                || is_refused.is_some()
                 || self.is_unsure
                 || self.pool.control().membership() != membership
                 || self.someone_waits()
             {
                 return false;
             }
+        }
+    }
+
+    fn report_refusal(&mut self, error: &std::io::Error) {
+        if !std::mem::replace(&mut self.is_refusal_reported, true) {
+            tracing::warn!(
+                %error,
+                "waiting for the end of peers is refused (RLIMIT_NOFILE is below the number of peers, or a seccomp filter); they are looked at every 50 ms instead"
+            );
         }
     }
 
@@ -301,29 +312,27 @@ mod tests {
         let (me, own) = foreigner(&pool);
         let (other, theirs) = foreigner(&pool);
         let mut door = theirs.door().expect("opened");
-        let mut watch = Watch {
-            pool: pool.clone(),
-            me: me.index(),
-            recoverer: me.recoverer(),
-            keeps: Keeps {
-                door: own.door().expect("opened"),
-                time: Arc::new(CoarseTime::now()),
-                spin_gate: Arc::new(SpinGate::new(Duration::ZERO)),
-            },
-            peers: HashMap::new(),
-            is_unsure: false,
-            looks: 0,
-            naps: 0,
+        let keeps = Keeps {
+            door: own.door().expect("opened"),
+            time: Arc::new(CoarseTime::now()),
+            spin_gate: Arc::new(SpinGate::new(Duration::ZERO)),
         };
+        let mut watch = Watch::new(pool.clone(), me.index(), me.recoverer(), keeps);
         let key = (other.index(), other.session());
         let connect = || presence::connection(&pool, other.session()).expect("connects");
+        let info = || pool.control().member(key.0).expect("it is there");
+        let keep = |connection| {
+            let peer = crate::peers::Peer::new(&info(), None, Some(connection));
+            pool.peers().keep(peer);
+        };
+        let is_connected = || pool.peers().without_connection(0).is_none();
 
-        watch.peers.insert(key, Watched::Connection(connect()));
+        keep(connect());
         watch.look_at_all();
-        assert!(!watch.is_unsure && watch.peers.contains_key(&key), "quiet");
+        assert!(!watch.is_unsure && is_connected(), "quiet");
 
         // Too many for the other: it hangs up, but lives.
-        let many: Vec<OwnedFd> = (0..256)
+        let many: Vec<OwnedFd> = (0..512)
             .map(|number| {
                 if number % 32 == 0 {
                     door.look();
@@ -333,12 +342,14 @@ mod tests {
             .collect();
         door.look();
         let last = many.into_iter().next_back().expect("many");
-        watch.peers.insert(key, Watched::Connection(last));
+        keep(last);
         watch.look_at_all();
-        assert!(watch.is_unsure, "looks again soon");
+        assert!(!is_connected(), "what hung up is not waited for any more");
         assert!(pool.control().is_current(key.0, key.1), "it lives");
+        door.look();
+        watch.look_closer();
+        assert!(is_connected(), "asked again at the next look");
 
-        watch.peers.insert(key, Watched::Connection(connect()));
         drop((theirs, door));
         watch.look_at_all();
         assert!(!pool.control().is_current(key.0, key.1), "recovered");

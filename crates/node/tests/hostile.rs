@@ -35,7 +35,7 @@ const ROUND: Duration = Duration::from_millis(1500);
 /// The time-out of every call of the honest.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// How much longer than that a call may last on a machine with other things to do. It only ends tests that have failed.
-const KEPT: Duration = Duration::from_secs(30);
+const KEPT: Duration = Duration::from_secs(120);
 /// Exit status of an honest process that was kept.
 const KEPT_STATUS: i32 = 77;
 
@@ -363,7 +363,7 @@ fn work(pool: &Pool, calls: &mut Calls, choices: &mut Choices) {
     let subscribing = SubscriberOptions::default()
         .depth(4)
         .policy(policies[choices.below(2) as usize]);
-    let publishing = PublisherOptions::default().patience(PATIENCE);
+    let publishing = PublisherOptions::default().send_timeout(PATIENCE);
     let subscriber = calls.call("subscriber", || node.subscriber(channel, &subscribing));
     let publisher = calls.call("publisher", || node.publisher(channel, &publishing));
     let (Some(mut subscriber), Some(mut publisher)) = (subscriber, publisher) else {

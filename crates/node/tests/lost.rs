@@ -9,7 +9,7 @@ use std::time::Duration;
 use hythe_memory::{Memory, Ordering};
 use hythe_node::{
     ClientOptions, EventId, Node, NodeError, Pool, PoolOptions, PortPolicy, PublisherOptions,
-    ServerOptions, SubscriberOptions,
+    ServerOptions, SizeBound, SubscriberOptions,
 };
 use support::{Root, fill, in_a_small_file_system};
 
@@ -119,7 +119,7 @@ fn whoever_waits_is_told() {
     let mut idle = node
         .subscriber("idle", &SubscriberOptions::default())
         .expect("port");
-    let patience = PublisherOptions::default().patience(Duration::from_secs(600));
+    let patience = PublisherOptions::default().send_timeout(Duration::from_secs(600));
     let mut publisher = node.publisher("way", &patience).expect("port");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(move || idle.take(Duration::from_secs(600)).map(drop));
@@ -182,7 +182,16 @@ fn a_full_file_system_loses_the_pool_and_kills_nobody() {
 fn starve(root: &Path) {
     let too_large = PoolOptions::new("large").root(root).bytes(64 << 20);
     let refused = Pool::open_or_create(&too_large).expect_err("no room");
-    assert!(matches!(refused, NodeError::NoRoom { .. }), "{refused:?}");
+    let NodeError::TooLarge {
+        wanted,
+        possible,
+        bound: SizeBound::FileSystem,
+        ..
+    } = refused
+    else {
+        panic!("{refused:?}");
+    };
+    assert!(possible <= 24 << 20 && possible < wanted, "{possible}");
 
     let options = PoolOptions::new("test").root(root).bytes(16 << 20);
     let pool = Pool::open_or_create(&options).expect("fits");

@@ -31,6 +31,8 @@ const WRITER: &str = "writer";
 const MAKER: &str = "maker";
 /// Makes a pool and takes part under a umask that forbids others everything.
 const MASKED: &str = "masked";
+/// Makes a pool of its own and takes part under a umask that forbids everybody everything, itself included.
+const MASKED_WHOLLY: &str = "masked wholly";
 
 /// Not a test of its own: the other process of the tests below.
 #[test]
@@ -47,6 +49,7 @@ fn plays_its_role() {
         WRITER => write(&Pool::open(&theirs).expect("opens")),
         MAKER => make(),
         MASKED => make_masked(),
+        MASKED_WHOLLY => make_masked_wholly(),
         other => panic!("no role {other}"),
     }
     until_told();
@@ -117,6 +120,26 @@ fn make_masked() {
     let pool = Pool::open_or_create(&options).expect("made");
     let node = Node::join(&pool, MASKED).expect("joins");
     say(&node.session().to_string());
+    until_told();
+}
+
+fn make_masked_wholly() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o777));
+    let options = PoolOptions::new("test").bytes(16 << 20);
+    let pool = Pool::open_or_create(&options).expect("made");
+    let (one, other) = (Node::join(&pool, "one"), Node::join(&pool, "other"));
+    let (one, other) = (one.expect("joins"), other.expect("joins"));
+    let opened = other.subscriber("data", &SubscriberOptions::default());
+    let mut subscriber = opened.expect("opens");
+    let opened = one.publisher("data", &PublisherOptions::default());
+    let mut publisher = opened.expect("opens");
+    let mut lease = publisher.lease(4).expect("free");
+    lease.write(0, b"heard");
+    assert_eq!(publisher.publish(lease, 5).expect("room").delivered, 1);
+    let sample = subscriber.take(BOUND).expect("sound").expect("published");
+    say(&String::from_utf8_lossy(&sample.to_vec()));
+    let private = Pool::create_private(&options).expect("made");
+    Node::join(&private, "alone").expect("joins");
     until_told();
 }
 
@@ -214,7 +237,7 @@ fn who_may_only_read_stops_nobody_from_working() {
     let root = Root::new();
     let pool = shared(&root, GroupAccess::Read);
     let node = Node::join(&pool, "test").expect("joins");
-    let options = PublisherOptions::default().patience(Duration::from_millis(80));
+    let options = PublisherOptions::default().send_timeout(Duration::from_millis(80));
     let mut publisher = node.publisher("data", &options).expect("opens");
     let own = SubscriberOptions::default().depth(64);
     let mut works = node.subscriber("data", &own).expect("opens");
@@ -304,5 +327,39 @@ fn the_umask_has_no_say() {
     let found = ["", "members", "control", "region.0"].map(|name| mode(path.join(name)));
     assert_eq!(found, [0o755, 0o3777, 0o666, 0o644]);
     assert_eq!(mode(socket), 0o666);
+    masked.end();
+}
+
+/// For root nothing is forbidden, hence another user.
+#[test]
+fn a_umask_that_forbids_everything_has_no_say_either() {
+    if !is_root("another user with a umask of 0777") {
+        return;
+    }
+    let root = Root::new();
+    let open_to_all = std::fs::Permissions::from_mode(0o1777);
+    std::fs::set_permissions(root.path(), open_to_all).expect("own");
+    // A root of its own as well, which it makes.
+    let place = root.path().join("made");
+    let script = format!("HYTHE_ROOT='{}' exec \"$@\"", place.display());
+    let masked = Player::start_as_by(&root, MASKED_WHOLLY, OTHER, &["sh", "-c", &script, "sh"]);
+    assert_eq!(masked.hear(), "heard");
+    let mode = |path: &std::path::Path| {
+        let found = std::fs::metadata(path).expect("there");
+        found.permissions().mode() & 0o7777
+    };
+    let user = place.join(OTHER.to_string());
+    let pool = user.join("test");
+    let paths = [
+        &place,
+        &user,
+        &pool,
+        &pool.join("members"),
+        &pool.join("control"),
+    ];
+    assert_eq!(
+        paths.map(|path| mode(path)),
+        [0o1777, 0o700, 0o700, 0o700, 0o600]
+    );
     masked.end();
 }

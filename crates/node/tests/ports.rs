@@ -106,7 +106,7 @@ fn no_subscriber_blocks_for_longer_than_the_publisher_lets_it() {
     let options = SubscriberOptions::default().depth(2).policy(policy);
     let _stuck = [0, 1].map(|_| node.subscriber("data", &options).expect("opens"));
     let patience = Duration::from_millis(50);
-    let options = PublisherOptions::default().patience(patience);
+    let options = PublisherOptions::default().send_timeout(patience);
     let mut publisher = node.publisher("data", &options).expect("opens");
     (0..2).for_each(|_| publish(&mut publisher, 0));
     let start = Instant::now();

@@ -58,7 +58,7 @@ fn hold(node: &Node) {
 
 fn source(node: &Node) {
     let mut publisher = node
-        .publisher("data", &PublisherOptions::default())
+        .publisher("data", &PublisherOptions::default().send_timeout(BOUND))
         .expect("opens");
     assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
     let _kept = [
@@ -75,7 +75,7 @@ fn source(node: &Node) {
 fn relay(node: &Node, policy: PortPolicy) {
     let mut from = subscribe(node, "in", policy, 4);
     let mut to = node
-        .publisher("out", &PublisherOptions::default())
+        .publisher("out", &PublisherOptions::default().send_timeout(BOUND))
         .expect("opens");
     assert!(to.wait_for_subscribers(1, BOUND).expect("sound"));
     say("ready");
@@ -114,7 +114,7 @@ fn what_a_killed_subscriber_held_comes_back() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     let mut publisher = node
-        .publisher("data", &PublisherOptions::default())
+        .publisher("data", &PublisherOptions::default().send_timeout(BOUND))
         .expect("opens");
     let mut holder = Player::start(&root, roles::HOLDER);
     assert_eq!(holder.hear(), "ready");
@@ -194,7 +194,7 @@ fn handing_on_keeps_the_place() {
     let relay = Player::start(&root, roles::RELAY);
     assert_eq!(relay.hear(), "ready");
     let mut publisher = node
-        .publisher("in", &PublisherOptions::default())
+        .publisher("in", &PublisherOptions::default().send_timeout(BOUND))
         .expect("opens");
     assert!(publisher.wait_for_subscribers(2, BOUND).expect("sound"));
     for round in 0..50_u8 {
@@ -216,7 +216,7 @@ fn a_blocked_publisher_learns_who_blocks_it() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     let mut publisher = node
-        .publisher("data", &PublisherOptions::default())
+        .publisher("data", &PublisherOptions::default().send_timeout(BOUND))
         .expect("opens");
     let mut stuck = Player::start(&root, roles::STUCK);
     assert_eq!(stuck.hear(), "ready");
@@ -238,6 +238,7 @@ fn a_blocked_publisher_learns_who_blocks_it() {
         channel,
         waited_ms,
         subscriber,
+        delivered: 0,
     } = &refused
     else {
         panic!("{refused:?}")
@@ -276,7 +277,7 @@ fn a_blocked_publisher_gets_an_error_when_the_receiver_dies_or_leaves() {
         let root = Root::new();
         let pool = root.pool();
         let node = Node::join(&pool, "test").expect("joins");
-        let options = PublisherOptions::default().patience(2 * BOUND);
+        let options = PublisherOptions::default().send_timeout(2 * BOUND);
         let mut publisher = node.publisher("data", &options).expect("opens");
         let mut other = subscribe(&node, "data", PortPolicy::DropNewest, 8);
         let mut wall = Player::start(&root, roles::WALL);
@@ -337,7 +338,7 @@ fn drop_newest_counts_what_it_drops() {
     let node = Node::join(&pool, "test").expect("joins");
     let mut subscriber = subscribe(&node, "data", PortPolicy::DropNewest, 2);
     let mut publisher = node
-        .publisher("data", &PublisherOptions::default())
+        .publisher("data", &PublisherOptions::default().send_timeout(BOUND))
         .expect("opens");
     let mut delivered = 0;
     for number in 0..5_u8 {
@@ -417,7 +418,7 @@ fn kill_relays(role: &str, policy: PortPolicy, depth: u32) {
         let mut relay = Player::start(&root, role);
         assert_eq!(relay.hear(), "ready");
         let mut publisher = node
-            .publisher("in", &PublisherOptions::default())
+            .publisher("in", &PublisherOptions::default().send_timeout(BOUND))
             .expect("opens");
         assert!(publisher.wait_for_subscribers(1, BOUND).expect("sound"));
         let mut pass_on = || {

@@ -1,7 +1,7 @@
 //! One pool, shared by a 32-bit and a 64-bit process.
 //!
 //! The other process is this test program built for another machine, under its emulator. [`OTHER`] holds the command that
-//! starts it; `make arm` sets it, and without it these tests are skipped aloud.
+//! starts it; `make test-targets` and `make arm` set it, and without it these tests are skipped aloud.
 
 mod support;
 
@@ -111,7 +111,7 @@ fn subscriber(node: &Node, channel: &str) -> Subscriber {
 }
 
 fn publisher(node: &Node, channel: &str) -> Publisher {
-    let options = PublisherOptions::default();
+    let options = PublisherOptions::default().send_timeout(BOUND);
     node.publisher(channel, &options).expect("opens")
 }
 
@@ -125,7 +125,7 @@ fn publish(publisher: &mut Publisher, bytes: &[u8]) {
 /// The other program in a role, once it has shown that it is of the other width; `None`, said aloud, if there is none.
 fn other(root: &Root, role: &str) -> Option<Player> {
     let Ok(words) = std::env::var(OTHER) else {
-        eprintln!("SKIPPED (no {OTHER}; `make arm` builds the other program): {role}");
+        eprintln!("SKIPPED (no {OTHER}; `make test-targets` builds the other program): {role}");
         return None;
     };
     let mut words = words.split_ascii_whitespace();

@@ -21,7 +21,7 @@ use support::{BOUND, Root, eventually};
 /// Makes [`plays_its_role`] publish: `CHANNELS/MESSAGES`.
 const ROLE: &str = "HYTHE_TEST_WAITER_ROLE";
 /// Long enough that a wake-up which comes at once is not the end of it.
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(120);
 
 fn subscribe(node: &Node, channel: &str) -> Subscriber {
     let policy = PortPolicy::Block { timeout_ms: 20_000 };
@@ -30,7 +30,7 @@ fn subscribe(node: &Node, channel: &str) -> Subscriber {
 }
 
 fn publisher(node: &Node, channel: &str) -> Publisher {
-    node.publisher(channel, &PublisherOptions::default())
+    node.publisher(channel, &PublisherOptions::default().send_timeout(LONG))
         .expect("opens")
 }
 

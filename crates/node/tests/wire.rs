@@ -376,7 +376,7 @@ fn a_slot_without_room_for_fresh_pages_goes_back() {
         let refused = node.wire_region(&WireOptions::default());
         let refused = refused.expect_err("more than there is");
         assert!(
-            matches!(refused, NodeError::NoRoom { bytes, .. } if bytes == 16 << 20),
+            matches!(refused, NodeError::TooLarge { wanted, .. } if wanted == 16 << 20),
             "{refused}"
         );
         assert!(!node.pool().path().join("region.1").exists());

@@ -7,6 +7,7 @@ use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
 use hythe_abi::pool::{NAME_BYTES, NOBODY, channel};
 use hythe_memory::{Memory, Ordering, read_name, write_name};
+use hythe_terminal::escaped;
 
 use crate::control::Control;
 use crate::high_water::{Table, note_table};
@@ -52,7 +53,10 @@ impl std::fmt::Display for ChannelType {
             write!(
                 f,
                 "{} version {} ({} bytes, aligned to {})",
-                self.name, self.version, self.bytes, self.align
+                escaped(&self.name),
+                self.version,
+                self.bytes,
+                self.align
             )
         }
     }

@@ -223,6 +223,24 @@ impl<M: Memory> Control<M> {
             .filter_map(|index| self.connection(ConnectionIndex(index)))
     }
 
+    /// How many descriptors were taken out of a connection's queue, wrapping, by its consumer or
+    /// (evict oldest) by its producer. A claim of the consumer.
+    #[inline]
+    pub fn taken_from(&self, info: &ConnectionInfo) -> u32 {
+        head_of(self, info)
+    }
+
+    /// Does something wait for a port, over any of its connections? A snapshot.
+    pub fn something_waits_for(&self, port: PortIndex) -> bool {
+        self.connections()
+            .filter(|info| info.consumer_port == port)
+            // Relaxed: nothing is read on the strength of it.
+            .any(|info| {
+                let tail = self.memory().load(info.places.tail, Ordering::Relaxed);
+                tail != head_of(self, &info)
+            })
+    }
+
     /// The taking end of a connection, from where its consumer left off.
     pub fn consumer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Consumer> {
         let head = head_of(self, &info);

@@ -1,6 +1,7 @@
 //! What can go wrong, with the values a person needs.
 
 use hythe_abi::{Descriptor, RegionIndex};
+use hythe_terminal::escaped;
 
 use crate::misfit::Misfit;
 
@@ -75,13 +76,27 @@ pub enum PoolError {
     #[error("{0} is being changed by another participant")]
     Busy(&'static str),
     /// A channel exists with another type.
-    #[error("channel `{}` carries {}, as {} opened it; {} wants {}", .0.channel, .0.theirs, .0.opened_by, .0.opener, .0.ours)]
+    #[error(
+        "channel `{}` carries {}, as {} opened it; {} wants {}",
+        escaped(&.0.channel),
+        escaped(&.0.theirs),
+        escaped(&.0.opened_by),
+        escaped(&.0.opener),
+        escaped(&.0.ours)
+    )]
     TypeMismatch(Box<Misfit>),
     /// A channel exists for another kind of port.
-    #[error("channel `{}` is for {}, as {} opened it; {} wants it for {}", .0.channel, .0.theirs, .0.opened_by, .0.opener, .0.ours)]
+    #[error(
+        "channel `{}` is for {}, as {} opened it; {} wants it for {}",
+        escaped(&.0.channel),
+        escaped(&.0.theirs),
+        escaped(&.0.opened_by),
+        escaped(&.0.opener),
+        escaped(&.0.ours)
+    )]
     KindMismatch(Box<Misfit>),
     /// A name is empty or too long.
-    #[error("the name `{name}` is not usable: {reason}")]
+    #[error("the name `{name}` is not usable: {reason}", name = escaped(name))]
     BadName {
         /// The name.
         name: String,
@@ -90,7 +105,8 @@ pub enum PoolError {
     },
     /// Somebody is attached to the core endpoint already.
     #[error(
-        "the core endpoint behind channel `{channel}` serves one port at a time, and participant {holder} is attached to it"
+        "the core endpoint behind channel `{channel}` serves one port at a time, and participant {holder} is attached to it",
+        channel = escaped(channel)
     )]
     EndpointTaken {
         /// The channel.

@@ -33,7 +33,8 @@ pub struct Geometry {
     pub classes: Vec<SlotClass>,
 }
 
-/// Payload sizes of the default classes with their share of the pool in percent; what a class cannot use goes to the smaller ones.
+/// Payload sizes of the default classes with their share of the pool in percent; what a class
+/// cannot use goes to the smaller ones, and what they leave goes to the largest.
 const SHARES: [(usize, usize); 6] = [
     (4 << 20, 30),
     (1 << 20, 20),
@@ -42,9 +43,8 @@ const SHARES: [(usize, usize); 6] = [
     (3840, 8),
     (768, 4),
 ];
-/// No class of the default pool gets more slots than this: beyond, the ledger costs more than the slots are worth.
-const DEFAULT_COUNT_MAX: usize = 2048;
-/// Ledger entries kept for regions that come later (cores, cards).
+/// Ledger entries kept for regions that come later (cores, cards). By its share no class gets more
+/// slots either, so that small slots do not make the control tables large.
 const SPARE_SLOTS: u32 = 2048;
 /// Granules for queues deeper than the usual 32 messages, which need none of these: 65,536 messages, 1 MiB.
 const DEEP_GRANULES: u32 = 2048;
@@ -58,12 +58,22 @@ const DEFAULT_LIMITS: Limits = Limits {
     granules: 4096 + DEEP_GRANULES,
     slots: SPARE_SLOTS,
 };
+/// The tables of a small device, together with those for the slots at most 512 KiB up to a pool of 1 GiB.
+const SMALL_LIMITS: Limits = Limits {
+    participants: 8,
+    channels: 64,
+    ports: 192,
+    connections: 128,
+    // Each connection has one of its own; the others are for deep queues: 2,048 messages.
+    granules: 128 + 64,
+    slots: 256,
+};
 
 impl Geometry {
     /// The default geometry for a pool of about `bytes` in all.
     ///
     /// # Errors
-    /// [`PoolError::BadGeometry`] if the control tables alone need more.
+    /// [`PoolError::BadGeometry`] if the control tables alone need more, or a pool cannot have as many slots.
     pub fn for_bytes(bytes: usize) -> Result<Self, PoolError> {
         Self::for_bytes_with(DEFAULT_LIMITS, bytes)
     }
@@ -74,7 +84,7 @@ impl Geometry {
     /// As [`Geometry::for_bytes`]; limits out of range.
     pub fn for_bytes_with(limits: Limits, bytes: usize) -> Result<Self, PoolError> {
         // Two rounds: the number of slots decides the size of the ledger, which decides what is left for slots.
-        let mut plan = Self::share(bytes);
+        let mut plan = Self::share(limits, bytes);
         for _ in 0..2 {
             let control = Self::with_classes(limits, &plan)?.layout()?.bytes();
             let left = bytes
@@ -82,13 +92,49 @@ impl Geometry {
                 .filter(|left| *left >= 64 * PAGE_BYTES);
             let left = left.ok_or_else(|| {
                 PoolError::BadGeometry(format!(
-                    "{bytes} bytes are too few: the control tables alone take {control}; give at least {}",
+                    "{bytes} bytes are too few: the control tables alone take {control}; give at least {}, \
+                     or make the tables smaller: --small for a small device, or --limit \
+                     (participants, channels, ports, connections, granules)",
                     control + 64 * PAGE_BYTES
                 ))
             })?;
-            plan = Self::share(left);
+            plan = Self::share(limits, left);
         }
         Self::with_classes(limits, &plan)
+    }
+
+    /// The size of the smallest default pool, in whole MiB, that has at least `slots` slots for
+    /// `payload_bytes`. `None`: there is none.
+    #[must_use]
+    pub fn smallest_with(limits: Limits, payload_bytes: usize, slots: u32) -> Option<usize> {
+        const MIB: usize = 1 << 20;
+        let limits = Limits {
+            slots: DEFAULT_LIMITS.slots,
+            ..limits
+        };
+        let suffices = |mib: usize| {
+            let geometry = Self::for_bytes_with(limits, mib.checked_mul(MIB)?).ok()?;
+            let fitting = geometry
+                .classes
+                .iter()
+                .filter(|class| class.payload_bytes() >= payload_bytes);
+            Some(fitting.map(|class| class.count).sum::<u32>() >= slots)
+        };
+        let doubled = |mib: &usize| mib.checked_mul(2);
+        let enough = std::iter::successors(Some(1), doubled)
+            .take_while(|mib| mib.checked_mul(MIB).is_some())
+            .find(|mib| suffices(*mib) == Some(true))?;
+        // Between the last power of two that has too few and the first that has enough.
+        let mut range = enough / 2..enough;
+        while range.end - range.start > 1 {
+            let middle = range.start + (range.end - range.start) / 2;
+            if suffices(middle) == Some(true) {
+                range.end = middle;
+            } else {
+                range.start = middle;
+            }
+        }
+        Some(range.end * MIB)
     }
 
     /// A geometry with the given classes. `limits.slots` counts the entries kept for later regions; those of the classes are added.
@@ -150,6 +196,13 @@ impl Geometry {
         DEFAULT_LIMITS
     }
 
+    /// The tables of a small device: 8 participants, 64 channels, 192 ports, 128 connections. With
+    /// them a pool of 2 MiB is useful: its control tables take less than 512 KiB.
+    #[must_use]
+    pub const fn small_limits() -> Limits {
+        SMALL_LIMITS
+    }
+
     /// Where everything stands in the control file.
     ///
     /// # Errors
@@ -199,23 +252,29 @@ impl Geometry {
         control.chain(slots).collect()
     }
 
-    fn share(bytes: usize) -> Vec<ClassPlan> {
-        let mut plan = Vec::new();
+    fn share(limits: Limits, bytes: usize) -> Vec<ClassPlan> {
+        let count_max = limits.slots.max(SMALL_LIMITS.slots) as usize;
+        let mut plan: Vec<ClassPlan> = Vec::new();
         let mut carried = 0;
         for (payload_bytes, percent) in SHARES {
             let budget = bytes / 100 * percent + carried;
-            let count = (budget / slot_bytes(payload_bytes)).min(DEFAULT_COUNT_MAX);
+            let count = (budget / slot_bytes(payload_bytes)).min(count_max);
             // Fewer than two slots of a size cannot go back and forth: leave the memory to the smaller classes.
             let count = if count < 2 { 0 } else { count };
             carried = budget - count * slot_bytes(payload_bytes);
-            if let Ok(count) = u32::try_from(count)
-                && count > 0
-            {
+            if count > 0 {
                 plan.push(ClassPlan {
                     payload_bytes,
-                    count,
+                    // Fits: it is at most `count_max`.
+                    count: count as u32,
                 });
             }
+        }
+        if let Some(largest) = plan.first_mut() {
+            let more = carried / slot_bytes(largest.payload_bytes);
+            // More than fit are refused as too many to be numbered.
+            let more = u32::try_from(more).unwrap_or(u32::MAX);
+            largest.count = largest.count.saturating_add(more);
         }
         plan
     }
@@ -284,11 +343,66 @@ mod tests {
     }
 
     #[test]
+    fn whatever_size_is_asked_for_is_used_or_refused() {
+        for gigabytes in [1_usize, 16, 100, 999] {
+            let Some(bytes) = gigabytes.checked_mul(1 << 30) else {
+                continue;
+            };
+            let Ok(geometry) = Geometry::for_bytes(bytes) else {
+                assert_eq!(usize::BITS, 32, "{gigabytes} GiB are refused");
+                continue;
+            };
+            let sum = geometry.layout().expect("laid out").bytes() + geometry.region_bytes();
+            assert!(sum <= bytes + (1 << 16), "{sum} for {bytes}");
+            assert!(sum >= bytes / 100 * 99, "{sum} for {bytes}");
+        }
+        let refused = Geometry::for_bytes(usize::MAX)
+            .expect_err("all addresses")
+            .to_string();
+        assert!(
+            refused.contains("more slots") || refused.contains("32-bit"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn the_tables_of_a_small_pool_take_at_most_512_kib() {
+        for megabytes in [2, 4, 8, 64, 512, 1024] {
+            let bytes = megabytes << 20;
+            let small = Geometry::for_bytes_with(SMALL_LIMITS, bytes).expect("fits");
+            let control = small.layout().expect("laid out").bytes();
+            assert!(control <= 512 << 10, "{control} for {megabytes} MiB");
+            assert!(small.limits.participants >= 8);
+            assert!(control + small.region_bytes() <= bytes + (1 << 16));
+        }
+        let least = Geometry::for_bytes_with(SMALL_LIMITS, 2 << 20).expect("fits");
+        let counts = |least: &Geometry| -> Vec<(usize, u32)> {
+            let classes = least.classes.iter();
+            classes
+                .map(|class| (class.payload_bytes(), class.count))
+                .collect()
+        };
+        // Something of each size up to 64 KiB, several times.
+        for wanted in [768, 3840, 16 << 10, 64 << 10] {
+            let found = counts(&least);
+            assert!(
+                found
+                    .iter()
+                    .any(|(bytes, count)| *bytes >= wanted && *count >= 8),
+                "{wanted}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
     fn too_small_is_refused_with_the_sum() {
         let refused = Geometry::for_bytes(1 << 20).expect_err("too small");
         assert!(
             refused.to_string().contains("control tables alone"),
             "{refused}"
         );
+        for way_out in ["--small", "--limit"] {
+            assert!(refused.to_string().contains(way_out), "{refused}");
+        }
     }
 }

@@ -9,10 +9,10 @@ use crate::control::Control;
 use crate::holds::{hold, set_hold};
 use crate::journal::{self, Operation, Step};
 use crate::regions::{RegionGeometry, SlotClass};
-use crate::{Member, PoolError};
+use crate::{Member, MemberIndex, PoolError};
 
 /// Index of a slot in the ledger, over all regions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LedgerSlot(pub u32);
 
 /// Where one participant looks first for a free slot, in each class of a region. It may point anywhere.
@@ -48,6 +48,33 @@ impl<M: Memory> Control<M> {
                 .load_cell(self.slot_at(slot), Ordering::Acquire),
         );
         (found.count, Generation(found.upper))
+    }
+
+    /// How many of the `count` slots from `first` on are free, counted up to `enough`: the count
+    /// stops there. A snapshot: others lease and release meanwhile.
+    ///
+    /// # Panics
+    /// If a slot is outside the ledger.
+    #[must_use]
+    pub fn free_slots(&self, first: LedgerSlot, count: u32, enough: u32) -> u32 {
+        let mut free = 0;
+        for slot in first.0..first.0 + count {
+            if free == enough {
+                break;
+            }
+            free += u32::from(self.slot(LedgerSlot(slot)).0 == 0);
+        }
+        free
+    }
+
+    /// References to a slot that a participant holds, by its own record.
+    ///
+    /// # Panics
+    /// If the slot is outside the ledger.
+    #[must_use]
+    #[inline]
+    pub fn held_by(&self, member: MemberIndex, slot: LedgerSlot) -> u32 {
+        hold(self, member.0, slot).count
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 //! Called where a channel is opened, with a channel that was found. Never writes anything.
 
 use hythe_memory::Memory;
+use hythe_terminal::escaped;
 
 use crate::channels::{ChannelInfo, ChannelType};
 use crate::control::Control;
@@ -100,7 +101,7 @@ impl<M: Memory> Control<M> {
     pub fn named(&self, index: MemberIndex) -> String {
         self.member(index).map_or_else(
             || format!("participant {}", index.0),
-            |member| format!("{} (pid {})", member.name, member.identity.pid),
+            |member| format!("{} (pid {})", escaped(&member.name), member.identity.pid),
         )
     }
 }

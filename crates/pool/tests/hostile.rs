@@ -81,6 +81,7 @@ fn a_cell_that_never_stands_still_keeps_nobody() {
 }
 
 #[test]
+#[ignore = "slow: make test-slow runs it"]
 fn a_cell_in_which_one_bit_never_stands_still_keeps_nobody() {
     let told = run_many(Manner::Stubborn);
     assert!(told.damaged > 0, "{told:?}");

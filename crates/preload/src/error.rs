@@ -3,12 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use hythe_terminal::escaped;
+
 /// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PreloadError {
     /// The system refused something about a file.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", escaped(path))]
     File {
         /// What was tried.
         action: &'static str,
@@ -38,10 +40,36 @@ pub enum PreloadError {
         /// How many there may be.
         limit: u64,
     },
+    /// Two packs name one path and recorded different files.
+    #[error(
+        "{} has another {what} there: {now} instead of {before}; the packs are of different systems, or the file was changed between the recordings: record them again on one",
+        escaped(path)
+    )]
+    OtherFile {
+        /// The path.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+        /// As the packs before have it.
+        before: String,
+        /// As this pack has it.
+        now: String,
+    },
+    /// Of two packs one compares inode numbers and one does not.
+    #[error(
+        "it was recorded {}, the packs before it {}: record all of them the same way",
+        if *any_before { "without --any-inode" } else { "with --any-inode" },
+        if *any_before { "with it" } else { "without it" }
+    )]
+    InodesDiffer {
+        /// The packs before do not compare them.
+        any_before: bool,
+    },
     /// There is no start-up to finish.
     #[error(
         "no start-up with {} is under way ({looked}): start it with hythe preload replay, or by preload-init, first",
-        pack.display()
+        escaped(pack),
+        looked = escaped(looked)
     )]
     NoRun {
         /// The pack.
@@ -92,7 +120,7 @@ pub enum PreloadError {
     #[error("no command was named: say --boot, or -- and a command")]
     NoCommand,
     /// A pattern for what to leave out makes no sense.
-    #[error("{pattern:?} is no pattern: {reason}")]
+    #[error("{pattern:?} is no pattern: {reason}", reason = escaped(reason))]
     BadPattern {
         /// The pattern.
         pattern: String,

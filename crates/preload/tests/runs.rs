@@ -167,7 +167,7 @@ fn a_program_that_ran_and_ended_has_used_its_pages() {
     let program = disk.path().join("program");
     for method in [Method::Readahead, Method::Populate, Method::Read] {
         let disk = Disk::new().unwrap_or_else(|| unreachable!("there was one"));
-        fs::copy("/bin/ls", &program).expect("everywhere");
+        hythe_testing::copy_program("/bin/ls", &program);
         drop_pages(&program);
         let pages = fs::metadata(&program)
             .expect("own")

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::boot::{self, Places, Process};
 use crate::{Board, CoreError};
@@ -77,19 +77,10 @@ fn has_ended(process: &Process, said: &mut Vec<u8>) -> bool {
             .voices()
             .map(|voice| PollFd::from_borrowed_fd(voice, PollFlags::IN)),
     );
-    let nap = Timespec {
-        tv_sec: 0,
-        tv_nsec: LOOK.subsec_nanos().into(),
-    };
-    // An interrupted poll is a short nap.
-    let _ = poll(&mut asked, Some(&nap));
-    let ended = !asked[0].revents().is_empty();
-    let heard: Vec<bool> = asked[1..]
-        .iter()
-        .map(|voice| !voice.revents().is_empty())
-        .collect();
+    let ready = hythe_sys::wait::ready(&mut asked, LOOK);
     drop(asked);
-    for (voice, heard) in process.voices().zip(heard) {
+    let ended = ready[0];
+    for (voice, &heard) in process.voices().zip(&ready[1..]) {
         let mut bytes = [0; 1024];
         if heard && let Ok(count) = rustix::io::read(voice, &mut bytes) {
             said.extend_from_slice(&bytes[..count]);

@@ -5,10 +5,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use hythe_sys::regular_file::read_regular_text;
+use hythe_terminal::escaped;
+
 use crate::CoreError;
 use crate::manifest::{BoardKind, LinkPlan, Manifest, Repeatable, Requirement, Shared, SlotPlan};
 
 const MANIFEST: &str = "board.toml";
+/// A hundred times as much as any has.
+const MANIFEST_MAX_BYTES: u64 = 1 << 20;
 
 /// A board that was built: its folder holds `board.toml` and one image per application.
 #[derive(Clone, Debug)]
@@ -123,7 +128,8 @@ impl Board {
             path: path.clone(),
             reason,
         };
-        let text = fs::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
+        let text =
+            read_regular_text(&path, MANIFEST_MAX_BYTES).map_err(|error| bad(error.to_string()))?;
         let manifest = Manifest::parse(&text).map_err(bad)?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -241,7 +247,7 @@ impl Board {
         if !image.is_file() {
             missing.push(format!(
                 "its image {} is not built: cargo xtask boards {}",
-                image.display(),
+                escaped(&image),
                 self.name()
             ));
         }

@@ -310,11 +310,7 @@ impl Process {
 
     fn has_ended(&self, within: Duration) -> bool {
         let mut asked = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        let nap = rustix::event::Timespec {
-            tv_sec: 0,
-            tv_nsec: within.subsec_nanos().into(),
-        };
-        rustix::event::poll(&mut asked, Some(&nap)).is_ok_and(|ready| ready > 0)
+        hythe_sys::wait::ready(&mut asked, within)[0]
     }
 }
 

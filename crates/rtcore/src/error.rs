@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hythe_node::NodeError;
+use hythe_terminal::{escaped, escaped_lines};
 
 /// Errors of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CoreError {
     /// There is no such board.
-    #[error("there is no board `{name}`; {}", there_are(known, searched))]
+    #[error("there is no board `{name}`; {}", there_are(known, searched), name = escaped(name))]
     UnknownBoard {
         /// The name asked for.
         name: String,
@@ -21,7 +22,7 @@ pub enum CoreError {
         searched: Vec<PathBuf>,
     },
     /// A board's description cannot be used.
-    #[error("{} cannot be used: {reason}", path.display())]
+    #[error("{} cannot be used: {reason}", escaped(path), reason = escaped(reason))]
     BadBoard {
         /// The file.
         path: PathBuf,
@@ -29,7 +30,7 @@ pub enum CoreError {
         reason: String,
     },
     /// The board cannot run on this machine.
-    #[error("board `{board}` cannot run here: {}", missing.join("; "))]
+    #[error("board `{board}` cannot run here: {}", escaped(&missing.join("; ")), board = escaped(board))]
     NotRunnable {
         /// The board.
         board: String,
@@ -37,7 +38,11 @@ pub enum CoreError {
         missing: Vec<String>,
     },
     /// The board's core runs in this pool already.
-    #[error("board `{board}` runs in this pool already: {by}; `hythe core stop {board}` stops it")]
+    #[error(
+        "board `{board}` runs in this pool already: {by}; `hythe core stop {board}` stops it",
+        board = escaped(board),
+        by = escaped(by)
+    )]
     AlreadyRunning {
         /// The board.
         board: String,
@@ -45,14 +50,19 @@ pub enum CoreError {
         by: String,
     },
     /// The board's core does not run in this pool.
-    #[error("board `{board}` does not run in this pool; `hythe core run {board}` starts it")]
+    #[error(
+        "board `{board}` does not run in this pool; `hythe core run {board}` starts it",
+        board = escaped(board)
+    )]
     NotRunning {
         /// The board.
         board: String,
     },
     /// The agent runs where process ids are others.
     #[error(
-        "board `{board}` is run by {agent} in another PID namespace; `hythe core stop {board}` works there"
+        "board `{board}` is run by {agent} in another PID namespace; `hythe core stop {board}` works there",
+        board = escaped(board),
+        agent = escaped(agent)
     )]
     OutOfReach {
         /// The board.
@@ -62,7 +72,9 @@ pub enum CoreError {
     },
     /// The pool has a region of this board, laid out differently.
     #[error(
-        "the pool has a region for board `{board}` with other sizes ({reason}); remove the pool, or use the board it was made for"
+        "the pool has a region for board `{board}` with other sizes ({reason}); remove the pool, or use the board it was made for",
+        board = escaped(board),
+        reason = escaped(reason)
     )]
     RegionDiffers {
         /// The board.
@@ -71,7 +83,7 @@ pub enum CoreError {
         reason: String,
     },
     /// Something about a file or process failed.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}", escaped(path))]
     System {
         /// What was tried.
         action: &'static str,
@@ -81,7 +93,12 @@ pub enum CoreError {
         source: io::Error,
     },
     /// A path that the board cannot be given.
-    #[error("{} cannot be used as path for board `{board}`: {reason}", path.display())]
+    #[error(
+        "{} cannot be used as path for board `{board}`: {reason}",
+        escaped(path),
+        board = escaped(board),
+        reason = escaped(reason)
+    )]
     Path {
         /// The board.
         board: String,
@@ -93,7 +110,8 @@ pub enum CoreError {
     /// The core's process does nothing that can be seen.
     #[error(
         "the core of board `{board}` did not {what} within {bound:?}{}",
-        said(log)
+        said(log),
+        board = escaped(board)
     )]
     NoAnswer {
         /// The board.
@@ -106,14 +124,19 @@ pub enum CoreError {
         log: Vec<String>,
     },
     /// Whoever started the core did not want it any more before it was up.
-    #[error("the start of board `{board}` was interrupted; nothing of it is left")]
+    #[error(
+        "the start of board `{board}` was interrupted; nothing of it is left",
+        board = escaped(board)
+    )]
     GivenUp {
         /// The board.
         board: String,
     },
     /// The core refused the link.
     #[error(
-        "the core of board `{board}` refused its link: {reason}; is its image of another version?"
+        "the core of board `{board}` refused its link: {reason}; is its image of another version?",
+        board = escaped(board),
+        reason = escaped(reason)
     )]
     Refused {
         /// The board.
@@ -122,7 +145,12 @@ pub enum CoreError {
         reason: String,
     },
     /// The core's process ended by itself.
-    #[error("the core of board `{board}` ended: {how}{}", said(log))]
+    #[error(
+        "the core of board `{board}` ended: {how}{}",
+        said(log),
+        board = escaped(board),
+        how = escaped(how)
+    )]
     Died {
         /// The board.
         board: String,
@@ -132,7 +160,11 @@ pub enum CoreError {
         log: Vec<String>,
     },
     /// An agent was told to stop, and something of it is still there.
-    #[error("board `{board}` was told to stop, and after {bound:?} there is still {left}")]
+    #[error(
+        "board `{board}` was told to stop, and after {bound:?} there is still {left}",
+        board = escaped(board),
+        left = escaped(left)
+    )]
     StillThere {
         /// The board.
         board: String,
@@ -156,21 +188,23 @@ fn there_are(known: &[String], searched: &[PathBuf]) -> String {
     if known.is_empty() {
         let places: Vec<_> = searched
             .iter()
-            .map(|place| place.display().to_string())
+            .map(|place| escaped(place).to_string())
             .collect();
         return format!(
             "none was found in {} (HYTHE_BOARDS chooses another place)",
             places.join(", ")
         );
     }
-    format!("there are {}", known.join(", "))
+    format!("there are {}", escaped(&known.join(", ")))
 }
 
 fn said(log: &[String]) -> String {
     if log.is_empty() {
         return String::new();
     }
-    format!("; it said:\n  {}", log.join("\n  "))
+    // A line of the log each: what the core wrote into them is its own.
+    let lines = log.join("\n  ");
+    format!("; it said:\n  {}", escaped_lines(&lines))
 }
 
 /// Names path and action of a failed system call.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use hythe_abi::RegionIndex;
 use hythe_node::{LinkMap, MemberKind, Node};
 use hythe_pool::Identity;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use crate::agent::{CoreOptions, CoreState, CoreStatus, Shared};
 use crate::boot::{self, Endpoint, Process};
@@ -106,21 +106,10 @@ pub(crate) fn poll_for(
             .voices()
             .map(|voice| PollFd::from_borrowed_fd(voice, PollFlags::IN)),
     );
-    let nap = Timespec {
-        tv_sec: nap.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: nap.subsec_nanos().into(),
-    };
-    // An interrupted poll is a short nap.
-    let _ = poll(&mut asked, Some(&nap));
-    let ready = |index: usize| {
-        asked
-            .get(index)
-            .is_some_and(|asked| !asked.revents().is_empty())
-    };
-    let (stop, dead, extra) = (ready(0), ready(1), has_extra && ready(2));
-    let heard: Vec<bool> = (voices..asked.len()).map(ready).collect();
+    let ready = hythe_sys::wait::ready(&mut asked, nap);
     drop(asked);
-    for (voice, heard) in process.voices().zip(heard) {
+    let (stop, dead, extra) = (ready[0], ready[1], has_extra && ready[2]);
+    for (voice, &heard) in process.voices().zip(&ready[voices..]) {
         let mut said = [0; 4096];
         if heard && let Ok(count) = rustix::io::read(voice, &mut said) {
             watched.log.add(&said[..count]);
@@ -340,11 +329,7 @@ impl Keeper {
     /// True: told to stop meanwhile.
     fn sleep(&self, nap: Duration) -> bool {
         let mut asked = [PollFd::new(&self.stop, PollFlags::IN)];
-        let nap = Timespec {
-            tv_sec: nap.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: nap.subsec_nanos().into(),
-        };
-        poll(&mut asked, Some(&nap)).is_ok_and(|ready| ready > 0)
+        hythe_sys::wait::ready(&mut asked, nap)[0]
     }
 }
 

@@ -20,7 +20,7 @@ impl Copied {
         let to = std::env::temp_dir().join(name).join(board.name());
         std::fs::create_dir_all(&to).expect("folder");
         for file in ["board.toml", "decoder.elf"] {
-            std::fs::copy(from.join(file), to.join(file)).expect("copied");
+            hythe_testing::copy_program(from.join(file), to.join(file));
         }
         Self(to)
     }

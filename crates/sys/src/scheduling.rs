@@ -15,12 +15,19 @@ use std::io;
 /// Permission denied without `CAP_SYS_NICE` and beyond the limit `RLIMIT_RTPRIO`, or in a control
 /// group without real-time budget; a priority that there is not (1 to 99).
 pub fn enter_fifo(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param {
-        sched_priority: priority,
+    // By number: the C library's function fails always in musl, and its structure has more than
+    // the kernel's one field there.
+    let parameters: libc::c_int = priority;
+    // SAFETY: the kernel's `struct sched_param` is one int; `parameters` is valid for reads of that
+    // size, and the kernel keeps no pointer. 0 names the calling thread.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            0_usize,
+            libc::SCHED_FIFO as usize,
+            &raw const parameters,
+        )
     };
-    // SAFETY: `parameters` is valid for reads of its size and the kernel keeps no pointer; 0 names
-    // the calling thread.
-    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
     if result == 0 {
         Ok(())
     } else {

@@ -200,7 +200,7 @@ impl Semaphores {
         };
         let bound = libc::timespec {
             // A time-out beyond the range is as good as the largest.
-            tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i32::MAX.into()),
             // Fits: it is less than 10^9.
             tv_nsec: timeout.subsec_nanos() as libc::c_long,
         };

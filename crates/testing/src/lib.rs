@@ -1,9 +1,23 @@
-//! What tests of several crates share: chances that a seed repeats, damaged inputs, golden vectors.
+//! What tests of several crates share: chances that a seed repeats, damaged inputs, golden vectors,
+//! reserved ports, turns among processes, programs to run, limits of memory.
 //!
 //! A dev-dependency only: it is never a part of a product, and never knows one of our crates. What one crate's tests need alone
 //! stands beside them.
 
+mod control_group;
 mod dice;
+mod ports;
+mod programs;
+mod turns;
 pub mod vectors;
 
+pub use control_group::ControlGroup;
 pub use dice::{Dice, play};
+pub use ports::reserve_ports;
+pub use programs::{copy_program, write_script};
+pub use turns::Turn;
+
+/// Held by tests that start a process, which has copies of all sockets until its `exec`, and by
+/// those that bind a port again, which such a copy keeps.
+#[cfg(test)]
+static STARTING: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -7,20 +7,22 @@ use super::finding::Finding;
 use crate::metadata::{Dependency, Metadata, Package};
 use std::path::Path;
 
-/// A crate, and the crates of ours that it may use. `sys` is for those that call Linux, and hops never meet.
+/// A crate, and the crates of ours that it may use. `sys` is for those that call Linux, `terminal`
+/// for those that repeat names from outside in messages, and hops never meet.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-abi", &[]),
     ("hythe-memory", &["hythe-abi"]),
     ("hythe-queue", &["hythe-abi", "hythe-memory"]),
-    ("hythe-pool", &["hythe-abi", "hythe-memory", "hythe-queue"]),
+    ("hythe-pool", POOL),
     ("hythe-sys", &[]),
+    ("hythe-terminal", &[]),
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
     ("hythe-media", HOP),
     ("hythe-cluster", HOP),
     ("hythe-recording", &[]),
-    ("hythe-preload", &["hythe-sys"]),
-    ("hythe-latency", &["hythe-sys"]),
+    ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
+    ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
@@ -28,12 +30,14 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-python", PRODUCT),
     ("xtask", &[]),
 ];
+const POOL: &[&str] = &["hythe-abi", "hythe-memory", "hythe-queue", "hythe-terminal"];
 const NODE: &[&str] = &[
     "hythe-abi",
     "hythe-memory",
     "hythe-queue",
     "hythe-pool",
     "hythe-sys",
+    "hythe-terminal",
 ];
 const HOP: &[&str] = &[
     "hythe-abi",
@@ -41,6 +45,7 @@ const HOP: &[&str] = &[
     "hythe-queue",
     "hythe-pool",
     "hythe-sys",
+    "hythe-terminal",
     "hythe-node",
 ];
 const FACADE: &[&str] = &[
@@ -53,10 +58,16 @@ const FACADE: &[&str] = &[
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
-const COMMAND: &[&str] = &["hythe", "hythe-preload", "hythe-latency", "hythe-sys"];
+const COMMAND: &[&str] = &[
+    "hythe",
+    "hythe-preload",
+    "hythe-latency",
+    "hythe-sys",
+    "hythe-terminal",
+];
 
 /// Crates that use no third party's crate either: what they define must outlive every fashion.
-const ALONE: &[&str] = &["hythe-abi"];
+const ALONE: &[&str] = &["hythe-abi", "hythe-terminal"];
 
 /// What the benchmarks compare with: never a part of the product, nor of its tests.
 const PEERS: &[&str] = &["iceoryx2"];

@@ -145,13 +145,13 @@ pub(crate) fn hythe_command() -> Option<PathBuf> {
     command
 }
 
-/// Looks until something is so, for ten seconds.
+/// Looks until something is so, for two minutes: only a test that has failed waits so long.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("not within ten seconds: {what}");
+    panic!("not within two minutes: {what}");
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hythe::rtcore::{self, BoardKind, Listed};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -77,7 +78,7 @@ fn text(document: &Document) -> String {
         let places: Vec<_> = document
             .searched
             .iter()
-            .map(|place| place.display().to_string())
+            .map(|place| escaped(place).to_string())
             .collect();
         return format!(
             "no boards in {}; `cargo xtask boards` builds them, HYTHE_BOARDS chooses another place",

@@ -6,6 +6,8 @@
 use std::io::{self, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+use hythe::rtcore::Board;
+
 use crate::args::{CoreRunArgs, Globals};
 use crate::error::CliError;
 use crate::output;
@@ -13,6 +15,9 @@ use crate::stop::Stop;
 
 pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
+    Board::find(&args.board)?;
+    // Here, so that whoever looks at this command is told if it makes the pool.
+    drop(globals.open_to_use()?);
     let program = std::env::current_exe().map_err(CliError::file("find", "this program"))?;
     let mut command = Command::new(&program);
     command.args([
@@ -21,7 +26,7 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
         "--detached",
         &args.board,
         "--pool",
-        &globals.pool,
+        globals.pool_name(),
     ]);
     command.arg(format!(
         "--start-timeout={}",

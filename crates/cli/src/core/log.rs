@@ -16,6 +16,7 @@ struct Document<'a> {
 pub(super) fn run(board: &str, globals: &Globals) -> Result<(), CliError> {
     let log = control::log(&globals.open()?, board)?;
     output::print(globals.json, &Document { board, log }, |document| {
-        document.log.clone()
+        // Consoles end lines with both.
+        document.log.replace("\r\n", "\n")
     })
 }

@@ -63,12 +63,12 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
         .then(|| Growing::begin(&up, "events"))
         .transpose()?;
     if document.is_none() {
-        output::write(format!("{}\nCtrl-C stops it\n", text(&up)).as_bytes())?;
+        output::say(&format!("{}\nCtrl-C stops it\n", text(&up)))?;
     }
     let start = Instant::now();
     let attended = attend(&core, started, &stop, &mut |now| match &mut document {
         Some(document) => document.push(&event(start, now)),
-        None => output::write(line(core.board(), now).as_bytes()),
+        None => output::say(&line(core.board(), now)),
     });
     let restarts = core.status().restarts;
     // Stopped first: a closed pipe must not keep the core alive.
@@ -76,9 +76,7 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     attended?;
     match document {
         Some(document) => document.end(&Tail { restarts })?,
-        None if stopped.is_ok() => {
-            output::write(format!("board {} is stopped\n", board.name()).as_bytes())?
-        }
+        None if stopped.is_ok() => output::say(&format!("board {} is stopped\n", board.name()))?,
         None => {}
     }
     Ok(stopped?)

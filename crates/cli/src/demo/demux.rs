@@ -43,8 +43,11 @@ pub(super) fn run(node: &Node) -> Result<DemuxReport, DemoError> {
     let options = SubscriberOptions::default().depth(2).policy(policy);
     let subscriber = node.subscriber(CHANNEL_FILE, &options)?;
     let mut handing_on = HandingOn {
-        publisher: node.publisher(CHANNEL_MP3, &PublisherOptions::default())?,
-        splitter: FrameSplitter::new(),
+        publisher: node.publisher(
+            CHANNEL_MP3,
+            &PublisherOptions::default().send_timeout(PATIENCE),
+        )?,
+        splitter: FrameSplitter::new().without_info(),
         start_ns: None,
         due_ns: 0,
         published_ns: Vec::new(),

@@ -3,12 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use hythe_terminal::escaped;
+
 /// Errors of the demo.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum DemoError {
     /// A file cannot be read or written.
-    #[error("cannot use {}: {source}", path.display())]
+    #[error("cannot use {}: {source}", escaped(path))]
     File {
         /// The file.
         path: PathBuf,
@@ -16,13 +18,16 @@ pub(crate) enum DemoError {
         source: io::Error,
     },
     /// There is no default recording.
-    #[error("there is no recording at {}: `make setup` encodes one, or name an MP3 file", path.display())]
+    #[error(
+        "there is no recording at {}: `make setup` encodes one, or name an MP3 file",
+        escaped(path)
+    )]
     NoRecording {
         /// Where it was looked for.
         path: PathBuf,
     },
     /// The file is no MP3 file that can be played.
-    #[error("{} cannot be played: {reason}", path.display())]
+    #[error("{} cannot be played: {reason}", escaped(path))]
     NotMp3 {
         /// The file.
         path: PathBuf,
@@ -30,7 +35,7 @@ pub(crate) enum DemoError {
         reason: String,
     },
     /// The file changed while it was played.
-    #[error("{} became shorter while it was played", path.display())]
+    #[error("{} became shorter while it was played", escaped(path))]
     FileShrank {
         /// The file.
         path: PathBuf,
@@ -44,7 +49,10 @@ pub(crate) enum DemoError {
         source: io::Error,
     },
     /// A program that belongs to Hythe is missing.
-    #[error("{what} is missing at {}: `make setup` (or `cargo xtask boards`) builds it", path.display())]
+    #[error(
+        "{what} is missing at {}: `make setup` (or `cargo xtask boards`) builds it",
+        escaped(path)
+    )]
     NotBuilt {
         /// What.
         what: &'static str,
@@ -52,7 +60,7 @@ pub(crate) enum DemoError {
         path: PathBuf,
     },
     /// The reference decoder failed.
-    #[error("the reference decoder failed on {}: {said}", path.display())]
+    #[error("the reference decoder failed on {}: {said}", escaped(path))]
     Reference {
         /// The file.
         path: PathBuf,

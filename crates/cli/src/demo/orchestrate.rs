@@ -46,7 +46,7 @@ fn play_and_compare(args: &DemoArgs, stop: &Stop) -> Result<Verdict, DemoError> 
     let board = choose_board(args.board.as_deref())?;
     let format = L16::new(scan.hz, scan.channels)?;
     let workspace = Workspace::make(Purpose::Demo)?;
-    let expected = reference::decode(&file, scan.audio_bytes, workspace.files())?;
+    let expected = reference::decode(&file, workspace.files())?;
     go_on(stop)?;
 
     let (receiver, destination) = start_receiver(&workspace, format, args.port)?;

@@ -16,6 +16,8 @@ use hythe::media::wire::endpoint::DestinationOptions;
 use hythe::{Node, Sample, Subscriber, SubscriberOptions, TrustPeers, monotonic_ns};
 use serde::{Deserialize, Serialize};
 
+use crate::output;
+
 use super::{Arrival, CHANNEL_PCM, DemoError, PATIENCE};
 
 /// Decoded frames taken ahead of the one being sent.
@@ -72,7 +74,10 @@ pub(super) struct PlayReport {
 pub(super) fn run(node: &Node, args: &PlayArgs) -> Result<PlayReport, DemoError> {
     let subscriber = node.subscriber(CHANNEL_PCM, &SubscriberOptions::default().depth(32))?;
     // Says to whoever started this stage that nothing will be missed from now on.
-    println!("ready");
+    #[allow(clippy::print_stdout, reason = "a word for the parent process")]
+    {
+        println!("ready");
+    }
     let (frames, ahead) = sync_channel(AHEAD);
     let taken_as = args.clone();
     let taker = std::thread::spawn(move || take_frames(subscriber, &taken_as, &frames));
@@ -93,7 +98,7 @@ pub(super) fn run(node: &Node, args: &PlayArgs) -> Result<PlayReport, DemoError>
         samples: packet_bytes / (SAMPLE_BYTES * u64::from(args.channels)),
         unsent: statistics.lost,
         send_ns: by_frame(&taken.frame_bytes, &groups),
-        stalls: session.spacing().stalls,
+        stalls: session.spacing().moves,
     })
 }
 
@@ -137,7 +142,7 @@ fn send(
     let mut packets = 0;
     loop {
         let start = monotonic_ns();
-        match session.step(&mut |event| eprintln!("hythe: {event}"))? {
+        match session.step(&mut |event| output::note(event))? {
             Step::Ended => return Ok((session, groups)),
             Step::Wait(until_ns) => {
                 session.wait(until_ns, None)?;

@@ -1,7 +1,6 @@
 //! What the PCM must be: the same minimp3, compiled for this host, over the whole file at once.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,23 +9,17 @@ use sha2::{Digest, Sha256};
 
 use super::DemoError;
 
-/// Decodes the first `audio_bytes` of a file; returns its samples, interleaved.
-pub(super) fn decode(
-    file: &Path,
-    audio_bytes: u64,
-    directory: &Path,
-) -> Result<Vec<i16>, DemoError> {
+/// Decodes a file; returns its samples, interleaved. Where its audio begins and ends is judged by the decoder itself.
+pub(super) fn decode(file: &Path, directory: &Path) -> Result<Vec<i16>, DemoError> {
     let decoder = built("reference/decode-reference").map_err(|path| DemoError::NotBuilt {
         what: "the reference decoder",
         path,
     })?;
-    let audio = directory.join("audio.mp3");
     let pcm = directory.join("reference.pcm");
-    copy_start(file, audio_bytes, &audio)?;
     let ran = Command::new(&decoder)
         // A terminal's Ctrl-C is for the demo.
         .process_group(0)
-        .arg(&audio)
+        .arg(file)
         .arg(&pcm)
         .stdin(Stdio::null())
         .output();
@@ -46,18 +39,6 @@ pub(super) fn decode(
         .chunks_exact(2)
         .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
         .collect())
-}
-
-/// The audio without the tags behind it, which would cost minimp3 the last frame.
-fn copy_start(from: &Path, bytes: u64, to: &Path) -> Result<(), DemoError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| DemoError::File { path, source }
-    };
-    let mut start = File::open(from).map_err(failed(from))?.take(bytes);
-    let mut copy = File::create(to).map_err(failed(to))?;
-    io::copy(&mut start, &mut copy).map_err(failed(to))?;
-    Ok(())
 }
 
 /// Finds what was built beside the board images.

@@ -4,13 +4,11 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use hythe::media::mp3::{FrameSplitter, Header, Step, Window, audio_end};
+use hythe::media::mp3::{FrameSplitter, Header, Step, TAIL_BYTES, Window, audio_end};
+use hythe_sys::regular_file::open_regular;
 
 use super::DemoError;
 use super::storage::BUFFER_BYTES;
-
-/// Bytes at the end of a file in which tags are looked for.
-const TAIL_BYTES: u64 = 160;
 
 /// An MP3 file, looked through.
 #[derive(Clone, Copy, Debug)]
@@ -33,25 +31,44 @@ pub(super) fn scan(path: &Path) -> Result<Scan, DemoError> {
         path: path.to_owned(),
         source,
     };
-    // Looked at before it is opened: opening a pipe that nobody writes to would wait for ever.
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(DemoError::NotMp3 {
-            path: path.to_owned(),
-            reason: "it is not a regular file; name an MP3 file".to_owned(),
-        });
-    }
-    let file = File::open(path).map_err(unreadable)?;
+    let file = open_regular(path).map_err(unreadable)?;
     let bytes = file.metadata().map_err(unreadable)?.len();
-    let tail_at = bytes.saturating_sub(TAIL_BYTES);
+    let tail_at = bytes.saturating_sub(TAIL_BYTES as u64);
     let mut tail = vec![0; usize::try_from(bytes - tail_at).unwrap_or(0)];
     file.read_exact_at(&mut tail, tail_at).map_err(unreadable)?;
     let audio_bytes = audio_end(&tail, bytes);
+    let (mut walk, last_frame_end) = walk(&file, audio_bytes, path)?;
+    let mut audio_bytes = audio_bytes;
+    if let Some(end) = last_frame_end {
+        // Cut off there, the stream has its last frame.
+        audio_bytes = end;
+        (walk, _) = self::walk(&file, audio_bytes, path)?;
+    }
+    let first = walk.first.ok_or_else(|| DemoError::NotMp3 {
+        path: path.to_owned(),
+        reason: format!("no frame of MPEG layer III in its {bytes} bytes"),
+    })?;
+    Ok(Scan {
+        hz: first.samples_per_second(),
+        channels: first.channels(),
+        parts: walk.parts,
+        samples: walk.samples,
+        audio_bytes,
+    })
+}
+
+/// Goes through the first `audio_bytes` of a file; also where its last frame ends, if something else follows it.
+fn walk(file: &File, audio_bytes: u64, path: &Path) -> Result<(Walk, Option<u64>), DemoError> {
+    let unreadable = |source| DemoError::File {
+        path: path.to_owned(),
+        source,
+    };
     let mut walk = Walk {
         parts: 0,
         samples: 0,
         first: None,
     };
-    let mut splitter = FrameSplitter::new();
+    let mut splitter = FrameSplitter::new().without_info();
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut position = 0;
     loop {
@@ -67,20 +84,9 @@ pub(super) fn scan(path: &Path) -> Result<Scan, DemoError> {
         };
         match walk.through(&mut splitter, &window, path)? {
             Some(next) => position = next,
-            None => break,
+            None => return Ok((walk, splitter.last_frame_end())),
         }
     }
-    let first = walk.first.ok_or_else(|| DemoError::NotMp3 {
-        path: path.to_owned(),
-        reason: format!("no frame of MPEG layer III in its {bytes} bytes"),
-    })?;
-    Ok(Scan {
-        hz: first.samples_per_second(),
-        channels: first.channels(),
-        parts: walk.parts,
-        samples: walk.samples,
-        audio_bytes,
-    })
 }
 
 struct Walk {

@@ -3,12 +3,12 @@
 //! Buffers overlap so that each frame lies whole in one of them: the stage runs a splitter of its own over what it read, and
 //! starts the next buffer where that says (`hythe::media::mp3`). The headroom carries where in the file a buffer starts.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hythe::media::mp3::{FrameSplitter, Step, Window};
 use hythe::{Node, PublisherOptions, TrustPeers, monotonic_ns};
+use hythe_sys::regular_file::open_regular;
 use serde::{Deserialize, Serialize};
 
 use super::{CHANNEL_FILE, DemoError, PATIENCE};
@@ -75,8 +75,11 @@ pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, Demo
         path: args.file.clone(),
         source,
     };
-    let file = File::open(&args.file).map_err(unreadable)?;
-    let mut publisher = node.publisher(CHANNEL_FILE, &PublisherOptions::default())?;
+    let file = open_regular(&args.file).map_err(unreadable)?;
+    let mut publisher = node.publisher(
+        CHANNEL_FILE,
+        &PublisherOptions::default().send_timeout(PATIENCE),
+    )?;
     if !publisher.wait_for_subscribers(1, PATIENCE)? {
         return Err(DemoError::Stalled(
             "no demultiplexer subscribed to the file".to_owned(),
@@ -88,7 +91,7 @@ pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, Demo
         read_ns: Vec::new(),
         published_ns: Vec::new(),
     };
-    let mut splitter = FrameSplitter::new();
+    let mut splitter = FrameSplitter::new().without_info();
     let mut position = 0;
     loop {
         let left = usize::try_from(args.audio_bytes - position).unwrap_or(usize::MAX);

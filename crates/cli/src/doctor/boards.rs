@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use hythe_terminal::escaped;
+
 use super::command::{Outcome, find, run};
 use super::{Group, Probe};
 
@@ -115,7 +117,7 @@ fn images() -> Vec<Probe> {
     };
     let found = images_in(&folder);
     if found.is_empty() {
-        let detail = format!("none in {}", folder.display());
+        let detail = format!("none in {}", escaped(&folder));
         return vec![Probe::missing(group, "board images", detail).enable(how)];
     }
     found
@@ -151,7 +153,7 @@ fn images_in(folder: &Path) -> Vec<Probe> {
                 Probe::missing(
                     Group::Boards,
                     name,
-                    format!("no image in {}", board.display()),
+                    format!("no image in {}", escaped(&board)),
                 )
                 .enable("cargo xtask boards")
             } else {

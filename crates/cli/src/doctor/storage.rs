@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
 use hythe_sys::probe::resident_pages;
+use hythe_terminal::escaped;
 use rustix::fs::{Advice, Mode, OFlags, fadvise, open};
 use rustix::io::Errno;
 use rustix::param::page_size;
@@ -90,7 +91,7 @@ fn try_on(place: &Path, kind: &str) -> io::Result<Probe> {
     fadvise(&file, 0, None, Advice::DontNeed)?;
 
     let pages = FILE_BYTES / page_size();
-    let shown = place.display();
+    let shown = escaped(&place);
     let left = resident_pages(&file, FILE_BYTES)?;
     if IN_MEMORY.contains(&kind) {
         return Ok(Probe::works(

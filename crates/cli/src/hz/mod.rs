@@ -8,6 +8,7 @@ mod gaps;
 use std::time::Instant;
 
 use hythe::{Pool, PortInfo, PortKind, Snapshot};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::{Globals, HzArgs};
@@ -110,7 +111,7 @@ impl Lines {
         self.printed += 1;
         match &mut self.document {
             Some(document) => document.push(what),
-            None => output::write(line(what).as_bytes()),
+            None => output::say(&line(what)),
         }
     }
 
@@ -140,8 +141,8 @@ fn ports(snapshot: &Snapshot, args: &HzArgs) -> Option<Vec<PortInfo>> {
 fn no_channel(args: &HzArgs, pool: &Pool) -> CliError {
     CliError::Failed(format!(
         "there is no channel `{}` in pool `{}`: `hythe list` shows those there are",
-        args.channel,
-        pool.options().name()
+        escaped(&args.channel),
+        escaped(pool.options().name())
     ))
 }
 

@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use hythe::{Node, Pool, PoolOptions, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
+use hythe::{Node, PoolOptions, Publisher, PublisherOptions, Subscriber, SubscriberOptions};
 use hythe_latency::host::{Ends, Sleeper, Waker};
 
-use crate::args::{DEFAULT_POOL, Globals};
+use crate::args::Globals;
 
 /// The instant that a message carries.
 const BYTES: usize = 8;
@@ -17,14 +17,14 @@ const MEETING: Duration = Duration::from_secs(5);
 /// The pool of the command, entered when the first channel is asked for.
 #[derive(Debug)]
 pub(super) struct Channels {
-    is_default: bool,
+    globals: Globals,
     options: PoolOptions,
 }
 
 impl Channels {
     pub(super) fn new(globals: &Globals) -> Self {
         Self {
-            is_default: globals.pool == DEFAULT_POOL,
+            globals: globals.clone(),
             // A receiver that looks for a message before it sleeps is not woken.
             options: globals.options().spin(Duration::ZERO),
         }
@@ -36,11 +36,7 @@ impl Channels {
     }
 
     fn connect(&self, cpu: usize) -> Result<Ends, hythe::NodeError> {
-        let pool = if self.is_default {
-            Pool::open_or_create(&self.options)?
-        } else {
-            Pool::open(&self.options)?
-        };
+        let pool = self.globals.open_to_use_as(&self.options)?;
         let channel = format!("latency-{}-cpu{cpu}", std::process::id());
         let receiving = Node::join(&pool, &format!("latency-sleeper-cpu{cpu}"))?;
         let subscriber = receiving.subscriber(&channel, &SubscriberOptions::default())?;

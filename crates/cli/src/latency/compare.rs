@@ -1,8 +1,6 @@
 //! `hythe latency compare`: results of several runs side by side.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -10,6 +8,7 @@ use hythe_latency::compare::{self, Cell, Comparison, Condition, Row, Run};
 use hythe_latency::machine;
 use hythe_latency::result::{BENCH, Document, SCHEMA};
 use hythe_latency::threshold::time;
+use hythe_sys::regular_file::read_regular_text;
 use serde_json::json;
 
 use crate::args::Globals;
@@ -38,23 +37,14 @@ pub(super) fn run(args: &CompareArgs, globals: &Globals) -> Result<(), CliError>
         .collect::<Result<_, _>>()?;
     let comparison = compare::compare(&runs, args.force)?;
     for reason in &comparison.forced {
-        eprintln!("hythe: compared all the same: {reason}");
+        output::note(format!("compared all the same: {reason}"));
     }
     let document = document(&runs, &comparison);
     output::print(globals.json, &document, |_| render(&runs, &comparison))
 }
 
 fn read(path: &Path) -> Result<Run, CliError> {
-    let file = File::open(path).map_err(CliError::file("open", path))?;
-    let mut text = String::new();
-    let read = file.take(BYTES_MAX + 1).read_to_string(&mut text);
-    read.map_err(CliError::file("read", path))?;
-    if text.len() as u64 > BYTES_MAX {
-        return Err(CliError::Failed(format!(
-            "{}: it has more than the {BYTES_MAX} bytes that a result may have",
-            path.display()
-        )));
-    }
+    let text = read_regular_text(path, BYTES_MAX).map_err(CliError::file("read", path))?;
     Ok(compare::read(&path.display().to_string(), &text)?)
 }
 

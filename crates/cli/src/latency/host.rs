@@ -14,6 +14,7 @@ use super::channel::Channels;
 use super::output::{OutputArgs, render};
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::output;
 use crate::stop::Stop;
 use crate::units;
 
@@ -198,7 +199,7 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
         return Err(CliError::Failed(why.to_owned()));
     }
     if !outcome.is_complete {
-        eprintln!("hythe: ended early; these are the results so far");
+        output::note("ended early; these are the results so far");
     }
     if args.rtla {
         rtla::rename(&mut outcome.measurements);
@@ -215,7 +216,7 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
     match (refused, finished) {
         // One is the command's error; both shall be known.
         (Err(refused), Err(finished)) => {
-            eprintln!("hythe: {refused}");
+            output::note(refused);
             Err(finished)
         }
         (refused, finished) => refused.and(finished),
@@ -232,7 +233,7 @@ fn tell(refusals: &[host::Refusal], is_strict: bool) -> Result<(), CliError> {
         )));
     }
     for refusal in said {
-        eprintln!("hythe: {refusal}");
+        output::note(refusal);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use hythe::media::format::Encoding;
 use hythe::media::sdp::{Listed, StreamDescription};
+use hythe_terminal::escaped;
 
 use crate::error::CliError;
 
@@ -33,9 +34,12 @@ impl FromStr for Choice {
             "audio" => Ok(Self::Audio),
             "video" => Ok(Self::Video),
             "all" => Ok(Self::All),
-            _ => number()
-                .map(Self::Number)
-                .ok_or_else(|| format!("{text} is not a number from 1 on, audio, video or all")),
+            _ => number().map(Self::Number).ok_or_else(|| {
+                format!(
+                    "{} is not a number from 1 on, audio, video or all",
+                    escaped(text)
+                )
+            }),
         }
     }
 }
@@ -56,7 +60,7 @@ pub(super) fn choose(
     listed: Vec<Listed>,
     tell: &mut dyn FnMut(String),
 ) -> Result<Vec<Chosen>, CliError> {
-    let shown = description.display();
+    let shown = escaped(&description);
     let all = listing(&listed);
     let refuse = |why: String| Err(CliError::Failed(format!("{shown} {why}{all}")));
     if let Some(Choice::Number(number)) = choice {

@@ -42,9 +42,7 @@ pub(super) fn run(
         relay.add(participant.resolve()?)?;
     }
     let began = Instant::now();
-    while relay.turn(stop.descriptor(), WAIT, &mut |event| {
-        eprintln!("hythe: {event}")
-    })? {}
+    while relay.turn(stop.descriptor(), WAIT, &mut |event| output::note(event))? {}
     let participants = relay.statistics().map(|one| ParticipantDocument {
         address: one.address.to_string(),
         received: one.received,

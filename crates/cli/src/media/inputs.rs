@@ -10,8 +10,10 @@ use hythe::media::source::channel::{self, Messages};
 use hythe::media::source::raw::PcmFormat;
 use hythe::media::source::{self, Live, OpenOptions, Source};
 use hythe::{Node, SubscriberOptions, TrustPeers};
+use hythe_terminal::escaped;
 
 use crate::error::CliError;
+use crate::output;
 use crate::stop::Stop;
 use crate::units;
 
@@ -71,7 +73,12 @@ impl FromStr for Raw {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let refused = || format!("{text} is not PAYLOAD:RATE:CHANNELS, such as l16:48000:2");
+        let refused = || {
+            format!(
+                "{} is not PAYLOAD:RATE:CHANNELS, such as l16:48000:2",
+                escaped(text)
+            )
+        };
         let parts: Vec<&str> = text.split(':').collect();
         let [payload, rate, channels] = parts[..] else {
             return Err(refused());
@@ -95,8 +102,12 @@ impl FromStr for Frames {
         let (frames, seconds) = text.split_once('/').unwrap_or((text, "1"));
         let numbers = frames.parse().ok().zip(seconds.parse().ok());
         let rate = numbers.and_then(|(frames, seconds)| FrameRate::new(frames, seconds));
-        rate.map(Self)
-            .ok_or_else(|| format!("{text} is no frame rate such as 25 or 30000/1001"))
+        rate.map(Self).ok_or_else(|| {
+            format!(
+                "{} is no frame rate such as 25 or 30000/1001",
+                escaped(text)
+            )
+        })
     }
 }
 
@@ -110,11 +121,7 @@ impl InputArgs {
         stop: &Stop,
     ) -> Result<Box<dyn Source + Send>, CliError> {
         let options = self.options(payload_bytes)?;
-        let channel = self
-            .input
-            .to_str()
-            .and_then(|name| name.strip_prefix(CHANNEL));
-        if let Some(name) = channel {
+        if let Some(name) = self.channel() {
             let subscriber = node.subscriber(name, &SubscriberOptions::default().depth(DEPTH))?;
             let has_stopped = stop.watch();
             let messages = Messages::new(node, subscriber, trust, move || !has_stopped());
@@ -142,6 +149,25 @@ impl InputArgs {
         })
     }
 
+    /// Is it a channel of the pool?
+    pub(super) fn is_channel(&self) -> bool {
+        self.channel().is_some()
+    }
+
+    fn channel(&self) -> Option<&str> {
+        self.input.to_str()?.strip_prefix(CHANNEL)
+    }
+
+    /// Is it made as it is sent? Standard input may be a file; that is not looked for.
+    pub(super) fn is_live(&self) -> bool {
+        self.is_channel() || self.input.to_str() == Some("-")
+    }
+
+    /// Is it a file or a stream from its beginning on? A channel is joined while it runs.
+    pub(super) fn begins_whole(&self) -> bool {
+        !self.is_channel()
+    }
+
     /// As it was said.
     pub(super) fn name(&self) -> String {
         self.input.display().to_string()
@@ -151,10 +177,10 @@ impl InputArgs {
 /// Says which streams of an input are not sent.
 pub(super) fn tell_left_out(input: &Path, left_out: &[String]) {
     if !left_out.is_empty() {
-        let (input, left_out) = (input.display(), left_out.join(", "));
-        eprintln!(
-            "hythe: {input}: one stream of a file is sent; left out: {left_out}. As a transport stream all go together: ffmpeg -i {input} -c copy film.ts"
-        );
+        let (input, left_out) = (escaped(&input), left_out.join(", "));
+        output::note(format!(
+            "{input}: one stream of a file is sent; left out: {left_out}. As a transport stream all go together: ffmpeg -i {input} -c copy film.ts"
+        ));
     }
 }
 

@@ -6,7 +6,10 @@ mod calls;
 mod choice;
 mod conference;
 mod inputs;
+mod limits;
+mod own_pool;
 mod pace;
+mod payload;
 mod priority;
 mod published;
 mod received;
@@ -31,18 +34,21 @@ use serve::ServeArgs;
 #[derive(Debug, Subcommand)]
 pub(crate) enum MediaCommand {
     /// Send media as RTP, to one destination or a thousand
+    ///
+    /// A file goes through a pool of this command alone, which goes with it, unless --pool or
+    /// HYTHE_POOL names another; messages of channel:NAME lie in the pool of that channel.
     #[command(
         after_help = "Examples:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp\n  hythe media send film.mp4 --to 'rtp://239.1.2.3:5004?ttl=4&interface=eth0' --loop 0\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --lossless 200\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --parity 8x5\n  hythe media send prompt.wav --payload pcmu --to rtp://192.0.2.7:20000 --calls 2000\n  arecord -f S16_LE -r 48000 -t wav | hythe media send - --to rtp://192.0.2.7:5004"
     )]
     Send(SendArgs),
     /// Receive RTP into a file
     #[command(
-        after_help = "Examples:\n  hythe media recv film.sdp --out film.ts\n  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json\n  hythe media recv camera.sdp --stream audio --out camera.wav\n  hythe media recv camera.sdp --stream all --out camera"
+        after_help = "Examples:\n  hythe media recv film.sdp --out film.ts\n  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json\n  hythe media recv camera.sdp --stream audio --out camera.wav\n  hythe media recv camera.sdp --stream all --out camera\n  hythe media recv rtp://239.1.2.3:5004 --payload ts --out film.ts"
     )]
     Recv(RecvArgs),
     /// Serve media on request: players open rtsp://…
     #[command(
-        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1:8554\n  hythe media serve film.ts --lossless 200\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
+        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1\n  hythe media serve film.ts --lossless 200\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
     )]
     Serve(ServeArgs),
 }

@@ -1,5 +1,6 @@
 //! Under which priority packets leave.
 
+use crate::output;
 use clap::Args;
 use hythe_sys::scheduling::enter_fifo;
 
@@ -21,10 +22,10 @@ impl PriorityArgs {
         match enter_fifo(self.priority.into()) {
             Ok(()) => self.priority,
             Err(error) => {
-                eprintln!(
-                    "hythe: --priority {}: {error}; an ordinary thread sends. It takes CAP_SYS_NICE or a limit of real-time priority (`ulimit -r`) of at least {}",
+                output::note(format!(
+                    "--priority {}: {error}; an ordinary thread sends. It takes CAP_SYS_NICE or a limit of real-time priority (`ulimit -r`) of at least {}",
                     self.priority, self.priority
-                );
+                ));
                 0
             }
         }

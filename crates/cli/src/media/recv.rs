@@ -1,11 +1,12 @@
 //! `hythe media recv`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use hythe::media::MediaError;
+use hythe::media::address::StreamAddress;
 use hythe::media::format::StreamFormat;
 use hythe::media::payload::{self, Depacketize};
 use hythe::media::receive::repairer::Repairer;
@@ -20,6 +21,7 @@ use hythe::media::sink::channel::ChannelSink;
 use hythe::media::sink::{self, Sink};
 use hythe::media::slots::Slots;
 use hythe::{PublisherOptions, TrustPeers};
+use hythe_terminal::escaped;
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -28,6 +30,7 @@ use crate::stop::Stop;
 use crate::units;
 
 use super::choice::{Choice, Chosen, choose, file_of};
+use super::payload::{EXAMPLES, Payload};
 use super::published::Published;
 use super::received::{AllDocument, Document};
 use super::repair;
@@ -36,9 +39,13 @@ use super::rtsp_session::{self, IDLE, LOST, ServerDocument};
 /// What to receive, and where to.
 #[derive(Args, Debug)]
 pub(crate) struct RecvArgs {
-    /// The session description, or rtsp://HOST[:PORT]/PATH
+    /// The session description, rtsp://HOST[:PORT]/PATH, or rtp://HOST:PORT with --payload: an address of this host, or a group
     #[arg(value_name = "SDP|URL")]
     description: PathBuf,
+    /// What comes to rtp://HOST:PORT: ts, mpa, h264, h265, opus, pcmu, pcma or l16:48000:2; with
+    /// @TYPE if its payload type is another one than usual, such as h264@99
+    #[arg(long, value_name = "PAYLOAD")]
+    payload: Option<Payload>,
     /// Which stream of it: its number, counted from 1, audio, video, or all, each to a file of its own [default: the only one]
     #[arg(long, value_name = "N|audio|video|all")]
     stream: Option<Choice>,
@@ -112,7 +119,7 @@ fn ended(args: &RecvArgs, playing: Option<Playing>) -> Option<ServerDocument> {
     let account: Account = playing.as_ref()?.account();
     drop(playing);
     for trouble in rtsp_session::troubles(&args.description, &account) {
-        eprintln!("hythe: {trouble}");
+        output::note(trouble);
     }
     Some(ServerDocument::of(&account))
 }
@@ -259,7 +266,7 @@ fn open(binding: &Binding) -> Result<Sockets, CliError> {
 
 fn nothing_came(args: &RecvArgs, address: SocketAddr, ended: &str) -> CliError {
     let seconds = args.idle.unwrap_or_default().as_secs_f64();
-    let shown = args.description.display();
+    let shown = escaped(&args.description);
     if ended == LOST {
         return CliError::Failed(format!(
             "no packet of {shown} came to {address} before its session was lost: is the server still there?"
@@ -276,6 +283,14 @@ fn offer(args: &RecvArgs) -> Result<(Vec<Chosen>, Option<Client>), CliError> {
         .description
         .to_str()
         .filter(|text| text.starts_with("rtsp://"));
+    if let Some(address) = address_of(&args.description) {
+        return Ok((vec![described(args, address)?], None));
+    }
+    if args.payload.is_some() {
+        return Err(CliError::WrongUse(
+            "--payload is for rtp://HOST:PORT: a description says it itself".into(),
+        ));
+    }
     let (listed, client) = match url {
         Some(url) => {
             let mut client = Client::connect(url)?;
@@ -283,7 +298,7 @@ fn offer(args: &RecvArgs) -> Result<(Vec<Chosen>, Option<Client>), CliError> {
         }
         None => (sdp::read_all(&args.description)?, None),
     };
-    let tell = &mut |what| eprintln!("hythe: {what}");
+    let tell = &mut |what| output::note(what);
     let mut chosen = choose(args.stream, &args.description, listed, tell)?;
     if args.no_repair {
         for one in &mut chosen {
@@ -291,6 +306,34 @@ fn offer(args: &RecvArgs) -> Result<(Vec<Chosen>, Option<Client>), CliError> {
         }
     }
     Ok((chosen, client))
+}
+
+/// The address that stands in the place of a description.
+fn address_of(description: &Path) -> Option<&str> {
+    description
+        .to_str()
+        .filter(|text| text.starts_with("rtp://"))
+}
+
+/// The stream that comes to an address.
+fn described(args: &RecvArgs, address: &str) -> Result<Chosen, CliError> {
+    let destination = address.parse::<StreamAddress>()?.resolve()?;
+    let Some(Payload(format)) = args.payload.clone() else {
+        return Err(CliError::WrongUse(format!(
+            "what comes to {address} is not known without a description: name its file, or say --payload {EXAMPLES}"
+        )));
+    };
+    Ok(Chosen {
+        number: 1,
+        stream: StreamDescription::new(format, destination),
+    })
+}
+
+/// The interface of a group or a link-local address: as the option says, or the address.
+fn interface(args: &RecvArgs) -> Option<String> {
+    let address = address_of(&args.description);
+    let of_address = || address?.parse::<StreamAddress>().ok()?.interface;
+    args.interface.clone().or_else(of_address)
 }
 
 /// Where a stream comes to: where its description says, or any pair of ports for a server.
@@ -308,7 +351,7 @@ fn binding(
             ..Binding::new(stream.destination)
         },
     };
-    binding.interface.clone_from(&args.interface);
+    binding.interface = interface(args);
     Ok(binding)
 }
 

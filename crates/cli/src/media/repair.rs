@@ -11,6 +11,7 @@ use hythe::media::loss::fec::{Encoder, Protection, Shape};
 use hythe::media::loss::history::PACKETS_MAX;
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::send::repair::{Parity, Repair, Resend};
+use hythe_terminal::escaped;
 
 use crate::error::CliError;
 
@@ -99,7 +100,7 @@ impl FromStr for Matrix {
             Some((columns, rows.parse().ok()?))
         });
         let (columns, rows) =
-            numbers.ok_or_else(|| format!("{text} is not COLUMNSxROWS, such as 8x5"))?;
+            numbers.ok_or_else(|| format!("{} is not COLUMNSxROWS, such as 8x5", escaped(text)))?;
         let shape = Shape::new(columns, rows).map_err(|refused| refused.to_string());
         shape.map(Self)
     }

@@ -9,6 +9,7 @@ use hythe::media::receive::session::{End, Session, now_ns};
 use hythe::media::receive::statistics::Statistics;
 use hythe::media::rtsp::client::{Account, Playing};
 use hythe::media::sink::Sink;
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::stop::Stop;
@@ -71,7 +72,7 @@ impl ServerDocument {
 
 /// What is worth a word about it.
 pub(super) fn troubles(url: &Path, account: &Account) -> Vec<String> {
-    let (url, mut troubles) = (url.display(), Vec::new());
+    let (url, mut troubles) = (escaped(&url), Vec::new());
     let last = account.last_trouble.as_deref().unwrap_or("nothing");
     if account.is_lost {
         troubles.push(format!(

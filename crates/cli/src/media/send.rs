@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use hythe::media::pace::Limit;
+use hythe::media::address::StreamAddress;
 use hythe::media::payload;
 use hythe::media::rtp::{Identity, MAX_PAYLOAD_BYTES};
 use hythe::media::sdp;
@@ -15,9 +15,10 @@ use hythe::media::send::session::{SendOptions, SendSession, Step};
 use hythe::media::send::spacer::SpacedBy;
 use hythe::media::wire::departure::Departures;
 use hythe::media::wire::destinations::DestinationId;
-use hythe::media::wire::health::Event;
+use hythe::media::wire::health::{Event, State};
 use hythe::media::wire::method::Method;
 use hythe::{TrustPeers, monotonic_ns};
+use hythe_terminal::escaped;
 use serde::Serialize;
 use signal_hook::consts::SIGHUP;
 
@@ -29,6 +30,8 @@ use crate::units;
 
 use super::calls;
 use super::inputs::InputArgs;
+use super::limits::LimitArgs;
+use super::own_pool;
 use super::pace::{PaceArg, Plan};
 use super::priority::PriorityArgs;
 use super::repair::{self, ParityArgs, ResendArgs};
@@ -51,12 +54,8 @@ pub(crate) struct SendArgs {
     /// the interface's scheduler: fq or etf by departure times, htb by the rate of --class; kernel:8M at a rate)
     #[arg(long, value_name = "PACE", default_value = "media")]
     pace: PaceArg,
-    /// Packets that leave back to back, at most
-    #[arg(long, value_name = "PACKETS", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
-    burst: u16,
-    /// How early a packet may leave to go together with others, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 2)]
-    early: u64,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Bytes of a packet behind its RTP header, at most
     #[arg(long, value_name = "BYTES", default_value_t = MAX_PAYLOAD_BYTES as u16, value_parser = clap::value_parser!(u16).range(64..=65_000))]
     packet_bytes: u16,
@@ -77,6 +76,9 @@ pub(crate) struct SendArgs {
 /// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual queue takes at a few kbit/s.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
+/// What is later than this is worth a line.
+const LATE_NS: u64 = 500_000_000;
+
 #[derive(Serialize)]
 struct Document {
     input: String,
@@ -95,6 +97,8 @@ struct Document {
     joined_bytes: u64,
     missed: u64,
     handovers: u64,
+    /// The mean; 0 if nothing was handed over.
+    packets_per_handover: f64,
     pace: String,
     /// Of the thread that sent, under `SCHED_FIFO`; 0: an ordinary one.
     priority: u8,
@@ -109,7 +113,11 @@ struct SpacingDocument {
     p99_ns: u64,
     p999_ns: u64,
     max_ns: u64,
-    stalls: u64,
+    /// How late the last group left, and the latest.
+    late_ns: u64,
+    late_max_ns: u64,
+    /// How often the plan was moved.
+    moves: u64,
 }
 
 #[derive(Serialize)]
@@ -147,7 +155,7 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     signal_hook::flag::register(SIGHUP, Arc::clone(&hangup))
         .map_err(|error| CliError::Failed(format!("cannot listen for SIGHUP: {error}")))?;
     let wanted = args.targets.wanted()?;
-    let node = globals.join("hythe media send")?;
+    let node = own_pool::join(args.input.is_channel(), globals)?;
     // By default the pool is the user's own; another's is chosen by name, which is the decision.
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     let source = args
@@ -167,19 +175,20 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     let repair = repair::repair(&args.resend, &args.parity, encoding, args.packet_bytes)?;
     let parity = repair.parity;
     let plan = args.pace.plan(&wanted, args.targets.class)?;
-    let options = options(args, &plan, repair, trust)?;
+    let options = options(args, &plan, &wanted, repair, trust)?;
     let mut session = SendSession::new(&node, source, packetizer, options)?;
     if let Some(why) = session.copies_because() {
         if args.targets.method == Some(Method::SendfileGso) {
             return Err(CliError::Failed(format!("--method sendfile-gso: {why}")));
         }
-        eprintln!("hythe: packets are copied when they are sent: {why}");
+        output::note(format!("packets are copied when they are sent: {why}"));
     }
     let mut sending = Sending {
         args,
         targets: Targets::new(parity, plan.departures),
         plan,
         told_pace: None,
+        told_late: false,
         priority: 0,
         stop,
         hangup,
@@ -200,12 +209,25 @@ pub(crate) fn run(args: &SendArgs, globals: &Globals) -> Result<(), CliError> {
     let ended = sending.run(&mut session);
     let left = sending.say_goodbye(&mut session);
     ended.and(left)?;
-    output::print(globals.json, &sending.document(&mut session), text)
+    let document = sending.document(&mut session);
+    output::print(globals.json, &document, text)?;
+    document.check(args.input.begins_whole())
+}
+
+/// Is it media that may leave in long bursts? Not what is made as it is sent, nor what goes to a
+/// group, nor what the kernel is to keep apart.
+fn is_stored(args: &SendArgs, plan: &Plan, wanted: &[StreamAddress]) -> Result<bool, CliError> {
+    let mut is_stored = !args.input.is_live() && !plan.departures && plan.class.is_none();
+    for address in wanted {
+        is_stored &= !address.resolve()?.ip().is_multicast();
+    }
+    Ok(is_stored)
 }
 
 fn options(
     args: &SendArgs,
     plan: &Plan,
+    wanted: &[StreamAddress],
     repair: Repair,
     trust: TrustPeers,
 ) -> Result<SendOptions, CliError> {
@@ -215,10 +237,8 @@ fn options(
     if plan.departures || plan.class.is_some() {
         options.patience = KERNEL_PATIENCE;
     }
-    options.limit = Limit {
-        burst: args.burst.into(),
-        early_ns: args.early.saturating_mul(1_000_000),
-    };
+    options.limit = args.limit.limit(is_stored(args, plan, wanted)?);
+    options.catch_up = args.limit.catch_up.into();
     options.payload_bytes_max = args.packet_bytes.into();
     options.repair = repair;
     options.lend = args
@@ -228,10 +248,7 @@ fn options(
     Ok(options)
 }
 
-fn description(
-    session: &SendSession,
-    wanted: &[hythe::media::address::StreamAddress],
-) -> Result<String, CliError> {
+fn description(session: &SendSession, wanted: &[StreamAddress]) -> Result<String, CliError> {
     let Some(first) = wanted.first() else {
         return Err(CliError::WrongUse(
             "a description needs a destination (--to)".into(),
@@ -249,6 +266,8 @@ struct Sending<'a> {
     plan: Plan,
     /// Who keeps packets apart, if that was said: by the kernel, or not although that was asked for.
     told_pace: Option<SpacedBy>,
+    /// It was said that packets leave late, and not yet that they do no more.
+    told_late: bool,
     /// Of this thread.
     priority: u8,
     stop: Stop,
@@ -262,8 +281,9 @@ impl Sending<'_> {
             if self.hangup.swap(false, Ordering::Relaxed) {
                 self.read_again(session);
             }
-            let step = session.step(&mut |event| eprintln!("hythe: {event}"))?;
+            let step = session.step(&mut |event| output::note(event))?;
             self.tell_pace(session);
+            self.tell_lateness(session);
             match step {
                 Step::Again => {}
                 Step::Wait(until_ns) => {
@@ -289,8 +309,23 @@ impl Sending<'_> {
         let is_news = self.plan.departures && self.told_pace.as_ref() != Some(session.spaced_by());
         // Before the first packet nobody has been looked at.
         if is_news && session.statistics().packets > 0 {
-            eprintln!("hythe: pace: {}", session.spaced_by());
+            output::note(format!("pace: {}", session.spaced_by()));
             self.told_pace = Some(session.spaced_by().clone());
+        }
+    }
+
+    /// Says when packets begin to leave late, and when they are on time again.
+    fn tell_lateness(&mut self, session: &SendSession) {
+        let late_ns = session.late_ns();
+        if !self.told_late && late_ns > LATE_NS {
+            self.told_late = true;
+            output::note(format!(
+                "packets leave {:.1} s late, and faster until they are on time: the machine is busy, or the process was stopped",
+                late_ns as f64 / 1e9
+            ));
+        } else if self.told_late && late_ns < LATE_NS / 10 {
+            self.told_late = false;
+            output::note("packets leave on time again");
         }
     }
 
@@ -313,18 +348,18 @@ impl Sending<'_> {
     fn read_again(&mut self, session: &mut SendSession) {
         match self.args.targets.wanted() {
             Ok(wanted) => {
-                let tell = &mut |what| eprintln!("hythe: {what}");
+                let tell = &mut |what| output::note(what);
                 self.targets
                     .follow(&self.args.targets, &wanted, session, tell);
-                eprintln!("hythe: {} destinations", self.targets.len());
+                output::note(format!("{} destinations", self.targets.len()));
             }
-            Err(error) => eprintln!("hythe: the destinations stay as they are: {error}"),
+            Err(error) => output::note(format!("the destinations stay as they are: {error}")),
         }
     }
 
     /// Who was interrupted does not linger.
     fn say_goodbye(&self, session: &mut SendSession) -> Result<(), CliError> {
-        let tell = &mut |event: &Event| eprintln!("hythe: {event}");
+        let tell = &mut |event: &Event| output::note(event);
         Ok(session.finish(LINGER, Some(self.stop.descriptor()), tell)?)
     }
 
@@ -382,6 +417,7 @@ impl Sending<'_> {
             joined_bytes: statistics.joined_bytes,
             missed: statistics.missed,
             handovers: statistics.handovers,
+            packets_per_handover: statistics.packets_per_handover(),
             pace,
             priority: self.priority,
             spacing: SpacingDocument {
@@ -390,10 +426,49 @@ impl Sending<'_> {
                 p99_ns: spacing.p99_ns,
                 p999_ns: spacing.p999_ns,
                 max_ns: spacing.max_ns,
-                stalls: spacing.stalls,
+                late_ns: spacing.late_ns,
+                late_max_ns: spacing.late_max_ns,
+                moves: spacing.moves,
             },
             destinations,
         }
+    }
+}
+
+impl Document {
+    /// It ran to its end, and something of it is not as it should be: the reasons. A stream that is
+    /// joined while it runs begins in the middle, which is no damage.
+    fn check(&self, is_stored: bool) -> Result<(), CliError> {
+        let mut wrong = Vec::new();
+        if is_stored && self.damaged > 0 {
+            wrong.push(format!(
+                "{} could not be read whole: {} were passed over",
+                escaped(&self.input),
+                units::counted(self.damaged, "damaged place")
+            ));
+        }
+        if self.packets > 0
+            && self
+                .destinations
+                .iter()
+                .all(DestinationDocument::has_nobody)
+        {
+            wrong
+                .push("nobody received it: all destinations refused it or are out of reach".into());
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(CliError::Failed(wrong.join("; "))),
+        }
+    }
+}
+
+impl DestinationDocument {
+    /// Its host, or a router on the way, said so, and no receiver has reported. That nothing is
+    /// heard is no such sign: many receivers send no reports, and a firewall may answer nothing.
+    fn has_nobody(&self) -> bool {
+        let troubles = self.refused + self.unreachable;
+        self.reported.is_none() && troubles > 0 && self.state != State::Reachable.to_string()
     }
 }
 
@@ -408,7 +483,9 @@ fn text(document: &Document) -> String {
         "{} packets of {} in {:.1} s, {} damaged places passed over\n\
          {} sent again, {} requests not followed, {} packets of parity\n\
          pace: {}\n\
-         spacing off by {} (median), {} (p99), {} (p99.9), {} stalls\n\n",
+         spacing off by {} (median), {} (p99), {} (p99.9)\n\
+         late by {} in the end, {} at worst; the plan was moved {} times\n\
+         {:.1} packets in each of {} handovers\n\n",
         document.packets,
         document.payload,
         document.seconds,
@@ -420,8 +497,17 @@ fn text(document: &Document) -> String {
         microseconds(spacing.p50_ns),
         microseconds(spacing.p99_ns),
         microseconds(spacing.p999_ns),
-        spacing.stalls,
+        microseconds(spacing.late_ns),
+        microseconds(spacing.late_max_ns),
+        spacing.moves,
+        document.packets_per_handover,
+        document.handovers,
     );
+    let is_heard = document.destinations.iter().any(|to| to.reported.is_some());
+    let head = match is_heard {
+        true => head,
+        false => head + "no receiver sent a report: whether it arrived is not known\n\n",
+    };
     let rows: Vec<Vec<String>> = document
         .destinations
         .iter()

@@ -1,17 +1,16 @@
 //! `hythe media serve`.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::str::FromStr;
 
 use clap::Args;
 use hythe::TrustPeers;
 use hythe::media::MediaError;
 use hythe::media::address::StreamAddress;
 use hythe::media::format::StreamFormat;
-use hythe::media::rtsp::Limits;
 use hythe::media::rtsp::server::Server;
+use hythe::media::rtsp::{Limits, presentation_url};
 use hythe::media::serve::Programme;
 use hythe::media::source::OpenOptions;
 use serde::Serialize;
@@ -34,9 +33,14 @@ pub(crate) struct ServeArgs {
     /// Files, directories with files, or channel:NAME; each is found under its name
     #[arg(value_name = "DIR|FILE|CHANNEL", required_unless_present = "relay")]
     items: Vec<PathBuf>,
-    /// Where clients connect to; may be repeated
-    #[arg(long, value_name = "ADDRESS:PORT", default_values_t = [SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), PORT)])]
-    listen: Vec<SocketAddr>,
+    /// Where clients connect to; may be repeated. There is no authentication: whoever reaches such
+    /// an address can play everything that is served. 0.0.0.0 and [::] are all addresses of this
+    /// host [default: this host only, 127.0.0.1:8554 and [::1]:8554]
+    #[arg(long, value_name = "ADDRESS[:PORT]")]
+    listen: Vec<Listen>,
+    /// Sessions that clients of one address may have at once
+    #[arg(long, value_name = "N", default_value_t = Limits::default().sessions_per_address)]
+    sessions_per_address: usize,
     #[command(flatten)]
     resend: ResendArgs,
     /// Conference: forward what each participant sends to this even UDP port to all the others
@@ -47,12 +51,56 @@ pub(crate) struct ServeArgs {
     participant: Vec<StreamAddress>,
 }
 
+/// An address to listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listen(SocketAddr);
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bare = text.trim_start_matches('[').trim_end_matches(']');
+        let address: Option<IpAddr> = bare.parse().ok();
+        let address = address.map(|address| SocketAddr::new(address, PORT));
+        address
+            .or_else(|| text.parse().ok())
+            .map(Self)
+            .ok_or_else(|| format!("{text} is no address such as 0.0.0.0, 192.0.2.1:554 or [::]"))
+    }
+}
+
 #[derive(Serialize)]
 struct Document {
     paths: Vec<String>,
+    urls: Vec<String>,
     connections: u64,
+    refused_connections: u64,
     sessions: u64,
+    refused_sessions: u64,
     requests: u64,
+    failed_starts: u64,
+}
+
+impl Document {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} connections, {} sessions, {} requests\n",
+            self.connections, self.sessions, self.requests
+        );
+        let refused = [
+            (self.refused_connections, "connections"),
+            (self.refused_sessions, "sessions"),
+            (self.failed_starts, "PLAYs"),
+        ];
+        let refused = refused.iter().filter(|(count, _)| *count > 0);
+        let refused: Vec<String> = refused
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        if !refused.is_empty() {
+            text += &format!("refused: {}\n", refused.join(", "));
+        }
+        text
+    }
 }
 
 pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
@@ -60,58 +108,68 @@ pub(crate) fn run(args: &ServeArgs, globals: &Globals) -> Result<(), CliError> {
     if let Some(port) = args.relay {
         return conference::run(port, &args.participant, &stop, globals);
     }
-    let server = Server::bind(&args.listen, Limits::default())?;
+    let limits = Limits {
+        sessions_per_address: args.sessions_per_address,
+        ..Limits::default()
+    };
+    let server = Server::bind(&addresses(&args.listen), limits)?;
     let node = globals.join("hythe media serve")?;
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     let programme = Programme::new(&node, trust, OpenOptions::default())?;
     let mut programme = programme.with_resend(args.resend.resend());
-    let refused = Arc::new(Refused::default());
     for item in &args.items {
-        add(&mut programme, item, &stop, &refused)?;
+        add(&mut programme, item)?;
     }
     let paths: Vec<String> = programme.paths().map(str::to_owned).collect();
     if paths.is_empty() {
         return Err(CliError::Failed("there is nothing to serve".to_owned()));
     }
-    for (address, path) in server
-        .addresses()
-        .iter()
-        .flat_map(|address| paths.iter().map(move |path| (address, path)))
-    {
-        eprintln!("hythe: rtsp://{address}/{path}");
+    let addresses = server.addresses();
+    let of_address = |address: &SocketAddr| {
+        let address = *address;
+        paths
+            .iter()
+            .map(move |path| presentation_url(address, path))
+    };
+    let urls: Vec<String> = addresses.iter().flat_map(of_address).collect();
+    for url in &urls {
+        output::note(url);
     }
-    refused.offered.store(paths.len(), Ordering::Relaxed);
-    refused.is_something_left()?;
     let counters = server.run(&mut programme, stop.descriptor())?;
-    refused.is_something_left()?;
     let document = Document {
         paths,
+        urls,
         connections: counters.connections,
+        refused_connections: counters.refused_connections + counters.refused_connections_of_address,
         sessions: counters.sessions,
+        refused_sessions: counters.refused_sessions + counters.refused_sessions_of_address,
         requests: counters.requests,
+        failed_starts: counters.failed_starts,
     };
-    output::print(globals.json, &document, |document| {
-        format!(
-            "{} connections, {} sessions, {} requests\n",
-            document.connections, document.sessions, document.requests
-        )
-    })
+    output::print(globals.json, &document, Document::text)
+}
+
+/// Those that were asked for; else this host alone, by IPv4 and, where there is such a thing, IPv6.
+fn addresses(asked: &[Listen]) -> Vec<SocketAddr> {
+    if !asked.is_empty() {
+        return asked.iter().map(|listen| listen.0).collect();
+    }
+    let has_ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+    let ipv6 = has_ipv6.then_some(IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let loopback = [Some(IpAddr::V4(Ipv4Addr::LOCALHOST)), ipv6];
+    let loopback = loopback.into_iter().flatten();
+    loopback
+        .map(|address| SocketAddr::new(address, PORT))
+        .collect()
 }
 
 /// A directory's files that cannot be sent are named and left out; anything else that was asked for has to be there.
-fn add(
-    programme: &mut Programme,
-    item: &Path,
-    stop: &Stop,
-    refused: &Arc<Refused>,
-) -> Result<(), CliError> {
+fn add(programme: &mut Programme, item: &Path) -> Result<(), CliError> {
     if let Some(channel) = item.to_str().and_then(|name| name.strip_prefix(CHANNEL)) {
-        return add_channel(programme, channel, stop, refused);
+        return add_channel(programme, channel);
     }
     if !item.is_dir() {
-        let left_out = programme.add_film(&name(item), item)?;
-        inputs::tell_left_out(item, &left_out);
-        return Ok(());
+        return add_film(programme, item);
     }
     let listing = std::fs::read_dir(item).map_err(CliError::file("read", item))?;
     let mut files: Vec<PathBuf> = listing
@@ -121,80 +179,78 @@ fn add(
         .collect();
     files.sort();
     for file in files {
-        match programme.add_film(&name(&file), &file) {
-            Ok(left_out) => inputs::tell_left_out(&file, &left_out),
-            Err(error) => eprintln!("hythe: left out: {error}"),
+        if let Err(error) = add_film(programme, &file) {
+            output::note(format!("left out: {error}"));
         }
     }
     Ok(())
 }
 
-fn add_channel(
-    programme: &mut Programme,
-    channel: &str,
-    stop: &Stop,
-    refused: &Arc<Refused>,
-) -> Result<(), CliError> {
-    let ask_to_stop = stop
-        .asker()
-        .map_err(|error| CliError::Failed(format!("cannot wake the server: {error}")))?;
-    let (name, refused) = (channel.to_owned(), Arc::clone(refused));
+fn add_film(programme: &mut Programme, file: &Path) -> Result<(), CliError> {
+    let name = name(file);
+    if name.contains(char::is_control) {
+        let name = name.escape_debug();
+        return Err(CliError::Failed(format!(
+            "{name}: its name has control characters, with which no client can ask for it: rename it"
+        )));
+    }
+    let left_out = programme.add_film(&name, file)?;
+    inputs::tell_left_out(file, &left_out);
+    Ok(())
+}
+
+fn add_channel(programme: &mut Programme, channel: &str) -> Result<(), CliError> {
+    let name = channel.to_owned();
     let tell = move |known: Result<&StreamFormat, &MediaError>| match known {
         Ok(format) => {
             let encoding = format.encoding.name();
-            eprintln!("hythe: channel {name} is served from now on, as {encoding}");
+            output::note(format!(
+                "channel {name} is served from now on, as {encoding}"
+            ));
         }
         Err(error) => {
-            eprintln!("hythe: channel {name} is not served: {error}");
-            refused.add(error.to_string());
-            if refused.is_something_left().is_err() {
-                ask_to_stop();
-            }
+            output::note(format!(
+                "channel {name} is not served: {error}; it is looked at again, with growing pauses"
+            ));
         }
     };
-    eprintln!("hythe: channel {channel} is served from its first message on");
+    output::note(format!(
+        "channel {channel} is served from its first message on"
+    ));
     Ok(programme.add_channel(channel, channel, tell)?)
-}
-
-/// Channels that turned out to be nothing that can be served.
-#[derive(Debug)]
-struct Refused {
-    reasons: Mutex<Vec<String>>,
-    /// How many things were to be served; until that is known, more than can be refused.
-    offered: AtomicUsize,
-}
-
-impl Default for Refused {
-    fn default() -> Self {
-        Self {
-            reasons: Mutex::default(),
-            offered: AtomicUsize::new(usize::MAX),
-        }
-    }
-}
-
-impl Refused {
-    fn reasons(&self) -> MutexGuard<'_, Vec<String>> {
-        self.reasons.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, reason: String) {
-        self.reasons().push(reason);
-    }
-
-    fn is_something_left(&self) -> Result<(), CliError> {
-        let reasons = self.reasons();
-        match reasons.first() {
-            // Whoever holds the lock sees what was stored before the other one had it.
-            Some(first) if reasons.len() >= self.offered.load(Ordering::Relaxed) => Err(
-                CliError::Failed(format!("there is nothing to serve: {first}")),
-            ),
-            _ => Ok(()),
-        }
-    }
 }
 
 fn name(file: &Path) -> String {
     file.file_name()
         .map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_listened_on_at_the_usual_port_unless_it_names_one() {
+        for (text, expected) in [
+            ("0.0.0.0", "0.0.0.0:8554"),
+            ("192.0.2.1:554", "192.0.2.1:554"),
+            ("::", "[::]:8554"),
+            ("[::]", "[::]:8554"),
+            ("[::1]:554", "[::1]:554"),
+        ] {
+            let listen: Listen = text.parse().unwrap();
+            assert_eq!(listen.0.to_string(), expected);
+        }
+        assert!(
+            "everywhere"
+                .parse::<Listen>()
+                .unwrap_err()
+                .contains("everywhere")
+        );
+        assert!(
+            addresses(&[])
+                .iter()
+                .all(|address| address.ip().is_loopback())
+        );
+    }
 }

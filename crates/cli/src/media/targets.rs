@@ -11,6 +11,8 @@ use hythe::media::send::session::SendSession;
 use hythe::media::wire::destinations::DestinationId;
 use hythe::media::wire::endpoint::DestinationOptions;
 use hythe::media::wire::method::Method;
+use hythe_sys::regular_file::read_regular_text;
+use hythe_terminal::escaped;
 
 use crate::error::CliError;
 
@@ -44,7 +46,7 @@ fn parse_class(text: &str) -> Result<i32, String> {
     });
     let (major, minor) = numbers
         .filter(|(major, _)| *major > 0)
-        .ok_or_else(|| format!("{text} is no class such as 1:10"))?;
+        .ok_or_else(|| format!("{} is no class such as 1:10", escaped(text)))?;
     // The kernel reads the same 32 bits, whatever their sign.
     Ok((u32::from(major) << 16 | u32::from(minor)).cast_signed())
 }
@@ -143,19 +145,13 @@ impl Targets {
 
 fn read(path: &Path) -> Result<Vec<StreamAddress>, CliError> {
     let failed = |error| CliError::file("read", path)(error);
-    if std::fs::metadata(path).map_err(failed)?.len() > FILE_BYTES_MAX {
-        let shown = path.display();
-        return Err(CliError::Failed(format!(
-            "{shown} has more than {FILE_BYTES_MAX} bytes: one destination a line is expected"
-        )));
-    }
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = read_regular_text(path, FILE_BYTES_MAX).map_err(failed)?;
     let lines = text.lines().map(str::trim).enumerate();
     lines
         .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         .map(|(index, line)| {
             line.parse().map_err(|error| {
-                CliError::Failed(format!("{}, line {}: {error}", path.display(), index + 1))
+                CliError::Failed(format!("{}, line {}: {error}", escaped(&path), index + 1))
             })
         })
         .collect()

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use hythe::{Geometry, GroupAccess, Pool, PoolOptions, RegionIndex};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use super::geometry::{self, TermDocument};
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &PoolCreateArgs, globals: &Globals) -> Result<(), CliErr
             "made pool {} of {} in {}\n\n{}",
             made.pool,
             units::bytes(made.bytes),
-            made.path.display(),
+            escaped(&made.path),
             geometry::terms_text(&made.terms)
         )
     })
@@ -71,15 +72,23 @@ fn planned(args: &PoolCreateArgs, globals: &Globals) -> Result<PoolOptions, CliE
     if let Some(mount) = &args.huge_pages {
         options = options.huge_pages(mount);
     }
-    let mut limits = Geometry::default_limits();
+    let mut limits = match args.small {
+        true => Geometry::small_limits(),
+        false => Geometry::default_limits(),
+    };
     for limit in &args.limit {
         limit.apply(&mut limits);
     }
-    let geometry = if args.class.is_empty() {
-        let bytes = args.size.unwrap_or_else(hythe::default_bytes);
-        Geometry::for_bytes_with(limits, bytes)
-    } else {
-        Geometry::with_classes(limits, &args.class)
-    };
-    Ok(options.geometry(geometry.map_err(hythe::NodeError::from)?))
+    if !args.class.is_empty() {
+        let geometry = Geometry::with_classes(limits, &args.class);
+        return Ok(options.geometry(geometry.map_err(hythe::NodeError::from)?));
+    }
+    if let Some(bytes) = args.size {
+        options = options.bytes(bytes);
+    }
+    // Unless somebody chose, they follow from the memory there is.
+    if args.small || !args.limit.is_empty() {
+        options = options.limits(limits);
+    }
+    Ok(options)
 }

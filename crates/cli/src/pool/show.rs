@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use hythe::{Pool, RegionIndex, Snapshot};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use super::geometry::{self, RegionDocument, TermDocument};
@@ -146,9 +147,9 @@ fn text(shown: &Document) -> String {
         .collect();
     format!(
         "pool {}, {}, in {} (mode {}, owner {}, group {}, id {})\n\n{}\n{}\n{}\n{free} free + {held} held + {queued} queued = {total} slots; {ledger}\n",
-        shown.pool,
+        escaped(&shown.pool),
         units::bytes(shown.bytes),
-        shown.path.display(),
+        escaped(&shown.path),
         shown.mode,
         shown.owner,
         shown.group,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hythe_preload::runs::{self, Advice, Finish, FinishOptions, Run, off};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use super::replay::RUNS_WANTED_TEXT;
@@ -74,15 +75,15 @@ fn judge(args: &FinishArgs, finished: &runs::Finished, wanted: usize) -> Result<
     let switch = off::path(&args.pack);
     Ok(match advice {
         Advice::Read if off::reason(&args.pack)?.is_some() => {
-            format!("{} keeps the pack off", switch.display())
+            format!("{} keeps the pack off", escaped(&switch))
         }
         Advice::Read => "read ahead".to_owned(),
         Advice::LeaveUnread { why } => format!("left unread, to compare with: {why}"),
         Advice::SwitchOff { reason } => {
             tracing::warn!(
                 "switching {} off: {reason}; remove {} to switch it on",
-                args.pack.display(),
-                switch.display()
+                escaped(&args.pack),
+                escaped(&switch)
             );
             format!("switched off: {reason}")
         }

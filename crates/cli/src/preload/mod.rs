@@ -3,6 +3,7 @@
 //! One file per command. Never decides what is read: `hythe_preload` does.
 
 mod finish;
+mod merge;
 mod record;
 mod replay;
 mod report;
@@ -11,6 +12,7 @@ mod sort_list;
 mod tree;
 
 use clap::Subcommand;
+use hythe_terminal::escaped;
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -49,6 +51,16 @@ pub(crate) enum PreloadCommand {
     /// Print what a pack holds, in the order in which it was first needed
     #[command(after_help = "Example:\n  hythe preload show boot.pack --json | jq .bytes")]
     Show(show::ShowArgs),
+    /// Write one pack of several recordings: what any of them needed, once
+    ///
+    /// The order is that of the first pack; behind it comes what the others add. Two recordings of
+    /// one program may differ, and a page that was needed once is needed. The
+    /// packs must be of one system: a file that two of them recorded differently is named, and
+    /// nothing is written.
+    #[command(
+        after_help = "Examples:\n  hythe preload merge first.pack second.pack third.pack -o app.pack\n  hythe preload merge boot.pack app.pack -o boot.pack --force"
+    )]
+    Merge(merge::MergeArgs),
     /// Print the list by which an image builder lays out files in the order of the pack
     ///
     /// mksquashfs takes it as it is. mkfs.erofs takes no list: it keeps the order of a tar archive, which tar makes by the list of the whole tree.
@@ -66,6 +78,7 @@ pub(crate) fn run(command: PreloadCommand, globals: &Globals) -> Result<(), CliE
         PreloadCommand::Report(args) => report::run(&args, globals),
         PreloadCommand::Replay(args) => replay::run(&args, globals),
         PreloadCommand::Show(args) => show::run(&args, globals),
+        PreloadCommand::Merge(args) => merge::run(&args, globals),
         PreloadCommand::SortList(args) => sort_list::run(&args, globals),
     }
 }
@@ -78,7 +91,7 @@ fn open(path: &std::path::Path) -> Result<hythe_preload::pack::Pack, CliError> {
         named @ PreloadError::File { .. } => named.into(),
         other => CliError::Failed(format!(
             "cannot use {}: {other}; record it again with hythe preload record",
-            path.display()
+            escaped(&path)
         )),
     })
 }

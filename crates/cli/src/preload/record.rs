@@ -18,6 +18,7 @@ use hythe_preload::record::{
     Account, Exclusion, Queue, Scratch, Settings, Subject, record, stand_guard,
 };
 use hythe_preload::runs::{Mark, off, run_directory};
+use hythe_terminal::{escaped, escaped_lines};
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -131,7 +132,7 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
     if !args.force && args.output.symlink_metadata().is_ok() {
         let text = format!(
             "{} is there already: choose another name, or say --force",
-            args.output.display()
+            escaped(&args.output)
         );
         return Err(CliError::Failed(text));
     }
@@ -150,7 +151,7 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         output::print(globals.json, &document, text)?;
     } else {
         // Standard output is the command's.
-        let _ = std::io::stderr().write_all(text(&document).as_bytes());
+        let _ = std::io::stderr().write_all(escaped_lines(&text(&document)).to_string().as_bytes());
     }
     verdict(&account)
 }
@@ -263,7 +264,7 @@ fn document<'a>(
 fn text(document: &Document<'_>) -> String {
     let mut text = format!(
         "{}: {} in {} of {}, by {}\n",
-        document.pack.display(),
+        escaped(&document.pack),
         units::bytes(document.bytes),
         units::counted(document.extents as u64, "extent"),
         units::counted(document.files as u64, "file"),
@@ -310,19 +311,19 @@ fn warnings(document: &Document<'_>) -> Vec<String> {
     for path in document.read_ahead_on {
         warnings.push(format!(
             "read-ahead could not be switched off by {}: pages that the kernel read around are in the pack",
-            path.display()
+            escaped(&path)
         ));
     }
     for path in document.unwatched_mounts {
         warnings.push(format!(
             "what is mounted on {} could not be watched: its files are missing",
-            path.display()
+            escaped(&path)
         ));
     }
     if let Some(switch) = &document.switched_off {
         warnings.push(format!(
             "{} keeps it from being read ahead; remove that to switch it on",
-            switch.display()
+            escaped(&switch)
         ));
     }
     warnings

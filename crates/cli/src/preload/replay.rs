@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +16,7 @@ use hythe_preload::replay::{
     Budget, Method, Options, Outcome, Priority, Stopped, SystemMemory, replay,
 };
 use hythe_preload::runs::{self, Advice, Mark, boottime_ns, off};
+use hythe_terminal::escaped;
 use indicatif::ProgressDrawTarget;
 use serde::Serialize;
 
@@ -96,11 +96,10 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
     };
     if let Err(error) = done {
         // Nothing that a program needs: it starts slower, and it is said why.
-        let _ = writeln!(
-            std::io::stderr(),
-            "hythe: {error}; starting {} without reading ahead",
-            program.display()
-        );
+        output::note(format!(
+            "{error}; starting {} without reading ahead",
+            escaped(program)
+        ));
     }
     let error = Command::new(program).args(arguments).exec();
     Err(CliError::file("start", program)(error))
@@ -141,8 +140,8 @@ fn left_unread(args: &ReplayArgs) -> Result<Option<String>, CliError> {
         let first = why.lines().next().unwrap_or_default();
         return Ok(Some(format!(
             "{} is switched off by {}: {first}",
-            args.pack.display(),
-            path.display()
+            escaped(&args.pack),
+            escaped(&path)
         )));
     }
     let Some(wanted) = args.auto else {
@@ -155,8 +154,8 @@ fn left_unread(args: &ReplayArgs) -> Result<Option<String>, CliError> {
         Advice::SwitchOff { reason } => {
             tracing::warn!(
                 "switching {} off: {reason}; remove {} to switch it on",
-                args.pack.display(),
-                path.display()
+                escaped(&args.pack),
+                escaped(&path)
             );
             if let Err(error) = off::switch_off(&args.pack, &reason) {
                 tracing::warn!("it will be judged again next time: {error}");
@@ -254,7 +253,7 @@ fn sum(outcome: &Outcome) -> String {
 
 fn complaints(outcome: &Outcome, text: &mut String) {
     for file in &outcome.changed {
-        let _ = writeln!(text, "skipped {}: {}", file.path, file.why);
+        let _ = writeln!(text, "skipped {}: {}", escaped(&file.path), file.why);
     }
     for file in &outcome.failures {
         let pages = units::counted(file.pages, "page");

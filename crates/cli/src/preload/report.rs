@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use hythe_preload::pack::PAGE_BYTES;
 use hythe_preload::runs::{self, Entry, MeasuredFrom, Run, Summary, off};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -81,7 +82,7 @@ fn text(document: &Document<'_>) -> String {
     if rows.is_empty() {
         return format!(
             "no start-up of {} is known: call hythe preload finish when one is over",
-            document.pack.display()
+            escaped(&document.pack)
         );
     }
     let headings = [

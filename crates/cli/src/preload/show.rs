@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hythe_preload::pack::{Extent, PAGE_BYTES, Pack};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -105,7 +106,7 @@ fn text(document: &Document<'_>) -> String {
             units::bytes(so_far),
             extent.first_page,
             extent.pages,
-            extent.path.display()
+            escaped(&extent.path)
         );
     }
     let inodes = match document.any_inode {

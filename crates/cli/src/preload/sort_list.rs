@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use hythe_preload::sort_list;
+use hythe_terminal::escaped;
 
 use super::tree::Tree;
 use crate::args::Globals;
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &SortListArgs, globals: &Globals) -> Result<(), CliError
     }
     let pack = super::open(&args.pack)?;
     let mut names: Vec<&[u8]> = sort_list::names(&pack, &args.root).collect();
-    let root = args.root.display();
+    let root = escaped(&args.root);
     say_left_out(
         sort_list::elsewhere(&pack, &args.root),
         &format!("below {root}"),
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &SortListArgs, globals: &Globals) -> Result<(), CliError
             "no file of the pack is left to be listed: is {root} (--root) where the root of the image was when it was recorded? hythe preload show has the paths"
         )));
     }
-    output::write(&match (args.image, tree) {
+    output::write_data(&match (args.image, tree) {
         (Image::Squashfs, _) => sort_list::for_mksquashfs(&names)?,
         (Image::Erofs, None) => sort_list::for_tar(&names),
         (Image::Erofs, Some(tree)) => tree.listed(&names),
@@ -72,6 +73,6 @@ pub(crate) fn run(args: &SortListArgs, globals: &Globals) -> Result<(), CliError
 fn say_left_out(files: usize, place: &str) {
     if files > 0 {
         let files = units::counted(files as u64, "file");
-        eprintln!("hythe: {files} of the pack left out: not {place}");
+        output::note(format!("{files} of the pack left out: not {place}"));
     }
 }

@@ -1,11 +1,14 @@
 //! The input of `hythe pub`, cut into messages, each in a leased buffer.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use hythe::{Lease, Publisher};
+use hythe_terminal::escaped;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::args::PublishArgs;
 use crate::error::CliError;
@@ -59,13 +62,13 @@ impl<'a> Input<'a> {
                 .map(File::from)
                 .map_err(CliError::file("read", "standard input"))?
         } else {
-            File::open(&path).map_err(CliError::file("open", &path))?
+            open_stream(&path).map_err(CliError::file("open", &path))?
         };
         let found = file.metadata().map_err(CliError::file("look at", &path))?;
         if found.is_dir() {
             return Err(CliError::WrongUse(format!(
                 "{} is a directory; give a file, or - for standard input",
-                path.display()
+                escaped(&path)
             )));
         }
         let is_regular = found.is_file() && !is_stdin;
@@ -73,7 +76,7 @@ impl<'a> Input<'a> {
             let name = if is_stdin {
                 "standard input".to_owned()
             } else {
-                path.display().to_string()
+                escaped(&path).to_string()
             };
             return Err(CliError::WrongUse(format!(
                 "{name} can be cut only once: give a regular file to --repeat it"
@@ -149,6 +152,36 @@ impl<'a> Input<'a> {
         Ok(())
     }
 
+    /// Passes over the message that no buffer was leased for. False: that was all.
+    pub(super) fn skip(&mut self) -> Result<bool, CliError> {
+        match &mut self.cut {
+            Cut::File {
+                bytes,
+                piece,
+                position,
+                ended,
+                ..
+            } => {
+                *position = position.saturating_add(*piece as u64).min(*bytes);
+                *ended = *position >= *bytes;
+                Ok(true)
+            }
+            Cut::Stream { file, piece } => {
+                let mut reader = StoppableReader {
+                    stop: self.stop,
+                    from: &*file,
+                };
+                let passed = std::io::copy(
+                    &mut reader.by_ref().take(*piece as u64),
+                    &mut std::io::sink(),
+                );
+                Ok(passed.map_err(CliError::file("read", &self.path))? > 0)
+            }
+            // Read before a buffer was leased for it.
+            Cut::Lines { .. } | Cut::Whole { .. } => Ok(true),
+        }
+    }
+
     /// The next message; `None`: that was all, or somebody asked to stop.
     pub(super) fn next(&mut self, publisher: &Publisher) -> Result<Option<Message>, CliError> {
         let path = &self.path;
@@ -193,6 +226,18 @@ impl<'a> Input<'a> {
     }
 }
 
+/// Opens without waiting: what a pipe brings is waited for where a signal ends the wait.
+fn open_stream(path: &Path) -> io::Result<File> {
+    let without_waiting = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(without_waiting.bits().cast_signed())
+        .open(path)?;
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
 fn read_whole(path: &Path, file: File, largest: usize, stop: &Stop) -> Result<Vec<u8>, CliError> {
     let mut bytes = Vec::new();
     let mut reader = StoppableReader { stop, from: file }.take(largest as u64 + 1);
@@ -202,7 +247,7 @@ fn read_whole(path: &Path, file: File, largest: usize, stop: &Stop) -> Result<Ve
     if bytes.len() > largest {
         return Err(CliError::Failed(format!(
             "{} has more than the {largest} bytes that the largest slot of the pool takes: cut it (--size 64K or --lines), or make the pool with larger slots (`hythe pool create --class`)",
-            path.display()
+            escaped(&path)
         )));
     }
     Ok(bytes)
@@ -229,7 +274,7 @@ fn fill_from_file(
             0 => {
                 return Err(CliError::Failed(format!(
                     "{} became shorter while it was read: {} bytes are missing",
-                    path.display(),
+                    escaped(&path),
                     bytes - filled
                 )));
             }

@@ -3,17 +3,20 @@
 //! `input` cuts the input into messages, `pace` keeps the rate. A file's bytes are read straight into the pool's buffers.
 
 mod input;
+pub(crate) mod losses;
 mod pace;
 
 use std::time::{Duration, Instant};
 
-use hythe::{NodeError, Published, Publisher, PublisherOptions};
+use hythe::{Publisher, PublisherOptions};
+use hythe_terminal::escaped;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::args::{Globals, PublishArgs};
 use crate::error::CliError;
-use crate::publish::input::Input;
+use crate::publish::input::{Input, Message};
+use crate::publish::losses::Losses;
 use crate::publish::pace::Pace;
 use crate::stop::{LOOK, Stop};
 use crate::{output, units};
@@ -37,7 +40,9 @@ struct Document {
 pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe pub")?;
-    let options = PublisherOptions::default().history(args.history);
+    let options = PublisherOptions::default()
+        .history(args.history)
+        .send_timeout(args.send_timeout);
     let mut publisher = node.publisher(&args.channel, &options)?;
     if let Some(patience) = args.wait {
         wait_for_subscriber(&mut publisher, patience, &stop)?;
@@ -63,6 +68,7 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
     let mut way = Way {
         publisher: &mut publisher,
         document: &mut document,
+        losses: Losses::default(),
         bar: &bar,
     };
     let published = publish_all(args, &stop, &mut way, &mut input);
@@ -75,10 +81,10 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
     document.seconds = start.elapsed().as_secs_f64();
     document.subscribers = document.subscribers.max(publisher.subscribers()?);
     if document.delivered == 0 && document.messages > 0 {
-        eprintln!(
-            "hythe: nobody received it: channel `{}` has no subscriber (--wait 10 waits for one)",
+        output::note(format!(
+            "nobody received it: channel `{}` has no subscriber (--wait 10 waits for one)",
             args.channel
-        );
+        ));
     }
     output::print(globals.json, &document, text)
 }
@@ -87,33 +93,37 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
 struct Way<'a> {
     publisher: &'a mut Publisher,
     document: &'a mut Document,
+    losses: Losses,
     bar: &'a ProgressBar,
 }
 
 impl Way<'_> {
-    /// Publishes the next message of the input. False: that was all.
-    fn publish_next(&mut self, input: &mut Input<'_>) -> Result<bool, CliError> {
-        let Some((lease, bytes)) = input.next(self.publisher)? else {
-            return Ok(false);
-        };
-        let published = match self.publisher.publish(lease, bytes) {
-            // One receiver less is no reason not to serve the others.
-            Err(gone @ NodeError::ReceiverGone { .. }) => {
-                eprintln!("hythe: {gone}");
-                Published {
-                    dropped: 1,
-                    ..Published::default()
+    /// The next message of the input, in a buffer. One that no buffer is free for is counted as
+    /// lost, and passed over. `None`: that was all.
+    fn next(&mut self, input: &mut Input<'_>, stop: &Stop) -> Result<Option<Message>, CliError> {
+        while !stop.asked() {
+            match input.next(self.publisher) {
+                Err(CliError::Node(error)) if self.losses.is_full(&error) => {
+                    self.document.dropped += self.publisher.subscribers()?.max(1) as u64;
+                    if !input.skip()? {
+                        break;
+                    }
                 }
+                next => return next,
             }
-            published => published?,
-        };
+        }
+        Ok(None)
+    }
+
+    fn publish(&mut self, (lease, bytes): Message) -> Result<(), CliError> {
+        let published = self.losses.publish(self.publisher, lease, bytes)?;
         self.document.messages += 1;
         self.document.payload_bytes += bytes as u64;
         self.document.delivered += u64::from(published.delivered);
         self.document.dropped += u64::from(published.dropped);
         self.document.displaced += u64::from(published.displaced);
         self.bar.inc(1);
-        Ok(true)
+        Ok(())
     }
 }
 
@@ -127,14 +137,18 @@ fn publish_all(
     let mut round = 0;
     while args.repeat == 0 || round < args.repeat {
         input.rewind()?;
-        loop {
-            pace.wait(stop);
-            if stop.asked() {
+        while !stop.asked() {
+            // Taken before the wait: the end of the input is no message, and costs no wait.
+            let Some(message) = way.next(input, stop)? else {
+                break;
+            };
+            if !pace.wait(stop) {
                 return Ok(());
             }
-            if !way.publish_next(input)? {
-                break;
-            }
+            way.publish(message)?;
+        }
+        if stop.asked() {
+            break;
         }
         round += 1;
     }
@@ -193,7 +207,7 @@ fn text(done: &Document) -> String {
         "published {} of {} in all on {} to {} in {:.3} s: {} delivered, {} dropped{}",
         units::counted(done.messages, "message"),
         units::bytes(done.payload_bytes),
-        done.channel,
+        escaped(&done.channel),
         units::counted(done.subscribers as u64, "subscriber"),
         done.seconds,
         done.delivered,

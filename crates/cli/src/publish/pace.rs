@@ -20,12 +20,19 @@ impl Pace {
         }
     }
 
-    /// Waits until the next message is due, or somebody asks to stop.
-    pub(super) fn wait(&mut self, stop: &Stop) {
-        let Some(gap) = self.gap else { return };
-        while !stop.asked() && Instant::now() < self.due {
+    /// Waits until the next message is due. False: somebody asked to stop before that.
+    ///
+    /// Call it once for each message, and for nothing else: each call takes one place in the
+    /// schedule.
+    pub(super) fn wait(&mut self, stop: &Stop) -> bool {
+        let Some(gap) = self.gap else { return true };
+        while Instant::now() < self.due {
+            if stop.asked() {
+                return false;
+            }
             stop.sleep_until(self.due);
         }
         self.due += gap;
+        true
     }
 }

@@ -14,13 +14,15 @@ use std::time::{Duration, Instant, SystemTime};
 use clap::Args;
 use hythe::recording::{Header, RecordingError, Totals, Writer};
 use hythe::{ChannelType, Node, Sample, Subscriber, SubscriberOptions, monotonic_ns};
+use hythe_sys::regular_file::create_output;
+use hythe_terminal::escaped;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::args::{Globals, WhenFull};
 use crate::error::CliError;
 use crate::stop::{LOOK, Stop};
-use crate::subscribe::policy;
+use crate::subscribe::{Unpublished, policy};
 use crate::{output, units};
 
 /// Bytes that are gathered before they are handed to the system.
@@ -112,7 +114,17 @@ pub(crate) fn run(args: &RecordArgs, globals: &Globals) -> Result<(), CliError> 
         dropped,
         violations: subscriber.statistics().violations,
     };
-    output::print(globals.json, &document, text)
+    output::print(globals.json, &document, text)?;
+    if document.records == 0 {
+        return Err(CliError::Failed(format!(
+            "nothing was recorded: no message came on channel `{}` in {:.1} s; \
+             {} has a header and no record",
+            escaped(&args.channel),
+            document.seconds,
+            escaped(&args.output)
+        )));
+    }
+    Ok(())
 }
 
 /// Names file and action of a recording's error.
@@ -121,7 +133,7 @@ pub(crate) fn failed(
     path: &Path,
 ) -> impl FnOnce(RecordingError) -> CliError + use<> {
     let path = path.to_owned();
-    move |error| CliError::Failed(format!("cannot {action} {}: {error}", path.display()))
+    move |error| CliError::Failed(format!("cannot {action} {}: {error}", escaped(&path)))
 }
 
 fn options(args: &RecordArgs) -> Result<SubscriberOptions, CliError> {
@@ -139,12 +151,12 @@ fn carried(node: &Node, channel: &str) -> ChannelType {
 
 fn create(args: &RecordArgs) -> Result<File, CliError> {
     if args.force {
-        return File::create(&args.output).map_err(CliError::file("make", &args.output));
+        return create_output(&args.output).map_err(CliError::file("make", &args.output));
     }
     File::create_new(&args.output).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => CliError::Failed(format!(
             "{} exists: --force replaces it",
-            args.output.display()
+            escaped(&args.output)
         )),
         _ => CliError::file("make", &args.output)(error),
     })
@@ -174,6 +186,7 @@ struct Recording<'a> {
 
 impl Recording<'_> {
     fn run(&mut self, subscriber: &mut Subscriber, stop: &Stop) -> Result<(), CliError> {
+        let mut unpublished = Unpublished::from_now();
         while !stop.asked() && !self.has_all() {
             let left = self.left();
             if left.is_zero() {
@@ -188,8 +201,9 @@ impl Recording<'_> {
                     subscriber.take(left.min(LOOK))?
                 }
             };
-            if let Some(sample) = sample {
-                self.append(&sample)?;
+            match sample {
+                Some(sample) => self.append(&sample)?,
+                None => unpublished.look(subscriber)?,
             }
         }
         self.take_what_waits(subscriber)
@@ -239,10 +253,10 @@ fn text(done: &Document<'_>) -> String {
         "recorded {} of {} in all from {} in {:.3} s: {} dropped; {} has {}",
         units::counted(done.records, "message"),
         units::bytes(done.payload_bytes),
-        done.channel,
+        escaped(done.channel),
         done.seconds,
         done.dropped,
-        done.file.display(),
+        escaped(&done.file),
         units::bytes(done.file_bytes)
     )
 }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use hythe::recording::Reader;
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use super::carried;
@@ -56,8 +57,8 @@ pub(super) fn run(path: &Path, reader: &Reader<&File>, globals: &Globals) -> Res
 fn text(found: &Document<'_>) -> String {
     let mut text = format!(
         "{}: channel {}, {}\n{} of {} in all over {:.3} s ({:.1}/s)",
-        found.file.display(),
-        found.channel,
+        escaped(&found.file),
+        escaped(found.channel),
         found.carries,
         units::counted(found.records, "message"),
         units::bytes(found.payload_bytes),

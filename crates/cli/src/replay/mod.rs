@@ -12,12 +12,15 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use hythe::recording::{Header, Reader, Record, checksum};
 use hythe::{ChannelType, Lease, Publisher, PublisherOptions};
+use hythe_sys::regular_file::open_regular;
+use hythe_terminal::escaped;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use self::timing::{Timing, TimingDocument};
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::publish::losses::Losses;
 use crate::publish::{FLUSH_BOUND, wait_for_subscriber};
 use crate::record::failed;
 use crate::stop::Stop;
@@ -57,6 +60,9 @@ pub(crate) struct ReplayArgs {
     /// Wait so many seconds for a first subscriber, and fail if there is none
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, conflicts_with = "list")]
     wait: Option<Duration>,
+    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited for together
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "0.1", conflicts_with = "list")]
+    send_timeout: Duration,
 }
 
 #[derive(Serialize)]
@@ -73,25 +79,23 @@ struct Document<'a> {
     damaged: u64,
     /// Bytes left out because they are no records.
     skipped_bytes: u64,
+    /// The recording was ended in order; else so many bytes behind its last whole record were left
+    /// out.
+    complete: bool,
+    dropped_bytes: u64,
+    /// Somebody ended the replay before its time.
+    interrupted: bool,
     seconds: f64,
     /// How late messages were published; none with `--fast`.
     timing: Option<TimingDocument>,
 }
 
 pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> {
-    let file = File::open(&args.file).map_err(CliError::file("open", &args.file))?;
+    let file = open_regular(&args.file).map_err(CliError::file("open", &args.file))?;
     let mut reader = Reader::open(&file).map_err(failed("read", &args.file))?;
     let summary = reader.summary();
     if args.list {
         return listing::run(&args.file, &reader, globals);
-    }
-    if !summary.is_complete {
-        eprintln!(
-            "hythe: {} was not ended in order; left out behind {}: {}",
-            args.file.display(),
-            units::counted(summary.records, "whole record"),
-            units::bytes(summary.dropped_bytes)
-        );
     }
     let stop = Stop::on_signals()?;
     let node = globals.join("hythe replay")?;
@@ -100,7 +104,9 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
         .as_deref()
         .unwrap_or(&reader.header().channel)
         .to_owned();
-    let options = PublisherOptions::default().carries(carried(reader.header()));
+    let options = PublisherOptions::default()
+        .carries(carried(reader.header()))
+        .send_timeout(args.send_timeout);
     let mut publisher = node.publisher(&channel, &options)?;
     if let Some(patience) = args.wait {
         wait_for_subscriber(&mut publisher, patience, &stop)?;
@@ -113,6 +119,7 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
         bar: &bar,
         stop: &stop,
         timing: (!args.fast).then(|| Timing::new(args.speed)).transpose()?,
+        losses: Losses::default(),
         document: Document {
             pool: node.pool().options().name(),
             channel: &channel,
@@ -124,6 +131,9 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
             dropped: 0,
             damaged: 0,
             skipped_bytes: 0,
+            complete: summary.is_complete,
+            dropped_bytes: summary.dropped_bytes,
+            interrupted: false,
             seconds: 0.0,
             timing: None,
         },
@@ -135,7 +145,40 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
     publisher.flush(FLUSH_BOUND)?;
     replay.document.seconds = start.elapsed().as_secs_f64();
     replay.document.timing = replay.timing.map(|timing| timing.document());
-    output::print(globals.json, &replay.document, text)
+    output::print(globals.json, &replay.document, text)?;
+    replay.document.check(args)
+}
+
+impl Document<'_> {
+    /// What was published is not all that was asked for: the reasons.
+    fn check(&self, args: &ReplayArgs) -> Result<(), CliError> {
+        let mut missing = Vec::new();
+        if self.interrupted && args.rounds > 0 {
+            missing.push("it was interrupted".to_owned());
+        }
+        if !self.complete {
+            missing.push(format!(
+                "the recording was not ended in order, and {} behind its last whole record \
+                 are left out",
+                units::bytes(self.dropped_bytes)
+            ));
+        }
+        if self.damaged > 0 || self.skipped_bytes > 0 {
+            missing.push(format!(
+                "{} and {} that are no records are damaged",
+                units::counted(self.damaged, "record"),
+                units::bytes(self.skipped_bytes)
+            ));
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(CliError::Failed(format!(
+            "{} was not replayed whole: {}",
+            escaped(&args.file),
+            missing.join("; ")
+        )))
+    }
 }
 
 fn carried(header: &Header) -> ChannelType {
@@ -155,6 +198,7 @@ struct Replay<'a> {
     stop: &'a Stop,
     timing: Option<Timing>,
     document: Document<'a>,
+    losses: Losses,
 }
 
 impl Replay<'_> {
@@ -175,6 +219,7 @@ impl Replay<'_> {
             let is_whole = self.round(reader, publisher)?;
             self.document.skipped_bytes += reader.skipped_bytes();
             if !is_whole {
+                self.document.interrupted = true;
                 break;
             }
             self.document.rounds += 1;
@@ -205,7 +250,9 @@ impl Replay<'_> {
             {
                 break;
             }
-            let published = publisher.publish(lease, record.bytes as usize)?;
+            let published = self
+                .losses
+                .publish(publisher, lease, record.bytes as usize)?;
             self.document.messages += 1;
             self.document.payload_bytes += u64::from(record.bytes);
             self.document.delivered += u64::from(published.delivered);
@@ -215,10 +262,20 @@ impl Replay<'_> {
         Ok(false)
     }
 
-    /// A buffer with the record's payload; `None`: it is damaged.
-    fn fill(&mut self, publisher: &Publisher, record: &Record) -> Result<Option<Lease>, CliError> {
+    /// A buffer with the record's payload; `None`: it is damaged, or no buffer is free.
+    fn fill(
+        &mut self,
+        publisher: &mut Publisher,
+        record: &Record,
+    ) -> Result<Option<Lease>, CliError> {
         let bytes = record.bytes as usize;
-        let mut lease = publisher.lease(bytes)?;
+        let mut lease = match publisher.lease(bytes) {
+            Err(error) if self.losses.is_full(&error) => {
+                self.document.dropped += publisher.subscribers()?.max(1) as u64;
+                return Ok(None);
+            }
+            leased => leased?,
+        };
         let mut filled = 0;
         while filled < bytes {
             let at = record.position + filled as u64;
@@ -232,13 +289,13 @@ impl Replay<'_> {
         match checked {
             Some(Ok(())) => Ok(Some(lease)),
             Some(Err(error)) => {
-                tracing::warn!(file = %self.args.file.display(), %error, "left out");
+                tracing::warn!(file = %escaped(&self.args.file), %error, "left out");
                 self.document.damaged += 1;
                 Ok(None)
             }
             None => Err(CliError::Failed(format!(
                 "{} became shorter while it was replayed: {} bytes of record {} are missing",
-                self.args.file.display(),
+                escaped(&self.args.file),
                 bytes - filled,
                 record.number
             ))),
@@ -263,7 +320,7 @@ fn text(done: &Document<'_>) -> String {
         "replayed {} of {} in all on {} in {:.3} s: {} delivered, {} dropped",
         units::counted(done.messages, "message"),
         units::bytes(done.payload_bytes),
-        done.channel,
+        escaped(done.channel),
         done.seconds,
         done.delivered,
         done.dropped

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use hdrhistogram::Histogram;
+use hythe_terminal::escaped;
 
 use super::axis::{self, Axis};
 use super::chart::{self, Layout, Marks};
@@ -100,7 +101,7 @@ pub(super) fn distributions(document: &Document) -> Result<Vec<Distribution>, Cl
             continue;
         };
         let histogram = histogram
-            .map_err(|why| CliError::Failed(format!("{}: {why}", document.path.display())))?;
+            .map_err(|why| CliError::Failed(format!("{}: {why}", escaped(&document.path))))?;
         if histogram.is_empty() {
             continue;
         }

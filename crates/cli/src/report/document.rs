@@ -1,8 +1,6 @@
 //! A result document, `hythe.result/1`, read and checked: a figure that cannot be is refused, not drawn.
 
 use std::fmt::{self, Display, Formatter};
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -10,6 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hythe_latency::result::Outlier;
+use hythe_sys::regular_file::read_regular_text;
+use hythe_terminal::escaped;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -126,16 +126,8 @@ pub(super) struct Ratio {
 
 /// Reads a document.
 pub(super) fn read(path: &Path) -> Result<Document, CliError> {
-    let file = File::open(path).map_err(CliError::file("open", path))?;
-    let mut text = String::new();
-    let read = file.take(BYTES_MAX + 1).read_to_string(&mut text);
-    read.map_err(CliError::file("read", path))?;
-    let refuse = |why: String| CliError::Failed(format!("{}: {why}", path.display()));
-    if text.len() as u64 > BYTES_MAX {
-        return Err(refuse(format!(
-            "it has more than the {BYTES_MAX} bytes that a result may have"
-        )));
-    }
+    let text = read_regular_text(path, BYTES_MAX).map_err(CliError::file("read", path))?;
+    let refuse = |why: String| CliError::Failed(format!("{}: {why}", escaped(&path)));
     let mut document = parse(&text).map_err(refuse)?;
     path.clone_into(&mut document.path);
     Ok(document)

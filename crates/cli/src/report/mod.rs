@@ -20,6 +20,7 @@ mod table;
 use std::path::PathBuf;
 
 use clap::Args;
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -67,7 +68,7 @@ pub(crate) fn run(args: &ReportArgs, globals: &Globals) -> Result<(), CliError> 
     output::print(globals.json, &done, |done| {
         format!(
             "wrote {}: {} of {}, {}, {}",
-            done.page.display(),
+            escaped(&done.page),
             units::counted(done.results as u64, "result"),
             units::counted(done.documents as u64, "document"),
             units::counted(done.plots as u64, "plot"),

@@ -1,5 +1,6 @@
 //! How `hythe top` looks: drawn on a terminal, or as text.
 
+use hythe_terminal::escaped;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -167,7 +168,7 @@ fn draw_table(
 
 /// Figures stand right.
 fn cell(text: String, heading: &str) -> Cell<'static> {
-    let line = Line::from(text);
+    let line = Line::from(escaped(&text).to_string());
     Cell::from(if heading.starts_with('>') {
         line.right_aligned()
     } else {
@@ -198,7 +199,8 @@ fn head(model: &Model) -> String {
     } = model.slots;
     format!(
         "pool {}: {free} free + {held} held + {queued} queued = {total} slots; rates over {:.1} s",
-        model.pool, model.seconds
+        escaped(&model.pool),
+        model.seconds
     )
 }
 

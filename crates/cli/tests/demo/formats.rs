@@ -94,3 +94,58 @@ fn a_name_that_looks_like_an_option_and_is_no_utf8() {
     exact(&serde_json::from_slice(&ran.stdout).expect("one JSON document"));
     world.is_clean();
 }
+
+/// Packets that ffmpeg finds in a file: frames with sound.
+fn frames_of_ffmpeg(file: &str) -> u64 {
+    let listed = std::process::Command::new("ffmpeg")
+        .args([
+            "-v", "error", "-i", file, "-map", "0:a", "-c", "copy", "-f", "framecrc", "-",
+        ])
+        .output()
+        .expect("ffmpeg runs");
+    assert!(listed.status.success(), "{listed:?}");
+    let text = String::from_utf8_lossy(&listed.stdout);
+    let frames = text.lines().filter(|line| !line.starts_with('#'));
+    frames.count() as u64
+}
+
+fn ape(version: u32, flags: u32) -> Vec<u8> {
+    let mut footer = b"APETAGEX".to_vec();
+    for word in [version, 32 + 100, 1, flags, 0, 0] {
+        footer.extend(word.to_le_bytes());
+    }
+    let header = if flags == 0 { vec![] } else { footer.clone() };
+    [header, vec![b'a'; 100], footer].concat()
+}
+
+#[test]
+fn as_many_frames_are_played_as_ffmpeg_finds() {
+    let world = World::new();
+    let options = ["-t", "2", "-ar", "44100", "-ac", "2"];
+    let plain = world.recording("plain.mp3", &options);
+    let frames = frames_of_ffmpeg(&plain);
+    let bytes = fs::read(&plain).expect("the recording");
+    assert!(
+        bytes.windows(4).any(|four| four == b"Info"),
+        "a frame that describes the others"
+    );
+    let without = world.recording("bare.mp3", &[&options[..], &["-write_xing", "0"]].concat());
+    for (name, behind) in [
+        ("plain.mp3", vec![]),
+        ("ape1.mp3", ape(1000, 0)),
+        ("ape2.mp3", ape(2000, 1 << 31)),
+        ("word.mp3", b"garbage".to_vec()),
+        ("byte.mp3", vec![0]),
+        ("long.mp3", vec![0x55; 100_000]),
+    ] {
+        let file = world.path(name).display().to_string();
+        fs::write(&file, [&bytes[..], &behind].concat()).expect("written");
+        let verdict = world.demo(&["--board", "hosted", &file]);
+        exact(&verdict);
+        assert_eq!(verdict["samples"], frames * 1152, "{name}");
+    }
+    let verdict = world.demo(&["--board", "hosted", &without]);
+    exact(&verdict);
+    assert_eq!(verdict["samples"], frames_of_ffmpeg(&without) * 1152);
+    world.is_clean();
+}

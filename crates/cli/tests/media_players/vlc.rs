@@ -40,7 +40,7 @@ impl Cinema {
         Some(Self { vlc, studio })
     }
 
-    /// Starts VLC, which ends with what it plays.
+    /// Starts VLC, which ends with what it plays. A description is opened as its line `i=` says.
     fn play(&self, url: &str, way: &str) -> Running {
         let mut command = Command::new(&self.vlc);
         command
@@ -50,6 +50,7 @@ impl Cinema {
                 "dummy",
                 "--play-and-exit",
                 "--no-media-library",
+                "--no-sap-parse",
             ])
             .args([KEPT, "--sout", way, url])
             // Nothing of who runs the test, and nothing is left there.

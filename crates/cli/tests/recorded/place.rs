@@ -9,18 +9,17 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use hythe_preload::pack::Pack;
+use hythe_testing::Turn;
 use rustix::fs::{Advice, fadvise};
 use rustix::process::geteuid;
 use serde_json::Value;
 
 use crate::support::{BOUND, Ended, Root};
 
-/// Held by each test while it changes the machine.
-static MACHINE: Mutex<()> = Mutex::new(());
 /// Whether recording works here, found out once.
 static POSSIBLE: OnceLock<Result<(), String>> = OnceLock::new();
 pub(crate) const FILE_PAGES: usize = 1024;
@@ -29,7 +28,8 @@ pub(crate) const FILE_PAGES: usize = 1024;
 pub(crate) struct Place {
     pub(crate) root: Root,
     pub(crate) directory: tempfile::TempDir,
-    _turn: MutexGuard<'static, ()>,
+    /// Held by each test while it changes the machine.
+    _turn: Turn,
 }
 
 impl Place {
@@ -39,7 +39,7 @@ impl Place {
             println!("skipped: recording takes root");
             return None;
         }
-        let turn = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = Turn::take("recording");
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("made");
         let place = Self {
             root: Root::new(),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// No wait of a test is longer. It only ends tests that have failed.
-pub(crate) const BOUND: Duration = Duration::from_secs(30);
+pub(crate) const BOUND: Duration = Duration::from_secs(120);
 
 /// A root for pools, and a place for files.
 #[derive(Debug)]
@@ -40,9 +40,16 @@ impl Root {
 
     fn under(place: &Path) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = place.join(format!("hythe-cli-test-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).expect("a fresh directory");
+        let path = loop {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let path = place.join(format!("hythe-cli-test-{}-{number}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => break path,
+                // A test that was killed left it behind, and had the same process id.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{}: {error}", path.display()),
+            }
+        };
         std::fs::create_dir(path.join("pools")).expect("a fresh directory");
         Self(path)
     }
@@ -75,8 +82,22 @@ impl Root {
         found
     }
 
+    /// Those of them that nobody looks for: private pools, and what is in the making.
+    pub(crate) fn hidden(&self) -> Vec<PathBuf> {
+        let mut found = self.traces();
+        found.retain(|path| {
+            let name = path.file_name().unwrap_or_default();
+            name.to_string_lossy().starts_with('.')
+        });
+        found
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hythe"));
+        self.command_by(Command::new(env!("CARGO_BIN_EXE_hythe")), arguments)
+    }
+
+    /// The same, started by another command that takes it from there.
+    pub(crate) fn command_by(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
             .args(arguments)
             .env("HYTHE_ROOT", self.pools())

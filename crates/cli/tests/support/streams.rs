@@ -1,17 +1,15 @@
 //! Media for tests of `hythe media`: made by ffmpeg when they are needed, described, received, and compared by what is in them.
 
-use std::collections::HashSet;
-use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
 
 use serde_json::Value;
 
 use super::{Ended, Root, Running, eventually};
 
-/// Half a minute after the last packet a receiver gives up, which only ends tests that failed: streams end with a goodbye.
-pub(crate) const IDLE: [&str; 2] = ["--idle", "25"];
+/// So long after the last packet a receiver gives up, which only ends tests that failed: streams
+/// end with a goodbye.
+pub(crate) const IDLE: [&str; 2] = ["--idle", "100"];
 
 /// What is compared of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +147,11 @@ impl Studio {
     pub(crate) fn describe(&self, input: &str, options: &[&str], port: u16) -> String {
         let path = self.file(&format!("{port}.sdp"));
         let arguments = ["--for", "0.001", "--sdp", &path];
-        self.send_with(input, port, &[options, &arguments].concat());
+        let to = format!("rtp://127.0.0.1:{port}");
+        let send = ["media", "send", input, "--to", &to];
+        // Nobody is there yet, which is a failure where the host says so in time.
+        let sent = self.root.run(&[&send[..], options, &arguments].concat());
+        assert!(Path::new(&path).exists(), "{}", sent.errors);
         path
     }
 
@@ -168,12 +170,18 @@ impl Studio {
         running
     }
 
-    /// Nobody holds anything of the pool any more.
+    /// Nobody holds anything of a pool any more, and no pool of a command alone is left.
     pub(crate) fn is_clean(&self) {
-        let shown = self.root.json(&["pool", "show"]);
-        assert_eq!(shown["mismatches"], Value::Array(Vec::new()));
-        assert_eq!(shown["slots"]["free"], shown["slots"]["total"]);
-        assert_eq!(shown["tables"][0]["used"], 0, "{shown}");
+        let hidden = self.root.hidden();
+        assert!(hidden.is_empty(), "{hidden:?}");
+        let list = self.root.json(&["pool", "list"]);
+        for pool in list["pools"].as_array().expect("a list") {
+            let name = pool["pool"].as_str().expect("a name");
+            let shown = self.root.json(&["pool", "show", name]);
+            assert_eq!(shown["mismatches"], Value::Array(Vec::new()));
+            assert_eq!(shown["slots"]["free"], shown["slots"]["total"]);
+            assert_eq!(shown["tables"][0]["used"], 0, "{shown}");
+        }
     }
 }
 
@@ -256,26 +264,14 @@ pub(crate) fn assert_same(what: &str, received: &[u8], source: &[u8]) {
     );
 }
 
-/// An even port that is free with the next one, and that no other test of this program is told. Below those that sockets get by
-/// themselves.
+/// An even port that is nobody else's, as is the next one, until this process ends.
 pub(crate) fn port() -> u16 {
     ports(1)
 }
 
 /// As [`port`], with so many pairs behind each other: parity goes to the second and the third.
 pub(crate) fn ports(pairs: u16) -> u16 {
-    static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
-    let mut given = GIVEN.lock().expect("no test fails while it has it");
-    let given = given.get_or_insert_default();
-    let first = 20_000 + (std::process::id() % 100) as u16 * 120;
-    let free = |port: u16| UdpSocket::bind(("127.0.0.1", port)).is_ok();
-    let own = |port: u16| (port..port + 2 * pairs).step_by(2);
-    let mut candidates = (first..32_000).chain(20_000..first).step_by(2);
-    let found = candidates
-        .find(|&port| own(port).all(|port| free(port) && free(port + 1) && !given.contains(&port)));
-    let found = found.expect("free ports");
-    given.extend(own(found));
-    found
+    hythe_testing::reserve_ports(2 * pairs)
 }
 
 /// Waits until somebody listens on both ports of a stream.

@@ -2,7 +2,7 @@
 
 use super::header::{HEADER_BYTES, Header, Layer};
 use super::sync::{MIN_WINDOW_BYTES, Verdict, judge, judge_in_sync};
-use super::{side_info, tags};
+use super::{info, side_info, tags};
 use crate::MediaError;
 
 /// A stretch of the stream that the caller has in memory.
@@ -106,6 +106,9 @@ pub struct FrameSplitter {
     state: State,
     frames: u64,
     takes_all_layers: bool,
+    leaves_out_info: bool,
+    /// A whole frame that continued the stream, but nothing that continues it: where it ends. Only the last may be one.
+    uncertain: Option<u64>,
     /// Where the window ended that left a question open, so that the same window is noticed.
     asked_beyond: Option<u64>,
 }
@@ -125,6 +128,8 @@ impl FrameSplitter {
             state: State::Tags,
             frames: 0,
             takes_all_layers: false,
+            leaves_out_info: false,
+            uncertain: None,
             asked_beyond: None,
         }
     }
@@ -136,6 +141,22 @@ impl FrameSplitter {
             takes_all_layers: true,
             ..Self::new()
         }
+    }
+
+    /// The same, for those who play: a first frame that only describes the others (Xing, Info, VBRI) is a gap.
+    #[must_use]
+    pub fn without_info(self) -> Self {
+        Self {
+            leaves_out_info: true,
+            ..self
+        }
+    }
+
+    /// At the end of the stream: where the last frame ends, if it was passed over because something
+    /// that is no frame follows it. A stream that is cut off there has that frame.
+    #[must_use]
+    pub fn last_frame_end(&self) -> Option<u64> {
+        self.uncertain
     }
 
     /// The offset in the stream from which the next bytes are needed.
@@ -200,6 +221,7 @@ impl FrameSplitter {
             Verdict::Undecided => self.need_more(window),
             Verdict::Nothing | Verdict::FreeFormat => {
                 let from = self.position;
+                self.uncertain = whole_frame(previous, rest).map(|bytes| from + bytes);
                 self.state = State::Searching { from };
                 self.search(window, from)
             }
@@ -269,6 +291,19 @@ impl FrameSplitter {
                 offset: self.position,
             });
         }
+        if self.leaves_out_info && self.frames == 0 && is_layer_three {
+            let whole = &self.rest(window)[..bytes];
+            if info::is_info(header, whole) {
+                self.leaves_out_info = false; // of a stream that begins behind it
+                let offset = self.position;
+                self.position += bytes as u64;
+                let from = self.position;
+                self.state = State::Searching { from };
+                let bytes = bytes as u64;
+                return Ok(Step::Gap(Gap { offset, bytes }));
+            }
+        }
+        self.uncertain = None;
         // Only layer III has side information.
         let is_sound = !is_layer_three || side_info::is_sound(header, &self.rest(window)[..bytes]);
         let start = (self.position - window.offset) as usize;
@@ -316,6 +351,12 @@ impl FrameSplitter {
     }
 }
 
+/// The length of a frame at the start of `rest` that continues the stream, if it is all there.
+fn whole_frame(previous: Header, rest: &[u8]) -> Option<u64> {
+    let bytes = previous.is_continued_by(rest)?.frame_bytes()?;
+    (bytes <= rest.len()).then_some(bytes as u64)
+}
+
 /// What stands at the start of `rest` when nothing is in sync.
 fn verdict_at(rest: &[u8], is_last: bool, is_first: bool) -> Verdict {
     match Header::parse(rest) {
@@ -328,6 +369,63 @@ fn verdict_at(rest: &[u8], is_last: bool, is_first: bool) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A silent frame of 417 bytes.
+    fn silent() -> Vec<u8> {
+        [&[0xff, 0xfb, 0x90, 0x64][..], &[0; 413]].concat()
+    }
+
+    /// Offsets of the frames in a stream, and where its last one ends if it was passed over.
+    fn frames_of(mut splitter: FrameSplitter, stream: &[u8]) -> (Vec<u64>, Option<u64>) {
+        let mut frames = Vec::new();
+        let window = Window {
+            offset: 0,
+            bytes: stream,
+            is_last: true,
+        };
+        loop {
+            match splitter.next(&window).unwrap() {
+                Step::Frame(frame) => frames.push(frame.offset),
+                Step::Gap(_) => {}
+                Step::ReadFrom(_) => panic!("the window is the last one"),
+                Step::End => return (frames, splitter.last_frame_end()),
+            }
+        }
+    }
+
+    #[test]
+    fn a_last_frame_with_something_behind_it_is_known() {
+        // To begin with, ten have to follow one another.
+        let whole = silent().repeat(20);
+        let all: Vec<u64> = (0..20).map(|frame| frame * 417).collect();
+        let new = FrameSplitter::new;
+        assert_eq!(frames_of(new(), &whole), (all.clone(), None));
+        for garbage in [&b"x"[..], b"xyz", b"garbage", &[0x55; 3000], &[0xff; 100]] {
+            let stream = [&whole[..], garbage].concat();
+            let (frames, end) = frames_of(new(), &stream);
+            assert_eq!((&frames[..], end), (&all[..19], Some(8340)), "{garbage:?}");
+            let cut = &stream[..8340];
+            assert_eq!(frames_of(new(), cut), (all.clone(), None));
+        }
+        // Not the one in front of garbage in the middle, nor one that is cut short.
+        let middle = [&whole[..], &[0x55; 300], &whole[..]].concat();
+        assert_eq!(frames_of(new(), &middle).1, None);
+        assert_eq!(frames_of(new(), &whole[..8000]).1, None);
+    }
+
+    #[test]
+    fn a_first_frame_that_describes_the_others_is_left_out() {
+        let mut info = silent();
+        info[36..40].copy_from_slice(b"Info");
+        let stream = [&info[..], &silent().repeat(3), &info].concat();
+        let (frames, _) = frames_of(FrameSplitter::new(), &stream);
+        assert_eq!(frames.len(), 5);
+        // Only the first: what looks so later has sound.
+        let (frames, _) = frames_of(FrameSplitter::new().without_info(), &stream);
+        assert_eq!(frames, [417, 834, 1251, 1668]);
+        let (frames, _) = frames_of(FrameSplitter::new().without_info(), &stream[417..]);
+        assert_eq!(frames.len(), 4);
+    }
 
     const HEADER: [u8; 4] = [0xff, 0xfb, 0x90, 0x64];
 

@@ -12,6 +12,8 @@ const ID3V1_BYTES: usize = 128;
 const ID3V1_EXTENSION_BYTES: usize = 227;
 /// Of the header, and of the footer.
 const APE_BYTES: usize = 32;
+/// APEv1 has none.
+const APE_HAS_HEADER: u32 = 1 << 31;
 
 /// The whole length of the ID3v2 tag at the start of `bytes`, header and footer included; `None`
 /// if there is no sound tag header.
@@ -37,7 +39,7 @@ pub(super) fn id3v2_bytes(bytes: &[u8]) -> Option<u64> {
 ///
 /// `tail` is the end of the file, [`TAIL_BYTES`] of it or all. Recognised is what minimp3's own
 /// loader (`mp3dec_load`) recognises: ID3v1 with or without its extension, and before it APE with
-/// header and footer. An APE tag that claims more than the file holds is not believed.
+/// its footer, with or without a header. An APE tag that claims more than the file holds is not believed.
 #[must_use]
 pub fn audio_end(tail: &[u8], file_bytes: u64) -> u64 {
     let mut rest = tail;
@@ -58,9 +60,11 @@ pub fn audio_end(tail: &[u8], file_bytes: u64) -> u64 {
 /// The whole length of the APE tag whose footer ends `tail`.
 fn ape_bytes(tail: &[u8]) -> Option<u64> {
     let footer = tail.last_chunk::<APE_BYTES>()?.strip_prefix(b"APETAGEX")?;
-    // Behind the mark: the version, then the size, which counts the footer, not the header.
-    let size = u32::from_le_bytes(*footer[4..].first_chunk()?);
-    Some(u64::from(size) + APE_BYTES as u64)
+    // Behind the mark: the version, the size, which counts the footer, not the header, the number of items, flags.
+    let word = |at: usize| Some(u32::from_le_bytes(*footer.get(at..)?.first_chunk()?));
+    let has_header = word(12)? & APE_HAS_HEADER != 0;
+    let header_bytes = if has_header { APE_BYTES as u64 } else { 0 };
+    Some(u64::from(word(4)?) + header_bytes)
 }
 
 #[cfg(test)]
@@ -81,8 +85,12 @@ mod tests {
     }
 
     fn ape(size: u32) -> Vec<u8> {
+        ape_of(2000, size, APE_HAS_HEADER)
+    }
+
+    fn ape_of(version: u32, size: u32, flags: u32) -> Vec<u8> {
         let mut footer = b"APETAGEX".to_vec();
-        for word in [2000, size, 1, 1 << 31, 0, 0] {
+        for word in [version, size, 1, flags, 0, 0] {
             footer.extend_from_slice(&u32::to_le_bytes(word));
         }
         footer
@@ -107,6 +115,12 @@ mod tests {
         assert_eq!(all.len(), TAIL_BYTES);
         assert_eq!(audio_end(&all, 10_000), 9_513);
         assert_eq!(audio_end(&[], 0), 0);
+    }
+
+    #[test]
+    fn an_ape_tag_without_a_header_takes_nothing_of_the_frame_before_it() {
+        assert_eq!(audio_end(&ape_of(1000, 100, 0), 10_000), 9_900);
+        assert_eq!(audio_end(&ape_of(2000, 100, 0), 10_000), 9_900);
     }
 
     #[test]

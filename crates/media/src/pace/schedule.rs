@@ -1,11 +1,10 @@
-//! The instant of each packet, and which packets leave together.
+//! The instant of each packet.
 //!
 //! A picture becomes dozens of packets that are all due at one instant; a transport stream becomes packets that are due a fraction of a
 //! millisecond apart. The one is spread over the time until the next picture, the other gathered into groups that one send can
-//! take. A [`Limit`] decides both.
+//! take. A [`Limit`] decides both; the [`Pacer`](super::Pacer) gathers.
 
 use crate::unit::Unit;
-use crate::wire::run::PacketPlace;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -16,6 +15,21 @@ pub struct Limit {
     pub burst: usize,
     /// How early a packet may leave to go together with those in front of it, in nanoseconds.
     pub early_ns: u64,
+}
+
+impl Limit {
+    /// For media that is made as it is sent, and for groups: who watches waits for each packet, and
+    /// every receiver of a group would have to have room for long bursts.
+    pub const LIVE: Self = Self {
+        burst: 8,
+        early_ns: 2_000_000,
+    };
+    /// For stored media to hosts: 20 ms of it leave together. Each call then sends all that a
+    /// destination gets in that time, which is what sending costs.
+    pub const STORED: Self = Self {
+        burst: 64,
+        early_ns: 20_000_000,
+    };
 }
 
 /// What decides when a packet is due.
@@ -103,17 +117,6 @@ impl Schedule {
     }
 }
 
-/// How many of `packets`, from the first on, leave together.
-#[must_use]
-pub fn group(packets: &[PacketPlace], limit: Limit) -> usize {
-    let Some(first) = packets.first() else {
-        return 0;
-    };
-    let latest = first.due_ns.saturating_add(limit.early_ns);
-    let near = packets.iter().take(limit.burst.max(1));
-    near.take_while(|packet| packet.due_ns <= latest).count()
-}
-
 fn saturate(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
@@ -146,16 +149,6 @@ mod tests {
             found.extend((0..*packets).map(|_| schedule.next_ns(100)));
         }
         found
-    }
-
-    fn places(dues: &[u64]) -> Vec<PacketPlace> {
-        let place = |(sequence, due_ns): (u16, &u64)| PacketPlace {
-            offset: u32::from(sequence) * 100,
-            bytes: 100,
-            sequence,
-            due_ns: *due_ns,
-        };
-        (0..).zip(dues).map(place).collect()
     }
 
     #[test]
@@ -194,20 +187,9 @@ mod tests {
     }
 
     #[test]
-    fn near_neighbours_go_together_and_no_more_than_asked_for() {
-        let packets = places(&[0, 10, 20, 30, 40]);
-        assert_eq!(group(&packets, limit(100, 0)), 1);
-        assert_eq!(group(&packets, limit(100, 25)), 3);
-        assert_eq!(group(&packets, limit(2, 1000)), 2);
-        assert_eq!(group(&packets, limit(0, 1000)), 1);
-        assert_eq!(group(&[], limit(1, 0)), 0);
-    }
-
-    #[test]
     fn times_of_a_hostile_file_saturate() {
         let mut schedule = Schedule::new(Pace::Media, 1, limit(1, 0));
         let found = instants(&mut schedule, &[(unit(u64::MAX, u32::MAX), 3)]);
         assert_eq!(found, [u64::MAX; 3]);
-        assert_eq!(group(&places(&[u64::MAX; 2]), limit(2, 5)), 2);
     }
 }

@@ -449,7 +449,7 @@ mod tests {
             let error = open(&address.to_string()).unwrap_err();
             assert!(matches!(error, MediaError::PortTaken { port } if port == address.port()));
             // RTCP's port alone is enough to be refused.
-            drop(sockets);
+            let address = SocketAddr::new(address.ip(), hythe_testing::reserve_ports(2));
             let _other = UdpSocket::bind((address.ip(), address.port() + 1)).unwrap();
             let error = open(&address.to_string()).unwrap_err();
             assert!(matches!(error, MediaError::PortTaken { port } if port == address.port() + 1));
@@ -460,9 +460,7 @@ mod tests {
     fn an_odd_port_wants_one_for_rtcp() {
         let error = open("127.0.0.1:45677").unwrap_err();
         assert!(matches!(error, MediaError::Socket { .. }), "{error}");
-        let sockets = open("127.0.0.1:0").unwrap();
-        let free = sockets.address().port();
-        drop(sockets);
+        let free = hythe_testing::reserve_ports(2);
         let binding = Binding {
             rtcp_port: Some(free),
             ..Binding::new(SocketAddr::from(([127, 0, 0, 1], free + 1)))

@@ -35,9 +35,10 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 1024,
-            connections_per_address: 256,
+            connections_per_address: 64,
             sessions: 1024,
-            sessions_per_address: 256,
+            // A film has two or three of the 64 slots of the wire region: one address leaves some to the others.
+            sessions_per_address: 16,
             // A request of a player has 200 to 700 bytes and 5 to 12 headers.
             message_bytes: 8192,
             headers: 64,
@@ -51,7 +52,23 @@ impl Default for Limits {
     }
 }
 
+/// Descriptors that are kept free: to accept a connection and refuse it, and for files that are open for a moment.
+const DESCRIPTORS_RESERVED: usize = 16;
+/// Descriptors of a session that plays a film: the file, an event, sockets for RTP and RTCP.
+const DESCRIPTORS_OF_SESSION: usize = 6;
+
 impl Limits {
+    /// As many connections and sessions as a process with so many free descriptors can have, half of them for each.
+    #[must_use]
+    pub fn fitting(self, free_descriptors: usize) -> Self {
+        let half = free_descriptors.saturating_sub(DESCRIPTORS_RESERVED) / 2;
+        Self {
+            connections: self.connections.min(half).max(1),
+            sessions: self.sessions.min(half / DESCRIPTORS_OF_SESSION).max(1),
+            ..self
+        }
+    }
+
     /// What is told to clients: never more than they really have.
     pub(crate) fn session_seconds(&self) -> u64 {
         (self.session_ns / SECOND_NS).max(1)
@@ -103,4 +120,21 @@ pub struct Counters {
     pub foreign_sessions: u64,
     /// PLAYs that the owner of the media could not follow.
     pub failed_starts: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_follow_from_the_descriptors_that_are_free() {
+        let fitting = |free| {
+            let limits = Limits::default().fitting(free);
+            (limits.connections, limits.sessions)
+        };
+        assert_eq!(fitting(1_000_000), (1024, 1024));
+        assert_eq!(fitting(1000), (492, 82));
+        assert_eq!(fitting(46), (15, 2));
+        assert_eq!(fitting(0), (1, 1));
+    }
 }

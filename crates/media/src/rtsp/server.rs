@@ -1,8 +1,8 @@
 //! The TCP side: one thread that accepts clients, waits for all of them at once, and has [`Service`] decide.
 //!
 //! `hythe media serve` binds a [`Server`] and calls [`Server::run`] with the owner of the media. What holds between waits: everything
-//! that was whole is answered, or waits until its client reads; no client can make another wait, but for the time that
-//! the owner takes for an action. The limits of [`Limits`] bound memory and descriptors.
+//! that was whole is answered, or waits until its client reads, or until its media was started; no
+//! client can make another wait. The limits of [`Limits`] bound memory and descriptors.
 //!
 //! Never here: threads, blocking calls other than the one wait, packets of media.
 
@@ -14,11 +14,14 @@ use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use super::starting::{Complete, Starting};
 use super::wire::Wire;
 use super::{
-    Action, Catalogue, ConnectionId, Counters, Limits, Service, SessionId, Start, Started,
+    Action, Answer, Catalogue, ConnectionId, Counters, Limits, Outcome, Service, SessionId, Start,
+    Started,
 };
 use crate::MediaError;
 
@@ -29,20 +32,19 @@ const ACCEPTS: usize = 64;
 /// Read at once from one client, so that the others get their turn.
 const READ_BYTES: usize = 8 << 10;
 
-/// The owner of the media: knows what there is, and sends it. Called from the thread of [`Server::run`]; whatever takes long belongs
-/// to another one.
+/// The owner of the media: knows what there is, and sends it. Called from the thread of
+/// [`Server::run`], which serves all clients: whatever may take long, the opening of a file too,
+/// belongs to another thread.
 pub trait Media: Catalogue {
-    /// Begins to send, or goes on at another place. Several starts of one request come one behind the other.
-    ///
-    /// # Errors
-    ///
-    /// Why it cannot, in one line: the client is told so with 503. The stream then stands still.
-    fn start(&mut self, start: &Start) -> Result<Started, String>;
+    /// Begins to send, or goes on at another place, and gives `answer` how that went, at once or
+    /// later. Several starts of one request come one behind the other. A stream whose start failed
+    /// stands still.
+    fn start(&mut self, start: &Start, answer: Answer);
 
     /// Stops sending and remembers the place.
     fn pause(&mut self, session: SessionId, stream: usize);
 
-    /// Stops sending for good; also after a pause.
+    /// Stops sending for good; also after a pause, and while a start is not answered yet.
     fn stop(&mut self, session: SessionId, stream: usize);
 
     /// Called about once a second while there are clients: shows the counters, and asks for what the owner noticed of sessions.
@@ -102,17 +104,28 @@ impl Server {
         addresses.filter_map(Result::ok).collect()
     }
 
-    /// Serves until `stop` can be read or is closed at its other end; then stops all media.
+    /// Serves until `stop` can be read or is closed at its other end; then stops all media. There
+    /// are never more clients than the process has descriptors for (`RLIMIT_NOFILE`), see
+    /// [`Limits::fitting`].
     ///
     /// # Errors
     ///
     /// [`MediaError::System`] if the kernel refuses to wait; media is stopped in this case, too.
     pub fn run(self, media: &mut dyn Media, stop: BorrowedFd<'_>) -> Result<Counters, MediaError> {
+        let starting = Starting::new().map_err(|source| MediaError::System {
+            what: "make an event to wake the RTSP server with",
+            source,
+        })?;
+        let limits = match free_descriptors() {
+            Some(free) => self.limits.fitting(free),
+            None => self.limits,
+        };
         let mut room = Room {
-            service: Service::new(self.limits, Box::new(random)),
+            starting,
+            service: Service::new(limits, Box::new(random)),
             media,
             wires: BTreeMap::new(),
-            stall_ns: self.limits.stall_ns,
+            stall_ns: limits.stall_ns,
             began: Instant::now(),
             is_accepting: true,
             next_tick_ns: 0,
@@ -133,6 +146,13 @@ impl Server {
     }
 }
 
+/// Descriptors that this process may still open; `None`: there is no limit, or it is not known.
+fn free_descriptors() -> Option<usize> {
+    let limit = usize::try_from(getrlimit(Resource::Nofile).current?).ok()?;
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count();
+    Some(limit.saturating_sub(open))
+}
+
 fn random() -> Option<u64> {
     let mut bytes = [0; 8];
     let count = getrandom(&mut bytes, GetRandomFlags::empty()).ok()?;
@@ -142,6 +162,7 @@ fn random() -> Option<u64> {
 /// The clients, and who serves them.
 struct Room<'m> {
     service: Service,
+    starting: Starting,
     media: &'m mut dyn Media,
     wires: BTreeMap<ConnectionId, Wire>,
     stall_ns: u64,
@@ -159,7 +180,10 @@ impl Room<'_> {
 
     /// Waits once and serves whoever is ready; `false`: it is time to stop.
     fn wait(&mut self, listeners: &[TcpListener], stop: BorrowedFd<'_>) -> io::Result<bool> {
-        let mut descriptors = vec![PollFd::from_borrowed_fd(stop, PollFlags::IN)];
+        let mut descriptors = vec![
+            PollFd::from_borrowed_fd(stop, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.starting.wake(), PollFlags::IN),
+        ];
         let doors = if self.is_accepting { listeners } else { &[] };
         descriptors.extend(doors.iter().map(|door| PollFd::new(door, PollFlags::IN)));
         descriptors.extend(self.wires.iter().map(|(id, wire)| {
@@ -167,7 +191,10 @@ impl Room<'_> {
             PollFd::from_borrowed_fd(wire.stream.as_fd(), interest)
         }));
         // Without clients nothing can become overdue.
-        let is_waiting = self.is_accepting && self.wires.is_empty() && self.service.is_idle();
+        let is_waiting = self.is_accepting
+            && self.wires.is_empty()
+            && self.service.is_idle()
+            && self.starting.is_empty();
         let timeout_ns = self.next_tick_ns.saturating_sub(self.now_ns()).min(TICK_NS);
         let timeout = Timespec {
             tv_sec: (timeout_ns / 1_000_000_000) as i64,
@@ -182,6 +209,7 @@ impl Room<'_> {
         if ready.next().is_some_and(|events| !events.is_empty()) {
             return Ok(false);
         }
+        let has_answers = ready.next().is_some_and(|events| !events.is_empty());
         let open = doors.iter().zip(ready.by_ref());
         let open: Vec<&TcpListener> = open
             .filter(|(_, events)| !events.is_empty())
@@ -189,6 +217,9 @@ impl Room<'_> {
             .collect();
         let wires = self.wires.keys().copied().zip(ready);
         let wires: Vec<_> = wires.filter(|(_, events)| !events.is_empty()).collect();
+        if has_answers {
+            self.complete();
+        }
         for (id, events) in wires {
             self.serve(id, events);
         }
@@ -249,50 +280,104 @@ impl Room<'_> {
         } else if !events.contains(PollFlags::OUT) {
             wire.close(); // nothing but an error, or both sides have ended it
         }
+        self.go_on(id, now_ns);
+    }
+
+    /// Answers what can be answered, and forgets a connection that is over.
+    fn go_on(&mut self, id: ConnectionId, now_ns: u64) {
         self.answer(id, now_ns);
         if self.wires.get(&id).is_some_and(Wire::is_closed) {
             self.forget(id);
         }
     }
 
-    /// Answers whole requests as long as their client takes the answers.
+    /// Answers whole requests as long as their client takes the answers, up to one whose media has to be started first.
     fn answer(&mut self, id: ConnectionId, now_ns: u64) {
         loop {
             let mut count = 0;
-            while self.wires.get(&id).is_some_and(Wire::may_answer) {
+            while self.may_answer(id) {
                 let Some(outcome) = self.service.next(id, now_ns, &*self.media) else {
                     break;
                 };
-                let is_last = outcome.is_last;
-                let started = self.act(&outcome.actions);
-                let reply = self.service.reply(outcome, &started);
-                self.act(&reply.actions);
-                if let Some(wire) = self.wires.get_mut(&id) {
-                    wire.answer(&reply.bytes, is_last, now_ns);
-                }
+                self.follow(id, outcome, now_ns);
                 count += 1;
             }
+            let is_starting = self.starting.has(id);
             let Some(wire) = self.wires.get_mut(&id) else {
                 return;
             };
             wire.flush(now_ns);
+            if is_starting {
+                return;
+            }
             if count == 0 {
                 return wire.settle();
             }
         }
     }
 
-    /// Has the owner do it; how each start went.
-    fn act(&mut self, actions: &[Action]) -> Vec<Result<Started, String>> {
-        let mut started = Vec::new();
+    fn may_answer(&self, id: ConnectionId) -> bool {
+        self.wires.get(&id).is_some_and(Wire::may_answer) && !self.starting.has(id)
+    }
+
+    /// Has the owner of the media do what a request comes to, and answers it as soon as it is known how that went.
+    fn follow(&mut self, id: ConnectionId, outcome: Outcome, now_ns: u64) {
+        self.act(&outcome.actions);
+        let is_start = |action: &Action| matches!(action, Action::Start(_));
+        if !outcome.actions.iter().any(is_start) {
+            return self.reply(id, outcome, &[]);
+        }
+        for (start, answer) in self.starting.keep(id, outcome, now_ns) {
+            self.media.start(&start, answer);
+        }
+        self.answer_complete(now_ns);
+    }
+
+    /// Answers the requests whose media was started; their connections, which go on.
+    fn answer_complete(&mut self, now_ns: u64) -> Vec<ConnectionId> {
+        let complete = self.starting.take_complete(now_ns).into_iter();
+        let answered = complete.map(|complete| {
+            let Complete {
+                connection,
+                outcome,
+                started,
+                given_up,
+            } = complete;
+            for (session, stream) in given_up {
+                self.media.stop(session, stream);
+            }
+            self.reply(connection, outcome, &started);
+            connection
+        });
+        answered.collect()
+    }
+
+    fn complete(&mut self) {
+        let now_ns = self.now_ns();
+        for id in self.answer_complete(now_ns) {
+            self.go_on(id, now_ns);
+        }
+    }
+
+    fn reply(&mut self, id: ConnectionId, outcome: Outcome, started: &[Result<Started, String>]) {
+        let now_ns = self.now_ns();
+        let is_last = outcome.is_last;
+        let reply = self.service.reply(outcome, started);
+        self.act(&reply.actions);
+        if let Some(wire) = self.wires.get_mut(&id) {
+            wire.answer(&reply.bytes, is_last, now_ns);
+        }
+    }
+
+    /// Has the owner do what is done at once.
+    fn act(&mut self, actions: &[Action]) {
         for action in actions {
             match action {
-                Action::Start(start) => started.push(self.media.start(start)),
+                Action::Start(_) => {} // is answered for itself
                 Action::Pause { session, stream } => self.media.pause(*session, *stream),
                 Action::Stop { session, stream } => self.media.stop(*session, *stream),
             }
         }
-        started
     }
 
     fn forget(&mut self, id: ConnectionId) {
@@ -313,6 +398,7 @@ impl Room<'_> {
                 Sign::Ended { session, stream } => self.service.ended(session, stream),
             }
         }
+        self.complete();
         let expired = self.service.tick(now_ns);
         self.act(&expired.actions);
         let mut overdue = expired.connections;

@@ -262,12 +262,19 @@ impl Service {
     ) -> (Response, Vec<Action>) {
         let failure = started.iter().find_map(|result| result.as_ref().err());
         let results: Vec<_> = played.streams.iter().zip(started).collect();
-        if let Some(session) = self.sessions.get_mut(&played.session) {
-            for (stream, result) in &results {
-                session.started(**stream, result.is_ok());
-            }
-        }
-        let Some(failure) = failure else {
+        let mut session = self.sessions.get_mut(&played.session);
+        let mut mark = |stream, succeeded| {
+            let session = session.as_mut();
+            session.is_some_and(|session| session.started(stream, succeeded))
+        };
+        // What another connection has torn down meanwhile was stopped then.
+        let there: Vec<bool> = results
+            .iter()
+            .map(|(stream, result)| mark(**stream, result.is_ok()))
+            .collect();
+        let gone = "the session has ended meanwhile".to_owned();
+        let gone = there.contains(&false).then_some(&gone);
+        let Some(failure) = failure.or(gone) else {
             let starts = results.iter().filter_map(|(stream, result)| {
                 let started = result.as_ref().ok()?;
                 Some((**stream, *started))
@@ -279,15 +286,16 @@ impl Service {
         // What did start is paused again: the client will not know of it.
         let running: Vec<Action> = results
             .iter()
-            .filter(|(_, result)| result.is_ok())
-            .map(|(stream, _)| Action::Pause {
+            .zip(there)
+            .filter(|((_, result), is_there)| result.is_ok() && *is_there)
+            .map(|((stream, _), _)| Action::Pause {
                 session: played.session,
                 stream: **stream,
             })
             .collect();
         if let Some(session) = self.sessions.get_mut(&played.session) {
             for stream in &played.streams {
-                session.started(*stream, false);
+                let _ = session.started(*stream, false); // what was torn down is stopped
             }
         }
         (Refusal::new(Status::Unavailable, why).into(), running)
@@ -335,7 +343,7 @@ impl Service {
     /// A stream came to its end by itself: the next PLAY starts it again.
     pub fn ended(&mut self, session: SessionId, stream: usize) {
         if let Some(session) = self.sessions.get_mut(&session) {
-            session.started(stream, false);
+            session.ended(stream);
         }
     }
 

@@ -43,7 +43,7 @@ pub enum Action {
         /// Which.
         stream: usize,
     },
-    /// Stop sending for good. Follows a start, and maybe a pause.
+    /// Stop sending for good. Follows a start, which may not be answered yet, and maybe a pause.
     Stop {
         /// Whose.
         session: SessionId,
@@ -98,6 +98,8 @@ pub(crate) struct Delivery {
 struct Leg {
     delivery: Delivery,
     is_playing: bool,
+    /// A start is not answered yet.
+    is_starting: bool,
     /// A start has succeeded, so that the owner has to be told of the end.
     was_started: bool,
 }
@@ -144,8 +146,12 @@ impl Session {
         let leg = self.legs.entry(stream).or_insert(Leg {
             delivery,
             is_playing: false,
+            is_starting: false,
             was_started: false,
         });
+        if leg.is_starting {
+            return Err(invalid(STARTING));
+        }
         if leg.is_playing {
             return Err(invalid("the stream is playing: PAUSE comes first"));
         }
@@ -154,9 +160,15 @@ impl Session {
     }
 
     /// PLAY: starts for what is not playing yet, and for everything if the request says from where to where.
-    pub(crate) fn play(&self, stream: Option<usize>, range: Range) -> Result<Vec<Start>, Refusal> {
+    pub(crate) fn play(
+        &mut self,
+        stream: Option<usize>,
+        range: Range,
+    ) -> Result<Vec<Start>, Refusal> {
         let moves = range != Range::default();
-        let start = |(&stream, leg): (&usize, &Leg)| {
+        let (session, path) = (self.id, &self.path);
+        let start = |(&stream, leg): (&usize, &mut Leg)| {
+            leg.is_starting = true;
             let Delivery {
                 destination,
                 ttl,
@@ -165,8 +177,8 @@ impl Session {
             let mut rtcp_destination = destination;
             rtcp_destination.set_port(destination.port() | 1);
             Start {
-                session: self.id,
-                path: self.path.clone(),
+                session,
+                path: path.clone(),
                 stream,
                 destination,
                 rtcp_destination,
@@ -176,18 +188,28 @@ impl Session {
                 until_ns: range.until_ns,
             }
         };
-        self.selected(stream)?;
-        let chosen = self.legs.iter().filter(|(index, leg)| {
+        self.settled(stream)?;
+        let chosen = self.legs.iter_mut().filter(|(index, leg)| {
             stream.is_none_or(|stream| stream == **index) && (moves || !leg.is_playing)
         });
         Ok(chosen.map(start).collect())
     }
 
-    /// What became of a start.
-    pub(crate) fn started(&mut self, stream: usize, succeeded: bool) {
+    /// What became of a start; `false`: the stream was torn down before.
+    pub(crate) fn started(&mut self, stream: usize, succeeded: bool) -> bool {
+        let Some(leg) = self.legs.get_mut(&stream) else {
+            return false;
+        };
+        leg.is_starting = false;
+        leg.is_playing = succeeded;
+        leg.was_started |= succeeded;
+        true
+    }
+
+    /// A stream came to its end: Playing to Ready.
+    pub(crate) fn ended(&mut self, stream: usize) {
         if let Some(leg) = self.legs.get_mut(&stream) {
-            leg.is_playing = succeeded;
-            leg.was_started |= succeeded;
+            leg.is_playing = false;
         }
     }
 
@@ -195,7 +217,7 @@ impl Session {
     pub(crate) fn pause(&mut self, stream: Option<usize>) -> Result<Vec<Action>, Refusal> {
         let session = self.id;
         let mut actions = Vec::new();
-        for stream in self.selected(stream)? {
+        for stream in self.settled(stream)? {
             if let Some(leg) = self.legs.get_mut(&stream).filter(|leg| leg.is_playing) {
                 leg.is_playing = false;
                 actions.push(Action::Pause { session, stream });
@@ -213,7 +235,7 @@ impl Session {
         let gone = self
             .legs
             .extract_if(.., |index, _| stream.is_none_or(|stream| stream == *index));
-        gone.filter(|(_, leg)| leg.was_started)
+        gone.filter(|(_, leg)| leg.was_started || leg.is_starting)
             .map(|(stream, _)| Action::Stop { session, stream })
             .collect()
     }
@@ -221,6 +243,16 @@ impl Session {
     /// Is every stream in Init?
     pub(crate) fn is_empty(&self) -> bool {
         self.legs.is_empty()
+    }
+
+    /// The streams that a request is about, if none of them is being started: another connection has asked for that.
+    fn settled(&self, stream: Option<usize>) -> Result<Vec<usize>, Refusal> {
+        let selected = self.selected(stream)?;
+        let is_starting = |stream: &usize| self.legs.get(stream).is_some_and(|leg| leg.is_starting);
+        if selected.iter().any(is_starting) {
+            return Err(invalid(STARTING));
+        }
+        Ok(selected)
     }
 
     /// The streams that a request is about.
@@ -232,6 +264,9 @@ impl Session {
         }
     }
 }
+
+/// PLAY was asked for on another connection.
+const STARTING: &str = "the stream is being started";
 
 fn invalid(why: &'static str) -> Refusal {
     Refusal::new(Status::NotValidInThisState, why)

@@ -2,6 +2,8 @@
 //!
 //! The host is not judged: whoever asks here means this host, by whatever name.
 
+use std::net::SocketAddr;
+
 use super::status::{Refusal, Status};
 
 /// What stands in front of the index of a stream, in the last part of its URL.
@@ -46,6 +48,26 @@ impl<'u> Url<'u> {
     }
 }
 
+/// The URL of the presentation at `path` on the server at `address`: whatever a path may not contain as it is, is percent-encoded.
+///
+/// ```
+/// let url = hythe_media::rtsp::presentation_url("[::1]:8554".parse()?, "a b/50%?.ts");
+/// assert_eq!(url, "rtsp://[::1]:8554/a%20b/50%25%3F.ts");
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[must_use]
+pub fn presentation_url(address: SocketAddr, path: &str) -> String {
+    // Without the scope of a link-local address, which URLs do not have.
+    let base = format!("{SCHEME}{}/", SocketAddr::new(address.ip(), address.port()));
+    let Ok(mut url) = url::Url::parse(&base) else {
+        return format!("{base}{path}"); // an address and a port are always such
+    };
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path.split('/'));
+    }
+    url.into()
+}
+
 fn index(text: &str) -> Option<usize> {
     let plain = text.len() <= 3 && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().ok())?
@@ -78,6 +100,24 @@ fn decode(path: &str) -> Result<String, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_printed_url_leads_back_to_its_path() {
+        for path in [
+            "film.ts",
+            "a b.ts",
+            "50% ?#&.ts",
+            "%41.ts",
+            "Straße\"'<>`{}|\\^[].ts",
+            "cameras/front door",
+            "",
+        ] {
+            let url = presentation_url("192.0.2.1:554".parse().unwrap(), path);
+            let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>?#".contains(&byte);
+            assert!(url.bytes().all(is_plain), "{url}");
+            assert_eq!(Url::parse(&url).unwrap().path, path, "{url}");
+        }
+    }
 
     #[test]
     fn urls_come_apart() {

@@ -60,11 +60,10 @@ pub fn list(text: &[u8]) -> Result<Vec<Listed>, String> {
             "it describes {count} streams; up to {STREAMS_MAX} are taken"
         ));
     }
-    let connection = session.connection.as_ref();
     let listed = (1..).zip(&session.medias).map(|(number, media)| Listed {
         number,
         media: media.media.clone(),
-        stream: parse_media(media, connection),
+        stream: parse_media(media, &session),
     });
     Ok(listed.collect())
 }

@@ -1,14 +1,17 @@
 //! Packets laid out with their headers in slots of the wire region, or of the pool's own where there can be none, ahead of their instant, and kept in case somebody asks for them again.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use hythe_node::{Lease, Node, NodeError, RegionIndex, TrustPeers, WireOptions};
+use hythe_node::{Lease, Node, NodeError, RegionIndex, SlotClass, TrustPeers, WireOptions};
 
 use crate::MediaError;
 use crate::payload::Payload;
 use crate::wire::layout::{Head, Layout};
 use crate::wire::packets::Packets;
 use crate::wire::run::PacketPlace;
+
+use super::share::{Share, SlotShare};
 
 /// Packets of a slot, at most: small ones (20 ms of telephone audio) do not fill it.
 const PACKETS_PER_SLOT: usize = 1 << 11;
@@ -49,14 +52,17 @@ pub(super) struct LaidStore {
     /// The next packet to leave: a slot of `laid`, and a packet of it.
     next: (usize, usize),
     spare: Vec<Layout>,
+    /// How many slots there may be, if others share them.
+    share: Option<Share>,
 }
 
 impl LaidStore {
-    /// No slot is leased yet. A pool whose pages cannot be lent to the network stack has no wire region: its own slots are sent from
-    /// by copying.
+    /// No slot is leased yet, but those that `share` reserves. A pool whose pages cannot be lent to
+    /// the network stack has no wire region: its own slots are sent from by copying.
     pub(super) fn new(
         node: &Node,
         options: &WireOptions,
+        share: Option<&Arc<SlotShare>>,
         trust: TrustPeers,
     ) -> Result<Self, MediaError> {
         let (region, copies_because) = match node.wire_region(options) {
@@ -64,7 +70,8 @@ impl LaidStore {
             Err(error @ NodeError::Unsafe { .. }) => (OWN_REGION, Some(error)),
             Err(error) => return Err(error.into()),
         };
-        Ok(Self {
+        let share = share.map(|share| share.join(slots_of(node, region)));
+        let mut store = Self {
             region,
             slot_bytes: match copies_because {
                 None => 1, // they are all of one size
@@ -77,7 +84,13 @@ impl LaidStore {
             recycled: 0,
             next: (0, 0),
             spare: Vec::with_capacity(SPARE_MAX),
-        })
+            share,
+        };
+        for _ in 0..store.share.as_ref().map_or(0, Share::reserved) {
+            let layout = Layout::new(store.lease()?, PACKETS_PER_SLOT, trust)?;
+            store.spare.push(layout);
+        }
+        Ok(store)
     }
 
     /// Lays out a packet behind the others.
@@ -116,6 +129,13 @@ impl LaidStore {
         if let Some(spare) = self.spare.pop() {
             return Ok(spare);
         }
+        if self.laid.len() >= self.limit() {
+            self.recycle_oldest()?;
+            if let Some(spare) = self.spare.pop() {
+                return Ok(spare);
+            }
+            // All are of packets that have not left: a unit needs more.
+        }
         let refused = match self.lease() {
             Ok(lease) => return Ok(Layout::new(lease, PACKETS_PER_SLOT, self.trust)?),
             Err(refused) => refused,
@@ -129,7 +149,7 @@ impl LaidStore {
     fn lease(&self) -> Result<Lease, NodeError> {
         let mut bytes = self.slot_bytes;
         loop {
-            match self.node.lease_in(self.region, bytes) {
+            match self.node.try_lease_in(self.region, bytes) {
                 Err(_) if bytes / 2 >= OWN_SLOT_BYTES_LEAST => bytes /= 2,
                 leased => return leased,
             }
@@ -143,7 +163,13 @@ impl LaidStore {
 
     /// Are as many slots laid out ahead as should be?
     pub(super) fn is_far_ahead(&self) -> bool {
-        self.laid.len() >= self.next.0 + AHEAD_MAX
+        let ahead_max = self.share.as_ref().map_or(AHEAD_MAX, Share::reserved);
+        self.laid.len() >= self.next.0 + ahead_max
+    }
+
+    /// Slots that there may be, unless one unit needs more.
+    fn limit(&self) -> usize {
+        self.share.as_ref().map_or(usize::MAX, Share::limit)
     }
 
     /// The slot that [`waiting`](Self::waiting) packets lie in.
@@ -224,6 +250,12 @@ impl LaidStore {
         {
             self.recycle_oldest()?;
         }
+        // Others have come, with whom the slots are shared.
+        while self.next.0 > 0 && self.laid.len() > self.limit() {
+            self.recycle_oldest()?;
+        }
+        let spare_max = self.limit().saturating_sub(self.laid.len());
+        self.spare.truncate(spare_max);
         Ok(())
     }
 
@@ -237,7 +269,11 @@ impl LaidStore {
         };
         self.next.0 -= 1;
         self.recycled += 1;
-        if self.spare.len() < SPARE_MAX {
+        let is_wanted = match &self.share {
+            Some(share) => self.laid.len() + self.spare.len() < share.limit(),
+            None => true,
+        };
+        if is_wanted && self.spare.len() < SPARE_MAX {
             let mut layout = oldest.layout;
             if oldest.was_lent {
                 layout = layout.renew()?;
@@ -248,4 +284,13 @@ impl LaidStore {
         }
         Ok(())
     }
+}
+
+/// Slots of a region in which packets are laid out.
+fn slots_of(node: &Node, region: RegionIndex) -> usize {
+    let geometry = node.pool().region(region);
+    let classes = geometry.map(|region| region.classes).unwrap_or_default();
+    let is_large = |class: &&SlotClass| class.payload_bytes() >= OWN_SLOT_BYTES;
+    let large = classes.iter().filter(is_large);
+    large.map(|class| class.count as usize).sum()
 }

@@ -12,5 +12,6 @@ mod parity;
 pub mod repair;
 mod reporting;
 pub mod session;
+pub mod share;
 pub mod spacer;
 mod store;

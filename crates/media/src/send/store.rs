@@ -3,6 +3,8 @@
 //! Packets wait for their instant here, and are kept in case somebody asks for them again. A packet is known by the number of its
 //! slot (laid out) or its own (in messages), together with its [`PacketPlace`].
 
+use std::sync::Arc;
+
 use hythe_node::{Node, TrustPeers, WireOptions};
 
 use crate::MediaError;
@@ -15,6 +17,7 @@ use crate::wire::run::PacketPlace;
 
 use super::held::{Budget, GroupVectors, HeldStore};
 use super::laid::LaidStore;
+use super::share::SlotShare;
 
 /// The packets of a stream.
 #[derive(Debug)]
@@ -30,9 +33,10 @@ impl Store {
     pub(super) fn laid(
         node: &Node,
         options: &WireOptions,
+        share: Option<&Arc<SlotShare>>,
         trust: TrustPeers,
     ) -> Result<Self, MediaError> {
-        Ok(Self::Laid(LaidStore::new(node, options, trust)?))
+        Ok(Self::Laid(LaidStore::new(node, options, share, trust)?))
     }
 
     /// Packets will lie in messages, of which so many are kept for those that were sent.

@@ -1,15 +1,21 @@
 //! A channel that is served: nothing of it is known before its first messages, which may be long in coming.
 //!
-//! A thread waits for them, so that everything else is served meanwhile. Between calls a channel is awaited, known or refused, and
-//! leaves neither of the last two.
+//! A thread waits for them, so that everything else is served meanwhile. What cannot be served is
+//! looked at again, with growing pauses: whoever published it may publish something else. So it is
+//! when a show has ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 use super::show::Show;
 use crate::MediaError;
 use crate::format::StreamFormat;
+
+/// How long a channel that cannot be served is left alone: at first, and at most.
+const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of a channel.
 #[derive(Debug)]
@@ -18,7 +24,7 @@ pub(super) enum State {
     Awaited,
     /// It is shown.
     Known(Known),
-    /// It cannot be shown: why.
+    /// What was published last cannot be shown: why.
     Refused(String),
 }
 
@@ -38,33 +44,58 @@ pub(super) struct Channel {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Wakes the channel's thread when its show has ended.
+#[derive(Debug)]
+pub(super) struct Waker(Thread);
+
+impl Drop for Waker {
+    fn drop(&mut self) {
+        self.0.unpark();
+    }
+}
+
 impl Channel {
-    /// Has `open` wait for the channel in a thread of its own until it says what there is, or why nothing will be; it is given a
-    /// word to ask whether it is still wanted, and looks often. `tell` hears of the outcome, unless nobody wants it any more.
+    /// Has `open` wait for the channel in a thread of its own until it says what there is, or why
+    /// it cannot be shown; it is given a word to ask whether it is still wanted, and looks often;
+    /// the show drops what it is given beside it when it ends. `tell` hears of each outcome, unless
+    /// nobody wants it any more.
     pub(super) fn open(
-        open: impl FnOnce(Arc<AtomicBool>) -> Result<Known, MediaError> + Send + 'static,
-        tell: impl FnOnce(Result<&StreamFormat, &MediaError>) + Send + 'static,
+        mut open: impl FnMut(&Arc<AtomicBool>, Waker) -> Result<Known, MediaError> + Send + 'static,
+        mut tell: impl FnMut(Result<&StreamFormat, &MediaError>) + Send + 'static,
     ) -> Result<Self, MediaError> {
         let state = Arc::new(Mutex::new(State::Awaited));
         let is_left = Arc::new(AtomicBool::new(false));
         let (found, left) = (Arc::clone(&state), Arc::clone(&is_left));
         let named = thread::Builder::new().name("channel".into());
         let started = named.spawn(move || {
-            let opened = open(Arc::clone(&left));
-            if left.load(Ordering::Relaxed) {
-                return;
-            }
-            // Who hears of it finds it so.
-            match opened {
-                Ok(known) => {
-                    let format = known.format.clone();
-                    *locked(&found) = State::Known(known);
-                    tell(Ok(&format));
+            let mut pause = PAUSE;
+            loop {
+                let began = Instant::now();
+                let opened = open(&left, Waker(thread::current()));
+                if left.load(Ordering::Relaxed) {
+                    return;
                 }
-                Err(error) => {
-                    *locked(&found) = State::Refused(error.to_string());
-                    tell(Err(&error));
+                // Who hears of it finds it so.
+                match opened {
+                    Ok(known) => {
+                        let format = known.format.clone();
+                        *locked(&found) = State::Known(known);
+                        tell(Ok(&format));
+                        wait_for_end(&found, &left);
+                        *locked(&found) = State::Refused("it ended a moment ago".to_owned());
+                    }
+                    Err(error) => {
+                        *locked(&found) = State::Refused(error.to_string());
+                        tell(Err(&error));
+                    }
                 }
+                if began.elapsed() >= PAUSE_MAX {
+                    pause = PAUSE;
+                }
+                if !rest(pause, &left) {
+                    return;
+                }
+                pause = (pause * 2).min(PAUSE_MAX);
             }
         });
         let thread = started.map_err(|source| MediaError::System {
@@ -88,10 +119,34 @@ impl Drop for Channel {
     fn drop(&mut self) {
         self.is_left.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // It panics as little as anything here, and there would be nobody to tell.
             let _ = thread.join();
         }
     }
+}
+
+/// Waits until the show has ended, or the channel is left.
+fn wait_for_end(state: &Mutex<State>, is_left: &AtomicBool) {
+    let is_shown = || match &*locked(state) {
+        State::Known(known) => !known.show.has_ended(),
+        State::Awaited | State::Refused(_) => false,
+    };
+    while is_shown() && !is_left.load(Ordering::Relaxed) {
+        thread::park();
+    }
+}
+
+/// Leaves the channel alone for a while; `false`: it is left for good.
+fn rest(pause: Duration, is_left: &AtomicBool) -> bool {
+    let began = Instant::now();
+    while let Some(left) = pause.checked_sub(began.elapsed()) {
+        if is_left.load(Ordering::Relaxed) {
+            return false;
+        }
+        thread::park_timeout(left);
+    }
+    !is_left.load(Ordering::Relaxed)
 }
 
 /// A thread that panicked left the state whole: each change of it is one statement.

@@ -1,36 +1,47 @@
 //! The media behind an RTSP server: files that each client sees from its beginning, and channels that all watch together.
 //!
 //! A [`Programme`] is given to [`rtsp::server::Server::run`](crate::rtsp::server::Server::run), whose thread calls it. Each client's
-//! film, and each channel, is a show (`show.rs`): a thread with a sending session. Nothing here waits longer than a thread takes to answer.
+//! film, and each channel, is a show (`show.rs`): a thread with a sending session, which opens the film's file, too. Nothing here waits.
+//!
+//! A film that begins has its slots already: who would get none is refused before PLAY is answered.
 
 mod channel;
+mod log;
 mod show;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hythe_node::{Node, SubscriberOptions, TrustPeers};
 
 use crate::MediaError;
 use crate::format::StreamFormat;
+use crate::pace::Limit;
 use crate::rtp::Identity;
 use crate::rtsp::server::{Media, Sign};
-use crate::rtsp::{Catalogue, Counters, Presentation, SessionId, Start, Started, Stream};
+use crate::rtsp::{Answer, Catalogue, Counters, Presentation, SessionId, Start, Stream};
 use crate::send::repair::{Repair, Resend};
 use crate::send::session::{SendOptions, SendSession};
+use crate::send::share::SlotShare;
 use crate::source::channel::{self as channel_source, Messages};
 use crate::source::{self, OpenOptions, Source};
 use crate::wire::endpoint::{DestinationOptions, PortPair};
 
-use self::channel::{Channel, Known, State};
-use self::show::Show;
+use self::channel::{Channel, Known, State, Waker};
+use self::log::Log;
+use self::show::{Show, Spectator};
 
 /// What an input that is a channel begins with, in errors.
 const CHANNEL: &str = "channel:";
 /// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport packets.
 const DEPTH: u32 = 256;
+/// Slots that a film is given before it begins: one that is sent from, one that is filled; and one of packets that may be asked for again.
+const SLOTS: usize = 2;
+const SLOTS_WITH_RESEND: usize = 3;
+/// Films at once, those included whose file is still being opened: each has a thread.
+const FILMS_MAX: usize = 256;
 
 /// Something to watch.
 #[derive(Debug)]
@@ -46,8 +57,8 @@ enum Item {
 enum Ticket {
     /// Alone.
     Alone(Show),
-    /// With the others: the path.
-    Together(String),
+    /// With the others: the path, and the source that it is a session of.
+    Together(String, u32),
 }
 
 /// What shows need.
@@ -56,6 +67,17 @@ struct Stage {
     node: Node,
     trust: TrustPeers,
     resend: Option<Resend>,
+    share: Arc<SlotShare>,
+    log: Arc<Log>,
+}
+
+/// Room for one film; given back when its thread has ended.
+struct Permit(Arc<AtomicUsize>);
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed); // guards nothing but itself
+    }
 }
 
 /// What there is to watch, and who watches.
@@ -66,6 +88,7 @@ pub struct Programme {
     ports: PortPair,
     items: BTreeMap<String, Item>,
     tickets: BTreeMap<(SessionId, usize), Ticket>,
+    films: Arc<AtomicUsize>,
 }
 
 impl Programme {
@@ -83,6 +106,8 @@ impl Programme {
             node: node.clone(),
             trust,
             resend: None,
+            share: SlotShare::new(SLOTS),
+            log: Arc::default(),
         };
         Ok(Self {
             stage,
@@ -90,12 +115,16 @@ impl Programme {
             ports,
             items: BTreeMap::new(),
             tickets: BTreeMap::new(),
+            films: Arc::default(),
         })
     }
 
     /// Lets the clients of what is added from now on ask for packets again.
     #[must_use]
     pub fn with_resend(mut self, resend: Option<Resend>) -> Self {
+        if resend.is_some() {
+            self.stage.share = SlotShare::new(SLOTS_WITH_RESEND);
+        }
         self.stage.resend = resend;
         self
     }
@@ -116,7 +145,7 @@ impl Programme {
     }
 
     /// Adds a channel under a path. It is there for clients once its first messages have told what it carries; `tell` hears of that,
-    /// in another thread, or of what is wrong with them, and then it never will be.
+    /// in another thread, or of what is wrong with them. Then it is looked at again, with growing pauses; so it is when it ended.
     ///
     /// # Errors
     ///
@@ -125,22 +154,27 @@ impl Programme {
         &mut self,
         path: &str,
         channel: &str,
-        tell: impl FnOnce(Result<&StreamFormat, &MediaError>) + Send + 'static,
+        tell: impl FnMut(Result<&StreamFormat, &MediaError>) + Send + 'static,
     ) -> Result<(), MediaError> {
         let depth = SubscriberOptions::default().depth(DEPTH);
-        let subscriber = self.stage.node.subscriber(channel, &depth)?;
-        let name = format!("{CHANNEL}{channel}");
+        // Here, so that a name that cannot be subscribed to is refused, and nothing is missed from now on.
+        let mut subscribed = Some(self.stage.node.subscriber(channel, &depth)?);
+        let (channel, name) = (channel.to_owned(), format!("{CHANNEL}{channel}"));
         let (stage, options) = (self.stage.clone(), self.options.clone());
-        let open = move |is_left: Arc<AtomicBool>| {
+        let open = move |is_left: &Arc<AtomicBool>, waker: Waker| {
+            let subscriber = match subscribed.take() {
+                Some(subscriber) => subscriber,
+                None => stage.node.subscriber(&channel, &depth)?,
+            };
+            let is_left = Arc::clone(is_left);
             let is_wanted = move || !is_left.load(Ordering::Relaxed);
             let messages = Messages::new(&stage.node, subscriber, stage.trust, is_wanted);
             let source = channel_source::open(&name, messages, &options)?;
             let identity = Identity::random()?;
-            Ok(Known {
-                ssrc: identity.ssrc,
-                format: source.format().clone(),
-                show: stage.show(source, identity, true)?,
-            })
+            let (ssrc, format) = (identity.ssrc, source.format().clone());
+            let session = stage.session(source, identity, Limit::LIVE)?;
+            let show = Show::start(true, &stage.log, waker, move || Ok(session))?;
+            Ok(Known { format, ssrc, show })
         };
         let channel = Channel::open(open, tell)?;
         self.items.insert(path.to_owned(), Item::Channel(channel));
@@ -152,13 +186,80 @@ impl Programme {
         self.items.keys().map(String::as_str)
     }
 
-    fn film(&self, file: &Path, ssrc: u32) -> Result<Show, MediaError> {
-        let source = source::open(file, &self.options)?;
-        let identity = Identity {
-            ssrc,
-            ..Identity::random()?
+    /// A film for one client, whose file is opened by the thread that sends it.
+    fn film(&self, file: &Path, format: &StreamFormat, ssrc: u32) -> Result<Show, String> {
+        let permit = self.permit()?;
+        let (stage, options) = (self.stage.clone(), self.options.clone());
+        let (file, format) = (file.to_owned(), format.clone());
+        let open = move || {
+            let source = source::open(&file, &options)?;
+            require_same(&file, source.format(), &format)?;
+            let identity = Identity {
+                ssrc,
+                ..Identity::random()?
+            };
+            stage.session(source, identity, Limit::STORED)
         };
-        self.stage.show(source, identity, false)
+        let show = Show::start(false, &self.stage.log, permit, open);
+        show.map_err(|error| error.to_string())
+    }
+
+    fn permit(&self) -> Result<Permit, String> {
+        let permit = Permit(Arc::clone(&self.films));
+        let others = self.films.fetch_add(1, Ordering::Relaxed); // guards nothing but itself
+        if others >= FILMS_MAX {
+            return Err(format!("there are {others} films under way already"));
+        }
+        Ok(permit)
+    }
+
+    /// Begins to send to a client, or goes on; what keeps it from that is given to `answer`.
+    fn begin(&mut self, start: &Start, answer: Answer) {
+        const GONE: &str = "it is gone";
+        let key = (start.session, start.stream);
+        let spectator = Spectator {
+            session: start.session,
+            destination: start.destination,
+            options: Box::new(self.destination(start)),
+        };
+        match self.items.get(&start.path) {
+            None => answer.give(Err(GONE.to_owned())),
+            Some(Item::Film { file, format }) => {
+                let is_under_way =
+                    |ticket: &Ticket| matches!(ticket, Ticket::Alone(show) if !show.has_ended());
+                if !self.tickets.get(&key).is_some_and(is_under_way) {
+                    match self.film(file, format, start.ssrc) {
+                        Ok(show) => drop(self.tickets.insert(key, Ticket::Alone(show))),
+                        Err(why) => return answer.give(Err(why)),
+                    }
+                }
+                if let Some(Ticket::Alone(show)) = self.tickets.get(&key) {
+                    show.watch(spectator, answer);
+                }
+            }
+            Some(Item::Channel(channel)) => match &*channel.state() {
+                State::Known(known) => {
+                    known.show.watch(spectator, answer);
+                    let ticket = Ticket::Together(start.path.clone(), known.ssrc);
+                    self.tickets.insert(key, ticket);
+                }
+                State::Awaited | State::Refused(_) => answer.give(Err(GONE.to_owned())),
+            },
+        }
+    }
+
+    /// Has what a ticket is for come to its end?
+    fn has_ended(&self, ticket: &Ticket) -> bool {
+        match ticket {
+            Ticket::Alone(show) => show.has_ended(),
+            Ticket::Together(path, ssrc) => match self.items.get(path) {
+                Some(Item::Channel(channel)) => match &*channel.state() {
+                    State::Known(known) => known.ssrc != *ssrc || known.show.has_ended(),
+                    State::Awaited | State::Refused(_) => true,
+                },
+                _ => true,
+            },
+        }
     }
 
     fn destination(&self, start: &Start) -> DestinationOptions {
@@ -171,24 +272,40 @@ impl Programme {
 }
 
 impl Stage {
-    fn show(
+    fn session(
         &self,
         source: Box<dyn Source + Send>,
         identity: Identity,
-        is_live: bool,
-    ) -> Result<Show, MediaError> {
+        limit: Limit,
+    ) -> Result<SendSession, MediaError> {
         let packetizer = crate::payload::packetizer(source.format())?;
         let repair = Repair {
             resend: self.resend.clone(),
             parity: None,
         };
         let options = SendOptions {
+            limit,
             repair,
+            share: Some(Arc::clone(&self.share)),
             ..SendOptions::new(identity, self.trust)
         };
-        let session = SendSession::new(&self.node, source, packetizer, options)?;
-        Show::start(session, is_live)
+        SendSession::new(&self.node, source, packetizer, options)
     }
+}
+
+/// Clients were told what a file carries: one that was replaced meanwhile has to carry the same.
+fn require_same(file: &Path, now: &StreamFormat, told: &StreamFormat) -> Result<(), MediaError> {
+    if now == told {
+        return Ok(());
+    }
+    let (now, told) = (now.encoding.name(), told.encoding.name());
+    Err(MediaError::Input {
+        input: file.display().to_string(),
+        position: 0,
+        reason: format!(
+            "it is another file than when the server was started (now {now}, then {told}, or with other parameters): start the server again"
+        ),
+    })
 }
 
 impl Catalogue for Programme {
@@ -230,67 +347,33 @@ impl Catalogue for Programme {
 }
 
 impl Media for Programme {
-    fn start(&mut self, start: &Start) -> Result<Started, String> {
-        const GONE: &str = "it is gone";
-        let key = (start.session, start.stream);
-        let options = self.destination(start);
-        let watch = |show: &Show| show.watch(start.session, start.destination, options);
-        let (sequence, timestamp) = match self.items.get(&start.path).ok_or(GONE)? {
-            Item::Film { file, .. } => {
-                if !self.tickets.contains_key(&key) {
-                    let show = self.film(file, start.ssrc);
-                    let show = show.map_err(|error| error.to_string())?;
-                    self.tickets.insert(key, Ticket::Alone(show));
-                }
-                match self.tickets.get(&key) {
-                    Some(Ticket::Alone(show)) => watch(show)?,
-                    _ => return Err(GONE.to_owned()),
-                }
-            }
-            Item::Channel(channel) => {
-                let first = match &*channel.state() {
-                    State::Known(known) => watch(&known.show)?,
-                    State::Awaited | State::Refused(_) => return Err(GONE.to_owned()),
-                };
-                self.tickets
-                    .insert(key, Ticket::Together(start.path.clone()));
-                first
-            }
-        };
-        Ok(Started {
-            sequence,
-            timestamp,
-            from_ns: None,
-        })
+    fn start(&mut self, start: &Start, answer: Answer) {
+        self.begin(start, answer);
     }
 
     fn pause(&mut self, session: SessionId, stream: usize) {
         match self.tickets.get(&(session, stream)) {
-            Some(Ticket::Alone(show)) => show.pause(),
-            Some(Ticket::Together(_)) => self.stop(session, stream),
+            Some(Ticket::Alone(show)) => show.pause(session),
+            Some(Ticket::Together(..)) => self.stop(session, stream),
             None => {}
         }
     }
 
     fn stop(&mut self, session: SessionId, stream: usize) {
         // A film's show ends with its ticket.
-        if let Some(Ticket::Together(path)) = self.tickets.remove(&(session, stream))
+        if let Some(Ticket::Together(path, ssrc)) = self.tickets.remove(&(session, stream))
             && let Some(Item::Channel(channel)) = self.items.get(&path)
             && let State::Known(known) = &*channel.state()
+            && known.ssrc == ssrc
         {
             known.show.leave(session);
         }
     }
 
     fn look(&mut self, _counters: &Counters) -> Vec<Sign> {
-        let ended = self
-            .tickets
-            .iter()
-            .filter_map(|(key, ticket)| match ticket {
-                Ticket::Alone(show) if show.has_ended() => Some(*key),
-                _ => None,
-            });
-        let ended: Vec<(SessionId, usize)> = ended.collect();
+        let ended = self.tickets.iter();
+        let ended = ended.filter(|(_, ticket)| self.has_ended(ticket));
+        let ended: Vec<(SessionId, usize)> = ended.map(|(key, _)| *key).collect();
         let signs = ended.into_iter().map(|(session, stream)| {
             self.tickets.remove(&(session, stream));
             Sign::Ended { session, stream }

@@ -1,156 +1,225 @@
 //! One stream in a thread of its own, for those who watch it.
+//!
+//! The server's thread asks for something and goes on: it leaves requests, at most one for each
+//! session, and never waits for this thread, which may be held up by a disk.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
+use super::log::Log;
 use crate::MediaError;
 use crate::instant::now_ns;
-use crate::rtsp::SessionId;
+use crate::rtsp::{Answer, SessionId, Started};
 use crate::send::session::{SendSession, Step};
 use crate::wire::destinations::DestinationId;
 use crate::wire::endpoint::DestinationOptions;
 use crate::wire::health::Event;
 
-/// Requests that may wait for the thread, which looks after every packet.
-const REQUESTS: usize = 64;
-/// How long the thread has to answer; it sends, reads a file and answers, and is never longer away than a disk.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// Without requests the thread looks at the clock so often.
 const NAP_NS: u64 = 100_000_000;
 /// Receivers read RTCP before RTP that came earlier: the time they have to empty their sockets before the goodbye.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// Sequence number and timestamp of the first packet, or why there will be none.
-type Answer = Result<(u16, u32), String>;
+/// Who watches, and where.
+#[derive(Debug)]
+pub(super) struct Spectator {
+    pub(super) session: SessionId,
+    pub(super) destination: SocketAddr,
+    pub(super) options: Box<DestinationOptions>,
+}
 
+#[derive(Debug)]
 enum Request {
-    Watch {
-        session: SessionId,
-        destination: SocketAddr,
-        options: Box<DestinationOptions>,
-        answer: SyncSender<Answer>,
-    },
-    Leave(SessionId),
+    Watch(Spectator, Answer),
+    Leave,
     Pause,
+}
+
+/// What the server's thread leaves for the show's.
+#[derive(Debug, Default)]
+struct Inbox {
+    /// The latest of each session: an earlier one means nothing any more.
+    requests: BTreeMap<SessionId, Request>,
+    /// Nobody wants the show any more.
+    is_left: bool,
+    /// Nobody looks here any more.
+    has_ended: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    inbox: Mutex<Inbox>,
+    /// Written to with each request.
+    wake: OwnedFd,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Inbox> {
+        // Whole after every step: who panics here has changed nothing.
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves a request; gives it back if nobody would take it.
+    fn leave(&self, session: SessionId, request: Request) -> Option<Request> {
+        let mut inbox = self.lock();
+        if inbox.has_ended {
+            return Some(request);
+        }
+        let replaced = inbox.requests.insert(session, request);
+        drop(inbox);
+        drop(replaced); // one that was to begin has not
+        self.wake();
+        None
+    }
+
+    fn wake(&self) {
+        // Full means that the thread is woken already.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
 }
 
 /// A stream under way. Dropped, it ends within the time of one packet.
 #[derive(Debug)]
 pub(super) struct Show {
-    requests: SyncSender<Request>,
-    /// Written to with each request; hung up with the last.
-    wake: UnixStream,
-    has_ended: Arc<AtomicBool>,
+    shared: Arc<Shared>,
 }
 
 impl Show {
-    /// Starts the thread. A film waits for its first spectator; live media goes on with nobody watching, so that nobody sees the past.
-    pub(super) fn start(session: SendSession, is_live: bool) -> Result<Self, MediaError> {
-        let (requests, incoming) = sync_channel(REQUESTS);
-        let (wake, woken) = pair().map_err(|source| MediaError::System {
-            what: "make a pair of sockets to wake a thread with",
+    /// Starts the thread, in which `open` opens the stream; it drops `keep` at its end. A film
+    /// waits for its first spectator; live media goes on with nobody watching, so that nobody sees
+    /// the past.
+    pub(super) fn start(
+        is_live: bool,
+        log: &Arc<Log>,
+        keep: impl Send + 'static,
+        open: impl FnOnce() -> Result<SendSession, MediaError> + Send + 'static,
+    ) -> Result<Self, MediaError> {
+        let wake = wake().map_err(|source| MediaError::System {
+            what: "make an event to wake a thread with",
             source,
         })?;
-        let has_ended = Arc::new(AtomicBool::new(false));
-        let stage = Stage {
-            session,
-            incoming,
-            woken,
-            spectators: BTreeMap::new(),
-            is_paused: !is_live,
-        };
-        let ended = Arc::clone(&has_ended);
+        let shared = Arc::new(Shared {
+            inbox: Mutex::default(),
+            wake,
+        });
+        let (there, log) = (Arc::clone(&shared), Arc::clone(log));
         let named = thread::Builder::new().name("show".into());
         let started = named.spawn(move || {
-            stage.run();
-            ended.store(true, Ordering::Relaxed);
+            let opened = open();
+            let why = match opened {
+                Ok(session) => {
+                    Stage {
+                        session,
+                        shared: Arc::clone(&there),
+                        log,
+                        spectators: BTreeMap::new(),
+                        is_paused: !is_live,
+                    }
+                    .run();
+                    "it has ended".to_owned()
+                }
+                Err(error) => {
+                    log.warn(format_args!("a show did not begin: {error}"));
+                    match error {
+                        // Who holds what is for the log.
+                        MediaError::Pool(_) => "there are no slots for one more".to_owned(),
+                        other => other.to_string(),
+                    }
+                }
+            };
+            end(&there, &why);
+            drop(keep);
         });
         started.map_err(|source| MediaError::System {
             what: "start a thread",
             source,
         })?;
-        Ok(Self {
-            requests,
-            wake,
-            has_ended,
-        })
+        Ok(Self { shared })
     }
 
-    /// Something lies among the requests.
-    fn wake(&self) {
-        // Full means that the thread is woken already, closed that it has ended.
-        let _ = (&self.wake).write(&[1]);
-    }
-
-    /// Sends to a spectator from the next packet on; says which that is.
-    pub(super) fn watch(
-        &self,
-        session: SessionId,
-        destination: SocketAddr,
-        options: DestinationOptions,
-    ) -> Answer {
-        let (answer, answered) = sync_channel(1);
-        let request = Request::Watch {
-            session,
-            destination,
-            options: Box::new(options),
-            answer,
-        };
-        let busy = || "the show does not answer".to_owned();
-        self.requests.try_send(request).map_err(|_| busy())?;
-        self.wake();
-        answered.recv_timeout(PATIENCE).map_err(|_| busy())?
+    /// Sends to a spectator from the next packet on; `answer` is told which that is.
+    pub(super) fn watch(&self, spectator: Spectator, answer: Answer) {
+        let session = spectator.session;
+        let left = self
+            .shared
+            .leave(session, Request::Watch(spectator, answer));
+        if let Some(Request::Watch(_, answer)) = left {
+            answer.give(Err("it has ended".to_owned()));
+        }
     }
 
     pub(super) fn leave(&self, session: SessionId) {
         // Who cannot be told because the thread is gone has been left already.
-        let _ = self.requests.send(Request::Leave(session));
-        self.wake();
+        let _ = self.shared.leave(session, Request::Leave);
     }
 
-    pub(super) fn pause(&self) {
-        let _ = self.requests.send(Request::Pause);
-        self.wake();
+    pub(super) fn pause(&self, session: SessionId) {
+        let _ = self.shared.leave(session, Request::Pause);
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.has_ended.load(Ordering::Relaxed)
+        self.shared.lock().has_ended
+    }
+}
+
+impl Drop for Show {
+    fn drop(&mut self) {
+        self.shared.lock().is_left = true;
+        self.shared.wake();
+    }
+}
+
+/// Nothing more is taken; who still waits is told why.
+fn end(shared: &Shared, why: &str) {
+    let mut inbox = shared.lock();
+    inbox.has_ended = true;
+    let requests = std::mem::take(&mut inbox.requests);
+    drop(inbox);
+    for request in requests.into_values() {
+        if let Request::Watch(_, answer) = request {
+            answer.give(Err(why.to_owned()));
+        }
     }
 }
 
 /// What the thread has.
 struct Stage {
     session: SendSession,
-    incoming: Receiver<Request>,
-    woken: UnixStream,
-    spectators: BTreeMap<SessionId, DestinationId>,
+    shared: Arc<Shared>,
+    log: Arc<Log>,
+    spectators: BTreeMap<SessionId, (DestinationId, SocketAddr)>,
     is_paused: bool,
 }
 
 impl Stage {
     fn run(mut self) {
         while let Some(until_ns) = self.act() {
-            match self.incoming.try_recv() {
-                Ok(request) => self.take(request),
-                Err(TryRecvError::Empty) => self.rest(until_ns),
-                Err(TryRecvError::Disconnected) => return,
+            let mut inbox = self.shared.lock();
+            if inbox.is_left {
+                return;
+            }
+            let requests = std::mem::take(&mut inbox.requests);
+            drop(inbox);
+            if requests.is_empty() {
+                self.rest(until_ns);
+            }
+            for (session, request) in requests {
+                self.take(session, request);
             }
         }
         // It is over: the last packets are played before the goodbye, unless somebody says otherwise.
-        let tell = &mut |event: &Event| tracing::info!("{event}");
-        let woken = Some(self.woken.as_fd());
+        let log = Arc::clone(&self.log);
+        let tell = &mut |event: &Event| log.info(event);
+        let woken = Some(self.shared.wake.as_fd());
         if let Err(error) = self.session.finish(LINGER, woken, tell) {
-            tracing::warn!(%error, "a show ended without a goodbye");
+            log.warn(format_args!("a show ended without a goodbye: {error}"));
         }
     }
 
@@ -160,12 +229,13 @@ impl Stage {
         if self.is_paused {
             return Some(now_ns() + NAP_NS);
         }
-        match self.session.step(&mut |event| tracing::info!("{event}")) {
+        let log = &self.log;
+        match self.session.step(&mut |event| log.info(event)) {
             Ok(Step::Again) => Some(0),
             Ok(Step::Wait(until_ns)) => Some(until_ns.min(now_ns() + NAP_NS)),
             Ok(Step::Ended) => None,
             Err(error) => {
-                tracing::warn!(%error, "a show ended");
+                log.warn(format_args!("a show ended: {error}"));
                 None
             }
         }
@@ -177,74 +247,72 @@ impl Stage {
         if left_ns == 0 {
             return;
         }
+        let wake = self.shared.wake.as_fd();
         let is_woken = if self.is_paused {
             // Nobody is heard then: what spectators say would end each wait.
-            is_readable(&self.woken, left_ns)
+            is_readable(&self.shared.wake, left_ns)
         } else {
-            let woken = Some(self.woken.as_fd());
-            self.session.wait(until_ns, woken).unwrap_or_else(|error| {
-                tracing::warn!(%error, "a show does not hear its spectators");
-                is_readable(&self.woken, left_ns)
+            let waited = self.session.wait(until_ns, Some(wake));
+            waited.unwrap_or_else(|error| {
+                let log = &self.log;
+                log.warn(format_args!("a show does not hear its spectators: {error}"));
+                is_readable(&self.shared.wake, left_ns)
             })
         };
         if is_woken {
-            // What is left wakes once more, for nothing.
-            let _ = self.woken.read(&mut [0; REQUESTS]);
+            let _ = rustix::io::read(wake, &mut [0; 8]); // nothing to read is as well
         }
     }
 
-    fn take(&mut self, request: Request) {
+    fn take(&mut self, session: SessionId, request: Request) {
         match request {
-            Request::Watch {
-                session,
-                destination,
-                options,
-                answer,
-            } => {
-                let answered = self.watch(session, destination, &options);
-                let _ = answer.try_send(answered); // who asked may have given up
-            }
-            Request::Leave(session) => {
-                if let Some(id) = self.spectators.remove(&session) {
-                    self.session.destinations().remove(id);
-                }
-            }
+            Request::Watch(spectator, answer) => answer.give(self.watch(&spectator)),
+            Request::Leave => self.leave(session),
             Request::Pause => self.is_paused = true,
         }
     }
 
-    fn watch(
-        &mut self,
-        session: SessionId,
-        destination: SocketAddr,
-        options: &DestinationOptions,
-    ) -> Answer {
-        self.is_paused = false;
-        if !self.spectators.contains_key(&session) {
-            let added = self.session.destinations().add(destination, options);
+    fn leave(&mut self, session: SessionId) {
+        if let Some((id, _)) = self.spectators.remove(&session) {
+            self.session.destinations().remove(id);
+        }
+    }
+
+    /// Sequence number and timestamp of the first packet, or why there will be none.
+    fn watch(&mut self, spectator: &Spectator) -> Result<Started, String> {
+        let Spectator {
+            session,
+            destination,
+            options,
+        } = spectator;
+        if std::mem::replace(&mut self.is_paused, false) {
+            self.session.resume();
+        }
+        let known = self.spectators.get(session);
+        if known.is_none_or(|(_, known)| known != destination) {
+            self.leave(*session);
+            let added = self.session.destinations().add(*destination, options);
             let id = added.map_err(|error| error.to_string())?;
-            self.spectators.insert(session, id);
+            self.spectators.insert(*session, (id, *destination));
             // Before the answer, at which it begins to read what came: whoever reads packets first is told the time too late.
             self.session.greet().map_err(|error| error.to_string())?;
         }
-        Ok(self.session.position())
+        let (sequence, timestamp) = self.session.position();
+        Ok(Started {
+            sequence,
+            timestamp,
+            from_ns: None,
+        })
     }
 }
 
-/// Two ends that never block.
-fn pair() -> io::Result<(UnixStream, UnixStream)> {
-    let (one, other) = UnixStream::pair()?;
-    one.set_nonblocking(true)?;
-    other.set_nonblocking(true)?;
-    Ok((one, other))
+/// An event that never blocks.
+fn wake() -> io::Result<OwnedFd> {
+    Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }
 
-/// Waits until there is something to read, or a hang-up, for so long at most.
-fn is_readable(stream: &UnixStream, left_ns: u64) -> bool {
-    let timeout = Timespec {
-        tv_sec: 0,
-        tv_nsec: left_ns.min(NAP_NS).cast_signed(),
-    };
-    let mut waited = [PollFd::new(stream, PollFlags::IN)];
-    matches!(poll(&mut waited, Some(&timeout)), Ok(1..))
+/// Waits until there is something to read, for so long at most.
+fn is_readable(descriptor: &OwnedFd, left_ns: u64) -> bool {
+    let nap = Duration::from_nanos(left_ns.min(NAP_NS));
+    hythe_sys::wait::ready(&mut [PollFd::new(descriptor, PollFlags::IN)], nap)[0]
 }

@@ -8,6 +8,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::Sink;
+use hythe_sys::regular_file::create_output;
+
 use crate::MediaError;
 use crate::unit::Unit;
 
@@ -27,7 +29,7 @@ impl AnnexB {
     ///
     /// [`MediaError::File`].
     pub fn create(path: &Path) -> Result<Self, MediaError> {
-        let file = File::create(path).map_err(|source| MediaError::File {
+        let file = create_output(path).map_err(|source| MediaError::File {
             what: "create",
             path: path.to_path_buf(),
             source,

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use hythe_sys::regular_file::create_output;
+
 use crate::MediaError;
 
 /// A file that is written from front to back, with errors that name it.
@@ -15,7 +17,7 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn create(path: &Path) -> Result<Self, MediaError> {
-        let file = File::create(path).map_err(|source| MediaError::File {
+        let file = create_output(path).map_err(|source| MediaError::File {
             what: "write",
             path: path.to_owned(),
             source,

@@ -4,9 +4,10 @@
 //! read twice, so a pipe is as good as a file. The window grows to twice what was asked for at most, never to what a file claims.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+
+use hythe_sys::regular_file::open_regular;
 
 use crate::MediaError;
 
@@ -52,16 +53,17 @@ impl Input {
         }
     }
 
-    /// The file at `path`, or standard input where that is `-`.
+    /// The regular file at `path`, or standard input where that is `-`: what a pipe or a device
+    /// brings is read from there.
     ///
     /// # Errors
     ///
-    /// [`MediaError::File`].
+    /// As [`open_regular`].
     pub fn open(path: &Path) -> Result<Self, MediaError> {
         if path == Path::new("-") {
             return Ok(Self::new("standard input", io::stdin()));
         }
-        let file = File::open(path).map_err(|source| MediaError::File {
+        let file = open_regular(path).map_err(|source| MediaError::File {
             what: "read",
             path: path.to_owned(),
             source,
@@ -274,8 +276,8 @@ mod tests {
     fn what_cannot_be_opened_is_named() {
         let error = Input::open(Path::new("/nonexistent/file")).unwrap_err();
         assert!(error.to_string().contains("/nonexistent/file"), "{error}");
-        let mut directory = Input::open(Path::new("/")).unwrap();
-        let error = directory.fill(1).unwrap_err();
-        assert!(error.to_string().contains("cannot read /"), "{error}");
+        let error = Input::open(Path::new("/")).unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("cannot read /: it is a directory"), "{said}");
     }
 }

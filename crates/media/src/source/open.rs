@@ -12,6 +12,15 @@ use crate::format::Encoding;
 use crate::mp3::Header;
 use crate::rtp::MAX_PAYLOAD_BYTES;
 
+/// Why these are not sent, and what to do.
+const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which is not sent: make a transport stream of it first, \
+     ffmpeg -i FILE -c copy -f mpegts FILE.ts";
+const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (MPEG-1, MPEG-2, MPEG-4 part 2), which is sent in a \
+     transport stream only: ffmpeg -i FILE -c copy -f mpegts FILE.ts";
+/// Behind the start code of a program stream's first pack.
+const PACK_HEADER: u8 = 0xba;
+/// `forbidden_zero_bit` of H.264 and H.265, set in start codes of other MPEG video and of program streams.
+const NEVER_IN_NAL_UNITS: u8 = 0x80;
 /// How much of an input is looked at.
 const LOOK_BYTES: usize = 4096;
 
@@ -105,6 +114,8 @@ pub fn open_input(
         Container::Ogg => Box::new(OggOpusSource::new(input)?),
         Container::TransportStream => Box::new(ts::TsSource::new(input, options.bits_per_second)?),
         Container::MpegAudio => Box::new(MpegAudioSource::new(input, options.payload_limit)?),
+        Container::ProgramStream => return Err(input.error(PROGRAM_STREAM)),
+        Container::OtherVideo => return Err(input.error(OTHER_VIDEO)),
         Container::Movie => {
             let reason = "MP4 is read at many places: it has to be a file of its own";
             return Err(input.error(reason));
@@ -128,6 +139,10 @@ pub(super) enum Container {
     MpegAudio,
     Movie,
     ByteStream,
+    /// MPEG-1 and MPEG-2 (ISO/IEC 13818-1, 2.5): what DVDs and old recorders have.
+    ProgramStream,
+    /// With start codes, too, and neither H.264 nor H.265.
+    OtherVideo,
 }
 
 impl Container {
@@ -142,8 +157,12 @@ impl Container {
             Some(Self::MpegAudio)
         } else if is_movie(start) {
             Some(Self::Movie)
-        } else if start.starts_with(&[0, 0, 1]) || start.starts_with(&[0, 0, 0, 1]) {
-            Some(Self::ByteStream)
+        } else if let Some(first) = behind_start_code(start) {
+            Some(match first {
+                PACK_HEADER => Self::ProgramStream,
+                first if first & NEVER_IN_NAL_UNITS != 0 => Self::OtherVideo,
+                _ => Self::ByteStream,
+            })
         } else if ts::packet_stride(start, is_all).is_some() {
             Some(Self::TransportStream)
         } else if is_mpeg_audio(start) {
@@ -152,6 +171,12 @@ impl Container {
             None
         }
     }
+}
+
+/// The byte behind the start code that an input begins with.
+fn behind_start_code(start: &[u8]) -> Option<u8> {
+    let behind = |code: &[u8]| start.strip_prefix(code)?.first().copied();
+    behind(&[0, 0, 1]).or_else(|| behind(&[0, 0, 0, 1]))
 }
 
 /// The first box of an ISO base media file (ISO/IEC 14496-12, 4.3), or of a QuickTime movie without a type.
@@ -201,6 +226,11 @@ mod tests {
             (b"\0\0\0\x18ftypisom".to_vec(), Some(Container::Movie)),
             (b"\0\0\0\x01\x67".to_vec(), Some(Container::ByteStream)),
             (b"\0\0\x01\x40".to_vec(), Some(Container::ByteStream)),
+            (b"\0\0\x01\xba\x44".to_vec(), Some(Container::ProgramStream)),
+            (b"\0\0\0\x01\xba".to_vec(), Some(Container::ProgramStream)),
+            (b"\0\0\x01\xb3\x16".to_vec(), Some(Container::OtherVideo)),
+            (b"\0\0\x01\xb0\x01".to_vec(), Some(Container::OtherVideo)),
+            (b"\0\0\x01\xe0\0".to_vec(), Some(Container::OtherVideo)),
             (vec![0xff; 1000], None),
             (Vec::new(), None),
         ] {
@@ -209,6 +239,25 @@ mod tests {
                 expected,
                 "{:?}",
                 &start[..start.len().min(8)]
+            );
+        }
+    }
+
+    #[test]
+    fn video_that_is_not_sent_is_refused_with_what_to_do() {
+        for (start, named) in [
+            (&b"\0\0\x01\xba\x44\0\x04\0"[..], "MPEG program stream"),
+            (b"\0\0\x01\xb3\x16\0\xf0\x13", "MPEG-2"),
+        ] {
+            // With what looks like a picture of H.264 behind it.
+            let bytes = [start, &b"\0\0\x01\x67\x42\xc0\x0a".repeat(100)].concat();
+            let input = Input::new("film.mpg", std::io::Cursor::new(bytes));
+            let refused = open_input(input, &OpenOptions::default());
+            let refused = refused.err().unwrap().to_string();
+            assert!(refused.contains(named), "{refused}");
+            assert!(
+                refused.contains("ffmpeg -i FILE -c copy -f mpegts"),
+                "{refused}"
             );
         }
     }

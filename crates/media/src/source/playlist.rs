@@ -1,8 +1,9 @@
 //! Several files, or one several times, as one continuous stream: time goes on, and all are of one format.
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use hythe_sys::regular_file::read_regular_text;
 
 use super::open::open_file;
 use super::{OpenOptions, Source};
@@ -201,11 +202,7 @@ pub(super) fn files_named_in(path: &Path) -> Result<Vec<PathBuf>, MediaError> {
         path: path.to_owned(),
         source,
     };
-    let mut text = String::new();
-    let file = fs::File::open(path).map_err(failed)?;
-    file.take(M3U_BYTES_MAX)
-        .read_to_string(&mut text)
-        .map_err(failed)?;
+    let text = read_regular_text(path, M3U_BYTES_MAX).map_err(failed)?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
     let names = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -451,9 +451,7 @@ impl Destination {
 
     /// Reads all that came in reply to packets, at the end of a stream.
     pub(crate) fn settle(&mut self, now: Instant, events: &mut Vec<Event>) {
-        if self.endpoint.rtp.may_miss_departures() {
-            self.read_answers(now, events);
-        }
+        self.read_answers(now, events);
     }
 
     fn answered(&mut self, errno: Errno, now: Instant, events: &mut Vec<Event>) {

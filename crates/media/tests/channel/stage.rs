@@ -22,7 +22,7 @@ use crate::scene::{self, Receiver};
 pub(crate) const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 const CHANNEL: &str = "camera";
 /// Ends tests that have failed.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(120);
 /// A publisher that is blocked for as long gives up; the sender that it waits for runs in the same thread or has failed.
 const PATIENCE_MS: u32 = 20_000;
 
@@ -82,7 +82,11 @@ impl Stage {
         let subscriber = self.node.subscriber(CHANNEL, &block).unwrap();
         let publisher = self
             .other
-            .publisher(CHANNEL, &PublisherOptions::default())
+            .publisher(
+                CHANNEL,
+                &PublisherOptions::default()
+                    .send_timeout(Duration::from_millis(PATIENCE_MS.into())),
+            )
             .unwrap();
         let is_wanted = Arc::new(AtomicBool::new(true));
         let wanted = Arc::clone(&is_wanted);

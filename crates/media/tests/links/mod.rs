@@ -19,8 +19,10 @@ pub(crate) const NEAR: &str = "10.77.0.1";
 pub(crate) const FAR: &str = "10.77.0.2";
 pub(crate) const NEAR_V6: &str = "fd77::1";
 pub(crate) const FAR_V6: &str = "fd77::2";
+const NEAR_MAC: &str = "02:00:00:00:00:01";
+const FAR_MAC: &str = "02:00:00:00:00:02";
 /// Ends a wait that has failed.
-const BOUND: Duration = Duration::from_secs(20);
+const BOUND: Duration = Duration::from_secs(120);
 
 /// A network namespace, for as long as the process that holds it.
 pub(crate) struct Namespace {
@@ -80,13 +82,16 @@ impl Network {
         near.enter();
         let pid = far.holder.id();
         ip(&format!(
-            "link add near type veth peer name far netns {pid}"
+            "link add near address {NEAR_MAC} type veth \
+             peer name far address {FAR_MAC} netns {pid}"
         ));
         let far_up = || up("far", FAR, FAR_V6);
         far.run(far_up);
         up("near", NEAR, NEAR_V6);
         until_ready("near");
         far.run(|| until_ready("far"));
+        neighbour("near", [FAR, FAR_V6], FAR_MAC);
+        far.run(|| neighbour("far", [NEAR, NEAR_V6], NEAR_MAC));
         Some(Self { far, _near: near })
     }
 
@@ -120,6 +125,15 @@ fn up(interface: &str, v4: &str, v6: &str) {
     ip(&format!("addr add {v4}/24 dev {interface}"));
     ip(&format!("-6 addr add {v6}/64 dev {interface} nodad"));
     ip(&format!("link set {interface} up"));
+}
+
+/// Nobody is asked for its address. Until there is an answer, which a busy machine may take long
+/// for, the kernel keeps some packets only, and drops the first ones for others.
+fn neighbour(interface: &str, addresses: [&str; 2], mac: &str) {
+    for address in addresses {
+        let entry = format!("{address} lladdr {mac} dev {interface} nud permanent");
+        ip(&format!("neigh replace {entry}"));
+    }
 }
 
 /// Waits until the kernel has noticed the carrier, upon which it adds the route of IPv6 multicast.

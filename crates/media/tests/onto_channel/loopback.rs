@@ -23,7 +23,7 @@ use hythe_testing::Dice;
 type Receiver = Session<Box<dyn Depacketize + Send>, ChannelSink>;
 
 /// Ends a test that failed.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn session(stage: &Stage, format: &StreamFormat, joins: bool) -> (Receiver, Slots) {
     let (depacketizer, sink, slots) = stage.way(format, usize::MAX);

@@ -16,7 +16,7 @@ use rustix::net::sockopt;
 use crate::passing::{Kept, Passing, packet, stream};
 
 /// Ends a test that failed.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(120);
 
 type Receiver = Session<Passing, Kept>;
 

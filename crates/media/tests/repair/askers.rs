@@ -16,7 +16,7 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 use crate::scene::{Counting, Scene, Session};
 
 /// Ends tests that have failed.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(120);
 const SEED: u64 = 5;
 const LIMITS: Limits = Limits {
     share_per_mille: 100,

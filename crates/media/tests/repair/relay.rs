@@ -65,18 +65,6 @@ impl Drop for Relay {
 
 /// An even port, and those above it.
 fn ports() -> [UdpSocket; 4] {
-    let found = (0..1000).find_map(|_| {
-        let port = UdpSocket::bind("127.0.0.1:0")
-            .ok()?
-            .local_addr()
-            .ok()?
-            .port()
-            & !1;
-        let sockets = PORTS.map(|above| UdpSocket::bind(("127.0.0.1", port.saturating_add(above))));
-        let [Ok(rtp), Ok(rtcp), Ok(columns), Ok(rows)] = sockets else {
-            return None;
-        };
-        Some([rtp, rtcp, columns, rows])
-    });
-    found.unwrap()
+    let first = hythe_testing::reserve_ports(PORTS[3] + 1);
+    PORTS.map(|above| UdpSocket::bind(("127.0.0.1", first + above)).unwrap())
 }

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
 use hythe_media::rtsp::server::{Media, Server, Sign};
-use hythe_media::rtsp::{Catalogue, Counters, Limits, Presentation, SessionId, Start, Started};
+use hythe_media::rtsp::{
+    Answer, Catalogue, Counters, Limits, Presentation, SessionId, Start, Started,
+};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::shelf::Shelf;
 
 /// Ends tests that have failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Which streams are sent now, and how often something was started and stopped.
 #[derive(Default)]
@@ -28,6 +30,8 @@ pub(crate) struct Playing {
     /// How often the owner was asked for signs, and whether it has one of everybody who plays.
     pub(crate) looks: usize,
     pub(crate) are_alive: bool,
+    /// Answers that are not given yet, if starts are to be answered later.
+    pub(crate) withheld: Option<Vec<Answer>>,
 }
 
 /// The owner of the media in tests: notes what plays, for whoever sends it.
@@ -55,12 +59,15 @@ impl Catalogue for Owner {
 }
 
 impl Media for Owner {
-    fn start(&mut self, start: &Start) -> Result<Started, String> {
+    fn start(&mut self, start: &Start, answer: Answer) {
         let mut playing = self.playing.lock().unwrap();
         playing.starts += 1;
         let key = (start.session, start.stream);
         playing.streams.insert(key, start.clone());
-        Ok(self.started)
+        match playing.withheld.as_mut() {
+            Some(withheld) => withheld.push(answer),
+            None => answer.give(Ok(self.started)),
+        }
     }
 
     fn pause(&mut self, session: SessionId, stream: usize) {

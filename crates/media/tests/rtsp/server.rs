@@ -24,7 +24,12 @@ fn running() -> Running {
 #[test]
 fn two_hundred_clients_at_once() {
     const CLIENTS: usize = 200;
-    let running = running();
+    let limits = Limits {
+        connections_per_address: CLIENTS,
+        sessions_per_address: CLIENTS,
+        ..Limits::default()
+    };
+    let running = Running::start(LOCALHOST, limits, Owner::new());
     let url = running.url("voice");
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| running.client()).collect();
     // Three requests each, before the first answer is read.
@@ -277,6 +282,49 @@ fn one_connection_too_many_is_told_so() {
     });
     assert!(served);
     assert!(running.stop().refused_connections >= 1);
+}
+
+#[test]
+fn who_waits_for_media_to_start_waits_alone() {
+    let running = running();
+    running.playing.lock().unwrap().withheld = Some(Vec::new());
+    let url = running.url("voice");
+    let [mut slow, mut other] = [running.client(), running.client()];
+    let session = slow.set_up(&url, 5000);
+    slow.say("PLAY", &url, &[&session]);
+    slow.say("OPTIONS", &url, &[]);
+    running.until(|playing| playing.starts == 1);
+    // Nobody else notices, and what it asks for itself comes behind the first answer.
+    other.ask("DESCRIBE", &url, &[]);
+    for method in ["PLAY", "PAUSE"] {
+        other.say(method, &url, &[&session]);
+        assert!(other.hear().contains("455 Method Not Valid"), "{method}");
+    }
+    let answer = |outcome| {
+        let mut playing = running.playing.lock().unwrap();
+        let withheld = playing.withheld.as_mut().unwrap();
+        withheld.pop().unwrap().give(outcome);
+    };
+    answer(Ok(crate::desk::STARTED));
+    assert!(slow.hear().contains("\r\nRTP-Info: "));
+    assert!(slow.hear().contains("\r\nPublic: "));
+
+    // An owner that drops the answer has failed.
+    let session = other.set_up(&url, 5000);
+    other.say("PLAY", &url, &[&session]);
+    running.until(|playing| playing.starts == 2);
+    running.playing.lock().unwrap().withheld = Some(Vec::new());
+    assert!(other.hear().starts_with("RTSP/1.0 503 "));
+
+    // What is torn down while it starts is stopped then, and not played afterwards.
+    other.say("PLAY", &url, &[&session]);
+    running.until(|playing| playing.starts == 3);
+    slow.ask("TEARDOWN", &url, &[&session]);
+    running.until(|playing| playing.stops == 1);
+    answer(Ok(crate::desk::STARTED));
+    assert!(other.hear().starts_with("RTSP/1.0 503 "));
+    let counters = running.stop();
+    assert_eq!((counters.sessions, counters.failed_starts), (2, 2));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use hythe_media::rtsp::client::Client;
 
 use crate::script::{Act, SDP, Server, TRANSPORT, answer, at_once, described, ok, played, set_up};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_stream_is_described_set_up_played_and_torn_down() {

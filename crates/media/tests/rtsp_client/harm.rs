@@ -11,7 +11,7 @@ use crate::script::{
     Act, BASE, SDP, Server, TRANSPORT, answer, at_once, described, ok, set_up, told,
 };
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// With servers that are to be given up.
 const SHORT: Duration = Duration::from_secs(1);
 

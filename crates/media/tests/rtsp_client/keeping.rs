@@ -7,8 +7,8 @@ use hythe_media::rtsp::client::{Account, Playing};
 
 use crate::script::{Act, Server, answer, at_once, ok, played};
 
-const PATIENCE: Duration = Duration::from_secs(10);
-const BOUND: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(120);
 
 fn play(server: &Server) -> Playing {
     let mut client = server.client(PATIENCE);

@@ -19,7 +19,7 @@ use rtp_types::RtpPacket;
 pub(crate) type Session = SendSession;
 
 /// Ends tests that have failed.
-const BOUND: Duration = Duration::from_secs(30);
+const BOUND: Duration = Duration::from_secs(120);
 /// Nothing comes any more.
 const QUIET: Duration = Duration::from_millis(200);
 const CLOCK_HZ: u32 = 90_000;
@@ -47,6 +47,14 @@ impl Scene {
     }
 
     pub(crate) fn session(&self, source: Counting, options: SendOptions) -> Session {
+        self.try_session(source, options).unwrap()
+    }
+
+    pub(crate) fn try_session(
+        &self,
+        source: Counting,
+        options: SendOptions,
+    ) -> Result<Session, MediaError> {
         let packetizer = Box::new(Cutter {
             packets: source.packets,
         });
@@ -55,7 +63,7 @@ impl Scene {
             ..WireOptions::default()
         };
         let options = SendOptions { wire, ..options };
-        SendSession::new(&self.node, Box::new(source), packetizer, options).unwrap()
+        SendSession::new(&self.node, Box::new(source), packetizer, options)
     }
 
     /// Sends all of it.
@@ -90,6 +98,9 @@ pub(crate) struct Counting {
     next: u32,
     packets: usize,
     packet_bytes: usize,
+    /// Before this unit it has nothing for so long, once it is asked.
+    silence: Option<(u32, Duration)>,
+    silent_since: Option<Instant>,
     /// The one piece of the unit that was given out last.
     pieces: Vec<&'static [u8]>,
 }
@@ -109,7 +120,17 @@ impl Counting {
             next: 0,
             packets,
             packet_bytes,
+            silence: None,
+            silent_since: None,
             pieces: Vec::new(),
+        }
+    }
+
+    /// Live media that pauses before a unit.
+    pub(crate) fn silent_before(self, unit: u32, time: Duration) -> Self {
+        Self {
+            silence: Some((unit, time)),
+            ..self
         }
     }
 
@@ -133,6 +154,14 @@ fn fill(unit: u32, packet: usize, bytes: usize) -> Vec<u8> {
 impl Source for Counting {
     fn format(&self) -> &StreamFormat {
         &self.format
+    }
+
+    fn is_ready(&mut self) -> Result<bool, MediaError> {
+        let Some((_, time)) = self.silence.filter(|(unit, _)| *unit == self.next) else {
+            return Ok(true);
+        };
+        let since = *self.silent_since.get_or_insert_with(Instant::now);
+        Ok(since.elapsed() >= time)
     }
 
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError> {

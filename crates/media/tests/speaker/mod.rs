@@ -18,7 +18,7 @@ use hythe_node::{Node, Pool, PoolOptions, TrustPeers};
 /// How much is in a block.
 pub(crate) const BLOCK_MS: u32 = 20;
 /// Ends tests that have failed.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_secs(120);
 
 /// A session that sent its samples, and the pool that they lay in, which goes with it.
 pub(crate) struct Speaker {

@@ -262,10 +262,10 @@ fn an_empty_group_is_nothing() {
 
 #[test]
 fn reports_go_to_the_port_behind() {
-    let (rtp, address) = receiver("127.0.0.1");
-    let Ok(rtcp) = std::net::UdpSocket::bind(("127.0.0.1", address.port() + 1)) else {
-        return; // taken by another test's socket
-    };
+    let port = hythe_testing::reserve_ports(2);
+    let ports = [port, port + 1];
+    let [rtp, rtcp] = ports.map(|port| std::net::UdpSocket::bind(("127.0.0.1", port)).unwrap());
+    let address = rtp.local_addr().unwrap();
     rtcp.set_read_timeout(Some(crate::support::BOUND)).unwrap();
     let mut destination = Destination::open(address, &DestinationOptions::default()).unwrap();
     assert!(destination.send_report(b"a report"));

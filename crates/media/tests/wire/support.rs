@@ -16,7 +16,7 @@ use hythe_media::wire::run::PacketPlace;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 /// Ends a wait that has failed.
-pub(crate) const BOUND: Duration = Duration::from_secs(20);
+pub(crate) const BOUND: Duration = Duration::from_secs(120);
 
 /// Packets laid out one behind the other, and a file of the same bytes.
 pub(crate) struct Laid {

@@ -12,7 +12,7 @@ use super::options::ClientOptions;
 use super::servers::{Lost, Sent, Servers};
 use super::table::{Outcome, Table};
 use crate::buffer::{Lease, Reference, Sample};
-use crate::node::{PortPlan, Shared, named_lease_in};
+use crate::node::{LeaseWait, PortPlan, Shared, named_lease_in};
 use crate::wait::{WaitPlan, wait_for};
 use crate::waiter::sealed::{Parts, PortParts};
 use crate::waiter::{Route, Waitable};
@@ -145,7 +145,7 @@ impl Client {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, RegionIndex(0), bytes)
+        named_lease_in(&self.shared, RegionIndex(0), bytes, LeaseWait::default())
     }
 
     /// Asks with the first `bytes` of a leased buffer, without waiting for the reply.

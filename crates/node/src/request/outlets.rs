@@ -15,6 +15,7 @@ use crate::NodeError;
 use crate::buffer::Reference;
 use crate::node::Shared;
 use crate::publisher::{is_gone, leave_side, leave_unattended};
+use crate::quota::{Outstanding, Quota};
 use crate::wait::{ring, ring_port};
 
 /// The connection that a request came over: its number, and what tells it from earlier ones.
@@ -35,6 +36,8 @@ pub(super) struct Outlets {
 #[derive(Debug, Default)]
 struct State {
     outlets: Vec<Outlet>,
+    /// Halves: who asks has a limit for what it asks, and an honest one loses no reply.
+    quota: Quota,
     statistics: PortStatistics,
     /// The port's number may be another's by now.
     closed: bool,
@@ -44,6 +47,7 @@ struct State {
 struct Outlet {
     requests: Way,
     replies: ConnectionEnd<Producer>,
+    outstanding: Outstanding,
     client: PortInfo,
 }
 
@@ -131,14 +135,22 @@ impl Outlets {
             return Ok(false);
         };
         reference.write_headroom(&header.to_bytes())?;
-        let outlet = &mut state.outlets[index];
+        let State { outlets, quota, .. } = &mut *state;
+        let parcel = quota.parcel(shared, &reference)?;
+        let outlet = &mut outlets[index];
         let (slot, descriptor) = (reference.slot(), reference.descriptor());
-        let replies = &mut outlet.replies;
-        let room = control.room(replies);
+        let (replies, outstanding) = (&mut outlet.replies, &mut outlet.outstanding);
+        let (room, position) = (control.room(replies), replies.queue.tail());
+        let admitted = outstanding.admits(quota, control, &replies.info, &parcel);
         let sent = match room {
-            Ok(0) | Err(_) => Err(SendError::Full),
-            Ok(_) => shared.act(|member| member.send(control, replies, slot, descriptor)),
+            Ok(1..) if admitted => {
+                shared.act(|member| member.send(control, replies, slot, descriptor))
+            }
+            Ok(_) | Err(_) => Err(SendError::Full),
         };
+        if sent.is_ok() {
+            outstanding.note(&parcel, position);
+        }
         let pushed = match sent {
             Ok(()) => {
                 reference.moved();
@@ -204,6 +216,7 @@ fn connect_back(
     Ok(Some(Outlet {
         requests: way_of(way),
         replies: control.producer_end(info),
+        outstanding: Outstanding::for_quota(&Quota::default()),
         client,
     }))
 }

@@ -14,7 +14,7 @@ use super::options::ServerOptions;
 use super::outlets::{Outlets, Way, way_of};
 use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
-use crate::node::{PortPlan, Shared, named_lease_in};
+use crate::node::{LeaseWait, PortPlan, Shared, named_lease_in};
 use crate::publisher::leave_side;
 use crate::refused::RETRY;
 use crate::wait::{WaitPlan, ring, wait_for};
@@ -82,7 +82,7 @@ impl Server {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, RegionIndex(0), bytes)
+        named_lease_in(&self.shared, RegionIndex(0), bytes, LeaseWait::default())
     }
 
     /// Takes the next request, waiting for at most `timeout`. `None`: there was none.
@@ -320,7 +320,7 @@ impl Responder {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, RegionIndex(0), bytes)
+        named_lease_in(&self.shared, RegionIndex(0), bytes, LeaseWait::default())
     }
 
     /// As [`Request::reply`].
@@ -385,7 +385,10 @@ impl Responder {
         }
         let own = sample.map(Sample::into_reference);
         let reference = own.filter(Reference::is_alone).map_or_else(
-            || named_lease_in(&self.shared, RegionIndex(0), 0).map(|lease| lease.into_reference(0)),
+            || {
+                named_lease_in(&self.shared, RegionIndex(0), 0, LeaseWait::NONE)
+                    .map(|lease| lease.into_reference(0))
+            },
             Ok,
         );
         let header = self.header(MessageKind::GivenUp);

@@ -1,7 +1,8 @@
 //! The sending ends of a client: one to each server of the channel, with the requests that it has not answered.
 //!
 //! Used by `Client`. A server is passed by while its queue is full, or while it has as many requests unanswered as fit the queue
-//! of its replies: so an honest pair never loses a reply for want of room.
+//! of its replies: so an honest pair never loses a reply for want of room. It is passed by, too,
+//! while it occupies as many slots as one receiver may ([`crate::quota`]).
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use hythe_queue::Producer;
 use crate::buffer::Reference;
 use crate::node::Shared;
 use crate::publisher::{is_gone, leave_side, leave_unattended};
+use crate::quota::{Outstanding, Quota};
 use crate::wait::{ring, ring_port};
 use crate::{NodeError, ServerLoss};
 
@@ -20,6 +22,7 @@ use crate::{NodeError, ServerLoss};
 pub(super) struct Servers {
     links: Vec<Link>,
     next: usize,
+    quota: Quota,
     /// Most requests unanswered by one server.
     depth: u32,
 }
@@ -31,6 +34,7 @@ struct Link {
     /// Name and process: asked for when it may be gone.
     name: String,
     unanswered: Vec<u64>,
+    outstanding: Outstanding,
     fate: Fate,
 }
 
@@ -59,10 +63,11 @@ pub(super) struct Lost {
 }
 
 impl Servers {
-    pub(super) const fn new(depth: u32) -> Self {
+    pub(super) fn new(depth: u32) -> Self {
         Self {
             links: Vec::new(),
             next: 0,
+            quota: Quota::default(),
             depth,
         }
     }
@@ -104,9 +109,10 @@ impl Servers {
         number: u64,
     ) -> Result<Option<Sent>, NodeError> {
         let control = shared.pool().control();
+        let parcel = self.quota.parcel(shared, reference)?;
         for step in 0..self.links.len() {
             let index = (self.next + step) % self.links.len();
-            let link = &mut self.links[index];
+            let (quota, link) = (&self.quota, &mut self.links[index]);
             if link.fate != Fate::Stays || link.unanswered.len() >= self.depth as usize {
                 continue;
             }
@@ -118,9 +124,16 @@ impl Servers {
                     continue;
                 }
             }
+            if !link
+                .outstanding
+                .admits(quota, control, &link.end.info, &parcel)
+            {
+                continue;
+            }
             let (end, slot, descriptor) = (&mut link.end, reference.slot(), reference.descriptor());
+            let position = end.queue.tail();
             match shared.act(|member| member.send(control, end, slot, descriptor)) {
-                Ok(()) => {}
+                Ok(()) => link.outstanding.note(&parcel, position),
                 Err(SendError::Full) => continue,
                 Err(error) => return Err(error.into()),
             }
@@ -176,6 +189,7 @@ impl Servers {
             .ports()
             .filter(|other| other.kind == PortKind::Server && other.channel == channel.index);
         let mut outcome = Ok(());
+        let known = self.links.len();
         for server in servers {
             if self
                 .links
@@ -188,6 +202,9 @@ impl Servers {
                 Ok(link) => self.links.extend(link),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
+        }
+        if self.links.len() != known {
+            self.quota = Quota::for_receivers(shared.pool(), self.links.len());
         }
         outcome
     }
@@ -222,6 +239,7 @@ fn connect(
         name: control.named(server.member),
         server,
         unanswered: Vec::with_capacity(unanswered as usize),
+        outstanding: Outstanding::for_quota(&Quota::default()),
         fate: Fate::Stays,
     }))
 }

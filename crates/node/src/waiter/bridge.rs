@@ -52,9 +52,7 @@ impl Bridge {
         // Before the thread: what rings from now on is seen.
         let seen = line.count();
         let own = Arc::clone(&line);
-        let thread = std::thread::Builder::new()
-            .name("hythe-bridge".to_owned())
-            .spawn(move || own.run(seen))?;
+        let thread = hythe_sys::wait::spawn("hythe-bridge", move || own.run(seen))?;
         Ok(Self {
             line,
             thread: Some(thread),
@@ -125,8 +123,7 @@ impl Drop for Bridge {
         self.line.stop.store(true, Ordering::Release);
         ring_always(self.line.pool.control(), self.line.me);
         if let Some(thread) = self.thread.take() {
-            // A bridge that panicked has nothing to hand over.
-            let _ = thread.join();
+            hythe_sys::wait::for_end_of(thread);
         }
         self.line.disarm();
     }

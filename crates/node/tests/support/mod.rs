@@ -7,6 +7,8 @@
 #[path = "../../../memory/tests/again/mod.rs"]
 pub(crate) mod again;
 pub(crate) mod player;
+#[cfg(target_pointer_width = "64")]
+pub(crate) mod refusing;
 
 use std::fs::File;
 use std::io::Write;
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 use hythe_node::{Pool, PoolOptions};
 
 /// No wait of a test is longer. It only ends tests that have failed.
-pub(crate) const BOUND: Duration = Duration::from_secs(20);
+pub(crate) const BOUND: Duration = Duration::from_secs(120);
 
 /// A root for pools.
 #[derive(Debug)]
@@ -31,10 +33,16 @@ impl Root {
 
     fn under(place: &Path) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = place.join(format!("hythe-node-test-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).expect("a fresh directory");
-        Self(path)
+        loop {
+            let number = MADE.fetch_add(1, Ordering::Relaxed);
+            let path = place.join(format!("hythe-node-test-{}-{number}", std::process::id()));
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Self(path),
+                // A test that was killed left it behind, and had the same process id.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("{}: {error}", path.display()),
+            }
+        }
     }
 
     /// On a tmpfs, where there is one: else says what is left out.

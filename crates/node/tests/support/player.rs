@@ -39,6 +39,11 @@ impl Player {
         Self::become_and_run(root, role, &[], user, &groups, &[])
     }
 
+    /// As another user, whose program these words start.
+    pub(crate) fn start_as_by(root: &Root, role: &str, user: u32, words: &[&str]) -> Self {
+        Self::become_and_run(root, role, &[], user, &[user.to_string()], words)
+    }
+
     /// As another user, in a container of that user's own: root there, with the user's pools at `place`, which is that user's.
     pub(crate) fn start_rootless(root: &Root, role: &str, user: u32, place: &Path) -> Self {
         let own = place.join("0");

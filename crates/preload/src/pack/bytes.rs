@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use hythe_terminal::escaped;
+
 use super::{Extent, Pack, PackFile};
 use crate::PreloadError;
 
@@ -23,6 +25,9 @@ const FILES_MAX: usize = 65_536;
 const EXTENTS_MAX: usize = 1 << 20;
 const PATHS_MAX_BYTES: usize = 16 << 20;
 const PATH_MAX_BYTES: usize = 4095;
+/// The largest pack there can be.
+pub(super) const PACK_MAX_BYTES: u64 =
+    (HEADER_BYTES + FILES_MAX * FILE_BYTES + EXTENTS_MAX * EXTENT_BYTES + PATHS_MAX_BYTES) as u64;
 
 impl Pack {
     /// The pack as bytes.
@@ -216,7 +221,7 @@ fn check_extent(extent: &Extent, files: &[PackFile]) -> Result<(), PreloadError>
         return refuse(format!(
             "pages {} to {end} are not in {} of {} bytes",
             extent.first_page,
-            file.path.display(),
+            escaped(&file.path),
             file.size
         ));
     }

@@ -4,14 +4,17 @@
 //! Never touches the files that it names.
 
 mod bytes;
+mod union;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use hythe_sys::regular_file::read_regular;
 
 use crate::PreloadError;
 use crate::whole_file::write_whole;
 
 pub use bytes::PAGE_BYTES;
+pub use union::Union;
 
 /// What is read ahead, in the order in which it was first needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +57,8 @@ impl Pack {
     /// # Errors
     /// The file cannot be read, or is not a pack.
     pub fn read(path: &Path) -> Result<Self, PreloadError> {
-        let bytes = fs::read(path).map_err(PreloadError::file("read", path))?;
+        let read = read_regular(path, bytes::PACK_MAX_BYTES);
+        let bytes = read.map_err(PreloadError::file("read", path))?;
         Self::from_bytes(&bytes)
     }
 

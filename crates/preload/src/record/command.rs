@@ -22,7 +22,7 @@ use super::guard::Guard;
 use super::losses::Losses;
 use super::read_ahead::Switched;
 use super::stand_ins::{StandIns, keep_mounts_to_ourselves};
-use super::sweep::{Mapped, mapped_files};
+use super::sweep::{Mapped, mapped_by_all, mapped_files};
 use super::table::{Pages, Sources, Table, pages};
 use super::trace::Trace;
 use super::watch::Watch;
@@ -40,7 +40,8 @@ pub(super) fn record(
     until: Until<'_>,
     guard: &mut Guard,
 ) -> Result<Recorded, PreloadError> {
-    let mapped = mapped_files(&[]);
+    let mut mapped = mapped_files(&[]);
+    mapped.extend(mapped_by_all(&mapped));
     let stand_ins = match &settings.scratch {
         Some(scratch) if !settings.keep_caches => StandIns::make(&mapped, scratch, guard)?,
         _ => StandIns::default(),

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use hythe_terminal::escaped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -211,14 +212,14 @@ impl Undo {
         let (done, what) = match self {
             Self::Write { path, value } => (
                 fs::write(path, value),
-                format!("write {value} into {}", path.display()),
+                format!("write {value} into {}", escaped(path)),
             ),
             Self::Remove(path) => (
                 fs::remove_dir_all(path),
-                format!("remove {}", path.display()),
+                format!("remove {}", escaped(path)),
             ),
             Self::RemoveInstance(path) => {
-                (fs::remove_dir(path), format!("remove {}", path.display()))
+                (fs::remove_dir(path), format!("remove {}", escaped(path)))
             }
         };
         match done {

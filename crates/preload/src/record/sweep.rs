@@ -24,6 +24,26 @@ pub(super) struct Mapped {
     pub(super) written: bool,
 }
 
+/// Files that every program maps, or reads, for the moment in which it starts: at any instant
+/// nobody may, and meanwhile somebody does.
+const MAPPED_BY_ALL: [&str; 1] = ["/etc/ld.so.cache"];
+
+/// [`MAPPED_BY_ALL`], as if all processes did at this moment; those in `mapped` already left out.
+pub(super) fn mapped_by_all(mapped: &[Mapped]) -> Vec<Mapped> {
+    let all = MAPPED_BY_ALL.iter().filter_map(|path| {
+        let path = PathBuf::from(path);
+        let inode = regular(&path)?;
+        Some(Mapped {
+            path,
+            inode,
+            processes: u32::MAX,
+            written: false,
+        })
+    });
+    all.filter(|found| mapped.iter().all(|known| known.inode != found.inode))
+        .collect()
+}
+
 /// Every regular file that a process maps, those of `but` not asked; oldest process first.
 pub(super) fn mapped_files(but: &[u32]) -> Vec<Mapped> {
     let mut found: Vec<Mapped> = Vec::new();

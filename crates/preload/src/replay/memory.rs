@@ -1,12 +1,16 @@
 //! How much may be read ahead, and when it must end: the memory as the kernel tells it.
 //!
 //! The page cache may fill all memory, so that reading ahead too much costs nobody an error, but throws out what was read before.
-//! Hence a budget, taken of what is available, and a look at the pressure before every step. Never waits, never asks for memory itself.
+//! Hence a budget, taken of what is available, and a look at the pressure before every step. What
+//! is read counts for the control group of whoever reads it: where its limit leaves less than the
+//! machine, that is what is available. Never waits, never asks for memory itself.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+use hythe_sys::control_group::{ControlGroups, GroupMemory};
 
 use crate::PreloadError;
 
@@ -72,6 +76,13 @@ pub struct Free {
 }
 
 impl Free {
+    fn of(available: u64, total: u64) -> Self {
+        Self {
+            available,
+            floor: (total / FLOOR_SHARE).clamp(FLOOR_MIN_BYTES, FLOOR_MAX_BYTES),
+        }
+    }
+
     fn above_floor(self) -> u64 {
         self.available.saturating_sub(self.floor)
     }
@@ -89,10 +100,11 @@ pub trait Memory: Send {
     fn pressure(&mut self) -> Option<String>;
 }
 
-/// The memory of this machine.
+/// The memory of this machine, as far as the control groups of this process let it have some.
 #[derive(Debug)]
 pub struct SystemMemory {
     meminfo: PathBuf,
+    groups: ControlGroups,
     /// Pressure stall information, where the kernel keeps it.
     stalls: PathBuf,
     stalled_before_us: Option<u64>,
@@ -112,6 +124,7 @@ impl SystemMemory {
         let stalls = proc.join("pressure/memory");
         Self {
             meminfo: proc.join("meminfo"),
+            groups: ControlGroups::of_this_process(proc),
             stalled_before_us: stalled_us(&stalls),
             stalls,
         }
@@ -129,10 +142,14 @@ impl Memory for SystemMemory {
             );
             return Err(PreloadError::file("use", path)(source));
         };
-        Ok(Free {
-            available,
-            floor: (total / FLOOR_SHARE).clamp(FLOOR_MIN_BYTES, FLOOR_MAX_BYTES),
-        })
+        let of_group = |group: &GroupMemory| Free::of(group.left_bytes(), group.limit_bytes);
+        let limits = self.groups.limits();
+        let all = limits
+            .iter()
+            .map(of_group)
+            .chain([Free::of(available, total)]);
+        let least = all.min_by_key(|free| free.above_floor());
+        Ok(least.unwrap_or(Free::of(available, total)))
     }
 
     fn pressure(&mut self) -> Option<String> {
@@ -203,6 +220,44 @@ mod tests {
         for wrong in ["0%", "101%", "%", "-5", "x", ""] {
             assert!(wrong.parse::<Budget>().is_err(), "{wrong}");
         }
+    }
+
+    /// A control group with a limit in MiB, of which so many are in use.
+    fn limit(proc: &tempfile::TempDir, limit: u64, used: u64) {
+        let group = proc.path().join("group");
+        for directory in [&proc.path().join("self"), &group] {
+            fs::create_dir_all(directory).expect("room");
+        }
+        let mounted = format!("1 0 0:1 / {} rw - cgroup2 none rw\n", group.display());
+        for (name, text) in [
+            ("self/cgroup", "0::/\n".to_owned()),
+            ("self/mountinfo", mounted),
+            ("group/memory.max", (limit << 20).to_string()),
+            ("group/memory.current", (used << 20).to_string()),
+        ] {
+            fs::write(proc.path().join(name), text).expect("room");
+        }
+    }
+
+    #[test]
+    fn a_control_group_bounds_the_budget() {
+        let proc = proc(100 << 10, None);
+        limit(&proc, 48, 20);
+        let mut memory = SystemMemory::new(proc.path());
+        let bytes = |memory: &mut SystemMemory, text: &str| {
+            let budget: Budget = text.parse().expect("good");
+            budget.bytes(memory).expect("told")
+        };
+        assert_eq!(bytes(&mut memory, "50%"), 14 << 20);
+        assert_eq!(bytes(&mut memory, "100%"), 24 << 20);
+        assert_eq!(bytes(&mut memory, "999999999"), 24 << 20);
+        // It becomes full while reading.
+        assert_eq!(memory.pressure(), None);
+        limit(&proc, 48, 45);
+        assert!(memory.pressure().expect("scarce").contains("3145728 bytes"));
+        // One that leaves more than the machine bounds nothing.
+        limit(&proc, 4096, 0);
+        assert_eq!(bytes(&mut memory, "100%"), 92 << 20);
     }
 
     #[test]

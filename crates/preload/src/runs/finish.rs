@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hythe_terminal::escaped;
 use rustix::fs::fstatfs;
 
 use super::history::{self, Entry};
@@ -138,13 +139,13 @@ fn begun(
             }
             Some(_) => looked.push(format!(
                 "what {} tells of was another pack of this name",
-                directory.display()
+                escaped(directory)
             )),
-            None => looked.push(format!("nothing in {}", directory.display())),
+            None => looked.push(format!("nothing in {}", escaped(directory))),
         }
     }
     let whole = fs::canonicalize(pack_path).map_err(PreloadError::file("find", pack_path))?;
-    let log = options.kernel_log.display();
+    let log = escaped(&options.kernel_log);
     let cut = match KernelLog::read(&options.kernel_log) {
         Ok(kernel_log) => match kernel_log.find(&whole) {
             Some(run) => return Ok(Some(by_init(&run, pack, root))),

@@ -4,10 +4,10 @@
 //! replaced but whole.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use hythe_sys::regular_file::read_regular;
 use serde::{Deserialize, Serialize};
 
 use super::Run;
@@ -16,6 +16,8 @@ use crate::whole_file::write_whole;
 
 /// Entries that are kept.
 pub const HISTORY_MAX: usize = 200;
+/// 20 KiB for each of them; one has less than 1 KiB.
+const HISTORY_MAX_BYTES: u64 = 4 << 20;
 
 /// A line of the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +59,7 @@ pub(super) fn beside(pack: &Path, ending: &str) -> PathBuf {
 /// There is one and it cannot be read.
 pub fn read_history(pack: &Path) -> Result<Vec<Entry>, PreloadError> {
     let path = history_path(pack);
-    let text = match fs::read(&path) {
+    let text = match read_regular(&path, HISTORY_MAX_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(PreloadError::file("read", path)(error)),

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use hythe_sys::regular_file::{open_regular, read_regular};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +19,8 @@ use crate::whole_file::write_whole;
 
 /// Runs of pages that are kept. With more, all of the pack counts as read ahead.
 const EXTENTS_MAX: usize = 65_536;
+/// More than a mark has: 36 bytes for each of those runs, 6 for each of 65,536 files.
+const MARK_MAX_BYTES: u64 = 4 << 20;
 
 /// What is left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,7 +104,7 @@ impl Mark {
     /// What was last left for `pack` in this boot in `directory`.
     pub(super) fn find(directory: &Path, pack: &Path) -> Result<Option<Self>, PreloadError> {
         let path = file_name(directory, pack)?;
-        let text = match fs::read(&path) {
+        let text = match read_regular(&path, MARK_MAX_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(PreloadError::file("read", path)(error)),
@@ -147,7 +150,7 @@ pub fn run_directory() -> Option<PathBuf> {
 /// The pack cannot be read.
 pub fn pack_checksum(pack: &Path) -> Result<u32, PreloadError> {
     let mut head = [0; 16];
-    let read = fs::File::open(pack).and_then(|mut file| file.read_exact(&mut head));
+    let read = open_regular(pack).and_then(|mut file| file.read_exact(&mut head));
     read.map_err(PreloadError::file("read", pack))?;
     Ok(u32::from_le_bytes([head[12], head[13], head[14], head[15]]))
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use hythe_sys::regular_file::read_regular;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -16,6 +17,8 @@ use super::{Advice, mark};
 use crate::PreloadError;
 use crate::whole_file::write_whole;
 
+/// Of a text for people.
+const REASON_MAX_BYTES: u64 = 64 << 10;
 const FOR_ONE_RUN: &str = "Left unread for one run, to compare with.";
 const VERDICT: &str = "Reading ahead by this pack is off since ";
 
@@ -31,7 +34,7 @@ pub fn path(pack: &Path) -> PathBuf {
 /// The switch is there and cannot be read.
 pub fn reason(pack: &Path) -> Result<Option<String>, PreloadError> {
     let path = path(pack);
-    match fs::read(&path) {
+    match read_regular(&path, REASON_MAX_BYTES) {
         Ok(text) => Ok(Some(String::from_utf8_lossy(&text).trim().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(PreloadError::file("read", path)(error)),

@@ -13,6 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use hythe_sys::file_pages::Sink;
+use hythe_sys::regular_file::open_regular;
 use rustix::fs::{Advice, fadvise};
 use rustix::param::page_size;
 
@@ -163,7 +164,7 @@ fn word(file: &File, index: u64) -> Option<u64> {
 /// everywhere, to see whether that is what holds the page; the pack is at hand and was just read.
 fn settle_marks(pack: &Path) {
     let settle = || -> io::Result<()> {
-        let file = File::open(pack)?;
+        let file = open_regular(pack)?;
         let first = Extent {
             file: 0,
             first_page: 0,

@@ -18,7 +18,7 @@ use hythe_node::{
 use hythe_rtcore::{Board, Core, CoreOptions};
 
 /// Longer than anything here takes on a loaded machine.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(120);
 
 /// The boards that can run here; why another cannot is said aloud.
 pub fn boards() -> Vec<Board> {
@@ -83,7 +83,7 @@ impl World {
         let start = Instant::now();
         loop {
             let audit = self.pool.snapshot().audit;
-            if audit.free == audit.slots || start.elapsed() > Duration::from_secs(20) {
+            if audit.free == audit.slots || start.elapsed() > LONG {
                 return audit;
             }
             std::thread::sleep(Duration::from_millis(20));

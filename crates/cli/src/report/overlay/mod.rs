@@ -18,6 +18,7 @@ use super::palette;
 use crate::error::CliError;
 use conditions::letter;
 use counts::Counts;
+use hythe_terminal::escaped;
 use timeline::{Clock, Timeline};
 
 pub(super) use untimed::Untimed;
@@ -143,7 +144,7 @@ fn histogram(
 ) -> Result<Option<Histogram<u64>>, CliError> {
     let read = measurement.histogram().transpose();
     let read =
-        read.map_err(|why| CliError::Failed(format!("{}: {why}", document.path.display())))?;
+        read.map_err(|why| CliError::Failed(format!("{}: {why}", escaped(&document.path))))?;
     Ok(read.filter(|histogram| !histogram.is_empty()))
 }
 

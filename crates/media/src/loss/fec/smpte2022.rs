@@ -151,7 +151,7 @@ mod tests {
         let parity = parse(&bytes).unwrap();
         assert_eq!(parity.recovery, row.recovery);
         assert_eq!(parity.members, Members::stride(0x1234, 1, 5));
-        assert_eq!(parity.payload, []);
+        assert!(parity.payload.is_empty());
     }
 
     #[test]

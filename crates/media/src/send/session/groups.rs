@@ -2,7 +2,7 @@
 
 use super::{SendSession, Step};
 use crate::MediaError;
-use crate::pace::{Group, group};
+use crate::pace::Group;
 use crate::rtp::HEADER_BYTES;
 use crate::send::held::GroupVectors;
 use crate::send::session::ending::PARITY_GAP_NS;
@@ -14,12 +14,13 @@ use crate::wire::health::Event;
 const LENDING_PAYS_FROM: usize = 16;
 
 impl SendSession {
-    /// When the group that is due at `due_ns` is handed over.
-    pub(super) fn ready_ns(&mut self, due_ns: u64, now: u64) -> u64 {
+    /// When the packets that wait are handed over next.
+    pub(super) fn ready_ns(&mut self, now: u64) -> u64 {
+        let waiting = self.store.waiting();
         match self.spacer.way() {
-            Way::AtOnce | Way::Stamped { .. } => self.pacer.instant(due_ns, now),
+            Way::AtOnce | Way::Stamped { .. } => self.pacer.instant(waiting, now),
             Way::Ahead { lead_ns } => {
-                let planned_ns = self.pacer.instant(due_ns, now + lead_ns);
+                let planned_ns = self.pacer.instant(waiting, now + lead_ns);
                 self.spacer.lead.ready_ns(planned_ns)
             }
         }
@@ -87,42 +88,47 @@ impl SendSession {
         let mut count = 0;
         loop {
             let rest = &waiting[count..];
+            let departure_ns = match way {
+                Way::AtOnce => now,
+                Way::Stamped { margin_ns } => now + margin_ns,
+                Way::Ahead { lead_ns } => {
+                    let planned_ns = pacer.instant(rest, now + lead_ns);
+                    spacer.lead.departure_ns(planned_ns, now)
+                }
+            };
+            let leaves_ns = match way {
+                Way::Ahead { .. } => departure_ns,
+                Way::AtOnce | Way::Stamped { .. } => now,
+            };
+            let packets = pacer.group(rest, leaves_ns);
             let is_whole = rest.len() > options.limit.burst || ahead.has_ended();
-            let packets = group(rest, options.limit);
             // Only a group that fits into no call as a whole is divided.
             let has_room = count + packets <= fitting;
             if packets == 0 || count > 0 && !(is_whole && has_room) {
                 return count;
             }
-            let packets = packets.min(fitting);
-            let due_ns = rest[0].due_ns;
-            let departure_ns = match way {
-                Way::AtOnce => {
-                    pacer.sent(due_ns, now);
-                    return packets;
+            let group = &rest[..packets.min(fitting)];
+            if let Way::Ahead { .. } = way {
+                let sizes = group.iter().map(|place| u64::from(place.bytes));
+                let taken = Group {
+                    departure_ns,
+                    packets: group.len(),
+                    bytes: sizes.sum(),
+                };
+                if !spacer.lead.take(taken, now) {
+                    return count;
                 }
-                Way::Stamped { margin_ns } => {
-                    pacer.sent(due_ns, now);
-                    spacer.departures_ns.resize(packets, now + margin_ns);
-                    return packets;
-                }
-                Way::Ahead { lead_ns } => {
-                    let planned_ns = pacer.instant(due_ns, now + lead_ns);
-                    spacer.lead.departure_ns(planned_ns, now)
-                }
-            };
-            let sizes = rest[..packets].iter().map(|place| u64::from(place.bytes));
-            let group = Group {
-                departure_ns,
-                packets,
-                bytes: sizes.sum(),
-            };
-            if !spacer.lead.take(group, now) {
-                return count;
             }
-            pacer.sent(due_ns, departure_ns);
-            count += packets;
-            spacer.departures_ns.resize(count, departure_ns);
+            pacer.sent(group, leaves_ns);
+            count += group.len();
+            match way {
+                Way::AtOnce => return count,
+                Way::Stamped { .. } => {
+                    spacer.departures_ns.resize(count, departure_ns);
+                    return count;
+                }
+                Way::Ahead { .. } => spacer.departures_ns.resize(count, departure_ns),
+            }
         }
     }
 
@@ -181,8 +187,9 @@ impl SendSession {
             return 0;
         };
         let last_ns = self.spacer.lead.last_ns();
-        if let Some(next) = self.store.waiting().get(count) {
-            let planned_ns = self.pacer.instant(next.due_ns, now + lead_ns);
+        let next = self.store.waiting().get(count..).unwrap_or_default();
+        if !next.is_empty() {
+            let planned_ns = self.pacer.instant(next, now + lead_ns);
             // Before a long silence parity does not wait for half of it.
             return planned_ns.saturating_sub(last_ns).min(lead_ns);
         }

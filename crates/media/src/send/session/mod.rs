@@ -12,6 +12,7 @@ mod groups;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_node::{Node, NodeError, TrustPeers, WireOptions};
@@ -23,7 +24,7 @@ use crate::MediaError;
 use crate::format::StreamFormat;
 use crate::instant::now_ns;
 use crate::loss::nack::ResendCounts;
-use crate::pace::{FLOW_PACKETS_MAX, Limit, Pace, Pacer, Spacing};
+use crate::pace::{CATCH_UP, FLOW_PACKETS_MAX, Limit, Pace, Pacer, Spacing};
 use crate::payload::Packetize;
 use crate::rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
 use crate::sdp::StreamDescription;
@@ -32,6 +33,7 @@ use crate::send::feedback::{Feedback, Received};
 use crate::send::parity::{ParitySender, packets_beside};
 use crate::send::repair::Repair;
 use crate::send::reporting::{Reference, Reporting};
+use crate::send::share::SlotShare;
 use crate::send::spacer::{SpacedBy, Spacer, Way};
 use crate::send::store::Store;
 use crate::source::Source;
@@ -42,6 +44,9 @@ use crate::wire::health::Event;
 const SLACK_NS: u64 = 500_000;
 /// How soon a live source is asked again.
 const ASK_AGAIN_NS: u64 = 1_000_000;
+/// Between two questions, no more than this counts as time that a source kept us waiting: what is
+/// more is time that this machine kept us from asking.
+const ASKED_AFTER_NS_MAX: u64 = 20_000_000;
 /// How often it is looked whether receivers said anything, if nobody waits for that.
 const LISTEN_EVERY_NS: u64 = 1_000_000;
 
@@ -54,6 +59,8 @@ pub struct SendOptions {
     pub pace: Pace,
     /// How many leave at once.
     pub limit: Limit,
+    /// How many times as fast as the media packets leave that are late, at least 1.
+    pub catch_up: u32,
     /// Bytes of a payload, at most.
     pub payload_bytes_max: usize,
     /// How long a destination without room is waited for.
@@ -67,27 +74,28 @@ pub struct SendOptions {
     pub lend: Option<bool>,
     /// Slots of the pool's wire region, if it has none yet.
     pub wire: WireOptions,
+    /// With whom those are shared: some are then leased at once, and a session without them is refused. `None`: as many as needed.
+    pub share: Option<Arc<SlotShare>>,
     /// The slots are read as they are: no other member of the pool writes what it does not hold.
     pub trust: TrustPeers,
 }
 
 impl SendOptions {
-    /// At the pace of the media, at most eight packets at once, one at most 2 ms early.
+    /// At the pace of the media, with the bursts of live media.
     #[must_use]
     pub fn new(identity: Identity, trust: TrustPeers) -> Self {
         Self {
             identity,
             pace: Pace::Media,
-            limit: Limit {
-                burst: 8,
-                early_ns: 2_000_000,
-            },
+            limit: Limit::LIVE,
+            catch_up: CATCH_UP,
             payload_bytes_max: MAX_PAYLOAD_BYTES,
             patience: Duration::from_millis(5),
             departures: false,
             repair: Repair::default(),
             lend: None,
             wire: WireOptions::default(),
+            share: None,
             trust,
         }
     }
@@ -138,6 +146,27 @@ pub struct SendStatistics {
     pub damaged: u64,
 }
 
+impl SendStatistics {
+    /// The mean of packets that were handed over together, whether it was to one destination or to
+    /// many; 0 if none were.
+    #[must_use]
+    pub fn packets_per_handover(&self) -> f64 {
+        match self.handovers {
+            0 => 0.0,
+            handovers => self.packets as f64 / handovers as f64,
+        }
+    }
+}
+
+/// A source that has nothing.
+#[derive(Clone, Copy, Debug)]
+struct Starved {
+    /// When it was asked last.
+    asked_ns: u64,
+    /// How long it has been waited for by then.
+    waited_ns: u64,
+}
+
 /// Sends one stream.
 #[derive(Debug)]
 pub struct SendSession {
@@ -156,6 +185,8 @@ pub struct SendSession {
     has_precise_timers: bool,
     /// Nothing more of the source leaves.
     is_ending: bool,
+    /// The source has had nothing since it was asked first, with nothing left to send.
+    starved: Option<Starved>,
     statistics: SendStatistics,
     options: SendOptions,
 }
@@ -177,7 +208,7 @@ impl SendSession {
         let store = if source.is_in_place() {
             Store::held(options.repair.kept())
         } else {
-            Store::laid(node, &options.wire, options.trust)?
+            Store::laid(node, &options.wire, options.share.as_ref(), options.trust)?
         };
         let identity = &options.identity;
         let repair = &options.repair;
@@ -194,7 +225,7 @@ impl SendSession {
                 options.payload_bytes_max,
             ),
             store,
-            pacer: Pacer::new(),
+            pacer: Pacer::new(options.limit, options.catch_up),
             spacer: Spacer::new(
                 options.departures,
                 packets_beside(repair.parity.as_ref(), FLOW_PACKETS_MAX),
@@ -207,6 +238,7 @@ impl SendSession {
             listen_ns: 0,
             has_precise_timers: false,
             is_ending: false,
+            starved: None,
             statistics: SendStatistics::default(),
             options,
         })
@@ -324,10 +356,27 @@ impl SendSession {
         &self.pacer
     }
 
-    /// How well the pace was kept, in short.
+    /// How well the pace was kept, in short. Without a pace nothing is late.
     #[must_use]
     pub fn spacing(&self) -> Spacing {
-        self.pacer.spacing()
+        let spacing = self.pacer.spacing();
+        match self.options.pace {
+            Pace::Unpaced => Spacing {
+                late_ns: 0,
+                late_max_ns: 0,
+                ..spacing
+            },
+            Pace::Media | Pace::BitsPerSecond(_) => spacing,
+        }
+    }
+
+    /// How much later than planned the last group left; 0 without a pace.
+    #[must_use]
+    pub fn late_ns(&self) -> u64 {
+        match self.options.pace {
+            Pace::Unpaced => 0,
+            Pace::Media | Pace::BitsPerSecond(_) => self.pacer.late_ns(),
+        }
     }
 
     /// Who keeps packets apart, as of the last step.
@@ -354,22 +403,47 @@ impl SendSession {
             None if self.ahead.has_ended() => return Ok(self.drain()),
             None => {
                 let now = now_ns();
+                self.starve(now);
                 // A channel that falls silent gets its last slots back, too.
                 self.let_go(now)?;
                 return Ok(Step::Wait(now + ASK_AGAIN_NS));
             }
         };
         let now = now_ns();
-        let ready_ns = self.ready_ns(due_ns, now);
+        // Without a pace all is due at once, and no source is late.
+        let starved = self.starved.take();
+        if let Some(starved) = starved.filter(|_| self.options.pace != Pace::Unpaced) {
+            self.pacer.waited(due_ns, starved.waited_ns, now);
+        }
+        let ready_ns = self.ready_ns(now);
         if now < ready_ns {
             return self.use_time(now, ready_ns);
         }
         self.spacer.look(&mut self.destinations);
         // It may have changed what is ready.
-        if now < self.ready_ns(due_ns, now) {
+        if now < self.ready_ns(now) {
             return Ok(Step::Again);
         }
         self.send_groups(now, tell)
+    }
+
+    /// After a pause, in which this was not [stepped](Self::step): what is next leaves at once.
+    /// Without this it counts as late, and is caught up with.
+    pub fn resume(&mut self) {
+        self.pacer.resume();
+    }
+
+    /// The source has nothing, and nothing waits to be sent.
+    fn starve(&mut self, now: u64) {
+        let before = self.starved.unwrap_or(Starved {
+            asked_ns: now,
+            waited_ns: 0,
+        });
+        let since_ns = now.saturating_sub(before.asked_ns);
+        self.starved = Some(Starved {
+            asked_ns: now,
+            waited_ns: before.waited_ns + since_ns.min(ASKED_AFTER_NS_MAX),
+        });
     }
 
     /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is readable or hung up: `true` means

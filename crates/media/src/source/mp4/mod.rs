@@ -18,6 +18,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use hythe_sys::regular_file::open_regular;
+
 use self::boxes::{file_box, read_body};
 use self::fragments::Fragments;
 use self::samples::Sample;
@@ -63,16 +65,12 @@ pub struct Mp4 {
 ///
 /// # Errors
 ///
-/// [`MediaError::File`]; [`MediaError::Input`] if it is no regular file, no movie, or has no track of H.264 or H.265.
+/// [`MediaError::File`], also if it is no regular file; [`MediaError::Input`] if it is no movie, or
+/// has no track of H.264 or H.265.
 pub fn open(path: &Path) -> Result<Mp4, MediaError> {
     let failed = |source| file_error("open", path, source);
-    let file = File::open(path).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
-    if !metadata.is_file() {
-        let reason = "MP4 is read at many places: it has to be a file, not standard input, a pipe or a device";
-        return Err(input_error(path, 0, reason));
-    }
-    let file_bytes = metadata.len();
+    let file = open_regular(path).map_err(failed)?;
+    let file_bytes = file.metadata().map_err(failed)?.len();
     let (moov, moov_end) = read_moov(&file, path, file_bytes)?;
     let track = track::find(&moov).map_err(|reason| input_error(path, 0, &reason))?;
     let mut fragments = Fragments::new(&moov, track.id, moov_end, track.samples.decoded());

@@ -1,0 +1,358 @@
+//! What this process knows of its peers by itself, since it first saw each of them.
+//!
+//! A participant's record lies in the control file, which every member may write, also one that may
+//! only read payload. So a record is believed once, at first sight ([`crate::life`]). From then on
+//! a peer is judged by what is kept here: its session, its process (a pidfd), and a connection to
+//! its socket, which hangs up when the process ends, leaves the pool, or calls `exec`. A record
+//! that says something else while its owner is there is damage: counted and reported, never a
+//! death.
+//!
+//! The watchers of a process fill this and forget who is gone; whoever judges a participant asks.
+//! One lock, never held over a system call.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use crate::life::Liveness;
+use crate::pool::Pool;
+use crate::presence::{self, Seen};
+
+/// Looks at which the record of a peer that is there was another's, until that counts as damage:
+/// whoever leaves frees its record a moment before it closes its socket.
+const LOOKS_OF_GRACE: u32 = 3;
+
+/// The peers that a process knows, by the number of their record.
+#[derive(Debug)]
+pub(crate) struct Peers {
+    known: Mutex<BTreeMap<MemberIndex, Arc<Peer>>>,
+    damaged: AtomicU64,
+    process: u32,
+    /// Those of a child that was forked, which may open nodes of its own: a thread of the parent may have had the lock meanwhile.
+    after_fork: OnceLock<Box<Self>>,
+}
+
+impl Default for Peers {
+    fn default() -> Self {
+        Self {
+            known: Mutex::default(),
+            damaged: AtomicU64::new(0),
+            process: std::process::id(),
+            after_fork: OnceLock::new(),
+        }
+    }
+}
+
+/// A peer as this process first saw it.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    index: MemberIndex,
+    session: u32,
+    kind: MemberKind,
+    identity: Identity,
+    name: String,
+    /// Its pidfd: readable when the process has ended.
+    process: Option<OwnedFd>,
+    /// To its socket. `None`: it hung up, or there was no way to it; it is asked for again from time to time.
+    connection: Mutex<Option<Arc<OwnedFd>>>,
+    other_records_seen: AtomicU32,
+    is_reported: AtomicBool,
+}
+
+/// What the descriptors of a peer say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    Quiet,
+    HungUp,
+    Ended,
+}
+
+/// The descriptors of a peer, to wait for.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    peer: Arc<Peer>,
+    connection: Option<Arc<OwnedFd>>,
+}
+
+impl Watched {
+    /// For `poll`. Of a connection only the hang-up is asked for: what is sent over it means nothing.
+    pub(crate) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let process = self.peer.process.as_ref();
+        let process = process.map(|process| PollFd::new(process, PollFlags::IN));
+        let connection = self.connection.as_ref();
+        process
+            .into_iter()
+            .chain(connection.map(|connection| PollFd::new(connection, PollFlags::empty())))
+    }
+}
+
+impl Peers {
+    /// Those of this process.
+    fn own(&self) -> &Self {
+        if self.process == std::process::id() {
+            self
+        } else {
+            self.after_fork.get_or_init(Box::default).own()
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<MemberIndex, Arc<Peer>>> {
+        // It is whole between any two calls of the map.
+        let known = self.own().known.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, index: MemberIndex) -> Option<Arc<Peer>> {
+        self.known().get(&index).cloned()
+    }
+
+    fn all(&self) -> Vec<Arc<Peer>> {
+        self.known().values().cloned().collect()
+    }
+
+    pub(crate) fn keep(&self, peer: Peer) {
+        self.known().insert(peer.index, Arc::new(peer));
+    }
+
+    pub(crate) fn forget(&self, peer: &Peer) {
+        let mut known = self.known();
+        if known.get(&peer.index).map(|kept| kept.session) == Some(peer.session) {
+            known.remove(&peer.index);
+        }
+    }
+
+    /// Forgets the peers whose record is free, or another's, and who are gone indeed.
+    pub(crate) fn forget_departed(&self, pool: &Pool, members: &[MemberInfo]) {
+        for peer in self.all() {
+            let stands =
+                |member: &MemberInfo| (member.index, member.session) == (peer.index, peer.session);
+            if !members.iter().any(stands) && !peer.is_there(pool) {
+                self.forget(&peer);
+            }
+        }
+    }
+
+    /// The descriptors of all but one, to wait for.
+    pub(crate) fn watched(&self, but: MemberIndex) -> Vec<Watched> {
+        let peers = self.all().into_iter().filter(|peer| peer.index != but);
+        peers
+            .map(|peer| Watched {
+                connection: peer.connection(),
+                peer,
+            })
+            .collect()
+    }
+
+    /// A peer of a process that has no connection to it: each time another.
+    pub(crate) fn without_connection(&self, turn: usize) -> Option<Arc<Peer>> {
+        let mut peers = self.all();
+        peers.retain(|peer| peer.kind == MemberKind::Process && peer.connection().is_none());
+        let count = peers.len();
+        (count > 0).then(|| peers.swap_remove(turn % count))
+    }
+
+    /// How many peers had their records changed while they were there.
+    pub(crate) fn damaged(&self) -> u64 {
+        self.own().damaged.load(Ordering::Relaxed)
+    }
+}
+
+impl Peer {
+    /// `process` and `connection` are those of the participant as `member` describes it.
+    pub(crate) fn new(
+        member: &MemberInfo,
+        process: Option<OwnedFd>,
+        connection: Option<OwnedFd>,
+    ) -> Self {
+        Self {
+            index: member.index,
+            session: member.session,
+            kind: member.kind,
+            identity: member.identity,
+            name: member.name.clone(),
+            process,
+            connection: Mutex::new(connection.map(Arc::new)),
+            other_records_seen: AtomicU32::new(0),
+            is_reported: AtomicBool::new(false),
+        }
+    }
+
+    fn kept_connection(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connection(&self) -> Option<Arc<OwnedFd>> {
+        self.kept_connection().clone()
+    }
+
+    /// Is what `member` says about this peer's record so that this peer decides? Then its life; `None`: the record is a stranger's.
+    pub(crate) fn judge(&self, pool: &Pool, member: &MemberInfo) -> Option<Liveness> {
+        if member.session != self.session {
+            // What was read before this peer came is about somebody earlier.
+            if !presence::still_stands(pool, member) || !self.is_there(pool) {
+                return None;
+            }
+            if self.other_records_seen.fetch_add(1, Ordering::Relaxed) >= LOOKS_OF_GRACE {
+                self.report(pool, member);
+            }
+            return Some(Liveness::Alive);
+        }
+        if member.identity != self.identity
+            && self.sign() == Sign::Quiet
+            && presence::still_stands(pool, member)
+        {
+            self.report(pool, member);
+        }
+        Some(match self.sign() {
+            Sign::Quiet => Liveness::Alive,
+            Sign::Ended => Liveness::Dead,
+            Sign::HungUp => {
+                // It stays hung up: kept, it would make the watcher spin.
+                *self.kept_connection() = None;
+                self.ask_again(pool, member)
+            }
+        })
+    }
+
+    /// Was its record another's at the last look, and is not damage yet? Then it is looked at again soon.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.other_records_seen.load(Ordering::Relaxed) > 0
+            && !self.is_reported.load(Ordering::Relaxed)
+    }
+
+    /// Asks the socket that was there at first sight; a connection to it is kept from the next look on.
+    fn ask_again(&self, pool: &Pool, member: &MemberInfo) -> Liveness {
+        match presence::look_at(pool, self.session) {
+            Seen::Ended => Liveness::Dead,
+            Seen::There { .. } => Liveness::Alive,
+            // It has become another program, or its process is dead and said so by the connection first.
+            Seen::Refused if presence::still_stands(pool, member) => Liveness::Dead,
+            Seen::Refused | Seen::Nothing => Liveness::Unknown,
+        }
+    }
+
+    /// Connects again, if it can. Dead: it is the participant no more.
+    pub(crate) fn connect_again(&self, pool: &Pool) -> Option<MemberInfo> {
+        let member = pool.control().member(self.index);
+        let member = member.filter(|member| member.session == self.session)?;
+        match presence::look_at(pool, self.session) {
+            Seen::Ended => Some(member),
+            Seen::There { connection, .. } => {
+                *self.kept_connection() = Some(Arc::new(connection));
+                None
+            }
+            Seen::Refused if presence::still_stands(pool, &member) => Some(member),
+            Seen::Refused | Seen::Nothing => None,
+        }
+    }
+
+    /// Does it still take part, whatever its record says? A core does as long as its process runs.
+    fn is_there(&self, pool: &Pool) -> bool {
+        match (self.sign(), self.kind) {
+            (Sign::Ended, _) => false,
+            (_, MemberKind::CoreEndpoint) => true,
+            // A child that it forked may keep its socket open; the name goes when it leaves.
+            (Sign::Quiet, _) if self.connection().is_some() => {
+                presence::is_announced(pool, self.session)
+            }
+            _ => matches!(presence::look_at(pool, self.session), Seen::There { .. }),
+        }
+    }
+
+    fn sign(&self) -> Sign {
+        if self.process.as_ref().is_some_and(has_ended) {
+            return Sign::Ended;
+        }
+        let connection = self.connection();
+        if connection.is_some_and(|connection| has_hung_up(&connection)) {
+            Sign::HungUp
+        } else {
+            Sign::Quiet
+        }
+    }
+
+    fn report(&self, pool: &Pool, member: &MemberInfo) {
+        if self.is_reported.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let peers = pool.peers().own();
+        peers.damaged.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(
+            name = self.name,
+            pid = self.identity.pid,
+            session = self.session,
+            record_name = member.name,
+            record_pid = member.identity.pid,
+            record_session = member.session,
+            "the record of a living participant was changed: some member of the pool writes what is not its own; it stays alive here"
+        );
+    }
+}
+
+/// Has the process of this pidfd ended?
+pub(crate) fn has_ended(process: &OwnedFd) -> bool {
+    let mut asked = [PollFd::new(process, PollFlags::IN)];
+    match poll(&mut asked, Some(&Timespec::default())) {
+        Ok(ready) => ready > 0,
+        Err(Errno::INTR) => false,
+        // Refused: a zombie is not seen to have ended then, but its connection has hung up.
+        Err(_) => hythe_sys::peer::is_reaped(process),
+    }
+}
+
+/// Has the other end of this connection been closed?
+pub(crate) fn has_hung_up(connection: &OwnedFd) -> bool {
+    let mut asked = [PollFd::new(connection, PollFlags::empty())];
+    match poll(&mut asked, Some(&Timespec::default())) {
+        Ok(ready) => ready > 0,
+        Err(Errno::INTR) => false,
+        Err(_) => {
+            let mut byte = [0_u8];
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            let received = recv(connection, &mut byte, flags);
+            matches!(received, Ok((_, 0)) | Err(Errno::CONNRESET))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hythe_pool::MemberStatus;
+
+    fn peer(index: u8) -> Peer {
+        let member = MemberInfo {
+            index: MemberIndex(index),
+            session: 1,
+            status: MemberStatus::Alive,
+            kind: MemberKind::Process,
+            identity: crate::own_identity(),
+            name: "peer".to_owned(),
+        };
+        Peer::new(&member, None, None)
+    }
+
+    /// A child forked while a thread of the parent has the lock would wait for ever.
+    #[test]
+    fn a_forked_child_has_peers_of_its_own() {
+        let peers = Peers::default();
+        peers.keep(peer(1));
+        let locked = peers.known();
+        let in_child = || {
+            let empty = peers.get(MemberIndex(1)).is_none();
+            peers.keep(peer(2));
+            i32::from(empty && peers.all().len() == 1 && peers.damaged() == 0)
+        };
+        assert_eq!(hythe_sys::fork::run_in_child(in_child).expect("forked"), 1);
+        drop(locked);
+        assert_eq!(peers.all().len(), 1);
+    }
+}
