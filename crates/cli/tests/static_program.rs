@@ -27,10 +27,13 @@ fn a_static_program_publishes_and_subscribes() {
         let message = root.path().join("message");
         let bytes: Vec<u8> = (0..100_000_u32).map(|at| (at * 7) as u8).collect();
         std::fs::write(&message, &bytes).expect("room");
-        let subscribed = run(subscriber, &["sub", "data", "--count", "3", "--raw"]);
+        // The publisher waits for it, so that the load of the machine decides nothing.
+        let taking = ["sub", "data", "--count", "3", "--raw", "--block", "60"];
+        let subscribed = run(subscriber, &taking);
         eventually("it subscribes", || root.subscribers("data") == 1);
         let message = message.to_str().expect("plain");
-        let published = run(publisher, &["pub", "data", message, "--repeat", "3"]).end();
+        let giving = ["pub", "data", message, "--repeat", "3", "--send-timeout", "60"];
+        let published = run(publisher, &giving).end();
         assert_eq!(published.code, Some(0), "{publisher}: {}", published.errors);
         let heard = subscribed.end();
         assert_eq!(heard.code, Some(0), "{subscriber}: {}", heard.errors);
