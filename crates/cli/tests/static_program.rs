@@ -32,7 +32,15 @@ fn a_static_program_publishes_and_subscribes() {
         let subscribed = run(subscriber, &taking);
         eventually("it subscribes", || root.subscribers("data") == 1);
         let message = message.to_str().expect("plain");
-        let giving = ["pub", "data", message, "--repeat", "3", "--send-timeout", "60"];
+        let giving = [
+            "pub",
+            "data",
+            message,
+            "--repeat",
+            "3",
+            "--send-timeout",
+            "60",
+        ];
         let published = run(publisher, &giving).end();
         assert_eq!(published.code, Some(0), "{publisher}: {}", published.errors);
         let heard = subscribed.end();
