@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use hythe_node::hop::HopNode as _;
 use hythe_node::{
     Lease, Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
     SubscriberOptions, TrustPeers,

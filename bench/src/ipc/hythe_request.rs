@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use hythe_node::hop::HopNode as _;
 use hythe_node::{
     Client, ClientOptions, Node, NodeError, Pool, Request, Sample, Server, ServerOptions,
     TrustPeers,

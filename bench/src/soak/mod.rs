@@ -11,6 +11,7 @@ mod worker;
 
 use std::time::{Duration, Instant};
 
+use hythe_node::hop::HopPool as _;
 use hythe_node::{Node, Pool, PoolOptions};
 
 use self::crew::Crew;

@@ -111,7 +111,6 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         | NodeError::TooLargeForCore { .. }
         | NodeError::EndpointTaken { .. }
         | NodeError::CoreSilent { .. }
-        | NodeError::WrongDirection { .. }
         | NodeError::BadLink { .. } => HYTHE_ECORE,
         _ => HYTHE_EOTHER,
     }

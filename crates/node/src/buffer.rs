@@ -9,14 +9,14 @@ use hythe_memory::{Mapped, Pieces, TrustPeers};
 use hythe_pool::{LedgerSlot, RegionGeometry, Taken};
 
 use crate::NodeError;
-use crate::node::Shared;
+use crate::participant::Participant;
 
 /// One reference to a slot, given back when dropped.
 ///
 /// Whole words only: padding is moved byte by byte, which stalls a processor that has just written its neighbours.
 #[derive(Debug)]
 pub(crate) struct Reference {
-    shared: Arc<Shared>,
+    shared: Arc<Participant>,
     /// The descriptor, as in a queue.
     words: [u32; 4],
     /// From the region's first byte to the slot's.
@@ -28,7 +28,7 @@ pub(crate) struct Reference {
 
 impl Reference {
     pub(crate) fn leased(
-        shared: &Arc<Shared>,
+        shared: &Arc<Participant>,
         region: &RegionGeometry,
         slot: u32,
         generation: Generation,
@@ -52,7 +52,7 @@ impl Reference {
 
     /// Wraps a reference that this node holds already. The descriptor is checked.
     #[inline]
-    pub(crate) fn own(shared: &Arc<Shared>, taken: Taken) -> Self {
+    pub(crate) fn own(shared: &Arc<Participant>, taken: Taken) -> Self {
         Self {
             shared: Arc::clone(shared),
             words: taken.descriptor.to_words(),
@@ -82,7 +82,7 @@ impl Reference {
     }
 
     #[inline]
-    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+    pub(crate) fn is_of(&self, shared: &Arc<Participant>) -> bool {
         Arc::ptr_eq(&self.shared, shared)
     }
 

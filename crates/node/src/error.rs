@@ -429,19 +429,6 @@ pub enum NodeError {
         /// What was waited for.
         reason: String,
     },
-    /// The channel carries payload the other way.
-    #[error(
-        "channel `{channel}` ends on a core and carries payload {direction}; a {port} is not possible on it",
-        channel = escaped(channel)
-    )]
-    WrongDirection {
-        /// The channel.
-        channel: String,
-        /// Which way.
-        direction: &'static str,
-        /// What was asked for.
-        port: &'static str,
-    },
     /// A core's link has nonsense in it.
     #[error("the link of region {} is not usable: {reason}", region.0, reason = escaped(reason))]
     BadLink {

@@ -12,15 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_abi::pool::EVENTS_MAX;
-use hythe_pool::{
-    ChannelInfo, EventCell, NotRaised, PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics,
-};
+use hythe_pool::{EventCell, NotRaised, PortInfo, PortKind, PortPolicy, PortStatistics};
 
 use crate::NodeError;
-use crate::node::{PortPlan, Shared};
-use crate::wait::{WaitPlan, ring, ring_port, wait_for};
+use crate::port::{Opener, Port, PortPlan};
+use crate::wait::{WaitPlan, ring_port};
+use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
-use crate::waiter::{Route, Waitable};
 
 /// Which event of a channel: 0 to 39.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,21 +110,16 @@ const fn plan(kind: PortKind) -> PortPlan {
 /// The raising end of an event channel.
 #[derive(Debug)]
 pub struct Notifier {
-    shared: Arc<Shared>,
-    channel: ChannelInfo,
-    port: PortIndex,
+    port: Port,
     statistics: PortStatistics,
     epoch: Option<u32>,
     listeners: Vec<(PortInfo, EventCell)>,
 }
 
 impl Notifier {
-    pub(crate) fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, NodeError> {
-        let (channel, port) = shared.open_port(name, None, plan(PortKind::Notifier))?;
+    pub(crate) fn open(opener: &Opener, name: &str) -> Result<Self, NodeError> {
         Ok(Self {
-            shared: Arc::clone(shared),
-            channel,
-            port,
+            port: Port::open(opener, name, None, plan(PortKind::Notifier))?,
             statistics: PortStatistics::default(),
             epoch: None,
             listeners: Vec::new(),
@@ -136,7 +129,7 @@ impl Notifier {
     /// The channel's name.
     #[must_use]
     pub fn channel(&self) -> &str {
-        &self.channel.name
+        self.port.name()
     }
 
     /// Raises an event, or several at once, at every listener. Returns how many listeners that were.
@@ -145,7 +138,7 @@ impl Notifier {
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
     pub fn notify(&mut self, events: impl Into<EventSet>) -> Result<usize, NodeError> {
         self.refresh()?;
-        let control = self.shared.pool().control();
+        let control = self.port.shared.pool().control();
         let (events, mut told) = (events.into().0, 0);
         for (listener, cell) in &self.listeners {
             match cell.raise(control.memory(), events) {
@@ -159,8 +152,8 @@ impl Notifier {
             }
         }
         self.statistics.messages += 1;
-        control.set_statistics(self.port, self.statistics);
-        self.shared.pool().check_whole()?;
+        control.set_statistics(self.port.index, self.statistics);
+        self.port.shared.pool().check_whole()?;
         Ok(told)
     }
 
@@ -170,7 +163,7 @@ impl Notifier {
     /// As [`Notifier::notify`].
     pub fn listeners(&mut self) -> Result<usize, NodeError> {
         self.refresh()?;
-        self.shared.pool().check_whole()?;
+        self.port.shared.pool().check_whole()?;
         Ok(self.listeners.len())
     }
 
@@ -183,16 +176,11 @@ impl Notifier {
         count: usize,
         timeout: Duration,
     ) -> Result<bool, NodeError> {
-        let shared = Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.port.shared);
         shared.check_original()?;
-        let control = shared.pool().control();
-        let enough = wait_for(
-            control,
-            shared.index(),
-            WaitPlan::for_processes().gated(shared.spin_gate()),
-            timeout,
-            || Ok((self.listeners()? >= count).then_some(())),
-        )?;
+        let enough = shared.wait_for(WaitPlan::for_processes(), timeout, || {
+            Ok((self.listeners()? >= count).then_some(()))
+        })?;
         Ok(enough.is_some())
     }
 
@@ -203,15 +191,15 @@ impl Notifier {
     }
 
     fn refresh(&mut self) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        let control = self.shared.pool().control();
-        let epoch = control.channel_epoch(self.channel.index);
+        self.port.shared.check_original()?;
+        let control = self.port.shared.pool().control();
+        let (channel, epoch) = (self.port.channel.index, self.port.epoch());
         if self.epoch == Some(epoch) {
             return Ok(());
         }
         let ports = control
             .ports()
-            .filter(|port| port.kind == PortKind::Listener && port.channel == self.channel.index);
+            .filter(|port| port.kind == PortKind::Listener && port.channel == channel);
         // The second look: the cell is that of the port seen before, or of the same listener's next.
         let cells = ports.map(|port| (port, control.events(port.index)));
         self.listeners = cells
@@ -219,12 +207,6 @@ impl Notifier {
             .collect();
         self.epoch = Some(epoch);
         Ok(())
-    }
-}
-
-impl Drop for Notifier {
-    fn drop(&mut self) {
-        close(&self.shared, &self.channel, self.port);
     }
 }
 
@@ -255,40 +237,26 @@ impl Drop for Notifier {
 /// ```
 #[derive(Debug)]
 pub struct Listener {
-    shared: Arc<Shared>,
-    channel: ChannelInfo,
-    port: PortIndex,
+    port: Port,
     statistics: PortStatistics,
-    plan: WaitPlan,
     cell: EventCell,
-    /// To the waiter that it is attached to.
-    route: Option<Route>,
 }
 
 impl Listener {
-    pub(crate) fn open(shared: &Arc<Shared>, name: &str) -> Result<Self, NodeError> {
-        let (channel, port) = shared.open_port(name, None, plan(PortKind::Listener))?;
-        let control = shared.pool().control();
-        // Notifiers that wait for a listener need not find out by looking.
-        let others = control
-            .ports()
-            .filter(|other| other.channel == channel.index);
-        others.for_each(|other| ring(control, other.member));
+    pub(crate) fn open(opener: &Opener, name: &str) -> Result<Self, NodeError> {
+        let port = Port::open(opener, name, None, plan(PortKind::Listener))?;
+        port.ring_others();
         Ok(Self {
-            shared: Arc::clone(shared),
-            channel,
+            cell: opener.shared.pool().control().events(port.index),
             port,
             statistics: PortStatistics::default(),
-            plan: WaitPlan::for_processes(),
-            cell: control.events(port),
-            route: None,
         })
     }
 
     /// The channel's name.
     #[must_use]
     pub fn channel(&self) -> &str {
-        &self.channel.name
+        self.port.name()
     }
 
     /// Takes the events that were raised since the last time, waiting for at most `timeout` for the first. Empty: there was none.
@@ -296,9 +264,8 @@ impl Listener {
     /// # Errors
     /// As [`Listener::try_take`].
     pub fn wait(&mut self, timeout: Duration) -> Result<EventSet, NodeError> {
-        let shared = Arc::clone(&self.shared);
-        let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
-        let taken = wait_for(control, shared.index(), plan, timeout, || {
+        let shared = Arc::clone(&self.port.shared);
+        let taken = shared.wait_for(WaitPlan::for_processes(), timeout, || {
             let taken = self.try_take()?;
             Ok((!taken.is_empty()).then_some(taken))
         })?;
@@ -310,14 +277,14 @@ impl Listener {
     /// # Errors
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
     pub fn try_take(&mut self) -> Result<EventSet, NodeError> {
-        self.shared.check_original()?;
-        let control = self.shared.pool().control();
+        self.port.shared.check_original()?;
+        let control = self.port.shared.pool().control();
         let taken = EventSet(self.cell.take(control.memory()));
         if !taken.is_empty() {
             self.statistics.messages += 1;
-            control.set_statistics(self.port, self.statistics);
+            control.set_statistics(self.port.index, self.statistics);
         }
-        self.shared.pool().check_whole()?;
+        self.port.shared.pool().check_whole()?;
         Ok(taken)
     }
 
@@ -333,34 +300,10 @@ impl Waitable for Listener {}
 impl Parts for Listener {
     fn parts(&mut self) -> PortParts<'_> {
         PortParts {
-            shared: &self.shared,
-            port: self.port,
-            channel: self.channel.index,
-            channel_name: &self.channel.name,
             events: Some(self.cell),
-            route: &mut self.route,
+            port: &mut self.port,
         }
     }
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        // Before its number can become another's.
-        self.route = None;
-        close(&self.shared, &self.channel, self.port);
-    }
-}
-
-/// No connections lead to such a port: it goes at once.
-fn close(shared: &Arc<Shared>, channel: &ChannelInfo, port: PortIndex) {
-    if shared.is_a_copy() {
-        return;
-    }
-    let control = shared.pool().control();
-    shared.act(|member| {
-        member.free_port(control, port);
-        member.retire_channel(control, channel.index);
-    });
 }
 
 #[cfg(test)]

@@ -1,22 +1,25 @@
 //! What a publisher keeps for those who come late: its last few samples, as references of its own.
 //!
 //! Kept by [`crate::Publisher`], given to a subscriber when the publisher connects to it. It is the first thing that goes when
-//! the pool is full: [`Histories`] knows all histories of a node. Never copies payload, never keeps more than was asked for.
+//! the pool is full ([`Reserve`]). Never copies payload, never keeps more than was asked for.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hythe_abi::{Descriptor, RegionIndex};
+use hythe_abi::Descriptor;
 use hythe_pool::{ConnectionEnd, LedgerSlot, PoolError, SendError};
 use hythe_queue::Producer;
 
 use crate::NodeError;
 use crate::buffer::Reference;
-use crate::node::Shared;
+use crate::participant::Participant;
 use crate::quota::Quota;
-use crate::sending::Target;
+use crate::reserve::{Reserve, Wanted};
+use crate::transport::QueueTarget;
 
-type Kept = Mutex<VecDeque<Reference>>;
+/// Oldest first.
+#[derive(Debug, Default)]
+struct Kept(Mutex<VecDeque<Reference>>);
 
 /// The last samples of one publisher. Empty, and free of cost, unless it was asked for.
 #[derive(Debug, Default)]
@@ -28,11 +31,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new(shared: &Shared, wanted: u32) -> Self {
+    pub(crate) fn new(shared: &Participant, wanted: u32) -> Self {
         let wanted = wanted as usize;
         let kept = (wanted > 0).then(|| Arc::new(Kept::default()));
         if let Some(kept) = &kept {
-            shared.histories().add(kept);
+            let reserve = Arc::downgrade(kept);
+            shared.reserves().add(reserve);
         }
         Self {
             wanted,
@@ -49,7 +53,11 @@ impl History {
 
     /// One more reference to what is about to be published: [`keep`](Self::keep) follows.
     #[cold]
-    pub(crate) fn copy(&mut self, shared: &Shared, reference: &Reference) -> Result<(), NodeError> {
+    pub(crate) fn copy(
+        &mut self,
+        shared: &Participant,
+        reference: &Reference,
+    ) -> Result<(), NodeError> {
         if self.keeps() {
             let control = shared.pool().control();
             shared.act(|member| member.duplicate(control, reference.slot(), 1))?;
@@ -62,7 +70,7 @@ impl History {
     pub(crate) fn keep(&mut self, is_published: bool) {
         let next = self.next.take().filter(|_| is_published);
         if let (Some(kept), Some(published)) = (&self.kept, next) {
-            let mut kept = lock(kept);
+            let mut kept = kept.lock();
             kept.push_back(published);
             let surplus = kept.len().saturating_sub(self.wanted);
             kept.drain(..surplus);
@@ -73,23 +81,23 @@ impl History {
     /// occupy.
     pub(crate) fn give(
         &self,
-        shared: &Shared,
+        shared: &Participant,
         quota: &mut Quota,
-        target: &mut Target,
+        target: &mut QueueTarget,
     ) -> Result<(), NodeError> {
         let Some(kept) = &self.kept else {
             return Ok(());
         };
-        let kept = lock(kept);
+        let kept = kept.lock();
         let Some(newest) = kept.back() else {
             return Ok(());
         };
-        let subscriber = &target.subscriber;
+        let receiver = &target.receiver;
         let most = {
             let parcel = quota.parcel(shared, newest)?;
-            quota.most(&parcel).min(subscriber.depth)
+            quota.most(&parcel).min(receiver.depth)
         };
-        let wanted = subscriber.history.min(most) as usize;
+        let wanted = receiver.history.min(most) as usize;
         let earlier = kept.len().saturating_sub(wanted);
         for reference in kept.iter().skip(earlier) {
             let parcel = quota.parcel(shared, reference)?;
@@ -114,7 +122,7 @@ impl History {
 
 /// False: it did not fit, or the subscriber's words make no sense; whoever sends to it next finds that out.
 fn send_one_more(
-    shared: &Shared,
+    shared: &Participant,
     end: &mut ConnectionEnd<Producer>,
     slot: LedgerSlot,
     descriptor: Descriptor,
@@ -132,44 +140,27 @@ fn send_one_more(
     Ok(sent?)
 }
 
-/// The histories of all publishers of a node.
-#[derive(Debug, Default)]
-pub(crate) struct Histories(Mutex<Vec<Weak<Kept>>>);
-
-impl Histories {
-    fn add(&self, kept: &Arc<Kept>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|other| other.strong_count() > 0);
-        all.push(Arc::downgrade(kept));
+impl Reserve for Kept {
+    fn held(&self, wanted: &Wanted<'_>) -> Option<usize> {
+        let kept = self.lock();
+        let any = kept
+            .iter()
+            .any(|reference| wanted.fits(reference.descriptor().place));
+        any.then(|| kept.len())
     }
 
-    /// Gives up the oldest sample of the fullest history, among those in a slot of this region with room for `bytes`. False:
-    /// there is none.
-    pub(crate) fn give_up_one(&self, shared: &Shared, region: RegionIndex, bytes: usize) -> bool {
-        let all: Vec<Arc<Kept>> = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            all.iter().filter_map(Weak::upgrade).collect()
-        };
-        let geometry = shared.pool().regions().region(region);
-        let helps = |reference: &Reference| {
-            let place = reference.descriptor().place;
-            let class = geometry.and_then(|geometry| geometry.class_of(place.slot));
-            place.region == region && class.is_some_and(|class| class.payload_bytes() >= bytes)
-        };
-        let fullest = all
+    fn give_up_one(&self, wanted: &Wanted<'_>) -> bool {
+        let mut kept = self.lock();
+        let oldest = kept
             .iter()
-            .filter(|kept| lock(kept).iter().any(&helps))
-            .max_by_key(|kept| lock(kept).len());
-        let given_up = fullest.and_then(|kept| {
-            let mut kept = lock(kept);
-            let oldest = kept.iter().position(&helps)?;
-            kept.remove(oldest)
-        });
-        given_up.is_some()
+            .position(|reference| wanted.fits(reference.descriptor().place));
+        oldest.is_some_and(|oldest| kept.remove(oldest).is_some())
     }
 }
 
-fn lock(kept: &Kept) -> MutexGuard<'_, VecDeque<Reference>> {
-    // A panic in between leaves a whole queue: each change of it is one call.
-    kept.lock().unwrap_or_else(PoisonError::into_inner)
+impl Kept {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Reference>> {
+        // A panic in between leaves a whole queue: each change of it is one call.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -6,7 +6,7 @@ use crate::life::Liveness;
 use crate::pool::Pool;
 use crate::presence::{self, Presence};
 use crate::process::own_identity;
-use crate::{Node, NodeError, clock, holders};
+use crate::{NodeError, clock, holders};
 
 /// Takes a record, recovering dead participants if there is no free one.
 pub(crate) fn join(pool: &Pool, name: &str) -> Result<(Member, Presence), NodeError> {
@@ -62,19 +62,13 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
     found
 }
 
-impl Node {
-    /// Takes a record for a core, or for an endpoint of one, whose process this one has started: for the agent. The record stays
-    /// until its process is dead and nobody uses it any more.
-    ///
-    /// # Errors
-    /// [`NodeError::Exhausted`], [`PoolError::BadName`].
-    pub fn join_core(&self, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
-        let pool = self.pool();
-        // While it is joining, this socket says whether the joiner lives; later the core's process does.
-        let presence = Presence::announce(pool)?;
-        let joined = take_record(pool, MemberKind::CoreEndpoint, core, name, &presence);
-        presence.withdraw();
-        let joined = joined.map_err(|error| holders::named(pool, error))?;
-        Ok(joined.index())
-    }
+/// Takes a record for a core, or for an endpoint of one, whose process this one has started. The record stays until its process is
+/// dead and nobody uses it any more.
+pub(crate) fn join_core(pool: &Pool, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
+    // While it is joining, this socket says whether the joiner lives; later the core's process does.
+    let presence = Presence::announce(pool)?;
+    let joined = take_record(pool, MemberKind::CoreEndpoint, core, name, &presence);
+    presence.withdraw();
+    let joined = joined.map_err(|error| holders::named(pool, error))?;
+    Ok(joined.index())
 }

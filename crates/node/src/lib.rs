@@ -2,7 +2,7 @@
 //!
 //! [`Pool`] is the directory: made, opened, looked at, removed. [`Node`] is this process taking part in it: it leases buffers,
 //! opens [`Publisher`]s and [`Subscriber`]s, and runs one watcher thread that recovers what dead peers held. A channel may
-//! end on a core; the same ports serve it ([`Publisher`], [`Subscriber`] over `core_way`). Channels of other kinds have a
+//! reach beyond processes: the same ports serve it, through what the crates of other hops register ([`hop`]). Channels of other kinds have a
 //! [`Client`] and a [`Server`], or a [`Notifier`] and a [`Listener`]; [`typed`] carries values instead of bytes. [`Waiter`] is one
 //! wait for many of them.
 //!
@@ -36,22 +36,28 @@
 mod accounts;
 mod buffer;
 mod clock;
-mod core_way;
+mod contention;
+mod delivery;
 mod directory;
 mod displacing;
 mod error;
 mod event;
 mod history;
 mod holders;
+#[doc(hidden)]
+pub mod hop;
 mod introspect;
 mod joining;
+mod leasing;
 mod life;
 mod lost;
 mod making;
 mod node;
 mod options;
+mod participant;
 mod peers;
 mod pool;
+mod port;
 mod presence;
 mod process;
 mod publisher;
@@ -59,11 +65,14 @@ mod quota;
 mod refused;
 mod region_files;
 mod request;
+mod reserve;
 mod residence;
-mod sending;
+mod routes;
 mod size_limit;
+mod sources;
 mod spin;
 mod subscriber;
+mod transport;
 pub mod typed;
 mod wait;
 mod waiter;
@@ -73,7 +82,7 @@ mod wire;
 pub use accounts::{group_id, user_id};
 pub use buffer::{Lease, Sample};
 pub use clock::monotonic_ns;
-pub use core_way::{EndpointRecord, LinkMap, LinkStatus};
+pub use delivery::Published;
 pub use error::{NodeError, ServerLoss};
 pub use event::{EventId, EventSet, Listener, Notifier};
 pub use holders::{Exhausted, LargerPool, Share};
@@ -94,7 +103,7 @@ pub use node::Node;
 pub use options::{GroupAccess, PoolOptions, default_root};
 pub use pool::Pool;
 pub use process::{identity_of, own_identity};
-pub use publisher::{Published, Publisher, PublisherOptions};
+pub use publisher::{Publisher, PublisherOptions};
 pub use request::{
     Client, ClientOptions, PendingReply, Reply, Request, Responder, Server, ServerOptions,
 };

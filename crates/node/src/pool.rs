@@ -183,10 +183,26 @@ impl Pool {
         self.shared.regions.region(index).cloned()
     }
 
-    /// The control file: for the crates that bring other hops.
+    /// What is known of a channel at this moment, if there is one of that name.
     #[must_use]
+    pub fn channel(&self, name: &str) -> Option<hythe_pool::ChannelInfo> {
+        self.control().find_channel(name)
+    }
+
+    /// The ports of all channels at this moment.
+    #[must_use]
+    pub fn ports(&self) -> Vec<hythe_pool::PortInfo> {
+        self.control().ports().collect()
+    }
+
+    /// What a port had counted when it was last seen; one that is closed keeps it until its number is used again.
+    #[must_use]
+    pub fn last_statistics(&self, port: hythe_pool::PortIndex) -> hythe_pool::PortStatistics {
+        self.control().last_statistics(port)
+    }
+
     #[inline]
-    pub fn control(&self) -> &Control<Mapped> {
+    pub(crate) fn control(&self) -> &Control<Mapped> {
         &self.shared.control
     }
 

@@ -1,23 +1,22 @@
-//! Publishing: a reference moves to each subscriber's queue, or over a link to a core.
+//! Publishing: a reference moves to each subscriber, wherever that is.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hythe_abi::link::Direction;
-use hythe_pool::{
-    ChannelInfo, ChannelType, ConnectionInfo, PortIndex, PortInfo, PortKind, PortPolicy,
-    PortStatistics, QueuePlan, Side,
-};
+use hythe_abi::RegionIndex;
+use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics};
 
 use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
-use crate::core_way::CoreSender;
+use crate::delivery::{Published, boxed, deliver};
 use crate::history::History;
-use crate::node::{LeaseWait, PortPlan, SEND_TIMEOUT, Shared, named_lease_in};
-use crate::quota::{Outstanding, Quota};
+use crate::leasing::{LeaseWait, SEND_TIMEOUT, named_lease_in};
+use crate::participant::Participant;
+use crate::port::{Opener, Port, PortPlan};
+use crate::quota::Quota;
 use crate::refused::Refused;
-use crate::sending::{Sending, Target, boxed};
-use crate::wait::{WaitPlan, announce_behind_barrier, ring, ring_port, wait_for};
+use crate::transport::{Message, Target, TargetState};
+use crate::wait::WaitPlan;
 
 /// How to publish.
 #[derive(Clone, Debug)]
@@ -69,81 +68,53 @@ impl PublisherOptions {
     }
 }
 
-/// What became of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Published {
-    /// Subscribers that have it in their queue.
-    pub delivered: u32,
-    /// Subscribers that it passed by because their queue was full, or because there was no memory left for one.
-    pub dropped: u32,
-    /// Older messages that it displaced, from queues of subscribers that drop the oldest.
-    pub displaced: u32,
-}
-
 /// The publishing end of a channel.
 #[derive(Debug)]
 pub struct Publisher {
-    shared: Arc<Shared>,
-    channel: ChannelInfo,
-    port: PortIndex,
+    port: Port,
+    /// Left before the port closes.
+    targets: Vec<Box<dyn Target>>,
     statistics: PortStatistics,
     send_timeout: Duration,
-    plan: WaitPlan,
     epoch: Option<u32>,
     history: History,
     refused: Refused,
     quota: Quota,
-    way: Way,
-}
-
-#[derive(Debug)]
-enum Way {
-    Queues(Vec<Target>),
-    Core(Box<CoreSender>),
 }
 
 impl Publisher {
     pub(crate) fn open(
-        shared: &Arc<Shared>,
+        opener: &Opener,
         name: &str,
         options: &PublisherOptions,
     ) -> Result<Self, NodeError> {
-        let policy = PortPolicy::DropNewest;
         let plan = PortPlan {
             kind: PortKind::Publisher,
             depth: 0,
-            policy,
+            policy: PortPolicy::DropNewest,
             history: 0,
         };
         // Who may only read the slots cannot publish: said here, where it can be handled.
-        shared.pool().map_to_write(hythe_abi::RegionIndex(0))?;
-        let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
+        let shared = &opener.shared;
+        shared.pool().map_to_write(RegionIndex(0))?;
         let mut publisher = Self {
-            shared: Arc::clone(shared),
-            channel,
-            port,
+            port: Port::open(opener, name, options.carries.as_ref(), plan)?,
+            targets: Vec::new(),
             statistics: PortStatistics::default(),
             send_timeout: options.send_timeout,
-            plan: WaitPlan::for_processes(),
             epoch: None,
             history: History::new(shared, options.history),
             refused: Refused::default(),
             quota: Quota::default(),
-            way: Way::Queues(Vec::new()),
         };
-        if publisher.channel.core.is_some() {
-            // Only now: the port keeps the channel, and the channel the attachment.
-            let sender = CoreSender::attach(shared, &publisher.channel)?;
-            publisher.plan = WaitPlan::for_core();
-            publisher.way = Way::Core(Box::new(sender));
-        }
+        publisher.connect(true)?;
         Ok(publisher)
     }
 
     /// The channel's name.
     #[must_use]
     pub fn channel(&self) -> &str {
-        &self.channel.name
+        self.port.name()
     }
 
     /// Leases a buffer that every receiver of this channel can see, waiting for at most the
@@ -155,16 +126,16 @@ impl Publisher {
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
         let wait = LeaseWait {
             timeout: self.send_timeout,
-            receivers: self.receivers(),
+            receivers: self.targets.len(),
         };
-        named_lease_in(&self.shared, self.region(), bytes, wait)
+        named_lease_in(&self.port.shared, self.region(), bytes, wait)
     }
 
     /// The region that every receiver of this channel can see.
     #[must_use]
-    pub fn region(&self) -> hythe_abi::RegionIndex {
-        let core = self.channel.core;
-        core.map_or(hythe_abi::RegionIndex(0), |core| core.region)
+    pub fn region(&self) -> RegionIndex {
+        let mut regions = self.targets.iter().filter_map(|target| target.region());
+        regions.next().unwrap_or(RegionIndex(0))
     }
 
     /// Publishes the first `bytes` of a leased buffer.
@@ -224,10 +195,10 @@ impl Publisher {
         }
         drop(told);
         let finished = self.finish();
-        self.shared.pool().check_whole()?;
+        self.shared().pool().check_whole()?;
         finished.map_err(|error| *error)?;
-        let control = self.shared.pool().control();
-        control.set_traffic(self.port, &self.statistics);
+        let control = self.shared().pool().control();
+        control.set_traffic(self.port.index, &self.statistics);
         outcome.map(|()| sum)
     }
 
@@ -238,13 +209,10 @@ impl Publisher {
     /// As [`Publisher::reaches_all`], if there are only subscribers that no queue could be made to.
     pub fn subscribers(&mut self) -> Result<usize, NodeError> {
         let refreshed = self.refresh();
-        self.shared.pool().unless_lost(refreshed)?;
-        match &self.way {
-            Way::Queues(targets) if targets.is_empty() => {
-                self.refused.first(self.shared.pool()).map(|()| 0)
-            }
-            Way::Queues(targets) => Ok(targets.len()),
-            Way::Core(_) => Ok(1),
+        self.shared().pool().unless_lost(refreshed)?;
+        match self.targets.len() {
+            0 => self.refused.first(self.shared().pool()).map(|()| 0),
+            count => Ok(count),
         }
     }
 
@@ -254,8 +222,8 @@ impl Publisher {
     /// Why there is none to one of them: [`NodeError::Exhausted`], [`hythe_pool::PoolError::QueueTooDeep`].
     pub fn reaches_all(&mut self) -> Result<(), NodeError> {
         let refreshed = self.refresh();
-        self.shared.pool().unless_lost(refreshed)?;
-        self.refused.first(self.shared.pool())
+        self.shared().pool().unless_lost(refreshed)?;
+        self.refused.first(self.shared().pool())
     }
 
     /// Waits until there are at least `count` subscribers. False: the time was over first. Meanwhile it does what
@@ -268,18 +236,11 @@ impl Publisher {
         count: usize,
         timeout: Duration,
     ) -> Result<bool, NodeError> {
-        let shared = Arc::clone(&self.shared);
-        let plan = WaitPlan {
-            nap: Duration::from_millis(5),
-            ..self.plan.gated(shared.spin_gate())
-        };
-        let enough = wait_for(
-            shared.pool().control(),
-            shared.index(),
-            plan,
-            timeout,
-            || Ok((self.subscribers()? >= count).then_some(())),
-        )?;
+        let shared = Arc::clone(self.shared());
+        let plan = WaitPlan::for_processes().at_most(Duration::from_millis(5));
+        let enough = shared.wait_for(plan, timeout, || {
+            Ok((self.subscribers()? >= count).then_some(()))
+        })?;
         Ok(enough.is_some())
     }
 
@@ -288,11 +249,12 @@ impl Publisher {
     /// # Errors
     /// [`NodeError::CoreSilent`] if it does not within the time.
     pub fn flush(&mut self, timeout: Duration) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        match &mut self.way {
-            Way::Queues(_) => Ok(()),
-            Way::Core(core) => core.flush(self.plan, timeout),
+        self.shared().check_original()?;
+        let start = Instant::now();
+        for target in &mut self.targets {
+            target.flush(timeout.saturating_sub(start.elapsed()))?;
         }
+        Ok(())
     }
 
     /// What this port has counted.
@@ -301,11 +263,9 @@ impl Publisher {
         self.statistics
     }
 
-    fn receivers(&self) -> usize {
-        match &self.way {
-            Way::Queues(targets) => targets.len(),
-            Way::Core(_) => 1,
-        }
+    #[inline]
+    fn shared(&self) -> &Arc<Participant> {
+        &self.port.shared
     }
 
     #[inline]
@@ -313,7 +273,7 @@ impl Publisher {
         let bytes = u64::from(reference.descriptor().length);
         let sent = self.push(reference);
         let finished = self.finish();
-        self.shared.pool().check_whole()?;
+        self.shared().pool().check_whole()?;
         if let Err(error) = finished {
             return Err(*error);
         }
@@ -323,10 +283,10 @@ impl Publisher {
         };
         self.statistics.messages += 1;
         self.statistics.payload_bytes += bytes;
-        self.shared
+        self.shared()
             .pool()
             .control()
-            .set_traffic(self.port, &self.statistics);
+            .set_traffic(self.port.index, &self.statistics);
         Ok(published)
     }
 
@@ -335,15 +295,17 @@ impl Publisher {
     #[inline(always)]
     fn push(&mut self, reference: &mut Reference) -> Result<Published, Box<NodeError>> {
         assert!(
-            reference.is_of(&self.shared),
+            reference.is_of(self.shared()),
             "a buffer is published by the node that leased or took it"
         );
         if self.is_stale() {
             self.refresh().map_err(boxed)?;
         }
         let is_special = self.history.keeps() || self.refused.count() > 0;
-        if is_special && matches!(self.way, Way::Queues(_)) {
-            self.history.copy(&self.shared, reference).map_err(boxed)?;
+        if is_special {
+            self.history
+                .copy(&self.port.shared, reference)
+                .map_err(boxed)?;
         }
         let mut published = self.pass_on(reference);
         if is_special {
@@ -358,31 +320,15 @@ impl Publisher {
         published
     }
 
-    /// To whoever there is.
     #[inline(always)]
     fn pass_on(&mut self, reference: &mut Reference) -> Result<Published, Box<NodeError>> {
-        match &mut self.way {
-            Way::Core(core) => match core.send(reference, self.plan) {
-                Ok(()) => Ok(Published {
-                    delivered: 1,
-                    ..Published::default()
-                }),
-                Err(error) => Err(boxed(error)),
-            },
-            Way::Queues(targets) => {
-                let parcel = self.quota.parcel(&self.shared, reference);
-                let sending = Sending {
-                    shared: &self.shared,
-                    channel: &self.channel,
-                    plan: self.plan,
-                    send_timeout: self.send_timeout,
-                    quota: &self.quota,
-                    parcel: &parcel.map_err(boxed)?,
-                    displaced: 0,
-                };
-                sending.deliver(targets, reference)
-            }
-        }
+        let Port {
+            shared, channel, ..
+        } = &self.port;
+        let mut message =
+            Message::new(shared, &channel.name, reference, &mut self.quota).map_err(boxed)?;
+        message.send_timeout = self.send_timeout;
+        deliver(&mut self.targets, message, reference)
     }
 
     /// Keeps a message that went out for those who come late, and counts those who got no queue.
@@ -392,7 +338,7 @@ impl Publisher {
         published: Result<Published, Box<NodeError>>,
     ) -> Result<Published, Box<NodeError>> {
         let published = if self.refused.count() > 0 {
-            self.refused.passed_by(self.shared.pool(), published)
+            self.refused.passed_by(self.shared().pool(), published)
         } else {
             published
         };
@@ -403,117 +349,105 @@ impl Publisher {
     #[cold]
     fn count_dropped(&mut self, dropped: u32) {
         self.statistics.dropped += u64::from(dropped);
-        let control = self.shared.pool().control();
-        control.set_statistics(self.port, self.statistics);
+        let control = self.shared().pool().control();
+        control.set_statistics(self.port.index, self.statistics);
     }
 
     /// Wakes who sleeps, and leaves who is gone: once behind one message, or behind many.
     #[inline(always)]
     fn finish(&mut self) -> Result<(), Box<NodeError>> {
-        let Way::Queues(targets) = &self.way else {
-            return Ok(());
-        };
-        if self.shared.is_a_copy() {
+        if self.shared().is_a_copy() {
             // `push` has refused.
             return Ok(());
         }
-        let (shared, control) = (&self.shared, self.shared.pool().control());
         // For all bells at once; and it pairs with the one behind the closing of a subscriber's port: the emptying of the
         // queue that comes then finds what was sent, or we find the port closed.
         hythe_memory::full_barrier();
-        let mut somebody_is_gone = false;
-        for target in targets {
-            let info = &target.end.info;
-            announce_behind_barrier(control, info.consumer, info.consumer_port);
-            somebody_is_gone |=
-                target.lies || is_gone(shared, &target.end.info, &target.subscriber);
+        let mut all_open = true;
+        for target in &mut self.targets {
+            all_open &= target.wake() == TargetState::Open;
         }
-        if somebody_is_gone {
-            self.leave_the_left().map_err(boxed)?;
+        if !all_open {
+            self.disconnect_closed().map_err(boxed)?;
         }
         Ok(())
     }
 
     /// A subscriber that left, or died, while something was sent to it does not take that: whoever leaves last releases it,
-    /// so leave now and not when the next message comes.
+    /// so leave now and not when the next message comes. Whatever is found damaged on the way; the first damage is the result.
     #[cold]
-    fn leave_the_left(&mut self) -> Result<(), NodeError> {
-        let Way::Queues(targets) = &mut self.way else {
-            return Ok(());
+    fn disconnect_closed(&mut self) -> Result<(), NodeError> {
+        let (mut broken, mut outcome) = (0, Ok(()));
+        let closed = |target: &mut Box<dyn Target>| match target.state() {
+            TargetState::Open => false,
+            TargetState::Closed => true,
+            TargetState::Broken => {
+                broken += 1;
+                true
+            }
         };
-        let lying = targets.iter().filter(|target| target.lies).count();
-        self.statistics.violations += lying as u64;
-        let control = self.shared.pool().control();
-        control.set_statistics(self.port, self.statistics);
-        leave_the_gone(&self.shared, targets)
+        for target in self.targets.extract_if(.., closed) {
+            outcome = outcome.and(target.disconnect());
+        }
+        if broken > 0 {
+            self.statistics.violations += broken;
+            let control = self.shared().pool().control();
+            control.set_statistics(self.port.index, self.statistics);
+        }
+        outcome
     }
 
     /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been forked, which it refuses? Or
     /// is it time to look for room for those who got no queue?
     #[inline]
     fn is_stale(&self) -> bool {
-        let control = self.shared.pool().control();
-        self.epoch != Some(control.channel_epoch(self.channel.index))
-            || self.shared.is_a_copy()
-            || self.refused.is_due()
+        self.epoch != Some(self.port.epoch()) || self.shared().is_a_copy() || self.refused.is_due()
     }
 
     /// Connects to new subscribers, and leaves those that left.
     #[cold]
     fn refresh(&mut self) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        let control = self.shared.pool().control();
-        let epoch = control.channel_epoch(self.channel.index);
+        self.shared().check_original()?;
+        let epoch = self.port.epoch();
         if self.epoch == Some(epoch) && !self.refused.is_due() {
             return Ok(());
         }
         // Done again from the start if it fails.
         self.epoch = None;
         self.refused.begin();
-        if let Way::Queues(targets) = &mut self.way {
-            // A core that started behind the channel takes the place of its Linux subscribers.
-            let now = control
-                .channel(self.channel.index)
-                .and_then(|info| info.core);
-            if let Some(core) = now.filter(|core| core.direction == Direction::ToCore) {
-                leave(&self.shared, std::mem::take(targets))?;
-                self.channel.core = Some(core);
-                let sender = CoreSender::attach(&self.shared, &self.channel)?;
-                self.plan = WaitPlan::for_core();
-                self.way = Way::Core(Box::new(sender));
-            } else {
-                let joining = Joining {
-                    shared: &self.shared,
-                    channel: &self.channel,
-                    port: self.port,
-                    history: &self.history,
-                };
-                joining.update_targets(targets, &mut self.refused)?;
-                self.quota = Quota::for_receivers(self.shared.pool(), targets.len());
-            }
-        }
+        self.disconnect_closed()?;
+        self.connect(false)?;
         self.epoch = Some(epoch);
         Ok(())
+    }
+
+    /// Connects to subscribers that there is no connection to yet.
+    fn connect(&mut self, is_opening: bool) -> Result<(), NodeError> {
+        let known = self.targets.iter().map(|target| &**target).collect();
+        let kind = PortKind::Subscriber;
+        let found = self
+            .port
+            .find_targets(kind, Some(&self.history), known, is_opening);
+        self.targets.extend(found.targets);
+        for (subscriber, error) in found.failed {
+            self.refused.note(subscriber, error)?;
+        }
+        self.quota = Quota::for_receivers(self.shared().pool(), self.targets.len());
+        found.outcome
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        if self.shared.is_a_copy() {
+        if self.shared().is_a_copy() {
             self.history.forget();
             return;
         }
-        let control = self.shared.pool().control();
-        // A core is left here, too: before the port, which keeps the channel.
-        if let Way::Queues(targets) = std::mem::replace(&mut self.way, Way::Queues(Vec::new()))
-            && let Err(error) = leave(&self.shared, targets)
-        {
+        let targets = std::mem::take(&mut self.targets);
+        let left = targets.into_iter().map(|target| target.disconnect());
+        if let Err(error) = left.fold(Ok(()), Result::and) {
             tracing::error!(%error, "could not leave a channel");
         }
-        self.shared.act(|member| {
-            member.free_port(control, self.port);
-            member.retire_channel(control, self.channel.index);
-        });
     }
 }
 
@@ -528,128 +462,4 @@ impl Drop for Told<'_> {
             let _ = self.0.finish();
         }
     }
-}
-
-/// Connecting to subscribers.
-struct Joining<'a> {
-    shared: &'a Arc<Shared>,
-    channel: &'a ChannelInfo,
-    port: PortIndex,
-    history: &'a History,
-}
-
-impl Joining<'_> {
-    /// Connects to subscribers that have no connection yet; leaves connections whose subscriber is gone.
-    fn update_targets(
-        &self,
-        targets: &mut Vec<Target>,
-        refused: &mut Refused,
-    ) -> Result<(), NodeError> {
-        let (shared, control) = (self.shared, self.shared.pool().control());
-        leave_the_gone(shared, targets)?;
-        let subscribers: Vec<PortInfo> = control
-            .ports()
-            .filter(|other| {
-                other.kind == PortKind::Subscriber && other.channel == self.channel.index
-            })
-            .filter(|other| {
-                !targets
-                    .iter()
-                    .any(|target| target.end.info.consumer_port == other.index)
-            })
-            .collect();
-        if !subscribers.is_empty() {
-            // Whom this node may spin for now: before the watcher looks, which may take as long as many messages.
-            shared.spin_gate().refresh(control, shared.index());
-        }
-        for subscriber in subscribers {
-            let queue = QueuePlan {
-                capacity: subscriber.depth,
-                drops_oldest: subscriber.policy == PortPolicy::DropOldest,
-            };
-            let (member, port) = (subscriber.member, subscriber.index);
-            match shared.act(|me| me.connect(control, self.port, member, port, queue)) {
-                Ok(info) => {
-                    let receivers = targets.len() + 1;
-                    targets.extend(self.begin(info, subscriber, receivers)?);
-                }
-                Err(error) => refused.note(subscriber, error)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// The first things through a new connection: what was kept. `None`: the subscriber closed meanwhile.
-    fn begin(
-        &self,
-        info: ConnectionInfo,
-        subscriber: PortInfo,
-        receivers: usize,
-    ) -> Result<Option<Target>, NodeError> {
-        let (shared, control) = (self.shared, self.shared.pool().control());
-        let mut quota = Quota::for_receivers(shared.pool(), receivers);
-        let outstanding = Outstanding::for_quota(&quota);
-        let mut target = Target::new(control.producer_end(info), subscriber, outstanding);
-        // Before the look below: what a subscriber that closes now does not take, whoever leaves last releases.
-        let given = self.history.give(shared, &mut quota, &mut target);
-        if let Err(error) = given {
-            // The next attempt makes another.
-            leave_unattended(shared, &info)?;
-            return Err(error);
-        }
-        hythe_memory::full_barrier();
-        if !control.is_still_open(&subscriber) {
-            // It closed while we connected, and may have looked before there was something to see.
-            leave_unattended(shared, &info)?;
-            return Ok(None);
-        }
-        // Behind what was kept: a waiter looks for that.
-        ring_port(control, subscriber.member, subscriber.index);
-        Ok(Some(target))
-    }
-}
-
-/// Has the subscriber left the connection, or closed its port, which it does before?
-#[inline]
-pub(crate) fn is_gone(shared: &Arc<Shared>, known: &ConnectionInfo, subscriber: &PortInfo) -> bool {
-    let control = shared.pool().control();
-    !control.consumer_stays(known) || !control.is_still_open(subscriber)
-}
-
-fn leave_the_gone(shared: &Arc<Shared>, targets: &mut Vec<Target>) -> Result<(), NodeError> {
-    let gone =
-        |target: &mut Target| target.lies || is_gone(shared, &target.end.info, &target.subscriber);
-    let gone: Vec<Target> = targets.extract_if(.., gone).collect();
-    leave(shared, gone)
-}
-
-/// Leaves all of them, whatever is found damaged on the way; the first damage is the result.
-fn leave(shared: &Arc<Shared>, targets: Vec<Target>) -> Result<(), NodeError> {
-    let mut outcome = Ok(());
-    for target in targets {
-        let info = target.end.info;
-        outcome = outcome.and(leave_side(shared, info, Side::Producer));
-        ring(shared.pool().control(), info.consumer);
-    }
-    outcome
-}
-
-pub(crate) fn leave_side(
-    shared: &Arc<Shared>,
-    info: ConnectionInfo,
-    side: Side,
-) -> Result<(), NodeError> {
-    let (control, regions) = (shared.pool().control(), shared.pool().regions());
-    let left = shared
-        .act(|member| member.leave_connection(control, regions, info.index, info.nonce, side));
-    Ok(left?)
-}
-
-/// Leaves a connection just made to a port that closed meanwhile: for both sides, unless the other has begun with it.
-pub(crate) fn leave_unattended(
-    shared: &Arc<Shared>,
-    info: &ConnectionInfo,
-) -> Result<(), NodeError> {
-    let (control, regions) = (shared.pool().control(), shared.pool().regions());
-    Ok(shared.act(|member| member.leave_unattended(control, regions, info))?)
 }

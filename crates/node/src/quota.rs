@@ -18,7 +18,7 @@ use hythe_memory::Memory;
 use hythe_pool::{ConnectionInfo, Control, LedgerSlot, MemberIndex, PoolError, PortIndex};
 
 use crate::buffer::Reference;
-use crate::node::Shared;
+use crate::participant::Participant;
 use crate::pool::Pool;
 
 /// Of all regions of a pool.
@@ -119,7 +119,7 @@ impl Quota {
     #[inline]
     pub(crate) fn parcel(
         &mut self,
-        shared: &Shared,
+        shared: &Participant,
         reference: &Reference,
     ) -> Result<Parcel, PoolError> {
         let (slot, generation) = (reference.slot(), reference.descriptor().generation);
@@ -144,7 +144,7 @@ impl Quota {
     #[cold]
     fn class_of_new_region(
         &mut self,
-        shared: &Shared,
+        shared: &Participant,
         slot: LedgerSlot,
     ) -> Result<ClassNumber, PoolError> {
         *self = Self::new(shared.pool(), self.receivers);

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use hythe_pool::{PoolError, PortInfo};
 
 use crate::NodeError;
+use crate::delivery::Published;
 use crate::holders;
 use crate::pool::Pool;
-use crate::publisher::Published;
 
 /// Nothing says when room comes free, so it is looked for this often while messages are published, or requests taken.
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
@@ -34,14 +34,16 @@ impl Refused {
     }
 
     /// Remembers a refusal that may pass; anything else comes back.
-    pub(crate) fn note(&mut self, subscriber: PortInfo, error: PoolError) -> Result<(), NodeError> {
+    pub(crate) fn note(&mut self, subscriber: PortInfo, error: NodeError) -> Result<(), NodeError> {
         match error {
-            PoolError::TableFull { .. } | PoolError::QueueTooDeep { .. } => {
+            NodeError::Pool(
+                error @ (PoolError::TableFull { .. } | PoolError::QueueTooDeep { .. }),
+            ) => {
                 tracing::warn!(%error, participant = subscriber.member.0, "no queue to a subscriber");
                 self.subscribers.push((subscriber, error));
                 Ok(())
             }
-            other => Err(other.into()),
+            other => Err(other),
         }
     }
 

@@ -1,29 +1,18 @@
-//! Subscribing: references are taken from each publisher's queue in turn, or from a core's link.
+//! Subscribing: references are taken from each source in turn, wherever that is.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hythe_abi::RegionIndex;
-use hythe_abi::link::Direction;
-use hythe_memory::Memory;
-use hythe_pool::{
-    ChannelInfo, ChannelType, ConnectionEnd, PoolError, PortIndex, PortKind, PortPolicy,
-    PortStatistics, Side, Taken, expect_take,
-};
-use hythe_queue::Consumer;
+use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::buffer::{Reference, Sample};
-use crate::core_way::CoreReceiver;
-use crate::node::{PortPlan, Shared};
-use crate::pool::Pool;
+use crate::port::{Opener, Port, PortPlan};
+use crate::sources::Sources;
 use crate::spin::Spinner;
-use crate::wait::{WaitPlan, WaitReport, ring, wait_reporting};
+use crate::wait::{WaitPlan, WaitReport, wait_reporting};
+use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
-use crate::waiter::{Route, Waitable};
-
-/// How far ahead of a take the lines of a message that waits are asked for: they take about as long to come as so many takes.
-const TAKES_AHEAD: u32 = 4;
 
 /// How to subscribe.
 ///
@@ -104,80 +93,47 @@ impl SubscriberOptions {
 /// The taking end of a channel.
 #[derive(Debug)]
 pub struct Subscriber {
-    shared: Arc<Shared>,
-    channel: ChannelInfo,
-    port: PortIndex,
+    port: Port,
+    /// Left before the port's number is free.
+    sources: Sources,
     statistics: PortStatistics,
-    policy: PortPolicy,
-    plan: WaitPlan,
     spinner: Spinner,
-    /// To the waiter that it is attached to.
-    route: Option<Route>,
     sleeps: u64,
     changes: Option<u32>,
     epoch: Option<u32>,
-    way: Way,
-}
-
-#[derive(Debug)]
-enum Way {
-    Queues {
-        sources: Vec<ConnectionEnd<Consumer>>,
-        next: usize,
-    },
-    Core(Box<CoreReceiver>),
 }
 
 impl Subscriber {
     pub(crate) fn open(
-        shared: &Arc<Shared>,
+        opener: &Opener,
         name: &str,
         options: &SubscriberOptions,
     ) -> Result<Self, NodeError> {
-        let kind = PortKind::Subscriber;
         let plan = PortPlan {
-            kind,
+            kind: PortKind::Subscriber,
             depth: options.depth,
             policy: options.policy,
             history: options.history,
         };
-        let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
-        let control = shared.pool().control();
-        // Publishers that wait for a subscriber need not find out by looking.
-        let publishers = control
-            .ports()
-            .filter(|other| other.channel == channel.index);
-        publishers.for_each(|other| ring(control, other.member));
         let mut subscriber = Self {
-            shared: Arc::clone(shared),
-            channel,
-            port,
+            port: Port::open(opener, name, options.carries.as_ref(), plan)?,
+            sources: Sources::default(),
             statistics: PortStatistics::default(),
-            policy: options.policy,
-            plan: WaitPlan::for_processes(),
             spinner: Spinner::default(),
-            route: None,
             sleeps: 0,
             changes: None,
             epoch: None,
-            way: Way::Queues {
-                sources: Vec::new(),
-                next: 0,
-            },
         };
-        if subscriber.channel.core.is_some() {
-            // Only now: the port keeps the channel, and the channel the attachment.
-            let receiver = CoreReceiver::attach(shared, &subscriber.channel, options.depth)?;
-            subscriber.plan = WaitPlan::for_core();
-            subscriber.way = Way::Core(Box::new(receiver));
-        }
+        subscriber.port.ring_others();
+        let Self { port, sources, .. } = &mut subscriber;
+        sources.update(port, true)?;
         Ok(subscriber)
     }
 
     /// The channel's name.
     #[must_use]
     pub fn channel(&self) -> &str {
-        &self.channel.name
+        self.port.name()
     }
 
     /// Takes the next sample, waiting for at most `timeout`. `None`: there was none.
@@ -185,9 +141,10 @@ impl Subscriber {
     /// # Errors
     /// The core's errors; a damaged pool. What a lying peer sent is skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
-        let (shared, mut report) = (Arc::clone(&self.shared), WaitReport::default());
+        let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let (control, gate) = (shared.pool().control(), shared.spin_gate());
-        let plan = self.spinner.plan(self.plan, gate);
+        let plan = WaitPlan::for_processes().at_most(self.sources.nap());
+        let plan = self.spinner.plan(plan, gate);
         let taken = wait_reporting(control, shared.index(), plan, timeout, &mut report, || {
             self.try_take()
         });
@@ -205,26 +162,24 @@ impl Subscriber {
             self.refresh()?;
         }
         let violations = self.statistics.violations;
-        let taken = match &mut self.way {
-            Way::Core(core) => core.try_take(&mut self.statistics).map_err(Box::new),
-            Way::Queues { .. } => self.take_from_queues(),
-        };
-        let control = self.shared.pool().control();
+        let taken = self.sources.take(&mut self.statistics.violations);
+        let Port { shared, index, .. } = &self.port;
+        let control = shared.pool().control();
         if self.statistics.violations != violations {
-            control.set_statistics(self.port, self.statistics);
+            control.set_statistics(*index, self.statistics);
         }
-        self.shared.pool().check_whole()?;
+        shared.pool().check_whole()?;
         let taken = match taken {
-            Ok(Some(taken)) => taken,
+            Ok(Some((_, taken))) => taken,
             Ok(None) => return Ok(None),
             Err(error) => return Err(*error),
         };
         self.statistics.messages += 1;
         self.statistics.payload_bytes += u64::from(taken.descriptor.length);
-        control.set_traffic(self.port, &self.statistics);
+        control.set_traffic(*index, &self.statistics);
         // Made where it is returned: a sample that is moved about costs more than the steps that took it.
-        match self.shared.pool().map(taken.descriptor.place.region) {
-            Ok(_) => Ok(Some(Sample::new(Reference::own(&self.shared, taken)))),
+        match shared.pool().map(taken.descriptor.place.region) {
+            Ok(_) => Ok(Some(Sample::new(Reference::own(shared, taken)))),
             Err(error) => self.give_back(taken, error),
         }
     }
@@ -253,11 +208,8 @@ impl Subscriber {
     /// A damaged pool.
     pub fn publishers(&mut self) -> Result<usize, NodeError> {
         let refreshed = self.refresh();
-        self.shared.pool().unless_lost(refreshed)?;
-        Ok(match &self.way {
-            Way::Queues { sources, .. } => sources.len(),
-            Way::Core(_) => 1,
-        })
+        self.port.shared.pool().unless_lost(refreshed)?;
+        Ok(self.sources.count())
     }
 
     /// What this port has counted.
@@ -275,77 +227,16 @@ impl Subscriber {
     /// What was taken is not what the channel carries.
     pub(crate) fn note_violation(&mut self) {
         self.statistics.violations += 1;
-        let control = self.shared.pool().control();
-        control.set_statistics(self.port, self.statistics);
-    }
-
-    /// From each publisher in turn. Nonsense is passed over, at most as much of it as one queue can hold: what waits behind it
-    /// is found at once, and a liar that keeps writing does not keep us here.
-    #[inline(always)]
-    fn take_from_queues(&mut self) -> Result<Option<Taken>, Box<NodeError>> {
-        let Way::Queues { sources, next } = &mut self.way else {
-            return Ok(None);
-        };
-        let pool = self.shared.pool();
-        let mut looks = sources.len();
-        let mut nonsense = 0;
-        while looks > 0 && !sources.is_empty() {
-            let index = if *next < sources.len() { *next } else { 0 };
-            let source = &mut sources[index];
-            let taken = match source.is_something_waiting(pool.control()) {
-                Ok(false) => Ok(None),
-                Ok(true) => self.shared.act(|member| {
-                    let expect = |region, at| expect_payload(pool, region, at);
-                    member.take_announced(pool.control(), pool.regions(), source, expect)
-                }),
-                Err(_) => {
-                    let liar = sources.swap_remove(index);
-                    quarantine(&self.shared, &mut self.statistics, &liar)?;
-                    looks -= 1;
-                    continue;
-                }
-            };
-            *next = index + 1;
-            match taken {
-                Ok(None) => looks -= 1,
-                Ok(Some(taken)) => {
-                    let (control, regions) = (pool.control(), pool.regions());
-                    if let Some((region, at)) = expect_take(control, regions, source, TAKES_AHEAD) {
-                        expect_payload(pool, region, at);
-                    }
-                    if matches!(self.policy, PortPolicy::Block { .. }) {
-                        // It may be waiting for the place that has just become free.
-                        ring(pool.control(), source.info.producer);
-                    }
-                    return Ok(Some(taken));
-                }
-                Err(PoolError::BadDescriptor { .. }) => {
-                    self.statistics.violations += 1;
-                    nonsense += 1;
-                    if nonsense > source.info.places.capacity {
-                        looks -= 1;
-                    } else {
-                        *next = index;
-                    }
-                }
-                // Counters that fitted a moment ago, when we looked whether something waits: as bad a lie.
-                Err(_) => {
-                    let liar = sources.swap_remove(index);
-                    quarantine(&self.shared, &mut self.statistics, &liar)?;
-                    *next = index;
-                    looks -= 1;
-                }
-            }
-        }
-        Ok(None)
+        let control = self.port.shared.pool().control();
+        control.set_statistics(self.port.index, self.statistics);
     }
 
     /// What was taken lies in a region that cannot be mapped.
     #[cold]
     fn give_back(&self, taken: Taken, why: NodeError) -> Result<Option<Sample>, NodeError> {
-        let control = self.shared.pool().control();
-        self.shared
-            .act(|member| member.release(control, taken.slot, 1))?;
+        let shared = &self.port.shared;
+        let control = shared.pool().control();
+        shared.act(|member| member.release(control, taken.slot, 1))?;
         Err(why)
     }
 
@@ -353,45 +244,20 @@ impl Subscriber {
     /// process been forked, which it refuses?
     #[inline]
     fn is_stale(&self) -> bool {
-        let control = self.shared.pool().control();
-        let changes = hythe_pool::Member::changes(control, self.shared.index());
-        self.changes != Some(changes)
-            || self.epoch != Some(control.channel_epoch(self.channel.index))
-            || self.shared.is_a_copy()
+        self.changes != Some(self.port.changes())
+            || self.epoch != Some(self.port.epoch())
+            || self.port.shared.is_a_copy()
     }
 
-    /// Finds new connections, and leaves those whose publisher left and whose queue is empty.
+    /// Finds new sources, and leaves those that have ended.
     #[cold]
     fn refresh(&mut self) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        let control = self.shared.pool().control();
-        let epoch = control.channel_epoch(self.channel.index);
-        let changes = hythe_pool::Member::changes(control, self.shared.index());
-        let Way::Queues { sources, .. } = &mut self.way else {
-            return Ok(());
-        };
-        if self.epoch != Some(epoch) {
-            let now = control
-                .channel(self.channel.index)
-                .and_then(|info| info.core);
-            if let Some(core) = now.filter(|core| core.direction == Direction::FromCore) {
-                self.channel.core = Some(core);
-                let depth = control.port(self.port).map_or(32, |port| port.depth);
-                let receiver = CoreReceiver::later(&self.shared, &self.channel, depth);
-                for source in std::mem::take(sources) {
-                    leave(&self.shared, &source)?;
-                }
-                self.plan = WaitPlan::for_core();
-                self.way = Way::Core(Box::new(receiver));
-                return Ok(());
-            }
-            self.epoch = Some(epoch);
-        }
-        if self.changes != Some(changes) {
-            let all_seen = update_sources(&self.shared, self.port, sources)?;
-            // A publisher that left with messages still waiting is looked at again until they are taken.
-            self.changes = all_seen.then_some(changes);
-        }
+        self.port.shared.check_original()?;
+        let (changes, epoch) = (self.port.changes(), self.port.epoch());
+        let all_seen = self.sources.update(&self.port, false)?;
+        // A publisher that left with messages still waiting is looked at again until they are taken.
+        self.changes = all_seen.then_some(changes);
+        self.epoch = Some(epoch);
         Ok(())
     }
 }
@@ -401,126 +267,22 @@ impl Waitable for Subscriber {}
 impl Parts for Subscriber {
     fn parts(&mut self) -> PortParts<'_> {
         PortParts {
-            shared: &self.shared,
-            port: self.port,
-            channel: self.channel.index,
-            channel_name: &self.channel.name,
+            port: &mut self.port,
             events: None,
-            route: &mut self.route,
         }
     }
 }
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        if self.shared.is_a_copy() {
+        if self.port.shared.is_a_copy() {
             return;
         }
-        let control = self.shared.pool().control();
-        // Before its number can become another's.
-        self.route = None;
-        self.shared
-            .act(|member| member.close_port(control, self.port));
-        // A core is left here, too: before the channel, which may go.
-        let nothing = Way::Queues {
-            sources: Vec::new(),
-            next: 0,
-        };
-        if let Way::Queues { mut sources, .. } = std::mem::replace(&mut self.way, nothing) {
-            // A publisher that connected meanwhile sees the closed port, or we see its connection.
-            hythe_memory::full_barrier();
-            if let Err(error) = update_sources(&self.shared, self.port, &mut sources) {
-                tracing::error!(%error, "could not look for publishers");
-            }
-            for source in sources {
-                if let Err(error) = leave(&self.shared, &source) {
-                    tracing::error!(%error, "could not leave a channel");
-                }
-            }
-        }
-        self.shared.act(|member| {
-            member.free_port(control, self.port);
-            member.retire_channel(control, self.channel.index);
-        });
-    }
-}
-
-/// Has the first line of a payload come.
-#[inline(always)]
-fn expect_payload(pool: &Pool, region: RegionIndex, at: usize) {
-    if let Ok(memory) = pool.map(region) {
-        memory.expect_load(at & !3);
-    }
-}
-
-/// False: some publisher has left and its queue is not empty yet.
-pub(crate) fn update_sources(
-    shared: &Arc<Shared>,
-    port: PortIndex,
-    sources: &mut Vec<ConnectionEnd<Consumer>>,
-) -> Result<bool, NodeError> {
-    let control = shared.pool().control();
-    let connections = control.connections();
-    for info in
-        connections.filter(|info| info.consumer == shared.index() && info.consumer_port == port)
-    {
-        let known = sources
-            .iter()
-            .any(|source| source.info.index == info.index && source.info.nonce == info.nonce);
-        if !known && shared.act(|member| member.attend(control, &info)) {
-            sources.push(control.consumer_end(info));
-            // As where the other side connects: it may be on another CPU, and worth spinning for.
-            shared.spin_gate().refresh(control, shared.index());
+        self.port.begin_closing();
+        // A publisher that connected meanwhile sees the closed port, or we see its connection.
+        let updated = self.sources.update(&self.port, false).map(drop);
+        if let Err(error) = updated.and(self.sources.disconnect_all()) {
+            tracing::error!(%error, "could not leave a channel");
         }
     }
-    let mut all_seen = true;
-    let mut index = 0;
-    while index < sources.len() {
-        let source = &mut sources[index];
-        let now = control
-            .connection(source.info.index)
-            .filter(|now| now.nonce == source.info.nonce);
-        let left = now.is_none_or(|now| now.producer_left);
-        // Looked at after the leaving: nothing comes behind it. What is gone has nothing of ours; its queue may be another's.
-        let empty = source.waiting(control).unwrap_or(0) == 0;
-        if now.is_none() || left && empty {
-            leave(shared, &sources.swap_remove(index))?;
-        } else {
-            all_seen &= !left;
-            index += 1;
-        }
-    }
-    Ok(all_seen)
-}
-
-/// The counters of its queue cannot be: nothing from it is heard any more.
-#[cold]
-fn quarantine(
-    shared: &Arc<Shared>,
-    statistics: &mut PortStatistics,
-    liar: &ConnectionEnd<Consumer>,
-) -> Result<(), Box<NodeError>> {
-    statistics.violations += 1;
-    leave(shared, liar).map_err(Box::new)
-}
-
-pub(crate) fn leave(
-    shared: &Arc<Shared>,
-    source: &ConnectionEnd<Consumer>,
-) -> Result<(), NodeError> {
-    let pool = shared.pool();
-    let info = source.info;
-    shared.act(|member| -> Result<(), PoolError> {
-        // What still waits here is released now: the publisher may not look for long.
-        member.drain_own(pool.control(), pool.regions(), info)?;
-        member.leave_connection(
-            pool.control(),
-            pool.regions(),
-            info.index,
-            info.nonce,
-            Side::Consumer,
-        )
-    })?;
-    ring(pool.control(), info.producer);
-    Ok(())
 }

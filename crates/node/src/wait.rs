@@ -10,7 +10,7 @@ use crate::spin::{SpinGate, is_realtime};
 
 /// How to wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct WaitPlan {
+pub struct WaitPlan {
     /// Look this long before the first sleep.
     pub(crate) spin: Duration,
     /// Sleep at most this long before looking again: what bounds a wake-up that an emulator has lost.
@@ -41,24 +41,28 @@ pub(crate) struct WaitReport {
 }
 
 impl WaitPlan {
-    /// For a peer on this Linux.
-    pub(crate) fn for_processes() -> Self {
+    /// Where every change rings.
+    pub(crate) const LONGEST_NAP: Duration = Duration::from_secs(1);
+
+    /// For peers that ring.
+    #[must_use]
+    pub fn for_processes() -> Self {
         Self {
             spin: may_spin(),
-            nap: Duration::from_secs(1),
+            nap: Self::LONGEST_NAP,
         }
     }
 
-    /// For a peer on a core, which may be emulated.
-    pub(crate) fn for_core() -> Self {
-        Self {
-            spin: may_spin(),
-            nap: Duration::from_millis(20),
-        }
+    /// Never spins, and looks again after `nap` at the latest.
+    #[must_use]
+    pub const fn sleeping(nap: Duration) -> Self {
+        let spin = Duration::ZERO;
+        Self { spin, nap }
     }
 
     /// Looks again after `nap` at the latest.
-    pub(crate) fn at_most(self, nap: Duration) -> Self {
+    #[must_use]
+    pub fn at_most(self, nap: Duration) -> Self {
         let nap = self.nap.min(nap);
         Self { nap, ..self }
     }

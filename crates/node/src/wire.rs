@@ -22,8 +22,9 @@ use rustix::fs::{self, FallocateFlags};
 use rustix::io::retry_on_intr;
 
 use crate::NodeError;
+use crate::contention::retry_on_contention;
 use crate::error::file;
-use crate::node::{Shared, until_not_busy};
+use crate::participant::Participant;
 use crate::pool::Pool;
 
 /// `f_type` of tmpfs (linux/magic.h).
@@ -51,7 +52,7 @@ impl Default for WireOptions {
 
 /// Finds the wire region of the pool, or adds it.
 pub(crate) fn find_or_add(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     options: &WireOptions,
 ) -> Result<RegionIndex, NodeError> {
     shared.check_original()?;
@@ -66,7 +67,7 @@ pub(crate) fn find_or_add(
         slot_bytes: options.slot_bytes,
         slots: options.slots,
     };
-    let added = until_not_busy(|| {
+    let added = retry_on_contention(|| {
         shared.act(|member| {
             member.add_wire_region(control, plan, |region| pool.make_wire_file(region, plan))
         })

@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use hythe_memory::{Memory, Ordering};
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     Geometry, Liveness, MemberInfo, MemberKind, Node, Pool, PoolError, PoolOptions, identity_of,
 };

@@ -6,6 +6,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use hythe_node::hop::HopPool as _;
 use hythe_node::{EventId, EventSet, Node, PortKind};
 use support::player::{Player, own_part, say};
 use support::{BOUND, Root, eventually};

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use hythe_abi::pool::participant;
 use hythe_memory::{Memory, Ordering};
+use hythe_node::hop::HopPool as _;
 use hythe_node::{GroupAccess, Liveness, MemberInfo, Node, Pool, PoolOptions};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use support::player::{Player, own_role, say, until_told};

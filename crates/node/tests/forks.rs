@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hythe_memory::{Memory, Ordering};
+use hythe_node::hop::{HopNode as _, HopPool as _};
 use hythe_node::{
     Client, ClientOptions, EventId, Interest, Lease, Listener, Liveness, Node, NodeError, Notifier,
     Pool, PoolOptions, Publisher, PublisherOptions, Request, Sample, Server, ServerOptions,

@@ -22,10 +22,12 @@ use std::time::{Duration, Instant};
 
 use choices::Choices;
 use hythe_memory::{Access, Mapped, Memory, Ordering};
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     ClassPlan, Geometry, Limits, Node, NodeError, Pool, PoolError, PoolOptions, PortPolicy,
     PublisherOptions, SubscriberOptions,
 };
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use support::player::until_told;
 use support::{Root, fill, in_a_small_file_system};
 
@@ -123,6 +125,22 @@ impl Honest {
         drop(self.child.stdin.take());
     }
 
+    /// Returns when it does nothing any more.
+    fn halt(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::STOP).expect("own child");
+        let status = waitpid(Some(pid), WaitOptions::UNTRACED).expect("own child");
+        assert!(
+            status.is_some_and(|(_, status)| status.stopped()),
+            "{} ended early",
+            self.role
+        );
+    }
+
+    fn go_on(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::CONT).expect("own child");
+    }
+
     /// What it says when it is done, and how it ended.
     fn end(mut self) -> (&'static str, String, ExitStatus) {
         let mut said = Vec::new();
@@ -154,7 +172,13 @@ fn round(root: &Root, seed: u64, deed: Deed) -> usize {
             file.and_then(|file| file.set_len(bytes)).expect("cut");
             Vec::new()
         }
-        Deed::Starve(name) => starve(root, &pool.path().join(name)),
+        Deed::Starve(name) => {
+            // Who touched a page between the hole and the filling would find zeroes, and no loss.
+            honest.iter().for_each(Honest::halt);
+            let fillers = starve(root, &pool.path().join(name));
+            honest.iter().for_each(Honest::go_on);
+            fillers
+        }
     };
     println!("seed {seed}, {deed:?}: {scribbles} scribbles");
     let mut named = 0;
@@ -241,7 +265,6 @@ fn starve(root: &Root, path: &std::path::Path) -> Vec<std::fs::File> {
     let file = OpenOptions::new().write(true).open(path).expect("opened");
     let bytes = file.metadata().expect("metadata").len();
     let hole = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
-    // Who is quicker than the filler gets zeroed pages; to a file that is all zeroes later lies are added.
     rustix::fs::fallocate(&file, hole, 0, bytes).expect("punched");
     vec![before, fill(root.path())]
 }

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use choices::Choices;
 use hythe_memory::kill_points;
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     ClassPlan, Geometry, Limits, Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions,
     Sample, Subscriber, SubscriberOptions,

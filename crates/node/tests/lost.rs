@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hythe_memory::{Memory, Ordering};
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     ClientOptions, EventId, Node, NodeError, Pool, PoolOptions, PortPolicy, PublisherOptions,
     ServerOptions, SizeBound, SubscriberOptions,

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     GroupAccess, Node, NodeError, Pool, PoolOptions, PortPolicy, PublisherOptions,
     SubscriberOptions,

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering as Atomic};
 use std::time::Duration;
 
 use hythe_memory::{Memory, Ordering};
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
     PublisherOptions, Subscriber, SubscriberOptions,

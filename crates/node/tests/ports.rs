@@ -6,6 +6,7 @@ use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use hythe_memory::{Memory, Ordering};
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     Node, NodeError, Pool, PortPolicy, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };

@@ -7,6 +7,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use hythe_memory::{Memory, Ordering};
+use hythe_node::hop::HopPool as _;
 use hythe_node::{
     Client, ClientOptions, Node, NodeError, Pool, PublisherOptions, Sample, Server, ServerLoss,
     ServerOptions, SubscriberOptions,

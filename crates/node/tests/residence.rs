@@ -5,6 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hythe_node::hop::HopPool as _;
 use hythe_node::{GroupAccess, Node, NodeError, Pool, PoolOptions};
 use support::player::{Player, own_role, say, until_told};
 use support::{Root, again, is_root};

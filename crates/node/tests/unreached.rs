@@ -4,6 +4,7 @@
 mod support;
 
 use hythe_abi::pool::REFERENCES_MAX;
+use hythe_node::hop::{HopNode as _, HopPool as _};
 use hythe_node::{
     Client, ClientOptions, Node, NodeError, Pool, PoolError, PortKind, Publisher, PublisherOptions,
     Server, ServerOptions, Subscriber, SubscriberOptions,

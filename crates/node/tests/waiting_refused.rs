@@ -7,6 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use hythe_node::hop::HopPool as _;
 use hythe_node::{Node, Pool, PoolOptions};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};

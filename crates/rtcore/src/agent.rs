@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
+use hythe_node::hop::HopPool as _;
 use hythe_node::{Liveness, MemberKind, Node, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 

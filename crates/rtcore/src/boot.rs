@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_abi::link::CoreState;
-use hythe_node::{ChannelIndex, CoreBinding, LinkMap, Node, NodeError, PoolError};
+use hythe_node::hop::{self, HopNode as _, HopPool as _};
+use hythe_node::{ChannelIndex, CoreBinding, Node, NodeError, PoolError};
 use hythe_pool::{Identity, MemberIndex};
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -16,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::doorbell::{Doorbell, Entrance};
 use crate::error::system;
 use crate::keeper::{Ended, Watched, poll_for};
+use crate::link::LinkMap;
 use crate::manifest::BoardKind;
 use crate::{Board, CoreError};
 
@@ -266,7 +268,7 @@ fn refuse_if_alive(node: &Node, channel: &str, row: MemberIndex) -> Result<(), N
 /// Wakes every participant: something about channels has changed.
 pub(crate) fn wake_all(node: &Node) {
     for member in node.pool().control().members() {
-        node.wake(member.index);
+        hop::wake(node.pool(), member.index);
     }
 }
 

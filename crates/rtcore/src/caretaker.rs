@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use hythe_node::{LinkMap, Node};
+use hythe_node::Node;
+use hythe_node::hop::{HopNode as _, HopPool as _};
 
 use crate::boot::Endpoint;
+use crate::link::{LinkMap, abandoned};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -30,14 +32,15 @@ pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &At
         for (endpoint, looks) in endpoints.iter().zip(&mut looks) {
             let channel = node.pool().control().channel(endpoint.channel);
             let ours = channel.filter(|channel| channel.core == Some(endpoint.binding));
-            let alone = ours.filter(|channel| node.core_endpoint_is_left_alone(link, channel));
+            let alone =
+                ours.filter(|channel| abandoned::is_left_alone(node.participant(), link, channel));
             let Some(channel) = alone else {
                 *looks = 0;
                 continue;
             };
             *looks += 1;
             if *looks >= PATIENCE {
-                match node.take_back_from_core(link, &channel, BOUND) {
+                match abandoned::take_back(node.participant(), link, &channel, BOUND) {
                     Ok(done) => tracing::debug!(channel = channel.name, done, "took back"),
                     Err(error) => {
                         tracing::warn!(channel = channel.name, %error, "could not take back")

@@ -3,12 +3,12 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use hythe_node::{
-    Direction, HolderKind, LinkMap, LinkStatus, Liveness, MemberInfo, MemberKind, Pool, Snapshot,
-};
+use hythe_node::hop::HopPool as _;
+use hythe_node::{Direction, HolderKind, Liveness, MemberInfo, MemberKind, Pool, Snapshot};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::system;
+use crate::link::{LinkMap, LinkStatus};
 use crate::{CoreError, log};
 
 /// What can be seen of a running core from outside.

@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hythe_node::{LinkMap, Node};
+use hythe_node::Node;
+use hythe_node::hop::HopNode as _;
 
 use crate::CoreError;
 use crate::error::system;
+use crate::link::LinkMap;
 
 /// Longest path that the core's side can take (`rtos/boards/README.md`).
 const PATH_BYTES_MAX: usize = 99;

@@ -11,13 +11,15 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
-use hythe_node::{LinkMap, MemberKind, Node};
+use hythe_node::hop::{self, HopNode as _, HopPool as _};
+use hythe_node::{MemberKind, Node};
 use hythe_pool::Identity;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::agent::{CoreOptions, CoreState, CoreStatus, Shared};
 use crate::boot::{self, Endpoint, Process};
 use crate::doorbell::{self, Doorbell, Entrance, Rung};
+use crate::link::LinkMap;
 use crate::log::Log;
 use crate::{Board, CoreError, caretaker};
 
@@ -294,7 +296,7 @@ impl Keeper {
             let ended = listen(&mut watched, node, process, doorbell, endpoints);
             over.store(true, Ordering::Release);
             caretaker.thread().unpark();
-            node.wake(node.index());
+            hop::wake(node.pool(), node.index());
             ended
         })
     }
@@ -353,6 +355,6 @@ fn listen(
         let attached = endpoints
             .iter()
             .filter_map(|endpoint| node.pool().control().attached(endpoint.channel));
-        attached.for_each(|member| node.wake(member));
+        attached.for_each(|member| hop::wake(node.pool(), member));
     }
 }

@@ -1,6 +1,7 @@
 //! The region of a board's core: made once per pool, found again afterwards.
 
 use hythe_abi::RegionIndex;
+use hythe_node::hop::HopNode as _;
 use hythe_node::{CoreRegionPlan, LinkPlace, Node, RegionGeometry, SlotClass};
 
 use crate::{Board, CoreError};

@@ -5,7 +5,7 @@ mod support;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
-use hythe_node::{Node, NodeError, PublisherOptions, SubscriberOptions};
+use hythe_node::{NodeError, PublisherOptions};
 use support::{Echo, World, boards, pattern, start};
 
 #[test]
@@ -151,7 +151,7 @@ fn refusals_name_what_is_wrong() {
         let world = World::new();
         let core = start(&world, &board);
         let mut echo = Echo::open(&world.pool, "first").expect("ports");
-        let second = Node::join(&world.pool, "second").expect("node");
+        let second = hythe_rtcore::join(&world.pool, "second").expect("node");
         for node in [&echo.node, &second] {
             // Also from the process that has the port.
             let taken = node
@@ -165,15 +165,6 @@ fn refusals_name_what_is_wrong() {
                 "{says}"
             );
         }
-        let wrong = second
-            .subscriber("ping", &SubscriberOptions::default())
-            .expect_err("wrong");
-        assert!(matches!(wrong, NodeError::WrongDirection { .. }), "{wrong}");
-        let wrong = second
-            .publisher("pong", &PublisherOptions::default())
-            .expect_err("wrong");
-        assert!(matches!(wrong, NodeError::WrongDirection { .. }), "{wrong}");
-
         let elsewhere = echo.node.lease(100).expect("lease");
         let unseen = echo.ping.publish(elsewhere, 100).expect_err("not visible");
         let wanted = core.region();

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hythe_node::Node;
 use hythe_rtcore::{Core, CoreError, CoreOptions, control};
 use support::{Echo, LONG, Other, World, boards, eventually, exists, pattern, role, start};
 
@@ -113,7 +112,7 @@ fn a_killed_agent_takes_its_core_along_and_the_next_starts() {
     for board in boards() {
         let world = World::new();
         // A living participant, to recover the dead.
-        let node = Node::join(&world.pool, "witness").expect("node");
+        let node = hythe_rtcore::join(&world.pool, "witness").expect("node");
         let agent = Other::start("agent", &world, &board);
         eventually("the core is up", || is_up(&world, board.name()));
         let mut echo = Echo::open(&world.pool, "echo").expect("ports");

@@ -5,7 +5,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use hythe_node::{Node, NodeError, PublisherOptions, SubscriberOptions};
+use hythe_node::{NodeError, PublisherOptions, SubscriberOptions};
 use hythe_rtcore::{Core, CoreError, CoreOptions, CoreState};
 use support::{Echo, LONG, World, boards, eventually, exists, kill, start};
 
@@ -65,7 +65,7 @@ fn a_killed_core_comes_back_without_its_past() {
 
 /// Sends without a pause; returns how much in each life.
 fn send_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32> {
-    let node = Node::join(&world.pool, "sender").expect("node");
+    let node = hythe_rtcore::join(&world.pool, "sender").expect("node");
     let mut ping = node
         .publisher("ping", &PublisherOptions::default())
         .expect("port");
@@ -98,7 +98,7 @@ fn receive_until(
     over: &AtomicBool,
     received: &[AtomicU32; LIVES],
 ) {
-    let node = Node::join(&world.pool, "receiver").expect("node");
+    let node = hythe_rtcore::join(&world.pool, "receiver").expect("node");
     let mut pong = node
         .subscriber("pong", &SubscriberOptions::default())
         .expect("port");

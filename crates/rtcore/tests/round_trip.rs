@@ -85,7 +85,7 @@ fn bad_answers_are_passed_over_and_missing_ones_end_it() {
     };
     let world = World::new();
     let core = start(&world, &board);
-    let node = Node::join(&world.pool, "answers").expect("a node");
+    let node = hythe_rtcore::join(&world.pool, "answers").expect("a node");
     let (conditions, before) = told(&node);
     assert!(!conditions.contains("round_trip"), "{conditions}");
 

@@ -1,7 +1,8 @@
 //! `hythe core status`: the cores that run in a pool, as seen from outside.
 
+use hythe::Direction;
+use hythe::rtcore::LinkStatus;
 use hythe::rtcore::control::{self, AgentStatus};
-use hythe::{Direction, LinkStatus};
 use serde::Serialize;
 
 use crate::args::Globals;

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hythe::{Node, Pool, Subscriber, SubscriberOptions, monotonic_ns};
+use hythe::{ChannelInfo, Direction, Node, Pool, Subscriber, SubscriberOptions, monotonic_ns};
 use serde::Serialize;
 
 use super::Lines;
@@ -56,14 +56,20 @@ struct Gaps {
 
 /// Refuses a channel of which a subscriber would take something away.
 pub(super) fn check(args: &HzArgs, pool: &Pool) -> Result<(), CliError> {
-    let found = pool.control().find_channel(&args.channel);
-    if found.is_some_and(|found| found.core.is_some()) {
+    let found = pool.channel(&args.channel);
+    if found.is_some_and(|found| takes_away(&found)) {
         return Err(CliError::WrongUse(format!(
             "channel `{}` ends on a core, which has one peer: whoever listens takes messages away. `hythe hz` without --gaps only looks",
             args.channel
         )));
     }
     Ok(())
+}
+
+/// Does a core send to the channel? It has one peer.
+fn takes_away(channel: &ChannelInfo) -> bool {
+    let core = channel.core;
+    core.is_some_and(|core| core.direction == Direction::FromCore)
 }
 
 pub(super) fn run(

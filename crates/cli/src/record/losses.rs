@@ -81,19 +81,19 @@ impl<'a> Losses<'a> {
     }
 
     fn look(&mut self) {
-        let control = self.node.pool().control();
-        let Some(channel) = control.find_channel(self.channel) else {
+        let pool = self.node.pool();
+        let Some(channel) = pool.channel(self.channel) else {
             return;
         };
+        let open = pool.ports();
         for (&(index, _), (_, last)) in &mut self.ports {
             // Of one that has left; one that is there is looked at below. A number that is being used again counts from zero.
-            let counted = control.last_statistics(index).dropped;
-            if control.port(index).is_none() {
-                *last = counted.max(*last);
+            if open.iter().all(|port| port.index != index) {
+                *last = pool.last_statistics(index).dropped.max(*last);
             }
         }
-        let publishers = control
-            .ports()
+        let publishers = open
+            .iter()
             .filter(|port| port.channel == channel.index && port.kind == PortKind::Publisher);
         for port in publishers {
             // One that came since has counted from zero.

@@ -145,7 +145,7 @@ fn options(args: &RecordArgs) -> Result<SubscriberOptions, CliError> {
 
 /// What the channel carries: our port keeps it, so it does not change.
 fn carried(node: &Node, channel: &str) -> ChannelType {
-    let found = node.pool().control().find_channel(channel);
+    let found = node.pool().channel(channel);
     found.map_or_else(ChannelType::default, |found| found.carries)
 }
 

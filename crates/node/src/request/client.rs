@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use hythe_abi::RegionIndex;
 use hythe_abi::request::{Header, MessageKind};
-use hythe_pool::{ChannelInfo, Member, PortIndex, PortKind, PortPolicy, PortStatistics};
+use hythe_pool::{PortKind, PortPolicy, PortStatistics};
 
-use super::intake::{Arrived, Intake};
+use super::intake::{self, Arrived};
 use super::options::ClientOptions;
 use super::servers::{Lost, Sent, Servers};
 use super::table::{Outcome, Table};
 use crate::buffer::{Lease, Reference, Sample};
-use crate::node::{LeaseWait, PortPlan, Shared, named_lease_in};
-use crate::wait::{WaitPlan, wait_for};
+use crate::leasing::{LeaseWait, named_lease_in};
+use crate::port::{Opener, Port, PortPlan};
+use crate::sources::Sources;
+use crate::wait::WaitPlan;
+use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
-use crate::waiter::{Route, Waitable};
 use crate::{NodeError, holders};
 
 /// A request that was sent: the number by which its client knows it.
@@ -84,26 +86,21 @@ pub struct Reply {
 /// ```
 #[derive(Debug)]
 pub struct Client {
-    shared: Arc<Shared>,
-    channel: ChannelInfo,
-    port: PortIndex,
+    port: Port,
     statistics: PortStatistics,
     patience: Duration,
-    plan: WaitPlan,
     epoch: Option<u32>,
     changes: Option<u32>,
     /// Why a server could not be connected to. The others serve on; whoever finds none with room is told.
     refused: Option<NodeError>,
     servers: Servers,
-    intake: Intake,
+    sources: Sources,
     table: Table,
-    /// To the waiter that it is attached to.
-    route: Option<Route>,
 }
 
 impl Client {
     pub(crate) fn open(
-        shared: &Arc<Shared>,
+        opener: &Opener,
         name: &str,
         options: &ClientOptions,
     ) -> Result<Self, NodeError> {
@@ -115,21 +112,16 @@ impl Client {
             history: 0,
         };
         // Every message has a header: who may only read can neither ask nor answer.
-        shared.pool().map_to_write(RegionIndex(0))?;
-        let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
+        opener.shared.pool().map_to_write(RegionIndex(0))?;
         Ok(Self {
-            shared: Arc::clone(shared),
+            port: Port::open(opener, name, options.carries.as_ref(), plan)?,
             servers: Servers::new(plan.depth),
-            channel,
-            port,
             statistics: PortStatistics::default(),
             patience: options.patience,
-            plan: WaitPlan::for_processes(),
             epoch: None,
             changes: None,
             refused: None,
-            intake: Intake::default(),
-            route: None,
+            sources: Sources::default(),
             table: Table::new(outstanding),
         })
     }
@@ -137,7 +129,7 @@ impl Client {
     /// The channel's name.
     #[must_use]
     pub fn channel(&self) -> &str {
-        &self.channel.name
+        self.port.name()
     }
 
     /// Leases a buffer for a request.
@@ -145,7 +137,12 @@ impl Client {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, RegionIndex(0), bytes, LeaseWait::default())
+        named_lease_in(
+            &self.port.shared,
+            RegionIndex(0),
+            bytes,
+            LeaseWait::default(),
+        )
     }
 
     /// Asks with the first `bytes` of a leased buffer, without waiting for the reply.
@@ -196,7 +193,7 @@ impl Client {
         }
         let server = self.servers.asked(pending.0).unwrap_or("its server");
         let late = NodeError::NoReply {
-            channel: self.channel.name.clone(),
+            channel: self.port.name().to_owned(),
             waited_ms: milliseconds(timeout),
             server: server.to_owned(),
         };
@@ -217,7 +214,7 @@ impl Client {
             Some(outcome) => client.sample_of(outcome).map(Some),
             None if client.table.has(request.0) => Ok(None),
             None => Err(NodeError::NotPending {
-                channel: client.channel.name.clone(),
+                channel: client.port.name().to_owned(),
                 number: request.0,
             }),
         })
@@ -253,7 +250,7 @@ impl Client {
     /// A full table of connections.
     pub fn servers(&mut self) -> Result<usize, NodeError> {
         let polled = self.poll();
-        self.shared.pool().unless_lost(polled)?;
+        self.port.shared.pool().unless_lost(polled)?;
         match self.refused.take() {
             Some(refused) => Err(refused),
             None => Ok(self.servers.count()),
@@ -283,9 +280,9 @@ impl Client {
         timeout: Duration,
         mut attempt: impl FnMut(&mut Self) -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
-        let shared = Arc::clone(&self.shared);
-        let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
-        let waited = wait_for(control, shared.index(), plan, timeout, || {
+        let shared = Arc::clone(&self.port.shared);
+        let plan = WaitPlan::for_processes().at_most(self.sources.nap());
+        let waited = shared.wait_for(plan, timeout, || {
             self.poll()?;
             attempt(self)
         });
@@ -294,7 +291,7 @@ impl Client {
 
     fn send(&mut self, reference: Reference) -> Result<PendingReply, NodeError> {
         assert!(
-            reference.is_of(&self.shared),
+            reference.is_of(&self.port.shared),
             "a buffer is sent by the node that leased or took it"
         );
         let bytes = u64::from(reference.descriptor().length);
@@ -311,22 +308,22 @@ impl Client {
     }
 
     fn try_send(&mut self, mut reference: Reference) -> Result<PendingReply, NodeError> {
-        self.shared.check_original()?;
+        self.port.shared.check_original()?;
         if self.refused.is_some() {
             // Once for each request: there may be room by now.
             self.epoch = None;
         }
         if !reference.is_alone() {
             // Of a lost pool nothing is held by anybody.
-            self.shared.pool().check_whole()?;
-            let channel = self.channel.name.clone();
+            self.port.shared.pool().check_whole()?;
+            let channel = self.port.name().to_owned();
             return Err(NodeError::SharedBuffer { channel });
         }
         let number = self
             .table
             .next_number()
             .ok_or_else(|| NodeError::TooManyRequests {
-                channel: self.channel.name.clone(),
+                channel: self.port.name().to_owned(),
                 limit: self.table.limit(),
             })?;
         let header = Header {
@@ -335,7 +332,8 @@ impl Client {
         };
         reference.write_headroom(&header.to_bytes())?;
         let sent = self.wait_until(self.patience, |client| {
-            client.servers.send(&client.shared, &reference, number)
+            let Self { port, servers, .. } = client;
+            servers.send(&port.shared, port.name(), &reference, number)
         })?;
         let Some(sent) = sent else {
             return Err(self.refused.take().unwrap_or_else(|| self.no_room()));
@@ -351,7 +349,7 @@ impl Client {
     }
 
     fn no_room(&self) -> NodeError {
-        let (channel, waited_ms) = (self.channel.name.clone(), milliseconds(self.patience));
+        let (channel, waited_ms) = (self.port.name().to_owned(), milliseconds(self.patience));
         if self.servers.count() == 0 {
             return NodeError::NoServer { channel, waited_ms };
         }
@@ -363,7 +361,7 @@ impl Client {
     }
 
     fn sample_of(&self, outcome: Outcome) -> Result<Sample, NodeError> {
-        let channel = || self.channel.name.clone();
+        let channel = || self.port.name().to_owned();
         match outcome {
             Outcome::Replied(sample) => Ok(sample),
             Outcome::GivenUp { server } => Err(NodeError::Unanswered {
@@ -380,23 +378,22 @@ impl Client {
 
     /// Takes all replies that are there; where ports or connections changed, loses servers that are gone and finds new ones.
     fn poll(&mut self) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        let control = self.shared.pool().control();
-        let epoch = Some(control.channel_epoch(self.channel.index));
-        let changes = Some(Member::changes(control, self.shared.index()));
+        self.port.shared.check_original()?;
+        let epoch = Some(self.port.epoch());
+        let changes = Some(self.port.changes());
         let before = self.statistics;
         if (self.epoch, self.changes) == (epoch, changes) && !self.servers.has_liars() {
             self.take_replies()?;
         } else {
             // In this order: what a server had sent before it was seen gone is found by the taking behind that.
-            self.servers.find_gone(&self.shared);
-            let all_seen = self.intake.update(&self.shared, self.port)?;
+            self.servers.find_gone();
+            let all_seen = self.sources.update(&self.port, false)?;
             self.take_replies()?;
             self.lose_servers()?;
-            let connected = self.servers.update(&self.shared, &self.channel, self.port);
+            let connected = self.servers.update(&self.port);
             self.refused = connected
                 .err()
-                .map(|error| holders::named(self.shared.pool(), error));
+                .map(|error| holders::named(self.port.shared.pool(), error));
             self.epoch = epoch;
             self.changes = changes.filter(|_| all_seen);
         }
@@ -409,17 +406,19 @@ impl Client {
     fn take_replies(&mut self) -> Result<(), NodeError> {
         let statistics = &mut self.statistics;
         // All that waits now; a server that keeps sending what nobody asked for does not keep us here.
-        for _ in 0..self.intake.capacity() {
-            let taken = self.intake.take(&self.shared, &mut statistics.violations)?;
+        for _ in 0..self.sources.capacity() {
+            let shared = &self.port.shared;
+            let taken = intake::take(&mut self.sources, shared, &mut statistics.violations)?;
             let Some(arrived) = taken else {
                 return Ok(());
             };
             let Arrived {
-                way,
+                origin,
                 header,
                 sample,
+                ..
             } = arrived;
-            let asked = self.servers.answered(&way, header.number);
+            let asked = self.servers.answered(&origin, header.number);
             let outcome = match (asked, header.kind) {
                 (Some(_), MessageKind::Reply) => Outcome::Replied(sample),
                 (Some(server), MessageKind::GivenUp) => Outcome::GivenUp {
@@ -439,7 +438,7 @@ impl Client {
     }
 
     fn lose_servers(&mut self) -> Result<(), NodeError> {
-        let Lost { requests, lies } = self.servers.leave_gone(&self.shared)?;
+        let Lost { requests, lies } = self.servers.leave_gone()?;
         self.statistics.violations += lies;
         for (number, server, reason) in requests {
             // Where it was abandoned, nobody needs to know.
@@ -455,8 +454,8 @@ impl Client {
     }
 
     fn show_statistics(&self) {
-        let control = self.shared.pool().control();
-        control.set_statistics(self.port, self.statistics);
+        let control = self.port.shared.pool().control();
+        control.set_statistics(self.port.index, self.statistics);
     }
 }
 
@@ -465,37 +464,24 @@ impl Waitable for Client {}
 impl Parts for Client {
     fn parts(&mut self) -> PortParts<'_> {
         PortParts {
-            shared: &self.shared,
-            port: self.port,
-            channel: self.channel.index,
-            channel_name: &self.channel.name,
+            port: &mut self.port,
             events: None,
-            route: &mut self.route,
         }
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        if self.shared.is_a_copy() {
+        if self.port.shared.is_a_copy() {
             return;
         }
-        // Before its number can become another's.
-        self.route = None;
-        let control = self.shared.pool().control();
-        self.shared
-            .act(|member| member.close_port(control, self.port));
+        self.port.begin_closing();
         // A server that connected meanwhile sees the closed port, or we see its connection.
-        hythe_memory::full_barrier();
-        let updated = self.intake.update(&self.shared, self.port).map(drop);
-        let left = self.intake.leave_all(&self.shared);
-        if let Err(error) = updated.and(left).and(self.servers.leave_all(&self.shared)) {
+        let updated = self.sources.update(&self.port, false).map(drop);
+        let left = updated.and(self.sources.disconnect_all());
+        if let Err(error) = left.and(self.servers.disconnect_all()) {
             tracing::error!(%error, "could not leave a channel");
         }
-        self.shared.act(|member| {
-            member.free_port(control, self.port);
-            member.retire_channel(control, self.channel.index);
-        });
     }
 }
 

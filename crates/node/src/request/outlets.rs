@@ -1,29 +1,17 @@
-//! The sending ends of a server: one to each client that has asked. Shared by the server and the requests it has handed out, so
-//! that a reply can come from any thread, also after the server closed (then it is counted, and goes nowhere).
+//! The targets of a server: one for each client that has asked. Shared by the server and the requests it has handed out, so that a
+//! reply can come from any thread, also after the server closed (then it is counted, and goes nowhere).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hythe_abi::request::Header;
-use hythe_pool::{
-    ConnectionEnd, ConnectionIndex, ConnectionInfo, PortIndex, PortInfo, PortKind, PortStatistics,
-    SendError, Side,
-};
-use hythe_queue::Producer;
+use hythe_pool::{PortIndex, PortStatistics};
 
-use super::intake::Intake;
 use crate::NodeError;
 use crate::buffer::Reference;
-use crate::node::Shared;
-use crate::publisher::{is_gone, leave_side, leave_unattended};
-use crate::quota::{Outstanding, Quota};
-use crate::wait::{ring, ring_port};
-
-/// The connection that a request came over: its number, and what tells it from earlier ones.
-pub(super) type Way = (ConnectionIndex, u32);
-
-pub(super) const fn way_of(info: &ConnectionInfo) -> Way {
-    (info.index, info.nonce)
-}
+use crate::participant::Participant;
+use crate::quota::Quota;
+use crate::sources::Sources;
+use crate::transport::{Message, Origin, Sent, Target, TargetState};
 
 #[derive(Debug)]
 pub(super) struct Outlets {
@@ -45,10 +33,9 @@ struct State {
 
 #[derive(Debug)]
 struct Outlet {
-    requests: Way,
-    replies: ConnectionEnd<Producer>,
-    outstanding: Outstanding,
-    client: PortInfo,
+    /// Where the requests come from that are answered here.
+    requests: Origin,
+    replies: Box<dyn Target>,
 }
 
 impl Outlets {
@@ -70,7 +57,7 @@ impl Outlets {
     }
 
     /// Counts, and shows what was counted as long as the port is open.
-    pub(super) fn count(&self, shared: &Arc<Shared>, count: impl FnOnce(&mut PortStatistics)) {
+    pub(super) fn count(&self, shared: &Participant, count: impl FnOnce(&mut PortStatistics)) {
         let mut state = self.lock();
         count(&mut state.statistics);
         if !state.closed {
@@ -80,21 +67,27 @@ impl Outlets {
     }
 
     /// Leaves clients that are gone, and connects to those whose requests arrive. False: some could not be connected to.
-    pub(super) fn update(&self, shared: &Arc<Shared>, intake: &Intake) -> Result<bool, NodeError> {
+    pub(super) fn update(&self, sources: &Sources) -> Result<bool, NodeError> {
         let mut state = self.lock();
-        let left = state.outlets.extract_if(.., |outlet| {
-            is_gone(shared, &outlet.replies.info, &outlet.client)
-        });
-        left.map(|outlet| leave_outlet(shared, &outlet))
+        let gone = |outlet: &mut Outlet| outlet.replies.state() != TargetState::Open;
+        let left = state.outlets.extract_if(.., gone);
+        left.map(|outlet| outlet.replies.disconnect())
             .fold(Ok(()), Result::and)?;
         let mut all = true;
-        for way in intake.ways() {
-            let known = |outlet: &Outlet| outlet.requests == way_of(way);
-            if state.outlets.iter().any(known) {
+        for source in sources.iter() {
+            let requests = source.origin();
+            if state
+                .outlets
+                .iter()
+                .any(|outlet| outlet.requests == requests)
+            {
                 continue;
             }
-            match connect_back(shared, self.port, way) {
-                Ok(outlet) => state.outlets.extend(outlet),
+            match source.connect_back(self.port) {
+                Ok(found) => {
+                    let outlet = found.map(|replies| Outlet { requests, replies });
+                    state.outlets.extend(outlet);
+                }
                 Err(error) => {
                     tracing::warn!(%error, "could not connect back to a client: replies to it are dropped");
                     all = false;
@@ -104,15 +97,15 @@ impl Outlets {
         Ok(all)
     }
 
-    /// Sends a reply over the connection that belongs to the request. False: the client is gone, or has no room; it is counted.
+    /// Sends a reply to where the request came from. False: the client is gone, or has no room; it is counted.
     pub(super) fn send(
         &self,
-        shared: &Arc<Shared>,
-        way: Way,
+        shared: &Arc<Participant>,
+        requests: Origin,
         reference: Reference,
         header: Header,
     ) -> Result<bool, NodeError> {
-        let sent = self.try_send(shared, way, reference, header);
+        let sent = self.try_send(shared, requests, reference, header);
         if !matches!(sent, Ok(true)) {
             self.count(shared, |statistics| statistics.dropped += 1);
         }
@@ -121,102 +114,50 @@ impl Outlets {
 
     fn try_send(
         &self,
-        shared: &Arc<Shared>,
-        way: Way,
+        shared: &Arc<Participant>,
+        requests: Origin,
         mut reference: Reference,
         header: Header,
     ) -> Result<bool, NodeError> {
-        let (mut state, control) = (self.lock(), shared.pool().control());
-        let Some(index) = state
-            .outlets
-            .iter()
-            .position(|outlet| outlet.requests == way)
-        else {
+        let mut state = self.lock();
+        let mut outlets = state.outlets.iter();
+        let Some(index) = outlets.position(|outlet| outlet.requests == requests) else {
             return Ok(false);
         };
         reference.write_headroom(&header.to_bytes())?;
         let State { outlets, quota, .. } = &mut *state;
-        let parcel = quota.parcel(shared, &reference)?;
-        let outlet = &mut outlets[index];
-        let (slot, descriptor) = (reference.slot(), reference.descriptor());
-        let (replies, outstanding) = (&mut outlet.replies, &mut outlet.outstanding);
-        let (room, position) = (control.room(replies), replies.queue.tail());
-        let admitted = outstanding.admits(quota, control, &replies.info, &parcel);
-        let sent = match room {
-            Ok(1..) if admitted => {
-                shared.act(|member| member.send(control, replies, slot, descriptor))
-            }
-            Ok(_) | Err(_) => Err(SendError::Full),
-        };
-        if sent.is_ok() {
-            outstanding.note(&parcel, position);
+        let mut message = Message::new(shared, &self.channel, &reference, quota)?;
+        let replies = &mut outlets[index].replies;
+        let is_broken = replies.examine() == TargetState::Broken;
+        let pushed = !is_broken
+            && match replies.send(&mut message) {
+                Sent::Delivered => true,
+                Sent::Dropped | Sent::Absent | Sent::Full => false,
+                Sent::Failed(error) => return Err(*error),
+            };
+        if pushed {
+            reference.moved();
         }
-        let pushed = match sent {
-            Ok(()) => {
-                reference.moved();
-                ring_port(control, outlet.client.member, outlet.client.index);
-                true
-            }
-            Err(SendError::Full) => false,
-            Err(error) => return Err(error.into()),
-        };
         // Behind the sending, as a publisher does: what crossed with the client's closing is released by whoever leaves last.
-        let gone = is_gone(shared, &outlet.replies.info, &outlet.client);
-        if gone || room.is_err() {
+        hythe_memory::full_barrier();
+        let now = if pushed {
+            replies.wake()
+        } else {
+            replies.state()
+        };
+        if now != TargetState::Open {
             let outlet = state.outlets.swap_remove(index);
-            state.statistics.violations += u64::from(room.is_err());
-            leave_outlet(shared, &outlet)?;
+            state.statistics.violations += u64::from(now == TargetState::Broken);
+            outlet.replies.disconnect()?;
         }
-        Ok(pushed && !gone)
+        Ok(pushed && now == TargetState::Open)
     }
 
-    /// No reply goes anywhere from now on, and nothing is shown. Returns the connections that are to be left.
-    pub(super) fn close(&self) -> Vec<ConnectionInfo> {
+    /// No reply goes anywhere from now on, and nothing is shown. Returns the targets that are to be left.
+    pub(super) fn close(&self) -> impl Iterator<Item = Box<dyn Target>> {
         let mut state = self.lock();
         state.closed = true;
-        let outlets = std::mem::take(&mut state.outlets);
-        outlets.iter().map(|outlet| outlet.replies.info).collect()
+        let outlets = std::mem::take(&mut state.outlets).into_iter();
+        outlets.map(|outlet| outlet.replies)
     }
-}
-
-fn leave_outlet(shared: &Arc<Shared>, outlet: &Outlet) -> Result<(), NodeError> {
-    leave_side(shared, outlet.replies.info, Side::Producer)?;
-    ring(shared.pool().control(), outlet.client.member);
-    Ok(())
-}
-
-/// Connects to the client that a connection for requests comes from. `None`: it is gone, or no client.
-fn connect_back(
-    shared: &Arc<Shared>,
-    port: PortIndex,
-    way: &ConnectionInfo,
-) -> Result<Option<Outlet>, NodeError> {
-    let control = shared.pool().control();
-    let channel = control.port(port).map(|port| port.channel);
-    let client = control.port(way.producer_port).filter(|client| {
-        client.kind == PortKind::Client
-            && client.member == way.producer
-            && Some(client.channel) == channel
-    });
-    // Looked at behind the port: a client leaves its connections before it gives the port's number back, so the port is its own.
-    let stays = control
-        .connection(way.index)
-        .is_some_and(|now| now.nonce == way.nonce && !now.producer_left);
-    let Some(client) = client.filter(|_| stays) else {
-        return Ok(None);
-    };
-    let (consumer, to, depth) = (client.member, client.index, client.depth);
-    let info = shared.act(|member| member.connect(control, port, consumer, to, depth))?;
-    hythe_memory::full_barrier();
-    if !control.is_still_open(&client) {
-        // It closed while we connected, and may have looked before there was something to see.
-        leave_unattended(shared, &info)?;
-        return Ok(None);
-    }
-    Ok(Some(Outlet {
-        requests: way_of(way),
-        replies: control.producer_end(info),
-        outstanding: Outstanding::for_quota(&Quota::default()),
-        client,
-    }))
 }

@@ -5,41 +5,37 @@ use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_abi::request::{Header, MessageKind};
-use hythe_pool::{
-    ChannelInfo, Member, MemberIndex, PortIndex, PortKind, PortPolicy, PortStatistics, Side,
-};
+use hythe_pool::{MemberIndex, PortKind, PortPolicy, PortStatistics};
 
-use super::intake::{Arrived, Intake};
+use super::intake::{self, Arrived};
 use super::options::ServerOptions;
-use super::outlets::{Outlets, Way, way_of};
+use super::outlets::Outlets;
 use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
-use crate::node::{LeaseWait, PortPlan, Shared, named_lease_in};
-use crate::publisher::leave_side;
+use crate::leasing::{LeaseWait, named_lease_in};
+use crate::participant::Participant;
+use crate::port::{Opener, Port, PortPlan};
 use crate::refused::RETRY;
-use crate::wait::{WaitPlan, ring, wait_for};
+use crate::sources::Sources;
+use crate::transport::Origin;
+use crate::wait::{WaitPlan, ring};
+use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
-use crate::waiter::{Route, Waitable};
 
 /// The answering end of a request/reply channel.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
-    channel: ChannelInfo,
-    port: PortIndex,
-    plan: WaitPlan,
+    port: Port,
     changes: Option<u32>,
     /// When it was last tried, in vain, to connect to all clients.
     missed_some: Option<Instant>,
-    intake: Intake,
+    sources: Sources,
     outlets: Arc<Outlets>,
-    /// To the waiter that it is attached to.
-    route: Option<Route>,
 }
 
 impl Server {
     pub(crate) fn open(
-        shared: &Arc<Shared>,
+        opener: &Opener,
         name: &str,
         options: &ServerOptions,
     ) -> Result<Self, NodeError> {
@@ -50,31 +46,22 @@ impl Server {
             history: 0,
         };
         // Every message has a header: who may only read can neither ask nor answer.
-        shared.pool().map_to_write(RegionIndex(0))?;
-        let (channel, port) = shared.open_port(name, options.carries.as_ref(), plan)?;
-        let control = shared.pool().control();
-        // Clients that wait for a server need not find out by looking.
-        let others = control
-            .ports()
-            .filter(|other| other.channel == channel.index);
-        others.for_each(|other| ring(control, other.member));
+        opener.shared.pool().map_to_write(RegionIndex(0))?;
+        let port = Port::open(opener, name, options.carries.as_ref(), plan)?;
+        port.ring_others();
         Ok(Self {
-            shared: Arc::clone(shared),
-            outlets: Arc::new(Outlets::new(&channel.name, port)),
-            channel,
+            outlets: Arc::new(Outlets::new(port.name(), port.index)),
             port,
-            plan: WaitPlan::for_processes(),
             changes: None,
             missed_some: None,
-            intake: Intake::default(),
-            route: None,
+            sources: Sources::default(),
         })
     }
 
     /// The channel's name.
     #[must_use]
     pub fn channel(&self) -> &str {
-        &self.channel.name
+        self.port.name()
     }
 
     /// Leases a buffer for a reply.
@@ -82,7 +69,12 @@ impl Server {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, RegionIndex(0), bytes, LeaseWait::default())
+        named_lease_in(
+            &self.port.shared,
+            RegionIndex(0),
+            bytes,
+            LeaseWait::default(),
+        )
     }
 
     /// Takes the next request, waiting for at most `timeout`. `None`: there was none.
@@ -90,9 +82,9 @@ impl Server {
     /// # Errors
     /// A damaged pool. What a lying peer sent is skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Request>, NodeError> {
-        let shared = Arc::clone(&self.shared);
-        let (control, plan) = (shared.pool().control(), self.plan.gated(shared.spin_gate()));
-        wait_for(control, shared.index(), plan, timeout, || self.try_take())
+        let shared = Arc::clone(&self.port.shared);
+        let plan = WaitPlan::for_processes().at_most(self.sources.nap());
+        shared.wait_for(plan, timeout, || self.try_take())
     }
 
     /// Takes the next request if there is one, from each client in turn.
@@ -104,21 +96,23 @@ impl Server {
         let mut violations = 0;
         let arrived = self.next_request(&mut violations);
         if violations > 0 {
-            self.outlets
-                .count(&self.shared, |counted| counted.violations += violations);
+            self.outlets.count(&self.port.shared, |counted| {
+                counted.violations += violations
+            });
         }
-        let arrived = self.shared.pool().unless_lost(arrived)?;
+        let arrived = self.port.shared.pool().unless_lost(arrived)?;
         Ok(arrived.map(|arrived| self.request_of(arrived)))
     }
 
     /// A client that sends replies instead of requests is not listened to for longer than its queue holds.
     fn next_request(&mut self, violations: &mut u64) -> Result<Option<Arrived>, NodeError> {
-        while let Some(arrived) = self.intake.take(&self.shared, violations)? {
+        let shared = &self.port.shared;
+        while let Some(arrived) = intake::take(&mut self.sources, shared, violations)? {
             if arrived.header.kind == MessageKind::Request {
                 return Ok(Some(arrived));
             }
             *violations += 1;
-            if *violations > arrived.way.places.capacity.into() {
+            if *violations > arrived.capacity.into() {
                 break;
             }
         }
@@ -127,23 +121,23 @@ impl Server {
 
     fn request_of(&self, arrived: Arrived) -> Request {
         let Arrived {
-            way,
+            origin,
             header,
             sample,
+            ..
         } = arrived;
         // It may be waiting for the place that has just become free.
-        ring(self.shared.pool().control(), way.producer);
-        self.outlets.count(&self.shared, |counted| {
+        ring(self.port.shared.pool().control(), origin.member);
+        self.outlets.count(&self.port.shared, |counted| {
             counted.messages += 1;
             counted.payload_bytes += sample.len() as u64;
         });
         Request {
             sample: Some(sample),
             responder: Some(Responder {
-                shared: Arc::clone(&self.shared),
+                shared: Arc::clone(&self.port.shared),
                 outlets: Arc::clone(&self.outlets),
-                way: way_of(&way),
-                client: way.producer,
+                origin,
                 number: header.number,
                 owes: true,
             }),
@@ -156,15 +150,15 @@ impl Server {
     /// A damaged pool.
     pub fn clients(&mut self) -> Result<usize, NodeError> {
         let refreshed = self.refresh();
-        self.shared.pool().unless_lost(refreshed)?;
-        Ok(self.intake.ways().count())
+        self.port.shared.pool().unless_lost(refreshed)?;
+        Ok(self.sources.count())
     }
 
     /// What this port has counted: as messages, the requests taken; as dropped, the replies that reached nobody. Nothing
     /// in a forked copy: another thread of the parent may have held the lock.
     #[must_use]
     pub fn statistics(&self) -> PortStatistics {
-        if self.shared.is_a_copy() {
+        if self.port.shared.is_a_copy() {
             return PortStatistics::default();
         }
         self.outlets.statistics()
@@ -173,18 +167,18 @@ impl Server {
     /// A request is not what the channel carries.
     pub(crate) fn note_violation(&self) {
         self.outlets
-            .count(&self.shared, |counted| counted.violations += 1);
+            .count(&self.port.shared, |counted| counted.violations += 1);
     }
 
     fn refresh(&mut self) -> Result<(), NodeError> {
-        self.shared.check_original()?;
-        let changes = Member::changes(self.shared.pool().control(), self.shared.index());
+        self.port.shared.check_original()?;
+        let changes = self.port.changes();
         let is_due = self.missed_some.is_some_and(|at| at.elapsed() >= RETRY);
         if self.changes == Some(changes) && !is_due {
             return Ok(());
         }
-        let all_seen = self.intake.update(&self.shared, self.port)?;
-        let all_connected = self.outlets.update(&self.shared, &self.intake)?;
+        let all_seen = self.sources.update(&self.port, false)?;
+        let all_connected = self.outlets.update(&self.sources)?;
         self.missed_some = (!all_connected).then(Instant::now);
         self.changes = all_seen.then_some(changes);
         Ok(())
@@ -196,43 +190,29 @@ impl Waitable for Server {}
 impl Parts for Server {
     fn parts(&mut self) -> PortParts<'_> {
         PortParts {
-            shared: &self.shared,
-            port: self.port,
-            channel: self.channel.index,
-            channel_name: &self.channel.name,
+            port: &mut self.port,
             events: None,
-            route: &mut self.route,
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.shared.is_a_copy() {
+        if self.port.shared.is_a_copy() {
             return;
         }
-        let control = self.shared.pool().control();
-        // Before its number can become another's.
-        self.route = None;
         // First the replies: a client that sees the port closed knows that none comes behind it.
         let replies = self.outlets.close();
-        self.shared
-            .act(|member| member.close_port(control, self.port));
+        self.port.begin_closing();
         // A client that connected meanwhile sees the closed port, or we see its connection.
-        hythe_memory::full_barrier();
-        let updated = self.intake.update(&self.shared, self.port).map(drop);
-        let mut outcome = updated.and(self.intake.leave_all(&self.shared));
-        for info in replies {
-            outcome = outcome.and(leave_side(&self.shared, info, Side::Producer));
-            ring(control, info.consumer);
-        }
-        if let Err(error) = outcome {
+        let updated = self.sources.update(&self.port, false).map(drop);
+        let left = updated.and(self.sources.disconnect_all());
+        let left = replies
+            .map(|target| target.disconnect())
+            .fold(left, Result::and);
+        if let Err(error) = left {
             tracing::error!(%error, "could not leave a channel");
         }
-        self.shared.act(|member| {
-            member.free_port(control, self.port);
-            member.retire_channel(control, self.channel.index);
-        });
     }
 }
 
@@ -300,10 +280,9 @@ impl Drop for Request {
 /// The duty to reply to one request. Dropped, it tells the client that no reply comes.
 #[derive(Debug)]
 pub struct Responder {
-    shared: Arc<Shared>,
+    shared: Arc<Participant>,
     outlets: Arc<Outlets>,
-    way: Way,
-    client: MemberIndex,
+    origin: Origin,
     number: u64,
     owes: bool,
 }
@@ -312,7 +291,7 @@ impl Responder {
     /// Who asked.
     #[must_use]
     pub const fn client(&self) -> MemberIndex {
-        self.client
+        self.origin.member
     }
 
     /// Leases a buffer for the reply.
@@ -367,7 +346,9 @@ impl Responder {
         }
         self.owes = false;
         let header = self.header(MessageKind::Reply);
-        let sent = self.outlets.send(&self.shared, self.way, reference, header);
+        let sent = self
+            .outlets
+            .send(&self.shared, self.origin, reference, header);
         self.shared.pool().unless_lost(sent)
     }
 
@@ -392,8 +373,10 @@ impl Responder {
             Ok,
         );
         let header = self.header(MessageKind::GivenUp);
-        let told = reference
-            .and_then(|reference| self.outlets.send(&self.shared, self.way, reference, header));
+        let told = reference.and_then(|reference| {
+            self.outlets
+                .send(&self.shared, self.origin, reference, header)
+        });
         if let Err(error) = told {
             // The client's own time-out tells it.
             tracing::warn!(%error, "could not tell a client that its request is given up");

@@ -1,4 +1,4 @@
-//! The sending ends of a client: one to each server of the channel, with the requests that it has not answered.
+//! The targets of a client: one for each server of the channel, with the requests that it has not answered.
 //!
 //! Used by `Client`. A server is passed by while its queue is full, or while it has as many requests unanswered as fit the queue
 //! of its replies: so an honest pair never loses a reply for want of room. It is passed by, too,
@@ -6,16 +6,13 @@
 
 use std::sync::Arc;
 
-use hythe_pool::{
-    ChannelInfo, ConnectionEnd, ConnectionInfo, PortIndex, PortInfo, PortKind, SendError, Side,
-};
-use hythe_queue::Producer;
+use hythe_pool::PortKind;
 
 use crate::buffer::Reference;
-use crate::node::Shared;
-use crate::publisher::{is_gone, leave_side, leave_unattended};
-use crate::quota::{Outstanding, Quota};
-use crate::wait::{ring, ring_port};
+use crate::participant::Participant;
+use crate::port::Port;
+use crate::quota::Quota;
+use crate::transport::{Message, Origin, Sent as Delivery, Target, TargetState};
 use crate::{NodeError, ServerLoss};
 
 #[derive(Debug)]
@@ -29,21 +26,12 @@ pub(super) struct Servers {
 
 #[derive(Debug)]
 struct Link {
-    end: ConnectionEnd<Producer>,
-    server: PortInfo,
+    target: Box<dyn Target>,
     /// Name and process: asked for when it may be gone.
     name: String,
     unanswered: Vec<u64>,
-    outstanding: Outstanding,
-    fate: Fate,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Stays,
-    Gone,
-    /// Its counter is impossible.
-    Lies,
+    /// As it was last seen: one that is not open is sent nothing, and left when its replies are taken.
+    seen: TargetState,
 }
 
 /// A request is on its way.
@@ -82,7 +70,9 @@ impl Servers {
     }
 
     pub(super) fn has_liars(&self) -> bool {
-        self.links.iter().any(|link| link.fate == Fate::Lies)
+        self.links
+            .iter()
+            .any(|link| link.seen == TargetState::Broken)
     }
 
     /// The server that has this request.
@@ -91,10 +81,9 @@ impl Servers {
         self.links.iter().find(asked).map(|link| link.name.as_str())
     }
 
-    /// A reply came over this connection: which server has answered, if it had been asked.
-    pub(super) fn answered(&mut self, way: &ConnectionInfo, number: u64) -> Option<&str> {
-        let (port, member) = (way.producer_port, way.producer);
-        let from = |link: &&mut Link| link.server.index == port && link.server.member == member;
+    /// A reply came from there: which server has answered, if it had been asked.
+    pub(super) fn answered(&mut self, origin: &Origin, number: u64) -> Option<&str> {
+        let from = |link: &&mut Link| link.target.is_origin(origin);
         let link = self.links.iter_mut().find(from)?;
         let index = link.unanswered.iter().position(|&open| open == number)?;
         link.unanswered.swap_remove(index);
@@ -104,148 +93,99 @@ impl Servers {
     /// Sends to the next server that has room, if there is one.
     pub(super) fn send(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<Participant>,
+        channel: &str,
         reference: &Reference,
         number: u64,
     ) -> Result<Option<Sent>, NodeError> {
-        let control = shared.pool().control();
-        let parcel = self.quota.parcel(shared, reference)?;
-        for step in 0..self.links.len() {
-            let index = (self.next + step) % self.links.len();
-            let (quota, link) = (&self.quota, &mut self.links[index]);
-            if link.fate != Fate::Stays || link.unanswered.len() >= self.depth as usize {
+        let Self {
+            links,
+            next,
+            quota,
+            depth,
+        } = self;
+        let mut message = Message::new(shared, channel, reference, quota)?;
+        for step in 0..links.len() {
+            let index = (*next + step) % links.len();
+            let link = &mut links[index];
+            if link.seen != TargetState::Open || link.unanswered.len() >= *depth as usize {
                 continue;
             }
-            match control.room(&mut link.end) {
-                Ok(0) => continue,
-                Ok(_) => {}
-                Err(_) => {
-                    link.fate = Fate::Lies;
-                    continue;
-                }
-            }
-            if !link
-                .outstanding
-                .admits(quota, control, &link.end.info, &parcel)
-            {
+            if link.target.examine() == TargetState::Broken {
+                link.seen = TargetState::Broken;
                 continue;
             }
-            let (end, slot, descriptor) = (&mut link.end, reference.slot(), reference.descriptor());
-            let position = end.queue.tail();
-            match shared.act(|member| member.send(control, end, slot, descriptor)) {
-                Ok(()) => link.outstanding.note(&parcel, position),
-                Err(SendError::Full) => continue,
-                Err(error) => return Err(error.into()),
+            match link.target.send(&mut message) {
+                Delivery::Delivered => {}
+                Delivery::Dropped | Delivery::Absent | Delivery::Full => continue,
+                Delivery::Failed(error) => return Err(*error),
             }
             link.unanswered.push(number);
-            ring_port(control, link.server.member, link.server.index);
-            self.next = index + 1;
-            let gone = is_gone(shared, &link.end.info, &link.server);
-            return Ok(Some(if gone {
-                Sent::ToOneThatGoes
-            } else {
+            *next = index + 1;
+            hythe_memory::full_barrier();
+            let stays = link.target.wake() == TargetState::Open;
+            return Ok(Some(if stays {
                 Sent::ToOneThatStays
+            } else {
+                Sent::ToOneThatGoes
             }));
         }
         Ok(None)
     }
 
     /// Marks servers that left, or closed their port, which they do before. Their replies are all in their queues by then.
-    pub(super) fn find_gone(&mut self, shared: &Arc<Shared>) {
+    pub(super) fn find_gone(&mut self) {
         for link in &mut self.links {
-            if link.fate == Fate::Stays && is_gone(shared, &link.end.info, &link.server) {
-                link.fate = Fate::Gone;
+            if link.seen == TargetState::Open {
+                link.seen = link.target.state();
             }
         }
     }
 
-    /// Leaves the servers that were found gone, or lying.
-    pub(super) fn leave_gone(&mut self, shared: &Arc<Shared>) -> Result<Lost, NodeError> {
+    /// Leaves the servers that were found gone, or broken.
+    pub(super) fn leave_gone(&mut self) -> Result<Lost, NodeError> {
         let (mut lost, mut outcome) = (Lost::default(), Ok(()));
-        for link in self.links.extract_if(.., |link| link.fate != Fate::Stays) {
-            let reason = match link.fate {
-                Fate::Lies => ServerLoss::BrokeItsQueue,
-                Fate::Gone | Fate::Stays => ServerLoss::Went,
+        let gone = |link: &mut Link| link.seen != TargetState::Open;
+        for link in self.links.extract_if(.., gone) {
+            let is_broken = link.seen == TargetState::Broken;
+            let reason = if is_broken {
+                ServerLoss::BrokeItsQueue
+            } else {
+                ServerLoss::Went
             };
-            lost.lies += u64::from(link.fate == Fate::Lies);
+            lost.lies += u64::from(is_broken);
             let requests = link.unanswered.iter();
             lost.requests
                 .extend(requests.map(|&number| (number, link.name.clone(), reason)));
-            outcome = outcome.and(leave(shared, &link));
+            outcome = outcome.and(link.target.disconnect());
         }
         outcome.map(|()| lost)
     }
 
     /// Connects to servers that there is no connection to yet. One that cannot be connected to hides no other; the first such
     /// error is the result.
-    pub(super) fn update(
-        &mut self,
-        shared: &Arc<Shared>,
-        channel: &ChannelInfo,
-        port: PortIndex,
-    ) -> Result<(), NodeError> {
-        let control = shared.pool().control();
-        let servers = control
-            .ports()
-            .filter(|other| other.kind == PortKind::Server && other.channel == channel.index);
-        let mut outcome = Ok(());
-        let known = self.links.len();
-        for server in servers {
-            if self
-                .links
-                .iter()
-                .any(|link| link.server.index == server.index)
-            {
-                continue;
-            }
-            match connect(shared, port, server, self.depth) {
-                Ok(link) => self.links.extend(link),
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
+    pub(super) fn update(&mut self, port: &Port) -> Result<(), NodeError> {
+        let known = self.links.iter().map(|link| &*link.target).collect();
+        let found = port.find_targets(PortKind::Server, None, known, false);
+        if !found.targets.is_empty() {
+            let depth = self.depth as usize;
+            let links = found.targets.into_iter().map(|target| Link {
+                name: target.name(),
+                target,
+                unanswered: Vec::with_capacity(depth),
+                seen: TargetState::Open,
+            });
+            self.links.extend(links);
+            self.quota = Quota::for_receivers(port.shared.pool(), self.links.len());
         }
-        if self.links.len() != known {
-            self.quota = Quota::for_receivers(shared.pool(), self.links.len());
-        }
-        outcome
+        let failed = found.failed.into_iter().map(|(_, error)| Err(error));
+        failed.fold(found.outcome, Result::and)
     }
 
     /// Leaves all of them; the first damage is the result.
-    pub(super) fn leave_all(&mut self, shared: &Arc<Shared>) -> Result<(), NodeError> {
-        let links = std::mem::take(&mut self.links);
-        let left = links.iter().map(|link| leave(shared, link));
+    pub(super) fn disconnect_all(&mut self) -> Result<(), NodeError> {
+        let links = std::mem::take(&mut self.links).into_iter();
+        let left = links.map(|link| link.target.disconnect());
         left.fold(Ok(()), Result::and)
     }
-}
-
-/// `None`: the server closed meanwhile.
-fn connect(
-    shared: &Arc<Shared>,
-    port: PortIndex,
-    server: PortInfo,
-    unanswered: u32,
-) -> Result<Option<Link>, NodeError> {
-    let control = shared.pool().control();
-    let (consumer, to, depth) = (server.member, server.index, server.depth);
-    let info = shared.act(|member| member.connect(control, port, consumer, to, depth))?;
-    hythe_memory::full_barrier();
-    if !control.is_still_open(&server) {
-        // It closed while we connected, and may have looked before there was something to see.
-        leave_unattended(shared, &info)?;
-        return Ok(None);
-    }
-    ring(control, server.member);
-    Ok(Some(Link {
-        end: control.producer_end(info),
-        name: control.named(server.member),
-        server,
-        unanswered: Vec::with_capacity(unanswered as usize),
-        outstanding: Outstanding::for_quota(&Quota::default()),
-        fate: Fate::Stays,
-    }))
-}
-
-fn leave(shared: &Arc<Shared>, link: &Link) -> Result<(), NodeError> {
-    leave_side(shared, link.end.info, Side::Producer)?;
-    ring(shared.pool().control(), link.server.member);
-    Ok(())
 }

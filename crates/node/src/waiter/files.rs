@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use super::bridge::{Bridge, hush, ring};
 use super::{Event, Interest, Token};
 use crate::NodeError;
-use crate::node::Shared;
+use crate::participant::Participant;
 
 /// Names the eventfd of the bridge among the descriptors.
 const RUNG: u64 = u64::MAX;
@@ -106,7 +106,7 @@ impl Files {
     }
 
     /// The bridge, started if there is none yet.
-    fn bridge(&mut self, shared: &Arc<Shared>) -> Result<&Bridge, NodeError> {
+    fn bridge(&mut self, shared: &Arc<Participant>) -> Result<&Bridge, NodeError> {
         let bridge = match self.bridge.take() {
             Some(bridge) => bridge,
             None => {
@@ -120,7 +120,7 @@ impl Files {
     }
 
     /// From now on a ring makes the instance readable. The caller looks for work behind this.
-    pub(super) fn lie_down(&mut self, shared: &Arc<Shared>) -> Result<(), NodeError> {
+    pub(super) fn lie_down(&mut self, shared: &Arc<Participant>) -> Result<(), NodeError> {
         hush(self.rung.as_fd());
         self.bridge(shared)?.arm();
         Ok(())

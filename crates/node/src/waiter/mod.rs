@@ -41,21 +41,21 @@
 mod bridge;
 mod files;
 mod ports;
-mod routes;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_pool::{ChannelIndex, EventCell, PortIndex};
+use hythe_pool::EventCell;
 
 use crate::NodeError;
-use crate::node::Shared;
+use crate::participant::Participant;
+use crate::port::Opener;
 use crate::spin::Spinner;
 use crate::wait::{WaitPlan, WaitReport, wait_reporting};
 use files::Files;
 use ports::Ports;
-pub(crate) use routes::{Route, Routes};
+use sealed::PortParts;
 
 /// Names what was attached to a waiter. That of something detached may be given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -138,8 +138,8 @@ pub trait Waitable: sealed::Parts {}
 
 /// What a waiter needs of a port.
 pub(crate) mod sealed {
-    use super::{ChannelIndex, EventCell, PortIndex, Route, Shared};
-    use std::sync::Arc;
+    use super::EventCell;
+    use crate::port::Port;
 
     /// Out of reach for other crates.
     pub trait Parts {
@@ -150,14 +150,9 @@ pub(crate) mod sealed {
     /// A port, for its waiter.
     #[allow(missing_debug_implementations, reason = "lives for one call")]
     pub struct PortParts<'a> {
-        pub(crate) shared: &'a Arc<Shared>,
-        pub(crate) port: PortIndex,
-        pub(crate) channel: ChannelIndex,
-        pub(crate) channel_name: &'a str,
+        pub(crate) port: &'a mut Port,
         /// What a listener waits for.
         pub(crate) events: Option<EventCell>,
-        /// Dropped before the port is closed.
-        pub(crate) route: &'a mut Option<Route>,
     }
 }
 
@@ -170,7 +165,7 @@ pub(crate) mod sealed {
 /// A node may have several waiters, for different ports.
 #[derive(Debug)]
 pub struct Waiter {
-    shared: Arc<Shared>,
+    shared: Arc<Participant>,
     ports: Ports,
     files: Files,
     plan: WaitPlan,
@@ -180,7 +175,8 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Result<Self, NodeError> {
+    pub(crate) fn new(opener: &Opener) -> Result<Self, NodeError> {
+        let shared = &opener.shared;
         shared.check_original()?;
         let files = Files::new()?;
         shared
@@ -188,7 +184,7 @@ impl Waiter {
             .note_thread(shared.pool().control(), shared.index());
         Ok(Self {
             shared: Arc::clone(shared),
-            ports: Ports::new(shared),
+            ports: Ports::new(opener),
             files,
             plan: WaitPlan::for_processes(),
             spinner: Spinner::default(),
@@ -202,19 +198,19 @@ impl Waiter {
     /// # Errors
     /// [`NodeError::Attached`] if a waiter has it already; [`NodeError::ForeignPort`], [`NodeError::ForkedCopy`].
     pub fn attach(&mut self, port: &mut impl Waitable) -> Result<Token, NodeError> {
-        let parts = port.parts();
-        let channel = || parts.channel_name.to_owned();
+        let PortParts { port, events } = port.parts();
+        let channel = || port.name().to_owned();
         self.shared.check_original()?;
-        if !Arc::ptr_eq(parts.shared, &self.shared) {
+        if !Arc::ptr_eq(&port.shared, &self.shared) {
             return Err(NodeError::ForeignPort { channel: channel() });
         }
         let attached = self
             .ports
-            .attach(&self.shared, parts.port, parts.channel, parts.events);
+            .attach(&self.shared, port.index, port.channel.index, events);
         let Some((token, route)) = attached else {
             return Err(NodeError::Attached { channel: channel() });
         };
-        *parts.route = Some(route);
+        port.route = Some(route);
         self.reserve();
         Ok(token)
     }
@@ -281,10 +277,7 @@ impl Waiter {
             ..
         } = self;
         let gate = shared.spin_gate();
-        let plan = WaitPlan {
-            nap: ports.nap(),
-            ..self.plan
-        };
+        let plan = self.plan.at_most(ports.nap());
         let plan = self.spinner.plan(plan, gate);
         let mut report = WaitReport::default();
         let control = shared.pool().control();
@@ -348,5 +341,37 @@ impl Drop for Waiter {
             return;
         }
         self.ports.detach_all(&self.shared);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Node, Pool, PoolOptions, SubscriberOptions};
+
+    /// The lock may be held by a thread that is not there: whoever dropped a copy would wait for ever.
+    #[test]
+    fn a_copy_of_a_way_ends_without_the_lock() {
+        let root = std::env::temp_dir().join(format!("hythe-routes-{}", std::process::id()));
+        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        let node = Node::join(&pool, "original").expect("joins");
+        let subscriber = node.subscriber("data", &SubscriberOptions::default());
+        let mut subscriber = subscriber.expect("opens");
+        let mut waiter = node.waiter().expect("made");
+        waiter.attach(&mut subscriber).expect("free");
+
+        let shared = Arc::clone(node.participant());
+        let ways = || shared.routes().count() as i32;
+        let mut subscriber = Some(subscriber);
+        let in_child = hythe_sys::fork::run_in_child(|| {
+            drop(subscriber.take());
+            ways()
+        });
+        assert_eq!(in_child.expect("forked"), 1, "the copy took the lock");
+        drop(subscriber);
+        assert_eq!(ways(), 0, "the original did not");
+        drop((waiter, shared, node));
+        std::fs::remove_dir_all(root).expect("own");
     }
 }

@@ -10,11 +10,12 @@ use std::time::Duration;
 use hythe_memory::Mapped;
 use hythe_pool::{ChannelIndex, ConnectionInfo, Control, EventCell, Member, PortIndex};
 
-use super::routes::{Route, Routes, WaiterId};
 use super::{Event, Token};
 use crate::clock;
-use crate::core_way::CoreLook;
-use crate::node::Shared;
+use crate::participant::Participant;
+use crate::port::{Opener, Route};
+use crate::routes::WaiterId;
+use crate::transport::{Transports, Watch};
 
 /// How long a port may go without a look, whatever the marks say.
 pub(super) const LOOK_AT_ALL: Duration = Duration::from_secs(1);
@@ -27,8 +28,8 @@ struct Source {
     epoch: Option<u32>,
     /// The connections into it.
     ways: Vec<ConnectionInfo>,
-    /// If its channel ends on a core.
-    core: Option<CoreLook>,
+    /// What tells of senders that make no marks.
+    watches: Vec<Box<dyn Watch>>,
     /// If it is a listener.
     events: Option<EventCell>,
     /// The other side of a connection from it has left: a server that may owe replies.
@@ -43,21 +44,23 @@ pub(super) struct Ports {
     listed: Vec<usize>,
     changes: Option<u32>,
     looked_ms: u64,
-    /// Some channel ends on a core, as of the last look at all.
-    has_core: bool,
+    transports: Transports,
+    /// How long a sleep may last, as of the last look at all.
+    nap: Duration,
     /// Ports that had something, and no mark.
     pub(super) unmarked: u64,
 }
 
 impl Ports {
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(opener: &Opener) -> Self {
         Self {
-            id: shared.routes().enter(),
+            id: opener.shared.routes().enter(),
+            transports: Arc::clone(&opener.transports),
             sources: Vec::new(),
             listed: Vec::new(),
             changes: None,
             looked_ms: 0,
-            has_core: false,
+            nap: LOOK_AT_ALL,
             unmarked: 0,
         }
     }
@@ -65,7 +68,7 @@ impl Ports {
     /// From now on the port's marks come here. `None`: they go to another waiter.
     pub(super) fn attach(
         &mut self,
-        shared: &Arc<Shared>,
+        shared: &Arc<Participant>,
         port: PortIndex,
         channel: ChannelIndex,
         events: Option<EventCell>,
@@ -74,13 +77,18 @@ impl Ports {
         self.collect(shared);
         let free = self.sources.iter().position(Option::is_none);
         let place = free.unwrap_or(self.sources.len());
-        let route = Routes::open(shared, self.id, port, place)?;
+        let id = shared.routes().open(self.id, port, place)?;
+        let route = Route {
+            shared: Arc::clone(shared),
+            port,
+            id,
+        };
         let source = Source {
             port,
             channel,
             epoch: None,
             ways: Vec::new(),
-            core: None,
+            watches: Vec::new(),
             events,
             deserted: false,
             listed: false,
@@ -98,7 +106,7 @@ impl Ports {
     }
 
     /// Lets go of a port. False: it is not here.
-    pub(super) fn detach(&mut self, shared: &Arc<Shared>, place: usize) -> bool {
+    pub(super) fn detach(&mut self, shared: &Arc<Participant>, place: usize) -> bool {
         self.collect(shared);
         let Some(source) = self.sources.get_mut(place).and_then(Option::take) else {
             return false;
@@ -110,7 +118,7 @@ impl Ports {
     }
 
     /// Lets go of all.
-    pub(super) fn detach_all(&mut self, shared: &Arc<Shared>) {
+    pub(super) fn detach_all(&mut self, shared: &Arc<Participant>) {
         let silence = |port| want_no_marks(shared, port);
         shared.routes().exit(self.id, silence);
     }
@@ -119,17 +127,13 @@ impl Ports {
         self.sources.iter().flatten().count()
     }
 
-    /// How long a sleep may last: a core's rings may get lost in an emulator.
-    pub(super) fn nap(&self) -> Duration {
-        if self.has_core {
-            CoreLook::NAP
-        } else {
-            LOOK_AT_ALL
-        }
+    /// How long a sleep may last.
+    pub(super) const fn nap(&self) -> Duration {
+        self.nap
     }
 
     /// Appends the ports that have something now.
-    pub(super) fn look(&mut self, shared: &Arc<Shared>, events: &mut Vec<Event>) {
+    pub(super) fn look(&mut self, shared: &Arc<Participant>, events: &mut Vec<Event>) {
         let control = shared.pool().control();
         self.collect(shared);
         // Behind the marks: the connection of whoever marked is part of what the word says.
@@ -150,14 +154,14 @@ impl Ports {
             if ready {
                 events.push(Event::readable(Token::port(place)));
             }
-            // A core makes no marks: it is looked at each time.
-            source.listed = ready || source.core.is_some();
+            // What makes no marks is looked at each time.
+            source.listed = ready || !source.watches.is_empty();
             source.listed
         });
     }
 
     /// Takes the marks.
-    fn collect(&mut self, shared: &Arc<Shared>) {
+    fn collect(&mut self, shared: &Arc<Participant>) {
         let (sources, listed) = (&mut self.sources, &mut self.listed);
         let mut gone = Vec::new();
         let marked = |place: usize| {
@@ -179,17 +183,18 @@ impl Ports {
     }
 
     /// Lists every port, and reads anew which connections lead to it if they may have changed.
-    fn list_all(&mut self, shared: &Arc<Shared>, connections_changed: bool) {
+    fn list_all(&mut self, shared: &Arc<Participant>, connections_changed: bool) {
         let control = shared.pool().control();
         if connections_changed {
             self.find_ways(shared);
         }
         self.listed.clear();
-        self.has_core = false;
+        self.nap = LOOK_AT_ALL;
         for (place, source) in self.sources.iter_mut().enumerate() {
             if let Some(source) = source {
-                source.find_core(shared, control);
-                self.has_core |= source.core.is_some();
+                source.find_watches(shared, &self.transports);
+                let naps = source.watches.iter().map(|watch| watch.nap());
+                self.nap = naps.fold(self.nap, Duration::min);
                 let overlooked = !source.listed && source.has_messages(control);
                 self.unmarked += u64::from(overlooked && !connections_changed);
                 source.listed = true;
@@ -198,7 +203,7 @@ impl Ports {
         }
     }
 
-    fn find_ways(&mut self, shared: &Arc<Shared>) {
+    fn find_ways(&mut self, shared: &Arc<Participant>) {
         let places = self.sources.iter_mut().flatten();
         let mut by_port: std::collections::HashMap<PortIndex, &mut Source> = places
             .map(|source| {
@@ -226,18 +231,18 @@ impl Ports {
     }
 }
 
-fn want_no_marks(shared: &Arc<Shared>, port: PortIndex) {
+fn want_no_marks(shared: &Arc<Participant>, port: PortIndex) {
     let control = shared.pool().control();
     shared.act(|member| member.want_marks(control, port, false));
 }
 
 impl Source {
-    /// Is something there: a message, an event, the end of a peer, or something to do with a core?
+    /// Is something there: a message, an event, the end of a peer, or what a watch tells of?
     fn is_ready(&mut self, control: &Control<Mapped>) -> bool {
         self.has_messages(control)
             || self.deserted
             || self.ways.iter().any(|info| info.producer_left)
-            || self.core.as_mut().is_some_and(CoreLook::is_ready)
+            || self.watches.iter_mut().any(|watch| watch.is_ready())
     }
 
     fn has_messages(&self, control: &Control<Mapped>) -> bool {
@@ -247,13 +252,16 @@ impl Source {
                 .is_some_and(|cell| cell.has_events(control.memory()))
     }
 
-    /// Has the channel got a core, or another one?
-    fn find_core(&mut self, shared: &Arc<Shared>, control: &Control<Mapped>) {
-        let epoch = control.channel_epoch(self.channel);
+    /// Has what is behind the channel changed?
+    fn find_watches(&mut self, shared: &Arc<Participant>, transports: &Transports) {
+        let epoch = shared.pool().control().channel_epoch(self.channel);
         if self.epoch == Some(epoch) {
             return;
         }
         self.epoch = Some(epoch);
-        self.core = CoreLook::at(shared, self.channel);
+        let found = transports.iter();
+        self.watches = found
+            .filter_map(|transport| transport.watch(shared, self.channel))
+            .collect();
     }
 }

@@ -117,7 +117,7 @@ pub struct Echo {
 
 impl Echo {
     pub fn open(pool: &Pool, name: &str) -> Result<Self, NodeError> {
-        let node = Node::join(pool, name)?;
+        let node = hythe_rtcore::join(pool, name)?;
         let pong = node.subscriber("pong", &SubscriberOptions::default().depth(4))?;
         let ping = node.publisher("ping", &PublisherOptions::default())?;
         Ok(Self { node, ping, pong })

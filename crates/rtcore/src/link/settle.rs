@@ -10,16 +10,16 @@ use hythe_abi::link::Direction;
 use hythe_abi::{Descriptor, Place};
 use hythe_pool::{CoreBinding, LedgerSlot, Member, MemberIndex, PoolError, RegionKind, Taken};
 
-use super::link_map::LinkMap;
-use crate::NodeError;
-use crate::node::Shared;
+use super::map::LinkMap;
+use hythe_node::NodeError;
+use hythe_node::hop::{HopPool as _, Participant};
 
 /// How often to look again while another participant is taking what was handed on.
 const ROUNDS: usize = 100;
 
 /// Empties the queue and the row of an endpoint.
 pub(super) fn endpoint(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     link: &LinkMap,
     core: CoreBinding,
 ) -> Result<(), NodeError> {
@@ -43,7 +43,7 @@ pub(super) fn endpoint(
 }
 
 /// Rows of the same core's endpoints that take payload: what came in there may be handed on out of here.
-pub(super) fn rows_to_core(shared: &Arc<Shared>, core: CoreBinding) -> Vec<MemberIndex> {
+pub(super) fn rows_to_core(shared: &Arc<Participant>, core: CoreBinding) -> Vec<MemberIndex> {
     let bindings = shared
         .pool()
         .control()
@@ -57,7 +57,7 @@ pub(super) fn rows_to_core(shared: &Arc<Shared>, core: CoreBinding) -> Vec<Membe
 
 /// Moves a reference that came back out of a row of this core. `None`: the core did not hold it.
 pub(super) fn reclaim(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     core: CoreBinding,
     row: MemberIndex,
     descriptor: Descriptor,
@@ -74,7 +74,7 @@ pub(super) fn reclaim(
 }
 
 /// Does the row of an endpoint answer for anything, or its queue hold anything?
-pub(super) fn is_clean(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) -> bool {
+pub(super) fn is_clean(shared: &Arc<Participant>, link: &LinkMap, core: CoreBinding) -> bool {
     let pool = shared.pool();
     let Some(region) = pool.regions().region(core.region) else {
         return true;
@@ -93,7 +93,11 @@ pub(super) fn is_clean(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) 
 }
 
 /// Releases everything that the row of an endpoint answers for, except what was handed on and is still to be taken.
-fn empty_row(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) -> Result<(), NodeError> {
+fn empty_row(
+    shared: &Arc<Participant>,
+    link: &LinkMap,
+    core: CoreBinding,
+) -> Result<(), NodeError> {
     let pool = shared.pool();
     let Some(region) = pool.regions().region(core.region) else {
         return Ok(());

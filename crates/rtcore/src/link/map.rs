@@ -5,16 +5,16 @@ use hythe_abi::link::{
     bell_line, core_header, endpoint_record, flow_line, linux_header,
 };
 use hythe_abi::{Descriptor, HEADROOM_BYTES, LINE_BYTES, RegionIndex};
-use hythe_memory::{Access, Mapped, Memory, Ordering, full_barrier, read_name};
+use hythe_memory::{Mapped, Memory, Ordering, full_barrier, read_name};
 use hythe_pool::RegionGeometry;
 
-use crate::NodeError;
-use crate::directory::open_file;
-use crate::pool::Pool;
+use hythe_node::NodeError;
+use hythe_node::Pool;
+use hythe_node::hop::HopPool as _;
 
 /// A link, mapped, with its layout checked.
 #[derive(Clone, Debug)]
-pub struct LinkMap {
+pub(crate) struct LinkMap {
     memory: Mapped,
     layout: LinkLayout,
     region: RegionIndex,
@@ -70,8 +70,8 @@ impl LinkMap {
     ///
     /// # Errors
     /// [`NodeError::BadLink`] if there is none, or its words make no sense.
-    pub fn open(pool: &Pool, region: RegionIndex) -> Result<Self, NodeError> {
-        let memory = map(pool, region)?;
+    pub(crate) fn open(pool: &Pool, region: RegionIndex) -> Result<Self, NodeError> {
+        let memory = pool.map_link(region)?;
         let word = |at| memory.load(at, Ordering::Acquire);
         let bad = |reason: &str| NodeError::BadLink {
             region,
@@ -99,13 +99,13 @@ impl LinkMap {
     ///
     /// # Errors
     /// [`NodeError::BadLink`] if the sizes do not fit.
-    pub fn fill(
+    pub(crate) fn fill(
         pool: &Pool,
         region: RegionIndex,
         endpoints: u32,
         capacity: u32,
     ) -> Result<Self, NodeError> {
-        let memory = map(pool, region)?;
+        let memory = pool.map_link(region)?;
         let section = memory.bytes() / 2;
         let unknown = || NodeError::BadLink {
             region,
@@ -156,14 +156,13 @@ impl LinkMap {
     }
 
     /// Begins a session: everything filled before becomes visible to the core.
-    pub fn begin_session(&self, session: u32) {
+    pub(crate) fn begin_session(&self, session: u32) {
         self.memory
             .store(linux_header::SESSION, session, Ordering::Release);
     }
 
     /// What the link says now. Claims of the core, cut to what is possible.
-    #[must_use]
-    pub fn status(&self) -> LinkStatus {
+    pub(crate) fn status(&self) -> LinkStatus {
         let core = self.layout.core_header();
         let word = |at| self.memory.load(at, Ordering::Acquire);
         // First the state: what the core wrote before it is visible then.
@@ -190,8 +189,7 @@ impl LinkMap {
     }
 
     /// An endpoint's record; `None` if its number or direction is impossible.
-    #[must_use]
-    pub fn endpoint(&self, index: usize) -> Option<EndpointRecord> {
+    pub(crate) fn endpoint(&self, index: usize) -> Option<EndpointRecord> {
         if index >= self.layout.endpoints() {
             return None;
         }
@@ -209,8 +207,7 @@ impl LinkMap {
     }
 
     /// How often Linux has rung; the agent passes each change on to the core.
-    #[must_use]
-    pub fn linux_rings(&self) -> u32 {
+    pub(crate) fn linux_rings(&self) -> u32 {
         self.memory.load(
             self.layout.linux_bell() + bell_line::COUNT,
             Ordering::Acquire,
@@ -218,8 +215,7 @@ impl LinkMap {
     }
 
     /// Notes a ring for the core. False: the core polls, and no doorbell is needed.
-    #[must_use]
-    pub fn note_ring(&self) -> bool {
+    pub(crate) fn note_ring(&self) -> bool {
         self.memory.add(
             self.layout.linux_bell() + bell_line::COUNT,
             1,
@@ -233,15 +229,8 @@ impl LinkMap {
         ) != 0
     }
 
-    /// Sets whether the core shall ring after each push. For the agent.
-    pub fn want_rings(&self, wanted: bool) {
-        let at = self.layout.linux_bell() + bell_line::WANTED;
-        self.memory.store(at, wanted.into(), Ordering::Release);
-    }
-
     /// The endpoint's session as Linux last wrote it, and the core's echo.
-    #[must_use]
-    pub fn endpoint_sessions(&self, endpoint: usize) -> (u32, u32) {
+    pub(crate) fn endpoint_sessions(&self, endpoint: usize) -> (u32, u32) {
         let word = |at| self.memory.load(at + flow_line::SESSION, Ordering::Acquire);
         (
             word(self.layout.linux_flow(endpoint)),
@@ -250,7 +239,6 @@ impl LinkMap {
     }
 
     /// The two sessions, if the core is up and has answered the agent.
-    #[must_use]
     pub(crate) fn life(&self) -> Option<Life> {
         let core = self.layout.core_header();
         let word = |at| self.memory.load(at, Ordering::Acquire);
@@ -321,7 +309,7 @@ impl LinkMap {
     }
 
     /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent, between two lives.
-    pub fn forget_queues(&self) {
+    pub(crate) fn forget_queues(&self) {
         (0..self.layout.endpoints()).for_each(|endpoint| self.forget_queue(endpoint));
     }
 
@@ -331,8 +319,7 @@ impl LinkMap {
     }
 
     /// The region whose slots the link's descriptors name.
-    #[must_use]
-    pub const fn region(&self) -> RegionIndex {
+    pub(crate) const fn region(&self) -> RegionIndex {
         self.region
     }
 
@@ -343,30 +330,4 @@ impl LinkMap {
     pub(super) const fn layout(&self) -> &LinkLayout {
         &self.layout
     }
-}
-
-/// Maps link words: behind the region's slots, or a file of their own.
-fn map(pool: &Pool, region: RegionIndex) -> Result<Mapped, NodeError> {
-    let bad = |reason: &str| NodeError::BadLink {
-        region,
-        reason: reason.to_owned(),
-    };
-    let geometry = pool.region(region).ok_or_else(|| bad("unknown region"))?;
-    let place = geometry
-        .link
-        .ok_or_else(|| bad("the region belongs to no core"))?;
-    if let Some(known) = pool.link(region) {
-        return Ok(known.clone());
-    }
-    let name = match place.offset {
-        0 => format!("link.{}", region.0),
-        _ => format!("region.{}", region.0),
-    };
-    let (file, bytes) = open_file(pool.directory(), &name, true, pool.options())?;
-    if bytes < place.offset + u64::from(place.bytes) {
-        return Err(bad("its file was cut"));
-    }
-    let map = Mapped::file(&file, place.offset, place.bytes as usize, Access::Write)
-        .map_err(crate::error::file("map", pool.path().join(name)))?;
-    Ok(pool.keep_link(region, map))
 }

@@ -13,11 +13,10 @@ use hythe_abi::link::flow_line;
 use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError, Taken};
 use hythe_queue::{Consumer, Producer, RingPlaces};
 
-use super::link_map::{Life, LinkMap};
+use super::map::{Life, LinkMap};
 use super::settle;
-use crate::NodeError;
-use crate::node::Shared;
-use crate::wait::{WaitPlan, ring, wait_for};
+use hythe_node::NodeError;
+use hythe_node::hop::{self, HopPool as _, Participant, WaitPlan};
 
 /// How long a core may take to answer a new session: its tasks must first let go of what they hold.
 pub(super) const ECHO_BOUND: Duration = Duration::from_secs(5);
@@ -59,16 +58,13 @@ pub(super) enum Meeting {
 
 /// Attaches, waiting for the echo.
 pub(super) fn attach(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
     bound: Duration,
 ) -> Result<(), NodeError> {
-    let plan = WaitPlan {
-        nap: ECHO_NAP,
-        ..WaitPlan::for_core().gated(shared.spin_gate())
-    };
-    let met = wait_for(shared.pool().control(), shared.index(), plan, bound, || {
+    let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
+    let met = shared.wait_for(plan, bound, || {
         Ok(step(shared, channel, attachment)?.then_some(()))
     })?;
     if met.is_some() {
@@ -86,7 +82,7 @@ pub(super) fn attach(
 /// # Errors
 /// [`NodeError::CoreSilent`] if no core is behind the channel; [`NodeError::EndpointTaken`].
 pub(super) fn step(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
 ) -> Result<bool, NodeError> {
@@ -112,7 +108,7 @@ pub(super) fn silent(channel: &ChannelInfo, reason: &str) -> NodeError {
 
 impl Attachment {
     /// Takes the endpoint and ends the session it finds. `None`: not at this moment.
-    fn begin(shared: &Arc<Shared>, channel: &ChannelInfo) -> Result<Option<Self>, NodeError> {
+    fn begin(shared: &Arc<Participant>, channel: &ChannelInfo) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();
         // Before the look at the binding: a change behind it is noticed.
         let epoch = control.channel_epoch(channel.index);
@@ -298,7 +294,7 @@ impl Attachment {
 
 /// Writes session 0 and waits for its echo; then settles. True: all is settled.
 pub(super) fn end_session(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     link: &LinkMap,
     core: CoreBinding,
     bound: Duration,
@@ -310,11 +306,8 @@ pub(super) fn end_session(
     }
     link.withdraw(endpoint);
     ring_core(shared, link, core);
-    let plan = WaitPlan {
-        nap: ECHO_NAP,
-        ..WaitPlan::for_core().gated(shared.spin_gate())
-    };
-    let echoed = wait_for(shared.pool().control(), shared.index(), plan, bound, || {
+    let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
+    let echoed = shared.wait_for(plan, bound, || {
         let echoed = link.endpoint_sessions(endpoint).1 == 0;
         Ok((echoed || link.life() != life).then_some(echoed))
     })?;
@@ -328,7 +321,7 @@ pub(super) fn end_session(
 /// Ends the sessions that dead ports left open at other endpoints of the core, so that nothing of theirs is handed on to us: the
 /// core sees these ends before it sees our session.
 fn withdraw_abandoned(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     link: &LinkMap,
     core: CoreBinding,
 ) -> Result<(), NodeError> {
@@ -352,16 +345,16 @@ fn withdraw_abandoned(
     Ok(())
 }
 
-fn ring_core(shared: &Arc<Shared>, link: &LinkMap, core: CoreBinding) {
+fn ring_core(shared: &Arc<Participant>, link: &LinkMap, core: CoreBinding) {
     if link.note_ring() {
-        ring(shared.pool().control(), core.agent);
+        hop::wake(shared.pool(), core.agent);
     }
 }
 
 /// Being the one participant at an endpoint, until dropped.
 #[derive(Debug)]
 pub(super) struct Right {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<Participant>,
     channel: ChannelInfo,
 }
 
@@ -369,7 +362,7 @@ impl Right {
     /// `None`: the core behind the channel has just changed, or its agent is taking back what the last one left there: in a
     /// moment it will be free.
     pub(super) fn take(
-        shared: &Arc<Shared>,
+        shared: &Arc<Participant>,
         channel: &ChannelInfo,
     ) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();

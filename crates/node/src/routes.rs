@@ -7,16 +7,14 @@
 //! of the parent may have held.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_memory::Mapped;
 use hythe_pool::{Control, MemberIndex, PortIndex};
 
-use crate::node::Shared;
-
 /// A waiter of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct WaiterId(u64);
+pub(crate) struct WaiterId(u64);
 
 /// Where each port's marks go.
 #[derive(Debug, Default)]
@@ -49,33 +47,6 @@ struct Inbox {
     gone: Vec<usize>,
 }
 
-/// A port's way to a waiter, kept by whoever owns the port: ends with it, at the latest.
-#[derive(Debug)]
-pub(crate) struct Route {
-    shared: Arc<Shared>,
-    port: PortIndex,
-    id: u64,
-}
-
-impl Drop for Route {
-    fn drop(&mut self) {
-        if self.shared.is_a_copy() {
-            return;
-        }
-        let table = &mut *self.shared.routes().lock();
-        // The number may be on another way by now: the waiter has let go of this one first.
-        if table
-            .by_port
-            .get(&self.port)
-            .is_some_and(|entry| entry.id == self.id)
-            && let Some(entry) = table.by_port.remove(&self.port)
-            && let Some(inbox) = table.inboxes.get_mut(&entry.waiter)
-        {
-            inbox.gone.push(entry.place);
-        }
-    }
-}
-
 impl Routes {
     fn lock(&self) -> MutexGuard<'_, Table> {
         // Nothing in here panics halfway.
@@ -83,7 +54,7 @@ impl Routes {
     }
 
     /// A new waiter.
-    pub(super) fn enter(&self) -> WaiterId {
+    pub(crate) fn enter(&self) -> WaiterId {
         let table = &mut *self.lock();
         table.last_id += 1;
         let waiter = WaiterId(table.last_id);
@@ -93,21 +64,17 @@ impl Routes {
 
     /// A waiter that goes; `silence` is called for each port that it had, under the lock: as long as that is held, the port is
     /// nobody else's.
-    pub(super) fn exit(&self, waiter: WaiterId, mut silence: impl FnMut(PortIndex)) {
+    pub(crate) fn exit(&self, waiter: WaiterId, mut silence: impl FnMut(PortIndex)) {
         let table = &mut *self.lock();
         table.inboxes.remove(&waiter);
         let gone = table.by_port.extract_if(|_, entry| entry.waiter == waiter);
         gone.for_each(|(port, _)| silence(port));
     }
 
-    /// Sends a port's marks to a place of a waiter. `None`: they go elsewhere already.
-    pub(super) fn open(
-        shared: &Arc<Shared>,
-        waiter: WaiterId,
-        port: PortIndex,
-        place: usize,
-    ) -> Option<Route> {
-        let table = &mut *shared.routes().lock();
+    /// Sends a port's marks to a place of a waiter, until [`Routes::end`] is called with the number that this returns. `None`: they
+    /// go elsewhere already.
+    pub(crate) fn open(&self, waiter: WaiterId, port: PortIndex, place: usize) -> Option<u64> {
+        let table = &mut *self.lock();
         if table.by_port.contains_key(&port) {
             return None;
         }
@@ -125,15 +92,23 @@ impl Routes {
             inbox.marked.reserve(place + 1);
             inbox.gone.reserve(place + 1);
         }
-        Some(Route {
-            shared: Arc::clone(shared),
-            port,
-            id,
-        })
+        Some(id)
+    }
+
+    /// Whoever owned the port has closed it.
+    pub(crate) fn end(&self, port: PortIndex, id: u64) {
+        let table = &mut *self.lock();
+        // The number may be on another way by now: the waiter has let go of this one first.
+        if table.by_port.get(&port).is_some_and(|entry| entry.id == id)
+            && let Some(entry) = table.by_port.remove(&port)
+            && let Some(inbox) = table.inboxes.get_mut(&entry.waiter)
+        {
+            inbox.gone.push(entry.place);
+        }
     }
 
     /// Ends a port's way to a waiter, if that is where it goes; `silence` as for [`Routes::exit`].
-    pub(super) fn close(&self, waiter: WaiterId, port: PortIndex, silence: impl FnOnce()) {
+    pub(crate) fn close(&self, waiter: WaiterId, port: PortIndex, silence: impl FnOnce()) {
         let table = &mut *self.lock();
         let entry = table.by_port.get(&port);
         if entry.is_some_and(|entry| entry.waiter == waiter) {
@@ -143,7 +118,7 @@ impl Routes {
     }
 
     /// Takes this participant's marks and hands them out. Says which places of this waiter were marked, and which are gone.
-    pub(super) fn collect(
+    pub(crate) fn collect(
         &self,
         control: &Control<Mapped>,
         me: MemberIndex,
@@ -184,34 +159,9 @@ impl Routes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::waiter::sealed::Parts;
-    use crate::{Node, Pool, PoolOptions, SubscriberOptions};
-
-    /// The lock may be held by a thread that is not there: whoever dropped a copy would wait for ever.
-    #[test]
-    fn a_copy_of_a_way_ends_without_the_lock() {
-        let root = std::env::temp_dir().join(format!("hythe-routes-{}", std::process::id()));
-        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
-        let pool = Pool::open_or_create(&options).expect("made");
-        let node = Node::join(&pool, "original").expect("joins");
-        let subscriber = node.subscriber("data", &SubscriberOptions::default());
-        let mut subscriber = subscriber.expect("opens");
-        let mut waiter = node.waiter().expect("made");
-        waiter.attach(&mut subscriber).expect("free");
-
-        let shared = Arc::clone(subscriber.parts().shared);
-        let ways = || shared.routes().lock().by_port.len() as i32;
-        let mut subscriber = Some(subscriber);
-        let in_child = hythe_sys::fork::run_in_child(|| {
-            drop(subscriber.take());
-            ways()
-        });
-        assert_eq!(in_child.expect("forked"), 1, "the copy took the lock");
-        drop(subscriber);
-        assert_eq!(ways(), 0, "the original did not");
-        drop((waiter, shared, node));
-        std::fs::remove_dir_all(root).expect("own");
+impl Routes {
+    /// Ports whose marks go to a waiter.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().by_port.len()
     }
 }

@@ -6,13 +6,17 @@ use std::time::Duration;
 use hythe_pool::ChannelInfo;
 
 use super::attachment::{Right, end_session};
-use super::link_map::LinkMap;
+use super::map::LinkMap;
 use super::settle;
-use crate::NodeError;
-use crate::node::Shared;
+use hythe_node::NodeError;
+use hythe_node::hop::Participant;
 
 /// Has the endpoint behind a channel, which nobody is attached to, something that belongs to nobody?
-pub(crate) fn is_left_alone(shared: &Arc<Shared>, link: &LinkMap, channel: &ChannelInfo) -> bool {
+pub(crate) fn is_left_alone(
+    shared: &Arc<Participant>,
+    link: &LinkMap,
+    channel: &ChannelInfo,
+) -> bool {
     let Some(core) = channel.core else {
         return false;
     };
@@ -22,7 +26,7 @@ pub(crate) fn is_left_alone(shared: &Arc<Shared>, link: &LinkMap, channel: &Chan
 /// Ends the session that a dead port left open, and takes back its slots once the core has let go of them. False: not within
 /// the bound, or a port was quicker.
 pub(crate) fn take_back(
-    shared: &Arc<Shared>,
+    shared: &Arc<Participant>,
     link: &LinkMap,
     channel: &ChannelInfo,
     bound: Duration,

@@ -1,25 +1,32 @@
-//! Taking from a core: it fills slots of the stock it was given.
+//! A core as a source: it fills slots of the stock it was given.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_abi::{Descriptor, DescriptorMark};
-use hythe_pool::{ChannelInfo, MemberIndex, PoolError, PortStatistics, Taken};
+use hythe_node::NodeError;
+use hythe_node::hop::{
+    HopPool as _, Origin, Outgoing, Participant, Polled, Seeking, Source, SourceState,
+};
+use hythe_pool::{ChannelInfo, MemberIndex, PoolError, Taken};
 
+use super::NAP;
 use super::attachment::{Attachment, ECHO_BOUND, attach, step};
 use super::settle::rows_to_core;
-use crate::NodeError;
-use crate::node::{Shared, lease_in};
 
 /// How long a core may take to let go of its stock when we leave.
 const DETACH_BOUND: Duration = Duration::from_millis(500);
 
 /// The Linux end of an endpoint that gives payload.
 #[derive(Debug)]
-pub(crate) struct CoreReceiver {
-    shared: Arc<Shared>,
+pub(super) struct CoreSource {
+    participant: Arc<Participant>,
     channel: ChannelInfo,
+    /// Of the endpoint that was there first.
+    row: MemberIndex,
     attachment: Option<Attachment>,
+    /// When another participant was last found at the endpoint: looked at again a little later.
+    refused: Option<Instant>,
     rows_to_core: Vec<MemberIndex>,
     /// Messages that the subscriber wants to have room for.
     depth: u32,
@@ -29,43 +36,41 @@ pub(crate) struct CoreReceiver {
     stock: u32,
 }
 
-impl CoreReceiver {
-    /// Attaches now.
-    pub(crate) fn attach(
-        shared: &Arc<Shared>,
-        channel: &ChannelInfo,
-        depth: u32,
-    ) -> Result<Self, NodeError> {
-        let mut receiver = Self::later(shared, channel, depth);
-        attach(shared, channel, &mut receiver.attachment, ECHO_BOUND)?;
-        receiver.begin_stock()?;
-        Ok(receiver)
-    }
-
-    /// Attaches while taking.
-    pub(crate) fn later(shared: &Arc<Shared>, channel: &ChannelInfo, depth: u32) -> Self {
+impl CoreSource {
+    /// An endpoint with this row is behind the channel.
+    pub(super) fn new(seeking: &Seeking<'_>, row: MemberIndex) -> Self {
         Self {
-            shared: Arc::clone(shared),
-            channel: channel.clone(),
+            participant: Arc::clone(seeking.participant()),
+            channel: seeking.channel().clone(),
+            row,
             attachment: None,
+            refused: None,
             rows_to_core: Vec::new(),
-            depth,
+            depth: seeking.depth(),
             level: 0,
             stock: 0,
         }
     }
 
+    /// Attaches, waiting for the core's answer.
+    pub(super) fn attach_now(&mut self) -> Result<(), NodeError> {
+        let Self {
+            participant,
+            channel,
+            attachment,
+            ..
+        } = self;
+        attach(participant, channel, attachment, ECHO_BOUND)?;
+        self.begin_stock()
+    }
+
     /// The next reference, if there is one. While the core is down there is none.
-    pub(crate) fn try_take(
-        &mut self,
-        statistics: &mut PortStatistics,
-    ) -> Result<Option<Taken>, NodeError> {
+    fn try_take(&mut self) -> Result<Polled, NodeError> {
         if !self.attachment.as_mut().is_some_and(Attachment::is_current) && !self.attach_again()? {
-            return Ok(None);
+            return Ok(Polled::Nothing);
         }
-        // As many as the queue can hold: a core that keeps pushing nonsense does not keep us here.
-        let most = self.attachment.as_ref().map_or(0, Attachment::capacity);
-        for _ in 0..=most {
+        // As many as the queue can hold: a core that keeps giving back does not keep us here.
+        for _ in 0..=self.capacity() {
             let Some(descriptor) = self.attachment.as_mut().and_then(Attachment::peek) else {
                 break;
             };
@@ -76,23 +81,28 @@ impl CoreReceiver {
             match accepted {
                 Accepted::Sample(taken) => {
                     if let Err(error) = self.restock() {
-                        let control = self.shared.pool().control();
-                        self.shared
-                            .act(|member| member.release(control, taken.slot, 1))?;
+                        self.release(taken)?;
                         return Err(error);
                     }
-                    return Ok(Some(taken));
+                    return Ok(Polled::Taken(taken));
                 }
                 Accepted::Unused => {}
-                Accepted::Lie => statistics.violations += 1,
+                Accepted::Lie => return Ok(Polled::Nonsense),
             }
         }
         self.restock()?;
-        Ok(None)
+        Ok(Polled::Nothing)
+    }
+
+    fn release(&self, taken: Taken) -> Result<(), NodeError> {
+        let control = self.participant.pool().control();
+        self.participant
+            .act(|member| member.release(control, taken.slot, 1))?;
+        Ok(())
     }
 
     fn attach_again(&mut self) -> Result<bool, NodeError> {
-        match step(&self.shared, &self.channel, &mut self.attachment) {
+        match step(&self.participant, &self.channel, &mut self.attachment) {
             Ok(true) => self.begin_stock().map(|()| true),
             // It may still be starting, or be gone for now.
             Ok(false) | Err(NodeError::CoreSilent { .. }) => Ok(false),
@@ -104,10 +114,10 @@ impl CoreReceiver {
         let Some(attachment) = &self.attachment else {
             return Ok(());
         };
-        self.rows_to_core = rows_to_core(&self.shared, attachment.core);
+        self.rows_to_core = rows_to_core(&self.participant, attachment.core);
         self.stock = 0;
         self.level = self.depth.clamp(1, attachment.capacity());
-        if let Some(region) = self.shared.pool().region(attachment.core.region) {
+        if let Some(region) = self.participant.pool().region(attachment.core.region) {
             let room = attachment.max_bytes as usize;
             let fitting = region
                 .classes
@@ -140,8 +150,7 @@ impl CoreReceiver {
         if let Some(taken) = attachment.reclaim(attachment.core.row, checked)? {
             self.stock = self.stock.saturating_sub(1);
             if unused {
-                self.shared
-                    .act(|member| member.release(self.shared.pool().control(), taken.slot, 1))?;
+                self.release(taken)?;
                 return Ok(Accepted::Unused);
             }
             return Ok(Accepted::Sample(taken));
@@ -164,16 +173,14 @@ impl CoreReceiver {
         let before = self.stock;
         while self.stock < self.level {
             let room = attachment.max_bytes as usize;
-            let lease = match lease_in(&self.shared, attachment.core.region, room) {
-                Ok(lease) => lease,
+            let region = attachment.core.region;
+            let empty = match Outgoing::lease(&self.participant, region, room) {
+                Ok(empty) => empty,
                 Err(NodeError::Pool(PoolError::PoolFull { .. })) => break,
                 Err(error) => return Err(error),
             };
-            // Fits: a slot's size is 32 bits.
-            let bytes = lease.capacity() as u32;
-            let mut reference = lease.into_reference(bytes);
-            attachment.push(reference.slot(), reference.descriptor())?;
-            reference.moved();
+            attachment.push(empty.slot(), empty.descriptor())?;
+            empty.moved();
             self.stock += 1;
         }
         if self.stock > before {
@@ -189,9 +196,51 @@ enum Accepted {
     Lie,
 }
 
-impl Drop for CoreReceiver {
+impl Source for CoreSource {
+    fn poll(&mut self) -> Polled {
+        if self.refused.is_some_and(|at| at.elapsed() < NAP) {
+            return Polled::Nothing;
+        }
+        match self.try_take() {
+            Ok(polled) => polled,
+            Err(error) => {
+                let is_taken = matches!(error, NodeError::EndpointTaken { .. });
+                self.refused = is_taken.then(Instant::now);
+                Polled::Refused(Box::new(error))
+            }
+        }
+    }
+
+    fn capacity(&self) -> u32 {
+        self.attachment.as_ref().map_or(0, Attachment::capacity)
+    }
+
+    /// It stays open while the core is away: that may come back.
+    fn state(&mut self) -> SourceState {
+        SourceState::Open
+    }
+
+    fn disconnect(self: Box<Self>) -> Result<(), NodeError> {
+        // Dropping does it.
+        Ok(())
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            member: self.row,
+            port: None,
+            number: 0,
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        NAP
+    }
+}
+
+impl Drop for CoreSource {
     fn drop(&mut self) {
-        if self.shared.is_a_copy() {
+        if self.participant.is_a_copy() {
             return;
         }
         let ended = self

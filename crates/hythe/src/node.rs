@@ -1,0 +1,30 @@
+//! A node whose ports reach all that Hythe reaches.
+
+use std::ops::Deref;
+
+use hythe_node::{NodeError, Pool};
+
+/// This process as a participant of a pool, with ports that reach processes and cores.
+///
+/// All that it can do is [`hythe_node::Node`]'s, which it derefs to. Clones share the participant;
+/// it leaves the pool when the last clone, port, lease and sample is gone.
+#[derive(Clone, Debug)]
+pub struct Node(hythe_node::Node);
+
+impl Node {
+    /// Joins a pool under a name.
+    ///
+    /// # Errors
+    /// As [`hythe_node::Node::join`].
+    pub fn join(pool: &Pool, name: &str) -> Result<Self, NodeError> {
+        hythe_rtcore::join(pool, name).map(Self)
+    }
+}
+
+impl Deref for Node {
+    type Target = hythe_node::Node;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}

@@ -1,0 +1,97 @@
+//! One message to all targets of a publisher.
+//!
+//! Called by [`crate::Publisher`] for each message: there is free capacity nearly always, and
+//! whatever else is to do is kept out of that path. Never wakes anybody for a message that went
+//! straight in: the publisher does, behind one message or many.
+
+use crate::NodeError;
+use crate::buffer::Reference;
+use crate::transport::{Message, Sent, Target};
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Subscribers that have it in their queue.
+    pub delivered: u32,
+    /// Subscribers that it passed by because their queue was full, or because there was no memory left for one.
+    pub dropped: u32,
+    /// Older messages that it displaced, from queues of subscribers that drop the oldest.
+    pub displaced: u32,
+}
+
+/// One reference for each target; the last gets the one that came. Those that are waited for come
+/// last: the others do not wait with them.
+#[inline(always)]
+pub(crate) fn deliver(
+    targets: &mut [Box<dyn Target>],
+    mut message: Message<'_>,
+    reference: &mut Reference,
+) -> Result<Published, Box<NodeError>> {
+    let (shared, slot) = (message.shared, message.slot);
+    let control = shared.pool().control();
+    let mut published = Published::default();
+    if targets.is_empty() {
+        return Ok(published);
+    }
+    if targets.len() > 1 {
+        // Fits: there are at most as many targets as connections.
+        let more = targets.len() as u32 - 1;
+        shared
+            .act(|member| member.duplicate(control, slot, more))
+            .map_err(boxed)?;
+    }
+    message.targets = targets.len();
+    let (mut failed, mut waited_for, mut absent) = (None, Vec::new(), 0);
+    for (index, target) in targets.iter_mut().enumerate() {
+        match target.send(&mut message) {
+            Sent::Delivered => published.delivered += 1,
+            Sent::Dropped => published.dropped += 1,
+            Sent::Absent => absent += 1,
+            Sent::Full => waited_for.push(index),
+            Sent::Failed(error) => published.count(Err(error), &mut failed),
+        }
+    }
+    if !waited_for.is_empty() {
+        // The others do not wait for what they have got already, nor these for what came before
+        // in their batch.
+        hythe_memory::full_barrier();
+        for target in targets.iter_mut() {
+            target.wake();
+        }
+    }
+    for index in waited_for {
+        message.delivered = published.delivered;
+        let sent = targets[index].send_waiting(&mut message);
+        published.count(sent, &mut failed);
+    }
+    reference.moved();
+    published.displaced = message.evicted;
+    let left = published.dropped + absent;
+    if left > 0 {
+        shared
+            .act(|member| member.release(control, slot, left))
+            .map_err(boxed)?;
+    }
+    match failed {
+        None => Ok(published),
+        Some(error) => Err(error),
+    }
+}
+
+impl Published {
+    fn count(&mut self, sent: Result<bool, Box<NodeError>>, failed: &mut Option<Box<NodeError>>) {
+        match sent {
+            Ok(true) => self.delivered += 1,
+            Ok(false) => self.dropped += 1,
+            Err(error) => {
+                self.dropped += 1;
+                failed.get_or_insert(error);
+            }
+        }
+    }
+}
+
+#[cold]
+pub(crate) fn boxed(error: impl Into<NodeError>) -> Box<NodeError> {
+    Box::new(error.into())
+}

@@ -1,0 +1,238 @@
+//! What the crates of other hops need of a node, and applications do not.
+//!
+//! A hop brings a [`Transport`]; `join` registers it with a node. Its targets and sources act on the
+//! ledger as the [`Participant`] that has the port. The agent of a core, which is a node itself, has
+//! what it needs as methods of [`HopNode`] and [`HopPool`]. Not re-exported by the facade.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_abi::{Descriptor, RegionIndex};
+use hythe_memory::{Access, Mapped};
+use hythe_pool::{
+    ChannelInfo, ChannelKind, Control, CoreRegionPlan, Identity, LedgerSlot, Member, MemberIndex,
+    Regions,
+};
+
+use crate::buffer::Reference;
+use crate::contention::retry_on_contention;
+use crate::directory::open_file;
+use crate::leasing;
+use crate::node::Node;
+use crate::pool::Pool;
+use crate::port::open_channel;
+use crate::wait::ring;
+use crate::{NodeError, holders, joining};
+
+pub use crate::participant::Participant;
+pub use crate::transport::{
+    FindSources, FindTargets, Message, Origin, Polled, Seeking, Sent, Source, SourceState, Target,
+    TargetState, Transport, Watch,
+};
+pub use crate::wait::WaitPlan;
+
+/// Joins a pool under a name, as a node that knows other transports than that between processes.
+///
+/// # Errors
+/// As [`Node::join`].
+pub fn join(pool: &Pool, name: &str, transports: &[Arc<dyn Transport>]) -> Result<Node, NodeError> {
+    Node::join_with(pool, name, transports)
+}
+
+/// Wakes a participant if it sleeps. Call after making work for it visible.
+pub fn wake(pool: &Pool, member: MemberIndex) {
+    ring(pool.control(), member);
+}
+
+/// One reference that is to be moved elsewhere; dropped, it is released.
+#[derive(Debug)]
+pub struct Outgoing(Reference);
+
+impl Outgoing {
+    /// Leases a slot with room for `bytes`, without waiting. The descriptor names all of its room.
+    ///
+    /// # Errors
+    /// [`hythe_pool::PoolError::PoolFull`], [`PoolError::TooLarge`].
+    pub fn lease(
+        participant: &Arc<Participant>,
+        region: RegionIndex,
+        bytes: usize,
+    ) -> Result<Self, NodeError> {
+        let lease = leasing::lease_in(participant, region, bytes)?;
+        // Fits: a slot's size is 32 bits.
+        let capacity = lease.capacity() as u32;
+        Ok(Self(lease.into_reference(capacity)))
+    }
+
+    /// Its slot.
+    #[must_use]
+    pub const fn slot(&self) -> LedgerSlot {
+        self.0.slot()
+    }
+
+    /// What names it in a queue.
+    #[must_use]
+    pub const fn descriptor(&self) -> Descriptor {
+        self.0.descriptor()
+    }
+
+    /// The reference is another's now.
+    pub fn moved(mut self) {
+        self.0.moved();
+    }
+}
+
+/// A pool, for a hop.
+pub trait HopPool {
+    /// The control file.
+    fn control(&self) -> &Control<Mapped>;
+
+    /// The geometry of its regions.
+    fn regions(&self) -> &Regions;
+
+    /// Maps the link of a core's region: behind its slots, or a file of its own.
+    ///
+    /// # Errors
+    /// [`NodeError::BadLink`] if there is none.
+    fn map_link(&self, region: RegionIndex) -> Result<Mapped, NodeError>;
+}
+
+impl HopPool for Pool {
+    fn control(&self) -> &Control<Mapped> {
+        Self::control(self)
+    }
+
+    fn regions(&self) -> &Regions {
+        Self::regions(self)
+    }
+
+    fn map_link(&self, region: RegionIndex) -> Result<Mapped, NodeError> {
+        let bad = |reason: &str| NodeError::BadLink {
+            region,
+            reason: reason.to_owned(),
+        };
+        let geometry = self.region(region).ok_or_else(|| bad("unknown region"))?;
+        let place = geometry
+            .link
+            .ok_or_else(|| bad("the region belongs to no core"))?;
+        if let Some(known) = self.link(region) {
+            return Ok(known.clone());
+        }
+        let name = match place.offset {
+            0 => format!("link.{}", region.0),
+            _ => format!("region.{}", region.0),
+        };
+        let (file, bytes) = open_file(self.directory(), &name, true, self.options())?;
+        if bytes < place.offset + u64::from(place.bytes) {
+            return Err(bad("its file was cut"));
+        }
+        let map = Mapped::file(&file, place.offset, place.bytes as usize, Access::Write)
+            .map_err(crate::error::file("map", self.path().join(name)))?;
+        Ok(self.keep_link(region, map))
+    }
+}
+
+/// A node, for the agent of a core.
+pub trait HopNode {
+    /// The participant that it is.
+    fn participant(&self) -> &Arc<Participant>;
+
+    /// Acts on the ledger as this participant.
+    ///
+    /// # Errors
+    /// [`NodeError::ForkedCopy`].
+    fn act<T>(&self, step: impl FnOnce(&mut Member, &Control<Mapped>) -> T)
+    -> Result<T, NodeError>;
+
+    /// Takes a record for a core, or for an endpoint of one, whose process this one has started.
+    /// The record stays until its process is dead and nobody uses it any more.
+    ///
+    /// # Errors
+    /// [`NodeError::Exhausted`], [`hythe_pool::PoolError::BadName`].
+    fn join_core(&self, core: Identity, name: &str) -> Result<MemberIndex, NodeError>;
+
+    /// Adds the region of a core, with its file of `file_bytes` (slots, and the link if it is in the
+    /// same file) and the file of the link if it has one of its own. Both are zero-filled.
+    ///
+    /// # Errors
+    /// [`hythe_pool::PoolError::TableFull`] if the ledger has no entries left for its slots; no room; no
+    /// permission.
+    fn add_core_region(
+        &self,
+        plan: &CoreRegionPlan<'_>,
+        file_bytes: u64,
+    ) -> Result<RegionIndex, NodeError>;
+
+    /// Finds or makes a channel, without a port on it.
+    ///
+    /// # Errors
+    /// [`hythe_pool::PoolError::TableFull`], [`PoolError::BadName`], [`PoolError::Busy`].
+    fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError>;
+
+    /// Sleeps on the own bell until something comes of `attempt` or the time is over (`None`).
+    /// Never spins, and looks again after `nap` at the latest.
+    ///
+    /// # Errors
+    /// What `attempt` says.
+    fn wait_until<T>(
+        &self,
+        nap: Duration,
+        timeout: Duration,
+        attempt: impl FnMut() -> Result<Option<T>, NodeError>,
+    ) -> Result<Option<T>, NodeError>;
+}
+
+impl HopNode for Node {
+    fn participant(&self) -> &Arc<Participant> {
+        Self::participant(self)
+    }
+
+    fn act<T>(
+        &self,
+        step: impl FnOnce(&mut Member, &Control<Mapped>) -> T,
+    ) -> Result<T, NodeError> {
+        let participant = self.participant();
+        participant.check_original()?;
+        let control = participant.pool().control();
+        Ok(participant.act(|member| step(member, control)))
+    }
+
+    fn join_core(&self, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
+        joining::join_core(self.pool(), core, name)
+    }
+
+    fn add_core_region(
+        &self,
+        plan: &CoreRegionPlan<'_>,
+        file_bytes: u64,
+    ) -> Result<RegionIndex, NodeError> {
+        let pool = self.pool();
+        let added = self.act(|member, control| {
+            member.add_core_region(control, plan, |region| {
+                pool.make_core_files(region, plan, file_bytes)
+            })
+        })??;
+        pool.regions().refresh(pool.control())?;
+        Ok(added)
+    }
+
+    fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError> {
+        let participant = self.participant();
+        participant.check_original()?;
+        let kind = ChannelKind::PublishSubscribe;
+        let opened = retry_on_contention(|| open_channel(participant, kind, name, None));
+        opened.map_err(|error| holders::named(self.pool(), error))
+    }
+
+    fn wait_until<T>(
+        &self,
+        nap: Duration,
+        timeout: Duration,
+        attempt: impl FnMut() -> Result<Option<T>, NodeError>,
+    ) -> Result<Option<T>, NodeError> {
+        let participant = self.participant();
+        participant.check_original()?;
+        let waited = participant.wait_for(WaitPlan::sleeping(nap), timeout, attempt);
+        participant.pool().unless_lost(waited)
+    }
+}

@@ -1,0 +1,237 @@
+//! This process as a participant of a pool: its row in the ledger, and the one place from which it acts there.
+//!
+//! Everything that belongs to a node has it in common: ports, leases, samples. Stands below all of them, and knows none: what they
+//! keep that can be given up when the pool is full is a [`Reserve`], and what a wait set must hear goes over [`Routes`].
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hythe_abi::RegionIndex;
+use hythe_abi::pool::REGIONS_MAX;
+use hythe_pool::{Cursors, LedgerSlot, Member, MemberIndex, PoolError};
+use hythe_sys::fork::ForkMark;
+
+use crate::clock::CoarseTime;
+use crate::pool::Pool;
+use crate::presence::Presence;
+use crate::reserve::Reserves;
+use crate::routes::Routes;
+use crate::spin::SpinGate;
+use crate::wait::{WaitPlan, wait_for};
+use crate::watcher::{Keeps, Watcher};
+use crate::{NodeError, holders};
+
+/// This process as a participant. It leaves the pool when this goes.
+#[derive(Debug)]
+pub struct Participant {
+    pool: Pool,
+    index: MemberIndex,
+    session: u32,
+    mark: ForkMark,
+    process: u32,
+    time: Arc<CoarseTime>,
+    /// `None` only while the node goes.
+    presence: Option<Presence>,
+    acting: Mutex<Acting>,
+    watcher: Option<Watcher>,
+    reserves: Reserves,
+    spin_gate: Arc<SpinGate>,
+    routes: Routes,
+}
+
+/// The one place from which this participant acts on the ledger.
+#[derive(Debug)]
+pub(crate) struct Acting {
+    /// `None` only while the node goes.
+    member: Option<Member>,
+    cursors: [Cursors; REGIONS_MAX],
+}
+
+impl Participant {
+    /// Joins a pool under a name.
+    ///
+    /// # Errors
+    /// As [`crate::Node::join`].
+    pub(crate) fn join(pool: &Pool, name: &str) -> Result<Arc<Self>, NodeError> {
+        let mark = ForkMark::new().map_err(crate::error::file("map a page for", pool.path()))?;
+        hythe_sys::wait::check_futex()
+            .map_err(crate::error::file("wait on futexes of", pool.path()))?;
+        crate::residence::settle(pool)?;
+        let joined = crate::joining::join(pool, name);
+        let (member, presence) = joined.map_err(|error| holders::named(pool, error))?;
+        let time = Arc::new(CoarseTime::now());
+        let spin_gate = Arc::new(SpinGate::new(pool.spin_limit()));
+        spin_gate.refresh(pool.control(), member.index());
+        let watcher = presence.door().and_then(|door| {
+            let keeps = Keeps {
+                door,
+                time: Arc::clone(&time),
+                spin_gate: Arc::clone(&spin_gate),
+            };
+            Watcher::start(pool.clone(), member.index(), member.recoverer(), keeps)
+        });
+        let (watcher, failed) = match watcher {
+            Ok(watcher) => (Some(watcher), None),
+            Err(error) => (None, Some(error)),
+        };
+        // Made first, so that the record is given back if the thread could not be started.
+        let joined = Arc::new(Self {
+            pool: pool.clone(),
+            index: member.index(),
+            session: member.session(),
+            mark,
+            process: std::process::id(),
+            time,
+            presence: Some(presence),
+            acting: Mutex::new(Acting {
+                member: Some(member),
+                cursors: [Cursors::default(); REGIONS_MAX],
+            }),
+            watcher,
+            reserves: Reserves::default(),
+            spin_gate,
+            routes: Routes::default(),
+        });
+        match failed {
+            None => Ok(joined),
+            Some(error) => Err(crate::error::file("start the watcher of", pool.path())(
+                error,
+            )),
+        }
+    }
+
+    /// The pool.
+    #[must_use]
+    #[inline]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Its number.
+    #[must_use]
+    #[inline]
+    pub const fn index(&self) -> MemberIndex {
+        self.index
+    }
+
+    pub(crate) const fn session(&self) -> u32 {
+        self.session
+    }
+
+    pub(crate) const fn reserves(&self) -> &Reserves {
+        &self.reserves
+    }
+
+    pub(crate) fn spin_gate(&self) -> &SpinGate {
+        &self.spin_gate
+    }
+
+    pub(crate) const fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    /// Is this a copy in a forked child? Then its end is not that of the participant. One load.
+    #[must_use]
+    #[inline]
+    pub fn is_a_copy(&self) -> bool {
+        self.mark.is_copy()
+    }
+
+    /// Refuses what a copy in a forked child is asked to do: before any lock, which a thread of the parent may have held.
+    ///
+    /// # Errors
+    /// [`NodeError::ForkedCopy`].
+    #[inline]
+    pub fn check_original(&self) -> Result<(), NodeError> {
+        if self.is_a_copy() {
+            let process = self.process;
+            return Err(NodeError::ForkedCopy { process });
+        }
+        Ok(())
+    }
+
+    /// Acts on the ledger. Not for a copy in a forked child.
+    #[inline(always)]
+    pub fn act<T>(&self, step: impl FnOnce(&mut Member) -> T) -> T {
+        self.act_with_cursors(|member, _| step(member))
+    }
+
+    #[inline(always)]
+    pub(crate) fn act_with_cursors<T>(
+        &self,
+        step: impl FnOnce(&mut Member, &mut [Cursors; REGIONS_MAX]) -> T,
+    ) -> T {
+        // A panic inside a step leaves the journal open, which recovery settles; what is here is still consistent.
+        let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
+        let Acting { member, cursors } = &mut *acting;
+        #[allow(
+            clippy::expect_used,
+            reason = "proof: it is taken in `drop` only, when no one else has the value"
+        )]
+        let member = member.as_mut().expect("a node acts before it goes");
+        member.set_time(self.time.monotonic_ms());
+        step(member, cursors)
+    }
+
+    /// Gives one reference back, and remembers a slot that becomes free by that: it is warm.
+    #[inline]
+    pub(crate) fn release(&self, region: RegionIndex, slot: LedgerSlot) -> Result<(), PoolError> {
+        let pool = &self.pool;
+        self.act_with_cursors(|member, cursors| {
+            if member.release(pool.control(), slot, 1)?
+                && let Some(geometry) = pool.regions().region(region)
+            {
+                cursors[usize::from(region.0)].note_free(geometry, slot);
+            }
+            Ok(())
+        })
+    }
+
+    /// Tries until something comes of it or the time is over (`None`), as [`wait_for`].
+    ///
+    /// # Errors
+    /// What `attempt` says.
+    pub fn wait_for<T>(
+        &self,
+        plan: WaitPlan,
+        timeout: Duration,
+        attempt: impl FnMut() -> Result<Option<T>, NodeError>,
+    ) -> Result<Option<T>, NodeError> {
+        let plan = plan.gated(&self.spin_gate);
+        wait_for(self.pool.control(), self.index, plan, timeout, attempt)
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        if self.is_a_copy() {
+            // Nor is its thread here, and what would stop it stops the parent's.
+            std::mem::forget(self.watcher.take());
+            return;
+        }
+        // First the watcher: it must not act for a participant that is gone.
+        self.watcher = None;
+        let acting = self
+            .acting
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(member) = acting.member.take() else {
+            return;
+        };
+        if let Err(error) = self.pool.check_whole() {
+            tracing::error!(%error, "nothing to give back on leaving");
+            return;
+        }
+        let control = self.pool.control();
+        if let Err(error) = member.depart(control, self.pool.regions()) {
+            tracing::error!(%error, "could not give everything back on leaving");
+        }
+        // Only now: while the record stands, a socket that refuses is the proof of our death.
+        if let Some(presence) = self.presence.take() {
+            presence.withdraw();
+        }
+        for member in control.members() {
+            crate::wait::ring(control, member.index);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The sources of a port, taken from in turn.
+//!
+//! Used by subscribers, and by both ends of request/reply. Nonsense is passed over, at most as much
+//! of it as one source can hold: what waits behind it is found at once, and a liar that keeps
+//! writing does not keep us here.
+
+use hythe_pool::Taken;
+
+use crate::NodeError;
+use crate::port::Port;
+use crate::transport::{Polled, Source, SourceState};
+use crate::wait::WaitPlan;
+
+/// The sources of a port.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    list: Vec<Box<dyn Source>>,
+    next: usize,
+}
+
+/// The place of a source, until the list changes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SourceIndex(usize);
+
+impl Sources {
+    /// Finds new sources, and leaves those that have ended. False: some have left, and are not
+    /// empty yet.
+    pub(crate) fn update(&mut self, port: &Port, is_opening: bool) -> Result<bool, NodeError> {
+        port.find_sources(&mut self.list, is_opening)?;
+        let mut all_seen = true;
+        let mut index = 0;
+        while let Some(source) = self.list.get_mut(index) {
+            match source.state() {
+                SourceState::Ended => self.list.swap_remove(index).disconnect()?,
+                SourceState::Draining => {
+                    all_seen = false;
+                    index += 1;
+                }
+                SourceState::Open => index += 1,
+            }
+        }
+        Ok(all_seen)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Source> {
+        self.list.iter().map(|source| &**source)
+    }
+
+    /// Messages that fit all of them together.
+    pub(crate) fn capacity(&self) -> u64 {
+        self.iter().map(|source| u64::from(source.capacity())).sum()
+    }
+
+    /// A wait for all of them looks again this often.
+    pub(crate) fn nap(&self) -> std::time::Duration {
+        let naps = self.iter().map(Source::nap);
+        naps.min().unwrap_or(WaitPlan::LONGEST_NAP)
+    }
+
+    /// Takes the next reference, if there is one, and says from which source. Adds to `violations`
+    /// what was passed over.
+    #[inline(always)]
+    pub(crate) fn take(
+        &mut self,
+        violations: &mut u64,
+    ) -> Result<Option<(SourceIndex, Taken)>, Box<NodeError>> {
+        let mut looks = self.list.len();
+        let mut nonsense = 0;
+        while looks > 0 && !self.list.is_empty() {
+            let index = if self.next < self.list.len() {
+                self.next
+            } else {
+                0
+            };
+            let source = &mut self.list[index];
+            self.next = index + 1;
+            match source.poll() {
+                Polled::Nothing => looks -= 1,
+                Polled::Taken(taken) => return Ok(Some((SourceIndex(index), taken))),
+                Polled::Nonsense => {
+                    *violations += 1;
+                    nonsense += 1;
+                    if nonsense > source.capacity() {
+                        looks -= 1;
+                    } else {
+                        self.next = index;
+                    }
+                }
+                Polled::Broken => {
+                    *violations += 1;
+                    self.next = index;
+                    looks -= 1;
+                    let broken = self.list.swap_remove(index);
+                    broken.disconnect().map_err(Box::new)?;
+                }
+                Polled::Refused(why) if self.list.len() == 1 => return Err(why),
+                Polled::Refused(_) => looks -= 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The source that something was just taken from.
+    pub(crate) fn get(&self, index: SourceIndex) -> &dyn Source {
+        &*self.list[index.0]
+    }
+
+    /// Leaves all of them; what waits in them is released. The first damage is the result.
+    pub(crate) fn disconnect_all(&mut self) -> Result<(), NodeError> {
+        let list = std::mem::take(&mut self.list);
+        let left = list.into_iter().map(|source| source.disconnect());
+        left.fold(Ok(()), Result::and)
+    }
+}

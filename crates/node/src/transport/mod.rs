@@ -1,0 +1,406 @@
+//! What a port sends to and takes from, whatever is at the other end.
+//!
+//! A publisher has one list of [`Target`]s and a subscriber one list of [`Source`]s; so have
+//! clients and servers. A [`Transport`] makes them: [`ProcessQueues`] those between processes, the
+//! crates of other hops theirs, which are registered with a node when it joins. What holds between
+//! calls: nothing outside an implementation knows of what kind a target or source is.
+//!
+//! Called by the ports of this crate. None of these calls waits, except where it says so.
+
+mod process_queues;
+mod queue_source;
+mod queue_target;
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hythe_abi::{Descriptor, RegionIndex};
+use hythe_pool::{
+    ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, PoolError, PortIndex, PortInfo, PortKind,
+    Taken,
+};
+
+use crate::NodeError;
+use crate::buffer::Reference;
+use crate::history::History;
+use crate::participant::Participant;
+use crate::quota::{Parcel, Quota};
+use crate::wait::WaitPlan;
+
+pub(crate) use process_queues::ProcessQueues;
+pub(crate) use queue_target::QueueTarget;
+
+/// One message on its way to the targets of a port.
+#[derive(Debug)]
+pub struct Message<'a> {
+    pub(crate) shared: &'a Arc<Participant>,
+    pub(crate) channel: &'a str,
+    pub(crate) slot: LedgerSlot,
+    pub(crate) descriptor: Descriptor,
+    pub(crate) quota: &'a Quota,
+    pub(crate) parcel: Parcel,
+    /// How many targets the port has.
+    pub(crate) targets: usize,
+    /// How long it may still be held up.
+    pub(crate) send_timeout: Duration,
+    /// Older messages that were evicted for it.
+    pub(crate) evicted: u32,
+    /// Targets that have it.
+    pub(crate) delivered: u32,
+}
+
+impl<'a> Message<'a> {
+    /// # Errors
+    /// [`PoolError::NotAPool`]: no region has its slot.
+    #[inline(always)]
+    pub(crate) fn new(
+        shared: &'a Arc<Participant>,
+        channel: &'a str,
+        reference: &Reference,
+        quota: &'a mut Quota,
+    ) -> Result<Self, PoolError> {
+        let parcel = quota.parcel(shared, reference)?;
+        Ok(Self {
+            shared,
+            channel,
+            slot: reference.slot(),
+            descriptor: reference.descriptor(),
+            quota,
+            parcel,
+            targets: 1,
+            send_timeout: Duration::ZERO,
+            evicted: 0,
+            delivered: 0,
+        })
+    }
+
+    /// Its slot in the ledger: a target that takes the message gets one reference of the sender's.
+    #[must_use]
+    pub const fn slot(&self) -> LedgerSlot {
+        self.slot
+    }
+
+    /// What names it in a queue.
+    #[must_use]
+    pub const fn descriptor(&self) -> Descriptor {
+        self.descriptor
+    }
+
+    /// Is the target the only one? Then the sender is told why the message cannot be delivered;
+    /// else it is dropped for this target, and counted.
+    #[must_use]
+    pub const fn has_one_target(&self) -> bool {
+        self.targets == 1
+    }
+
+    /// How long it may still be held up, for all its targets together.
+    #[must_use]
+    pub const fn send_timeout(&self) -> Duration {
+        self.send_timeout
+    }
+
+    /// It was held up for so long.
+    pub const fn spend(&mut self, waited: Duration) {
+        self.send_timeout = self.send_timeout.saturating_sub(waited);
+    }
+}
+
+/// What came of sending to one target.
+#[derive(Debug)]
+pub enum Sent {
+    /// The reference went to it.
+    Delivered,
+    /// It does not get this message: its policy says so, or it is gone, or broken. The reference is
+    /// still the sender's, as in the cases below.
+    Dropped,
+    /// Nobody is there at the moment. Counted neither as delivered nor as dropped.
+    Absent,
+    /// It has no free capacity, and is waited for: [`Target::send_waiting`] goes on.
+    Full,
+    /// Boxed: what is rare must not make every answer large.
+    Failed(Box<NodeError>),
+}
+
+/// Whether a target can still be sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetState {
+    /// It can.
+    Open,
+    /// It left, or closed its port.
+    Closed,
+    /// Its counters are impossible: nothing is sent to it any more.
+    Broken,
+}
+
+/// One receiver of what a port sends.
+pub trait Target: Any + Debug + Send + Sync {
+    /// Moves one reference of the sender's to the receiver, if it has free capacity or its policy
+    /// makes some. Never waits.
+    fn send(&mut self, message: &mut Message<'_>) -> Sent;
+
+    /// Goes on where [`send`](Self::send) said [`Sent::Full`]: waits for free capacity, at most for
+    /// as long as the message may be held up. False: it is dropped for this target.
+    ///
+    /// # Errors
+    /// Why it was not delivered.
+    fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>>;
+
+    /// Wakes the receiver for what was sent; a full barrier stands before. Says how the target is.
+    fn wake(&mut self) -> TargetState;
+
+    /// Waits until the receiver has given back what it has, if it gives back at all.
+    ///
+    /// # Errors
+    /// [`NodeError::CoreSilent`] if it does not within the time.
+    fn flush(&mut self, _timeout: Duration) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    /// Leaves it.
+    ///
+    /// # Errors
+    /// A damaged pool.
+    fn disconnect(self: Box<Self>) -> Result<(), NodeError>;
+
+    /// How the target is.
+    fn state(&self) -> TargetState;
+
+    /// As [`state`](Self::state), with a look at the receiver's counters.
+    fn examine(&mut self) -> TargetState {
+        self.state()
+    }
+
+    /// Who it is, for messages.
+    fn name(&self) -> String;
+
+    /// The region that a buffer must be in to reach it; `None`: any.
+    fn region(&self) -> Option<RegionIndex> {
+        None
+    }
+
+    /// Does what came from there come from this receiver?
+    fn is_origin(&self, _origin: &Origin) -> bool {
+        false
+    }
+}
+
+/// Where a source leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The participant.
+    pub member: MemberIndex,
+    /// Its port, if it is a process.
+    pub port: Option<PortIndex>,
+    /// Tells this source from all earlier ones.
+    pub number: u64,
+}
+
+/// What one look at one source brought.
+#[derive(Debug)]
+pub enum Polled {
+    /// There is nothing.
+    Nothing,
+    /// A reference that is this participant's now.
+    Taken(Taken),
+    /// What makes no sense, and is out of the way: counted.
+    Nonsense,
+    /// Its counters are impossible: the source is left, and counted.
+    Broken,
+    /// It cannot be taken from at all. The caller is told if there is no other source.
+    Refused(Box<NodeError>),
+}
+
+/// How a source is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceState {
+    /// More may come.
+    Open,
+    /// Nothing more comes, and what came is not all taken.
+    Draining,
+    /// Nothing more comes, and nothing is left.
+    Ended,
+}
+
+/// One sender to a port.
+pub trait Source: Any + Debug + Send + Sync {
+    /// Takes the next reference, if there is one. Never waits.
+    fn poll(&mut self) -> Polled;
+
+    /// The most that can wait in it: so much nonsense is passed over in one look.
+    fn capacity(&self) -> u32;
+
+    /// How it is.
+    fn state(&mut self) -> SourceState;
+
+    /// Leaves it; what waits in it is released.
+    ///
+    /// # Errors
+    /// A damaged pool.
+    fn disconnect(self: Box<Self>) -> Result<(), NodeError>;
+
+    /// Where it leads to.
+    fn origin(&self) -> Origin;
+
+    /// A wait for it looks again after this long at the latest, whatever wakes.
+    fn nap(&self) -> Duration {
+        WaitPlan::LONGEST_NAP
+    }
+
+    /// A target that leads back to the sender, from a port: for replies. `None`: it is gone, or
+    /// takes none.
+    ///
+    /// # Errors
+    /// A full table of connections.
+    fn connect_back(&self, _from: PortIndex) -> Result<Option<Box<dyn Target>>, NodeError> {
+        Ok(None)
+    }
+}
+
+/// A source as a wait set sees it, from outside: whoever owns the port takes from it meanwhile.
+pub trait Watch: Debug + Send + Sync {
+    /// Is there something for the port to do?
+    fn is_ready(&mut self) -> bool;
+
+    /// As [`Source::nap`].
+    fn nap(&self) -> Duration;
+}
+
+/// A port that looks for the other ends of its channel.
+#[derive(Debug)]
+pub struct Seeking<'a> {
+    pub(crate) shared: &'a Arc<Participant>,
+    pub(crate) channel: &'a ChannelInfo,
+    pub(crate) port: PortIndex,
+    pub(crate) depth: u32,
+    /// The port is being opened: what takes an agreement with the other side may wait for it now,
+    /// and refuse the port.
+    pub(crate) is_opening: bool,
+}
+
+impl Seeking<'_> {
+    /// The port's channel, as it was when the port was opened.
+    #[must_use]
+    pub const fn channel(&self) -> &ChannelInfo {
+        self.channel
+    }
+
+    /// The depth that the port asked for.
+    #[must_use]
+    pub const fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Is the port being opened?
+    #[must_use]
+    pub const fn is_opening(&self) -> bool {
+        self.is_opening
+    }
+
+    /// The participant that has the port.
+    #[must_use]
+    pub const fn participant(&self) -> &Arc<Participant> {
+        self.shared
+    }
+}
+
+/// What a sending port looks for, and what it has found.
+#[derive(Debug)]
+pub struct FindTargets<'a> {
+    pub(crate) seeking: Seeking<'a>,
+    /// Ports of this kind take what it sends.
+    pub(crate) wanted: PortKind,
+    /// What a receiver that asks for it gets first.
+    pub(crate) history: Option<&'a History>,
+    pub(crate) known: Vec<&'a dyn Target>,
+    pub(crate) found: Vec<Box<dyn Target>>,
+    /// Receivers that could not be connected to, and why.
+    pub(crate) failed: Vec<(PortInfo, NodeError)>,
+}
+
+impl<'a> FindTargets<'a> {
+    /// The port.
+    #[must_use]
+    pub const fn seeking(&self) -> &Seeking<'a> {
+        &self.seeking
+    }
+
+    /// Does the port publish?
+    #[must_use]
+    pub fn publishes(&self) -> bool {
+        self.wanted == PortKind::Subscriber
+    }
+
+    /// The targets that the port has.
+    pub fn known(&self) -> impl Iterator<Item = &dyn Target> {
+        self.known.iter().copied()
+    }
+
+    /// One more.
+    pub fn add(&mut self, target: Box<dyn Target>) {
+        self.found.push(target);
+    }
+}
+
+/// What a taking port looks for, and what it has found.
+#[derive(Debug)]
+pub struct FindSources<'a> {
+    pub(crate) seeking: Seeking<'a>,
+    pub(crate) kind: PortKind,
+    /// Senders may wait for the place that a take makes free.
+    pub(crate) rings_back: bool,
+    pub(crate) sources: &'a mut Vec<Box<dyn Source>>,
+}
+
+impl<'a> FindSources<'a> {
+    /// The port.
+    #[must_use]
+    pub const fn seeking(&self) -> &Seeking<'a> {
+        &self.seeking
+    }
+
+    /// Does the port subscribe?
+    #[must_use]
+    pub fn subscribes(&self) -> bool {
+        self.kind == PortKind::Subscriber
+    }
+
+    /// The sources that the port has.
+    pub fn known(&self) -> impl Iterator<Item = &dyn Source> {
+        self.sources.iter().map(|source| &**source)
+    }
+
+    /// One more.
+    pub fn add(&mut self, source: Box<dyn Source>) {
+        self.sources.push(source);
+    }
+}
+
+/// What makes targets and sources of one kind.
+pub trait Transport: Debug + Send + Sync {
+    /// Adds the targets of a port that it has not yet. May wait only while the port is being
+    /// opened.
+    ///
+    /// # Errors
+    /// Why the port cannot be, or a damaged pool.
+    fn find_targets(&self, find: &mut FindTargets<'_>) -> Result<(), NodeError>;
+
+    /// Adds the sources of a port that it has not yet. May wait only while the port is being
+    /// opened.
+    ///
+    /// # Errors
+    /// As [`Transport::find_targets`].
+    fn find_sources(&self, find: &mut FindSources<'_>) -> Result<(), NodeError>;
+
+    /// What a wait set needs to see beside marks, if there is anything of this kind behind a
+    /// channel.
+    fn watch(
+        &self,
+        participant: &Arc<Participant>,
+        channel: ChannelIndex,
+    ) -> Option<Box<dyn Watch>>;
+}
+
+/// The list of all kinds of a node.
+pub(crate) type Transports = Arc<[Arc<dyn Transport>]>;

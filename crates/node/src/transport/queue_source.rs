@@ -1,0 +1,156 @@
+//! The taking end of a queue from a port of a process.
+
+use std::sync::Arc;
+
+use hythe_abi::RegionIndex;
+use hythe_memory::Memory;
+use hythe_pool::{
+    ConnectionEnd, ConnectionInfo, PoolError, PortIndex, PortKind, Side, expect_take,
+};
+use hythe_queue::Consumer;
+
+use super::process_queues::connect;
+use super::{Origin, Polled, Source, SourceState, Target};
+use crate::NodeError;
+use crate::participant::Participant;
+use crate::pool::Pool;
+use crate::quota::{Outstanding, Quota};
+use crate::wait::ring;
+
+/// How far ahead of a take the lines of a message that waits are asked for: they take about as long
+/// to come as so many takes.
+const TAKES_AHEAD: u32 = 4;
+
+/// A queue from a port of a process.
+#[derive(Debug)]
+pub(super) struct QueueSource {
+    shared: Arc<Participant>,
+    end: ConnectionEnd<Consumer>,
+    /// The sender may be waiting for the place that a take makes free.
+    is_waited_for: bool,
+}
+
+impl QueueSource {
+    pub(super) fn new(
+        shared: &Arc<Participant>,
+        end: ConnectionEnd<Consumer>,
+        is_waited_for: bool,
+    ) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            end,
+            is_waited_for,
+        }
+    }
+
+    pub(super) fn is_of(&self, info: &ConnectionInfo) -> bool {
+        (self.end.info.index, self.end.info.nonce) == (info.index, info.nonce)
+    }
+}
+
+impl Source for QueueSource {
+    #[inline]
+    fn poll(&mut self) -> Polled {
+        let (pool, source) = (self.shared.pool(), &mut self.end);
+        match source.is_something_waiting(pool.control()) {
+            Ok(false) => return Polled::Nothing,
+            Ok(true) => {}
+            Err(_) => return Polled::Broken,
+        }
+        let taken = self.shared.act(|member| {
+            let expect = |region, at| expect_payload(pool, region, at);
+            member.take_announced(pool.control(), pool.regions(), source, expect)
+        });
+        match taken {
+            Ok(None) => Polled::Nothing,
+            Ok(Some(taken)) => {
+                let (control, regions) = (pool.control(), pool.regions());
+                if let Some((region, at)) = expect_take(control, regions, source, TAKES_AHEAD) {
+                    expect_payload(pool, region, at);
+                }
+                if self.is_waited_for {
+                    ring(control, source.info.producer);
+                }
+                Polled::Taken(taken)
+            }
+            Err(PoolError::BadDescriptor { .. }) => Polled::Nonsense,
+            // Counters that fitted a moment ago, when we looked whether something waits.
+            Err(_) => Polled::Broken,
+        }
+    }
+
+    fn capacity(&self) -> u32 {
+        self.end.info.places.capacity
+    }
+
+    fn state(&mut self) -> SourceState {
+        let control = self.shared.pool().control();
+        let now = control
+            .connection(self.end.info.index)
+            .filter(|now| now.nonce == self.end.info.nonce);
+        let Some(now) = now else {
+            // What is gone has nothing of ours; its queue may be another's.
+            return SourceState::Ended;
+        };
+        if !now.producer_left {
+            return SourceState::Open;
+        }
+        // Looked at after the leaving: nothing comes behind it.
+        if self.end.waiting(control).unwrap_or(0) == 0 {
+            SourceState::Ended
+        } else {
+            SourceState::Draining
+        }
+    }
+
+    fn disconnect(self: Box<Self>) -> Result<(), NodeError> {
+        let (pool, info) = (self.shared.pool(), self.end.info);
+        self.shared.act(|member| -> Result<(), PoolError> {
+            let (control, regions) = (pool.control(), pool.regions());
+            // What still waits here is released now: the sender may not look for long.
+            member.drain_own(control, regions, info)?;
+            let side = Side::Consumer;
+            member.leave_connection(control, regions, info.index, info.nonce, side)
+        })?;
+        ring(pool.control(), info.producer);
+        Ok(())
+    }
+
+    fn origin(&self) -> Origin {
+        let info = &self.end.info;
+        Origin {
+            member: info.producer,
+            port: Some(info.producer_port),
+            number: u64::from(info.index.0) << 32 | u64::from(info.nonce),
+        }
+    }
+
+    fn connect_back(&self, from: PortIndex) -> Result<Option<Box<dyn Target>>, NodeError> {
+        let (control, info) = (self.shared.pool().control(), &self.end.info);
+        let channel = control.port(from).map(|port| port.channel);
+        let client = control.port(info.producer_port).filter(|client| {
+            client.kind == PortKind::Client
+                && client.member == info.producer
+                && Some(client.channel) == channel
+        });
+        // Looked at behind the port: a client leaves its connections before it gives the port's
+        // number back, so the port is its own.
+        let stays = control
+            .connection(info.index)
+            .is_some_and(|now| now.nonce == info.nonce && !now.producer_left);
+        let Some(client) = client.filter(|_| stays) else {
+            return Ok(None);
+        };
+        let outstanding = Outstanding::for_quota(&Quota::default());
+        let target = connect(&self.shared, from, client, outstanding)?;
+        Ok(target.map(|target| Box::new(target) as Box<dyn Target>))
+    }
+}
+
+/// Has the first line of a payload come.
+#[inline(always)]
+fn expect_payload(pool: &Pool, region: RegionIndex, at: usize) {
+    if let Ok(memory) = pool.map(region) {
+        memory.expect_load(at & !3);
+    }
+}

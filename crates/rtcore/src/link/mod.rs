@@ -1,0 +1,20 @@
+//! The core link: the Linux side of `spec/link.md`, as a transport of ports whose channel reaches a core.
+//!
+//! One participant at a time is attached to an endpoint. Whatever crosses is moved in the ledger first: into the endpoint's row
+//! before a push, out of it after a take. A core that is gone or new is noticed by its echo; the next use attaches again.
+
+pub(crate) mod abandoned;
+mod attachment;
+mod map;
+mod settle;
+mod source;
+mod target;
+mod transport;
+mod watch;
+
+pub(crate) use map::LinkMap;
+pub use map::{EndpointRecord, LinkStatus};
+pub(crate) use transport::CoreLinks;
+
+/// A wait for a core looks again after this long: an emulator may lose a ring.
+const NAP: std::time::Duration = std::time::Duration::from_millis(20);

@@ -1,0 +1,308 @@
+//! A core as a target: buffers go to an endpoint that takes payload, and come back when it has read them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hythe_abi::{Descriptor, DescriptorMark, RegionIndex};
+use hythe_node::NodeError;
+use hythe_node::hop::{
+    HopPool as _, Message, Participant, Seeking, Sent, Target, TargetState, WaitPlan,
+};
+use hythe_pool::{ChannelInfo, LedgerSlot};
+
+use super::NAP;
+use super::attachment::{Attachment, ECHO_BOUND, attach, silent, step};
+
+/// How long a core may keep its window full before publishing to it alone gives up.
+const WINDOW_BOUND: Duration = Duration::from_secs(10);
+/// How long a publisher that goes waits for what the core still has.
+const FAREWELL_BOUND: Duration = Duration::from_secs(2);
+
+const INTERRUPTED: &str = "it was stopped or started anew meanwhile";
+
+/// The Linux end of an endpoint that takes payload.
+#[derive(Debug)]
+pub(super) struct CoreTarget {
+    participant: Arc<Participant>,
+    channel: ChannelInfo,
+    attachment: Option<Attachment>,
+    /// Of the core that was there last.
+    region: RegionIndex,
+    /// Buffers at the core.
+    outstanding: u32,
+    /// Something was pushed since the core was last rung for.
+    is_unrung: bool,
+    /// It was waited for in vain, and has given nothing back since.
+    is_stalled: bool,
+}
+
+/// Why a message does not go to the core.
+enum Refusal {
+    /// Nothing is behind the channel at the moment.
+    Away(NodeError),
+    /// The message does not fit, or another participant is attached.
+    Unfit(NodeError),
+}
+
+impl CoreTarget {
+    /// A core of this region is behind the channel.
+    pub(super) fn new(seeking: &Seeking<'_>, region: RegionIndex) -> Self {
+        Self {
+            participant: Arc::clone(seeking.participant()),
+            channel: seeking.channel().clone(),
+            attachment: None,
+            region,
+            outstanding: 0,
+            is_unrung: false,
+            is_stalled: false,
+        }
+    }
+
+    /// Attaches, waiting for the core's answer.
+    pub(super) fn attach_now(&mut self) -> Result<(), NodeError> {
+        if self.is_current() {
+            return Ok(());
+        }
+        self.outstanding = 0;
+        let Self {
+            participant,
+            channel,
+            attachment,
+            ..
+        } = self;
+        attach(participant, channel, attachment, ECHO_BOUND)
+    }
+
+    /// Goes on with attaching, without waiting. False: not yet.
+    fn attach_meanwhile(&mut self) -> Result<bool, NodeError> {
+        if self.is_current() {
+            return Ok(true);
+        }
+        self.outstanding = 0;
+        step(&self.participant, &self.channel, &mut self.attachment)
+    }
+
+    fn is_current(&mut self) -> bool {
+        self.attachment.as_mut().is_some_and(Attachment::is_current)
+    }
+
+    /// Makes ready for a message: attached, and the message fits. Waits for the core if it is the
+    /// only target: then somebody is told why it does not get the message.
+    fn prepare(&mut self, message: &Message<'_>) -> Result<(), Refusal> {
+        let attached = if message.has_one_target() {
+            self.attach_now().map(|()| true)
+        } else {
+            self.attach_meanwhile()
+        };
+        match attached {
+            Ok(true) => self.check(message.descriptor()).map_err(Refusal::Unfit),
+            Ok(false) => Err(Refusal::Unfit(self.interrupted())),
+            Err(error @ NodeError::CoreSilent { .. }) => Err(Refusal::Away(error)),
+            Err(error) => Err(Refusal::Unfit(error)),
+        }
+    }
+
+    /// What a refusal means for the sender: an error if nobody else can get the message.
+    fn refused(message: &mut Message<'_>, refusal: Refusal) -> Sent {
+        match refusal {
+            Refusal::Away(error) | Refusal::Unfit(error) if message.has_one_target() => {
+                Sent::Failed(Box::new(error))
+            }
+            Refusal::Away(_) => Sent::Absent,
+            Refusal::Unfit(_) => Sent::Dropped,
+        }
+    }
+
+    fn check(&mut self, descriptor: Descriptor) -> Result<(), NodeError> {
+        let Some(attachment) = &self.attachment else {
+            return Err(self.interrupted());
+        };
+        let (channel, wanted) = (&self.channel.name, attachment.core.region);
+        self.region = wanted;
+        if descriptor.place.region != wanted {
+            let region = descriptor.place.region;
+            return Err(NodeError::RegionNotVisible {
+                channel: channel.clone(),
+                region,
+                wanted,
+            });
+        }
+        let largest = attachment.max_bytes;
+        if descriptor.length > largest {
+            let bytes = descriptor.length;
+            return Err(NodeError::TooLargeForCore {
+                channel: channel.clone(),
+                bytes,
+                largest,
+            });
+        }
+        Ok(())
+    }
+
+    /// Pushes, if the window has a place. False: it has none.
+    fn push(&mut self, slot: LedgerSlot, descriptor: Descriptor) -> Result<bool, NodeError> {
+        let outstanding = self.outstanding;
+        let Some(attachment) = &mut self.attachment else {
+            return Err(self.interrupted());
+        };
+        if outstanding >= attachment.capacity() {
+            return Ok(false);
+        }
+        attachment.push(slot, descriptor)?;
+        self.outstanding += 1;
+        self.is_unrung = true;
+        Ok(true)
+    }
+
+    fn try_push(&mut self, message: &Message<'_>) -> Result<bool, NodeError> {
+        self.take_returns()?;
+        self.push(message.slot(), message.descriptor())
+    }
+
+    fn wait_for_returns(
+        &mut self,
+        timeout: Duration,
+        enough: impl Fn(&Self) -> bool,
+    ) -> Result<bool, NodeError> {
+        let participant = Arc::clone(&self.participant);
+        let plan = WaitPlan::for_processes().at_most(NAP);
+        let done = participant.wait_for(plan, timeout, || {
+            self.take_returns()?;
+            if !self.is_current() {
+                // Let go at once: the core's rows are not recovered before.
+                self.attachment = None;
+                return Err(self.interrupted());
+            }
+            Ok(enough(self).then_some(()))
+        })?;
+        Ok(done.is_some())
+    }
+
+    fn take_returns(&mut self) -> Result<(), NodeError> {
+        let Some(attachment) = &mut self.attachment else {
+            return Ok(());
+        };
+        while let Some(descriptor) = attachment.peek() {
+            let returned = if descriptor.mark() == Some(DescriptorMark::Credit) {
+                true
+            } else {
+                // What the core never had cannot come back: a lie is dropped.
+                let reclaimed = attachment.reclaim(attachment.core.row, descriptor)?;
+                if let Some(taken) = reclaimed {
+                    let control = self.participant.pool().control();
+                    self.participant
+                        .act(|member| member.release(control, taken.slot, 1))?;
+                }
+                reclaimed.is_some()
+            };
+            attachment.advance();
+            self.outstanding = self.outstanding.saturating_sub(returned.into());
+            self.is_stalled &= !returned;
+        }
+        Ok(())
+    }
+
+    fn ring(&mut self) {
+        if std::mem::take(&mut self.is_unrung)
+            && let Some(attachment) = &self.attachment
+        {
+            attachment.ring_core();
+        }
+    }
+
+    fn interrupted(&self) -> NodeError {
+        silent(&self.channel, INTERRUPTED)
+    }
+}
+
+impl Target for CoreTarget {
+    fn send(&mut self, message: &mut Message<'_>) -> Sent {
+        if let Err(refusal) = self.prepare(message) {
+            return Self::refused(message, refusal);
+        }
+        match self.try_push(message) {
+            Ok(true) => Sent::Delivered,
+            Ok(false) => Sent::Full,
+            Err(error) => Self::refused(message, Refusal::Unfit(error)),
+        }
+    }
+
+    fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>> {
+        let (start, is_alone) = (Instant::now(), message.has_one_target());
+        let bound = match (is_alone, self.is_stalled) {
+            (true, _) => WINDOW_BOUND,
+            (false, true) => Duration::ZERO,
+            (false, false) => message.send_timeout(),
+        };
+        let capacity = self.attachment.as_ref().map_or(0, Attachment::capacity);
+        let has_place = |target: &Self| target.outstanding < capacity;
+        let waited = self.wait_for_returns(bound, has_place);
+        message.spend(start.elapsed());
+        let pushed = match waited {
+            Ok(true) => self.push(message.slot(), message.descriptor()),
+            Ok(false) => {
+                self.is_stalled = true;
+                let reason =
+                    format!("all {capacity} places of its window are in use for {bound:?}");
+                Err(silent(&self.channel, &reason))
+            }
+            Err(error) => Err(error),
+        };
+        match pushed {
+            Err(error) if is_alone => Err(Box::new(error)),
+            pushed => Ok(pushed.unwrap_or(false)),
+        }
+    }
+
+    fn wake(&mut self) -> TargetState {
+        self.ring();
+        TargetState::Open
+    }
+
+    /// Waits until the core has given everything back.
+    fn flush(&mut self, timeout: Duration) -> Result<(), NodeError> {
+        self.ring();
+        let is_empty = |target: &Self| target.outstanding == 0;
+        if is_empty(self) || self.wait_for_returns(timeout, is_empty)? {
+            return Ok(());
+        }
+        let reason = format!("it kept {} buffers for {timeout:?}", self.outstanding);
+        Err(silent(&self.channel, &reason))
+    }
+
+    fn disconnect(self: Box<Self>) -> Result<(), NodeError> {
+        // Dropping does it.
+        Ok(())
+    }
+
+    /// It stays open while the core is away: that may come back.
+    fn state(&self) -> TargetState {
+        TargetState::Open
+    }
+
+    fn name(&self) -> String {
+        format!("the core behind `{}`", self.channel.name)
+    }
+
+    fn region(&self) -> Option<RegionIndex> {
+        Some(self.region)
+    }
+}
+
+impl Drop for CoreTarget {
+    fn drop(&mut self) {
+        if self.participant.is_a_copy() || !self.is_current() {
+            return;
+        }
+        match self.flush(FAREWELL_BOUND) {
+            Ok(()) => {
+                // The core has nothing of ours: its echo need not be awaited.
+                if let Some(attachment) = &mut self.attachment {
+                    attachment.withdraw();
+                }
+            }
+            // It stays in the endpoint's row, for the next session or the agent to take back.
+            Err(error) => tracing::warn!(%error, "left a core with buffers"),
+        }
+    }
+}

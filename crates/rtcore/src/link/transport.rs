@@ -1,0 +1,69 @@
+//! The core link as a transport: finds the core behind a channel, in both directions.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use hythe_abi::link::Direction;
+use hythe_node::NodeError;
+use hythe_node::hop::{
+    FindSources, FindTargets, HopPool as _, Participant, Seeking, Transport, Watch,
+};
+use hythe_pool::{ChannelIndex, CoreBinding};
+
+use super::source::CoreSource;
+use super::target::CoreTarget;
+use super::watch::EndpointWatch;
+
+/// Cores as targets and sources of channels.
+///
+/// A channel reaches one core at most. A port that has met it keeps its end while the core is away,
+/// and attaches again by itself.
+#[derive(Debug)]
+pub(crate) struct CoreLinks;
+
+impl Transport for CoreLinks {
+    fn find_targets(&self, find: &mut FindTargets<'_>) -> Result<(), NodeError> {
+        let is_core = |target: &dyn Any| target.is::<CoreTarget>();
+        if !find.publishes() || find.known().any(|target| is_core(target)) {
+            return Ok(());
+        }
+        if let Some(core) = core_behind(find.seeking(), Direction::ToCore) {
+            let mut target = CoreTarget::new(find.seeking(), core.region);
+            if find.seeking().is_opening() {
+                target.attach_now()?;
+            }
+            find.add(Box::new(target));
+        }
+        Ok(())
+    }
+
+    fn find_sources(&self, find: &mut FindSources<'_>) -> Result<(), NodeError> {
+        let is_core = |source: &dyn Any| source.is::<CoreSource>();
+        if !find.subscribes() || find.known().any(|source| is_core(source)) {
+            return Ok(());
+        }
+        if let Some(core) = core_behind(find.seeking(), Direction::FromCore) {
+            let mut source = CoreSource::new(find.seeking(), core.row);
+            if find.seeking().is_opening() {
+                source.attach_now()?;
+            }
+            find.add(Box::new(source));
+        }
+        Ok(())
+    }
+
+    fn watch(
+        &self,
+        participant: &Arc<Participant>,
+        channel: ChannelIndex,
+    ) -> Option<Box<dyn Watch>> {
+        let watch = EndpointWatch::at(participant, channel)?;
+        Some(Box::new(watch))
+    }
+}
+
+fn core_behind(seeking: &Seeking<'_>, direction: Direction) -> Option<CoreBinding> {
+    let control = seeking.participant().pool().control();
+    let core = control.channel(seeking.channel().index)?.core?;
+    (core.direction == direction).then_some(core)
+}
