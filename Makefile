@@ -51,11 +51,12 @@ arm: ## golden vectors, pool and node tests as armhf and arm64 programs under em
 mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)
 	scripts/mutate-orderings.sh $(target)/mutants
 
-check: setup ## format, lints, tidy, licences, docs, fuzz targets compile, libraries compile for musl and i686; mends nothing
+check: setup ## format, lints, tidy, licences, public names, docs, fuzz targets compile, libraries compile for musl and i686; mends nothing
 	cargo fmt --check
 	clang-format --dry-run -Werror $(c_files)
 	cargo xtask tidy
 	cargo xtask licences
+	cargo xtask api
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib
 	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)/fuzz

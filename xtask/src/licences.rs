@@ -42,6 +42,7 @@ pub(crate) fn run() -> Result<(), String> {
     let Metadata {
         mut packages,
         workspace_root,
+        ..
     } = Metadata::load()?;
     for manifest in MORE_MANIFESTS {
         packages.extend(Metadata::load_manifest(&workspace_root.join(manifest))?.packages);

@@ -4,6 +4,7 @@
 //! `run` that returns what went wrong as text; only this file prints errors and picks exit codes.
 //! Never a part of the product: nothing imports it, nothing ships it.
 
+mod api;
 mod boards;
 mod licences;
 mod metadata;
@@ -16,6 +17,7 @@ const USAGE: &str = "\
 cargo xtask CHORE
 
   tidy              check the rules of STYLE.md that a machine can check
+  api [--write]     check or write docs/api.txt, the names that applications reach through hythe
   licences          check that every dependency may be linked under MIT OR Apache-2.0
   boards [BOARD…]   build the images of rtos/boards into target/boards
   test [--slow [PART/PARTS]]
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         Some((chore, rest)) => match (chore.as_str(), rest) {
             ("tidy", []) => tidy::run(),
             ("licences", []) => licences::run(),
+            ("api", choice) => api::run(choice),
             ("boards", boards) => boards::run(boards),
             ("test", choice) => suite::run(choice),
             _ => return wrong_use(),

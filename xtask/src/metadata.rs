@@ -1,6 +1,6 @@
 //! What `cargo metadata` says about the packages, reduced to the fields that the chores read.
 //!
-//! Read by `tidy` (the direction of dependencies) and `licences`. Never cached: each chore asks cargo anew.
+//! Read by `tidy` (the direction of dependencies), `licences` and `api`. Never cached: each chore asks cargo anew.
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use std::process::Command;
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
     pub(crate) workspace_root: PathBuf,
+    /// Where cargo puts what it builds.
+    pub(crate) target_directory: PathBuf,
 }
 
 /// One package, ours or a third party's.

@@ -155,6 +155,7 @@ mod tests {
         let metadata = Metadata {
             packages,
             workspace_root: "/root".into(),
+            target_directory: "/root/target".into(),
         };
         check(&metadata).iter().map(ToString::to_string).collect()
     }
