@@ -52,7 +52,7 @@ impl Outgoing {
     /// Leases a slot with room for `bytes`, without waiting. The descriptor names all of its room.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::PoolFull`], [`PoolError::TooLarge`].
+    /// [`hythe_pool::PoolError::PoolFull`], [`hythe_pool::PoolError::TooLarge`].
     pub fn lease(
         participant: &Arc<Participant>,
         region: RegionIndex,
@@ -166,7 +166,7 @@ pub trait HopNode {
     /// Finds or makes a channel, without a port on it.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::TableFull`], [`PoolError::BadName`], [`PoolError::Busy`].
+    /// [`hythe_pool::PoolError::TableFull`], [`hythe_pool::PoolError::BadName`], [`hythe_pool::PoolError::Busy`].
     fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError>;
 
     /// Sleeps on the own bell until something comes of `attempt` or the time is over (`None`).

@@ -187,7 +187,7 @@ impl Participant {
         })
     }
 
-    /// Tries until something comes of it or the time is over (`None`), as [`wait_for`].
+    /// Tries until something comes of it or the time is over (`None`), spinning first as far as this place may.
     ///
     /// # Errors
     /// What `attempt` says.

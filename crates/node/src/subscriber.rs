@@ -66,7 +66,7 @@ impl SubscriberOptions {
 
     /// Messages that may wait, per publisher (rounded up to a power of two, at least 2); default 32. Queues of up to 32 always
     /// fit; deeper ones share memory, of which a subscriber's node gets at most half
-    /// ([`PoolError::QueueTooDeep`]).
+    /// ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;

@@ -2,21 +2,14 @@
 
 use std::sync::Arc;
 
-use hythe_node::hop::{self, Transport};
-use hythe_node::{Node, NodeError, Pool};
+use hythe_node::{Node, NodeError, Pool, hop};
 
 use crate::link::CoreLinks;
-
-/// What a node must know so that its ports reach cores.
-#[must_use]
-pub fn transport() -> Arc<dyn Transport> {
-    Arc::new(CoreLinks)
-}
 
 /// Joins a pool under a name, as a node whose ports reach cores, too. The facade's nodes do.
 ///
 /// # Errors
 /// As [`Node::join`].
 pub fn join(pool: &Pool, name: &str) -> Result<Node, NodeError> {
-    hop::join(pool, name, &[transport()])
+    hop::join(pool, name, &[Arc::new(CoreLinks)])
 }

@@ -39,6 +39,6 @@ pub use agent::{Core, CoreOptions, CoreState, CoreStatus};
 pub use alone::run_alone;
 pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
-pub use join::{join, transport};
+pub use join::join;
 pub use link::{EndpointRecord, LinkStatus};
 pub use manifest::{BoardKind, LinkPlan, Repeatable, Requirement, SharedFile, SlotPlan, Span};

@@ -235,6 +235,11 @@ impl<'a> List<'a> {
             self.add_inherent(home, &anchor, block);
             return;
         };
+        // Methods of a trait of ours that cannot be named cannot be called.
+        let of_ours = self.docs.resolve(home, path.id);
+        if of_ours.is_some_and(|key| !self.names.paths.contains_key(&key)) {
+            return;
+        }
         let printer = self.printer(home);
         let name = printer.path(path);
         if COMPILER_TRAITS.contains(&name.as_str()) {
