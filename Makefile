@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm mutants check install bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -47,6 +47,9 @@ test-targets: ## a pool shared by an i686 and an x86-64 process, a static hythe 
 
 arm: ## golden vectors, pool and node tests as armhf and arm64 programs under emulation, a pool shared with one, the storage hop on their kernels
 	scripts/arm.sh $(target)/arm
+
+miri: ## tests of abi, memory, queue and pool under Miri; SEEDS=16 schedules of those with threads, not 4 (5 minutes, and once a network, for a nightly compiler with Miri); SHARE=1 for a minute of them
+	scripts/miri.sh $(if $(SHARE),share,all)
 
 mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)
 	scripts/mutate-orderings.sh $(target)/mutants

@@ -1,7 +1,6 @@
 //! The golden bytes of `spec/vectors/`, built from their fields and read back into them.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use hythe_abi::link::{
     CORE_MAGIC, CoreState, Direction, ENDPOINT_BYTES, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION,
@@ -40,11 +39,7 @@ impl Group {
 struct Vectors(Vec<Group>);
 
 impl Vectors {
-    fn read(file: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../spec/vectors")
-            .join(file);
-        let text = std::fs::read_to_string(&path).expect("a file of vectors");
+    fn parse(text: &str) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         let lines = text.lines().map(str::trim);
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -54,7 +49,7 @@ impl Vectors {
             {
                 assert!(
                     groups.iter().all(|group| group.name != name),
-                    "[{name}] twice in {file}"
+                    "[{name}] twice"
                 );
                 groups.push(Group {
                     name: name.to_owned(),
@@ -175,7 +170,7 @@ fn descriptor(bytes: &[u8]) -> Descriptor {
 
 #[test]
 fn descriptors() {
-    let vectors = Vectors::read("descriptor.txt");
+    let vectors = Vectors::parse(include_str!("../../../spec/vectors/descriptor.txt"));
     assert!(vectors.0.len() >= 6, "all kinds are there");
     for group in &vectors.0 {
         let region = u8::try_from(group.number("region")).expect("a region");
@@ -207,7 +202,7 @@ fn descriptors() {
 
 #[test]
 fn layouts() {
-    let vectors = Vectors::read("link_layout.txt");
+    let vectors = Vectors::parse(include_str!("../../../spec/vectors/link_layout.txt"));
     // Linux has lines of 64 bytes; a core may need longer ones, which only the C library lays out.
     let ours = vectors
         .0
@@ -247,7 +242,7 @@ fn layouts() {
 
 #[test]
 fn linux_section() {
-    let vectors = Vectors::read("link_linux.txt");
+    let vectors = Vectors::parse(include_str!("../../../spec/vectors/link_linux.txt"));
     let header = vectors.group("header");
     assert_eq!(header.number("magic"), LINUX_MAGIC);
     assert_eq!(header.number("version"), VERSION);
@@ -302,7 +297,7 @@ fn linux_section() {
 
 #[test]
 fn core_section() {
-    let vectors = Vectors::read("link_core.txt");
+    let vectors = Vectors::parse(include_str!("../../../spec/vectors/link_core.txt"));
     let geometry = vectors.group("geometry");
     let section = geometry.at("section_bytes");
     let (endpoints, capacity) = (geometry.number("endpoints"), geometry.number("capacity"));

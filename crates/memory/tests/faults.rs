@@ -2,7 +2,8 @@
 //!
 //! What ends a process, or needs one that has opened nothing yet, is played by this test program again, asked by [`ROLE`].
 
-#![cfg(not(loom))]
+// Miri maps no files, delivers no signals and starts no processes.
+#![cfg(not(any(loom, miri)))]
 #![allow(
     unsafe_code,
     reason = "a mapping that is not ours, and handlers that were there before"

@@ -4,7 +4,8 @@
 //! Seeded and bounded here; `fuzz/` runs the same members on the bytes of a fuzzer. More, or a certain seed:
 //! `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_RUNS=100000 cargo test -p hythe-pool --test hostile`.
 
-#![cfg(not(loom))]
+// One thread, no unsafe code, and hours under Miri.
+#![cfg(not(any(loom, miri)))]
 
 mod hostile_peer;
 

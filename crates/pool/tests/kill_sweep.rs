@@ -57,6 +57,7 @@ fn sweep(case: &Case, meanwhile: Meanwhile) -> u32 {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "about an hour under Miri")]
 fn no_store_of_any_operation_is_a_bad_place_to_die() {
     for case in cases::all() {
         let quiet = sweep(&case, Meanwhile::Nothing);

@@ -13,7 +13,7 @@ use world::{Message, Way, World};
 
 const CAPACITY: u32 = 4;
 /// Messages sent at full speed.
-const MESSAGES: u32 = 100_000;
+const MESSAGES: u32 = if cfg!(miri) { 300 } else { 100_000 };
 
 fn contested(world: &World) -> (Member, Member, Way) {
     let (mut from, mut to) = (world.join("from"), world.join("to"));

@@ -15,7 +15,7 @@ use world::{SMALL_BYTES, World};
 
 const MEMBERS: usize = 4;
 /// Messages taken by all together until they stop.
-const MESSAGES: usize = 300_000;
+const MESSAGES: usize = if cfg!(miri) { 300 } else { 300_000 };
 /// A bound for each, should nothing move: far more turns than it takes.
 const TURNS_MAX: u32 = 20_000_000;
 
