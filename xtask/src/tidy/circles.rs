@@ -30,7 +30,6 @@ const STILL_CIRCULAR: &[&str] = &[
     "crates/pool",
     "crates/preload",
     "crates/rtcore",
-    "xtask",
 ];
 
 /// The first file and line in which a use stands.
