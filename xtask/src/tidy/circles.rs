@@ -27,7 +27,6 @@ const STILL_CIRCULAR: &[&str] = &[
     "crates/latency",
     "crates/media",
     "crates/node",
-    "crates/pool",
     "crates/preload",
     "crates/rtcore",
 ];
