@@ -23,9 +23,11 @@ files=(
     crates/queue/src/events.rs
     crates/pool/src/cell.rs
     crates/pool/src/journal.rs
-    crates/pool/src/oldest.rs
     crates/pool/src/marks.rs
-    crates/pool/src/connections.rs
+    crates/pool/src/member/oldest.rs
+    crates/pool/src/member/connections.rs
+    crates/pool/src/tables/connections.rs
+    crates/pool/src/tables/ends.rs
     crates/memory/src/model.rs
 )
 
@@ -36,11 +38,11 @@ steps=(
     'crates/pool/src/cell.rs|if again != bits|if again == 0'
     'crates/pool/src/journal.rs|        mark = mark.next();|        let _ = mark.next();'
     'crates/pool/src/journal.rs|== Some(cell)|!= None'
-    'crates/pool/src/connections.rs|found.left \& ATTENDED {|found.left \& 8 {'
-    'crates/pool/src/connections.rs|found.left \& ATTENDED != 0|found.left < 8'
+    'crates/pool/src/member/connections.rs|found.left \& ATTENDED {|found.left \& 8 {'
+    'crates/pool/src/member/connections.rs|found.left \& ATTENDED != 0|found.left < 8'
     'crates/pool/src/journal.rs|Some(layout.oldest(row as usize))|None'
-    'crates/pool/src/oldest.rs|found == seen|found.by != 255'
-    'crates/pool/src/recovery.rs|== Operation::Release \&\& was_leased_since(control, step)|== Operation::Give'
+    'crates/pool/src/member/oldest.rs|found == seen|found.by != 255'
+    'crates/pool/src/member/recovery.rs|== Operation::Release \&\& was_leased_since(control, step)|== Operation::Give'
 )
 
 scratch=$(mktemp -d)

@@ -53,7 +53,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         assert!(end.is_some_and(|end| end <= control.layout().limits().slots));
     }
     let descriptor = Descriptor::from_words(claim);
-    let _ = control.check_descriptor(&regions, descriptor);
+    let _ = regions.check_current(&control, descriptor);
     if let Ok(slot) = regions.check(descriptor) {
         let region = regions.region(descriptor.place.region).expect("checked");
         let offset = region.slot_offset(descriptor.place.slot).expect("checked") as u64;

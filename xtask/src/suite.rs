@@ -14,8 +14,8 @@ mod libtest;
 mod report;
 
 use crate::metadata::Metadata;
-use build::Program;
 use job::Job;
+use libtest::Program;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

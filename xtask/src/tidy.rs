@@ -4,6 +4,7 @@
 //! `tree` reads files. A rule sees every file that git tracks or would track.
 //! Never changes a file, and never judges generated or ignored ones.
 
+mod circles;
 mod finding;
 mod folders;
 mod headers;
@@ -35,6 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
     let metadata = Metadata::load()?;
     let tree = Tree::read(&metadata.workspace_root)?;
     let mut findings = layers::check(&metadata);
+    findings.extend(circles::check(&tree));
     for source in tree.sources() {
         findings.extend(FILE_RULES.iter().flat_map(|check| check(source)));
         findings.extend(links::check(source, &tree));

@@ -156,7 +156,11 @@ impl Soak {
 
     fn wait_for_recovery(&mut self, pid: u32, killed: Instant) -> Result<(), BenchError> {
         let control = self.pool.control();
-        while control.members().any(|member| member.identity.pid == pid) {
+        while control
+            .tables()
+            .members()
+            .any(|member| member.identity.pid == pid)
+        {
             if killed.elapsed() > RECOVERY_BOUND {
                 let why = format!("process {pid} was not recovered within {RECOVERY_BOUND:?}");
                 return Err(BenchError::Invalid(why));

@@ -124,7 +124,7 @@ impl Reference {
 
     /// How many references there are to the slot.
     pub(crate) fn count(&self) -> u32 {
-        self.shared.pool().control().slot(self.slot).0
+        self.shared.pool().control().ledger().slot(self.slot).0
     }
 
     /// Is this the only reference to the slot? Then it stays so: only a holder makes more.

@@ -152,7 +152,9 @@ impl Notifier {
             }
         }
         self.statistics.messages += 1;
-        control.set_statistics(self.port.index, self.statistics);
+        control
+            .tables()
+            .set_statistics(self.port.index, self.statistics);
         self.port.shared.pool().check_whole()?;
         Ok(told)
     }
@@ -198,12 +200,13 @@ impl Notifier {
             return Ok(());
         }
         let ports = control
+            .tables()
             .ports()
             .filter(|port| port.kind == PortKind::Listener && port.channel == channel);
         // The second look: the cell is that of the port seen before, or of the same listener's next.
-        let cells = ports.map(|port| (port, control.events(port.index)));
+        let cells = ports.map(|port| (port, control.tables().events(port.index)));
         self.listeners = cells
-            .filter(|(port, _)| control.is_still_open(port))
+            .filter(|(port, _)| control.tables().is_still_open(port))
             .collect();
         self.epoch = Some(epoch);
         Ok(())
@@ -247,7 +250,7 @@ impl Listener {
         let port = Port::open(opener, name, None, plan(PortKind::Listener))?;
         port.ring_others();
         Ok(Self {
-            cell: opener.shared.pool().control().events(port.index),
+            cell: opener.shared.pool().control().tables().events(port.index),
             port,
             statistics: PortStatistics::default(),
         })
@@ -282,7 +285,9 @@ impl Listener {
         let taken = EventSet(self.cell.take(control.memory()));
         if !taken.is_empty() {
             self.statistics.messages += 1;
-            control.set_statistics(self.port.index, self.statistics);
+            control
+                .tables()
+                .set_statistics(self.port.index, self.statistics);
         }
         self.port.shared.pool().check_whole()?;
         Ok(taken)

@@ -171,7 +171,7 @@ struct Tally {
 impl Tally {
     fn new(pool: &Pool) -> Self {
         Self {
-            members: pool.control().members().collect(),
+            members: pool.control().tables().members().collect(),
             shares: Vec::new(),
         }
     }
@@ -229,7 +229,7 @@ fn slots(pool: &Pool, region: hythe_abi::RegionIndex, bytes: usize) -> Vec<Share
                 share.oldest = share.oldest.max(Some(held));
             }
             HolderKind::Queue(index) => {
-                if let Some(connection) = control.connection(index) {
+                if let Some(connection) = control.tables().connection(index) {
                     tally.of(connection.consumer).waiting += 1;
                 }
             }
@@ -243,23 +243,32 @@ fn rows(pool: &Pool, what: &str) -> Vec<Share> {
     let (control, mut tally) = (pool.control(), Tally::new(pool));
     match what {
         "participant" => {
-            let all: Vec<MemberIndex> = control.members().map(|member| member.index).collect();
+            let all: Vec<MemberIndex> = control
+                .tables()
+                .members()
+                .map(|member| member.index)
+                .collect();
             all.into_iter().for_each(|index| tally.has_one(index));
         }
         "channel" => {
             let mut seen = Vec::new();
-            for port in control.ports() {
+            for port in control.tables().ports() {
                 if !seen.contains(&(port.member, port.channel)) {
                     seen.push((port.member, port.channel));
                     tally.has_one(port.member);
                 }
             }
         }
-        "port" => control.ports().for_each(|port| tally.has_one(port.member)),
+        "port" => control
+            .tables()
+            .ports()
+            .for_each(|port| tally.has_one(port.member)),
         "connection" => control
+            .tables()
             .connections()
             .for_each(|connection| tally.has_one(connection.consumer)),
         "granule for deep queues" => control
+            .tables()
             .connections()
             .filter(|connection| connection.places.capacity > USUAL_DEPTH)
             .for_each(|connection| tally.has_one(connection.consumer)),

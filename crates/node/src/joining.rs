@@ -42,7 +42,7 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
     let control = pool.control();
     let recoverer = Recoverer::outsider(session);
     let mut found = false;
-    for member in control.members() {
+    for member in control.tables().members() {
         let mut is_dead = |member: &_| pool.liveness(member) == Liveness::Dead;
         let now = clock::coarse_ms();
         match recoverer.recover(control, pool.regions(), &member, now, &mut is_dead) {
@@ -55,7 +55,7 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
         }
     }
     if found {
-        for member in control.members() {
+        for member in control.tables().members() {
             crate::wait::ring_always(control, member.index);
         }
     }

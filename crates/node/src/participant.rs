@@ -230,7 +230,7 @@ impl Drop for Participant {
         if let Some(presence) = self.presence.take() {
             presence.withdraw();
         }
-        for member in control.members() {
+        for member in control.tables().members() {
             crate::wait::ring(control, member.index);
         }
     }

@@ -241,7 +241,7 @@ impl Peer {
 
     /// Connects again, if it can. Dead: it is the participant no more.
     pub(crate) fn connect_again(&self, pool: &Pool) -> Option<MemberInfo> {
-        let member = pool.control().member(self.index);
+        let member = pool.control().tables().member(self.index);
         let member = member.filter(|member| member.session == self.session)?;
         match presence::look_at(pool, self.session) {
             Seen::Ended => Some(member),

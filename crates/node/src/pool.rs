@@ -186,19 +186,19 @@ impl Pool {
     /// What is known of a channel at this moment, if there is one of that name.
     #[must_use]
     pub fn channel(&self, name: &str) -> Option<hythe_pool::ChannelInfo> {
-        self.control().find_channel(name)
+        self.control().tables().find_channel(name)
     }
 
     /// The ports of all channels at this moment.
     #[must_use]
     pub fn ports(&self) -> Vec<hythe_pool::PortInfo> {
-        self.control().ports().collect()
+        self.control().tables().ports().collect()
     }
 
     /// What a port had counted when it was last seen; one that is closed keeps it until its number is used again.
     #[must_use]
     pub fn last_statistics(&self, port: hythe_pool::PortIndex) -> hythe_pool::PortStatistics {
-        self.control().last_statistics(port)
+        self.control().tables().last_statistics(port)
     }
 
     #[inline]
@@ -352,6 +352,7 @@ impl Pool {
 
     fn living_members(&self) -> Vec<String> {
         self.control()
+            .tables()
             .members()
             .filter(|member| self.liveness(member) != Liveness::Dead)
             .map(|member| format!("{} (pid {})", member.name, member.identity.pid))

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use hythe_pool::{
-    ChannelInfo, ChannelKind, ChannelType, Member, PoolError, PortIndex, PortInfo, PortKind,
-    PortPolicy, PortWishes,
+    ChannelInfo, ChannelKind, ChannelType, PoolError, PortIndex, PortInfo, PortKind, PortPolicy,
+    PortWishes,
 };
 
 use crate::contention::retry_on_contention;
@@ -100,19 +100,24 @@ impl Port {
     #[inline]
     pub(crate) fn epoch(&self) -> u32 {
         let control = self.shared.pool().control();
-        control.channel_epoch(self.channel.index)
+        control.tables().channel_epoch(self.channel.index)
     }
 
     /// Changes with each change of a connection of this participant.
     #[inline]
     pub(crate) fn changes(&self) -> u32 {
-        Member::changes(self.shared.pool().control(), self.shared.index())
+        self.shared
+            .pool()
+            .control()
+            .tables()
+            .changes(self.shared.index())
     }
 
     /// Rings all who have ports on the channel: who waits for this one need not find out by looking.
     pub(crate) fn ring_others(&self) {
         let control = self.shared.pool().control();
         let others = control
+            .tables()
             .ports()
             .filter(|other| other.channel == self.channel.index);
         others.for_each(|other| ring(control, other.member));
@@ -209,6 +214,7 @@ pub(crate) fn open_channel(
     let control = shared.pool().control();
     let index = shared.act(|member| member.open_channel_of(control, kind, name, carries))?;
     control
+        .tables()
         .channel(index)
         .ok_or_else(|| PoolError::Busy("the channel").into())
 }
@@ -245,6 +251,7 @@ fn open_port(
         let port = opened?;
         // Until it had a port, the channel could be retired, and its record taken by another.
         if control
+            .tables()
             .channel(channel.index)
             .is_some_and(|now| now.is_like(&channel))
         {
@@ -264,16 +271,18 @@ impl PortPlan {
             return Ok(());
         }
         let control = shared.pool().control();
-        let channel = control.find_channel(name);
+        let channel = control.tables().find_channel(name);
         if channel.as_ref().is_some_and(|found| found.core.is_some()) {
             // Then it is how many empty slots the core gets.
             return Ok(());
         }
-        let peers = control.ports().filter(|port| {
+        let peers = control.tables().ports().filter(|port| {
             let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
             here && port.kind != self.kind
         });
-        let room = control.deepest_queue(shared.index(), peers.count() as u32);
+        let room = control
+            .tables()
+            .deepest_queue(shared.index(), peers.count() as u32);
         if self.depth > room {
             let depth = self.depth;
             return Err(PoolError::QueueTooDeep { depth, room }.into());

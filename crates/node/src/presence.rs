@@ -228,8 +228,14 @@ pub(crate) fn is_announced(pool: &Pool, session: u32) -> bool {
 
 fn is_in_use(pool: &Pool, session: u32) -> bool {
     let control = pool.control();
-    control.members().any(|member| member.session == session)
-        || control.claiming_sessions().any(|claim| claim == session)
+    control
+        .tables()
+        .members()
+        .any(|member| member.session == session)
+        || control
+            .tables()
+            .claiming_sessions()
+            .any(|claim| claim == session)
 }
 
 fn file_name(session: u32) -> String {
@@ -305,6 +311,7 @@ fn by_descriptor(open: impl AsFd) -> Option<PathBuf> {
 pub(crate) fn still_stands(pool: &Pool, member: &hythe_pool::MemberInfo) -> bool {
     hythe_memory::full_barrier();
     pool.control()
+        .tables()
         .member(member.index)
         .is_some_and(|now| (now.session, now.status) == (member.session, member.status))
 }

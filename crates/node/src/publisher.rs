@@ -198,7 +198,9 @@ impl Publisher {
         self.shared().pool().check_whole()?;
         finished.map_err(|error| *error)?;
         let control = self.shared().pool().control();
-        control.set_traffic(self.port.index, &self.statistics);
+        control
+            .tables()
+            .set_traffic(self.port.index, &self.statistics);
         outcome.map(|()| sum)
     }
 
@@ -286,6 +288,7 @@ impl Publisher {
         self.shared()
             .pool()
             .control()
+            .tables()
             .set_traffic(self.port.index, &self.statistics);
         Ok(published)
     }
@@ -350,7 +353,9 @@ impl Publisher {
     fn count_dropped(&mut self, dropped: u32) {
         self.statistics.dropped += u64::from(dropped);
         let control = self.shared().pool().control();
-        control.set_statistics(self.port.index, self.statistics);
+        control
+            .tables()
+            .set_statistics(self.port.index, self.statistics);
     }
 
     /// Wakes who sleeps, and leaves who is gone: once behind one message, or behind many.
@@ -392,7 +397,9 @@ impl Publisher {
         if broken > 0 {
             self.statistics.violations += broken;
             let control = self.shared().pool().control();
-            control.set_statistics(self.port.index, self.statistics);
+            control
+                .tables()
+                .set_statistics(self.port.index, self.statistics);
         }
         outcome
     }

@@ -51,7 +51,7 @@ impl Class {
     /// Does this participant hold all of them?
     fn is_all_of<M: Memory>(&self, control: &Control<M>, member: MemberIndex) -> bool {
         (self.first.0..self.first.0 + self.slots)
-            .all(|slot| control.held_by(member, LedgerSlot(slot)) > 0)
+            .all(|slot| control.ledger().held_by(member, LedgerSlot(slot)) > 0)
     }
 }
 
@@ -170,7 +170,11 @@ impl Quota {
             return half;
         };
         let plenty = class.slots.div_ceil(SCARCE_PART);
-        let count = || control.free_slots(class.first, class.slots, plenty);
+        let count = || {
+            control
+                .ledger()
+                .free_slots(class.first, class.slots, plenty)
+        };
         match *parcel.free.get_or_init(count) {
             // The last slot is for those who have shown that it comes back, to this sender or to
             // others; for a newcomer only where the sender itself has all the others.
@@ -184,8 +188,8 @@ impl Quota {
 
 /// Has the port taken all that was ever sent to it, and something at all?
 fn keeps_up<M: Memory>(control: &Control<M>, port: PortIndex) -> bool {
-    let taken = control.last_statistics(port).messages;
-    taken > 0 && !control.something_waits_for(port)
+    let taken = control.tables().last_statistics(port).messages;
+    taken > 0 && !control.tables().something_waits_for(port)
 }
 
 /// What each of `receivers` gets of a class whose slots are scarce: two shares stay for the sender.
@@ -309,7 +313,7 @@ impl Outstanding {
         parcel: &Parcel,
     ) -> bool {
         self.forget_returned(control, info);
-        let taken = control.taken_from(info);
+        let taken = control.tables().taken_from(info);
         let held = self.count(|sent| sent.class == parcel.class && !sent.waits(taken));
         held < quota.limit(control, info, parcel, self.gives_back)
     }
@@ -318,11 +322,11 @@ impl Outstanding {
     fn forget_returned<M: Memory>(&mut self, control: &Control<M>, info: &ConnectionInfo) {
         let before = self.sent.len();
         // First the head: what was taken before it is in the hold record by then.
-        let taken = control.taken_from(info);
+        let taken = control.tables().taken_from(info);
         self.sent.retain(|sent| {
-            let (references, generation) = control.slot(sent.slot);
+            let (references, generation) = control.ledger().slot(sent.slot);
             let is_same = references > 0 && generation == sent.generation;
-            is_same && (sent.waits(taken) || control.held_by(info.consumer, sent.slot) > 0)
+            is_same && (sent.waits(taken) || control.ledger().held_by(info.consumer, sent.slot) > 0)
         });
         self.gives_back |= self.sent.len() < before;
         // A slot that was sent in parts, between others, occupies one.

@@ -129,7 +129,7 @@ impl Routes {
         let Table {
             by_port, inboxes, ..
         } = &mut *self.lock();
-        control.take_marks(me, |port| {
+        control.marks().take_marks(me, |port| {
             let Some(entry) = by_port.get_mut(&port) else {
                 return;
             };

@@ -75,17 +75,20 @@ impl SpinGate {
     /// Looks at the own CPUs, tells the others, and decides anew. Called by the watcher from time to time.
     pub(crate) fn refresh(&self, control: &Control<Mapped>, me: MemberIndex) {
         let own = cpus_of(self.joiner) | self.noted.load(Ordering::Relaxed);
-        if control.cpus(me) != own {
-            control.set_cpus(me, own);
+        if control.tables().cpus(me) != own {
+            control.tables().set_cpus(me, own);
         }
         let others = control
+            .tables()
             .members()
             .filter(|member| member.index != me && matches!(member.status, MemberStatus::Alive));
-        let peers = others.map(|peer| match (peer.kind, control.cpus(peer.index)) {
-            // Not known; and what runs on a core does not run on ours.
-            (MemberKind::CoreEndpoint, _) | (_, 0) => ANY_CPU,
-            (MemberKind::Process, cpus) => cpus,
-        });
+        let peers = others.map(
+            |peer| match (peer.kind, control.tables().cpus(peer.index)) {
+                // Not known; and what runs on a core does not run on ours.
+                (MemberKind::CoreEndpoint, _) | (_, 0) => ANY_CPU,
+                (MemberKind::Process, cpus) => cpus,
+            },
+        );
         let peers = peers.fold(0, |all, cpus| all | cpus);
         let open = peers_can_run(own, peers, self.online);
         self.open.store(open, Ordering::Relaxed);

@@ -166,7 +166,7 @@ impl Subscriber {
         let Port { shared, index, .. } = &self.port;
         let control = shared.pool().control();
         if self.statistics.violations != violations {
-            control.set_statistics(*index, self.statistics);
+            control.tables().set_statistics(*index, self.statistics);
         }
         shared.pool().check_whole()?;
         let taken = match taken {
@@ -176,7 +176,7 @@ impl Subscriber {
         };
         self.statistics.messages += 1;
         self.statistics.payload_bytes += u64::from(taken.descriptor.length);
-        control.set_traffic(*index, &self.statistics);
+        control.tables().set_traffic(*index, &self.statistics);
         // Made where it is returned: a sample that is moved about costs more than the steps that took it.
         match shared.pool().map(taken.descriptor.place.region) {
             Ok(_) => Ok(Some(Sample::new(Reference::own(shared, taken)))),
@@ -228,7 +228,9 @@ impl Subscriber {
     pub(crate) fn note_violation(&mut self) {
         self.statistics.violations += 1;
         let control = self.port.shared.pool().control();
-        control.set_statistics(self.port.index, self.statistics);
+        control
+            .tables()
+            .set_statistics(self.port.index, self.statistics);
     }
 
     /// What was taken lies in a region that cannot be mapped.

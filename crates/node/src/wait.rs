@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hythe_memory::Mapped;
-use hythe_pool::{Control, Member, MemberIndex, PortIndex};
+use hythe_pool::{Control, MemberIndex, PortIndex};
 
 use crate::NodeError;
 use crate::spin::{SpinGate, is_realtime};
@@ -123,7 +123,7 @@ pub(crate) fn wait_reporting<T>(
             return Ok(Some(done));
         }
     }
-    let bell = Member::bell(control, me);
+    let bell = control.tables().bell(me);
     loop {
         let ticket = bell.lie_down(control.memory());
         let attempted = attempt();
@@ -146,7 +146,7 @@ pub(crate) fn wait_reporting<T>(
 
 /// Wakes a participant if it sleeps. Call after making work for it visible.
 pub(crate) fn ring(control: &Control<Mapped>, member: MemberIndex) {
-    let bell = Member::bell(control, member);
+    let bell = control.tables().bell(member);
     if bell.ring(control.memory()) {
         control.memory().wake(bell.count);
     }
@@ -165,15 +165,15 @@ pub(crate) fn announce_behind_barrier(
     owner: MemberIndex,
     port: PortIndex,
 ) {
-    if control.announce_behind_barrier(owner, port) {
-        let bell = Member::bell(control, owner);
+    if control.marks().announce_behind_barrier(owner, port) {
+        let bell = control.tables().bell(owner);
         control.memory().wake(bell.count);
     }
 }
 
 /// Wakes a participant whatever its words say.
 pub(crate) fn ring_always(control: &Control<Mapped>, member: MemberIndex) {
-    let bell = Member::bell(control, member);
+    let bell = control.tables().bell(member);
     bell.ring_always(control.memory());
     control.memory().wake(bell.count);
 }

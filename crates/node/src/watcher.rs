@@ -129,7 +129,7 @@ impl Watch {
 
     /// Recovers the dead, and keeps what tells the end of each of the living.
     fn look_at_all(&mut self) {
-        let members: Vec<MemberInfo> = self.pool.control().members().collect();
+        let members: Vec<MemberInfo> = self.pool.control().tables().members().collect();
         self.pool.peers().forget_departed(&self.pool, &members);
         self.is_unsure = false;
         let me = self.me;
@@ -203,7 +203,7 @@ impl Watch {
                     "recovered a dead participant"
                 );
                 presence::forget(&self.pool, dead.session);
-                for member in control.members() {
+                for member in control.tables().members() {
                     wait::ring_always(control, member.index);
                 }
             }
@@ -264,7 +264,7 @@ impl Watch {
             return;
         }
         let control = self.pool.control();
-        let first = control.members().find(|member| {
+        let first = control.tables().members().find(|member| {
             member.status == MemberStatus::Alive && member.kind == MemberKind::Process
         });
         if first.is_some_and(|first| first.index == self.me) {
@@ -275,7 +275,7 @@ impl Watch {
     /// A record whose owner is dead but not recovered yet, because another recoverer may have died over it; or one whose owner
     /// may die before it raises the membership word.
     fn someone_waits(&self) -> bool {
-        let mut members = self.pool.control().members();
+        let mut members = self.pool.control().tables().members();
         members.any(|member| member.status != MemberStatus::Alive)
     }
 }
@@ -320,7 +320,7 @@ mod tests {
         let mut watch = Watch::new(pool.clone(), me.index(), me.recoverer(), keeps);
         let key = (other.index(), other.session());
         let connect = || presence::connection(&pool, other.session()).expect("connects");
-        let info = || pool.control().member(key.0).expect("it is there");
+        let info = || pool.control().tables().member(key.0).expect("it is there");
         let keep = |connection| {
             let peer = crate::peers::Peer::new(&info(), None, Some(connection));
             pool.peers().keep(peer);
@@ -345,14 +345,17 @@ mod tests {
         keep(last);
         watch.look_at_all();
         assert!(!is_connected(), "what hung up is not waited for any more");
-        assert!(pool.control().is_current(key.0, key.1), "it lives");
+        assert!(pool.control().tables().is_current(key.0, key.1), "it lives");
         door.look();
         watch.look_closer();
         assert!(is_connected(), "asked again at the next look");
 
         drop((theirs, door));
         watch.look_at_all();
-        assert!(!pool.control().is_current(key.0, key.1), "recovered");
+        assert!(
+            !pool.control().tables().is_current(key.0, key.1),
+            "recovered"
+        );
         std::fs::remove_dir_all(root).expect("own");
     }
 }

@@ -93,13 +93,17 @@ fn subscribe(node: &Node) -> Subscriber {
 }
 
 fn members(pool: &Pool) -> Vec<String> {
-    pool.control().members().map(|member| member.name).collect()
+    pool.control()
+        .tables()
+        .members()
+        .map(|member| member.name)
+        .collect()
 }
 
 /// The kernel kills a container a moment after the program that started it. Nobody recovers anybody meanwhile.
 fn await_ends(pool: &Pool) {
     eventually("all are dead", || {
-        let mut members = pool.control().members();
+        let mut members = pool.control().tables().members();
         members.all(|member| pool.liveness(&member) == Liveness::Dead)
     });
 }
@@ -154,6 +158,7 @@ fn a_publisher_killed_in_a_container_is_recovered_from_outside() {
     assert_eq!(sample.len(), 5);
     let other = pool
         .control()
+        .tables()
         .members()
         .find(|member| member.name == SOURCE)
         .expect("takes part");
@@ -201,7 +206,7 @@ fn two_containers_with_equal_process_ids_talk_and_recover_each_other() {
     assert_eq!(one.hear(), "ready as 1");
     let mut two = Player::start_in_container(&root, SOURCE, &places[1]);
     assert_eq!(two.hear(), "published as 1");
-    let found: Vec<_> = pool.control().members().collect();
+    let found: Vec<_> = pool.control().tables().members().collect();
     assert_eq!(found[0].identity.pid, found[1].identity.pid);
     assert_ne!(
         found[0].identity.pid_namespace,

@@ -52,7 +52,11 @@ fn hold(pool: &Pool, name: &str, then: impl FnOnce()) {
 }
 
 fn members(pool: &Pool) -> Vec<String> {
-    pool.control().members().map(|member| member.name).collect()
+    pool.control()
+        .tables()
+        .members()
+        .map(|member| member.name)
+        .collect()
 }
 
 fn sums_up_to(pool: &Pool, held: u32) -> bool {
@@ -150,11 +154,11 @@ fn a_joiner_is_proven_dead_by_its_socket_alone() {
         .store_cell(record, joining, Ordering::Release);
     let node = Node::join(&pool, "test").expect("joins");
     std::thread::sleep(Duration::from_millis(150));
-    assert_eq!(control.members().count(), 2, "it lives");
+    assert_eq!(control.tables().members().count(), 2, "it lives");
     std::fs::rename(&socket, socket.with_extension("aside")).expect("own");
     drop(listener);
     std::thread::sleep(Duration::from_millis(150));
-    assert_eq!(control.members().count(), 2, "nothing is proven");
+    assert_eq!(control.tables().members().count(), 2, "nothing is proven");
     std::fs::rename(socket.with_extension("aside"), &socket).expect("own");
     eventually("it is recovered", || members(&pool) == ["test"]);
     drop(node);
@@ -199,7 +203,12 @@ fn recycle(pool: &Pool) {
     let root = std::env::var_os("HYTHE_ROOT").expect("set by the test");
     let mut holder = Player::start_at(Path::new(&root), HOLDER);
     assert_eq!(holder.hear(), "holds");
-    let info: MemberInfo = pool.control().members().next().expect("takes part");
+    let info: MemberInfo = pool
+        .control()
+        .tables()
+        .members()
+        .next()
+        .expect("takes part");
     let pid = holder.pid();
     holder.kill();
     let mut other = start_with_id(pid);
@@ -301,7 +310,13 @@ fn a_flood_of_connections_does_not_stop_a_watcher() {
     let pool = root.pool();
     let watching = Player::start(&root, HOLDER);
     assert_eq!(watching.hear(), "holds");
-    let session = pool.control().members().next().expect("takes part").session;
+    let session = pool
+        .control()
+        .tables()
+        .members()
+        .next()
+        .expect("takes part")
+        .session;
     let path = pool.path().join("members").join(session.to_string());
     let address = SocketAddrUnix::new(path).expect("short enough");
     let mut flood = Vec::new();
@@ -335,7 +350,12 @@ fn a_socket_that_somebody_else_put_there_proves_nothing() {
     let pool = root.pool();
     let holder = Player::start(&root, HOLDER);
     assert_eq!(holder.hear(), "holds");
-    let mut info = pool.control().members().next().expect("takes part");
+    let mut info = pool
+        .control()
+        .tables()
+        .members()
+        .next()
+        .expect("takes part");
     // As if it were in another container.
     info.identity.pid_namespace = 1;
     assert_eq!(pool.liveness(&info), Liveness::Alive);

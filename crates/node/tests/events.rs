@@ -127,7 +127,12 @@ fn a_port_number_used_again_hears_only_its_own() {
     let first = node.listener("alarm").expect("opens");
     assert_eq!(notifier.listeners().expect("sound"), 1);
     let port = |name: &str| {
-        let channel = pool.control().find_channel(name).expect("open").index;
+        let channel = pool
+            .control()
+            .tables()
+            .find_channel(name)
+            .expect("open")
+            .index;
         let ports = pool.snapshot().ports;
         let found = ports
             .into_iter()
@@ -135,7 +140,7 @@ fn a_port_number_used_again_hears_only_its_own() {
         found.expect("open").index
     };
     let before = port("alarm");
-    let cell = pool.control().events(before);
+    let cell = pool.control().tables().events(before);
     drop(first);
     let mut other = node.listener("other").expect("opens");
     assert_eq!(port("other"), before, "the test needs the same number");

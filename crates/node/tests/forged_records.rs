@@ -148,12 +148,12 @@ fn refusing_socket(members: &Path) {
 }
 
 fn find(pool: &Pool, name: &str) -> MemberInfo {
-    let mut members = pool.control().members();
+    let mut members = pool.control().tables().members();
     members.find(|one| one.name == name).expect("takes part")
 }
 
 fn members(pool: &Pool) -> usize {
-    pool.control().members().count()
+    pool.control().tables().members().count()
 }
 
 fn held(pool: &Pool) -> u32 {
@@ -174,7 +174,11 @@ fn a_known_peer_with_a_forged_record_stays_alive_and_dies_when_it_dies() {
         eventually("the damage is counted", || pool.damaged_records() == 1);
         std::thread::sleep(LOOKS);
         assert_eq!(held(&pool), 2, "{forged:?}: it was taken for dead");
-        let now = pool.control().member(victim.index).expect("still there");
+        let now = pool
+            .control()
+            .tables()
+            .member(victim.index)
+            .expect("still there");
         assert_eq!(pool.liveness(&now), Liveness::Alive, "{forged:?}");
         holder.kill();
         eventually("its death is noticed", || held(&pool) == 0);

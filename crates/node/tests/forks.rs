@@ -201,7 +201,7 @@ fn seen(pool: &Pool) -> String {
     let snapshot = pool.snapshot();
     let (control, memory) = (pool.control(), pool.control().memory());
     let bells = snapshot.members.iter().map(|member| {
-        let bell = hythe_pool::Member::bell(control, member.index);
+        let bell = control.tables().bell(member.index);
         [bell.count, bell.sleepers].map(|word| memory.load(word, Ordering::Acquire))
     });
     format!(
@@ -254,7 +254,7 @@ fn a_forked_child_that_drops_everything_changes_nothing() {
     assert_eq!(other.hear(), "forked");
     other.kill();
     eventually("our watcher recovers", || {
-        pool.control().members().count() == 1
+        pool.control().tables().members().count() == 1
     });
 }
 
@@ -304,7 +304,7 @@ fn a_forked_child_may_join_by_itself() {
             .expect("opens");
         let lease = own.lease(7).expect("free");
         let published = publisher.publish(lease, 7).expect("room");
-        let both = pool.control().members().count() == 2;
+        let both = pool.control().tables().members().count() == 2;
         i32::from(both && published.delivered == 1)
     };
     assert_eq!(run_in_child(child).expect("forked"), 1);
@@ -326,7 +326,12 @@ fn a_participant_whose_forked_child_lives_on_is_recovered() {
     let pool = root.pool();
     let mut parent = Player::start(&root, PARENT);
     assert_eq!(parent.hear(), "forked");
-    let mut info = pool.control().members().next().expect("takes part");
+    let mut info = pool
+        .control()
+        .tables()
+        .members()
+        .next()
+        .expect("takes part");
     parent.kill();
     assert_eq!(pool.liveness(&info), Liveness::Dead);
     // As seen from another container: by the socket alone, which still listens.
@@ -344,5 +349,5 @@ fn a_participant_whose_forked_child_lives_on_is_recovered() {
     assert_eq!(by_socket, expected);
     let _node = Node::join(&pool, "next").expect("joins");
     assert_eq!(pool.snapshot().audit.held, 0);
-    assert_eq!(pool.control().members().count(), 1);
+    assert_eq!(pool.control().tables().members().count(), 1);
 }

@@ -120,7 +120,7 @@ impl Survivor {
         eventually(&format!("{context}: recovered"), || {
             self.takes_all();
             before = Instant::now();
-            let (members, settled) = (pool.control().members().count(), is_settled(&pool));
+            let (members, settled) = (pool.control().tables().members().count(), is_settled(&pool));
             members == 1 && settled && self.publisher.subscribers().expect("looks") == 0
         });
         let held_up = before - start;

@@ -101,6 +101,7 @@ fn write(pool: &Pool) {
     say(&removed.expect_err("another's pool").to_string());
     let victim = pool
         .control()
+        .tables()
         .members()
         .find(|member| member.name == "test");
     let session = victim.expect("takes part").session.to_string();
@@ -226,7 +227,7 @@ fn a_group_that_may_read_reads_and_no_more() {
     assert_eq!(pool.snapshot().audit.held, 1);
     reader.kill();
     eventually("it is recovered", || {
-        pool.control().members().count() == 1 && pool.snapshot().audit.held == 0
+        pool.control().tables().members().count() == 1 && pool.snapshot().audit.held == 0
     });
 }
 
@@ -283,7 +284,7 @@ fn a_group_that_may_write_takes_part_in_all_but_owning() {
         "it removed another's socket: {unlinked}"
     );
     writer.end();
-    eventually("it left", || pool.control().members().count() == 1);
+    eventually("it left", || pool.control().tables().members().count() == 1);
     let members = std::fs::read_dir(directory(&root).join("members"));
     assert_eq!(members.expect("there").count(), 1, "its socket is left");
 }

@@ -107,6 +107,7 @@ fn a_liar_on_a_queue_of_the_newest_is_left_and_the_others_are_heard() {
         let mut lying = publisher(&liar, 0);
         publish(&mut lying, 0);
         let found = control
+            .tables()
             .connections()
             .find(|info| info.producer == liar.index());
         let tail = found.expect("its connection").places.tail;

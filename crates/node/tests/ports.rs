@@ -87,7 +87,7 @@ fn what_crosses_with_a_closing_port_comes_back() {
             (0..round % 50).for_each(|_| std::hint::spin_loop());
             publish(&mut publisher, 1);
         });
-        let free = node.pool().control().connections().count() == 0 || is_all_free(&pool);
+        let free = node.pool().control().tables().connections().count() == 0 || is_all_free(&pool);
         assert!(
             free,
             "something waits for an idle publisher in round {round}"
@@ -139,7 +139,12 @@ fn a_message_behind_nonsense_is_taken_at_once() {
         publish(&mut publisher, byte);
     }
     let control = pool.control();
-    let places = control.connections().next().expect("connected").places;
+    let places = control
+        .tables()
+        .connections()
+        .next()
+        .expect("connected")
+        .places;
     for number in 0..2 {
         // The second word is the generation; there is none that is 0.
         control
@@ -163,10 +168,18 @@ fn a_lying_subscriber_keeps_nothing_from_the_others() {
     let mut publisher = publisher(&node, "data");
     publish(&mut publisher, 0);
     let control = pool.control();
-    let good = control.connections().next().expect("connected").index;
+    let good = control
+        .tables()
+        .connections()
+        .next()
+        .expect("connected")
+        .index;
     let _liar = subscriber(&node, "data");
     assert_eq!(publisher.subscribers().expect("sound"), 2);
-    let bad = control.connections().find(|info| info.index != good);
+    let bad = control
+        .tables()
+        .connections()
+        .find(|info| info.index != good);
     let head = bad.expect("connected").places.head;
     control.memory().store(head, 0x8000_0000, Ordering::Relaxed);
     for byte in 0..40 {

@@ -369,7 +369,13 @@ fn a_late_reply_is_not_counted_at_the_port_that_has_the_number_now() {
     ask(&mut client, 1);
     let late = server.take(BOUND).expect("sound").expect("asked");
     let is_server = |port: &hythe_node::PortInfo| port.kind == hythe_node::PortKind::Server;
-    let number = pool.control().ports().find(is_server).expect("open").index;
+    let number = pool
+        .control()
+        .tables()
+        .ports()
+        .find(is_server)
+        .expect("open")
+        .index;
     drop(server);
     let mut another = asking
         .publisher("elsewhere", &PublisherOptions::default())
@@ -377,7 +383,13 @@ fn a_late_reply_is_not_counted_at_the_port_that_has_the_number_now() {
     another
         .publish(another.lease(1).expect("free"), 1)
         .expect("to nobody");
-    let shown = || pool.control().port(number).expect("taken again").statistics;
+    let shown = || {
+        pool.control()
+            .tables()
+            .port(number)
+            .expect("taken again")
+            .statistics
+    };
     let before = shown();
     assert_eq!(before.messages, 1, "it is the publisher's");
     assert!(!late.reply_in_kind().expect("counted"), "it went nowhere");
@@ -517,10 +529,12 @@ fn a_lying_peer_is_counted_and_keeps_nothing_from_the_others() {
 
     let control = pool.control();
     let port = control
+        .tables()
         .ports()
         .find(|port| port.kind == hythe_node::PortKind::Server)
         .expect("open");
     let way = control
+        .tables()
         .connections()
         .find(|way| way.consumer_port == port.index)
         .expect("connected");
@@ -544,7 +558,7 @@ fn a_lying_peer_is_counted_and_keeps_nothing_from_the_others() {
 /// Writes nonsense over the header of the message that waits first, behind everybody's back.
 fn overwrite_first_header(pool: &Pool) {
     let control = pool.control();
-    let way = control.connections().find(|way| {
+    let way = control.tables().connections().find(|way| {
         control.memory().load(way.places.tail, Ordering::Acquire)
             > control.memory().load(way.places.head, Ordering::Acquire)
     });

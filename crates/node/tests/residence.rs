@@ -98,7 +98,11 @@ fn too_little_memory_to_lock_names_the_limit() {
     );
     player.end();
     let pool = Pool::open(&root.options()).expect("opens");
-    assert_eq!(pool.control().members().count(), 0, "it took no record");
+    assert_eq!(
+        pool.control().tables().members().count(),
+        0,
+        "it took no record"
+    );
 }
 
 #[test]

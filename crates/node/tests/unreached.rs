@@ -54,7 +54,7 @@ fn a_server_that_cannot_be_reached_hides_no_other() {
     let unreached = server(&greedy, DEEP).expect("room when it opens");
     let _half = use_up_its_half(&greedy, &asking);
     let mut reached = server(&serving, DEEP).expect("opens");
-    let ports: Vec<_> = pool.control().ports().collect();
+    let ports: Vec<_> = pool.control().tables().ports().collect();
     let servers = ports.iter().filter(|port| port.kind == PortKind::Server);
     let first = servers.map(|port| port.member).next();
     assert_eq!(

@@ -39,7 +39,7 @@ fn plays_its_role() {
     }
     // The others are known, and waited for.
     eventually("the watcher looks", || {
-        pool.control().members().count() == 3
+        pool.control().tables().members().count() == 3
     });
     std::thread::sleep(Duration::from_millis(200));
     match role.as_str() {
@@ -49,7 +49,7 @@ fn plays_its_role() {
         other => panic!("no role {other}"),
     }
     say("refused");
-    let members = || pool.control().members().count();
+    let members = || pool.control().tables().members().count();
     eventually("the dead one is recovered", || members() == 2);
     say("recovered");
     let (start, before) = (Instant::now(), cpu_time());

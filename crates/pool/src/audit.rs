@@ -8,13 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 use hythe_abi::pool::GRANULE_DESCRIPTORS;
 use hythe_memory::Memory;
 
-use crate::MemberIndex;
-use crate::connections::{ConnectionIndex, queued};
 use crate::control::Control;
-use crate::holds::hold;
 use crate::ledger::LedgerSlot;
-use crate::members::{MemberKind, since_units};
 use crate::regions::{ClaimedSlot, Regions};
+use crate::tables::connections::ConnectionIndex;
+use crate::tables::members::{MemberIndex, MemberKind, since_units};
 
 /// Looks at a slot that does not add up before it is reported.
 const LOOKS: usize = 200;
@@ -85,7 +83,7 @@ pub fn audit<M: Memory>(control: &Control<M>, regions: &Regions, monotonic_ms: u
     for slot in slots {
         audit.slots += 1;
         let mut holders = holders_of(control, &rows, slot, &in_queues, monotonic_ms);
-        let mut counted = control.slot(slot).0;
+        let mut counted = control.ledger().slot(slot).0;
         if sum(&holders) != counted {
             (counted, holders) = look_again(control, regions, slot, monotonic_ms, &mut records);
         }
@@ -132,8 +130,8 @@ fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> Queue
     // Queues do not overlap. Where they claim to, or to be longer together than the arena, somebody lies; that shows as slots
     // that do not add up, and does not keep us.
     let mut left = control.layout().limits().granules as usize * GRANULE_DESCRIPTORS;
-    for info in control.connections() {
-        for descriptor in queued(control, info).into_iter().take(left) {
+    for info in control.tables().connections() {
+        for descriptor in control.tables().queued(info).into_iter().take(left) {
             left -= 1;
             if let Ok(ClaimedSlot { slot, .. }) = regions.check(descriptor) {
                 *found
@@ -150,6 +148,7 @@ fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> Queue
 /// Rows that may hold something: those of all participants. Row numbers of free records are left out; recovery emptied them.
 fn rows_in_use<M: Memory>(control: &Control<M>) -> Vec<(MemberIndex, MemberKind)> {
     control
+        .tables()
         .members()
         .map(|member| (member.index, member.kind))
         .collect()
@@ -164,7 +163,7 @@ fn holders_of<M: Memory>(
 ) -> Vec<Holder> {
     let now = since_units(monotonic_ms);
     let members = rows.iter().filter_map(|&(index, _)| {
-        let found = hold(control, index.0, slot);
+        let found = control.ledger().hold(index, slot);
         let units = now.wrapping_sub(found.upper) & 0x00FF_FFFF;
         (found.count > 0).then(|| Holder {
             slot,
@@ -199,7 +198,7 @@ fn look_again<M: Memory>(
         if look > 0 && *records == 0 {
             break;
         }
-        let counted = control.slot(slot).0;
+        let counted = control.ledger().slot(slot).0;
         let rows = rows_in_use(control);
         let in_queues = queue_references(control, regions);
         let queued: u32 = in_queues.values().flat_map(BTreeMap::values).sum();

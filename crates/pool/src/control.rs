@@ -1,12 +1,14 @@
-//! The control file of a pool: header checked, tables laid out.
+//! The control file of a pool: its header, checked, and where everything stands.
+//!
+//! What stands behind the header is read by views: [`Tables`](crate::Tables),
+//! [`Ledger`](crate::Ledger) and [`Marks`](crate::Marks). Their methods take them by value: behind a
+//! reference to a view the fields of `Control` would be read again after each atomic operation.
 
+use hythe_abi::LINE_BYTES;
 use hythe_abi::pool::{ControlLayout, Limits, MAGIC, VERSION, header};
-use hythe_abi::{LINE_BYTES, RegionIndex};
 use hythe_memory::{Memory, Ordering};
 
 use crate::PoolError;
-use crate::geometry::Geometry;
-use crate::regions::{RegionGeometry, RegionKind, write_region};
 
 /// A control file over some memory. What it holds is private and checked; the memory is not.
 #[derive(Clone, Debug)]
@@ -25,62 +27,7 @@ pub struct Residence {
 }
 
 impl<M: Memory> Control<M> {
-    /// Makes a new pool in zeroed memory.
-    ///
-    /// # Errors
-    /// [`PoolError::BadGeometry`] if the geometry does not fit the memory.
-    pub fn create(memory: M, geometry: &Geometry, pool_id: u64) -> Result<Self, PoolError> {
-        let layout = geometry.layout()?;
-        if memory.bytes() < layout.bytes() {
-            return Err(PoolError::BadGeometry(format!(
-                "the control file has {} bytes and needs {}",
-                memory.bytes(),
-                layout.bytes()
-            )));
-        }
-        let control = Self { memory, layout };
-        control.write_header(geometry, pool_id);
-        Ok(control)
-    }
-
-    fn write_header(&self, geometry: &Geometry, pool_id: u64) {
-        let memory = &self.memory;
-        let limits = self.layout.limits();
-        let word = |at, value| memory.store(at, value, Ordering::Relaxed);
-        memory.store_cell(header::MAGIC, MAGIC, Ordering::Relaxed);
-        word(header::VERSION, VERSION);
-        memory.store_cell(header::POOL_ID, pool_id, Ordering::Relaxed);
-        memory.store_cell(
-            header::CONTROL_BYTES,
-            self.layout.bytes() as u64,
-            Ordering::Relaxed,
-        );
-        word(header::PARTICIPANTS, limits.participants);
-        word(header::CHANNELS, limits.channels);
-        word(header::PORTS, limits.ports);
-        word(header::CONNECTIONS, limits.connections);
-        word(header::GRANULES, limits.granules);
-        word(header::SLOTS, limits.slots);
-        word(header::LINE_BYTES, LINE_BYTES as u32);
-        write_region(
-            self,
-            &RegionGeometry {
-                index: RegionIndex(0),
-                kind: RegionKind::Linux,
-                name: "memory".to_owned(),
-                bytes: geometry.region_bytes() as u64,
-                ledger_base: 0,
-                slots: geometry.classes.iter().map(|class| class.count).sum(),
-                classes: geometry.classes.clone(),
-                link: None,
-            },
-        );
-        // Pairs with the acquire load in `open`: whoever sees it sees the whole header.
-        memory.store(header::READY, 1, Ordering::Release);
-    }
-
-    /// For models, which have only the words that their steps use.
-    #[cfg(all(test, loom))]
+    /// Makes one of words that nobody has opened yet. For [`Control::create`] and models.
     pub(crate) const fn over(memory: M, layout: ControlLayout) -> Self {
         Self { memory, layout }
     }

@@ -3,8 +3,6 @@
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_terminal::escaped;
 
-use crate::misfit::Misfit;
-
 /// Errors of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -114,4 +112,44 @@ pub enum PoolError {
         /// Number of the attached participant.
         holder: u8,
     },
+}
+
+/// Two sides of a channel that do not fit each other. In words: it is for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The channel.
+    pub channel: String,
+    /// What is wanted: a kind of channel, or a type.
+    pub ours: String,
+    /// Who wants it: name and process.
+    pub opener: String,
+    /// What the channel is for, or carries.
+    pub theirs: String,
+    /// Who has ports open on it: names and processes.
+    pub opened_by: String,
+}
+
+/// Why a reference was not sent. It is still the sender's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The queue is full.
+    #[error("the receiver's queue is full")]
+    Full,
+    /// The pool refused. Boxed: what is rare must not make every answer large.
+    #[error(transparent)]
+    Pool(Box<PoolError>),
+}
+
+impl From<PoolError> for SendError {
+    #[cold]
+    fn from(error: PoolError) -> Self {
+        Self::Pool(Box::new(error))
+    }
+}
+
+#[cold]
+pub(crate) fn violated(own: u32, claimed: u32) -> PoolError {
+    PoolError::Damaged(format!(
+        "a queue's other side claims counter {claimed}, impossible beside {own}"
+    ))
 }

@@ -9,9 +9,7 @@ use hythe_abi::RegionIndex;
 use hythe_abi::pool::{header, high_water};
 use hythe_memory::{Memory, Ordering};
 
-use crate::connections::ConnectionInfo;
 use crate::control::Control;
-use crate::granules::granules_for;
 use crate::ledger::LedgerSlot;
 use crate::regions::{RegionGeometry, Regions, SlotClass};
 
@@ -55,14 +53,6 @@ pub struct ClassHighWater {
     pub first: u32,
     /// Slots in use.
     pub slots: u32,
-}
-
-impl ConnectionInfo {
-    /// Granules that its queue takes.
-    #[must_use]
-    pub const fn granules(&self) -> u32 {
-        granules_for(self.places.capacity)
-    }
 }
 
 /// Notes that the first `in_use` records of a table are, or were a moment ago, in use.
@@ -109,14 +99,18 @@ impl<M: Memory> Control<M> {
             participants: table(
                 Table::Participants,
                 limits.participants,
-                self.members().count(),
+                self.tables().members().count(),
             ),
-            channels: table(Table::Channels, limits.channels, self.channels().count()),
-            ports: table(Table::Ports, limits.ports, self.ports().count()),
+            channels: table(
+                Table::Channels,
+                limits.channels,
+                self.tables().channels().count(),
+            ),
+            ports: table(Table::Ports, limits.ports, self.tables().ports().count()),
             connections: table(
                 Table::Connections,
                 limits.connections,
-                self.connections().count(),
+                self.tables().connections().count(),
             ),
             granules: table(Table::Granules, limits.granules, 0),
             classes: classes.collect(),
@@ -157,7 +151,13 @@ fn class_at(region: &RegionGeometry, class: usize) -> usize {
 
 fn in_use<M: Memory>(control: &Control<M>, region: &RegionGeometry, class: &SlotClass) -> u32 {
     let slots = class.first..class.first + class.count;
-    let taken = slots.filter(|slot| control.slot(LedgerSlot(region.ledger_base + slot)).0 > 0);
+    let taken = slots.filter(|slot| {
+        control
+            .ledger()
+            .slot(LedgerSlot(region.ledger_base + slot))
+            .0
+            > 0
+    });
     // Not more than the class has.
     taken.count() as u32
 }
@@ -187,7 +187,7 @@ mod tests {
             let connection = first
                 .connect(&control, port, first.index(), port, 64)
                 .expect("room");
-            assert_eq!(control.connections().count(), 1);
+            assert_eq!(control.tables().connections().count(), 1);
             let marks = control.high_water(regions);
             assert_eq!((marks.participants, marks.channels, marks.ports), (2, 1, 1));
             assert_eq!(
@@ -204,7 +204,10 @@ mod tests {
             first.free_port(&control, port);
             first.retire_channel(&control, channel);
             assert_eq!(
-                (control.ports().count(), control.connections().count()),
+                (
+                    control.tables().ports().count(),
+                    control.tables().connections().count()
+                ),
                 (0, 0)
             );
             assert_eq!(control.high_water(regions), marks, "a mark does not fall");

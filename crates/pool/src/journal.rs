@@ -9,9 +9,9 @@ use core::sync::atomic::compiler_fence;
 use hythe_abi::pool::{ControlLayout, intent, participant};
 use hythe_memory::{Memory, Ordering};
 
-use crate::Member;
-use crate::cell::{Counted, Mark};
 use crate::control::Control;
+use crate::counted::{Counted, Mark};
+use crate::tables::members::MemberIndex;
 
 /// What a step does. The numbers are part of the layout (`spec/pool.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,17 +95,17 @@ pub(crate) const fn target(
 #[inline]
 pub(crate) fn begin<M: Memory>(
     control: &Control<M>,
-    member: &Member,
+    member: MemberIndex,
     operation: Operation,
     step: Step,
 ) -> Mark {
     // The release store below does not hold later stores back. Between a thread and its own end that is the compiler's doing.
     compiler_fence(Ordering::SeqCst);
-    let (memory, at) = (control.memory(), at(control, member.index().0));
+    let (memory, at) = (control.memory(), at(control, member.0));
     let last = memory.load(at + intent::SEQUENCE, Ordering::Relaxed);
     let lease = operation == Operation::Lease;
     let mut mark = Mark {
-        by: member.index().0,
+        by: member.0,
         number: last,
         lease,
     }
@@ -133,12 +133,12 @@ pub(crate) fn begin<M: Memory>(
 #[inline(always)]
 pub(crate) fn begin_move<M: Memory>(
     control: &Control<M>,
-    member: &Member,
+    member: MemberIndex,
     operation: Operation,
     step: Step,
 ) {
     compiler_fence(Ordering::SeqCst);
-    let (memory, at) = (control.memory(), at(control, member.index().0));
+    let (memory, at) = (control.memory(), at(control, member.0));
     memory.store(at + intent::SLOT, step.slot, Ordering::Relaxed);
     memory.store_cell(at + intent::BEFORE, step.before, Ordering::Relaxed);
     memory.store(at + intent::CONNECTION, step.connection, Ordering::Relaxed);
@@ -148,8 +148,8 @@ pub(crate) fn begin_move<M: Memory>(
 
 /// The step is finished, or undone.
 #[inline(always)]
-pub(crate) fn end<M: Memory>(control: &Control<M>, member: &Member) {
-    let at = at(control, member.index().0);
+pub(crate) fn end<M: Memory>(control: &Control<M>, member: MemberIndex) {
+    let at = at(control, member.0);
     control
         .memory()
         .store(at + intent::OPERATION, 0, Ordering::Release);
@@ -176,9 +176,9 @@ pub(crate) fn begun_on<M: Memory>(
 /// The step that a participant has begun, with the mark of its change.
 pub(crate) fn pending<M: Memory>(
     control: &Control<M>,
-    index: u8,
+    member: MemberIndex,
 ) -> Option<(Operation, Step, Mark)> {
-    let (memory, at) = (control.memory(), at(control, index));
+    let (memory, at) = (control.memory(), at(control, member.0));
     let operation = Operation::from_word(memory.load(at + intent::OPERATION, Ordering::Acquire))?;
     let word = |offset| memory.load(at + offset, Ordering::Relaxed);
     let step = Step {
@@ -192,7 +192,7 @@ pub(crate) fn pending<M: Memory>(
     Some((
         operation,
         step,
-        mark_of(index, word(intent::SEQUENCE), operation),
+        mark_of(member.0, word(intent::SEQUENCE), operation),
     ))
 }
 

@@ -1,50 +1,55 @@
-//! The ledger's own steps: lease, duplicate, release.
+//! The ledger: for each slot a counted cell with its references and its generation, and for each
+//! participant a hold record: how many of these references it answers for, and since when.
+//!
+//! A process's row of hold records is written by that process only (after its death, by its
+//! recoverer). The row of a core's endpoint is written by whoever gives to it or takes from it, by
+//! counted cell changes. Both have the form of [`Counted`], with the moment of the first hold in
+//! the upper bits. Cells are changed by the steps of a [`Member`](crate::Member), never here.
 
 use hythe_abi::Generation;
-use hythe_abi::pool::{CLASSES_MAX, REFERENCES_MAX};
 use hythe_memory::{Memory, Ordering};
 
-use crate::cell::{self, Counted, Unchanged};
+use crate::PoolError;
 use crate::control::Control;
-use crate::holds::{hold, set_hold};
-use crate::journal::{self, Operation, Step};
-use crate::regions::{RegionGeometry, SlotClass};
-use crate::{Member, MemberIndex, PoolError};
+use crate::counted::Counted;
+use crate::tables::members::MemberIndex;
 
 /// Index of a slot in the ledger, over all regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LedgerSlot(pub u32);
 
-/// Where one participant looks first for a free slot, in each class of a region. It may point anywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursors {
-    first_looks: [u32; CLASSES_MAX],
+/// The ledger of a control file.
+#[derive(Debug)]
+pub struct Ledger<'c, M> {
+    control: &'c Control<M>,
 }
 
-impl Cursors {
-    /// A slot has become free by this participant's release. It is the next to be leased: its bytes are still in this processor's
-    /// cache.
-    #[inline]
-    pub fn note_free(&mut self, region: &RegionGeometry, slot: LedgerSlot) {
-        let index = slot.0.wrapping_sub(region.ledger_base);
-        for (class, cursor) in region.classes.iter().zip(&mut self.first_looks) {
-            let in_class = index.wrapping_sub(class.first);
-            if in_class < class.count {
-                *cursor = in_class;
-            }
-        }
+impl<M> Clone for Ledger<'_, M> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
-impl<M: Memory> Control<M> {
+impl<M> Copy for Ledger<'_, M> {}
+
+impl<M> Control<M> {
+    /// Its ledger.
+    #[inline(always)]
+    pub const fn ledger(&self) -> Ledger<'_, M> {
+        Ledger { control: self }
+    }
+}
+
+impl<M: Memory> Ledger<'_, M> {
     /// References to a slot, and its generation.
     ///
     /// # Panics
     /// If the slot is outside the ledger.
     #[inline]
-    pub fn slot(&self, slot: LedgerSlot) -> (u32, Generation) {
+    pub fn slot(self, slot: LedgerSlot) -> (u32, Generation) {
         let found = Counted::from_bits(
-            self.memory()
+            self.control
+                .memory()
                 .load_cell(self.slot_at(slot), Ordering::Acquire),
         );
         (found.count, Generation(found.upper))
@@ -56,7 +61,7 @@ impl<M: Memory> Control<M> {
     /// # Panics
     /// If a slot is outside the ledger.
     #[must_use]
-    pub fn free_slots(&self, first: LedgerSlot, count: u32, enough: u32) -> u32 {
+    pub fn free_slots(self, first: LedgerSlot, count: u32, enough: u32) -> u32 {
         let mut free = 0;
         for slot in first.0..first.0 + count {
             if free == enough {
@@ -73,337 +78,38 @@ impl<M: Memory> Control<M> {
     /// If the slot is outside the ledger.
     #[must_use]
     #[inline]
-    pub fn held_by(&self, member: MemberIndex, slot: LedgerSlot) -> u32 {
-        hold(self, member.0, slot).count
+    pub fn held_by(self, member: MemberIndex, slot: LedgerSlot) -> u32 {
+        self.hold(member, slot).count
     }
 
     #[inline]
-    pub(crate) fn slot_at(&self, slot: LedgerSlot) -> usize {
+    pub(crate) fn slot_at(self, slot: LedgerSlot) -> usize {
         assert!(
-            slot.0 < self.layout().limits().slots,
+            slot.0 < self.control.layout().limits().slots,
             "slot {} is outside the ledger",
             slot.0
         );
-        self.layout().slot_cell(slot.0 as usize)
-    }
-}
-
-impl Member {
-    /// Leases this slot, if it is free: one atomic step from free to mine.
-    ///
-    /// # Errors
-    /// [`PoolError::Damaged`] if the cell never stands still.
-    #[inline]
-    pub fn lease<M: Memory>(
-        &mut self,
-        control: &Control<M>,
-        slot: LedgerSlot,
-    ) -> Result<Option<Generation>, PoolError> {
-        if control.slot(slot).0 != 0 {
-            return Ok(None);
-        }
-        let before = hold(control, self.index().0, slot);
-        let step = Step {
-            slot: slot.0,
-            before: before.to_bits(),
-            ..Step::default()
-        };
-        let mark = journal::begin(control, self, Operation::Lease, step);
-        let at = control.slot_at(slot);
-        let free_to_mine =
-            |cell: Counted| (cell.count == 0).then(|| (1, Generation(cell.upper).next().0));
-        let leased = cell::change(control.memory(), control.layout(), at, mark, free_to_mine);
-        if leased.is_ok() {
-            let mine = Counted {
-                count: 1,
-                upper: self.now(),
-                ..before
-            };
-            set_hold(control, self.index().0, slot, mine);
-        }
-        journal::end(control, self);
-        match leased {
-            Ok(free) => Ok(Some(Generation(free.upper).next())),
-            Err(Unchanged::Declined) => Ok(None),
-            Err(Unchanged::Contended) => Err(contended(slot)),
-        }
+        self.control.layout().slot_cell(slot.0 as usize)
     }
 
-    /// Leases a free slot of a region that takes `payload_bytes`, looking from the cursor on in each class, smallest first.
-    ///
-    /// # Errors
-    /// [`PoolError::TooLarge`], [`PoolError::PoolFull`], [`PoolError::Damaged`].
-    #[inline]
-    pub fn lease_any<M: Memory>(
-        &mut self,
-        control: &Control<M>,
-        region: &RegionGeometry,
-        payload_bytes: usize,
-        cursors: &mut Cursors,
-    ) -> Result<(u32, Generation), PoolError> {
-        for (class, cursor) in region.classes.iter().zip(&mut cursors.first_looks) {
-            if class.payload_bytes() < payload_bytes {
-                continue;
-            }
-            for _ in 0..class.count {
-                let index = if *cursor < class.count { *cursor } else { 0 };
-                *cursor = index + 1;
-                let slot = class.first + index;
-                let leased = self.lease(control, LedgerSlot(region.ledger_base + slot))?;
-                if let Some(generation) = leased {
-                    expect_lease(control, region, class, index + LEASES_AHEAD);
-                    return Ok((slot, generation));
-                }
-            }
-        }
-        Err(none_free(region, payload_bytes))
+    /// Reads a hold record.
+    #[inline(always)]
+    pub(crate) fn hold(self, row: MemberIndex, slot: LedgerSlot) -> Counted {
+        let at = self.control.layout().hold(row.0.into(), slot.0 as usize);
+        Counted::from_bits(self.control.memory().load_cell(at, Ordering::Acquire))
     }
 
-    /// Makes `more` references to a slot of which this participant holds at least one.
-    ///
-    /// # Errors
-    /// [`PoolError::TooManyReferences`], [`PoolError::Damaged`] if it holds none.
-    pub fn duplicate<M: Memory>(
-        &mut self,
-        control: &Control<M>,
-        slot: LedgerSlot,
-        more: u32,
-    ) -> Result<(), PoolError> {
-        let too_many = PoolError::TooManyReferences {
-            limit: REFERENCES_MAX,
-        };
-        let before = self.held(control, slot, 1)?;
-        let after = more
-            .checked_add(before.count)
-            .filter(|sum| *sum <= REFERENCES_MAX);
-        let after = after
-            .and_then(|_| before.gained(more, self.now()))
-            .ok_or(too_many.clone())?;
-        let step = Step {
-            slot: slot.0,
-            count: more,
-            before: before.to_bits(),
-            ..Step::default()
-        };
-        let mark = journal::begin(control, self, Operation::Duplicate, step);
-        let at = control.slot_at(slot);
-        let add = |cell: Counted| {
-            let sum = cell.count + more;
-            (cell.count > 0 && sum <= REFERENCES_MAX).then_some((sum, cell.upper))
-        };
-        let changed = cell::change(control.memory(), control.layout(), at, mark, add);
-        if changed.is_ok() {
-            set_hold(control, self.index().0, slot, after);
-        }
-        journal::end(control, self);
-        match changed {
-            Ok(_) => Ok(()),
-            Err(Unchanged::Declined) => Err(too_many),
-            Err(Unchanged::Contended) => Err(contended(slot)),
-        }
-    }
-
-    /// Gives back `count` references to a slot. True: that was the last, and the slot is free.
-    ///
-    /// # Errors
-    /// [`PoolError::Damaged`] if this participant, or the cell, has fewer.
-    #[inline]
-    pub fn release<M: Memory>(
-        &mut self,
-        control: &Control<M>,
-        slot: LedgerSlot,
-        count: u32,
-    ) -> Result<bool, PoolError> {
-        let before = self.held(control, slot, count)?;
-        let step = Step {
-            slot: slot.0,
-            count,
-            before: before.to_bits(),
-            // Stands still while this participant holds references.
-            position: control.slot(slot).1.0,
-            ..Step::default()
-        };
-        let mark = journal::begin(control, self, Operation::Release, step);
-        let at = control.slot_at(slot);
-        let subtract = |cell: Counted| cell.count.checked_sub(count).map(|left| (left, cell.upper));
-        let changed = cell::change(control.memory(), control.layout(), at, mark, subtract);
-        // Even if the cell declined (damage): this participant no longer answers for them.
-        if let Some(after) = before.lost(count) {
-            set_hold(control, self.index().0, slot, after);
-        }
-        journal::end(control, self);
-        match changed {
-            Ok(cell) => Ok(cell.count == count),
-            Err(Unchanged::Declined) => Err(PoolError::Damaged(format!(
-                "slot {} has fewer references than its holders",
-                slot.0
-            ))),
-            Err(Unchanged::Contended) => Err(contended(slot)),
-        }
-    }
-
-    /// References that this participant holds on a slot.
-    pub fn holds<M: Memory>(&self, control: &Control<M>, slot: LedgerSlot) -> u32 {
-        hold(control, self.index().0, slot).count
-    }
-
-    #[inline]
-    pub(crate) fn held<M: Memory>(
-        &self,
-        control: &Control<M>,
-        slot: LedgerSlot,
-        at_least: u32,
-    ) -> Result<Counted, PoolError> {
-        let found = hold(control, self.index().0, slot);
-        if found.count < at_least {
-            return Err(PoolError::Damaged(format!(
-                "participant {} answers for {} references to slot {}, not {at_least}",
-                self.index().0,
-                found.count,
-                slot.0
-            )));
-        }
-        Ok(found)
-    }
-}
-
-/// In a stream, slots are leased one behind the other, and each was last changed by the receiver: its line takes about as long to
-/// come as so many messages take to be made.
-pub const LEASES_AHEAD: u32 = 4;
-
-/// Has the line of a cell come while the messages before it are made.
-#[inline]
-fn expect_lease<M: Memory>(
-    control: &Control<M>,
-    region: &RegionGeometry,
-    class: &SlotClass,
-    index: u32,
-) {
-    if index < class.count {
-        let slot = LedgerSlot(region.ledger_base + class.first + index);
-        control.memory().expect_store(control.slot_at(slot));
-    }
-}
-
-/// Why nothing was leased.
-#[cold]
-fn none_free(region: &RegionGeometry, payload_bytes: usize) -> PoolError {
-    let payload = |class: &SlotClass| class.payload_bytes();
-    let fitting = region
-        .classes
-        .iter()
-        .filter(|class| payload(class) >= payload_bytes);
-    let slots = fitting.map(|class| class.count).sum();
-    if slots > 0 {
-        return PoolError::PoolFull {
-            region: region.index,
-            bytes: payload_bytes,
-            slots,
-        };
-    }
-    PoolError::TooLarge {
-        region: region.index,
-        bytes: payload_bytes,
-        largest: region.classes.iter().map(payload).max().unwrap_or(0),
+    /// Writes an own hold record.
+    #[inline(always)]
+    pub(crate) fn set_hold(self, row: MemberIndex, slot: LedgerSlot, hold: Counted) {
+        let at = self.control.layout().hold(row.0.into(), slot.0 as usize);
+        self.control
+            .memory()
+            .store_cell(at, hold.to_bits(), Ordering::Release);
     }
 }
 
 #[cold]
 pub(crate) fn contended(slot: LedgerSlot) -> PoolError {
     PoolError::Damaged(format!("the cell of slot {} never stands still", slot.0))
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::scene::{self, PAYLOAD_BYTES, SLOTS};
-    use hythe_abi::RegionIndex;
-
-    #[test]
-    fn a_payload_that_no_slot_takes_is_refused_with_the_largest() {
-        let control = scene::control();
-        let mut member = scene::join(&control);
-        let bytes = PAYLOAD_BYTES + 1;
-        let refused = scene::with_region(&control, |_, region| {
-            member.lease_any(&control, region, bytes, &mut Cursors::default())
-        });
-        let region = RegionIndex(0);
-        assert_eq!(
-            refused,
-            Err(PoolError::TooLarge {
-                region,
-                bytes,
-                largest: PAYLOAD_BYTES
-            })
-        );
-    }
-
-    #[test]
-    fn a_full_pool_says_how_many_slots_would_have_done() {
-        let control = scene::control();
-        let mut member = scene::join(&control);
-        scene::with_region(&control, |_, region| {
-            for _ in 0..SLOTS {
-                member
-                    .lease_any(&control, region, 100, &mut Cursors::default())
-                    .expect("a free slot");
-            }
-            let refused = member.lease_any(&control, region, 100, &mut Cursors::default());
-            let full = PoolError::PoolFull {
-                region: RegionIndex(0),
-                bytes: 100,
-                slots: SLOTS,
-            };
-            assert_eq!(refused, Err(full));
-            member.release(&control, LedgerSlot(1), 1).expect("release");
-            let (slot, generation) = member
-                .lease_any(&control, region, 100, &mut Cursors::default())
-                .expect("free");
-            assert_eq!((slot, generation), (1, Generation(2)));
-        });
-    }
-
-    #[test]
-    fn nobody_gives_back_or_shares_what_it_does_not_hold() {
-        let control = scene::control();
-        let (mut holder, mut other) = (scene::join(&control), scene::join(&control));
-        let slot = LedgerSlot(0);
-        assert_eq!(holder.lease(&control, slot), Ok(Some(Generation(1))));
-        assert_eq!(other.lease(&control, slot), Ok(None));
-        assert!(matches!(
-            other.release(&control, slot, 1),
-            Err(PoolError::Damaged(_))
-        ));
-        assert!(matches!(
-            other.duplicate(&control, slot, 1),
-            Err(PoolError::Damaged(_))
-        ));
-        assert!(matches!(
-            holder.release(&control, slot, 2),
-            Err(PoolError::Damaged(_))
-        ));
-        assert_eq!(control.slot(slot), (1, Generation(1)));
-        assert_eq!(holder.release(&control, slot, 1), Ok(true));
-    }
-
-    #[test]
-    fn references_are_counted_up_to_the_limit() {
-        let control = scene::control();
-        let mut member = scene::join(&control);
-        let slot = LedgerSlot(0);
-        member.lease(&control, slot).expect("lease");
-        member
-            .duplicate(&control, slot, REFERENCES_MAX - 1)
-            .expect("up to the limit");
-        for more in [1, REFERENCES_MAX, u32::MAX] {
-            let refused = member.duplicate(&control, slot, more);
-            assert_eq!(
-                refused,
-                Err(PoolError::TooManyReferences {
-                    limit: REFERENCES_MAX
-                })
-            );
-        }
-        assert_eq!(member.release(&control, slot, REFERENCES_MAX), Ok(true));
-    }
 }

@@ -15,7 +15,7 @@ use loom::thread;
 use crate::cell_models::packed::Packed;
 use crate::control::Control;
 use crate::marks::ask_for_marks;
-use crate::{Member, MemberIndex, PortIndex};
+use crate::{MemberIndex, PortIndex};
 
 const LIMITS: Limits = Limits {
     participants: 1,
@@ -59,7 +59,7 @@ fn control(marks_wanted: bool) -> Shared {
 fn send(control: &Shared, tail: usize, port: PortIndex) -> bool {
     // Relaxed: what makes it visible must be the announcement.
     control.memory().store(tail, 1, Ordering::Relaxed);
-    control.announce(OWNER, port)
+    control.marks().announce(OWNER, port)
 }
 
 /// Does something wait for the port?
@@ -72,14 +72,16 @@ fn waits(control: &Shared, port: PortIndex) -> bool {
 /// Takes the marks and looks at the queues they name: the ports that something waits for.
 fn look(control: &Shared) -> [bool; 2] {
     let mut named = [false; 2];
-    control.take_marks(OWNER, |port| named[port.0 as usize] = true);
+    control
+        .marks()
+        .take_marks(OWNER, |port| named[port.0 as usize] = true);
     std::array::from_fn(|port| named[port] && waits(control, PORTS[port]))
 }
 
 /// Looks, and looks again on the way to bed. What was found, and whether a futex would let the owner sleep in the end.
 fn look_and_lie_down(control: &Shared) -> ([bool; 2], bool) {
     let early = look(control);
-    let bell = Member::bell(control, OWNER);
+    let bell = control.tables().bell(OWNER);
     let ticket = bell.lie_down(control.memory());
     let late = look(control);
     let found = [early[0] || late[0], early[1] || late[1]];
@@ -89,7 +91,7 @@ fn look_and_lie_down(control: &Shared) -> ([bool; 2], bool) {
 /// Everything sent was found, or its mark stands for the next look; and who found nothing is not left asleep.
 fn check(control: &Shared, found: [bool; 2], sent: [bool; 2], woken: bool) {
     let quiet = {
-        let count = Member::bell(control, OWNER).count;
+        let count = control.tables().bell(OWNER).count;
         control.memory().load(count, Ordering::Relaxed) == 0
     };
     let asleep = found == [false; 2] && quiet;

@@ -1,33 +1,56 @@
 //! Marks (`spec/pool.md`): which ports of a participant something may wait for, so that waiting for a thousand ports looks at
 //! those few, and not at a thousand queues.
 //!
-//! Senders call [`Control::announce`] behind each message, the owner of the ports [`Control::take_marks`] before it looks at
-//! queues. One of the two always sees the other: the sender puts a full barrier between message and mark, the owner between
+//! Senders call [`Marks::announce`] behind each message, the owner of the ports calls
+//! [`Marks::take_marks`] before it looks at queues. One of the two always sees the other: the sender puts a full barrier between message and mark, the owner between
 //! taking a mark and looking at the queue. Whoever dies in between is recovered, which raises the owner's `changes`: then it looks
 //! at all queues.
 //!
 //! A mark is a hint. A peer that sets marks of its own invention causes looks in vain; one that erases marks delays a message until
 //! the owner's next look at everything. Never waits, never allocates.
 
-use hythe_abi::pool::{participant, port};
+use hythe_abi::pool::port;
 use hythe_memory::{Memory, Ordering, full_barrier};
 
 use crate::control::Control;
-use crate::{ConnectionInfo, Member, MemberIndex, PortIndex, oldest};
+use crate::tables::members::MemberIndex;
+use crate::tables::ports::PortIndex;
 
 /// Ports in one cell, and cells' groups in a summary.
 const BITS: usize = 64;
 /// Honest peers change a cell at most so often while one of them tries; beyond, somebody only wants to keep us here.
 const TRIES_MAX: u32 = 4096;
 
-impl<M: Memory> Control<M> {
+/// The marks of a control file, and the bells that are rung behind them.
+#[derive(Debug)]
+pub struct Marks<'c, M> {
+    control: &'c Control<M>,
+}
+
+impl<M> Clone for Marks<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Marks<'_, M> {}
+
+impl<M> Control<M> {
+    /// Its marks.
+    #[inline(always)]
+    pub const fn marks(&self) -> Marks<'_, M> {
+        Marks { control: self }
+    }
+}
+
+impl<M: Memory> Marks<'_, M> {
     /// Tells the owner of a port, behind a message for it, that there is one: by a mark if it wants marks, and by its bell. True: it
     /// sleeps, and the caller must wake the futex of its bell.
     ///
     /// Where no marks are wanted this reads one word more than the bell alone, and writes nothing more.
     #[must_use]
     #[inline]
-    pub fn announce(&self, owner: MemberIndex, index: PortIndex) -> bool {
+    pub fn announce(self, owner: MemberIndex, index: PortIndex) -> bool {
         // Between the message and the looks at flag, marks and sleepers. Partners: `want_marks`, `take_marks`, `lie_down`.
         full_barrier();
         self.announce_behind_barrier(owner, index)
@@ -36,42 +59,45 @@ impl<M: Memory> Control<M> {
     /// As [`announce`](Self::announce), for a caller that has put one full barrier behind all its messages itself.
     #[must_use]
     #[inline]
-    pub fn announce_behind_barrier(&self, owner: MemberIndex, index: PortIndex) -> bool {
+    pub fn announce_behind_barrier(self, owner: MemberIndex, index: PortIndex) -> bool {
         if self.wants_marks(index) && self.mark(owner, index) {
             // Between the mark and the look for sleepers; its partner is the barrier in `lie_down`.
             full_barrier();
         }
-        Member::bell(self, owner).ring_behind_barrier(self.memory())
+        self.control
+            .tables()
+            .bell(owner)
+            .ring_behind_barrier(self.control.memory())
     }
 
     /// Does the owner of a port want marks?
     #[inline]
-    pub fn wants_marks(&self, index: PortIndex) -> bool {
-        if index.0 >= self.layout().limits().ports {
+    pub fn wants_marks(self, index: PortIndex) -> bool {
+        if index.0 >= self.control.layout().limits().ports {
             return false;
         }
-        let at = self.layout().port(index.0 as usize) + port::FLAGS;
-        self.memory().load(at, Ordering::Relaxed) & port::MARKS_WANTED != 0
+        let at = self.control.layout().port(index.0 as usize) + port::FLAGS;
+        self.control.memory().load(at, Ordering::Relaxed) & port::MARKS_WANTED != 0
     }
 
     /// Marks a port of a participant; the caller has put a full barrier behind its message. False: all was marked already.
-    fn mark(&self, owner: MemberIndex, index: PortIndex) -> bool {
-        if !self.has_row(owner) {
+    fn mark(self, owner: MemberIndex, index: PortIndex) -> bool {
+        if !self.control.tables().has_row(owner) {
             return false;
         }
-        let (layout, row) = (self.layout(), owner.0.into());
+        let (layout, row) = (self.control.layout(), owner.0.into());
         let (cell, bit) = (index.0 as usize / BITS, index.0 as usize % BITS);
-        let set = set_bit(self.memory(), layout.mark_cell(row, cell), bit);
+        let set = set_bit(self.control.memory(), layout.mark_cell(row, cell), bit);
         // Whatever became of the first: whoever set that may have stopped before this.
         let summary = cell / layout.mark_span();
-        let summed = set_bit(self.memory(), layout.mark_summary(row), summary);
+        let summed = set_bit(self.control.memory(), layout.mark_summary(row), summary);
         set || summed
     }
 
     /// Takes all marks of the own row, and says which ports they stand for. True: there were some, and a full barrier stands behind
     /// them, so that looking at the queues of these ports finds all that was marked.
-    pub fn take_marks(&self, own: MemberIndex, mut found: impl FnMut(PortIndex)) -> bool {
-        let (layout, memory, row) = (self.layout(), self.memory(), own.0.into());
+    pub fn take_marks(self, own: MemberIndex, mut found: impl FnMut(PortIndex)) -> bool {
+        let (layout, memory, row) = (self.control.layout(), self.control.memory(), own.0.into());
         let mut summary = take_cell(memory, layout.mark_summary(row));
         if summary == 0 {
             return false;
@@ -96,45 +122,6 @@ impl<M: Memory> Control<M> {
         // Between the marks and the look at the queues; its partner is the first barrier in `announce`.
         full_barrier();
         true
-    }
-
-    /// Does something wait in the queue of a connection? Its consumer's look from outside, which takes nothing: nonsense counts.
-    #[inline]
-    pub fn queue_waits(&self, info: &ConnectionInfo) -> bool {
-        // Relaxed: what is fresh enough is the barrier's doing in `take_marks`; whoever takes reads both words again.
-        let tail = self.memory().load(info.places.tail, Ordering::Relaxed);
-        let head = if info.drops_oldest {
-            oldest::head(self, info.index)
-        } else {
-            self.memory().load(info.places.head, Ordering::Relaxed)
-        };
-        tail != head
-    }
-
-    /// The CPUs that a participant may run on, as bits (`cpu % 64`); 0: not known. A claim, good for nothing but choosing how to wait.
-    pub fn cpus(&self, index: MemberIndex) -> u64 {
-        if !self.has_row(index) {
-            return 0;
-        }
-        let at = self.layout().participant(index.0.into()) + participant::CPUS;
-        self.memory().load_cell(at, Ordering::Relaxed)
-    }
-
-    /// Says on which CPUs this participant may run.
-    pub fn set_cpus(&self, own: MemberIndex, cpus: u64) {
-        let at = self.layout().participant(own.0.into()) + participant::CPUS;
-        self.memory().store_cell(at, cpus, Ordering::Relaxed);
-    }
-}
-
-impl Member {
-    /// Says whether an own port wants a mark for each message. What was sent before is found by looking at its queues now.
-    pub fn want_marks<M: Memory>(&self, control: &Control<M>, index: PortIndex, wanted: bool) {
-        let found = control.port(index);
-        if found.is_none_or(|info| info.member != self.index()) {
-            return;
-        }
-        ask_for_marks(control, index, wanted);
     }
 }
 
@@ -187,7 +174,7 @@ mod tests {
 
     fn marked(control: &Control<hythe_memory::Mapped>, own: MemberIndex) -> Vec<u32> {
         let mut ports = Vec::new();
-        control.take_marks(own, |port| ports.push(port.0));
+        control.marks().take_marks(own, |port| ports.push(port.0));
         ports
     }
 
@@ -201,11 +188,11 @@ mod tests {
         let policy = PortPolicy::DropNewest;
         let port = member.open_port(&control, channel, PortKind::Subscriber, 2, policy);
         let port = port.expect("port");
-        assert!(!control.announce(me, port), "nobody sleeps");
+        assert!(!control.marks().announce(me, port), "nobody sleeps");
         assert!(marked(&control, me).is_empty());
         member.want_marks(&control, port, true);
-        assert!(!control.announce(me, port));
-        assert!(!control.announce(me, port));
+        assert!(!control.marks().announce(me, port));
+        assert!(!control.marks().announce(me, port));
         assert_eq!(marked(&control, me), [port.0]);
         assert!(marked(&control, me).is_empty(), "a mark is taken once");
         member.free_port(&control, port);
@@ -213,7 +200,7 @@ mod tests {
         let channel = member.open_channel(&control, "c", &raw).expect("made");
         let again = member.open_port(&control, channel, PortKind::Subscriber, 2, policy);
         assert_eq!(again, Ok(port));
-        assert!(!control.wants_marks(port), "of an earlier port");
+        assert!(!control.marks().wants_marks(port), "of an earlier port");
     }
 
     #[test]
@@ -223,7 +210,7 @@ mod tests {
         let cell = control.layout().mark_cell(me.0.into(), 0);
         control.memory().store_cell(cell, 1, Ordering::Relaxed);
         assert!(marked(&control, me).is_empty(), "the summary is not set");
-        assert!(control.mark(me, PortIndex(0)));
+        assert!(control.marks().mark(me, PortIndex(0)));
         assert_eq!(marked(&control, me), [0]);
     }
 
@@ -236,8 +223,8 @@ mod tests {
             control.memory().store_cell(at, u64::MAX, Ordering::Relaxed);
         }
         assert_eq!(marked(&control, me), [0, 1], "there are two ports");
-        assert!(!control.wants_marks(PortIndex(u32::MAX)));
-        assert!(!control.mark(MemberIndex(250), PortIndex(0)));
-        assert_eq!(control.cpus(MemberIndex(250)), 0);
+        assert!(!control.marks().wants_marks(PortIndex(u32::MAX)));
+        assert!(!control.marks().mark(MemberIndex(250), PortIndex(0)));
+        assert_eq!(control.tables().cpus(MemberIndex(250)), 0);
     }
 }

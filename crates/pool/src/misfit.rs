@@ -1,69 +1,13 @@
-//! What a channel is for, and refusals of those who want it for something else: both sides are named.
+//! Refusals of those who want a channel for something else: both sides are named.
 //!
 //! Called where a channel is opened, with a channel that was found. Never writes anything.
 
 use hythe_memory::Memory;
-use hythe_terminal::escaped;
 
-use crate::channels::{ChannelInfo, ChannelType};
 use crate::control::Control;
-use crate::{MemberIndex, PoolError};
-
-/// Which ports meet on a channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChannelKind {
-    /// Publishers and subscribers.
-    #[default]
-    PublishSubscribe,
-    /// Clients and servers.
-    RequestReply,
-    /// Notifiers and listeners: no payload.
-    Event,
-}
-
-impl ChannelKind {
-    pub(crate) const fn from_word(word: u32) -> Option<Self> {
-        match word {
-            0 => Some(Self::PublishSubscribe),
-            1 => Some(Self::RequestReply),
-            2 => Some(Self::Event),
-            _ => None,
-        }
-    }
-
-    pub(crate) const fn to_word(self) -> u32 {
-        match self {
-            Self::PublishSubscribe => 0,
-            Self::RequestReply => 1,
-            Self::Event => 2,
-        }
-    }
-}
-
-impl std::fmt::Display for ChannelKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::PublishSubscribe => "publish/subscribe",
-            Self::RequestReply => "request/reply",
-            Self::Event => "events",
-        })
-    }
-}
-
-/// Two sides of a channel that do not fit each other. In words: it is for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
-    /// The channel.
-    pub channel: String,
-    /// What is wanted: a kind of channel, or a type.
-    pub ours: String,
-    /// Who wants it: name and process.
-    pub opener: String,
-    /// What the channel is for, or carries.
-    pub theirs: String,
-    /// Who has ports open on it: names and processes.
-    pub opened_by: String,
-}
+use crate::error::{Misfit, PoolError};
+use crate::tables::channels::{ChannelInfo, ChannelKind, ChannelType};
+use crate::tables::members::MemberIndex;
 
 /// Most names in one message.
 const NAMES_MAX: usize = 8;
@@ -80,7 +24,7 @@ pub(crate) fn check<M: Memory>(
         Box::new(Misfit {
             channel: found.name.clone(),
             ours: ours.to_string(),
-            opener: control.named(opener),
+            opener: control.tables().named(opener),
             theirs: theirs.to_string(),
             opened_by: openers(control, found),
         })
@@ -96,19 +40,12 @@ pub(crate) fn check<M: Memory>(
     }
 }
 
-impl<M: Memory> Control<M> {
-    /// A participant as a person knows it: name and process.
-    pub fn named(&self, index: MemberIndex) -> String {
-        self.member(index).map_or_else(
-            || format!("participant {}", index.0),
-            |member| format!("{} (pid {})", escaped(&member.name), member.identity.pid),
-        )
-    }
-}
-
 /// The participants that have ports open on a channel, or run the core behind it, each once.
 fn openers<M: Memory>(control: &Control<M>, found: &ChannelInfo) -> String {
-    let ports = control.ports().filter(|port| port.channel == found.index);
+    let ports = control
+        .tables()
+        .ports()
+        .filter(|port| port.channel == found.index);
     let mut members: Vec<MemberIndex> = ports.map(|port| port.member).collect();
     members.extend(found.core.map(|core| core.agent));
     members.sort_unstable();
@@ -117,7 +54,9 @@ fn openers<M: Memory>(control: &Control<M>, found: &ChannelInfo) -> String {
         return "its maker, who has no port on it now,".to_owned();
     }
     let named = members.iter().take(NAMES_MAX);
-    let mut names: Vec<String> = named.map(|&member| control.named(member)).collect();
+    let mut names: Vec<String> = named
+        .map(|&member| control.tables().named(member))
+        .collect();
     if members.len() > NAMES_MAX {
         names.push(format!("{} more", members.len() - NAMES_MAX));
     }
@@ -222,7 +161,7 @@ mod tests {
         let made = member.open_channel(&control, "c", &raw).expect("made");
         let at = control.layout().channel(made.0 as usize) + channel::KIND;
         memory.store(at, 7, Ordering::Relaxed);
-        assert_eq!(control.channel(made), None);
+        assert_eq!(control.tables().channel(made), None);
         let again = member.open_channel(&control, "c", &raw);
         assert!(matches!(again, Err(PoolError::Busy(_))), "{again:?}");
     }

@@ -4,7 +4,7 @@
 
 mod world;
 
-use hythe_pool::{Member, Side};
+use hythe_pool::Side;
 
 use world::cases;
 use world::stage::{Case, Stage};
@@ -81,7 +81,7 @@ fn the_other_side_is_told_of_a_departure_whenever_it_happens() {
         let world = World::new();
         let (mut near, mut victim) = (world.join("near"), world.join("victim"));
         let info = world.connect(&mut victim, &mut near, 2).producer.info;
-        let told = Member::changes(&world.control, near.index());
+        let told = world.control.tables().changes(near.index());
         let dying = world.dying();
         dying.memory().fuse.light(store);
         let (index, nonce) = (info.index, info.nonce);
@@ -93,10 +93,14 @@ fn the_other_side_is_told_of_a_departure_whenever_it_happens() {
             "three stores: the state, and a word on each side"
         );
         world.bury(&near, &[near.index()], false);
-        let found = world.control.connection(index).expect("near has not left");
+        let found = world
+            .control
+            .tables()
+            .connection(index)
+            .expect("near has not left");
         assert!(found.producer_left);
         assert_ne!(
-            Member::changes(&world.control, near.index()),
+            world.control.tables().changes(near.index()),
             told,
             "before store {store}"
         );
@@ -129,13 +133,13 @@ fn meets_a_closed_port(store: u32, attended: bool) -> bool {
     }
     let context = format!("before store {store}, attended: {attended}");
     if attended && let Some(info) = late {
-        let left = world.control.connection(info.index);
+        let left = world.control.tables().connection(info.index);
         assert!(left.is_some_and(|left| left.producer_left), "{context}");
         let (index, nonce) = (info.index, info.nonce);
         near.leave_connection(&world.control, &world.regions, index, nonce, Side::Consumer)
             .expect("left");
     }
-    let left: Vec<_> = world.control.connections().collect();
+    let left: Vec<_> = world.control.tables().connections().collect();
     let old = |info: &hythe_pool::ConnectionInfo| (info.index, info.nonce) == (index, nonce);
     assert!(left.iter().all(old), "{context}: {left:?}");
     if let Some(info) = late {
@@ -164,7 +168,7 @@ fn a_message_whose_sender_died_before_the_mark_is_asked_for_all_the_same() {
         (case.before)(&mut stage);
         let near = stage.near.index();
         let port = stage.actor.out.consumer_port;
-        let told = Member::changes(&stage.world.control, near);
+        let told = stage.world.control.tables().changes(near);
         stage.dying.memory().fuse.light(store);
         let Stage {
             actor,
@@ -177,9 +181,11 @@ fn a_message_whose_sender_died_before_the_mark_is_asked_for_all_the_same() {
         stage.world.bury(&stage.far, &living, false);
         let control = &stage.world.control;
         let mut marked = false;
-        control.take_marks(near, |found| marked |= found == port);
+        control
+            .marks()
+            .take_marks(near, |found| marked |= found == port);
         assert!(
-            marked || Member::changes(control, near) != told,
+            marked || control.tables().changes(near) != told,
             "killed before store {store}: neither a mark nor a word to look at all queues"
         );
     }

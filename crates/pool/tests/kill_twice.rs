@@ -52,6 +52,7 @@ fn kill_twice(case: &Case, first: u32, second: u32) -> bool {
 fn recover_all_but(stage: &Stage, undertaker: Recoverer, control: &Control<Dying>) {
     let living = stage.living();
     let dead: Vec<MemberInfo> = control
+        .tables()
         .members()
         .filter(|member| !living.contains(&member.index) && member.name != "undertaker")
         .collect();

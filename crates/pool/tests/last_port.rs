@@ -26,7 +26,10 @@ fn left_with_one_port(world: &World, owner: &mut Member) -> PortIndex {
     maker
         .depart(&world.control, &world.regions)
         .expect("departure");
-    assert!(world.control.find_channel("c").is_some(), "it has a port");
+    assert!(
+        world.control.tables().find_channel("c").is_some(),
+        "it has a port"
+    );
     port
 }
 
@@ -45,7 +48,7 @@ fn owner_dies(store: u32) -> bool {
     dying.memory().fuse.light(store);
     let died = until_death(|| give_up(&dying, &mut owner, port)).is_none();
     world.bury(&near, &[near.index()], false);
-    let left: Vec<_> = world.control.channels().collect();
+    let left: Vec<_> = world.control.tables().channels().collect();
     assert_eq!(left, [], "killed before store {store}");
     died
 }
@@ -67,13 +70,17 @@ fn recoverer_dies(store: u32, is_closed: bool) -> bool {
     }
     let dying = world.dying();
     dying.memory().fuse.light(store);
-    let dead = world.control.member(owner.index()).expect("its record");
+    let dead = world
+        .control
+        .tables()
+        .member(owner.index())
+        .expect("its record");
     let mut is_dead = |member: &hythe_pool::MemberInfo| member.index == owner.index();
     let recoverer = other.recoverer();
     let died =
         until_death(|| recoverer.recover(&dying, &world.regions, &dead, 0, &mut is_dead)).is_none();
     world.bury(&near, &[near.index()], false);
-    let left: Vec<_> = world.control.channels().collect();
+    let left: Vec<_> = world.control.tables().channels().collect();
     assert_eq!(left, [], "closed: {is_closed}, killed before store {store}");
     died
 }
@@ -134,7 +141,12 @@ fn another_comes_and_gives_up(store: u32) -> bool {
     let world = World::new();
     let mut owner = world.join("owner");
     let port = left_with_one_port(&world, &mut owner);
-    let channel = world.control.find_channel("c").expect("a channel").index;
+    let channel = world
+        .control
+        .tables()
+        .find_channel("c")
+        .expect("a channel")
+        .index;
     let late = RefCell::new(world.join("late"));
     let dying = world.dying();
     dying.memory().fuse.light(store);
@@ -158,9 +170,9 @@ fn another_comes_and_gives_up(store: u32) -> bool {
     owner.close_port(&world.control, port);
     owner.retire_channel(&interrupted.expect("a pool"), channel);
     owner.free_port(&world.control, port);
-    let left: Vec<_> = world.control.channels().collect();
+    let left: Vec<_> = world.control.tables().channels().collect();
     assert_eq!(left, [], "interrupted before store {store}");
-    assert_eq!(world.control.ports().count(), 0);
+    assert_eq!(world.control.tables().ports().count(), 0);
     !came_through.get()
 }
 

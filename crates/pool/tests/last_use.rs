@@ -76,7 +76,7 @@ impl Scene {
     ) {
         for _ in 0..2 {
             let dead = |member: &MemberInfo| !spared.contains(&member.index);
-            let mut all: Vec<MemberInfo> = control.members().filter(dead).collect();
+            let mut all: Vec<MemberInfo> = control.tables().members().filter(dead).collect();
             if reverse {
                 all.reverse();
             }
@@ -174,7 +174,7 @@ const CASES: [Case; 7] = [
 ];
 
 fn attach(scene: &mut Scene, control: &Control<Dying>) {
-    let channel = control.channel(scene.channel).expect("a channel");
+    let channel = control.tables().channel(scene.channel).expect("a channel");
     scene
         .victim()
         .attach_core(control, &channel)
@@ -215,7 +215,7 @@ fn dies_twice(case: &Case, first: u32, second: u32, reverse: bool) -> [bool; 2] 
         "{}: killed before store {first}, the recoverer before {second}, reverse: {reverse}",
         case.name
     );
-    let left: Vec<_> = scene.world.control.channels().collect();
+    let left: Vec<_> = scene.world.control.tables().channels().collect();
     assert_eq!(left, [], "{context}");
     let Scene { world, near, .. } = scene;
     near.depart(&world.control, &world.regions)
@@ -280,10 +280,13 @@ fn half_open(first: u32, second: u32, near_goes_first: bool) -> [bool; 2] {
         assert_eq!(state & 0xFF, 0, "{context}: port {index} is taken");
     }
     if !near_goes_first {
-        assert!(world.control.find_channel("c").is_some(), "{context}");
+        assert!(
+            world.control.tables().find_channel("c").is_some(),
+            "{context}"
+        );
         scene.near.free_port(&world.control, own);
     }
-    let left: Vec<_> = scene.world.control.channels().collect();
+    let left: Vec<_> = scene.world.control.tables().channels().collect();
     assert_eq!(left, [], "{context}");
     let Scene { world, near, .. } = scene;
     near.depart(&world.control, &world.regions)
@@ -320,7 +323,7 @@ fn those_who_stay_are_told_whoever_dies() {
             for second in 1.. {
                 let mut scene = Scene::new(case);
                 open(&scene.world.control, &mut scene.near, scene.channel);
-                let told = scene.world.control.channel_epoch(scene.channel);
+                let told = scene.world.control.tables().channel_epoch(scene.channel);
                 let dying = scene.world.dying();
                 dying.memory().fuse.light(first);
                 victim_died = until_death(|| (case.act)(&mut scene, &dying)).is_none();
@@ -329,10 +332,11 @@ fn those_who_stay_are_told_whoever_dies() {
                 let undertaker = scene.undertaker.recoverer();
                 dying.memory().fuse.light(second);
                 let lived = until_death(|| scene.bury(undertaker, &dying, &living, false));
-                let told_by_then = scene.world.control.channel_epoch(scene.channel) != told;
+                let told_by_then =
+                    scene.world.control.tables().channel_epoch(scene.channel) != told;
                 let recoverer = scene.near.recoverer();
                 scene.bury(recoverer, &scene.world.control, &[near], false);
-                let now = scene.world.control.channel_epoch(scene.channel);
+                let now = scene.world.control.tables().channel_epoch(scene.channel);
                 assert!(
                     now != told,
                     "{}: {first}, {second}: {told_by_then}",

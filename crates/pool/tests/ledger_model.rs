@@ -321,14 +321,14 @@ impl Lives {
     fn learn_what_the_dead_finished(&mut self) {
         let row = self.core.index();
         for slot in (0..world::SMALL_SLOTS + world::LARGE_SLOTS).map(LedgerSlot) {
-            let count = Member::row_holds(&self.world.control, row, slot);
+            let count = self.world.control.ledger().held_by(row, slot);
             self.held[MEMBERS].remove(&slot);
             if count > 0 {
                 self.add(MEMBERS, slot, count);
             }
         }
         for message in self.generations.values_mut() {
-            message.descriptor.generation = self.world.control.slot(message.slot).1;
+            message.descriptor.generation = self.world.control.ledger().slot(message.slot).1;
         }
     }
 
@@ -338,7 +338,12 @@ impl Lives {
         let mut sums = [0, 0, 0];
         for slot in (0..found.slots).map(LedgerSlot) {
             let total = self.total(slot);
-            prop_assert_eq!(self.world.control.slot(slot).0, total, "{:?}", slot);
+            prop_assert_eq!(
+                self.world.control.ledger().slot(slot).0,
+                total,
+                "{:?}",
+                slot
+            );
             let held = self.held.iter().any(|counts| counts.contains_key(&slot));
             sums[if held { 1 } else { usize::from(total > 0) * 2 }] += 1;
             for (member, counts) in self.members.iter().zip(&self.held) {

@@ -43,7 +43,7 @@ fn a_journal_with_an_impossible_count_is_settled() {
     world
         .recover(&honest, liar.index(), &[honest.index()])
         .expect("it is dead");
-    assert_eq!(world.control.members().count(), 1);
+    assert_eq!(world.control.tables().members().count(), 1);
 }
 
 #[test]
@@ -161,15 +161,15 @@ fn records_that_name_nobody_are_not_there() {
     };
     let port_at = layout.port(way.consumer_port.0 as usize) + port::STATE;
     rename(port_at, 8);
-    assert_eq!(world.control.port(way.consumer_port), None);
+    assert_eq!(world.control.tables().port(way.consumer_port), None);
     let index = way.producer.info.index;
     let state = layout.connection(index.0 as usize) + connection::STATE;
     for shift in [8, 16] {
         let good = rename(state, shift);
-        assert_eq!(world.control.connection(index), None);
+        assert_eq!(world.control.tables().connection(index), None);
         memory.store_cell(state, good, Ordering::Relaxed);
     }
-    assert!(world.control.connection(index).is_some());
+    assert!(world.control.tables().connection(index).is_some());
 }
 
 /// Not a lie, but as bad: a port's number given to another while its connections are still being left.
@@ -179,10 +179,10 @@ fn a_port_is_not_used_again_before_its_connections_are_left() {
     let (mut from, mut to) = (world.join("from"), world.join("to"));
     let way = world.connect(&mut from, &mut to, 4);
     let control = &world.control;
-    let known: PortInfo = control.port(way.consumer_port).expect("open");
+    let known: PortInfo = control.tables().port(way.consumer_port).expect("open");
     to.close_port(control, way.consumer_port);
-    assert_eq!(control.port(way.consumer_port), None);
-    assert!(!control.is_still_open(&known));
+    assert_eq!(control.tables().port(way.consumer_port), None);
+    assert!(!control.tables().is_still_open(&known));
     let open = |to: &mut hythe_pool::Member, depth| {
         let policy = PortPolicy::DropNewest;
         let opened = to.open_port(control, known.channel, PortKind::Subscriber, depth, policy);
@@ -201,7 +201,7 @@ fn a_port_is_not_used_again_before_its_connections_are_left() {
     to.free_port(control, way.consumer_port);
     // Of the same owner, on the same channel, under the same number: still another port.
     assert_eq!(open(&mut to, 8), way.consumer_port);
-    assert!(!control.is_still_open(&known));
+    assert!(!control.tables().is_still_open(&known));
     for member in [from, to] {
         member.depart(control, &world.regions).expect("departure");
     }

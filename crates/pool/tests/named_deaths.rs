@@ -182,7 +182,7 @@ fn death_between_hold_and_push_loses_no_slot() {
             Some(taken) => {
                 arrived += 1;
                 assert_eq!(
-                    (taken, world.control.slot(slot).0),
+                    (taken, world.control.ledger().slot(slot).0),
                     (message, 1),
                     "{context}"
                 );
@@ -190,7 +190,11 @@ fn death_between_hold_and_push_loses_no_slot() {
             }
             None => {
                 lost += 1;
-                assert_eq!(world.control.slot(slot).0, 0, "{context}: given back");
+                assert_eq!(
+                    world.control.ledger().slot(slot).0,
+                    0,
+                    "{context}: given back"
+                );
             }
         }
         near.depart(&world.control, &world.regions)
@@ -218,15 +222,15 @@ fn death_between_the_hold_of_a_core_and_the_push_loses_no_slot() {
         let given = until_death(|| victim.give(&dying, core.index(), slot));
         world.bury(&near, &[near.index(), core.index()], false);
         world.check_sums(&context);
-        let held = Member::row_holds(&world.control, core.index(), slot);
+        let held = world.control.ledger().held_by(core.index(), slot);
         assert_eq!(
-            world.control.slot(slot).0,
+            world.control.ledger().slot(slot).0,
             held,
             "{context}: nobody else has it"
         );
         world.bury(&near, &[near.index()], false);
         assert_eq!(
-            world.control.slot(slot).0,
+            world.control.ledger().slot(slot).0,
             0,
             "{context}: the core's row gave it back"
         );

@@ -96,7 +96,7 @@ fn heads_that_do_not_fit_are_refused_by_both_sides() {
     assert!(way.consumer.waiting(&world.control).is_err());
     let refused = from.drop_oldest(&world.control, &world.regions, &mut way.producer);
     assert!(matches!(refused, Err(PoolError::Damaged(_))), "{refused:?}");
-    assert!(world.control.room(&mut way.producer).is_err());
+    assert!(world.control.tables().room(&mut way.producer).is_err());
     // What it held is lost with the liar; leaving still frees the queue.
     let info = way.producer.info;
     for (member, side) in [(&mut from, Side::Producer), (&mut to, Side::Consumer)] {
@@ -104,7 +104,7 @@ fn heads_that_do_not_fit_are_refused_by_both_sides() {
             member.leave_connection(&world.control, &world.regions, info.index, info.nonce, side);
         left.expect("left");
     }
-    assert_eq!(world.control.connection(info.index), None);
+    assert_eq!(world.control.tables().connection(info.index), None);
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn the_head_is_thirty_two_bits_wide() {
             bits,
             Ordering::Relaxed,
         );
-        way.producer = world.control.producer_end(info);
-        way.consumer = world.control.consumer_end(info);
+        way.producer = world.control.tables().producer_end(info);
+        way.consumer = world.control.tables().consumer_end(info);
         for number in 0..9 {
             let message = numbered(&world, &mut from, number);
             push(&world, &mut from, &mut way, message);
@@ -219,5 +219,5 @@ fn nothing_is_lost_or_doubled_between_two_threads() {
     });
     assert_eq!(dropped + taken, MESSAGES);
     world.check_sums("the end");
-    assert_eq!(world.control.slot(message.slot).0, 1);
+    assert_eq!(world.control.ledger().slot(message.slot).0, 1);
 }

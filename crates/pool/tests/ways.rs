@@ -78,7 +78,7 @@ fn the_parts_of_a_slot_travel_one_by_one() {
         .recover(&from, to.index(), &[from.index()])
         .expect("it is dead");
     assert_eq!((recovered.references, recovered.slots), (2, 1));
-    assert_eq!(world.control.slot(whole.slot).0, 0);
+    assert_eq!(world.control.ledger().slot(whole.slot).0, 0);
     from.depart(&world.control, &world.regions)
         .expect("departure");
     world.check_empty("after all");
@@ -132,16 +132,16 @@ fn a_scribbled_counter_wastes_what_was_queued_and_no_more() {
     world
         .recover(&honest, liar.index(), &[honest.index()])
         .expect("it is dead");
-    assert_eq!(world.control.slot(kept.slot).0, 0);
+    assert_eq!(world.control.ledger().slot(kept.slot).0, 0);
     honest
         .depart(&world.control, &world.regions)
         .expect("departure");
-    assert_eq!(world.control.slot(own.slot).0, 0);
+    assert_eq!(world.control.ledger().slot(own.slot).0, 0);
     assert_eq!(
-        world.control.slot(lost.slot).0,
+        world.control.ledger().slot(lost.slot).0,
         1,
         "nobody can know where it went"
     );
-    assert_eq!(world.control.connections().count(), 0);
-    assert_eq!(world.control.members().count(), 0);
+    assert_eq!(world.control.tables().connections().count(), 0);
+    assert_eq!(world.control.tables().members().count(), 0);
 }

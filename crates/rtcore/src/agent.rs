@@ -336,7 +336,7 @@ fn await_orphans(pool: &Pool, board: &str) -> Result<(), CoreError> {
     let deadline = Instant::now() + ORPHAN_BOUND;
     let prefix = format!("{board}/");
     loop {
-        let alive = pool.control().members().find(|member| {
+        let alive = pool.control().tables().members().find(|member| {
             member.kind == MemberKind::CoreEndpoint
                 && (member.name == board || member.name.starts_with(&prefix))
                 && pool.liveness(member) != Liveness::Dead

@@ -244,7 +244,7 @@ fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIn
         node.act(|member, control| member.bind_core(control, channel.index, binding))?;
         // Its last port may have retired the channel meanwhile; then that is seen here, or the binding there.
         hythe_memory::full_barrier();
-        let now = node.pool().control().channel(channel.index);
+        let now = node.pool().control().tables().channel(channel.index);
         if now.is_some_and(|now| now.name == name && now.core == Some(binding)) {
             return Ok(channel.index);
         }
@@ -254,7 +254,7 @@ fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIn
 
 /// Another core's endpoint of the same name keeps its channel as long as it lives.
 fn refuse_if_alive(node: &Node, channel: &str, row: MemberIndex) -> Result<(), NodeError> {
-    let holder = node.pool().control().member(row);
+    let holder = node.pool().control().tables().member(row);
     let alive = holder.filter(|row| node.pool().liveness(row) != hythe_node::Liveness::Dead);
     match alive {
         None => Ok(()),
@@ -267,7 +267,7 @@ fn refuse_if_alive(node: &Node, channel: &str, row: MemberIndex) -> Result<(), N
 
 /// Wakes every participant: something about channels has changed.
 pub(crate) fn wake_all(node: &Node) {
-    for member in node.pool().control().members() {
+    for member in node.pool().control().tables().members() {
         hop::wake(node.pool(), member.index);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &At
             return;
         }
         for (endpoint, looks) in endpoints.iter().zip(&mut looks) {
-            let channel = node.pool().control().channel(endpoint.channel);
+            let channel = node.pool().control().tables().channel(endpoint.channel);
             let ours = channel.filter(|channel| channel.core == Some(endpoint.binding));
             let alone =
                 ours.filter(|channel| abandoned::is_left_alone(node.participant(), link, channel));

@@ -46,7 +46,7 @@ pub(crate) fn agent_name(board: &str) -> String {
 /// The living agent of a board.
 pub(crate) fn find_agent(pool: &Pool, board: &str) -> Option<MemberInfo> {
     let name = agent_name(board);
-    pool.control().members().find(|member| {
+    pool.control().tables().members().find(|member| {
         member.kind == MemberKind::Process
             && member.name == name
             && pool.liveness(member) != Liveness::Dead
@@ -62,6 +62,7 @@ pub(crate) fn show(member: &MemberInfo) -> String {
 pub fn list(pool: &Pool) -> Vec<AgentStatus> {
     let agents = pool
         .control()
+        .tables()
         .members()
         .filter(|member| member.kind == MemberKind::Process);
     let boards = agents.filter_map(|member| Some(member.name.strip_prefix("agent-")?.to_owned()));
@@ -173,7 +174,12 @@ fn remains(pool: &Pool, board: &str, agent: &MemberInfo, core_pid: u32) -> Vec<S
             && member.session == agent.session
             && pool.liveness(member) != Liveness::Dead
     };
-    if pool.control().members().any(|member| is_agent(&member)) {
+    if pool
+        .control()
+        .tables()
+        .members()
+        .any(|member| is_agent(&member))
+    {
         left.push(format!("its agent {}", show(agent)));
     }
     let is_core = |member: &MemberInfo| {
@@ -182,7 +188,13 @@ fn remains(pool: &Pool, board: &str, agent: &MemberInfo, core_pid: u32) -> Vec<S
             && member.identity.pid == core_pid
             && pool.liveness(member) == Liveness::Alive
     };
-    if core_pid != 0 && pool.control().members().any(|member| is_core(&member)) {
+    if core_pid != 0
+        && pool
+            .control()
+            .tables()
+            .members()
+            .any(|member| is_core(&member))
+    {
         left.push(format!("its core, process {core_pid}"));
     }
     left

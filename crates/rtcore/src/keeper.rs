@@ -307,11 +307,13 @@ impl Keeper {
         let control = self.node.pool().control();
         let rows = || {
             control
+                .tables()
                 .members()
                 .filter(|member| member.kind == MemberKind::CoreEndpoint && member.identity == dead)
         };
         let of_dead = |row| rows().any(|member| member.index == row);
         let bound = control
+            .tables()
             .channels()
             .filter(|channel| channel.core.is_some_and(|core| of_dead(core.row)));
         for channel in bound.collect::<Vec<_>>() {
@@ -354,7 +356,7 @@ fn listen(
         // Whatever the core pushed is visible here: it came before the byte. So the ordinary ring finds every sleeper.
         let attached = endpoints
             .iter()
-            .filter_map(|endpoint| node.pool().control().attached(endpoint.channel));
+            .filter_map(|endpoint| node.pool().control().tables().attached(endpoint.channel));
         attached.for_each(|member| hop::wake(node.pool(), member));
     }
 }

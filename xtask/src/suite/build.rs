@@ -5,19 +5,10 @@
 //! whose builds and runs are one command. Never runs a test.
 
 use super::job::Job;
+use super::libtest::Program;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// A program full of tests.
-#[derive(Debug)]
-pub(super) struct Program {
-    /// Its main source file, from the root of the workspace on.
-    pub(super) name: String,
-    pub(super) path: PathBuf,
-    /// Where it runs: the folder of its package, as under cargo.
-    pub(super) directory: PathBuf,
-}
 
 /// A line of `cargo test --message-format=json`, as far as it is read.
 #[derive(Deserialize)]

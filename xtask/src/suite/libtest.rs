@@ -1,12 +1,22 @@
-//! What the test programs print: an event a line, as JSON, with the time of each test.
+//! A test program, and what it prints: an event a line, as JSON, with the time of each test.
 //!
 //! The format is one of unstable Rust. The pinned compiler's test programs print it when
 //! `RUSTC_BOOTSTRAP` is set for them; without times, a text would do. Never trusts it alone: a
 //! program's exit status decides, too.
 
-use super::build::Program;
 use serde::Deserialize;
+use std::path::PathBuf;
 use std::process::Command;
+
+/// A program full of tests.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Its main source file, from the root of the workspace on.
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    /// Where it runs: the folder of its package, as under cargo.
+    pub(super) directory: PathBuf,
+}
 
 /// How many tests there were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

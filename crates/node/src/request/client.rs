@@ -455,7 +455,9 @@ impl Client {
 
     fn show_statistics(&self) {
         let control = self.port.shared.pool().control();
-        control.set_statistics(self.port.index, self.statistics);
+        control
+            .tables()
+            .set_statistics(self.port.index, self.statistics);
     }
 }
 

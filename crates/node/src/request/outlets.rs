@@ -62,7 +62,7 @@ impl Outlets {
         count(&mut state.statistics);
         if !state.closed {
             let control = shared.pool().control();
-            control.set_statistics(self.port, state.statistics);
+            control.tables().set_statistics(self.port, state.statistics);
         }
     }
 

@@ -31,6 +31,7 @@ impl Transport for ProcessQueues {
         let control = shared.pool().control();
         let known: Vec<PortIndex> = find.known().filter_map(port_of).collect();
         let receivers: Vec<PortInfo> = control
+            .tables()
             .ports()
             .filter(|other| other.kind == find.wanted && other.channel == channel)
             .filter(|other| !known.contains(&other.index))
@@ -57,7 +58,7 @@ impl Transport for ProcessQueues {
         }
         let (shared, port) = (find.seeking.shared, find.seeking.port);
         let control = shared.pool().control();
-        let connections = control.connections();
+        let connections = control.tables().connections();
         let to_us =
             |info: &ConnectionInfo| info.consumer == shared.index() && info.consumer_port == port;
         for info in connections.filter(to_us) {
@@ -68,7 +69,7 @@ impl Transport for ProcessQueues {
                     .is_some_and(|source| source.is_of(&info))
             });
             if !is_known && shared.act(|member| member.attend(control, &info)) {
-                let end = control.consumer_end(info);
+                let end = control.tables().consumer_end(info);
                 let source = QueueSource::new(shared, end, find.rings_back);
                 find.add(Box::new(source));
                 // As where the other side connects: it may be on another CPU, and worth spinning for.
@@ -131,7 +132,12 @@ fn connect_with(
     };
     let (member, index) = (receiver.member, receiver.index);
     let info = shared.act(|me| me.connect(control, port, member, index, queue))?;
-    let mut target = QueueTarget::new(shared, control.producer_end(info), receiver, outstanding);
+    let mut target = QueueTarget::new(
+        shared,
+        control.tables().producer_end(info),
+        receiver,
+        outstanding,
+    );
     // Before the look below: what a receiver that closes now does not take, whoever leaves last
     // releases.
     if let Err(error) = begin(&mut target) {
@@ -140,7 +146,7 @@ fn connect_with(
         return Err(error);
     }
     hythe_memory::full_barrier();
-    if !control.is_still_open(&receiver) {
+    if !control.tables().is_still_open(&receiver) {
         // It closed while we connected, and may have looked before there was something to see.
         leave_unattended(shared, &info)?;
         return Ok(None);

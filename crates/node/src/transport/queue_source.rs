@@ -86,6 +86,7 @@ impl Source for QueueSource {
     fn state(&mut self) -> SourceState {
         let control = self.shared.pool().control();
         let now = control
+            .tables()
             .connection(self.end.info.index)
             .filter(|now| now.nonce == self.end.info.nonce);
         let Some(now) = now else {
@@ -127,8 +128,8 @@ impl Source for QueueSource {
 
     fn connect_back(&self, from: PortIndex) -> Result<Option<Box<dyn Target>>, NodeError> {
         let (control, info) = (self.shared.pool().control(), &self.end.info);
-        let channel = control.port(from).map(|port| port.channel);
-        let client = control.port(info.producer_port).filter(|client| {
+        let channel = control.tables().port(from).map(|port| port.channel);
+        let client = control.tables().port(info.producer_port).filter(|client| {
             client.kind == PortKind::Client
                 && client.member == info.producer
                 && Some(client.channel) == channel
@@ -136,6 +137,7 @@ impl Source for QueueSource {
         // Looked at behind the port: a client leaves its connections before it gives the port's
         // number back, so the port is its own.
         let stays = control
+            .tables()
             .connection(info.index)
             .is_some_and(|now| now.nonce == info.nonce && !now.producer_left);
         let Some(client) = client.filter(|_| stays) else {

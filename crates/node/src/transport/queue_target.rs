@@ -107,7 +107,14 @@ impl QueueTarget {
         match sent {
             Ok(()) => Attempt::Sent,
             Err(SendError::Full) => Attempt::Full,
-            Err(SendError::Pool(_)) if shared.pool().control().room(&mut self.end).is_err() => {
+            Err(SendError::Pool(_))
+                if shared
+                    .pool()
+                    .control()
+                    .tables()
+                    .room(&mut self.end)
+                    .is_err() =>
+            {
                 self.is_broken = true;
                 Attempt::Broken
             }
@@ -216,20 +223,20 @@ impl Target for QueueTarget {
         };
         let (start, info) = (Instant::now(), self.end.info);
         let control = message.shared.pool().control();
-        let taken = control.taken_from(&info);
+        let taken = control.tables().taken_from(&info);
         let timeout = if self.stalled_at == Some(taken) {
             Duration::ZERO
         } else {
             Duration::from_millis(timeout_ms.into()).min(message.send_timeout)
         };
-        let member = control.member(info.consumer);
+        let member = control.tables().member(info.consumer);
         let sent = self.wait_for_room(message, timeout).map_err(Box::new)?;
         let waited = start.elapsed();
         message.spend(waited);
         if sent == Some(false) && is_gone(message.shared, &info, &self.receiver) {
             return Err(receiver_gone(message, info.consumer, member, waited));
         }
-        self.stalled_at = sent.is_none().then(|| control.taken_from(&info));
+        self.stalled_at = sent.is_none().then(|| control.tables().taken_from(&info));
         sent.ok_or_else(|| blocked(message, info.consumer, timeout))
     }
 
@@ -262,12 +269,22 @@ impl Target for QueueTarget {
     }
 
     fn examine(&mut self) -> TargetState {
-        self.is_broken |= self.shared.pool().control().room(&mut self.end).is_err();
+        self.is_broken |= self
+            .shared
+            .pool()
+            .control()
+            .tables()
+            .room(&mut self.end)
+            .is_err();
         self.state()
     }
 
     fn name(&self) -> String {
-        self.shared.pool().control().named(self.receiver.member)
+        self.shared
+            .pool()
+            .control()
+            .tables()
+            .named(self.receiver.member)
     }
 
     fn is_origin(&self, origin: &Origin) -> bool {
@@ -279,7 +296,7 @@ impl Target for QueueTarget {
 #[inline]
 fn is_gone(shared: &Participant, known: &ConnectionInfo, receiver: &PortInfo) -> bool {
     let control = shared.pool().control();
-    !control.consumer_stays(known) || !control.is_still_open(receiver)
+    !control.tables().consumer_stays(known) || !control.tables().is_still_open(receiver)
 }
 
 pub(super) fn leave_side(
@@ -294,7 +311,7 @@ pub(super) fn leave_side(
 }
 
 fn blocked(message: &Message<'_>, consumer: MemberIndex, timeout: Duration) -> Box<NodeError> {
-    let found = message.shared.pool().control().member(consumer);
+    let found = message.shared.pool().control().tables().member(consumer);
     Box::new(NodeError::Blocked {
         channel: message.channel.to_owned(),
         waited_ms: milliseconds(timeout),

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hythe_memory::Memory;
-use hythe_pool::{Member, MemberIndex};
+use hythe_pool::MemberIndex;
 use hythe_queue::Bell;
 
 use crate::pool::Pool;
@@ -77,7 +77,7 @@ impl Bridge {
 
 impl Line {
     fn bell(&self) -> Bell {
-        Member::bell(self.pool.control(), self.me)
+        self.pool.control().tables().bell(self.me)
     }
 
     fn count(&self) -> u32 {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_memory::Mapped;
-use hythe_pool::{ChannelIndex, ConnectionInfo, Control, EventCell, Member, PortIndex};
+use hythe_pool::{ChannelIndex, ConnectionInfo, Control, EventCell, PortIndex};
 
 use super::{Event, Token};
 use crate::clock;
@@ -137,7 +137,7 @@ impl Ports {
         let control = shared.pool().control();
         self.collect(shared);
         // Behind the marks: the connection of whoever marked is part of what the word says.
-        let changes = Member::changes(control, shared.index());
+        let changes = control.tables().changes(shared.index());
         let now = clock::coarse_ms();
         let late = now.saturating_sub(self.looked_ms) >= LOOK_AT_ALL.as_millis() as u64;
         if self.changes != Some(changes) || late {
@@ -213,7 +213,7 @@ impl Ports {
             })
             .collect();
         let me = shared.index();
-        for info in shared.pool().control().connections() {
+        for info in shared.pool().control().tables().connections() {
             if info.consumer == me
                 && !info.consumer_left
                 && let Some(source) = by_port.get_mut(&info.consumer_port)
@@ -246,7 +246,9 @@ impl Source {
     }
 
     fn has_messages(&self, control: &Control<Mapped>) -> bool {
-        self.ways.iter().any(|info| control.queue_waits(info))
+        self.ways
+            .iter()
+            .any(|info| control.tables().queue_waits(info))
             || self
                 .events
                 .is_some_and(|cell| cell.has_events(control.memory()))
@@ -254,7 +256,7 @@ impl Source {
 
     /// Has what is behind the channel changed?
     fn find_watches(&mut self, shared: &Arc<Participant>, transports: &Transports) {
-        let epoch = shared.pool().control().channel_epoch(self.channel);
+        let epoch = shared.pool().control().tables().channel_epoch(self.channel);
         if self.epoch == Some(epoch) {
             return;
         }

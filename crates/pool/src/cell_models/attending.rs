@@ -8,8 +8,7 @@ use hythe_abi::pool::{connection, header};
 
 use super::oldest::{generation, message, regions};
 use super::*;
-use crate::connections::{ConnectionInfo, QueuePlan, Side};
-use crate::ports::PortIndex;
+use crate::{ConnectionInfo, PortIndex, QueuePlan, Side};
 
 const MAKER: u8 = A;
 const CLOSING: u8 = B;
@@ -49,7 +48,9 @@ fn record() -> Shared {
         upper,
     };
     stand(&control, X, counted(2, generation(X).0));
-    set_hold(&control, MAKER, X, counted(2, 0));
+    control
+        .ledger()
+        .set_hold(MemberIndex(MAKER), X, counted(2, 0));
     control
 }
 
@@ -93,17 +94,17 @@ fn leave_and_use_again(found: bool) {
         send(&control, next);
         next
     });
-    let mut end = control.consumer_end(next);
+    let mut end = control.tables().consumer_end(next);
     let taken = member(OTHER).take(&*control, &regions(), &mut end);
     let taken = taken.expect("sound").expect("it was sent");
     assert_eq!(taken.descriptor, message(0).1);
-    assert_eq!(control.slot(X).0, 2);
+    assert_eq!(control.ledger().slot(X).0, 2);
 }
 
 /// What is sent through it arrives where it should.
 fn send(control: &Shared, info: ConnectionInfo) {
     let (slot, descriptor) = message(0);
-    let mut end = control.producer_end(info);
+    let mut end = control.tables().producer_end(info);
     member(MAKER)
         .send(&**control, &mut end, slot, descriptor)
         .expect("room");
@@ -134,7 +135,11 @@ fn loom_what_waits_is_read_before_the_record_is_used_again() {
             send(&control, next);
         }
         closing.join().expect("closing");
-        assert_eq!(control.slot(X).0, 1, "what waited was released once");
+        assert_eq!(
+            control.ledger().slot(X).0,
+            1,
+            "what waited was released once"
+        );
     });
 }
 
@@ -145,13 +150,13 @@ fn loom_a_record_that_is_made_anew_is_seen_whole_or_not_at_all() {
         let control = record();
         let first = connect(&control, CLOSING);
         send(&control, first);
-        let mut end = control.consumer_end(first);
+        let mut end = control.tables().consumer_end(first);
         let taken = member(CLOSING).take(&*control, &regions(), &mut end);
         taken.expect("sound").expect("it was sent");
         let own = Arc::clone(&control);
         let looking = thread::spawn(move || {
-            let found = own.connection(first.index)?;
-            Some((found, own.consumer_end(found).queue.head()))
+            let found = own.tables().connection(first.index)?;
+            Some((found, own.tables().consumer_end(found).queue.head()))
         });
         let mut maker = member(MAKER);
         maker
@@ -191,7 +196,7 @@ fn loom_an_end_made_anew_overwrites_only_what_was_read() {
         }
         let own = Arc::clone(&control);
         // Made here: loom turns two accesses round only if none of the same thread to the same word stands between them.
-        let mut end = control.consumer_end(info);
+        let mut end = control.tables().consumer_end(info);
         let taking = thread::spawn(move || {
             let taken = member(OTHER).take(&*own, &regions(), &mut end);
             assert_eq!(
@@ -200,7 +205,7 @@ fn loom_an_end_made_anew_overwrites_only_what_was_read() {
             );
         });
         // Full, or there is room by now.
-        let mut end = control.producer_end(info);
+        let mut end = control.tables().producer_end(info);
         let _ = end.queue.push(control.memory(), message(0).1);
         taking.join().expect("taking");
     });

@@ -16,12 +16,13 @@ use hythe_memory::{Memory, Ordering};
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::cell::{self, Counted, Mark};
+use crate::cell;
 use crate::control::Control;
-use crate::holds::set_hold;
+use crate::counted::{Counted, Mark};
 use crate::journal::{self, Operation, Step};
 use crate::ledger::LedgerSlot;
-use crate::{Member, MemberIndex, recovery};
+use crate::member::recovery;
+use crate::{Member, MemberIndex};
 use packed::Packed;
 
 const LIMITS: Limits = Limits {
@@ -90,7 +91,7 @@ fn control() -> Shared {
                 sequence: 0,
                 upper: 0,
             };
-            set_hold(&control, member, slot, held);
+            control.ledger().set_hold(MemberIndex(member), slot, held);
         }
     }
     control
@@ -101,9 +102,11 @@ const fn eight(at: usize) -> Range<usize> {
 }
 
 fn stand(control: &Shared, slot: LedgerSlot, cell: Counted) {
-    control
-        .memory()
-        .store_cell(control.slot_at(slot), cell.to_bits(), Ordering::Relaxed);
+    control.memory().store_cell(
+        control.ledger().slot_at(slot),
+        cell.to_bits(),
+        Ordering::Relaxed,
+    );
 }
 
 fn member(index: u8) -> Member {
@@ -112,21 +115,21 @@ fn member(index: u8) -> Member {
 
 /// Begins to release some references, and dies before the swap.
 fn die_before(control: &Shared, index: u8, slot: LedgerSlot, count: u32) -> Death {
-    let position = control.slot(slot).1.0;
+    let position = control.ledger().slot(slot).1.0;
     let step = Step {
         slot: slot.0,
         count,
         position,
         ..Step::default()
     };
-    let mark = journal::begin(control, &member(index), Operation::Release, step);
+    let mark = journal::begin(control, MemberIndex(index), Operation::Release, step);
     Death { step, mark }
 }
 
 /// Releases some references, and dies behind the swap.
 fn die_after(control: &Shared, index: u8, slot: LedgerSlot, count: u32) -> Death {
     let death = die_before(control, index, slot, count);
-    let at = control.slot_at(slot);
+    let at = control.ledger().slot_at(slot);
     let less = |cell: Counted| Some((cell.count - count, cell.upper));
     cell::change(control.memory(), control.layout(), at, death.mark, less).expect("a change");
     death
@@ -188,7 +191,7 @@ fn loom_a_swap_is_remembered_when_others_replace_it() {
         assert!(happened(&control, death), "forgotten");
         living.join().expect("the living");
         assert!(happened(&control, death), "forgotten later");
-        assert_eq!(control.slot(X).0, 9);
+        assert_eq!(control.ledger().slot(X).0, 9);
     });
 }
 
@@ -215,7 +218,7 @@ fn loom_older_marks_do_not_wipe_the_memory_out() {
     model(|| {
         let control = control();
         die_after(&control, A, Y, 1);
-        journal::end(&control, &member(A));
+        journal::end(&control, MemberIndex(A));
         let (death, living) = last_deed(
             &control,
             |control| die_after(control, A, X, 1),
@@ -242,7 +245,7 @@ fn loom_a_mark_of_2_19_steps_ago_elsewhere_proves_nothing() {
             &control,
             |control| {
                 die_before(control, A, Y, 1);
-                journal::end(control, &member(A));
+                journal::end(control, MemberIndex(A));
                 die_before(control, A, X, 1)
             },
             |control| go_on(control, Y),
@@ -290,7 +293,7 @@ fn loom_two_deaths_in_one_cell_are_told_apart() {
         let death = other.join().expect("the other dead");
         assert!(happened(&control, death), "B forgotten");
         living.join().expect("the living");
-        assert_eq!(control.slot(X).0, 9);
+        assert_eq!(control.ledger().slot(X).0, 9);
     });
 }
 
@@ -308,7 +311,7 @@ fn loom_a_death_behind_another_is_remembered() {
         assert!(happened(&control, death), "A forgotten");
         assert!(happened(&control, earlier), "B forgotten");
         living.join().expect("the living");
-        assert_eq!(control.slot(X).0, 9);
+        assert_eq!(control.ledger().slot(X).0, 9);
     });
 }
 
@@ -327,9 +330,8 @@ fn loom_a_last_release_is_remembered_by_the_next_lease() {
                 upper: 1,
             },
         );
-        set_hold(
-            &control,
-            LIVING,
+        control.ledger().set_hold(
+            MemberIndex(LIVING),
             X,
             Counted {
                 count: 0,
@@ -377,9 +379,8 @@ fn loom_a_lease_comes_behind_the_last_release() {
             member(A).release(&own, X, 4).expect("it holds four");
         });
         let mut writer = member(LIVING);
-        set_hold(
-            &control,
-            LIVING,
+        control.ledger().set_hold(
+            MemberIndex(LIVING),
             X,
             Counted {
                 count: 0,

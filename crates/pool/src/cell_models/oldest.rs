@@ -9,10 +9,10 @@ use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place, RegionIndex};
 use hythe_queue::{Consumer, Producer, RingPlaces};
 
 use super::*;
-use crate::connections::{ConnectionEnd, ConnectionIndex, ConnectionInfo};
-use crate::ports::PortIndex;
-use crate::regions::{RegionGeometry, RegionKind, Regions, SlotClass};
-use crate::transfer::SendError;
+use crate::{
+    ConnectionEnd, ConnectionIndex, ConnectionInfo, PortIndex, RegionGeometry, RegionKind, Regions,
+    SendError, SlotClass,
+};
 
 const PRODUCER: u8 = A;
 const CONSUMER: u8 = LIVING;
@@ -59,7 +59,7 @@ fn queue(plain: bool) -> Shared {
                 sequence: 0,
                 upper: 0,
             };
-            set_hold(&control, member, slot, held);
+            control.ledger().set_hold(MemberIndex(member), slot, held);
         }
     }
     let memory = control.memory();
@@ -264,7 +264,7 @@ fn die_in_take(control: &Shared, behind: bool) -> Death {
         row: 0,
         ..Step::default()
     };
-    let mark = journal::begin(control, &member(CONSUMER), Operation::TakeOldest, step);
+    let mark = journal::begin(control, MemberIndex(CONSUMER), Operation::TakeOldest, step);
     if behind {
         let next = START.wrapping_add(1);
         let at = control.layout().oldest(0);

@@ -212,12 +212,15 @@ impl Scene {
         let seen = audit(control, &self.regions, 1000);
         self.told.mismatches += seen.mismatches.len() as u64;
         assert_eq!(seen.free + seen.held + seen.queued, seen.slots);
-        for info in control.members() {
-            let _ = control.pending_operation(info.index);
-            let _ = Member::changes(control, info.index);
+        for info in control.tables().members() {
+            let _ = control.tables().pending_operation(info.index);
+            let _ = control.tables().changes(info.index);
         }
-        let _ = (control.channels().count(), control.ports().count());
-        let _ = control.connections().count();
+        let _ = (
+            control.tables().channels().count(),
+            control.tables().ports().count(),
+        );
+        let _ = control.tables().connections().count();
     }
 
     /// Somebody whose process is not there (which the system says of liars, too) is recovered.
@@ -226,6 +229,7 @@ impl Scene {
         living.push(self.core);
         let dead: Vec<_> = self
             .control
+            .tables()
             .members()
             .filter(|found| !living.contains(&found.index))
             .collect();
@@ -355,7 +359,7 @@ impl Acting<'_> {
             }
         }
         let known = honest.out[way].info;
-        let _ = self.control.consumer_stays(&known);
+        let _ = self.control.tables().consumer_stays(&known);
     }
 
     fn take(&mut self, honest: &mut Honest) {
@@ -382,7 +386,7 @@ impl Acting<'_> {
         let Some(index) = self.told.note(opened) else {
             return;
         };
-        if let Some(info) = self.control.channel(index) {
+        if let Some(info) = self.control.tables().channel(index) {
             honest.channels.push(info);
         }
         if self.peer.below(4) == 0 {
@@ -405,10 +409,12 @@ impl Acting<'_> {
             .member
             .open_port(self.control, channel, kind, 4, policy);
         if let Some(port) = self.told.note(opened) {
-            self.control.set_statistics(port, PortStatistics::default());
+            self.control
+                .tables()
+                .set_statistics(port, PortStatistics::default());
             honest.ports.push(port);
         }
-        let _ = self.control.channel_epoch(channel);
+        let _ = self.control.tables().channel_epoch(channel);
     }
 
     /// To every subscriber there seems to be, as a publisher does.
@@ -418,6 +424,7 @@ impl Acting<'_> {
         };
         let subscribers: Vec<_> = self
             .control
+            .tables()
             .ports()
             .filter(|port| port.kind == PortKind::Subscriber)
             .collect();
@@ -428,8 +435,8 @@ impl Acting<'_> {
                     .member
                     .connect(self.control, honest.ports[own], member, port, known.depth);
             if let Some(info) = self.told.note(made) {
-                let _ = self.control.is_still_open(&known);
-                honest.out.push(self.control.producer_end(info));
+                let _ = self.control.tables().is_still_open(&known);
+                honest.out.push(self.control.tables().producer_end(info));
             }
         }
     }
@@ -439,9 +446,10 @@ impl Acting<'_> {
         let me = honest.member.index();
         honest.back = self
             .control
+            .tables()
             .connections()
             .filter(|info| info.consumer == me && !info.consumer_left)
-            .map(|info| self.control.consumer_end(info))
+            .map(|info| self.control.tables().consumer_end(info))
             .collect();
     }
 

@@ -222,7 +222,10 @@ fn bind_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 }
 
 fn attach_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
-    let channel = control.channel(actor.core_channel).expect("channel");
+    let channel = control
+        .tables()
+        .channel(actor.core_channel)
+        .expect("channel");
     actor.me().attach_core(control, &channel).expect("attach");
 }
 
@@ -338,7 +341,7 @@ fn another_dies(stage: &mut Stage) {
     other
         .duplicate(&world.control, message.slot, 1)
         .expect("duplicate");
-    stage.actor.other = world.control.member(other.index());
+    stage.actor.other = world.control.tables().member(other.index());
     let dying = world.dying();
     // Eight stores of the journal and the swap are done; the hold record is not reached.
     dying.memory().fuse.light(10);
@@ -366,9 +369,13 @@ fn idle_channel(stage: &mut Stage) {
 }
 
 fn retire_channel(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
-    let idle = control.find_channel("idle").expect("channel").index;
+    let idle = control
+        .tables()
+        .find_channel("idle")
+        .expect("channel")
+        .index;
     actor.me().retire_channel(control, idle);
-    assert_eq!(control.find_channel("idle"), None);
+    assert_eq!(control.tables().find_channel("idle"), None);
 }
 
 /// As a waiter that has gone to sleep.
@@ -377,13 +384,17 @@ fn near_waits_for_marks(stage: &mut Stage) {
     stage
         .near
         .want_marks(control, stage.actor.out.consumer_port, true);
-    let bell = Member::bell(control, stage.near.index());
+    let bell = control.tables().bell(stage.near.index());
     let _ = bell.lie_down(control.memory());
 }
 
 fn send_with_a_mark(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     actor.me_sends(control);
-    assert!(control.announce(actor.near, actor.out.consumer_port));
+    assert!(
+        control
+            .marks()
+            .announce(actor.near, actor.out.consumer_port)
+    );
 }
 
 fn victim_is_marked(stage: &mut Stage) {
@@ -393,16 +404,16 @@ fn victim_is_marked(stage: &mut Stage) {
         .actor
         .me()
         .want_marks(&stage.world.control, port, true);
-    let _ = stage.world.control.announce(index, port);
+    let _ = stage.world.control.marks().announce(index, port);
 }
 
 fn take_marks(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let (index, port) = (actor.me().index(), actor.back.consumer_port);
     let mut found = Vec::new();
-    assert!(control.take_marks(index, |port| found.push(port)));
+    assert!(control.marks().take_marks(index, |port| found.push(port)));
     assert_eq!(found, [port]);
     actor.me().want_marks(control, port, false);
-    control.set_cpus(index, 1);
+    control.tables().set_cpus(index, 1);
 }
 
 fn attached(stage: &mut Stage) {

@@ -219,8 +219,8 @@ impl World {
         let made = from.connect(control, producer_port, to.index(), consumer_port, queue);
         let made = made.expect("connection");
         Way {
-            producer: control.producer_end(made),
-            consumer: control.consumer_end(made),
+            producer: control.tables().producer_end(made),
+            consumer: control.tables().consumer_end(made),
             producer_port,
             consumer_port,
         }
@@ -257,7 +257,7 @@ impl World {
         dead: MemberIndex,
         living: &[MemberIndex],
     ) -> Option<Recovered> {
-        let info = self.control.member(dead)?;
+        let info = self.control.tables().member(dead)?;
         let mut is_dead = |member: &hythe_pool::MemberInfo| !living.contains(&member.index);
         recoverer
             .recoverer()
@@ -267,7 +267,12 @@ impl World {
 
     /// Recovers everyone but `living`, and says who was found, in the order given by `order`.
     pub(crate) fn bury(&self, recoverer: &Member, living: &[MemberIndex], reverse: bool) -> usize {
-        let mut dead: Vec<_> = self.control.members().map(|member| member.index).collect();
+        let mut dead: Vec<_> = self
+            .control
+            .tables()
+            .members()
+            .map(|member| member.index)
+            .collect();
         dead.retain(|index| !living.contains(index));
         if reverse {
             dead.reverse();
@@ -294,7 +299,11 @@ impl World {
     pub(crate) fn check_empty(&self, context: &str) {
         let found = audit(&self.control, &self.regions, 0);
         assert_eq!(found.free, found.slots, "{context}: {found:?}");
-        assert_eq!(self.control.members().count(), 0, "{context}: members");
+        assert_eq!(
+            self.control.tables().members().count(),
+            0,
+            "{context}: members"
+        );
         let (layout, limits) = (self.control.layout(), self.control.layout().limits());
         let status = |at| self.memory.load_cell(at, Ordering::Acquire) & 0xFF;
         for index in 0..limits.channels as usize {

@@ -122,10 +122,10 @@ pub(crate) fn near_takes_part(stage: &mut Stage) {
     let (control, regions) = (&world.control, &world.regions);
     // What the end knows is older than what the dead did.
     let taken = if *actor_pushes {
-        let mut end = control.consumer_end(way.consumer.info);
+        let mut end = control.tables().consumer_end(way.consumer.info);
         near.take(control, regions, &mut end).expect("sound")
     } else {
-        let mut end = control.producer_end(way.producer.info);
+        let mut end = control.tables().producer_end(way.producer.info);
         near.drop_oldest(control, regions, &mut end).expect("sound")
     };
     if let Some(taken) = taken {

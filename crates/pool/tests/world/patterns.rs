@@ -66,13 +66,17 @@ fn meet(stage: &mut Stage, own: PortKind) {
 fn near_sleeps(stage: &mut Stage) {
     meet(stage, PortKind::Notifier);
     let control = &stage.world.control;
-    let _ticket = Member::bell(control, stage.near.index()).lie_down(control.memory());
+    let _ticket = control
+        .tables()
+        .bell(stage.near.index())
+        .lie_down(control.memory());
 }
 
 fn actor_is_notified(stage: &mut Stage) {
     meet(stage, PortKind::Listener);
     let control = &stage.world.control;
     let raised = control
+        .tables()
         .events(ports(&stage.actor).0)
         .raise(control.memory(), EVENT);
     assert_eq!(raised, Ok(()));
@@ -98,7 +102,7 @@ fn open_request_channel(actor: &mut Actor, control: &Control<Dying>, _: &Regions
 
 /// One more port of the kind that the actor has already.
 fn open_another(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
-    let known = control.port(ports(actor).0).expect("open");
+    let known = control.tables().port(ports(actor).0).expect("open");
     let policy = PortPolicy::DropNewest;
     actor
         .me()
@@ -116,16 +120,20 @@ fn connect(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 
 fn notify(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let raised = control
+        .tables()
         .events(ports(actor).1)
         .raise(control.memory(), EVENT);
     assert_eq!(raised, Ok(()));
     assert!(
-        Member::bell(control, actor.near).ring(control.memory()),
+        control.tables().bell(actor.near).ring(control.memory()),
         "near sleeps"
     );
 }
 
 fn take_events(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
-    let taken = control.events(ports(actor).0).take(control.memory());
+    let taken = control
+        .tables()
+        .events(ports(actor).0)
+        .take(control.memory());
     assert_eq!(taken, EVENT);
 }

@@ -91,7 +91,7 @@ impl Stage {
         world.release(&mut near, free, 1);
 
         let raw = ChannelType::default();
-        let channel = control.find_channel("way").expect("channel").index;
+        let channel = control.tables().find_channel("way").expect("channel").index;
         let core_channel = near.open_channel(control, "core", &raw).expect("channel");
         near.bind_core(control, core_channel, binding(core.index()));
         let actor = Actor {
@@ -131,8 +131,14 @@ impl Stage {
     pub(crate) fn seen_by_near(&self) -> (Vec<ConnectionInfo>, u32) {
         let near = self.near.index();
         let own = |info: &ConnectionInfo| info.producer == near || info.consumer == near;
-        let connections = self.world.control.connections().filter(own).collect();
-        (connections, Member::changes(&self.world.control, near))
+        let connections = self
+            .world
+            .control
+            .tables()
+            .connections()
+            .filter(own)
+            .collect();
+        (connections, self.world.control.tables().changes(near))
     }
 
     /// What `near` does between a death and the recovery: changes cells that carry marks of the dead, the latest first.

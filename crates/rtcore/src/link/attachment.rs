@@ -111,8 +111,9 @@ impl Attachment {
     fn begin(shared: &Arc<Participant>, channel: &ChannelInfo) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();
         // Before the look at the binding: a change behind it is noticed.
-        let epoch = control.channel_epoch(channel.index);
+        let epoch = control.tables().channel_epoch(channel.index);
         let now = control
+            .tables()
             .channel(channel.index)
             .and_then(|now| now.core.map(|core| (now, core)));
         let Some((now, core)) = now else {
@@ -208,9 +209,9 @@ impl Attachment {
     fn is_over(&mut self) -> bool {
         let control = self.right.shared.pool().control();
         let index = self.right.channel.index;
-        let epoch = control.channel_epoch(index);
+        let epoch = control.tables().channel_epoch(index);
         if epoch != self.epoch {
-            if control.channel(index).and_then(|now| now.core) != Some(self.core) {
+            if control.tables().channel(index).and_then(|now| now.core) != Some(self.core) {
                 return true;
             }
             self.epoch = epoch;
@@ -325,7 +326,7 @@ fn withdraw_abandoned(
     link: &LinkMap,
     core: CoreBinding,
 ) -> Result<(), NodeError> {
-    let channels = shared.pool().control().channels();
+    let channels = shared.pool().control().tables().channels();
     let others = channels.filter(|other| {
         let bound = other
             .core
@@ -377,7 +378,7 @@ impl Right {
                 if agent == Some(holder) && shared.index().0 != holder {
                     return Ok(None);
                 }
-                let holder = control.member(MemberIndex(holder)).map_or_else(
+                let holder = control.tables().member(MemberIndex(holder)).map_or_else(
                     || "a participant that has just left".to_owned(),
                     |member| format!("{} (pid {})", member.name, member.identity.pid),
                 );

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hythe_abi::link::Direction;
 use hythe_abi::{Descriptor, Place};
-use hythe_pool::{CoreBinding, LedgerSlot, Member, MemberIndex, PoolError, RegionKind, Taken};
+use hythe_pool::{CoreBinding, LedgerSlot, MemberIndex, PoolError, RegionKind, Taken};
 
 use super::map::LinkMap;
 use hythe_node::NodeError;
@@ -47,6 +47,7 @@ pub(super) fn rows_to_core(shared: &Arc<Participant>, core: CoreBinding) -> Vec<
     let bindings = shared
         .pool()
         .control()
+        .tables()
         .channels()
         .filter_map(|channel| channel.core);
     bindings
@@ -66,7 +67,7 @@ pub(super) fn reclaim(
     if descriptor.place.region != core.region {
         return Ok(None);
     }
-    let Ok(found) = pool.control().check_descriptor(pool.regions(), descriptor) else {
+    let Ok(found) = pool.regions().check_current(pool.control(), descriptor) else {
         return Ok(None);
     };
     let ours = shared.act(|member| member.reclaim(pool.control(), row, found.slot))?;
@@ -81,11 +82,10 @@ pub(super) fn is_clean(shared: &Arc<Participant>, link: &LinkMap, core: CoreBind
     };
     let handed_on = handed_on(link);
     let empty = (0..region.slots).all(|slot| {
-        let held = Member::row_holds(
-            pool.control(),
-            core.row,
-            LedgerSlot(region.ledger_base + slot),
-        );
+        let held = pool
+            .control()
+            .ledger()
+            .held_by(core.row, LedgerSlot(region.ledger_base + slot));
         held <= handed_on.get(&slot).copied().unwrap_or(0)
     });
     let nobody_reads = core.direction == Direction::FromCore;
@@ -113,7 +113,7 @@ fn empty_row(
             for index in 0..region.slots {
                 let slot = LedgerSlot(region.ledger_base + index);
                 let keep = before.get(&index).copied().unwrap_or(0);
-                let held = Member::row_holds(pool.control(), core.row, slot);
+                let held = pool.control().ledger().held_by(core.row, slot);
                 at_rest &= keep == 0 || held >= keep;
                 for _ in keep..held {
                     if member.reclaim(pool.control(), core.row, slot)? {

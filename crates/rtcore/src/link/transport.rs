@@ -64,6 +64,6 @@ impl Transport for CoreLinks {
 
 fn core_behind(seeking: &Seeking<'_>, direction: Direction) -> Option<CoreBinding> {
     let control = seeking.participant().pool().control();
-    let core = control.channel(seeking.channel().index)?.core?;
+    let core = control.tables().channel(seeking.channel().index)?.core?;
     (core.direction == direction).then_some(core)
 }

@@ -25,7 +25,7 @@ impl EndpointWatch {
     /// At the core behind a channel, if it gives payload.
     pub(super) fn at(participant: &Arc<Participant>, channel: ChannelIndex) -> Option<Self> {
         let pool = participant.pool();
-        let core = pool.control().channel(channel)?.core?;
+        let core = pool.control().tables().channel(channel)?.core?;
         if core.direction != Direction::FromCore {
             return None;
         }

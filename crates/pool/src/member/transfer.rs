@@ -4,56 +4,14 @@ use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::Memory;
 use hythe_queue::{Consumer, Producer, QueueError};
 
-use crate::connections::ConnectionEnd;
+use super::{Member, oldest};
+use crate::PoolError;
 use crate::control::Control;
-use crate::holds::{hold, set_hold};
+use crate::error::{SendError, violated};
 use crate::journal::{self, Operation, Step};
 use crate::ledger::LedgerSlot;
-use crate::oldest;
-use crate::regions::{ClaimedSlot, Regions};
-use crate::{Member, PoolError};
-
-/// A reference taken out of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
-    /// The payload.
-    pub descriptor: Descriptor,
-    /// Its slot.
-    pub slot: LedgerSlot,
-    /// From the region's first byte to the slot's.
-    pub slot_offset: usize,
-}
-
-/// Why a reference was not sent. It is still the sender's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
-    /// The queue is full.
-    #[error("the receiver's queue is full")]
-    Full,
-    /// The pool refused. Boxed: what is rare must not make every answer large.
-    #[error(transparent)]
-    Pool(Box<PoolError>),
-}
-
-impl From<PoolError> for SendError {
-    #[cold]
-    fn from(error: PoolError) -> Self {
-        Self::Pool(Box::new(error))
-    }
-}
-
-impl ClaimedSlot {
-    /// The reference that a descriptor brought, once it is in an own row.
-    #[must_use]
-    #[inline]
-    pub const fn taken(self, descriptor: Descriptor) -> Taken {
-        Taken {
-            descriptor,
-            slot: self.slot,
-            slot_offset: self.slot_offset,
-        }
-    }
-}
+use crate::regions::{Regions, Taken, check_generation};
+use crate::tables::ends::ConnectionEnd;
 
 impl Member {
     /// Moves one own reference into a queue.
@@ -80,12 +38,12 @@ impl Member {
             position: end.queue.tail(),
             ..Step::default()
         };
-        journal::begin_move(control, self, Operation::Send, step);
+        journal::begin_move(control, self.index(), Operation::Send, step);
         let pushed = end.queue.push(control.memory(), descriptor);
         if let (Ok(()), Some(after)) = (pushed, before.lost(1)) {
-            set_hold(control, self.index().0, slot, after);
+            control.ledger().set_hold(self.index(), slot, after);
         }
-        journal::end(control, self);
+        journal::end(control, self.index());
         match pushed {
             Ok(()) => Ok(()),
             Err(QueueError::Full) => Err(SendError::Full),
@@ -130,7 +88,7 @@ impl Member {
             Err(QueueError::Violated { own, claimed }) => return Err(violated(own, claimed)),
             Err(QueueError::Full) => return Ok(None),
         };
-        let found = check_place(control, regions, descriptor).and_then(|found| {
+        let found = regions.check_place(control, descriptor).and_then(|found| {
             let payload = found.slot_offset + descriptor.offset as usize;
             expect_payload(descriptor.place.region, payload);
             check_generation(control, found, descriptor)
@@ -142,7 +100,7 @@ impl Member {
                 return Err(refused);
             }
         };
-        let before = hold(control, self.index().0, found.slot);
+        let before = control.ledger().hold(self.index(), found.slot);
         let Some(after) = before.gained(1, self.now()) else {
             end.queue.advance(control.memory());
             return Err(PoolError::BadDescriptor {
@@ -157,10 +115,10 @@ impl Member {
             position: end.queue.head(),
             ..Step::default()
         };
-        journal::begin_move(control, self, Operation::Take, step);
-        set_hold(control, self.index().0, found.slot, after);
+        journal::begin_move(control, self.index(), Operation::Take, step);
+        control.ledger().set_hold(self.index(), found.slot, after);
         end.queue.advance(control.memory());
-        journal::end(control, self);
+        journal::end(control, self.index());
         Ok(Some(found.taken(descriptor)))
     }
 }
@@ -181,68 +139,9 @@ pub fn expect_take<M: Memory>(
     }
     let descriptor = end.queue.peek_seen(control.memory(), ahead)?;
     let found = regions.check(descriptor).ok()?;
-    control.memory().expect_store(control.slot_at(found.slot));
+    control
+        .memory()
+        .expect_store(control.ledger().slot_at(found.slot));
     let payload = found.slot_offset + descriptor.offset as usize;
     Some((descriptor.place.region, payload))
-}
-
-/// Checks a claimed descriptor against geometry and ledger.
-#[inline(always)]
-pub(crate) fn check_current<M: Memory>(
-    control: &Control<M>,
-    regions: &Regions,
-    descriptor: Descriptor,
-) -> Result<ClaimedSlot, PoolError> {
-    let found = check_place(control, regions, descriptor)?;
-    check_generation(control, found, descriptor)
-}
-
-#[inline(always)]
-fn check_place<M: Memory>(
-    control: &Control<M>,
-    regions: &Regions,
-    descriptor: Descriptor,
-) -> Result<ClaimedSlot, PoolError> {
-    if regions.region(descriptor.place.region).is_none() {
-        // It may have been added since we last looked. If it makes no sense, it is not there for us.
-        let _ = regions.refresh(control);
-    }
-    regions.check(descriptor)
-}
-
-#[inline(always)]
-fn check_generation<M: Memory>(
-    control: &Control<M>,
-    found: ClaimedSlot,
-    descriptor: Descriptor,
-) -> Result<ClaimedSlot, PoolError> {
-    let (references, generation) = control.slot(found.slot);
-    if references == 0 || generation != descriptor.generation {
-        return Err(PoolError::BadDescriptor {
-            reason: "stale generation",
-            descriptor,
-        });
-    }
-    Ok(found)
-}
-
-#[cold]
-pub(crate) fn violated(own: u32, claimed: u32) -> PoolError {
-    PoolError::Damaged(format!(
-        "a queue's other side claims counter {claimed}, impossible beside {own}"
-    ))
-}
-
-impl<M: Memory> Control<M> {
-    /// Checks a descriptor from a core's link against geometry and ledger.
-    ///
-    /// # Errors
-    /// [`PoolError::BadDescriptor`] naming what does not fit.
-    pub fn check_descriptor(
-        &self,
-        regions: &Regions,
-        descriptor: Descriptor,
-    ) -> Result<ClaimedSlot, PoolError> {
-        check_current(self, regions, descriptor)
-    }
 }

@@ -1,4 +1,4 @@
-//! Memory for queues, in granules of 32 descriptors.
+//! Owners of the memory for queues, in granules of 32 descriptors.
 //!
 //! Connection number i has granule i: a queue of the usual depth always fits, and making it looks for nothing. Deeper queues
 //! share the granules behind those; a consumer gets at most half of them, so that no subscriber keeps deep queues from all
@@ -7,21 +7,17 @@
 use hythe_abi::pool::GRANULE_DESCRIPTORS;
 use hythe_memory::{Memory, Ordering};
 
+use super::Tables;
+use super::connections::{DEPTH_MAX, granules_for};
+use super::members::MemberIndex;
+use crate::PoolError;
 use crate::control::Control;
-use crate::{MemberIndex, PoolError};
-
-/// Most descriptors of one queue.
-pub(crate) const DEPTH_MAX: u32 = 32768;
 
 const DESCRIPTORS: u32 = GRANULE_DESCRIPTORS as u32;
 
-pub(crate) const fn granules_for(capacity: u32) -> u32 {
-    capacity.div_ceil(DESCRIPTORS)
-}
-
-impl<M: Memory> Control<M> {
+impl<'c, M: Memory> Tables<'c, M> {
     /// The deepest queue that can be made now to a consumer which has `queues` of them to make.
-    pub fn deepest_queue(&self, consumer: MemberIndex, queues: u32) -> u32 {
+    pub fn deepest_queue(self, consumer: MemberIndex, queues: u32) -> u32 {
         let deep = self.layout().limits().granules - self.layout().first_deep_granule();
         let used: u32 = self
             .connections()
@@ -49,7 +45,7 @@ pub(crate) fn check_depth<M: Memory>(
     if depth <= DESCRIPTORS {
         return Ok(capacity);
     }
-    let room = control.deepest_queue(consumer, 1);
+    let room = control.tables().deepest_queue(consumer, 1);
     if depth > room {
         return Err(PoolError::QueueTooDeep { depth, room });
     }
@@ -156,8 +152,8 @@ mod tests {
         let mut connect =
             |to: &Member, depth| maker.connect(&control, port, to.index(), port, depth);
         // 16 granules for deep queues, 8 of them for one consumer.
-        assert_eq!(control.deepest_queue(greedy.index(), 1), 256);
-        assert_eq!(control.deepest_queue(greedy.index(), 3), 64);
+        assert_eq!(control.tables().deepest_queue(greedy.index(), 1), 256);
+        assert_eq!(control.tables().deepest_queue(greedy.index(), 3), 64);
         let (depth, room) = (257, 256);
         let refused = connect(&greedy, depth);
         assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));

@@ -1,18 +1,17 @@
 //! The regions of a pool: private, checked copies of what the control file says about them.
 
+pub(crate) mod records;
+
 use std::sync::OnceLock;
 
-use hythe_abi::pool::{CLASSES_MAX, NAME_BYTES, REGIONS_MAX, region};
+use hythe_abi::pool::REGIONS_MAX;
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place, RegionIndex};
-use hythe_memory::{Memory, Ordering, read_name, write_name};
+use hythe_memory::Memory;
 
 use crate::PoolError;
 use crate::control::Control;
 use crate::ledger::LedgerSlot;
-
-pub(crate) const STATUS_FREE: u64 = 0;
-pub(crate) const STATUS_CLAIMED: u64 = 1;
-pub(crate) const STATUS_READY: u64 = 2;
+use records::read_region;
 
 /// Who else can see a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +102,30 @@ pub struct LinkPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimedSlot {
     /// The slot.
+    pub slot: LedgerSlot,
+    /// From the region's first byte to the slot's.
+    pub slot_offset: usize,
+}
+
+impl ClaimedSlot {
+    /// The reference that a descriptor brought, once it is in an own row.
+    #[must_use]
+    #[inline]
+    pub const fn taken(self, descriptor: Descriptor) -> Taken {
+        Taken {
+            descriptor,
+            slot: self.slot,
+            slot_offset: self.slot_offset,
+        }
+    }
+}
+
+/// A reference taken out of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The payload.
+    pub descriptor: Descriptor,
+    /// Its slot.
     pub slot: LedgerSlot,
     /// From the region's first byte to the slot's.
     pub slot_offset: usize,
@@ -263,87 +286,58 @@ impl Regions {
             slot_offset,
         })
     }
-}
 
-fn read_region<M: Memory>(
-    control: &Control<M>,
-    index: usize,
-) -> Result<Option<RegionGeometry>, PoolError> {
-    let (memory, at) = (control.memory(), control.layout().region(index));
-    if memory.load_cell(at + region::STATE, Ordering::Acquire) & 0xFF != STATUS_READY {
-        return Ok(None);
+    /// Checks a descriptor from a queue or from a core's link against geometry and ledger.
+    ///
+    /// # Errors
+    /// [`PoolError::BadDescriptor`] naming what does not fit.
+    #[inline(always)]
+    pub fn check_current<M: Memory>(
+        &self,
+        control: &Control<M>,
+        descriptor: Descriptor,
+    ) -> Result<ClaimedSlot, PoolError> {
+        let found = self.check_place(control, descriptor)?;
+        check_generation(control, found, descriptor)
     }
-    let word = |offset| memory.load(at + offset, Ordering::Relaxed);
-    let kind = word(region::KIND);
-    // What has to be done before its slots are used is not known.
-    let kind = RegionKind::of_number(kind)
-        .ok_or_else(|| PoolError::NotAPool(format!("region {index}: unknown kind {kind}")))?;
-    let count = (word(region::CLASSES) as usize).min(CLASSES_MAX);
-    let classes = (0..count).map(|class| {
-        let entry = region::CLASS_TABLE + class * region::CLASS_BYTES;
-        SlotClass {
-            slot_bytes: word(entry + region::CLASS_SLOT_BYTES),
-            count: word(entry + region::CLASS_COUNT),
-            first: word(entry + region::CLASS_FIRST),
-            offset: memory.load_cell(at + entry + region::CLASS_OFFSET, Ordering::Relaxed),
+
+    /// As [`check`](Self::check); looks for the region again if it is not known.
+    #[inline(always)]
+    pub(crate) fn check_place<M: Memory>(
+        &self,
+        control: &Control<M>,
+        descriptor: Descriptor,
+    ) -> Result<ClaimedSlot, PoolError> {
+        if self.region(descriptor.place.region).is_none() {
+            // It may have been added since we last looked. If it makes no sense, it is not there for us.
+            let _ = self.refresh(control);
         }
-    });
-    let found = RegionGeometry {
-        index: RegionIndex(index as u8),
-        kind,
-        name: read_name(memory, at + region::NAME, NAME_BYTES),
-        bytes: memory.load_cell(at + region::REGION_BYTES, Ordering::Relaxed),
-        ledger_base: word(region::LEDGER_BASE),
-        slots: word(region::SLOTS),
-        classes: classes.collect(),
-        link: match word(region::LINK_BYTES) {
-            0 => None,
-            bytes => Some(LinkPlace {
-                bytes,
-                offset: memory.load_cell(at + region::LINK_OFFSET, Ordering::Relaxed),
-            }),
-        },
-    };
-    match found.check(control.layout().limits().slots) {
-        Ok(()) => Ok(Some(found)),
-        Err(why) => Err(PoolError::NotAPool(format!("region {index}: {why}"))),
+        self.check(descriptor)
     }
 }
 
-/// Writes a region's record; its state is the caller's business.
-pub(crate) fn write_region<M: Memory>(control: &Control<M>, found: &RegionGeometry) {
-    let (memory, at) = (
-        control.memory(),
-        control.layout().region(found.index.0.into()),
-    );
-    let word = |offset, value| memory.store(at + offset, value, Ordering::Relaxed);
-    memory.store_cell(at + region::REGION_BYTES, found.bytes, Ordering::Relaxed);
-    word(region::KIND, found.kind.number());
-    word(region::CLASSES, found.classes.len() as u32);
-    word(region::LEDGER_BASE, found.ledger_base);
-    word(region::SLOTS, found.slots);
-    word(region::LINK_BYTES, found.link.map_or(0, |link| link.bytes));
-    let link_offset = found.link.map_or(0, |link| link.offset);
-    memory.store_cell(at + region::LINK_OFFSET, link_offset, Ordering::Relaxed);
-    write_name(memory, at + region::NAME, NAME_BYTES, &found.name);
-    for (index, class) in found.classes.iter().enumerate() {
-        let entry = region::CLASS_TABLE + index * region::CLASS_BYTES;
-        word(entry + region::CLASS_SLOT_BYTES, class.slot_bytes);
-        word(entry + region::CLASS_COUNT, class.count);
-        word(entry + region::CLASS_FIRST, class.first);
-        memory.store_cell(
-            at + entry + region::CLASS_OFFSET,
-            class.offset,
-            Ordering::Relaxed,
-        );
+#[inline(always)]
+pub(crate) fn check_generation<M: Memory>(
+    control: &Control<M>,
+    found: ClaimedSlot,
+    descriptor: Descriptor,
+) -> Result<ClaimedSlot, PoolError> {
+    let (references, generation) = control.ledger().slot(found.slot);
+    if references == 0 || generation != descriptor.generation {
+        return Err(PoolError::BadDescriptor {
+            reason: "stale generation",
+            descriptor,
+        });
     }
-    memory.store_cell(at + region::STATE, STATUS_READY, Ordering::Release);
+    Ok(found)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::scene::{self, PAYLOAD_BYTES, SLOTS};
+    use hythe_abi::pool::region;
+    use hythe_memory::Ordering;
 
     #[test]
     fn descriptors_are_checked_against_private_geometry() {

@@ -6,12 +6,14 @@
 
 use hythe_memory::Memory;
 
-use crate::cell::{self, Counted, Unchanged};
+use super::Member;
+use crate::PoolError;
+use crate::cell::{self, Unchanged};
 use crate::control::Control;
-use crate::holds::{hold, set_hold};
+use crate::counted::Counted;
 use crate::journal::{self, Operation, Step};
 use crate::ledger::{LedgerSlot, contended};
-use crate::{Member, MemberIndex, MemberInfo, MemberKind, PoolError};
+use crate::tables::members::{MemberIndex, MemberInfo, MemberKind};
 
 impl Member {
     /// Moves one own reference into the row of a core's endpoint. Call before pushing the descriptor.
@@ -47,7 +49,7 @@ impl Member {
         row: MemberIndex,
         slot: LedgerSlot,
     ) -> Result<bool, PoolError> {
-        let before = hold(control, self.index().0, slot);
+        let before = control.ledger().hold(self.index(), slot);
         if before.gained(1, self.now()).is_none() {
             return Err(PoolError::TooManyReferences {
                 limit: before.count,
@@ -59,11 +61,6 @@ impl Member {
             Err(Unchanged::Declined) => Ok(false),
             Err(Unchanged::Contended) => Err(contended(slot)),
         }
-    }
-
-    /// References to a slot that a row answers for.
-    pub fn row_holds<M: Memory>(control: &Control<M>, row: MemberIndex, slot: LedgerSlot) -> u32 {
-        hold(control, row.0, slot).count
     }
 
     fn move_row<M: Memory>(
@@ -81,7 +78,7 @@ impl Member {
             before: before.to_bits(),
             ..Step::default()
         };
-        let mark = journal::begin(control, self, operation, step);
+        let mark = journal::begin(control, self.index(), operation, step);
         let at = control.layout().hold(row.0.into(), slot.0 as usize);
         let changed = cell::change(control.memory(), control.layout(), at, mark, change);
         let after = match operation {
@@ -89,29 +86,30 @@ impl Member {
             _ => before.gained(1, self.now()),
         };
         if let (Ok(_), Some(after)) = (changed, after) {
-            set_hold(control, self.index().0, slot, after);
+            control.ledger().set_hold(self.index(), slot, after);
         }
-        journal::end(control, self);
+        journal::end(control, self.index());
         changed.map(|_| ())
     }
 }
 
 /// Unbinds the channels of a dead core. True: somebody is still attached to one of its endpoints, and may be giving to a row, or
 /// taking from it, at this moment: then no row of that core may be recovered yet.
-pub(crate) fn is_in_use<M: Memory>(
+pub(super) fn is_in_use<M: Memory>(
     control: &Control<M>,
     ghost: &mut Member,
     dead: &MemberInfo,
 ) -> bool {
     let of_that_core = |row: MemberIndex| {
-        let found = control.member(row);
+        let found = control.tables().member(row);
         found.is_some_and(|row| {
             row.kind == MemberKind::CoreEndpoint && row.identity == dead.identity
         })
     };
     // Whatever the state of a channel: one that somebody is about to retire may stay after all.
-    for index in control.channel_indices() {
+    for index in control.tables().channel_indices() {
         if control
+            .tables()
             .core_binding(index)
             .is_some_and(|core| of_that_core(core.row))
         {
@@ -121,8 +119,9 @@ pub(crate) fn is_in_use<M: Memory>(
     // Its partner is in `attach_core`.
     hythe_memory::full_barrier();
     control
+        .tables()
         .channel_indices()
-        .filter_map(|index| control.attached_row(index))
+        .filter_map(|index| control.tables().attached_row(index))
         .any(of_that_core)
 }
 
@@ -187,7 +186,7 @@ mod tests {
         let raw = ChannelType::default();
         let index = process.open_channel(&control, "c", &raw).expect("channel");
         process.bind_core(&control, index, binding(row, process.index()));
-        let channel = control.channel(index).expect("channel");
+        let channel = control.tables().channel(index).expect("channel");
         World {
             control,
             regions,
@@ -200,7 +199,7 @@ mod tests {
     impl World {
         /// The core is dead, and everybody knows it.
         fn recover(&self) -> bool {
-            let dead = self.control.member(self.row).expect("the row");
+            let dead = self.control.tables().member(self.row).expect("the row");
             let mut is_dead = |member: &MemberInfo| member.identity.pid == 20;
             let recoverer = self.process.recoverer();
             let recovered = recoverer.recover(&self.control, &self.regions, &dead, 0, &mut is_dead);
@@ -216,7 +215,7 @@ mod tests {
         process.attach_core(control, &world.channel).expect("alone");
         assert!(process.lease(control, SLOT).expect("leased").is_some());
         assert!(!world.recover(), "somebody is attached");
-        let status = |row| control.member(row).map(|member| member.status);
+        let status = |row| control.tables().member(row).map(|member| member.status);
         assert_eq!(status(world.row), Some(MemberStatus::Recovering));
         // It does not know yet that the core is dead, and gives: nothing is lost by that.
         let process = &mut world.process;
@@ -224,7 +223,7 @@ mod tests {
         process.detach_core(control, world.channel.index);
         assert!(world.recover(), "nobody is attached any more");
         assert_eq!(status(world.row), None);
-        assert_eq!(control.slot(SLOT).0, 0, "the slot is free");
+        assert_eq!(control.ledger().slot(SLOT).0, 0, "the slot is free");
     }
 
     #[test]
@@ -239,7 +238,7 @@ mod tests {
             .open_channel(&world.control, "c", &raw)
             .expect("channel");
         assert_eq!(
-            world.control.attached(index),
+            world.control.tables().attached(index),
             None,
             "and leaves nothing behind"
         );
@@ -276,6 +275,7 @@ mod tests {
         let control = &world.control;
         control.memory().store_cell(at, ready, Ordering::Relaxed);
         let core = control
+            .tables()
             .channel(world.channel.index)
             .and_then(|now| now.core);
         assert_eq!(core, None, "and the dead core is not behind it any more");

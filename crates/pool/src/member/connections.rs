@@ -1,133 +1,20 @@
-//! Connections: one queue from a publisher's port to a subscriber's, made by the publisher, ended by whoever leaves last.
+//! Making, leaving and freeing connections: made by the publisher, ended by whoever leaves last.
 
-use hythe_abi::Descriptor;
 use hythe_abi::pool::{NOBODY, connection};
 use hythe_memory::{Memory, Ordering};
-use hythe_queue::{Consumer, Producer, RingPlaces};
 
+use super::Member;
+use crate::PoolError;
 use crate::cell::ATTEMPTS;
 use crate::control::Control;
-use crate::granules::{self, granules_for};
 use crate::high_water::{Table, note_table};
-use crate::members::note_change;
-use crate::oldest;
-use crate::ports::PortIndex;
 use crate::regions::Regions;
-use crate::{Member, MemberIndex, PoolError};
-
-/// Number of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionIndex(pub u32);
-
-/// The two sides of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// Pushes.
-    Producer,
-    /// Takes.
-    Consumer,
-}
-
-impl Side {
-    const fn bit(self) -> u8 {
-        match self {
-            Self::Producer => 1,
-            Self::Consumer => 2,
-        }
-    }
-}
-
-/// Which sides of a connection a participant is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// It pushes.
-    pub producer: bool,
-    /// It takes.
-    pub consumer: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
-    Free = 0,
-    Claimed = 1,
-    Open = 2,
-    Closing = 3,
-}
-
-/// What the state cell of a connection says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
-    status: Status,
-    producer: u8,
-    consumer: u8,
-    left: u8,
-    finalizer: u8,
-    nonce: u32,
-}
-
-impl State {
-    const fn from_bits(bits: u64) -> Self {
-        let status = match bits & 0xFF {
-            1 => Status::Claimed,
-            2 => Status::Open,
-            3 => Status::Closing,
-            _ => Status::Free,
-        };
-        Self {
-            status,
-            producer: (bits >> 8) as u8,
-            consumer: (bits >> 16) as u8,
-            left: (bits >> 24) as u8,
-            finalizer: (bits >> 32) as u8,
-            nonce: (bits >> 40) as u32,
-        }
-    }
-
-    const fn to_bits(self) -> u64 {
-        self.status as u64
-            | (self.producer as u64) << 8
-            | (self.consumer as u64) << 16
-            | (self.left as u64) << 24
-            | (self.finalizer as u64) << 32
-            | (self.nonce as u64) << 40
-    }
-
-    const fn free(nonce: u32) -> Self {
-        Self {
-            status: Status::Free,
-            producer: NOBODY,
-            consumer: NOBODY,
-            left: 0,
-            finalizer: NOBODY,
-            nonce,
-        }
-    }
-}
-
-/// A connection in use, checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionInfo {
-    /// Its number.
-    pub index: ConnectionIndex,
-    /// Tells it from earlier connections of that number.
-    pub nonce: u32,
-    /// Who pushes.
-    pub producer: MemberIndex,
-    /// Who takes.
-    pub consumer: MemberIndex,
-    /// From this port.
-    pub producer_port: PortIndex,
-    /// To this port.
-    pub consumer_port: PortIndex,
-    /// The producer has left.
-    pub producer_left: bool,
-    /// The consumer has left.
-    pub consumer_left: bool,
-    /// Its queue.
-    pub places: RingPlaces,
-    /// Either side moves the head, which stands in a cell.
-    pub drops_oldest: bool,
-}
+use crate::tables::connections::{
+    ConnectionIndex, ConnectionInfo, Side, State, Status, granules_for,
+};
+use crate::tables::granules;
+use crate::tables::members::MemberIndex;
+use crate::tables::ports::PortIndex;
 
 /// What the queue of a new connection shall be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,121 +30,6 @@ impl From<u32> for QueuePlan {
         Self {
             capacity,
             drops_oldest: false,
-        }
-    }
-}
-
-/// The end of a connection that a participant works with.
-#[derive(Debug)]
-pub struct ConnectionEnd<Q> {
-    /// The connection.
-    pub info: ConnectionInfo,
-    /// Its queue end.
-    pub queue: Q,
-}
-
-impl<M: Memory> Control<M> {
-    /// A connection that is open or closing; `None` if it is free, being made, or its record makes no sense.
-    pub fn connection(&self, index: ConnectionIndex) -> Option<ConnectionInfo> {
-        if index.0 >= self.layout().limits().connections {
-            return None;
-        }
-        let (memory, at) = (self.memory(), self.layout().connection(index.0 as usize));
-        let state = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Acquire));
-        if !matches!(state.status, Status::Open | Status::Closing) {
-            return None;
-        }
-        // Each pairs with a release store in `Member::connect`: what a later maker wrote comes with its nonce.
-        let word = |offset| memory.load(at + offset, Ordering::Acquire);
-        let (producer_port, consumer_port) = (
-            PortIndex(word(connection::PRODUCER_PORT)),
-            PortIndex(word(connection::CONSUMER_PORT)),
-        );
-        let (granule, capacity) = (word(connection::GRANULE), word(connection::CAPACITY));
-        let drops_oldest = word(connection::DROPS_OLDEST) != 0;
-        // Relaxed: the loads above keep it behind them.
-        let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Relaxed));
-        if now.nonce != state.nonce {
-            return None;
-        }
-        let (producer, consumer) = (MemberIndex(state.producer), MemberIndex(state.consumer));
-        if !self.has_row(producer) || !self.has_row(consumer) {
-            return None;
-        }
-        let end = granule.checked_add(granules_for(capacity))?;
-        if !capacity_is_possible(capacity) || end > self.layout().limits().granules {
-            return None;
-        }
-        Some(ConnectionInfo {
-            index,
-            nonce: state.nonce,
-            producer,
-            consumer,
-            producer_port,
-            consumer_port,
-            producer_left: state.left & Side::Producer.bit() != 0,
-            consumer_left: state.left & Side::Consumer.bit() != 0,
-            places: RingPlaces {
-                tail: at + connection::TAIL,
-                head: at + connection::HEAD,
-                entries: self.layout().granule(granule as usize),
-                capacity,
-            },
-            drops_oldest,
-        })
-    }
-
-    /// Does the consumer of a connection still take part in it? One look at one word, for every message.
-    #[inline]
-    pub fn consumer_stays(&self, info: &ConnectionInfo) -> bool {
-        let at = self.layout().connection(info.index.0 as usize) + connection::STATE;
-        // Relaxed: nothing is read on the strength of it. Who leaves because of it looks again.
-        let state = State::from_bits(self.memory().load_cell(at, Ordering::Relaxed));
-        let in_use = matches!(state.status, Status::Open | Status::Closing);
-        in_use && state.nonce == info.nonce && state.left & Side::Consumer.bit() == 0
-    }
-
-    /// Every connection that is open or closing.
-    pub fn connections(&self) -> impl Iterator<Item = ConnectionInfo> {
-        (0..self.layout().limits().connections)
-            .filter_map(|index| self.connection(ConnectionIndex(index)))
-    }
-
-    /// How many descriptors were taken out of a connection's queue, wrapping, by its consumer or
-    /// (evict oldest) by its producer. A claim of the consumer.
-    #[inline]
-    pub fn taken_from(&self, info: &ConnectionInfo) -> u32 {
-        head_of(self, info)
-    }
-
-    /// Does something wait for a port, over any of its connections? A snapshot.
-    pub fn something_waits_for(&self, port: PortIndex) -> bool {
-        self.connections()
-            .filter(|info| info.consumer_port == port)
-            // Relaxed: nothing is read on the strength of it.
-            .any(|info| {
-                let tail = self.memory().load(info.places.tail, Ordering::Relaxed);
-                tail != head_of(self, &info)
-            })
-    }
-
-    /// The taking end of a connection, from where its consumer left off.
-    pub fn consumer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Consumer> {
-        let head = head_of(self, &info);
-        ConnectionEnd {
-            info,
-            queue: Consumer::resume(info.places, head),
-        }
-    }
-
-    /// The pushing end of a connection, from where its producer left off.
-    pub fn producer_end(&self, info: ConnectionInfo) -> ConnectionEnd<Producer> {
-        // Relaxed: its own word.
-        let tail = self.memory().load(info.places.tail, Ordering::Relaxed);
-        let head = head_of(self, &info);
-        ConnectionEnd {
-            info,
-            queue: Producer::resume(info.places, tail, head),
         }
     }
 }
@@ -285,7 +57,7 @@ impl Member {
         })?;
         note_table(control, Table::Connections, index + 1);
         note_table(control, Table::Granules, granule + granules_for(capacity));
-        // Each pairs with an acquire load in `Control::connection`: whoever reads it there sees the nonce of the claim, too.
+        // Each pairs with an acquire load in `Tables::connection`: whoever reads it there sees the nonce of the claim, too.
         let word = |offset, value| memory.store(at + offset, value, Ordering::Release);
         word(connection::PRODUCER_PORT, producer_port.0);
         word(connection::CONSUMER_PORT, consumer_port.0);
@@ -306,10 +78,13 @@ impl Member {
             nonce,
         };
         memory.store_cell(at + connection::STATE, open.to_bits(), Ordering::Release);
-        note_change(control, consumer.0);
-        control.connection(ConnectionIndex(index)).ok_or_else(|| {
-            PoolError::Damaged(format!("connection {index} changed while it was made"))
-        })
+        control.tables().note_change(consumer.0);
+        control
+            .tables()
+            .connection(ConnectionIndex(index))
+            .ok_or_else(|| {
+                PoolError::Damaged(format!("connection {index} changed while it was made"))
+            })
     }
 
     fn claim_connection<M: Memory>(&self, control: &Control<M>) -> Result<(u32, u32), PoolError> {
@@ -440,8 +215,8 @@ impl Member {
             {
                 continue;
             }
-            note_change(control, found.producer);
-            note_change(control, found.consumer);
+            control.tables().note_change(found.producer);
+            control.tables().note_change(found.consumer);
             return if last {
                 self.finalize(control, regions, index)
             } else {
@@ -460,7 +235,7 @@ impl Member {
         index: ConnectionIndex,
     ) -> Result<(), PoolError> {
         // Freed in any case: what cannot be taken out now can never be.
-        let drained = match control.connection(index) {
+        let drained = match control.tables().connection(index) {
             Some(info) => self.drain(control, regions, info),
             None => Ok(()),
         };
@@ -495,7 +270,7 @@ impl Member {
         regions: &Regions,
         info: ConnectionInfo,
     ) -> Result<(), PoolError> {
-        let (mut end, mut outcome) = (control.consumer_end(info), Ok(()));
+        let (mut end, mut outcome) = (control.tables().consumer_end(info), Ok(()));
         // As many as the queue can hold: a producer that keeps pushing meanwhile does not keep us here.
         for _ in 0..info.places.capacity {
             match self.take(control, regions, &mut end) {
@@ -550,6 +325,7 @@ impl Member {
             // Now, not when the producer next looks: it may be idle for long, and others want the buffers. Not without
             // attending: a producer that leaves for both sides may be freeing it.
             let attended = control
+                .tables()
                 .connection(index)
                 .filter(|info| info.nonce == state.nonce && self.attend(control, info));
             if let Some(info) = attended {
@@ -564,8 +340,8 @@ impl Member {
         if state.left & BOTH_LEFT != 0 && [state.producer, state.consumer].contains(&self.index().0)
         {
             // A death between leaving and telling leaves the other side untold. Telling twice does no harm.
-            note_change(control, state.producer);
-            note_change(control, state.consumer);
+            control.tables().note_change(state.producer);
+            control.tables().note_change(state.consumer);
         }
         outcome
     }
@@ -586,8 +362,8 @@ impl Member {
         index: ConnectionIndex,
         state: State,
     ) -> Result<(), PoolError> {
-        let closed = control.connection(index).filter(|info| {
-            let port = control.port(info.consumer_port);
+        let closed = control.tables().connection(index).filter(|info| {
+            let port = control.tables().port(info.consumer_port);
             info.nonce == state.nonce && port.is_none_or(|port| port.member != info.consumer)
         });
         match closed {
@@ -602,35 +378,6 @@ fn free_record<M: Memory>(control: &Control<M>, index: ConnectionIndex, nonce: u
     let at = control.layout().connection(index.0 as usize) + connection::STATE;
     let free = State::free(nonce).to_bits();
     control.memory().store_cell(at, free, Ordering::Release);
-}
-
-const fn capacity_is_possible(capacity: u32) -> bool {
-    capacity.is_power_of_two() && capacity >= 2 && capacity <= granules::DEPTH_MAX
-}
-
-fn head_of<M: Memory>(control: &Control<M>, info: &ConnectionInfo) -> u32 {
-    if info.drops_oldest {
-        oldest::head(control, info.index)
-    } else {
-        // For a producer's end made anew: pairs with the consumer's advance, behind which it has finished reading.
-        control.memory().load(info.places.head, Ordering::Acquire)
-    }
-}
-
-/// Descriptors that wait in a connection's queue, read without taking them. A snapshot: the ends may move meanwhile.
-pub(crate) fn queued<M: Memory>(control: &Control<M>, info: ConnectionInfo) -> Vec<Descriptor> {
-    let memory = control.memory();
-    let head = head_of(control, &info);
-    let mut reader = Consumer::resume(info.places, head);
-    let waiting = reader.waiting(memory).unwrap_or(0);
-    let word = |number: u32, index: usize| {
-        let entry = (number & (info.places.capacity - 1)) as usize * Descriptor::BYTES;
-        memory.load(info.places.entries + entry + index * 4, Ordering::Relaxed)
-    };
-    (0..waiting)
-        .map(|step| head.wrapping_add(step))
-        .map(|number| Descriptor::from_words(std::array::from_fn(|index| word(number, index))))
-        .collect()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -654,7 +401,7 @@ mod tests {
 
         let (depth, room) = (1000, 64);
         assert_eq!(connect(depth), Err(PoolError::QueueTooDeep { depth, room }));
-        assert_eq!(control.connections().count(), 0);
+        assert_eq!(control.tables().connections().count(), 0);
         let made = connect(31).expect("the granule of this connection");
         assert_eq!(made.places.capacity, 32);
         let limit = scene::LIMITS.connections;

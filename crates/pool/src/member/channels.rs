@@ -1,217 +1,25 @@
-//! Channels: names under which ports meet.
+//! Making, binding and retiring channels: names under which ports meet.
 //!
 //! A name is claimed by whoever uses it first. Of two claims of one name at the same moment at least one sees the other, takes
 //! itself back, and tries again a little later ([`PoolError::Busy`]).
 
-use hythe_abi::RegionIndex;
-use hythe_abi::link::Direction;
 use hythe_abi::pool::{NAME_BYTES, NOBODY, channel};
-use hythe_memory::{Memory, Ordering, read_name, write_name};
-use hythe_terminal::escaped;
+use hythe_memory::{Memory, Ordering, write_name};
 
+use super::{Member, check_name};
 use crate::control::Control;
 use crate::high_water::{Table, note_table};
-use crate::members::check_name;
-use crate::misfit::{self, ChannelKind};
-use crate::{Member, MemberIndex, PoolError};
-
-const FREE: u64 = 0;
-const CLAIMED: u64 = 1;
-const READY: u64 = 2;
-const CLOSING: u64 = 3;
+use crate::tables::channels::{
+    CLAIMED, CLOSING, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, CoreBinding, FREE,
+    LETTING_GO, READY, hash_of, state, status_of,
+};
+use crate::{PoolError, misfit};
 
 /// How often a channel is looked at that somebody else takes up whenever it is about to go. After that it has a user.
 const RETIRE_ATTEMPTS: usize = 64;
 
 /// The bits of `attached` that name the endpoint's row.
 const ATTACHED_ROW: u64 = 0xFF00;
-/// The bit of `attached` that says: it is being let go, and counts for nobody.
-const LETTING_GO: u64 = 1 << 16;
-
-/// Number of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChannelIndex(pub u32);
-
-/// What a channel carries. Raw bytes have no size and no name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ChannelType {
-    /// Name of the type; empty for raw bytes.
-    pub name: String,
-    /// Size of a value; 0 for raw bytes.
-    pub bytes: u32,
-    /// Alignment of a value; 0 for raw bytes.
-    pub align: u32,
-    /// Version of the type, by whoever made it; 0 for raw bytes.
-    pub version: u32,
-}
-
-impl std::fmt::Display for ChannelType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.name.is_empty() {
-            f.write_str("raw bytes")
-        } else {
-            write!(
-                f,
-                "{} version {} ({} bytes, aligned to {})",
-                escaped(&self.name),
-                self.version,
-                self.bytes,
-                self.align
-            )
-        }
-    }
-}
-
-/// The core endpoint behind a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoreBinding {
-    /// Region that the core sees.
-    pub region: RegionIndex,
-    /// Endpoint of its link.
-    pub endpoint: u32,
-    /// Which way payload travels.
-    pub direction: Direction,
-    /// The endpoint's row in the ledger.
-    pub row: MemberIndex,
-    /// The participant that runs the core: its bell is the way to the core's.
-    pub agent: MemberIndex,
-}
-
-/// A channel in use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChannelInfo {
-    /// Its number.
-    pub index: ChannelIndex,
-    /// Its name.
-    pub name: String,
-    /// Which ports meet on it.
-    pub kind: ChannelKind,
-    /// What it carries.
-    pub carries: ChannelType,
-    /// The core endpoint behind it, if any.
-    pub core: Option<CoreBinding>,
-    /// The participant attached to that endpoint.
-    pub attached: Option<MemberIndex>,
-}
-
-impl ChannelInfo {
-    /// Do the same ports meet on it under the same name? Then whoever opened one channel may use the other.
-    #[must_use]
-    pub fn is_like(&self, other: &Self) -> bool {
-        (&self.name, self.kind, &self.carries) == (&other.name, other.kind, &other.carries)
-    }
-}
-
-const fn state(status: u64, by: u8, hash: u32) -> u64 {
-    status | (by as u64) << 8 | (hash as u64) << 32
-}
-
-const fn status_of(bits: u64) -> u64 {
-    bits & 0xFF
-}
-
-/// FNV-1a: only tells most names apart at a glance; the names themselves decide.
-fn hash_of(name: &str) -> u32 {
-    name.bytes().fold(0x811C_9DC5, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
-}
-
-impl<M: Memory> Control<M> {
-    /// A channel, if it is in use.
-    pub fn channel(&self, index: ChannelIndex) -> Option<ChannelInfo> {
-        if index.0 >= self.layout().limits().channels {
-            return None;
-        }
-        let (memory, at) = (self.memory(), self.layout().channel(index.0 as usize));
-        if status_of(memory.load_cell(at + channel::STATE, Ordering::Acquire)) != READY {
-            return None;
-        }
-        Some(ChannelInfo {
-            index,
-            name: read_name(memory, at + channel::NAME, NAME_BYTES),
-            kind: ChannelKind::from_word(memory.load(at + channel::KIND, Ordering::Relaxed))?,
-            carries: ChannelType {
-                name: read_name(memory, at + channel::TYPE_NAME, NAME_BYTES),
-                bytes: memory.load(at + channel::TYPE_BYTES, Ordering::Relaxed),
-                align: memory.load(at + channel::TYPE_ALIGN, Ordering::Relaxed),
-                version: memory.load(at + channel::TYPE_VERSION, Ordering::Relaxed),
-            },
-            core: self.core_binding(index),
-            attached: self.attached(index),
-        })
-    }
-
-    /// The core endpoint behind a channel, or behind one on its way in or out.
-    pub(crate) fn core_binding(&self, index: ChannelIndex) -> Option<CoreBinding> {
-        let at = self.layout().channel(index.0 as usize);
-        let word = |offset| self.memory().load(at + offset, Ordering::Acquire);
-        let region = word(channel::CORE_REGION).checked_sub(1)?;
-        let (row, agent) = (word(channel::CORE_ROW), word(channel::CORE_AGENT));
-        let participants = self.layout().limits().participants;
-        if row >= participants || agent >= participants {
-            return None;
-        }
-        Some(CoreBinding {
-            region: RegionIndex(u8::try_from(region).ok()?),
-            endpoint: word(channel::CORE_ENDPOINT),
-            direction: Direction::from_word(word(channel::CORE_DIRECTION))?,
-            row: MemberIndex(row as u8),
-            agent: MemberIndex(agent as u8),
-        })
-    }
-
-    /// The participant attached to the core endpoint behind a channel: one load, for whoever passes rings on.
-    pub fn attached(&self, index: ChannelIndex) -> Option<MemberIndex> {
-        let member = (self.attachment(index) as u8).checked_sub(1);
-        member
-            .map(MemberIndex)
-            .filter(|&member| self.has_row(member))
-    }
-
-    /// The row of the endpoint that somebody is attached to over a channel, or over one on its way in or out.
-    pub(crate) fn attached_row(&self, index: ChannelIndex) -> Option<MemberIndex> {
-        let row = ((self.attachment(index) >> 8) as u8).checked_sub(1);
-        row.map(MemberIndex)
-    }
-
-    /// What says who is attached; 0: nobody, or nobody that counts any more.
-    fn attachment(&self, index: ChannelIndex) -> u64 {
-        let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
-        let bits = self.memory().load_cell(at, Ordering::Acquire);
-        if bits & LETTING_GO == 0 { bits } else { 0 }
-    }
-
-    /// The number of every record for a channel.
-    pub(crate) fn channel_indices(&self) -> impl Iterator<Item = ChannelIndex> + use<M> {
-        (0..self.layout().limits().channels).map(ChannelIndex)
-    }
-
-    /// Every channel in use.
-    pub fn channels(&self) -> impl Iterator<Item = ChannelInfo> {
-        self.channel_indices()
-            .filter_map(|index| self.channel(index))
-    }
-
-    /// The channel of that name.
-    pub fn find_channel(&self, name: &str) -> Option<ChannelInfo> {
-        let hash = hash_of(name);
-        (0..self.layout().limits().channels)
-            .filter(|&index| (self.channel_state(index) >> 32) as u32 == hash)
-            .filter_map(|index| self.channel(ChannelIndex(index)))
-            .find(|info| info.name == name)
-    }
-
-    /// Is there a channel, not only one on its way in or out?
-    pub(crate) fn channel_is_ready(&self, index: ChannelIndex) -> bool {
-        index.0 < self.layout().limits().channels && status_of(self.channel_state(index.0)) == READY
-    }
-
-    fn channel_state(&self, index: u32) -> u64 {
-        let at = self.layout().channel(index as usize) + channel::STATE;
-        self.memory().load_cell(at, Ordering::Acquire)
-    }
-}
 
 impl Member {
     /// Finds the publish/subscribe channel of that name, or makes it.
@@ -241,7 +49,7 @@ impl Member {
         carries: Option<&ChannelType>,
     ) -> Result<ChannelIndex, PoolError> {
         check_name(name)?;
-        if let Some(found) = control.find_channel(name) {
+        if let Some(found) = control.tables().find_channel(name) {
             return misfit::check(control, self.index(), &found, kind, carries)
                 .map(|()| found.index);
         }
@@ -260,9 +68,9 @@ impl Member {
         hythe_memory::full_barrier();
         let rivals = (0..control.layout().limits().channels).filter(|&index| index != mine);
         for index in rivals {
-            let rival = control.channel_state(index);
+            let rival = control.tables().channel_state(index);
             if status_of(rival) != FREE && (rival >> 32) as u32 == hash {
-                let theirs = control.channel(ChannelIndex(index));
+                let theirs = control.tables().channel(ChannelIndex(index));
                 if theirs.is_some_and(|theirs| theirs.name != name) {
                     continue;
                 }
@@ -322,9 +130,9 @@ impl Member {
             control.layout().channel(index.0 as usize) + channel::STATE,
         );
         let is_used = || {
-            control.attached(index).is_some()
-                || control.ports().any(|port| port.channel == index)
-                || control.core_binding(index).is_some()
+            control.tables().attached(index).is_some()
+                || control.tables().ports().any(|port| port.channel == index)
+                || control.tables().core_binding(index).is_some()
         };
         for _ in 0..RETIRE_ATTEMPTS {
             // Of two who close their ports at once, one sees that no other is open; and whoever puts the channel back below sees
@@ -355,14 +163,14 @@ impl Member {
     /// Finishes what a dead participant had begun with channels, and detaches it from cores.
     pub(crate) fn forget_channels<M: Memory>(&mut self, control: &Control<M>) {
         let (me, memory) = (self.index(), control.memory());
-        for index in control.channel_indices() {
+        for index in control.tables().channel_indices() {
             let at = control.layout().channel(index.0 as usize);
             let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
             if attached as u8 == me.0 + 1 {
                 self.let_go_of_core(control, index, attached);
             }
             self.forget_core(control, index);
-            let bits = control.channel_state(index.0);
+            let bits = control.tables().channel_state(index.0);
             if (bits >> 8) as u8 != me.0 {
                 continue;
             }
@@ -384,6 +192,7 @@ impl Member {
     fn forget_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
         let me = self.index();
         if control
+            .tables()
             .core_binding(index)
             .is_some_and(|core| core.row == me)
         {
@@ -392,9 +201,9 @@ impl Member {
         }
         let at = control.layout().channel(index.0 as usize) + channel::CORE_ROW;
         let was_mine = control.memory().load(at, Ordering::Acquire) == me.0.into();
-        if was_mine && status_of(control.channel_state(index.0)) != FREE {
+        if was_mine && status_of(control.tables().channel_state(index.0)) != FREE {
             // Whoever unbound it may have died before it said so, or looked whether that was the channel's last use.
-            control.note_ports_changed(index);
+            control.tables().note_ports_changed(index);
             self.retire_channel(control, index);
         }
     }
@@ -429,14 +238,14 @@ impl Member {
             u32::from(core.region.0) + 1,
             Ordering::Release,
         );
-        control.note_ports_changed(index);
+        control.tables().note_ports_changed(index);
     }
 
     /// Takes the core's endpoint away again. Its row stays named, and whoever recovers that looks at the channel again.
     pub fn unbind_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
         let at = control.layout().channel(index.0 as usize) + channel::CORE_REGION;
         control.memory().store(at, 0, Ordering::Release);
-        control.note_ports_changed(index);
+        control.tables().note_ports_changed(index);
         self.retire_channel(control, index);
     }
 
@@ -472,7 +281,10 @@ impl Member {
         }
         // The attachment comes before this look, or the unbinding before the recoverer's look for attachments.
         hythe_memory::full_barrier();
-        let now = control.channel(channel.index).and_then(|now| now.core);
+        let now = control
+            .tables()
+            .channel(channel.index)
+            .and_then(|now| now.core);
         if now != channel.core {
             self.detach_core(control, channel.index);
             return Err(PoolError::Busy("the core behind the channel"));
@@ -506,7 +318,7 @@ impl Member {
             // It was recovery that detached us.
             return;
         }
-        control.note_ports_changed(index);
+        control.tables().note_ports_changed(index);
         self.retire_channel(control, index);
         // If it changed since, somebody else is attached, or the channel is another.
         let _ = control.memory().replace_cell(at, letting_go, 0);
@@ -593,7 +405,7 @@ mod tests {
         let raw = ChannelType::default();
         let channel = member.open_channel(&control, "c", &raw).expect("made");
         member.retire_channel(&control, channel);
-        assert_eq!(control.find_channel("c"), None);
+        assert_eq!(control.tables().find_channel("c"), None);
         let late = member.open_port(
             &control,
             channel,
@@ -602,7 +414,7 @@ mod tests {
             PortPolicy::DropNewest,
         );
         assert_eq!(late, Err(PoolError::Busy("the channel")));
-        assert_eq!(control.ports().count(), 0);
+        assert_eq!(control.tables().ports().count(), 0);
     }
 
     #[test]
@@ -616,9 +428,15 @@ mod tests {
             .expect("port");
         member.retire_channel(&control, channel);
         assert_eq!(
-            control.find_channel("c").map(|found| found.carries),
+            control
+                .tables()
+                .find_channel("c")
+                .map(|found| found.carries),
             Some(frames())
         );
-        assert_eq!(control.port(port).map(|found| found.policy), Some(policy));
+        assert_eq!(
+            control.tables().port(port).map(|found| found.policy),
+            Some(policy)
+        );
     }
 }

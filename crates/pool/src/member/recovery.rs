@@ -8,14 +8,17 @@
 use hythe_abi::pool::{connection, header, participant};
 use hythe_memory::{Memory, Ordering};
 
-use crate::cell::{self, Counted, Mark};
+use super::{Member, adding_regions, core_rows};
+use crate::PoolError;
+use crate::cell;
 use crate::control::Control;
-use crate::holds::{hold, set_hold};
+use crate::counted::{Counted, Mark};
 use crate::journal::{self, Operation, Step};
 use crate::ledger::LedgerSlot;
-use crate::members::{MemberStatus, since_units, state_bits};
 use crate::regions::Regions;
-use crate::{Identity, Member, MemberIndex, MemberInfo, MemberKind, PoolError, core_rows};
+use crate::tables::members::{
+    Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus, since_units, state_bits,
+};
 
 /// What a recovery gave back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,6 +115,7 @@ impl Recoverer {
         }
         // The claim may have come after another recoverer's last step: then the record is free, or somebody new's.
         let still = control
+            .tables()
             .member(dead.index)
             .is_some_and(|now| now.session == dead.session);
         if !still {
@@ -139,6 +143,7 @@ fn claimant<M: Memory>(
 ) -> Option<MemberInfo> {
     if index != OUTSIDER {
         return control
+            .tables()
             .member(index)
             .filter(|found| found.session == session);
     }
@@ -155,18 +160,6 @@ fn claimant<M: Memory>(
         },
         name: "a process that joins".to_owned(),
     })
-}
-
-impl<M: Memory> Control<M> {
-    /// Sessions under which somebody is recovering a participant: what proves the life of an outsider must stay for these.
-    pub fn claiming_sessions(&self) -> impl Iterator<Item = u32> {
-        let rows = 0..self.layout().limits().participants as usize;
-        rows.filter_map(|index| {
-            let at = self.layout().participant(index) + participant::RECOVERER;
-            let found = self.memory().load_cell(at, Ordering::Acquire);
-            (found as u8 != 0).then_some((found >> 40) as u32)
-        })
-    }
 }
 
 impl Member {
@@ -218,7 +211,7 @@ impl Member {
         // Damage somewhere does not keep the rest from going back: the first is reported at the end.
         let mut outcome = self.leave_all_connections(control, regions);
         for slot in (0..control.layout().limits().slots).map(LedgerSlot) {
-            let count = hold(control, self.index().0, slot).count;
+            let count = control.ledger().hold(self.index(), slot).count;
             if count > 0 {
                 recovered.references += count;
                 match self.release(control, slot, count) {
@@ -228,22 +221,24 @@ impl Member {
             }
         }
         self.forget_channels(control);
-        crate::adding_regions::forget_claims(control, self.index().0);
+        adding_regions::forget_claims(control, self.index().0);
         outcome.map(|()| recovered)
     }
 
     /// Finishes or undoes the step that the journal left open.
     fn settle<M: Memory>(&mut self, control: &Control<M>) -> u32 {
-        let Some((operation, step, mark)) = journal::pending(control, self.index().0) else {
+        let Some((operation, step, mark)) = journal::pending(control, self.index()) else {
             return 0;
         };
         if step.slot < control.layout().limits().slots {
             let slot = LedgerSlot(step.slot);
             let before = Counted::from_bits(step.before);
             let after = after_step(control, operation, step, mark, before, self.now());
-            set_hold(control, self.index().0, slot, after.unwrap_or(before));
+            control
+                .ledger()
+                .set_hold(self.index(), slot, after.unwrap_or(before));
         }
-        journal::end(control, self);
+        journal::end(control, self.index());
         operation as u32
     }
 }
@@ -296,7 +291,7 @@ pub(crate) fn happened<M: Memory>(
 /// Does the slot of a release have another generation than when the release began? The lease behind the last release leaves
 /// no witness. Asked behind the cell: a lease that took the mark away in between is seen here.
 fn was_leased_since<M: Memory>(control: &Control<M>, step: Step) -> bool {
-    control.slot(LedgerSlot(step.slot)).1.0 != step.position
+    control.ledger().slot(LedgerSlot(step.slot)).1.0 != step.position
 }
 
 /// Did the queue word go past the position that the step noted?

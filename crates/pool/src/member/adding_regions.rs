@@ -7,9 +7,11 @@ use hythe_abi::pool::{REGIONS_MAX, region};
 use hythe_abi::{PAGE_BYTES, RegionIndex};
 use hythe_memory::{Memory, Ordering};
 
+use super::Member;
+use crate::PoolError;
 use crate::control::Control;
-use crate::regions::{STATUS_CLAIMED, STATUS_FREE, write_region};
-use crate::{LinkPlace, Member, PoolError, RegionGeometry, RegionKind, Regions, SlotClass};
+use crate::regions::records::{STATUS_CLAIMED, STATUS_FREE, write_region};
+use crate::regions::{LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass};
 
 /// A region to be added for a core.
 #[derive(Clone, Debug)]
@@ -213,7 +215,7 @@ fn claim_record<M: Memory>(control: &Control<M>, claim: u64) -> Result<usize, Po
 }
 
 /// Frees the record that a dead member had claimed.
-pub(crate) fn forget_claims<M: Memory>(control: &Control<M>, dead: u8) {
+pub(super) fn forget_claims<M: Memory>(control: &Control<M>, dead: u8) {
     for index in 1..REGIONS_MAX {
         let at = control.layout().region(index) + region::STATE;
         let claimed = STATUS_CLAIMED | u64::from(dead) << 8;

@@ -1,0 +1,256 @@
+//! Records of channels.
+
+use hythe_abi::RegionIndex;
+use hythe_abi::link::Direction;
+use hythe_abi::pool::{NAME_BYTES, channel};
+use hythe_memory::{Memory, Ordering, read_name};
+use hythe_terminal::escaped;
+
+use super::Tables;
+use super::members::MemberIndex;
+
+pub(crate) const FREE: u64 = 0;
+pub(crate) const CLAIMED: u64 = 1;
+pub(crate) const READY: u64 = 2;
+pub(crate) const CLOSING: u64 = 3;
+
+/// The bit of `attached` that says: it is being let go, and counts for nobody.
+pub(crate) const LETTING_GO: u64 = 1 << 16;
+
+/// Number of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelIndex(pub u32);
+
+/// Which ports meet on a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelKind {
+    /// Publishers and subscribers.
+    #[default]
+    PublishSubscribe,
+    /// Clients and servers.
+    RequestReply,
+    /// Notifiers and listeners: no payload.
+    Event,
+}
+
+impl ChannelKind {
+    pub(crate) const fn from_word(word: u32) -> Option<Self> {
+        match word {
+            0 => Some(Self::PublishSubscribe),
+            1 => Some(Self::RequestReply),
+            2 => Some(Self::Event),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn to_word(self) -> u32 {
+        match self {
+            Self::PublishSubscribe => 0,
+            Self::RequestReply => 1,
+            Self::Event => 2,
+        }
+    }
+}
+
+impl std::fmt::Display for ChannelKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::PublishSubscribe => "publish/subscribe",
+            Self::RequestReply => "request/reply",
+            Self::Event => "events",
+        })
+    }
+}
+
+/// What a channel carries. Raw bytes have no size and no name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelType {
+    /// Name of the type; empty for raw bytes.
+    pub name: String,
+    /// Size of a value; 0 for raw bytes.
+    pub bytes: u32,
+    /// Alignment of a value; 0 for raw bytes.
+    pub align: u32,
+    /// Version of the type, by whoever made it; 0 for raw bytes.
+    pub version: u32,
+}
+
+impl std::fmt::Display for ChannelType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.name.is_empty() {
+            f.write_str("raw bytes")
+        } else {
+            write!(
+                f,
+                "{} version {} ({} bytes, aligned to {})",
+                escaped(&self.name),
+                self.version,
+                self.bytes,
+                self.align
+            )
+        }
+    }
+}
+
+/// The core endpoint behind a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreBinding {
+    /// Region that the core sees.
+    pub region: RegionIndex,
+    /// Endpoint of its link.
+    pub endpoint: u32,
+    /// Which way payload travels.
+    pub direction: Direction,
+    /// The endpoint's row in the ledger.
+    pub row: MemberIndex,
+    /// The participant that runs the core: its bell is the way to the core's.
+    pub agent: MemberIndex,
+}
+
+/// A channel in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelInfo {
+    /// Its number.
+    pub index: ChannelIndex,
+    /// Its name.
+    pub name: String,
+    /// Which ports meet on it.
+    pub kind: ChannelKind,
+    /// What it carries.
+    pub carries: ChannelType,
+    /// The core endpoint behind it, if any.
+    pub core: Option<CoreBinding>,
+    /// The participant attached to that endpoint.
+    pub attached: Option<MemberIndex>,
+}
+
+impl ChannelInfo {
+    /// Do the same ports meet on it under the same name? Then whoever opened one channel may use the other.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        (&self.name, self.kind, &self.carries) == (&other.name, other.kind, &other.carries)
+    }
+}
+
+pub(crate) const fn state(status: u64, by: u8, hash: u32) -> u64 {
+    status | (by as u64) << 8 | (hash as u64) << 32
+}
+
+pub(crate) const fn status_of(bits: u64) -> u64 {
+    bits & 0xFF
+}
+
+/// FNV-1a: only tells most names apart at a glance; the names themselves decide.
+pub(crate) fn hash_of(name: &str) -> u32 {
+    name.bytes().fold(0x811C_9DC5, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+impl<'c, M: Memory> Tables<'c, M> {
+    /// A channel, if it is in use.
+    pub fn channel(self, index: ChannelIndex) -> Option<ChannelInfo> {
+        if index.0 >= self.layout().limits().channels {
+            return None;
+        }
+        let (memory, at) = (self.memory(), self.layout().channel(index.0 as usize));
+        if status_of(memory.load_cell(at + channel::STATE, Ordering::Acquire)) != READY {
+            return None;
+        }
+        Some(ChannelInfo {
+            index,
+            name: read_name(memory, at + channel::NAME, NAME_BYTES),
+            kind: ChannelKind::from_word(memory.load(at + channel::KIND, Ordering::Relaxed))?,
+            carries: ChannelType {
+                name: read_name(memory, at + channel::TYPE_NAME, NAME_BYTES),
+                bytes: memory.load(at + channel::TYPE_BYTES, Ordering::Relaxed),
+                align: memory.load(at + channel::TYPE_ALIGN, Ordering::Relaxed),
+                version: memory.load(at + channel::TYPE_VERSION, Ordering::Relaxed),
+            },
+            core: self.core_binding(index),
+            attached: self.attached(index),
+        })
+    }
+
+    /// The core endpoint behind a channel, or behind one on its way in or out.
+    pub(crate) fn core_binding(self, index: ChannelIndex) -> Option<CoreBinding> {
+        let at = self.layout().channel(index.0 as usize);
+        let word = |offset| self.memory().load(at + offset, Ordering::Acquire);
+        let region = word(channel::CORE_REGION).checked_sub(1)?;
+        let (row, agent) = (word(channel::CORE_ROW), word(channel::CORE_AGENT));
+        let participants = self.layout().limits().participants;
+        if row >= participants || agent >= participants {
+            return None;
+        }
+        Some(CoreBinding {
+            region: RegionIndex(u8::try_from(region).ok()?),
+            endpoint: word(channel::CORE_ENDPOINT),
+            direction: Direction::from_word(word(channel::CORE_DIRECTION))?,
+            row: MemberIndex(row as u8),
+            agent: MemberIndex(agent as u8),
+        })
+    }
+
+    /// The participant attached to the core endpoint behind a channel: one load, for whoever passes rings on.
+    pub fn attached(self, index: ChannelIndex) -> Option<MemberIndex> {
+        let member = (self.attachment(index) as u8).checked_sub(1);
+        member
+            .map(MemberIndex)
+            .filter(move |&member| self.has_row(member))
+    }
+
+    /// The row of the endpoint that somebody is attached to over a channel, or over one on its way in or out.
+    pub(crate) fn attached_row(self, index: ChannelIndex) -> Option<MemberIndex> {
+        let row = ((self.attachment(index) >> 8) as u8).checked_sub(1);
+        row.map(MemberIndex)
+    }
+
+    /// What says who is attached; 0: nobody, or nobody that counts any more.
+    fn attachment(self, index: ChannelIndex) -> u64 {
+        let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
+        let bits = self.memory().load_cell(at, Ordering::Acquire);
+        if bits & LETTING_GO == 0 { bits } else { 0 }
+    }
+
+    /// The number of every record for a channel.
+    pub(crate) fn channel_indices(self) -> impl Iterator<Item = ChannelIndex> + use<M> {
+        (0..self.layout().limits().channels).map(ChannelIndex)
+    }
+
+    /// Every channel in use.
+    pub fn channels(self) -> impl Iterator<Item = ChannelInfo> {
+        self.channel_indices()
+            .filter_map(move |index| self.channel(index))
+    }
+
+    /// The channel of that name.
+    pub fn find_channel(self, name: &str) -> Option<ChannelInfo> {
+        let hash = hash_of(name);
+        (0..self.layout().limits().channels)
+            .filter(|&index| (self.channel_state(index) >> 32) as u32 == hash)
+            .filter_map(move |index| self.channel(ChannelIndex(index)))
+            .find(|info| info.name == name)
+    }
+
+    /// Is there a channel, not only one on its way in or out?
+    pub(crate) fn channel_is_ready(self, index: ChannelIndex) -> bool {
+        index.0 < self.layout().limits().channels && status_of(self.channel_state(index.0)) == READY
+    }
+
+    pub(crate) fn channel_state(self, index: u32) -> u64 {
+        let at = self.layout().channel(index as usize) + channel::STATE;
+        self.memory().load_cell(at, Ordering::Acquire)
+    }
+
+    /// Changes when the ports of a channel change.
+    #[inline]
+    pub fn channel_epoch(self, index: ChannelIndex) -> u32 {
+        let at = self.layout().channel(index.0 as usize) + channel::EPOCH;
+        self.memory().load(at, Ordering::Acquire)
+    }
+
+    pub(crate) fn note_ports_changed(self, index: ChannelIndex) {
+        let at = self.layout().channel(index.0 as usize) + channel::EPOCH;
+        self.memory().add(at, 1, Ordering::Release);
+    }
+}
