@@ -1,6 +1,6 @@
 //! The `hythe` command.
 //!
-//! One file per command; `args` defines them all, `error` picks the exit code. Never contains behaviour of the pool: what it does,
+//! One file per command; `command_line` defines them all, `error` picks the exit code. Never contains behaviour of the pool: what it does,
 //! an application can do with the crate `hythe`.
 
 #![deny(
@@ -11,6 +11,7 @@
 
 mod args;
 mod bench;
+mod command_line;
 mod completions;
 mod core;
 mod demo;
@@ -45,7 +46,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use hythe_terminal::escaped;
 
-use crate::args::{Arguments, Command};
+use crate::command_line::{Arguments, Command};
 use crate::error::CliError;
 use crate::stop::Stop;
 
