@@ -57,7 +57,13 @@ fn main() -> ExitCode {
     };
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => {
+            if !error.is_closed_output() {
+                // Nobody may be left to read it: whoever started a detached agent.
+                output::note_error(&error);
+            }
+            error.exit_code()
+        }
     }
 }
 
