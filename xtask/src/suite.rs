@@ -11,11 +11,12 @@
 mod build;
 mod job;
 mod libtest;
+mod programs;
 mod report;
 
 use crate::metadata::Metadata;
-use build::Program;
 use job::Job;
+use programs::Program;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
     let target = root.join(target);
-    let programs = build::programs(&root)?;
+    let programs = programs::build(&root)?;
     let jobs = match choice {
         Choice::Usual => {
             build::models(&root, &target)?;

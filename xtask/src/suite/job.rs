@@ -4,8 +4,8 @@
 //! a process that a test leaves behind could hold a pipe open for ever. Never judges a test by its
 //! time: only a process that has printed nothing for [`SILENCE_MAX`] is taken for hung.
 
-use super::build::Program;
 use super::libtest::{self, Counts, Test};
+use super::programs::Program;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@
 //! `RUSTC_BOOTSTRAP` is set for them; without times, a text would do. Never trusts it alone: a
 //! program's exit status decides, too.
 
-use super::build::Program;
+use super::programs::Program;
 use serde::Deserialize;
 use std::process::Command;
 
