@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use super::connection::ConnectionId;
 use super::range::Range;
-use super::service::ConnectionId;
 use super::status::{Refusal, Status};
 
 /// Names a session: 64 random bits, so that nobody guesses another's.
