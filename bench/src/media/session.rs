@@ -8,7 +8,7 @@ use hythe_media::pace::{Limit, Pace};
 use hythe_media::payload::packetizer;
 use hythe_media::rtp::Identity;
 use hythe_media::send::session::{SendOptions, SendSession, Step};
-use hythe_media::source::open::{OpenOptions, open};
+use hythe_media::source::{OpenOptions, open};
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::{Node, TrustPeers};
 
