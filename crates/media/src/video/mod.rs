@@ -10,6 +10,7 @@ pub(crate) mod h265;
 pub(crate) mod headers;
 pub(crate) mod order;
 pub(crate) mod parameters;
+pub(crate) mod slice;
 pub(crate) mod units;
 
 use crate::format::Encoding;
