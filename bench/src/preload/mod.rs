@@ -9,7 +9,6 @@ mod bars;
 mod board;
 mod boot;
 mod case;
-mod error;
 mod guest;
 mod image;
 mod ratios;
@@ -28,7 +27,6 @@ use crate::lookout::Lookout;
 use crate::machine;
 
 pub(crate) use self::case::{FileSystem, Way};
-pub(crate) use self::error::BootError;
 pub(crate) use self::table::render;
 
 /// How much is measured.
