@@ -4,6 +4,7 @@
 //! used as its own users would. Never part of the product: it may use everything, nothing uses it.
 
 mod args;
+mod bar;
 mod bounce;
 mod cpus;
 mod document;

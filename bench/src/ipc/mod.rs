@@ -4,7 +4,7 @@
 //! `stream`, `sysv`); `peer` is the other process; `setup` is what comes before. Rounds go over all of the plan, so that systems
 //! are measured next to each other, several times.
 
-mod bars;
+pub(crate) mod bars;
 mod case;
 mod end;
 mod floor;
@@ -42,7 +42,6 @@ use crate::lookout::Lookout;
 use crate::statistics::{median, paired_ratio};
 use crate::{bounce, cpus, machine};
 
-pub(crate) use bars::Bar;
 pub(crate) use case::{Case, Pattern, System, Wait};
 pub(crate) use run::echo;
 
