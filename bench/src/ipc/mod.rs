@@ -4,6 +4,7 @@
 //! `stream`, `sysv`); `peer` is the other process; `setup` is what comes before. Rounds go over all of the plan, so that systems
 //! are measured next to each other, several times.
 
+pub(crate) mod args;
 pub(crate) mod bars;
 mod case;
 mod end;
@@ -29,20 +30,20 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 
+use self::args::{IpcArguments, Scale};
+use self::case::{Case, Pattern, System, Wait};
 use self::end::Budget;
 use self::hythe::BenchPool;
 use self::plan::Plan;
 use self::run::{Outcome, Setting};
 use self::series::Series;
 use self::subject::{Placement, Subject};
-use crate::args::{IpcArguments, Scale};
 use crate::document::{Conditions, Document, Pinned, SCHEMA};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::statistics::{median, paired_ratio};
 use crate::{bounce, cpus, machine};
 
-pub(crate) use case::{Case, Pattern, System, Wait};
 pub(crate) use run::echo;
 
 const BOUNCES: u32 = 10_000;

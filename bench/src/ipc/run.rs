@@ -9,6 +9,7 @@ use std::process::Stdio;
 use hdrhistogram::Histogram;
 use hythe_node::Pool;
 
+use super::args::EchoArguments;
 use super::case::{Case, Pattern, System};
 use super::end::{self, Budget, End};
 use super::floor::{self, FloorEnd};
@@ -19,7 +20,6 @@ use super::peer::Peer;
 use super::side::Side;
 use super::stream::StreamEnd;
 use super::sysv::{self, SysvEnd};
-use crate::args::EchoArguments;
 use crate::cpus;
 use crate::error::BenchError;
 use crate::lookout::Lookout;

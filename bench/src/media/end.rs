@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use rustix::mount::{MountFlags, mount};
 
+use super::args::MediaEndArguments;
 use super::calls::{self, CallCase};
 use super::case::Case;
 use super::lossy::{self, LossyCase, Relay};
@@ -17,7 +18,6 @@ use super::plays::{self, PlaysCase};
 use super::receiver::Receiver;
 use super::sender::{self, Job};
 use super::tally::Checker;
-use crate::args::MediaEndArguments;
 use crate::cpus;
 use crate::error::BenchError;
 

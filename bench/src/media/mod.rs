@@ -5,6 +5,7 @@
 //! and compared with its source at the receiver (`tally`). Rounds go over all cases, so that what is compared was measured next to each
 //! other (`plan`, `ratios`).
 
+pub(crate) mod args;
 mod bars;
 mod calls;
 mod case;
@@ -35,6 +36,7 @@ use indicatif::ProgressBar;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use self::args::MediaArguments;
 use self::calls::CallSeries;
 use self::case::{Case, Content};
 use self::lossy::LossyOutcome;
@@ -44,7 +46,6 @@ use self::plays::{Play, PlaysCase, PlaysSeries, Programs};
 use self::report::{Circumstances, Measured, Report};
 use self::scene::{LossyScene, Scene};
 use self::series::{Round, Series};
-use crate::args::MediaArguments;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::{cpus, machine};
