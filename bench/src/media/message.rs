@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calls::{CallCase, Heard, Paced};
 use super::case::{Case, Content};
+use super::job::Sent;
 use super::lossy::{LossyCase, Passed, Streamed, Taken};
 use super::plays::{Play, Played, PlaysCase, Watched};
 
@@ -80,24 +81,4 @@ pub(super) struct Tally {
     pub(super) wrong: u64,
     /// When the last right one had been checked, on the monotonic clock.
     pub(super) last_ns: u64,
-}
-
-/// What sending took.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Sent {
-    /// When it began, on the monotonic clock.
-    pub(super) began_ns: u64,
-    /// Time of a CPU, of all threads of the sender.
-    pub(super) cpu_ns: u64,
-    /// Of laying out beforehand.
-    pub(super) layout: Option<Spent>,
-    /// How the product sent it.
-    pub(super) method: Option<String>,
-}
-
-/// Time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Spent {
-    pub(super) elapsed_ns: u64,
-    pub(super) cpu_ns: u64,
 }

@@ -13,7 +13,7 @@ use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::{Node, TrustPeers};
 
 use super::hythe::Root;
-use super::sender::{Job, Method};
+use super::job::{Job, Method};
 use crate::error::BenchError;
 
 /// No other process takes part.
