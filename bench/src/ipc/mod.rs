@@ -25,6 +25,7 @@ mod setup;
 mod side;
 mod stream;
 mod subject;
+mod system_v;
 mod sysv;
 
 use std::time::Duration;
