@@ -1,4 +1,5 @@
-//! A bound that the project wants a figure to keep. Which figures have one: `bars` of each scenario.
+//! A bound that the project wants a figure to keep. Which figures have one: `bars` of each
+//! scenario.
 
 use std::fmt;
 

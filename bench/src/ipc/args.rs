@@ -13,16 +13,19 @@ pub(crate) struct IpcArguments {
     /// Every case, but briefly: to see that all is well, not to learn figures
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Round trips of each case in each round, unless its share of the time is over first [default: 100000; quick: 200]
+    /// Round trips of each case in each round, unless its share of the time is over first [default:
+    /// 100000; quick: 200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// Payload sizes in bytes, multiples of 8 [default: 8,64,1024,8192,65536,1048576,4194304; quick: 64,65536]
+    /// Payload sizes in bytes, multiples of 8 [default: 8,64,1024,8192,65536,1048576,4194304;
+    /// quick: 64,65536]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = size)]
     pub(crate) sizes: Vec<usize>,
     /// Time to spend on the round trips, shared equally by all runs [default: 60; quick: 2]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub(crate) seconds: Option<f64>,
-    /// How often the whole set is repeated; figures are medians over these rounds [default: 5; quick: 1]
+    /// How often the whole set is repeated; figures are medians over these rounds [default: 5;
+    /// quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
     /// Only cases whose name has one of these in it, such as `hythe/poll` or `join`
@@ -88,7 +91,8 @@ pub(crate) struct EchoArguments {
     /// Messages of a one-way run
     #[arg(long)]
     pub(crate) messages: u64,
-    /// Where the two sides meet, in the system's own words: the pool's name, the numbers of segment and semaphores
+    /// Where the two sides meet, in the system's own words: the pool's name, the numbers of segment
+    /// and semaphores
     #[arg(long)]
     pub(crate) place: String,
     /// The CPU to run on

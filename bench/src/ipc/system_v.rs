@@ -42,7 +42,8 @@ impl Segment {
     /// Makes a segment and attaches it.
     ///
     /// # Errors
-    /// What `shmget` and `shmat` return: no room, or more than the system's limit (`/proc/sys/kernel/shmmax`).
+    /// What `shmget` and `shmat` return: no room, or more than the system's limit
+    /// (`/proc/sys/kernel/shmmax`).
     pub(super) fn create(bytes: usize) -> io::Result<Self> {
         // SAFETY: takes no pointer.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | MODE) };
@@ -50,8 +51,8 @@ impl Segment {
             return Err(io::Error::last_os_error());
         }
         let segment = Self::attach(id);
-        // From now on it goes with the last who has it attached; Linux lets others attach until then.
-        // SAFETY: this command reads no buffer.
+        // From now on it goes with the last who has it attached; Linux lets others attach until
+        // then. SAFETY: this command reads no buffer.
         unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
         segment
     }
@@ -86,8 +87,9 @@ impl Segment {
     #[inline]
     pub(super) fn copy_in(&self, at: usize, from: &[u8]) {
         let to = self.place(at, from.len());
-        // SAFETY: `place` has checked that the range is inside the mapping, which lives as long as `self`; a slice of ours
-        // never overlaps it, because none over it is ever made. Another process may write it meanwhile: no value but bytes comes of it.
+        // SAFETY: `place` has checked that the range is inside the mapping, which lives as long as
+        // `self`; a slice of ours never overlaps it, because none over it is ever made. Another
+        // process may write it meanwhile: no value but bytes comes of it.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
 
@@ -170,7 +172,8 @@ impl Semaphores {
         self.operate(index, 1, None)
     }
 
-    /// Takes one from the semaphore `index`, sleeping while it is 0. False: it was so for all of `timeout`, or a signal came.
+    /// Takes one from the semaphore `index`, sleeping while it is 0. False: it was so for all of
+    /// `timeout`, or a signal came.
     ///
     /// # Errors
     /// What `semtimedop` returns: the set is gone, or has no such semaphore.
@@ -192,7 +195,8 @@ impl Semaphores {
         };
         let operation = &raw mut operation;
         let Some(timeout) = timeout else {
-            // SAFETY: points to the one operation that the length says, alive until the call is over.
+            // SAFETY: points to the one operation that the length says, alive until the call is
+            // over.
             return check(unsafe { libc::semop(self.id, operation, 1) });
         };
         let bound = libc::timespec {

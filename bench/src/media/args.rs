@@ -14,13 +14,28 @@ pub(crate) struct MediaArguments {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Numbers of packets [default: 10000,30000,50000; quick: 10000]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=65_535)
+    )]
     pub(crate) packets: Vec<u32>,
     /// Bytes of a packet, the RTP header of 12 included
-    #[arg(long, value_name = "BYTES", default_value_t = 1400, value_parser = clap::value_parser!(u16).range(64..=1472))]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 1400,
+        value_parser = clap::value_parser!(u16).range(64..=1472)
+    )]
     pub(crate) packet_bytes: u16,
     /// To how many one stream is sent, where it is sent to more than one; 1 leaves that out
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 16,
+        value_parser = clap::value_parser!(u16).range(1..=64)
+    )]
     pub(crate) destinations: u16,
     /// How often the whole set is repeated; figures are medians over these [default: 100; quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -31,19 +46,27 @@ pub(crate) struct MediaArguments {
     /// How long they last [default: 10; quick: 1]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u16).range(1..=60))]
     pub(crate) call_seconds: Option<u16>,
-    /// Packets over a way that loses, at 8 Mbit/s, which is 1.4 ms for each, once [default: 20000; quick: 500]
+    /// Packets over a way that loses, at 8 Mbit/s, which is 1.4 ms for each, once [default: 20000;
+    /// quick: 500]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pub(crate) lossy_packets: Option<u32>,
     /// Decides which packets that way loses
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) seed: u64,
-    /// Numbers of destinations of a stream as it plays, at 5 Mbit/s up to 100, else at 2 Mbit/s [default: 1,100,1000; quick: 1,100]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// Numbers of destinations of a stream as it plays, at 5 Mbit/s up to 100, else at 2 Mbit/s
+    /// [default: 1,100,1000; quick: 1,100]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
     pub(crate) play_destinations: Vec<u16>,
     /// How long it lasts, repeated at most five times [default: 10; quick: 2]
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u16).range(1..=60))]
     pub(crate) play_seconds: Option<u16>,
-    /// Only cases whose name has one of these in it, such as `hythe/`, `sendto/first_send`, `calls`, `lossy` or `plays`
+    /// Only cases whose name has one of these in it, such as `hythe/`, `sendto/first_send`,
+    /// `calls`, `lossy` or `plays`
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
 }

@@ -10,7 +10,8 @@ use super::packets::{self, HEADER_BYTES};
 use super::port;
 use crate::error::BenchError;
 
-/// Most bytes of a UDP datagram over IPv4 (RFC 768), which is what one send with segmentation may have.
+/// Most bytes of a UDP datagram over IPv4 (RFC 768), which is what one send with segmentation may
+/// have.
 const RUN_BYTES_MAX: usize = 65_507;
 /// Most segments of one send before Linux 6.9.
 const RUN_PACKETS_MAX: usize = 64;

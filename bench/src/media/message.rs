@@ -26,12 +26,13 @@ pub(super) enum Order {
     Listen(CallCase),
     /// To the receiver: open a session. Answer: `Ready`.
     Take(LossyCase),
-    /// To the receiver: open a socket for each destination, and note when packets arrive. Answer: `Ready`.
+    /// To the receiver: open a socket for each destination, and note when packets arrive. Answer:
+    /// `Ready`.
     Watch(PlaysCase),
     /// To the relay: be the way from the first link to the second; the seed decides what is lost. Answer: `Ready`.
     Pass { seed: u64 },
-    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`, `Taken`, `Watched` or `Passed`, when all is there or
-    /// nothing comes any more.
+    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`,
+    /// `Taken`, `Watched` or `Passed`, when all is there or nothing comes any more.
     Collect,
     /// To the sender. Answer: `Sent`.
     Send(Case),

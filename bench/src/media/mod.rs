@@ -1,5 +1,6 @@
-//! Scenario `media`: the paper's experiment, many RTP packets sent as fast as they go, by every method and by the product; thousands of
-//! paced calls (`calls`); a way that loses (`lossy`); a stream as it plays, sent by the shipped command beside other programs (`plays`).
+//! Scenario `media`: the paper's experiment, many RTP packets sent as fast as they go, by every
+//! method and by the product; thousands of paced calls (`calls`); a way that loses (`lossy`); a
+//! stream as it plays, sent by the shipped command beside other programs (`plays`).
 //!
 //! Sender and receiver are two processes with a network each, on two CPUs, joined by a veth link (`scene`). Every packet is counted
 //! and compared with its source at the receiver (`tally`). Rounds go over all cases, so that what is compared was measured next to each

@@ -15,7 +15,13 @@ pub(crate) struct PreloadArguments {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Where the file lies
-    #[arg(long, value_name = "FS", value_delimiter = ',', value_enum, default_values_t = [FileSystem::Ubifs])]
+    #[arg(
+        long,
+        value_name = "FS",
+        value_delimiter = ',',
+        value_enum,
+        default_values_t = [FileSystem::Ubifs]
+    )]
     pub(crate) fs: Vec<FileSystem>,
     /// Boots of each case; figures are medians over them [default: 5; quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]

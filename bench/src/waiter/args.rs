@@ -9,13 +9,29 @@ pub(crate) struct WaiterArguments {
     #[arg(long)]
     pub(crate) json: bool,
     /// Messages of each case in each round
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub(crate) count: u64,
     /// How often the whole set is repeated; figures are medians over these rounds
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u32).range(1..=1000)
+    )]
     pub(crate) rounds: u32,
     /// Numbers of attached channels
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = channels, default_values_t = [1, 64, 1024])]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = channels,
+        default_values_t = [1, 64, 1024]
+    )]
     pub(crate) channels: Vec<usize>,
 }
 

@@ -24,7 +24,8 @@ impl Origin {
         }
     }
 
-    /// Is that buffer of the node of this port? The facade takes it for an error of the program, and panics.
+    /// Is that buffer of the node of this port? The facade takes it for an error of the program,
+    /// and panics.
     pub(crate) fn check(self, buffer: Self) -> Result<(), Refusal> {
         if self.number == buffer.number {
             return Ok(());

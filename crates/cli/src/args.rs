@@ -1,8 +1,8 @@
 //! What several commands take: the options of every command, and the arguments of the commands that
 //! have no folder of their own for them.
 //!
-//! Every command's help ends with an example, in `after_help`. Never acts, and never names a command:
-//! `command_line` puts them together.
+//! Every command's help ends with an example, in `after_help`. Never acts, and never names a
+//! command: `command_line` puts them together.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,14 @@ pub(crate) enum PoolCommand {
     List,
     /// Make a pool
     #[command(
-        after_help = "Examples:\n  hythe pool create --size 32M\n  hythe pool create camera --class 4Mx8 --class 2Kx512\n  hythe pool create shared --group video --group-access write\n  hythe pool create fleet --limit participants=200 --limit connections=16384\n  hythe pool create sensor --small --size 2M"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe pool create --size 32M\n",
+            "  hythe pool create camera --class 4Mx8 --class 2Kx512\n",
+            "  hythe pool create shared --group video --group-access write\n",
+            "  hythe pool create fleet --limit participants=200 --limit connections=16384\n",
+            "  hythe pool create sensor --small --size 2M",
+        )
     )]
     Create(PoolCreateArgs),
     /// Show a pool: geometry and the sum that led to it, regions, use
@@ -67,10 +74,12 @@ pub(crate) struct PoolCreateArgs {
     /// A class of slots, as payload x count: 64Kx100; may be repeated
     #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
     pub(crate) class: Vec<ClassPlan>,
-    /// Tables for a small device: 8 participants, 64 channels, 192 ports, 128 connections. 2M are enough then
+    /// Tables for a small device: 8 participants, 64 channels, 192 ports, 128 connections. 2M are
+    /// enough then
     #[arg(long)]
     pub(crate) small: bool,
-    /// Another limit than the usual one, or that of --small, as name=count: participants, channels, ports, connections or granules (of 32 queued messages); may be repeated
+    /// Another limit than the usual one, or that of --small, as name=count: participants, channels,
+    /// ports, connections or granules (of 32 queued messages); may be repeated
     #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
     pub(crate) limit: Vec<units::Limit>,
     /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything
@@ -101,7 +110,8 @@ pub(crate) struct PoolCreateArgs {
 /// What a group may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum GroupAccessArg {
-    /// Subscribe, and read what is published; protects payload, not the tables (docs/guide/permissions.md)
+    /// Subscribe, and read what is published; protects payload, not the tables
+    /// (docs/guide/permissions.md)
     Read,
     /// Everything but removing the pool, and running cores
     Write,
@@ -143,7 +153,8 @@ pub(crate) struct PublishArgs {
     /// Keep the last so many messages for subscribers that come later and ask for them
     #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
     pub(crate) history: u32,
-    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited for together
+    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited
+    /// for together
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "0.1")]
     pub(crate) send_timeout: std::time::Duration,
     /// Stay for so many seconds after the last message, for late subscribers
@@ -175,7 +186,8 @@ pub(crate) struct SubscribeArgs {
     /// What publishers do when as many wait [default: drop-newest, or block if --block says for how long]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead of dropping a message [default with --policy block: 5]
+    /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead
+    /// of dropping a message [default with --policy block: 5]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some

@@ -29,7 +29,12 @@ use crate::top::TopArgs;
     max_term_width = 100
 )]
 #[command(
-    after_help = "Examples:\n  hythe pool create --size 32M\n  hythe sub greetings &\n  echo good morning | hythe pub greetings"
+    after_help = concat!(
+        "Examples:\n",
+        "  hythe pool create --size 32M\n",
+        "  hythe sub greetings &\n",
+        "  echo good morning | hythe pub greetings",
+    )
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -44,7 +49,8 @@ pub(crate) enum Command {
     /// Probe this machine: which fast paths work, why not, and how to enable them
     #[command(after_help = "Example:\n  hythe doctor")]
     Doctor,
-    /// Play an MP3 file from flash over an RTOS core to the wire, check it end to end, print what each hop cost
+    /// Play an MP3 file from flash over an RTOS core to the wire, check it end to end, print what
+    /// each hop cost
     #[command(after_help = "Examples:\n  hythe demo\n  hythe demo song.mp3 --board hosted --json")]
     Demo(DemoArgs),
     /// One stage of the demo, as a process of its own
@@ -62,34 +68,65 @@ pub(crate) enum Command {
     Who,
     /// Watch channels, participants and the use of the pool, live
     #[command(
-        after_help = "Keys: q ends, p pauses, s sorts by the next column, the arrows scroll.\n\nExamples:\n  hythe top --interval 0.5\n  hythe top --once"
+        after_help = concat!(
+            "Keys: q ends, p pauses, s sorts by the next column, the arrows scroll.\n\n",
+            "Examples:\n",
+            "  hythe top --interval 0.5\n",
+            "  hythe top --once",
+        )
     )]
     Top(TopArgs),
     /// Publish from standard input or a file
     #[command(name = "pub")]
     #[command(
-        after_help = "Examples:\n  echo good morning | hythe pub greetings\n  hythe pub frames frame.raw --repeat 100 --rate 25\n  hythe pub blocks image.bin --size 64K\n  hythe pub settings limits.json --history 1 --linger 3600"
+        after_help = concat!(
+            "Examples:\n",
+            "  echo good morning | hythe pub greetings\n",
+            "  hythe pub frames frame.raw --repeat 100 --rate 25\n",
+            "  hythe pub blocks image.bin --size 64K\n",
+            "  hythe pub settings limits.json --history 1 --linger 3600",
+        )
     )]
     Publish(PublishArgs),
     /// Print what arrives on a channel
     #[command(name = "sub")]
     #[command(
-        after_help = "Examples:\n  hythe sub greetings\n  hythe sub frames --count 1 --timeout 5 --raw > frame.raw\n  hythe sub frames --policy drop-oldest --depth 2\n  hythe sub settings --history 1 --count 1\n  hythe sub orders --policy block --block 5"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe sub greetings\n",
+            "  hythe sub frames --count 1 --timeout 5 --raw > frame.raw\n",
+            "  hythe sub frames --policy drop-oldest --depth 2\n",
+            "  hythe sub settings --history 1 --count 1\n",
+            "  hythe sub orders --policy block --block 5",
+        )
     )]
     Subscribe(SubscribeArgs),
     /// Print the rates of a channel, without taking part in it
     #[command(
-        after_help = "Examples:\n  hythe hz frames --count 10\n  hythe hz frames --gaps --interval 5"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe hz frames --count 10\n",
+            "  hythe hz frames --gaps --interval 5",
+        )
     )]
     Hz(HzArgs),
     /// Record a channel into a file
     #[command(
-        after_help = "Examples:\n  hythe record frames -o frames.hythe --for 10\n  hythe record frames -o frames.hythe --policy drop-oldest --json"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe record frames -o frames.hythe --for 10\n",
+            "  hythe record frames -o frames.hythe --policy drop-oldest --json",
+        )
     )]
     Record(RecordArgs),
     /// Publish a recording again, at its original timing
     #[command(
-        after_help = "Examples:\n  hythe replay frames.hythe --wait 10\n  hythe replay frames.hythe --channel again --speed 2 --from 5\n  hythe replay frames.hythe --list"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe replay frames.hythe --wait 10\n",
+            "  hythe replay frames.hythe --channel again --speed 2 --from 5\n",
+            "  hythe replay frames.hythe --list",
+        )
     )]
     Replay(ReplayArgs),
     /// Find out what a program or a boot needs from flash, and read it ahead
@@ -109,12 +146,22 @@ pub(crate) enum Command {
     /// Measure real-time latency, of this machine or of an RTOS on a board, and compare
     #[command(subcommand, arg_required_else_help = true)]
     #[command(
-        after_help = "Examples:\n  hythe latency host --for 60 --load hog\n  hythe latency board mps2-an386"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe latency host --for 60 --load hog\n",
+            "  hythe latency board mps2-an386",
+        )
     )]
     Latency(LatencyCommand),
     /// Run a benchmark, with its baselines and peers in the same run
     #[command(
-        after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json\n  hythe bench preload --fs jffs2\n  hythe bench media --repeat 10"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe bench ipc\n",
+            "  hythe bench ipc --json --sizes 64,65536 > ipc.json\n",
+            "  hythe bench preload --fs jffs2\n",
+            "  hythe bench media --repeat 10",
+        )
     )]
     Bench(BenchArgs),
     /// Make one page, with plots, of the results of bench and latency runs

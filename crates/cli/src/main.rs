@@ -1,7 +1,7 @@
 //! The `hythe` command.
 //!
-//! One file per command; `command_line` defines them all, `error` picks the exit code. Never contains behaviour of the pool: what it does,
-//! an application can do with the crate `hythe`.
+//! One file per command; `command_line` defines them all, `error` picks the exit code. Never
+//! contains behaviour of the pool: what it does, an application can do with the crate `hythe`.
 
 #![deny(
     clippy::print_stderr,

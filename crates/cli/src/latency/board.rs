@@ -2,7 +2,8 @@
 //! takes what it tells, and times the edges on its pin from outside.
 //!
 //! The core measures by itself, before anything of Linux reaches it; only then, and where
-//! instructions are counted in another run, Linux answers it (`round_trip`). Never judges the figures.
+//! instructions are counted in another run, Linux answers it (`round_trip`). Never judges the
+//! figures.
 
 use hythe::rtcore::Board;
 use hythe_latency::result::Document;

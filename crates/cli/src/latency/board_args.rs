@@ -14,13 +14,15 @@ use crate::units;
 pub(crate) struct BoardArgs {
     /// The board
     pub(super) board: String,
-    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with a CPU each (the core's is a pool of its own with nothing to schedule)
+    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with
+    /// a CPU each (the core's is a pool of its own with nothing to schedule)
     #[arg(long, value_name = "WHAT", default_value = "none")]
     pub(super) under: Under,
     /// What Linux does beside it: sleep, compute, or read a disk
     #[arg(long, value_name = "LOAD", default_value = "idle")]
     pub(super) load: LoadArg,
-    /// By whose time: counted instructions, the same in every run; or the host's, with a host's CPU for each of the board
+    /// By whose time: counted instructions, the same in every run; or the host's, with a host's CPU
+    /// for each of the board
     #[arg(long, value_name = "CLOCK", default_value = "instructions")]
     pub(super) clock: ClockArg,
     #[command(flatten)]

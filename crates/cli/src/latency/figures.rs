@@ -207,7 +207,8 @@ pub(super) fn conditions(board: &Board, told: &Told, limits: &str) -> BTreeMap<S
         }
         None => {
             let why = format!(
-                "board {} has no emulator that counts its instructions, so nothing tells when an edge is on its pin",
+                "board {} has no emulator that counts its instructions, so nothing tells when an \
+                 edge is on its pin",
                 board.name()
             );
             conditions.insert(UNSEEN.to_owned(), json!(why));

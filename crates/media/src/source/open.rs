@@ -12,13 +12,15 @@ use crate::mp3::Header;
 use crate::rtp::MAX_PAYLOAD_BYTES;
 
 /// Why these are not sent, and what to do.
-const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which is not sent: make a transport stream of it first, \
+const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which is not sent: make \
+     a transport stream of it first, ffmpeg -i FILE -c copy -f mpegts FILE.ts";
+const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (MPEG-1, MPEG-2, \
+     MPEG-4 part 2), which is sent in a transport stream only: \
      ffmpeg -i FILE -c copy -f mpegts FILE.ts";
-const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (MPEG-1, MPEG-2, MPEG-4 part 2), which is sent in a \
-     transport stream only: ffmpeg -i FILE -c copy -f mpegts FILE.ts";
 /// Behind the start code of a program stream's first pack.
 const PACK_HEADER: u8 = 0xba;
-/// `forbidden_zero_bit` of H.264 and H.265, set in start codes of other MPEG video and of program streams.
+/// `forbidden_zero_bit` of H.264 and H.265, set in start codes of other MPEG video and of program
+/// streams.
 const NEVER_IN_NAL_UNITS: u8 = 0x80;
 /// How much of an input is looked at.
 const LOOK_BYTES: usize = 4096;

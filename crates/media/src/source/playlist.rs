@@ -1,5 +1,6 @@
-//! Whatever is to be sent: one file, or several, or one several times, as one continuous stream. Time
-//! goes on, and all are of one format. Playlists (.m3u) go by their name, files by their first bytes.
+//! Whatever is to be sent: one file, or several, or one several times, as one continuous stream.
+//! Time goes on, and all are of one format. Playlists (.m3u) go by their name, files by their first
+//! bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};

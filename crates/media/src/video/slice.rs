@@ -29,8 +29,8 @@ pub(crate) enum Slice {
     Continues,
 }
 
-/// Completes the picture order count of which a slice has the low bits: the value nearest to the one before (H.264, formula 8-3;
-/// H.265, formula 8-1).
+/// Completes the picture order count of which a slice has the low bits: the value nearest to the
+/// one before (H.264, formula 8-3; H.265, formula 8-1).
 pub(crate) fn nearest(before: i64, low: u32, low_bits: u32) -> i64 {
     let range = 1_i64 << low_bits;
     let difference = (i64::from(low) - before).rem_euclid(range);
