@@ -4,6 +4,7 @@
 //! used as its own users would. Never part of the product: it may use everything, nothing uses it.
 
 mod args;
+mod bar;
 mod bounce;
 mod cpus;
 mod document;
@@ -24,9 +25,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use serde::Serialize;
 
-use crate::args::{Arguments, Command, MediaArguments, PreloadArguments, SoakArguments};
+use crate::args::{Arguments, Command};
 use crate::document::Document;
 use crate::error::BenchError;
+use crate::media::args::MediaArguments;
+use crate::preload::args::PreloadArguments;
+use crate::soak::args::SoakArguments;
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {

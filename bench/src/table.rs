@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use crate::bar::Bar;
 use crate::document::{Document, Figures, Measurement};
-use crate::ipc::Bar;
+use crate::ipc::bars;
 
 pub(crate) fn render(document: &Document) -> String {
     let mut out = String::new();
@@ -48,7 +49,7 @@ fn write_all(out: &mut String, document: &Document) -> std::fmt::Result {
     }
     writeln!(out, "\n{:<52}{:>9}{:>9}", "ratio", "bytes", "value")?;
     for ratio in &document.ratios {
-        let wanted = Bar::of_ratio(ratio).map(|bar| (bar, ratio.value));
+        let wanted = bars::of_ratio(ratio).map(|bar| (bar, ratio.value));
         writeln!(
             out,
             "{:<52}{:>9}{:>9.2}{}",
@@ -70,7 +71,7 @@ fn write_row(out: &mut String, measurement: &Measurement) -> std::fmt::Result {
         ..
     } = measurement;
     let case = label(measurement);
-    let wanted = verdict(Bar::of_measurement(measurement));
+    let wanted = verdict(bars::of_measurement(measurement));
     match &measurement.figures {
         Figures::Times { percentiles, .. } => writeln!(
             out,

@@ -1,20 +1,8 @@
 //! What the project wants of the process hop, so that a person sees at once which figures fall short. Says nothing about what
 //! others reach; the document for machines has figures only.
 
-use std::fmt;
-
+use crate::bar::Bar::{self, AtLeast, AtMost};
 use crate::document::{Figures, Measurement, Ratio};
-
-/// A bound that a figure should keep.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Bar {
-    /// Smaller is better.
-    AtMost(f64),
-    /// Larger is better.
-    AtLeast(f64),
-}
-
-use Bar::{AtLeast, AtMost};
 
 /// By name, whatever the size.
 const RATIOS: &[(&str, Bar)] = &[
@@ -45,45 +33,26 @@ const MEASUREMENTS: &[(&str, Bar)] = &[
     ("hythe/create", AtMost(5e7)),
 ];
 
-impl Bar {
-    /// The bound of a ratio, if it has one.
-    pub(crate) fn of_ratio(ratio: &Ratio) -> Option<Self> {
-        if ratio.name == FILLED.0 {
-            return FILLED_SIZES.contains(&ratio.size_bytes).then_some(FILLED.1);
-        }
-        find(RATIOS, &ratio.name)
+/// The bound of a ratio, if it has one.
+pub(crate) fn of_ratio(ratio: &Ratio) -> Option<Bar> {
+    if ratio.name == FILLED.0 {
+        return FILLED_SIZES.contains(&ratio.size_bytes).then_some(FILLED.1);
     }
+    find(RATIOS, &ratio.name)
+}
 
-    /// Keeps the ratio it?
-    pub(crate) fn is_met_by(self, value: f64) -> bool {
-        match self {
-            AtMost(bound) => value <= bound,
-            AtLeast(bound) => value >= bound,
-        }
-    }
-
-    /// The bound of a row, if it has one, and the figure that should keep it.
-    pub(crate) fn of_measurement(measurement: &Measurement) -> Option<(Self, f64)> {
-        let figure = match &measurement.figures {
-            Figures::Times { percentiles, .. } => percentiles.p50 as f64,
-            Figures::Value { value } => *value,
-        };
-        Some((find(MEASUREMENTS, &measurement.case)?, figure))
-    }
+/// The bound of a row, if it has one, and the figure that should keep it.
+pub(crate) fn of_measurement(measurement: &Measurement) -> Option<(Bar, f64)> {
+    let figure = match &measurement.figures {
+        Figures::Times { percentiles, .. } => percentiles.p50 as f64,
+        Figures::Value { value } => *value,
+    };
+    Some((find(MEASUREMENTS, &measurement.case)?, figure))
 }
 
 fn find(bars: &[(&str, Bar)], name: &str) -> Option<Bar> {
     let found = bars.iter().find(|(wanted, _)| *wanted == name);
     found.map(|(_, bar)| *bar)
-}
-
-impl fmt::Display for Bar {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            AtMost(bound) => write!(out, "at most {bound}"),
-            AtLeast(bound) => write!(out, "at least {bound}"),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -92,7 +61,7 @@ mod tests {
 
     fn ratio(name: &str, size_bytes: usize) -> Option<Bar> {
         let name = name.to_owned();
-        Bar::of_ratio(&Ratio {
+        of_ratio(&Ratio {
             name,
             size_bytes,
             value: 1.0,

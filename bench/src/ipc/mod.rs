@@ -4,7 +4,8 @@
 //! `stream`, `sysv`); `peer` is the other process; `setup` is what comes before. Rounds go over all of the plan, so that systems
 //! are measured next to each other, several times.
 
-mod bars;
+pub(crate) mod args;
+pub(crate) mod bars;
 mod case;
 mod end;
 mod floor;
@@ -19,31 +20,33 @@ mod ratios;
 mod ring;
 mod run;
 mod series;
+mod setting;
 mod setup;
 mod side;
 mod stream;
 mod subject;
+mod system_v;
 mod sysv;
 
 use std::time::Duration;
 
 use indicatif::ProgressBar;
 
+use self::args::{IpcArguments, Scale};
+use self::case::{Case, Pattern, System, Wait};
 use self::end::Budget;
 use self::hythe::BenchPool;
 use self::plan::Plan;
-use self::run::{Outcome, Setting};
+use self::run::Outcome;
 use self::series::Series;
+use self::setting::Setting;
 use self::subject::{Placement, Subject};
-use crate::args::{IpcArguments, Scale};
 use crate::document::{Conditions, Document, Pinned, SCHEMA};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::statistics::{median, paired_ratio};
 use crate::{bounce, cpus, machine};
 
-pub(crate) use bars::Bar;
-pub(crate) use case::{Case, Pattern, System, Wait};
 pub(crate) use run::echo;
 
 const BOUNCES: u32 = 10_000;

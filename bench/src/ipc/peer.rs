@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::run::Setting;
+use super::setting::Setting;
 use crate::error::BenchError;
 use crate::lookout::{Lookout, SILENCE_BOUND};
 

@@ -1,10 +1,10 @@
 //! What a run measures, in which order: the arguments' choice of what this machine can do.
 
+use super::args::IpcArguments;
 use super::case::{self, Case, Pattern, System, Wait};
 use super::series::Series;
 use super::setup::STEPS;
 use super::subject::{Placement, Subject};
-use crate::args::IpcArguments;
 
 /// Rates, requests, the cost of a subscriber, and both sides on one CPU are measured with small messages.
 const SMALL_BYTES: usize = 64;
@@ -85,15 +85,14 @@ fn contains<T: PartialEq>(chosen: &[T], value: &T) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Arguments, Command};
-    use clap::Parser;
+    use clap::{Args, Command, FromArgMatches};
 
     fn plan(more: &[&str], two_cpus: bool) -> Plan {
-        let words = ["hythe-bench", "ipc"].iter().chain(more);
-        match Arguments::parse_from(words).command {
-            Command::Ipc(arguments) => make(&arguments, &[8, 64], two_cpus),
-            _ => panic!("asked for ipc"),
-        }
+        let words = ["ipc"].iter().chain(more);
+        let command = IpcArguments::augment_args(Command::new("ipc"));
+        let matches = command.get_matches_from(words);
+        let arguments = IpcArguments::from_arg_matches(&matches).expect("parsed");
+        make(&arguments, &[8, 64], two_cpus)
     }
 
     fn names(plan: &Plan) -> Vec<String> {

@@ -9,36 +9,21 @@ use std::process::Stdio;
 use hdrhistogram::Histogram;
 use hythe_node::Pool;
 
-use super::case::{Case, Pattern, System};
-use super::end::{self, Budget, End};
+use super::args::EchoArguments;
+use super::case::{Pattern, System};
+use super::end::{self, End};
 use super::floor::{self, FloorEnd};
-use super::hythe::{self, BenchPool, HytheEnd};
+use super::hythe::{self, HytheEnd};
 use super::hythe_request::RequestEnd;
-use super::iceoryx2::{self, Iceoryx2End, Ports, Word};
+use super::iceoryx2::{Iceoryx2End, Ports, Word};
 use super::peer::Peer;
+use super::setting::Setting;
 use super::side::Side;
 use super::stream::StreamEnd;
 use super::sysv::{self, SysvEnd};
-use crate::args::EchoArguments;
 use crate::cpus;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
-
-/// One-way messages are so much cheaper than round trips.
-const MESSAGES_PER_COUNT: u64 = 5;
-const MESSAGES_MAX: u64 = 2_000_000;
-
-/// What to run, where, for how long.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Setting<'a> {
-    pub(super) case: Case,
-    pub(super) size: usize,
-    pub(super) budget: Budget,
-    pub(super) cpus: Option<[usize; 2]>,
-    pub(super) pool: &'a BenchPool,
-    pub(super) iceoryx2: &'a iceoryx2::Place,
-    pub(super) lookout: &'a Lookout,
-}
 
 /// What came of it.
 #[derive(Debug)]
@@ -48,12 +33,6 @@ pub(super) enum Outcome {
 }
 
 impl Setting<'_> {
-    /// Of a one-way run.
-    pub(super) fn messages(&self) -> u64 {
-        let messages = self.budget.count.saturating_mul(MESSAGES_PER_COUNT);
-        messages.min(MESSAGES_MAX)
-    }
-
     /// The measuring side.
     pub(super) fn run(&self) -> Result<Outcome, BenchError> {
         match self.case.system {

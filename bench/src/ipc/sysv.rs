@@ -3,12 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use hythe_sys::system_v::{Segment, Semaphores};
-
 use super::case::Case;
 use super::end::End;
 use super::payload::{fill, is_message};
 use super::side::Side;
+use super::system_v::{Segment, Semaphores};
 use crate::error::BenchError;
 use crate::lookout::{Lookout, NAP, Patience};
 

@@ -5,7 +5,7 @@ use super::calls::CallRow;
 use super::lossy::LossyRow;
 use super::plays::{HYTHE_P99_NS_MAX, PlaysRow};
 use super::ratios::Ratio;
-use crate::ipc::Bar;
+use crate::bar::Bar;
 
 /// From so many destinations on laying out is shared by enough.
 const MANY: u16 = 16;

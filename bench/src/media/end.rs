@@ -9,15 +9,16 @@ use std::process::{Command, Stdio};
 
 use rustix::mount::{MountFlags, mount};
 
+use super::args::MediaEndArguments;
 use super::calls::{self, CallCase};
 use super::case::Case;
+use super::job::Job;
 use super::lossy::{self, LossyCase, Relay};
 use super::message::{Answer, Link, Order, Source};
 use super::plays::{self, PlaysCase};
 use super::receiver::Receiver;
-use super::sender::{self, Job};
+use super::sender;
 use super::tally::Checker;
-use crate::args::MediaEndArguments;
 use crate::cpus;
 use crate::error::BenchError;
 

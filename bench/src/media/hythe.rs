@@ -15,7 +15,7 @@ use hythe_media::wire::packets::Packets;
 use hythe_node::{Node, Pool, PoolOptions, RegionIndex, TrustPeers, WireOptions};
 
 use super::case::Mode;
-use super::sender::{Job, Method};
+use super::job::{Job, Method};
 use crate::error::BenchError;
 
 /// In this process's own tmpfs, which goes with it.

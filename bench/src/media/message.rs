@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calls::{CallCase, Heard, Paced};
 use super::case::{Case, Content};
+use super::job::Sent;
 use super::lossy::{LossyCase, Passed, Streamed, Taken};
 use super::plays::{Play, Played, PlaysCase, Watched};
 
@@ -25,12 +26,13 @@ pub(super) enum Order {
     Listen(CallCase),
     /// To the receiver: open a session. Answer: `Ready`.
     Take(LossyCase),
-    /// To the receiver: open a socket for each destination, and note when packets arrive. Answer: `Ready`.
+    /// To the receiver: open a socket for each destination, and note when packets arrive. Answer:
+    /// `Ready`.
     Watch(PlaysCase),
     /// To the relay: be the way from the first link to the second; the seed decides what is lost. Answer: `Ready`.
     Pass { seed: u64 },
-    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`, `Taken`, `Watched` or `Passed`, when all is there or
-    /// nothing comes any more.
+    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`,
+    /// `Taken`, `Watched` or `Passed`, when all is there or nothing comes any more.
     Collect,
     /// To the sender. Answer: `Sent`.
     Send(Case),
@@ -80,24 +82,4 @@ pub(super) struct Tally {
     pub(super) wrong: u64,
     /// When the last right one had been checked, on the monotonic clock.
     pub(super) last_ns: u64,
-}
-
-/// What sending took.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Sent {
-    /// When it began, on the monotonic clock.
-    pub(super) began_ns: u64,
-    /// Time of a CPU, of all threads of the sender.
-    pub(super) cpu_ns: u64,
-    /// Of laying out beforehand.
-    pub(super) layout: Option<Spent>,
-    /// How the product sent it.
-    pub(super) method: Option<String>,
-}
-
-/// Time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Spent {
-    pub(super) elapsed_ns: u64,
-    pub(super) cpu_ns: u64,
 }

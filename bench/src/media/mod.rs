@@ -1,16 +1,20 @@
-//! Scenario `media`: the paper's experiment, many RTP packets sent as fast as they go, by every method and by the product; thousands of
-//! paced calls (`calls`); a way that loses (`lossy`); a stream as it plays, sent by the shipped command beside other programs (`plays`).
+//! Scenario `media`: the paper's experiment, many RTP packets sent as fast as they go, by every
+//! method and by the product; thousands of paced calls (`calls`); a way that loses (`lossy`); a
+//! stream as it plays, sent by the shipped command beside other programs (`plays`).
 //!
 //! Sender and receiver are two processes with a network each, on two CPUs, joined by a veth link (`scene`). Every packet is counted
 //! and compared with its source at the receiver (`tally`). Rounds go over all cases, so that what is compared was measured next to each
 //! other (`plan`, `ratios`).
 
+pub(crate) mod args;
 mod bars;
 mod calls;
 mod case;
 mod end;
 mod hythe;
+mod job;
 mod lossy;
+mod measured;
 mod message;
 mod one_by_one;
 mod packets;
@@ -35,16 +39,17 @@ use indicatif::ProgressBar;
 use rustix::process::geteuid;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use self::args::MediaArguments;
 use self::calls::CallSeries;
 use self::case::{Case, Content};
 use self::lossy::LossyOutcome;
+use self::measured::Measured;
 use self::message::Source;
 use self::plan::Plan;
 use self::plays::{Play, PlaysCase, PlaysSeries, Programs};
-use self::report::{Circumstances, Measured, Report};
+use self::report::{Circumstances, Report};
 use self::scene::{LossyScene, Scene};
 use self::series::{Round, Series};
-use crate::args::MediaArguments;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::{cpus, machine};

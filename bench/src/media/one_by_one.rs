@@ -5,8 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};
 
+use super::job::{Job, Method};
 use super::packets::{HEADER_BYTES, header};
-use super::sender::{Job, Method};
 use crate::error::BenchError;
 
 /// Packets of one `sendmmsg`: more gains nothing.

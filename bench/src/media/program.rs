@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use super::case::System;
-use super::message::Sent;
-use super::sender::Job;
+use super::job::{Job, Sent};
 use super::{monotonic_ns, port};
 use crate::error::BenchError;
 

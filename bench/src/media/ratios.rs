@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::calls::{self, CallSeries};
 use super::case::{Mode, System};
+use super::measured::Measured;
 use super::plays::{self, PlaysSeries, PlaysSystem};
-use super::report::Measured;
 use super::series::Series;
 use crate::statistics::paired_ratio;
 

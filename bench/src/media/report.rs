@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::calls::{CallRow, CallSeries};
 use super::case::{Content, Mode, System};
 use super::lossy::{LossyOutcome, LossyRow};
+use super::measured::Measured;
 use super::plays::{PlaysRow, PlaysSeries};
 use super::ratios::{self, Ratio};
 use super::series::Series;
@@ -37,15 +38,6 @@ pub(super) enum Entry {
     Calls(CallRow),
     Lossy(LossyRow),
     Plays(PlaysRow),
-}
-
-/// All that was measured.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Measured<'m> {
-    pub(super) series: &'m [Series],
-    pub(super) calls: &'m [CallSeries],
-    pub(super) lossy: &'m [LossyOutcome],
-    pub(super) plays: &'m [PlaysSeries],
 }
 
 /// One case: time and cost of sending its packets, or of laying them out.

@@ -6,8 +6,9 @@
 use super::calls::{CallCase, CallRound};
 use super::case::Case;
 use super::end::ip_command;
+use super::job::Sent;
 use super::lossy::{LossyCase, LossyOutcome};
-use super::message::{Answer, Link, Order, Sent, Source, Tally};
+use super::message::{Answer, Link, Order, Source, Tally};
 use super::plays::{Play, PlaysRound};
 use super::process::Process;
 use crate::error::BenchError;

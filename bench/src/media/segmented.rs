@@ -13,8 +13,8 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create, sendfile};
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use super::case::Mode;
+use super::job::{Job, Method};
 use super::packets::header;
-use super::sender::{Job, Method};
 use crate::error::BenchError;
 
 const PAGE_BYTES: usize = 4096;

@@ -1,7 +1,8 @@
 //! All repetitions of one case, and the figures of them.
 
 use super::case::Case;
-use super::message::{Sent, Spent, Tally};
+use super::job::{Sent, Spent};
+use super::message::Tally;
 use crate::statistics::median;
 
 /// One repetition.

@@ -8,12 +8,12 @@ use hythe_media::pace::{Limit, Pace};
 use hythe_media::payload::packetizer;
 use hythe_media::rtp::Identity;
 use hythe_media::send::session::{SendOptions, SendSession, Step};
-use hythe_media::source::open::{OpenOptions, open};
+use hythe_media::source::{OpenOptions, open};
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::{Node, TrustPeers};
 
 use super::hythe::Root;
-use super::sender::{Job, Method};
+use super::job::{Job, Method};
 use crate::error::BenchError;
 
 /// No other process takes part.

@@ -13,10 +13,9 @@ use hythe_preload::pack::{PAGE_BYTES, Pack};
 use super::board::{Boot, Recorder};
 use super::boot;
 use super::case::{FileSystem, Way};
-use super::error::BootError;
 use super::guest::Guest;
 use super::image::{Content, Image, run};
-use crate::error::BenchError;
+use crate::error::{BenchError, BootError};
 use crate::lookout::Lookout;
 
 /// Room for a pack; the disk that it arrives on.

@@ -1,8 +1,8 @@
 //! What the project wants of the storage hop, so that a person sees at once which figures fall short. The document for machines has
 //! the figures only.
 
+use crate::bar::Bar;
 use crate::document::Ratio;
-use crate::ipc::Bar;
 
 /// From this size on what is read ahead must come close to the bound; below, starting programs weighs too much.
 const NEAR_BOUND_FROM: usize = 2 << 20;

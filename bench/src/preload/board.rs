@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 
 use super::case::{FileSystem, Way};
-use super::error::BootError;
 use super::guest::Guest;
 use super::image::{Content, FILE, Image, MOUNT, PACK};
+use crate::error::BootError;
 
 const EMULATOR: &str = "qemu-system-x86_64";
 /// As the paper's.

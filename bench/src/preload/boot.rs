@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::board::Boot;
-use super::error::BootError;
 use super::transcript::{Outcome, Transcript};
-use crate::error::BenchError;
+use crate::error::{BenchError, BootError};
 use crate::lookout::{Lookout, NAP};
 
 /// Many times what a boot takes, also on a machine that does other things meanwhile.

@@ -2,9 +2,8 @@
 //!
 //! `scripts/guest.sh` makes it. Never fetches or builds anything itself.
 
+use crate::error::BootError;
 use std::path::{Path, PathBuf};
-
-use super::error::BootError;
 
 /// Kernel and initramfs.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use hythe_preload::pack::{Extent, PAGE_BYTES, Pack, PackFile};
 
 use super::case::FileSystem;
-use super::error::BootError;
+use crate::error::BootError;
 
 /// Where the flash is mounted on the board.
 pub(crate) const MOUNT: &str = "/flash";

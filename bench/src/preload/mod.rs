@@ -5,11 +5,11 @@
 //! is compared was measured next to each other. `board` is the machine, `image` its flash, `bench/guest` what runs on it.
 
 mod application;
+pub(crate) mod args;
 mod bars;
 mod board;
 mod boot;
 mod case;
-mod error;
 mod guest;
 mod image;
 mod ratios;
@@ -19,16 +19,15 @@ mod series;
 mod table;
 mod transcript;
 
+use self::args::PreloadArguments;
+use self::case::{FileSystem, Way};
 use self::guest::Guest;
 use self::report::Report;
 use self::scene::Scene;
-use crate::args::PreloadArguments;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 use crate::machine;
 
-pub(crate) use self::case::{FileSystem, Way};
-pub(crate) use self::error::BootError;
 pub(crate) use self::table::render;
 
 /// How much is measured.

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::board;
 use super::case::Way;
-use super::error::BootError;
 use super::scene::Scene;
 use super::series::Series;
 use super::{Scale, ratios};
@@ -228,12 +227,6 @@ fn saved((plain, preload): (&Series, &Series)) -> Row {
             paper_ns: paper.map(|(_, ns)| *ns),
             ..RowConditions::default()
         },
-    }
-}
-
-impl From<BootError> for BenchError {
-    fn from(error: BootError) -> Self {
-        Self::Boot(Box::new(error))
     }
 }
 

@@ -12,11 +12,10 @@ use super::application::{Application, Recorded};
 use super::board::Boot;
 use super::boot;
 use super::case::{FileSystem, Way};
-use super::error::BootError;
 use super::guest::Guest;
 use super::image::Image;
 use super::series::Series;
-use crate::error::BenchError;
+use crate::error::{BenchError, BootError};
 use crate::lookout::Lookout;
 
 /// So many boots that came to nothing say that the rest will, too.

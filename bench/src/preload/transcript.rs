@@ -2,10 +2,9 @@
 //!
 //! Fed line by line by `boot`. Pure: it is handed lines and times, and never reads a clock.
 
+use crate::error::BootError;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-use super::error::BootError;
 
 /// Lines that are kept to be shown when a boot fails.
 const TAIL_LINES: usize = 20;

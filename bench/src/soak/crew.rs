@@ -5,8 +5,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::args::SoakArguments;
 use super::report::Counts;
-use crate::args::SoakArguments;
 use crate::error::BenchError;
 
 /// What a worker has counted since it last said so.

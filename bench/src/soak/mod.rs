@@ -4,6 +4,7 @@
 //! `crew` starts, kills and hears the processes; `worker` is one of them; `left_over` names what should not be there any more;
 //! `report` is what comes out. Seeded: the same seed makes the same choices, though the scheduler has its say.
 
+pub(crate) mod args;
 mod crew;
 mod left_over;
 mod report;
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{Node, Pool, PoolOptions};
 
+use self::args::{SoakArguments, WorkerArguments};
 use self::crew::Crew;
 use self::left_over::left_over;
 use self::report::{Counts, Report};
-use crate::args::{SoakArguments, WorkerArguments};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
 

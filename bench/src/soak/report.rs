@@ -5,7 +5,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::args::SoakArguments;
+use super::args::SoakArguments;
 use crate::document::{Machine, SCHEMA};
 use crate::error::BenchError;
 use crate::machine;

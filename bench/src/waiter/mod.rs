@@ -4,6 +4,7 @@
 //! sleeps on both sides, without spinning. `bridge`: the same where the wait goes over a file descriptor as well. Beside them stands a
 //! subscriber of its own, without a waiter. Rounds go over all cases.
 
+pub(crate) mod args;
 mod scene;
 
 use std::fmt;
@@ -11,8 +12,8 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
 
+use self::args::WaiterArguments;
 use self::scene::Scene;
-use crate::args::WaiterArguments;
 use crate::document::{Conditions, Document, Figures, Measurement, Pinned, Ratio, SCHEMA};
 use crate::error::BenchError;
 use crate::lookout::Lookout;

@@ -11,7 +11,8 @@ use crate::border::{
 };
 use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
-use crate::node::{Origin, hythe_node};
+use crate::node::hythe_node;
+use crate::origin::Origin;
 use crate::port::{self, PortOptions};
 use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};

@@ -7,7 +7,8 @@ use std::time::Duration;
 use hythe::{EventId, EventSet, Listener, Notifier};
 
 use crate::border::{Handle, Process, Refusal, count, cross, end, open, open_mut, place};
-use crate::node::{Origin, hythe_node};
+use crate::node::hythe_node;
+use crate::origin::Origin;
 use crate::port;
 use crate::statistics::{hythe_statistics, tell_counted};
 

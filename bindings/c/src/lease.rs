@@ -11,7 +11,7 @@ use crate::border::{
     Handle, Process, Refusal, count, cross, empty_place, missing, open, open_mut, place,
 };
 use crate::bytes::{inside, readable, writable};
-use crate::node::Origin;
+use crate::origin::Origin;
 use crate::shelf::{Shelf, Shelved, Spare, held, held_mut, pack, unpack};
 
 /// Bytes in front of each payload, which travel with the buffer, also when it is handed on.

@@ -28,6 +28,7 @@ pub mod event;
 pub mod lease;
 pub mod message;
 pub mod node;
+mod origin;
 pub mod pool;
 mod port;
 pub mod publisher;

@@ -2,12 +2,12 @@
 
 use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use hythe::Node;
 
-use crate::border::{Handle, Process, Refusal, cross, empty_place, end, name, open};
+use crate::border::{Handle, Process, cross, empty_place, end, name, open};
 use crate::lease::{self, hythe_lease};
+use crate::origin::Origin;
 use crate::pool::hythe_pool;
 
 /// A participant: this process in a pool. Any number of threads may use it at once.
@@ -15,36 +15,6 @@ use crate::pool::hythe_pool;
 pub struct hythe_node {
     pub(crate) origin: Origin,
     pub(crate) node: Node,
-}
-
-/// What everything that was opened through a node, leased or taken by it, knows of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Origin {
-    pub(crate) process: Process,
-    /// Different for each node of this process.
-    number: u64,
-    pub(crate) trusts: bool,
-}
-
-impl Origin {
-    fn new(trusts: bool) -> Self {
-        static NODES: AtomicU64 = AtomicU64::new(0);
-        Self {
-            process: Process::own(),
-            number: NODES.fetch_add(1, Ordering::Relaxed),
-            trusts,
-        }
-    }
-
-    /// Is that buffer of the node of this port? The facade takes it for an error of the program, and panics.
-    pub(crate) fn check(self, buffer: Self) -> Result<(), Refusal> {
-        if self.number == buffer.number {
-            return Ok(());
-        }
-        Err(Refusal::argument(
-            "this buffer is another node's: it is published by the node that leased or took it",
-        ))
-    }
 }
 
 impl Handle for hythe_node {

@@ -10,7 +10,8 @@ use crate::border::{Handle, Process, Refusal, count, cross, end, open, open_mut}
 use crate::bytes::readable;
 use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
-use crate::node::{Origin, hythe_node};
+use crate::node::hythe_node;
+use crate::origin::Origin;
 use crate::port::{self, PortOptions};
 use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};

@@ -10,7 +10,7 @@ use crate::border::{Handle, Process, Refusal, cross, empty_place, missing, open,
 use crate::bytes::{inside, writable};
 use crate::code;
 use crate::lease::HYTHE_HEADROOM_BYTES;
-use crate::node::Origin;
+use crate::origin::Origin;
 use crate::shelf::{Shelf, Shelved, Spare, held, pack, unpack};
 
 /// A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other uses it then.

@@ -9,7 +9,8 @@ use hythe::{ChannelType, PortPolicy, Sample, Subscriber, SubscriberOptions};
 
 use crate::border::{Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut};
 use crate::channel::hythe_channel_type;
-use crate::node::{Origin, hythe_node};
+use crate::node::hythe_node;
+use crate::origin::Origin;
 use crate::port::{self, PortOptions};
 use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};

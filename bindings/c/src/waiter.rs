@@ -13,7 +13,8 @@ use crate::border::{
 };
 use crate::client::hythe_client;
 use crate::event::hythe_listener;
-use crate::node::{Origin, hythe_node};
+use crate::node::hythe_node;
+use crate::origin::Origin;
 use crate::server::hythe_server;
 use crate::subscriber::hythe_subscriber;
 

@@ -1,42 +1,15 @@
-//! The command line: help, completions and man pages all come from these definitions.
+//! What several commands take: the options of every command, and the arguments of the commands that
+//! have no folder of their own for them.
 //!
-//! Every command's help ends with an example, in `after_help`. Never acts.
+//! Every command's help ends with an example, in `after_help`. Never acts, and never names a
+//! command: `command_line` puts them together.
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use hythe::ClassPlan;
 
-use crate::bench::BenchArgs;
-use crate::demo::{DemoArgs, StageArgs};
-use crate::latency::LatencyCommand;
-use crate::media::MediaCommand;
-use crate::preload::PreloadCommand;
-use crate::record::RecordArgs;
-use crate::replay::ReplayArgs;
-use crate::report::ReportArgs;
-use crate::top::TopArgs;
 use crate::units;
-
-/// One pool of shared memory, from flash to wire.
-#[derive(Debug, Parser)]
-#[command(
-    name = "hythe",
-    version,
-    arg_required_else_help = true,
-    disable_help_subcommand = true,
-    max_term_width = 100
-)]
-#[command(
-    after_help = "Examples:\n  hythe pool create --size 32M\n  hythe sub greetings &\n  echo good morning | hythe pub greetings"
-)]
-pub(crate) struct Arguments {
-    #[command(flatten)]
-    pub(crate) globals: Globals,
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
 
 /// What every command understands.
 #[derive(Args, Clone, Debug)]
@@ -56,103 +29,6 @@ const GLOBAL: &str = "Options of every command";
 /// The pool that is made on first use.
 pub(crate) const DEFAULT_POOL: &str = "default";
 
-/// The commands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Probe this machine: which fast paths work, why not, and how to enable them
-    #[command(after_help = "Example:\n  hythe doctor")]
-    Doctor,
-    /// Play an MP3 file from flash over an RTOS core to the wire, check it end to end, print what each hop cost
-    #[command(after_help = "Examples:\n  hythe demo\n  hythe demo song.mp3 --board hosted --json")]
-    Demo(DemoArgs),
-    /// One stage of the demo, as a process of its own
-    #[command(hide = true)]
-    DemoStage(StageArgs),
-    /// Make, show and remove pools
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  hythe pool create camera --size 64M")]
-    Pool(PoolCommand),
-    /// Show participants and channels
-    #[command(after_help = "Example:\n  hythe list --json | jq '.channels[].name'")]
-    List,
-    /// Show who holds which buffers, and for how long
-    #[command(after_help = "Example:\n  hythe who --pool camera")]
-    Who,
-    /// Watch channels, participants and the use of the pool, live
-    #[command(
-        after_help = "Keys: q ends, p pauses, s sorts by the next column, the arrows scroll.\n\nExamples:\n  hythe top --interval 0.5\n  hythe top --once"
-    )]
-    Top(TopArgs),
-    /// Publish from standard input or a file
-    #[command(name = "pub")]
-    #[command(
-        after_help = "Examples:\n  echo good morning | hythe pub greetings\n  hythe pub frames frame.raw --repeat 100 --rate 25\n  hythe pub blocks image.bin --size 64K\n  hythe pub settings limits.json --history 1 --linger 3600"
-    )]
-    Publish(PublishArgs),
-    /// Print what arrives on a channel
-    #[command(name = "sub")]
-    #[command(
-        after_help = "Examples:\n  hythe sub greetings\n  hythe sub frames --count 1 --timeout 5 --raw > frame.raw\n  hythe sub frames --policy drop-oldest --depth 2\n  hythe sub settings --history 1 --count 1\n  hythe sub orders --policy block --block 5"
-    )]
-    Subscribe(SubscribeArgs),
-    /// Print the rates of a channel, without taking part in it
-    #[command(
-        after_help = "Examples:\n  hythe hz frames --count 10\n  hythe hz frames --gaps --interval 5"
-    )]
-    Hz(HzArgs),
-    /// Record a channel into a file
-    #[command(
-        after_help = "Examples:\n  hythe record frames -o frames.hythe --for 10\n  hythe record frames -o frames.hythe --policy drop-oldest --json"
-    )]
-    Record(RecordArgs),
-    /// Publish a recording again, at its original timing
-    #[command(
-        after_help = "Examples:\n  hythe replay frames.hythe --wait 10\n  hythe replay frames.hythe --channel again --speed 2 --from 5\n  hythe replay frames.hythe --list"
-    )]
-    Replay(ReplayArgs),
-    /// Find out what a program or a boot needs from flash, and read it ahead
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  hythe preload show /etc/hythe/boot.pack")]
-    Preload(PreloadCommand),
-    /// Send and receive media as RTP
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(
-        after_help = "Example:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp"
-    )]
-    Media(MediaCommand),
-    /// Run RTOS cores and look at them
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(after_help = "Example:\n  hythe core run hosted --detach && hythe core status")]
-    Core(CoreCommand),
-    /// Measure real-time latency, of this machine or of an RTOS on a board, and compare
-    #[command(subcommand, arg_required_else_help = true)]
-    #[command(
-        after_help = "Examples:\n  hythe latency host --for 60 --load hog\n  hythe latency board mps2-an386"
-    )]
-    Latency(LatencyCommand),
-    /// Run a benchmark, with its baselines and peers in the same run
-    #[command(
-        after_help = "Examples:\n  hythe bench ipc\n  hythe bench ipc --json --sizes 64,65536 > ipc.json\n  hythe bench preload --fs jffs2\n  hythe bench media --repeat 10"
-    )]
-    Bench(BenchArgs),
-    /// Make one page, with plots, of the results of bench and latency runs
-    #[command(after_help = "Example:\n  hythe report ipc.json -o report.html")]
-    Report(ReportArgs),
-    /// Print the completions of a shell
-    #[command(after_help = "Example:\n  hythe completions bash > /etc/bash_completion.d/hythe")]
-    Completions {
-        /// Which shell
-        shell: Shell,
-    },
-    /// Write the man pages into a directory
-    #[command(after_help = "Example:\n  hythe man /usr/local/share/man/man1")]
-    Man {
-        /// Where to; made if it is missing
-        #[arg(value_name = "DIR")]
-        directory: PathBuf,
-    },
-}
-
 /// What can be done with pools.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoolCommand {
@@ -161,7 +37,14 @@ pub(crate) enum PoolCommand {
     List,
     /// Make a pool
     #[command(
-        after_help = "Examples:\n  hythe pool create --size 32M\n  hythe pool create camera --class 4Mx8 --class 2Kx512\n  hythe pool create shared --group video --group-access write\n  hythe pool create fleet --limit participants=200 --limit connections=16384\n  hythe pool create sensor --small --size 2M"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe pool create --size 32M\n",
+            "  hythe pool create camera --class 4Mx8 --class 2Kx512\n",
+            "  hythe pool create shared --group video --group-access write\n",
+            "  hythe pool create fleet --limit participants=200 --limit connections=16384\n",
+            "  hythe pool create sensor --small --size 2M",
+        )
     )]
     Create(PoolCreateArgs),
     /// Show a pool: geometry and the sum that led to it, regions, use
@@ -191,10 +74,12 @@ pub(crate) struct PoolCreateArgs {
     /// A class of slots, as payload x count: 64Kx100; may be repeated
     #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
     pub(crate) class: Vec<ClassPlan>,
-    /// Tables for a small device: 8 participants, 64 channels, 192 ports, 128 connections. 2M are enough then
+    /// Tables for a small device: 8 participants, 64 channels, 192 ports, 128 connections. 2M are
+    /// enough then
     #[arg(long)]
     pub(crate) small: bool,
-    /// Another limit than the usual one, or that of --small, as name=count: participants, channels, ports, connections or granules (of 32 queued messages); may be repeated
+    /// Another limit than the usual one, or that of --small, as name=count: participants, channels,
+    /// ports, connections or granules (of 32 queued messages); may be repeated
     #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
     pub(crate) limit: Vec<units::Limit>,
     /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything
@@ -225,7 +110,8 @@ pub(crate) struct PoolCreateArgs {
 /// What a group may do.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum GroupAccessArg {
-    /// Subscribe, and read what is published; protects payload, not the tables (docs/guide/permissions.md)
+    /// Subscribe, and read what is published; protects payload, not the tables
+    /// (docs/guide/permissions.md)
     Read,
     /// Everything but removing the pool, and running cores
     Write,
@@ -267,7 +153,8 @@ pub(crate) struct PublishArgs {
     /// Keep the last so many messages for subscribers that come later and ask for them
     #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
     pub(crate) history: u32,
-    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited for together
+    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited
+    /// for together
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "0.1")]
     pub(crate) send_timeout: std::time::Duration,
     /// Stay for so many seconds after the last message, for late subscribers
@@ -299,7 +186,8 @@ pub(crate) struct SubscribeArgs {
     /// What publishers do when as many wait [default: drop-newest, or block if --block says for how long]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead of dropping a message [default with --policy block: 5]
+    /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead
+    /// of dropping a message [default with --policy block: 5]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some
@@ -400,14 +288,4 @@ pub(crate) struct CoreStopArgs {
 pub(crate) struct CoreLogArgs {
     /// The board
     pub(crate) board: String,
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    #[test]
-    fn definitions_are_consistent() {
-        super::Arguments::command().debug_assert();
-    }
 }

@@ -4,7 +4,8 @@ use clap::CommandFactory;
 use clap_complete::{Shell, generate};
 use serde::Serialize;
 
-use crate::args::{Arguments, Globals};
+use crate::args::Globals;
+use crate::command_line::Arguments;
 use crate::error::CliError;
 use crate::output;
 

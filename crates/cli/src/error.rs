@@ -1,6 +1,7 @@
 //! What ends a command early, and the exit code it gets.
 //!
-//! Only this file and `main` print errors. 0: done. 1: it failed. 2: wrong use, which is mostly clap's to say.
+//! 0: done. 1: it failed. 2: wrong use, which is mostly clap's to say. Names no command: a command
+//! with errors of its own turns them into these. Never prints: `main` does.
 
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
@@ -12,8 +13,6 @@ use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;
 use hythe_terminal::escaped;
 
-use crate::demo::DemoError;
-use crate::output;
 use crate::workspace::WorkspaceError;
 
 /// Errors of the command.
@@ -25,9 +24,6 @@ pub(crate) enum CliError {
     /// A core's or board's error.
     #[error(transparent)]
     Core(#[from] CoreError),
-    /// The demo did not work.
-    #[error(transparent)]
-    Demo(#[from] DemoError),
     /// Reading ahead, or recording for it, did not work.
     #[error(transparent)]
     Preload(#[from] PreloadError),
@@ -83,20 +79,17 @@ impl CliError {
         )
     }
 
-    /// Prints the error, and says with which code to exit.
-    pub(crate) fn report(&self) -> ExitCode {
+    /// With which code to exit.
+    pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            // Whoever read our output has seen enough: `hythe sub … | head`.
-            Self::Output(error) if error.kind() == ErrorKind::BrokenPipe => {
-                return ExitCode::SUCCESS;
-            }
-            // Nobody may be left to read it: whoever started a detached agent.
-            error => output::note_error(error),
+            error if error.is_closed_output() => ExitCode::SUCCESS,
+            error if error.is_wrong_use() => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
         }
-        if self.is_wrong_use() {
-            ExitCode::from(2)
-        } else {
-            ExitCode::FAILURE
-        }
+    }
+
+    /// Whoever read the output has seen enough: `hythe sub … | head`. It is no failure.
+    pub(crate) fn is_closed_output(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == ErrorKind::BrokenPipe)
     }
 }

@@ -1,7 +1,7 @@
 //! The `hythe` command.
 //!
-//! One file per command; `args` defines them all, `error` picks the exit code. Never contains behaviour of the pool: what it does,
-//! an application can do with the crate `hythe`.
+//! One file per command; `command_line` defines them all, `error` picks the exit code. Never
+//! contains behaviour of the pool: what it does, an application can do with the crate `hythe`.
 
 #![deny(
     clippy::print_stderr,
@@ -11,6 +11,7 @@
 
 mod args;
 mod bench;
+mod command_line;
 mod completions;
 mod core;
 mod demo;
@@ -45,7 +46,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 use hythe_terminal::escaped;
 
-use crate::args::{Arguments, Command};
+use crate::command_line::{Arguments, Command};
 use crate::error::CliError;
 use crate::stop::Stop;
 
@@ -56,7 +57,13 @@ fn main() -> ExitCode {
     };
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report(),
+        Err(error) => {
+            if !error.is_closed_output() {
+                // Nobody may be left to read it: whoever started a detached agent.
+                output::note_error(&error);
+            }
+            error.exit_code()
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use clap_mangen::Man;
 use hythe_terminal::escaped;
 use serde::Serialize;
 
-use crate::args::{Arguments, Globals};
+use crate::args::Globals;
+use crate::command_line::Arguments;
 use crate::error::CliError;
 use crate::{output, units};
 

@@ -293,7 +293,8 @@ fn one_client_with_hundreds_of_sessions_leaves_slots_to_the_next() {
         served += u32::from(greedy.try_play(&url, "RTP/AVP").starts_with("RTSP/1.0 200"));
     }
     assert_eq!(served, 16);
-    // Others, each with as many as it may have, until there is nothing left: who is told 200 gets packets, whoever came before.
+    // Others, each with as many as it may have, until there is nothing left: who is told 200 gets
+    // packets, whoever came before.
     let mut players = Vec::new();
     let mut refused = String::new();
     for host in 2..8 {

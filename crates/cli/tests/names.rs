@@ -241,7 +241,8 @@ fn names_in_media_and_results() {
     fs::write(
         sdp,
         format!(
-            "v=0\r\no=- 0 0 IN IP4 {field}\r\ns={field}\r\nm={field} 5004 {field} 96\r\na=rtpmap:96 {field}/90000\r\n"
+            "v=0\r\no=- 0 0 IN IP4 {field}\r\ns={field}\r\n\
+             m={field} 5004 {field} 96\r\na=rtpmap:96 {field}/90000\r\n"
         ),
     )
     .expect("own");

@@ -43,7 +43,8 @@ fn high_water_marks_stay_when_all_is_free_again() {
             .all(|table| { table["table"] == "slots" || table["highest"] == 0 })
     );
     assert_eq!(first["regions"][0]["classes"][0]["highest_sampled"], 0);
-    // A publisher that keeps all: three small slots, then the two large ones, and the sixth message finds none.
+    // A publisher that keeps all: three small slots, then the two large ones, and the sixth message
+    // finds none.
     let subscriber = root.start(&["sub", "data"]);
     support::eventually("it subscribes", || root.subscribers("data") == 1);
     let keeping = ["pub", "data", "--lines", "--history", "10"];

@@ -1,4 +1,5 @@
-//! A `hythe` without a C library of the system publishes and subscribes, to its like and to the one that is built here.
+//! A `hythe` without a C library of the system publishes and subscribes, to its like and to the one
+//! that is built here.
 //!
 //! `make test-targets` builds it and sets [`STATIC`]; without it this test is skipped aloud.
 

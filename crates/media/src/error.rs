@@ -96,7 +96,8 @@ pub enum MediaError {
     },
     /// An address is not one that can be sent to.
     #[error(
-        "{address}: {reason}; addresses are rtp://HOST:PORT, with ?ttl=N&interface=NAME for multicast",
+        "{address}: {reason}; addresses are rtp://HOST:PORT, with ?ttl=N&interface=NAME for \
+         multicast",
         reason = escaped(reason),
         address = escaped(address)
     )]

@@ -513,7 +513,8 @@ mod tests {
         let stream = StreamDescription::new(format, "127.0.0.1:5004".parse().unwrap());
         let expected = "v=0\r\n\
             o=- 42 0 IN IP4 127.0.0.1\r\n\
-            s=Hythe\r\ni=VLC 3 plays this with --no-sap-parse\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 10\r\na=rtpmap:10 L16/44100/2\r\n";
+            s=Hythe\r\ni=VLC 3 plays this with --no-sap-parse\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+            m=audio 5004 RTP/AVP 10\r\na=rtpmap:10 L16/44100/2\r\n";
         assert_eq!(describe(&[stream], 42), expected);
     }
 

@@ -32,3 +32,37 @@ impl Unit<'_> {
         self.len() == 0
     }
 }
+
+/// Memory in which units are put together, one at a time: bytes of our own, or a slot
+/// ([`SlotMemory`](crate::payload::memory::SlotMemory)).
+pub trait UnitMemory: Send {
+    /// What there is of it.
+    fn bytes(&self) -> &[u8];
+
+    /// Adds bytes behind.
+    fn extend(&mut self, bytes: &[u8]);
+
+    /// Takes back what is behind the first `bytes`.
+    fn truncate(&mut self, bytes: usize);
+
+    /// The next unit begins. What was there may have been published and is left alone.
+    fn clear(&mut self);
+}
+
+impl UnitMemory for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+
+    fn extend(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn truncate(&mut self, bytes: usize) {
+        Vec::truncate(self, bytes);
+    }
+
+    fn clear(&mut self) {
+        Vec::clear(self);
+    }
+}

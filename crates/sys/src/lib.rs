@@ -6,10 +6,10 @@
 //! [`socket_option`], [`error_queue`] and [`udp_receive`] to the media hop, [`probe`] to the
 //! doctor, [`regular_file`] to all that read files by their names, [`scheduling`] to the doctor and
 //! to the latency of this machine, [`spawn`] to the agent of a core and to the benchmarks,
-//! [`system_v`] to the benchmarks, [`fanotify`], [`file_pages`], [`io_priority`],
-//! [`mount_space`], [`read_ahead`] and [`residency`] to the storage hop. Between calls nothing is held but the descriptors and
-//! mappings that the returned values own. This crate never decides what an answer means, never retries (but [`wait`] goes another way) or logs, and is never on
-//! the way of a payload.
+//! [`fanotify`], [`file_pages`], [`io_priority`], [`mount_space`], [`read_ahead`] and [`residency`]
+//! to the storage hop. Between calls nothing is held but the descriptors and mappings that the
+//! returned values own. This crate never decides what an answer means, never retries (but [`wait`]
+//! goes another way) or logs, and is never on the way of a payload.
 
 pub mod control_group;
 pub mod error_queue;
@@ -28,6 +28,5 @@ pub mod residency;
 pub mod scheduling;
 pub mod socket_option;
 pub mod spawn;
-pub mod system_v;
 pub mod udp_receive;
 pub mod wait;

@@ -5,6 +5,7 @@
 
 use super::finding::Finding;
 use crate::metadata::{Dependency, Metadata, Package};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// A crate, and the crates of ours that it may use. `sys` is for those that call Linux, `terminal`
@@ -19,7 +20,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
     ("hythe-media", HOP),
-    ("hythe-cluster", HOP),
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
@@ -27,7 +27,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
     ("hythe-c", PRODUCT),
-    ("hythe-python", PRODUCT),
     ("xtask", &[]),
 ];
 const POOL: &[&str] = &["hythe-abi", "hythe-memory", "hythe-queue", "hythe-terminal"];
@@ -52,7 +51,6 @@ const FACADE: &[&str] = &[
     "hythe-node",
     "hythe-rtcore",
     "hythe-media",
-    "hythe-cluster",
     "hythe-recording",
 ];
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
@@ -82,7 +80,28 @@ pub(crate) fn check(metadata: &Metadata) -> Vec<Finding> {
         .filter(|package| package.is_ours())
         .collect();
     let check_one = |package: &&Package| check_package(package, &ours, &metadata.workspace_root);
-    ours.iter().flat_map(check_one).collect()
+    let mut findings = check_table(&ours);
+    findings.extend(ours.iter().flat_map(check_one));
+    findings
+}
+
+/// Every crate that the table names is one of the workspace: the picture shows what there is.
+fn check_table(ours: &[&Package]) -> Vec<Finding> {
+    let rows = MAY_USE.iter();
+    let named: BTreeSet<&str> = rows
+        .flat_map(|(name, uses)| [*name].into_iter().chain(uses.iter().copied()))
+        .collect();
+    let is_missing = |name: &&str| ours.iter().all(|package| package.name != *name);
+    let missing = named.into_iter().filter(is_missing);
+    missing
+        .map(|name| Finding {
+            path: "xtask/src/tidy/layers.rs".to_owned(),
+            line: 1,
+            rule: "layers",
+            what: format!("the table names {name}, which is no crate of the workspace"),
+            remedy: "take it out of the table",
+        })
+        .collect()
 }
 
 fn check_package(package: &Package, ours: &[&Package], root: &Path) -> Vec<Finding> {
@@ -147,11 +166,20 @@ mod tests {
 
     /// What is said about `package` beside all crates of the table.
     fn findings(package: Package) -> Vec<String> {
-        let others = MAY_USE.iter().filter(|(name, _uses)| *name != package.name);
-        let mut packages: Vec<Package> = others
-            .map(|(name, _uses)| self::package(name, "crates", &[]))
-            .collect();
+        let mut packages = others(&package.name);
         packages.push(package);
+        findings_of(packages)
+    }
+
+    /// All crates of the table but one.
+    fn others(left_out: &str) -> Vec<Package> {
+        let others = MAY_USE.iter().filter(|(name, _uses)| *name != left_out);
+        others
+            .map(|(name, _uses)| package(name, "crates", &[]))
+            .collect()
+    }
+
+    fn findings_of(packages: Vec<Package>) -> Vec<String> {
         let metadata = Metadata {
             packages,
             workspace_root: "/root".into(),
@@ -207,6 +235,21 @@ mod tests {
             1
         );
         assert_eq!(findings(package("hythe-novel", "crates/x", &[])).len(), 1);
+    }
+
+    #[test]
+    fn refuses_rows_of_crates_that_do_not_exist() {
+        // One with a row of its own, and one that other rows name, too.
+        for missing in ["hythe-c", "hythe-abi"] {
+            let said = findings_of(others(missing));
+            assert_eq!(said.len(), 1, "{said:?}");
+            let start = "xtask/src/tidy/layers.rs:1: layers: the table names ";
+            assert!(
+                said[0].starts_with(&format!("{start}{missing},")),
+                "{said:?}"
+            );
+        }
+        assert_eq!(findings_of(others("")), [""; 0]);
     }
 
     #[test]

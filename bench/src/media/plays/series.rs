@@ -77,7 +77,8 @@ impl PlaysSeries {
         ];
         (missing + silent + wrong > 0).then(|| {
             format!(
-                "{} to {}: {missing} packets missing, {wrong} wrong, {silent} destinations got none",
+                "{} to {}: {missing} packets missing, {wrong} wrong, {silent} destinations got \
+                 none",
                 self.case, self.case.destinations
             )
         })

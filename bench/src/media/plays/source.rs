@@ -72,13 +72,14 @@ fn stream(bits_per_second: u32, seconds: u16) -> Result<File, BenchError> {
     command.stdout(file.try_clone()?);
     let status = command.status()?;
     let bytes = file.metadata()?.len();
-    // A stream that does not keep its rate would be another one for who plays it by its clock and for
-    // who plays it by its rate.
+    // A stream that does not keep its rate would be another one for who plays it by its clock and
+    // for who plays it by its rate.
     if status.success() && is_of_rate(bytes, bits_per_second, seconds) {
         return Ok(file);
     }
     Err(BenchError::Unable(format!(
-        "ffmpeg makes no MPEG transport stream of {seconds} s at {rate} bit/s: {status}, {bytes} bytes"
+        "ffmpeg makes no MPEG transport stream of {seconds} s at {rate} bit/s: {status}, {bytes} \
+         bytes"
     )))
 }
 

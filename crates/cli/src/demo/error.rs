@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use hythe_terminal::escaped;
 
+use crate::error::CliError;
+
 /// Errors of the demo.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -109,5 +111,11 @@ pub(crate) enum DemoError {
 impl DemoError {
     pub(super) const fn report(error: serde_json::Error) -> Self {
         Self::Report(error)
+    }
+}
+
+impl From<DemoError> for CliError {
+    fn from(error: DemoError) -> Self {
+        Self::Failed(error.to_string())
     }
 }

@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 
 use super::DemoError;
 
-/// Decodes a file; returns its samples, interleaved. Where its audio begins and ends is judged by the decoder itself.
+/// Decodes a file; returns its samples, interleaved. Where its audio begins and ends is judged by
+/// the decoder itself.
 pub(super) fn decode(file: &Path, directory: &Path) -> Result<Vec<i16>, DemoError> {
     let decoder = built("reference/decode-reference").map_err(|path| DemoError::NotBuilt {
         what: "the reference decoder",

@@ -57,7 +57,8 @@ pub(super) fn scan(path: &Path) -> Result<Scan, DemoError> {
     })
 }
 
-/// Goes through the first `audio_bytes` of a file; also where its last frame ends, if something else follows it.
+/// Goes through the first `audio_bytes` of a file; also where its last frame ends, if something
+/// else follows it.
 fn walk(file: &File, audio_bytes: u64, path: &Path) -> Result<(Walk, Option<u64>), DemoError> {
     let unreadable = |source| DemoError::File {
         path: path.to_owned(),

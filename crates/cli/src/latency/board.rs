@@ -1,108 +1,21 @@
-//! `hythe latency board`: runs `rtos/apps/rhealstone` on a board, alone or beside Linux under Xen, takes what it tells, and times the
-//! edges on its pin from outside.
+//! `hythe latency board`: runs `rtos/apps/rhealstone` on a board, alone or beside Linux under Xen,
+//! takes what it tells, and times the edges on its pin from outside.
 //!
-//! The core measures by itself, before anything of Linux reaches it; only then, and where instructions are counted in another run, Linux
-//! answers it (`round_trip`). Never judges the figures.
+//! The core measures by itself, before anything of Linux reaches it; only then, and where
+//! instructions are counted in another run, Linux answers it (`round_trip`). Never judges the
+//! figures.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
+use hythe::rtcore::Board;
+use hythe_latency::result::Document;
 
-use clap::{Args, ValueEnum};
-use hythe::rtcore::{Board, Core};
-use hythe_latency::machine;
-use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
-use hythe_latency::xen::{Load, Partition};
-use serde_json::{Value, json};
-
-use super::figures::{self, Recorded};
-use super::output::OutputArgs;
-use super::round_trip;
-use super::told::{self, Patience, Told};
+use super::alone::alone;
+use super::board_args::{BoardArgs, ClockArg, LoadArg};
+use super::figures::{conditions, document};
+use super::told::APP;
 use super::under_xen;
-use super::xen_args::XenArgs;
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::stop::Stop;
-use crate::units;
-use crate::workspace::{Purpose, Workspace};
-
-/// The program that measures.
-pub(super) const APP: &str = "rhealstone";
-/// Questions without an answer, as the core counts them.
-const DISCARDED_ROUND_TRIPS: &str = "discarded.round_trip";
-
-/// Which board, and how.
-#[derive(Args, Debug)]
-pub(crate) struct BoardArgs {
-    /// The board
-    pub(super) board: String,
-    /// What the core runs under: nothing; Xen, beside Linux on the same CPU; Xen, beside Linux with a CPU each (the core's is a pool of its own with nothing to schedule)
-    #[arg(long, value_name = "WHAT", default_value = "none")]
-    pub(super) under: Under,
-    /// What Linux does beside it: sleep, compute, or read a disk
-    #[arg(long, value_name = "LOAD", default_value = "idle")]
-    pub(super) load: LoadArg,
-    /// By whose time: counted instructions, the same in every run; or the host's, with a host's CPU for each of the board
-    #[arg(long, value_name = "CLOCK", default_value = "instructions")]
-    pub(super) clock: ClockArg,
-    #[command(flatten)]
-    pub(super) xen: XenArgs,
-    /// How long the core may take to measure
-    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "300")]
-    pub(super) timeout: Duration,
-    #[command(flatten)]
-    output: OutputArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Under {
-    None,
-    XenShared,
-    XenPartitioned,
-}
-
-impl Under {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::XenShared => "xen-shared",
-            Self::XenPartitioned => "xen-partitioned",
-        }
-    }
-
-    pub(super) const fn partition(self) -> Option<Partition> {
-        match self {
-            Self::None => None,
-            Self::XenShared => Some(Partition::Shared),
-            Self::XenPartitioned => Some(Partition::Partitioned),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum LoadArg {
-    Idle,
-    Hog,
-    Io,
-}
-
-impl LoadArg {
-    pub(super) const fn load(self) -> Load {
-        match self {
-            Self::Idle => Load::Idle,
-            Self::Hog => Load::Hog,
-            Self::Io => Load::Io,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum ClockArg {
-    Instructions,
-    Host,
-}
 
 pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
     let stop = Stop::on_signals()?;
@@ -129,104 +42,6 @@ pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
         Some(partition) => under_xen::measure(&board, partition, args, &stop)?,
     };
     args.output.finish(&document, globals, text)
-}
-
-/// The core without anybody beside it.
-pub(super) fn alone(
-    board: &Board,
-    args: &BoardArgs,
-    stop: &Stop,
-) -> Result<(Told, Vec<Measurement>), CliError> {
-    let workspace = Workspace::make(Purpose::Latency)?;
-    let folder = workspace.files().join("record");
-    fs::create_dir(&folder).map_err(CliError::file("make", &folder))?;
-    if board.link().is_none() {
-        let told = told::alone(board, &folder, args.timeout, stop)?;
-        let results = recorded(board, &told, &folder)?;
-        return Ok((told, results));
-    }
-    let limits = (args.timeout, stop);
-    let counted = match board.repeatable() {
-        Some(_) => {
-            let nothing = |_: &Core, _: Patience<'_>| Ok(());
-            Some(told::in_pool(board, &workspace, Some(&folder), limits, nothing)?.0)
-        }
-        None => None,
-    };
-    let answers =
-        |core: &Core, patience: Patience<'_>| round_trip::answer(&workspace, core, patience);
-    let (mut told, from_linux) = told::in_pool(board, &workspace, None, limits, answers)?;
-    let round_trips = round_trip::results(&case(board, &told), board, &mut told, &from_linux)?;
-    let discarded = told.conditions.values.remove(DISCARDED_ROUND_TRIPS);
-    let mut told = counted.unwrap_or(told);
-    told.conditions
-        .values
-        .extend(discarded.map(|count| (DISCARDED_ROUND_TRIPS.to_owned(), count)));
-    let mut results = recorded(board, &told, &folder)?;
-    results.extend(round_trips);
-    Ok((told, results))
-}
-
-fn case(board: &Board, told: &Told) -> String {
-    format!("{}/none/{}", board.name(), told.conditions.values["load"])
-}
-
-/// By the core's clock, and from outside where the run was recorded.
-fn recorded(board: &Board, told: &Told, folder: &Path) -> Result<Vec<Measurement>, CliError> {
-    let case = case(board, told);
-    let mut results = figures::by_guest(&case, told)?;
-    if let Some(repeatable) = board.repeatable() {
-        let recorded = Recorded {
-            log: told::read(folder, &repeatable.log)?,
-            edges: told::split(&told::read(folder, &repeatable.edges)?).0,
-            instruction_ns: repeatable.instruction_ns,
-        };
-        results.extend(figures::from_outside(&case, told, &recorded)?);
-    }
-    Ok(results)
-}
-
-/// What the core said, and what we know.
-pub(super) fn conditions(board: &Board, told: &Told, limits: &str) -> BTreeMap<String, Value> {
-    let said = told.conditions.values.iter();
-    let mut conditions: BTreeMap<String, Value> = said
-        .map(|(key, value)| (key.clone(), json!(value)))
-        .collect();
-    conditions.insert("emulated".to_owned(), json!(board.is_emulated()));
-    conditions.insert("limits".to_owned(), json!(limits));
-    match board.repeatable() {
-        Some(repeatable) => {
-            let instruction_ns = repeatable.instruction_ns;
-            conditions.insert("instruction_ns".to_owned(), json!(instruction_ns));
-        }
-        None => {
-            let why = format!(
-                "board {} has no emulator that counts its instructions, so nothing tells when an edge is on its pin",
-                board.name()
-            );
-            conditions.insert(figures::UNSEEN.to_owned(), json!(why));
-        }
-    }
-    conditions.insert("configuration".to_owned(), json!(Under::None.name()));
-    conditions.extend([round_trip::conditions(board)]);
-    conditions
-}
-
-pub(super) fn document(
-    board: &Board,
-    conditions: BTreeMap<String, Value>,
-    results: Vec<Measurement>,
-) -> Document {
-    Document {
-        schema: SCHEMA.to_owned(),
-        bench: BENCH.to_owned(),
-        command: machine::command(),
-        commit: machine::commit(),
-        machine: machine::describe(board.is_emulated()),
-        results,
-        ratios: Vec::new(),
-        conditions,
-    }
 }
 
 /// What these figures can and cannot show.

@@ -1,13 +1,16 @@
-//! What a core told as results of a document, by its own clock and from outside.
+//! What a core told as a document: results by its own clock and from outside, and their conditions.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use hythe_latency::outside;
-use hythe_latency::result::Measurement;
+use hythe::rtcore::Board;
+use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
 use hythe_latency::xen::OwnCpu;
+use hythe_latency::{machine, outside};
 use serde_json::{Value, json};
 
+use super::board_args::Under;
+use super::round_trip;
 use super::told::Told;
 use crate::error::CliError;
 
@@ -186,5 +189,49 @@ fn period(told: &Told, name: &str, tick_hz: u32) -> Result<Option<outside::Perio
         _ => Err(CliError::Failed(format!(
             "the core says that {name} has a period of {said:?} ticks"
         ))),
+    }
+}
+
+/// What the core said, and what we know.
+pub(super) fn conditions(board: &Board, told: &Told, limits: &str) -> BTreeMap<String, Value> {
+    let said = told.conditions.values.iter();
+    let mut conditions: BTreeMap<String, Value> = said
+        .map(|(key, value)| (key.clone(), json!(value)))
+        .collect();
+    conditions.insert("emulated".to_owned(), json!(board.is_emulated()));
+    conditions.insert("limits".to_owned(), json!(limits));
+    match board.repeatable() {
+        Some(repeatable) => {
+            let instruction_ns = repeatable.instruction_ns;
+            conditions.insert("instruction_ns".to_owned(), json!(instruction_ns));
+        }
+        None => {
+            let why = format!(
+                "board {} has no emulator that counts its instructions, so nothing tells when an \
+                 edge is on its pin",
+                board.name()
+            );
+            conditions.insert(UNSEEN.to_owned(), json!(why));
+        }
+    }
+    conditions.insert("configuration".to_owned(), json!(Under::None.name()));
+    conditions.extend([round_trip::conditions(board)]);
+    conditions
+}
+
+pub(super) fn document(
+    board: &Board,
+    conditions: BTreeMap<String, Value>,
+    results: Vec<Measurement>,
+) -> Document {
+    Document {
+        schema: SCHEMA.to_owned(),
+        bench: BENCH.to_owned(),
+        command: machine::command(),
+        commit: machine::commit(),
+        machine: machine::describe(board.is_emulated()),
+        results,
+        ratios: Vec::new(),
+        conditions,
     }
 }

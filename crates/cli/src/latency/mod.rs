@@ -3,7 +3,9 @@
 //! One file per command; `output` is what all that measure end with, `channel` lends them a channel of the pool. Never computes a
 //! figure: `hythe_latency` does.
 
+mod alone;
 mod board;
+mod board_args;
 mod channel;
 mod compare;
 mod figures;
@@ -33,7 +35,7 @@ pub(crate) enum LatencyCommand {
     #[command(
         after_help = "Examples:\n  hythe latency board mps2-an386\n  hythe latency board virt-a53 --under xen-shared --load hog\n  hythe latency board virt-a53 --under xen-partitioned --json > partitioned.json"
     )]
-    Board(board::BoardArgs),
+    Board(board_args::BoardArgs),
     /// Compare results: the ratio at each percentile, with the conditions side by side
     ///
     /// The first file is what the others are compared with. Emulated and real times, and times of differing clocks, are compared only with --force.

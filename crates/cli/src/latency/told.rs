@@ -8,11 +8,12 @@ use hythe::rtcore::{Board, Core, CoreOptions, CoreState, run_alone};
 use hythe::{Node, Subscriber, SubscriberOptions};
 use hythe_latency::core::{Conditions, CoreHistogram, serial};
 
-use super::board::APP;
 use crate::error::CliError;
 use crate::stop::{LOOK, Stop};
 use crate::workspace::Workspace;
 
+/// The program that measures.
+pub(super) const APP: &str = "rhealstone";
 /// The channel on which it tells.
 const CHANNEL: &str = "latency";
 /// Records that may wait for us.

@@ -7,9 +7,10 @@ use hythe_latency::result::{Document, Measurement, Ratio};
 use hythe_latency::xen::{self, Clock, Ended, Hypervisor, Partition, Setup};
 use serde_json::json;
 
-use super::board::{APP, BoardArgs, ClockArg, alone, conditions, document};
-use super::figures::{self, OUTSIDE, OWN_CPU, Recorded, UNSEEN};
-use super::told::{self, Told};
+use super::alone::alone;
+use super::board_args::{BoardArgs, ClockArg};
+use super::figures::{self, OUTSIDE, OWN_CPU, Recorded, UNSEEN, conditions, document};
+use super::told::{self, APP, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
 use crate::workspace::{Purpose, temporary};

@@ -179,7 +179,8 @@ pub(super) fn tell_left_out(input: &Path, left_out: &[String]) {
     if !left_out.is_empty() {
         let (input, left_out) = (escaped(&input), left_out.join(", "));
         output::note(format!(
-            "{input}: one stream of a file is sent; left out: {left_out}. As a transport stream all go together: ffmpeg -i {input} -c copy film.ts"
+            "{input}: one stream of a file is sent; left out: {left_out}. As a transport stream \
+             all go together: ffmpeg -i {input} -c copy film.ts"
         ));
     }
 }

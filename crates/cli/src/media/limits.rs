@@ -14,8 +14,14 @@ pub(super) struct LimitArgs {
     /// file to hosts, 2 of live media, to groups and with --pace kernel]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(0..=10_000))]
     early: Option<u16>,
-    /// How many times as fast as the media packets leave that are late, until they are on time again
-    #[arg(long, value_name = "TIMES", default_value_t = CATCH_UP as u16, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// How many times as fast as the media packets leave that are late, until they are on time
+    /// again
+    #[arg(
+        long,
+        value_name = "TIMES",
+        default_value_t = CATCH_UP as u16,
+        value_parser = clap::value_parser!(u16).range(1..=1000)
+    )]
     pub(super) catch_up: u16,
 }
 

@@ -43,12 +43,26 @@ pub(crate) enum MediaCommand {
     Send(SendArgs),
     /// Receive RTP into a file
     #[command(
-        after_help = "Examples:\n  hythe media recv film.sdp --out film.ts\n  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json\n  hythe media recv camera.sdp --stream audio --out camera.wav\n  hythe media recv camera.sdp --stream all --out camera\n  hythe media recv rtp://239.1.2.3:5004 --payload ts --out film.ts"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe media recv film.sdp --out film.ts\n",
+            "  hythe media recv film.sdp --out film.ts --delay 200 --idle 5 --json\n",
+            "  hythe media recv camera.sdp --stream audio --out camera.wav\n",
+            "  hythe media recv camera.sdp --stream all --out camera\n",
+            "  hythe media recv rtp://239.1.2.3:5004 --payload ts --out film.ts",
+        )
     )]
     Recv(RecvArgs),
     /// Serve media on request: players open rtsp://…
     #[command(
-        after_help = "Examples:\n  hythe media serve films/\n  hythe media serve film.ts channel:camera --listen 192.0.2.1\n  hythe media serve film.ts --lossless 200\n  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 --participant rtp://192.0.2.8:5004"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe media serve films/\n",
+            "  hythe media serve film.ts channel:camera --listen 192.0.2.1\n",
+            "  hythe media serve film.ts --lossless 200\n",
+            "  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 ",
+            "--participant rtp://192.0.2.8:5004",
+        )
     )]
     Serve(ServeArgs),
 }

@@ -1,6 +1,7 @@
 //! The pool of `hythe media send`: of its own, unless one is named or the input is a channel.
 //!
-//! Nobody else has a part in what a file becomes, and a pool that stays would be memory that nobody gives back.
+//! Nobody else has a part in what a file becomes, and a pool that stays would be memory that nobody
+//! gives back.
 
 use hythe::{ClassPlan, Geometry, Node, NodeError, Pool, PoolOptions};
 

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use hythe::media::format::{Encoding, StreamFormat};
 use hythe::media::rtp::L16;
 
-/// Names, their encodings, clocks and payload types: those of RFC 3551, or the ones that `hythe media send` uses.
+/// Names, their encodings, clocks and payload types: those of RFC 3551, or the ones that
+/// `hythe media send` uses.
 const KNOWN: [(&str, Encoding, u32, u8); 7] = [
     ("ts", Encoding::MpegTs, 90_000, 33),
     ("mpa", Encoding::MpegAudio, 90_000, 14),
@@ -16,7 +17,8 @@ const KNOWN: [(&str, Encoding, u32, u8); 7] = [
     ("pcma", Encoding::Pcma, 8000, 8),
 ];
 /// As the error and the help name them.
-pub(super) const EXAMPLES: &str = "ts, mpa, h264, h265, opus, pcmu, pcma or l16:48000:2, and @TYPE where the payload type is another one than usual, such as h264@99";
+pub(super) const EXAMPLES: &str = "ts, mpa, h264, h265, opus, pcmu, pcma or l16:48000:2, and \
+     @TYPE where the payload type is another one than usual, such as h264@99";
 /// Payload types have seven bits.
 const TYPE_MAX: u8 = 127;
 

@@ -23,7 +23,8 @@ impl PriorityArgs {
             Ok(()) => self.priority,
             Err(error) => {
                 output::note(format!(
-                    "--priority {}: {error}; an ordinary thread sends. It takes CAP_SYS_NICE or a limit of real-time priority (`ulimit -r`) of at least {}",
+                    "--priority {}: {error}; an ordinary thread sends. It takes CAP_SYS_NICE or a \
+                     limit of real-time priority (`ulimit -r`) of at least {}",
                     self.priority, self.priority
                 ));
                 0

@@ -39,7 +39,8 @@ use super::rtsp_session::{self, IDLE, LOST, ServerDocument};
 /// What to receive, and where to.
 #[derive(Args, Debug)]
 pub(crate) struct RecvArgs {
-    /// The session description, rtsp://HOST[:PORT]/PATH, or rtp://HOST:PORT with --payload: an address of this host, or a group
+    /// The session description, rtsp://HOST[:PORT]/PATH, or rtp://HOST:PORT with --payload: an
+    /// address of this host, or a group
     #[arg(value_name = "SDP|URL")]
     description: PathBuf,
     /// What comes to rtp://HOST:PORT: ts, mpa, h264, h265, opus, pcmu, pcma or l16:48000:2; with
@@ -320,7 +321,8 @@ fn described(args: &RecvArgs, address: &str) -> Result<Chosen, CliError> {
     let destination = address.parse::<StreamAddress>()?.resolve()?;
     let Some(Payload(format)) = args.payload.clone() else {
         return Err(CliError::WrongUse(format!(
-            "what comes to {address} is not known without a description: name its file, or say --payload {EXAMPLES}"
+            "what comes to {address} is not known without a description: name its file, or say \
+             --payload {EXAMPLES}"
         )));
     };
     Ok(Chosen {

@@ -320,7 +320,8 @@ impl Sending<'_> {
         if !self.told_late && late_ns > LATE_NS {
             self.told_late = true;
             output::note(format!(
-                "packets leave {:.1} s late, and faster until they are on time: the machine is busy, or the process was stopped",
+                "packets leave {:.1} s late, and faster until they are on time: the machine is \
+                 busy, or the process was stopped",
                 late_ns as f64 / 1e9
             ));
         } else if self.told_late && late_ns < LATE_NS / 10 {

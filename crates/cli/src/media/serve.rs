@@ -191,7 +191,8 @@ fn add_film(programme: &mut Programme, file: &Path) -> Result<(), CliError> {
     if name.contains(char::is_control) {
         let name = name.escape_debug();
         return Err(CliError::Failed(format!(
-            "{name}: its name has control characters, with which no client can ask for it: rename it"
+            "{name}: its name has control characters, with which no client can ask for it: rename \
+             it"
         )));
     }
     let left_out = programme.add_film(&name, file)?;

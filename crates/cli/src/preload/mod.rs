@@ -58,7 +58,11 @@ pub(crate) enum PreloadCommand {
     /// packs must be of one system: a file that two of them recorded differently is named, and
     /// nothing is written.
     #[command(
-        after_help = "Examples:\n  hythe preload merge first.pack second.pack third.pack -o app.pack\n  hythe preload merge boot.pack app.pack -o boot.pack --force"
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe preload merge first.pack second.pack third.pack -o app.pack\n",
+            "  hythe preload merge boot.pack app.pack -o boot.pack --force",
+        )
     )]
     Merge(merge::MergeArgs),
     /// Print the list by which an image builder lays out files in the order of the pack

@@ -60,8 +60,15 @@ pub(crate) struct ReplayArgs {
     /// Wait so many seconds for a first subscriber, and fail if there is none
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, conflicts_with = "list")]
     wait: Option<Duration>,
-    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited for together
-    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "0.1", conflicts_with = "list")]
+    /// Let one message be held up for so many seconds, for all subscribers that ask to be waited
+    /// for together
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = units::parse_seconds,
+        default_value = "0.1",
+        conflicts_with = "list"
+    )]
     send_timeout: Duration,
 }
 

@@ -1,12 +1,8 @@
-//! What stands on a page as a drawing, and what of a document is drawn.
+//! What stands on a page as a drawing. What of a document is drawn: `drawn`.
 
 use std::error::Error;
 
-use super::bars::bars;
 use super::chart::{Layout, Shape};
-use super::distribution::distributions;
-use super::document::Document;
-use super::plot::plots;
 use super::table::Table;
 use crate::error::CliError;
 
@@ -68,19 +64,4 @@ impl Key {
         });
         keys.collect()
     }
-}
-
-/// Costs as bars, times and costs as lines, distributions.
-pub(super) fn figures(document: &Document) -> Result<Vec<Box<dyn Figure>>, CliError> {
-    let mut figures: Vec<Box<dyn Figure>> = Vec::new();
-    for drawn in bars(document) {
-        figures.push(Box::new(drawn));
-    }
-    for drawn in plots(document) {
-        figures.push(Box::new(drawn));
-    }
-    for drawn in distributions(document)? {
-        figures.push(Box::new(drawn));
-    }
-    Ok(figures)
 }

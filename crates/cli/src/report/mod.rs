@@ -1,14 +1,17 @@
 //! `hythe report`: one page from the results of any bench or latency run.
 //!
-//! `document` reads and checks results; `overlay` lays the latencies of all over each other, `figure` says what else is drawn: `plot` lines,
-//! `bars`, `distribution`. They stand on an `axis` each way, in the frame of `chart`, in the colours of `palette`, with a `table` beside.
-//! `page` writes the HTML. The page holds everything it shows: no scripts, nothing fetched.
+//! `document` reads and checks results; `overlay` lays the latencies of all over each other,
+//! `drawn` says what else is drawn, each a `figure`: `plot` lines, `bars`, `distribution`. They
+//! stand on an `axis` each way, in the frame of `chart`, in the colours of `palette`, with a
+//! `table` beside. `page` writes the HTML. The page holds everything it shows: no scripts, nothing
+//! fetched.
 
 mod axis;
 mod bars;
 mod chart;
 mod distribution;
 mod document;
+mod drawn;
 mod figure;
 mod overlay;
 mod page;

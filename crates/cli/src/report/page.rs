@@ -3,7 +3,8 @@
 
 use super::chart::{LAYOUTS, Shape};
 use super::document::{Document, Measurement, plain};
-use super::figure::{Figure, Key, figures};
+use super::drawn::figures;
+use super::figure::{Figure, Key};
 use super::overlay::{Overlay, Untimed, overlay};
 use super::palette;
 use super::style;

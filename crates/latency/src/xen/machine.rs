@@ -8,31 +8,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::device_tree::{self, DEVICES_AT, IMAGE_AT, INITRAMFS_AT, KERNEL_AT};
+use super::programs::{COMPILER, QEMU, STARTER, finish, start};
 use super::watch::{self, Watched, watch};
 use super::{Exits, Files, Load, OwnCpu, Setup, bytes_of, own_cpu};
 use crate::LatencyError;
 
-/// A program that the machine needs, and the Debian package that has it.
-pub(super) struct Needed {
-    pub(super) program: &'static str,
-    package: &'static str,
-}
-
-pub(super) const QEMU: Needed = Needed {
-    program: "qemu-system-aarch64",
-    package: "qemu-system-arm",
-};
-/// Starts QEMU so that it ends with us.
-pub(super) const STARTER: Needed = Needed {
-    program: "setpriv",
-    package: "util-linux",
-};
-const COMPILER: Needed = Needed {
-    program: "dtc",
-    package: "device-tree-compiler",
-};
-/// What a starter ends with that did not find its program: a shell's code.
-const NOT_FOUND: i32 = 127;
 /// The core's last word.
 const TOLD: &[u8] = b"rhealstone: told";
 /// How often is looked whether it has come.
@@ -209,46 +189,6 @@ fn plain(path: &Path) -> Result<&str, LatencyError> {
     text.ok_or_else(|| LatencyError::Path {
         path: path.to_owned(),
     })
-}
-
-/// Starts a command whose own program is `first`, whatever that starts in turn.
-fn start(command: &mut Command, first: &Needed) -> Result<Child, LatencyError> {
-    command
-        .spawn()
-        .map_err(|error| first.failed(&error.to_string()))
-}
-
-impl Needed {
-    /// It did not start.
-    fn failed(&self, why: &str) -> LatencyError {
-        LatencyError::Program {
-            program: self.program,
-            what: format!(
-                "{why}; Debian's package {} has it: sudo apt-get install {0}",
-                self.package
-            ),
-        }
-    }
-}
-
-/// Runs a program that ends by itself soon: `first` starts `main`, or is it.
-fn finish(command: &mut Command, first: &Needed, main: &Needed) -> Result<(), LatencyError> {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let output = start(command, first)?
-        .wait_with_output()
-        .map_err(LatencyError::file("wait for", main.program))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    match output.status.code() {
-        Some(0) => Ok(()),
-        Some(NOT_FOUND) => Err(main.failed(said.trim())),
-        _ => Err(LatencyError::Program {
-            program: main.program,
-            what: format!("{}: {}", output.status, said.trim()),
-        }),
-    }
 }
 
 /// Waits for the core's last word, and ends QEMU in order, so that its record is whole. Its log is read meanwhile.

@@ -9,6 +9,7 @@ mod emulator_log;
 mod exits;
 mod machine;
 mod own_cpu;
+mod programs;
 mod settings;
 mod watch;
 

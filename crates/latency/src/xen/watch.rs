@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::emulator_log::Line;
 use super::exits::{self, Exits};
-use super::machine::{QEMU, STARTER};
 use super::own_cpu::{self, OwnCpu, Wish};
+use super::programs::{QEMU, STARTER};
 use crate::LatencyError;
 
 /// What QEMU is started with.

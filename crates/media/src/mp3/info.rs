@@ -1,4 +1,5 @@
-//! Frames that describe the others and have no sound: Xing and Info (LAME writes them, ffmpeg too), VBRI (Fraunhofer).
+//! Frames that describe the others and have no sound: Xing and Info (LAME writes them, ffmpeg too),
+//! VBRI (Fraunhofer).
 
 use super::header::{HEADER_BYTES, Header, Version};
 

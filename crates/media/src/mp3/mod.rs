@@ -28,9 +28,10 @@
 //! - The stream is the file without its tags, as minimp3's own loader sees it. The splitter skips
 //!   ID3v2 in front; the caller ends the stream where [`audio_end`] says.
 //! - A frame counts only if a consistent header follows it or the stream ends with its last byte.
-//!   So a truncated last frame is dropped, and so is a last frame with a tag or garbage behind it if
-//!   the caller did not cut that off: [`FrameSplitter::last_frame_end`] says where.
-//! - Xing, Info and VBRI frames are frames like any other, unless [`FrameSplitter::without_info`] leaves them out, as players do.
+//!   So a truncated last frame is dropped, and so is a last frame with a tag or garbage behind it
+//!   if the caller did not cut that off: [`FrameSplitter::last_frame_end`] says where.
+//! - Xing, Info and VBRI frames are frames like any other, unless [`FrameSplitter::without_info`]
+//!   leaves them out, as players do.
 //! - Free format and layers I and II are refused with an error, where minimp3 would decode them;
 //!   [`FrameSplitter::for_all_layers`] takes layers I and II, for those who only send.
 //!

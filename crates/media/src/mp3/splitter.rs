@@ -107,7 +107,8 @@ pub struct FrameSplitter {
     frames: u64,
     takes_all_layers: bool,
     leaves_out_info: bool,
-    /// A whole frame that continued the stream, but nothing that continues it: where it ends. Only the last may be one.
+    /// A whole frame that continued the stream, but nothing that continues it: where it ends. Only
+    /// the last may be one.
     uncertain: Option<u64>,
     /// Where the window ended that left a question open, so that the same window is noticed.
     asked_beyond: Option<u64>,
@@ -143,7 +144,8 @@ impl FrameSplitter {
         }
     }
 
-    /// The same, for those who play: a first frame that only describes the others (Xing, Info, VBRI) is a gap.
+    /// The same, for those who play: a first frame that only describes the others (Xing, Info,
+    /// VBRI) is a gap.
     #[must_use]
     pub fn without_info(self) -> Self {
         Self {

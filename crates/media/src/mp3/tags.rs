@@ -39,7 +39,8 @@ pub(super) fn id3v2_bytes(bytes: &[u8]) -> Option<u64> {
 ///
 /// `tail` is the end of the file, [`TAIL_BYTES`] of it or all. Recognised is what minimp3's own
 /// loader (`mp3dec_load`) recognises: ID3v1 with or without its extension, and before it APE with
-/// its footer, with or without a header. An APE tag that claims more than the file holds is not believed.
+/// its footer, with or without a header. An APE tag that claims more than the file holds is not
+/// believed.
 #[must_use]
 pub fn audio_end(tail: &[u8], file_bytes: u64) -> u64 {
     let mut rest = tail;
@@ -60,7 +61,8 @@ pub fn audio_end(tail: &[u8], file_bytes: u64) -> u64 {
 /// The whole length of the APE tag whose footer ends `tail`.
 fn ape_bytes(tail: &[u8]) -> Option<u64> {
     let footer = tail.last_chunk::<APE_BYTES>()?.strip_prefix(b"APETAGEX")?;
-    // Behind the mark: the version, the size, which counts the footer, not the header, the number of items, flags.
+    // Behind the mark: the version, the size, which counts the footer, not the header, the number
+    // of items, flags.
     let word = |at: usize| Some(u32::from_le_bytes(*footer.get(at..)?.first_chunk()?));
     let has_header = word(12)? & APE_HAS_HEADER != 0;
     let header_bytes = if has_header { APE_BYTES as u64 } else { 0 };

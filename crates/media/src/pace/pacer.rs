@@ -175,7 +175,8 @@ impl Pacer {
         }
     }
 
-    /// After a pause: the packet that is next leaves at once, and those behind it follow as planned.
+    /// After a pause: the packet that is next leaves at once, and those behind it follow as
+    /// planned.
     pub fn resume(&mut self) {
         self.moves += u64::from(self.start.is_some());
         self.start = None;

@@ -1,39 +1,7 @@
-//! Memory in which a unit is put together from several packets: bytes of our own, or the slot that it is published from.
+//! Memory in which a unit is put together from several packets: the slot that it is published from.
 
 use crate::slots::{Filling, Refusal, Slots};
-
-/// Holds one unit at a time, as far as it has come.
-pub trait UnitMemory: Send {
-    /// What there is of it.
-    fn bytes(&self) -> &[u8];
-
-    /// Adds bytes behind.
-    fn extend(&mut self, bytes: &[u8]);
-
-    /// Takes back what is behind the first `bytes`.
-    fn truncate(&mut self, bytes: usize);
-
-    /// The next unit begins. What was there may have been published and is left alone.
-    fn clear(&mut self);
-}
-
-impl UnitMemory for Vec<u8> {
-    fn bytes(&self) -> &[u8] {
-        self
-    }
-
-    fn extend(&mut self, bytes: &[u8]) {
-        self.extend_from_slice(bytes);
-    }
-
-    fn truncate(&mut self, bytes: usize) {
-        Vec::truncate(self, bytes);
-    }
-
-    fn clear(&mut self) {
-        Vec::clear(self);
-    }
-}
+use crate::unit::UnitMemory;
 
 /// Slots in which units lie one behind the other. One that does not fit any more is moved on to the next slot; one for which there is no
 /// slot is put together in memory of our own, and copied from there when it is published.

@@ -17,9 +17,9 @@ mod talk;
 use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::rtp::L16;
-use crate::sink::channel::START_CODE;
 use crate::slots::Slots;
 use crate::unit::Unit;
+use crate::video::START_CODE;
 use memory::SlotMemory;
 
 /// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).

@@ -3,11 +3,10 @@
 //! The clock runs at 90 kHz whatever the sampling rate. Frames of a unit share packets as far as they fit; one that is longer than
 //! a packet goes in fragments, each naming its offset in the frame.
 
-use super::memory::UnitMemory;
 use super::talk::TalkSpurt;
 use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};
 use crate::mp3::Header;
-use crate::unit::Unit;
+use crate::unit::{Unit, UnitMemory};
 
 /// Of the timestamps (RFC 3551, section 4.5.13).
 pub const MPEG_AUDIO_CLOCK_HZ: u32 = 90_000;

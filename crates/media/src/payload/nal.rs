@@ -2,10 +2,9 @@
 
 use std::marker::PhantomData;
 
-use super::memory::UnitMemory;
 use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};
 use crate::format::StreamFormat;
-use crate::unit::Unit;
+use crate::unit::{Unit, UnitMemory};
 use crate::video::units::{NalUnits, with_pieces};
 use crate::video::{Codec, Role, parameters};
 
@@ -190,7 +189,7 @@ impl<R: Rules, M: UnitMemory> Joiner<R, M> {
             units: NalUnits::new(memory, front),
             time: None,
             missing: false,
-            sets: parameters::sets(R::CODEC, &format.parameters)?,
+            sets: parameters::sets(R::CODEC, &format.parameters).map_err(Malformed)?,
             due: 0,
             rules: PhantomData,
         })

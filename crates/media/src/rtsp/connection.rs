@@ -8,6 +8,10 @@ use super::limits::Limits;
 use super::message;
 use super::status::Refusal;
 
+/// Names a connection for as long as the service lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// Where the client is; IPv4 as IPv4, whatever socket it came through.

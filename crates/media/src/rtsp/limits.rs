@@ -37,7 +37,8 @@ impl Default for Limits {
             connections: 1024,
             connections_per_address: 64,
             sessions: 1024,
-            // A film has two or three of the 64 slots of the wire region: one address leaves some to the others.
+            // A film has two or three of the 64 slots of the wire region: one address leaves some
+            // to the others.
             sessions_per_address: 16,
             // A request of a player has 200 to 700 bytes and 5 to 12 headers.
             message_bytes: 8192,
@@ -52,13 +53,15 @@ impl Default for Limits {
     }
 }
 
-/// Descriptors that are kept free: to accept a connection and refuse it, and for files that are open for a moment.
+/// Descriptors that are kept free: to accept a connection and refuse it, and for files that are
+/// open for a moment.
 const DESCRIPTORS_RESERVED: usize = 16;
 /// Descriptors of a session that plays a film: the file, an event, sockets for RTP and RTCP.
 const DESCRIPTORS_OF_SESSION: usize = 6;
 
 impl Limits {
-    /// As many connections and sessions as a process with so many free descriptors can have, half of them for each.
+    /// As many connections and sessions as a process with so many free descriptors can have, half
+    /// of them for each.
     #[must_use]
     pub fn fitting(self, free_descriptors: usize) -> Self {
         let half = free_descriptors.saturating_sub(DESCRIPTORS_RESERVED) / 2;

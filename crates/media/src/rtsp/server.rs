@@ -291,7 +291,8 @@ impl Room<'_> {
         }
     }
 
-    /// Answers whole requests as long as their client takes the answers, up to one whose media has to be started first.
+    /// Answers whole requests as long as their client takes the answers, up to one whose media has
+    /// to be started first.
     fn answer(&mut self, id: ConnectionId, now_ns: u64) {
         loop {
             let mut count = 0;
@@ -320,7 +321,8 @@ impl Room<'_> {
         self.wires.get(&id).is_some_and(Wire::may_answer) && !self.starting.has(id)
     }
 
-    /// Has the owner of the media do what a request comes to, and answers it as soon as it is known how that went.
+    /// Has the owner of the media do what a request comes to, and answers it as soon as it is known
+    /// how that went.
     fn follow(&mut self, id: ConnectionId, outcome: Outcome, now_ns: u64) {
         self.act(&outcome.actions);
         let is_start = |action: &Action| matches!(action, Action::Start(_));

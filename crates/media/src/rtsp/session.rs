@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use super::connection::ConnectionId;
 use super::range::Range;
-use super::service::ConnectionId;
 use super::status::{Refusal, Status};
 
 /// Names a session: 64 random bits, so that nobody guesses another's.
@@ -245,7 +245,8 @@ impl Session {
         self.legs.is_empty()
     }
 
-    /// The streams that a request is about, if none of them is being started: another connection has asked for that.
+    /// The streams that a request is about, if none of them is being started: another connection
+    /// has asked for that.
     fn settled(&self, stream: Option<usize>) -> Result<Vec<usize>, Refusal> {
         let selected = self.selected(stream)?;
         let is_starting = |stream: &usize| self.legs.get(stream).is_some_and(|leg| leg.is_starting);

@@ -15,7 +15,8 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::{Action, ConnectionId, Outcome, SessionId, Start, Started};
 
-/// How long the owner has to begin: longer than a disk that has to spin up, shorter than players wait.
+/// How long the owner has to begin: longer than a disk that has to spin up, shorter than players
+/// wait.
 const START_NS: u64 = 8_000_000_000;
 
 /// How a start went.
@@ -34,7 +35,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The media begins with this packet, or why it does not, in one line: the client is told so with 503.
+    /// The media begins with this packet, or why it does not, in one line: the client is told so
+    /// with 503.
     pub fn give(mut self, outcome: std::result::Result<Started, String>) {
         self.send(outcome);
     }

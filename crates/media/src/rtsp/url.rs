@@ -48,7 +48,8 @@ impl<'u> Url<'u> {
     }
 }
 
-/// The URL of the presentation at `path` on the server at `address`: whatever a path may not contain as it is, is percent-encoded.
+/// The URL of the presentation at `path` on the server at `address`: whatever a path may not
+/// contain as it is, is percent-encoded.
 ///
 /// ```
 /// let url = hythe_media::rtsp::presentation_url("[::1]:8554".parse()?, "a b/50%?.ts");

@@ -1,4 +1,5 @@
-//! Whether a description is of an encrypted stream, which is not decrypted here: what comes would be written as if it were media.
+//! Whether a description is of an encrypted stream, which is not decrypted here: what comes would
+//! be written as if it were media.
 
 use sdp_types::{Attribute, Media, Session};
 

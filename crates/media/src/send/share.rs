@@ -1,4 +1,5 @@
-//! How many slots each of several sessions of one process may hold, so that none takes those that the next one needs.
+//! How many slots each of several sessions of one process may hold, so that none takes those that
+//! the next one needs.
 //!
 //! Each session that joins is given a number of slots at once, or is refused. In those it lays out
 //! media ahead of its time; what it may hold beyond them, for packets that may be asked for again,

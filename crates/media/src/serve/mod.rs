@@ -1,7 +1,8 @@
 //! The media behind an RTSP server: files that each client sees from its beginning, and channels that all watch together.
 //!
-//! A [`Programme`] is given to [`rtsp::server::Server::run`](crate::rtsp::server::Server::run), whose thread calls it. Each client's
-//! film, and each channel, is a show (`show.rs`): a thread with a sending session, which opens the film's file, too. Nothing here waits.
+//! A [`Programme`] is given to [`rtsp::server::Server::run`](crate::rtsp::server::Server::run),
+//! whose thread calls it. Each client's film, and each channel, is a show (`show.rs`): a thread
+//! with a sending session, which opens the film's file, too. Nothing here waits.
 //!
 //! A film that begins has its slots already: who would get none is refused before PLAY is answered.
 
@@ -37,7 +38,8 @@ use self::show::{Show, Spectator};
 const CHANNEL: &str = "channel:";
 /// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport packets.
 const DEPTH: u32 = 256;
-/// Slots that a film is given before it begins: one that is sent from, one that is filled; and one of packets that may be asked for again.
+/// Slots that a film is given before it begins: one that is sent from, one that is filled; and one
+/// of packets that may be asked for again.
 const SLOTS: usize = 2;
 const SLOTS_WITH_RESEND: usize = 3;
 /// Films at once, those included whose file is still being opened: each has a thread.
@@ -144,8 +146,9 @@ impl Programme {
         Ok(left_out)
     }
 
-    /// Adds a channel under a path. It is there for clients once its first messages have told what it carries; `tell` hears of that,
-    /// in another thread, or of what is wrong with them. Then it is looked at again, with growing pauses; so it is when it ended.
+    /// Adds a channel under a path. It is there for clients once its first messages have told what
+    /// it carries; `tell` hears of that, in another thread, or of what is wrong with them. Then it
+    /// is looked at again, with growing pauses; so it is when it ended.
     ///
     /// # Errors
     ///
@@ -157,7 +160,8 @@ impl Programme {
         tell: impl FnMut(Result<&StreamFormat, &MediaError>) + Send + 'static,
     ) -> Result<(), MediaError> {
         let depth = SubscriberOptions::default().depth(DEPTH);
-        // Here, so that a name that cannot be subscribed to is refused, and nothing is missed from now on.
+        // Here, so that a name that cannot be subscribed to is refused, and nothing is missed from
+        // now on.
         let mut subscribed = Some(self.stage.node.subscriber(channel, &depth)?);
         let (channel, name) = (channel.to_owned(), format!("{CHANNEL}{channel}"));
         let (stage, options) = (self.stage.clone(), self.options.clone());
@@ -303,7 +307,8 @@ fn require_same(file: &Path, now: &StreamFormat, told: &StreamFormat) -> Result<
         input: file.display().to_string(),
         position: 0,
         reason: format!(
-            "it is another file than when the server was started (now {now}, then {told}, or with other parameters): start the server again"
+            "it is another file than when the server was started (now {now}, then {told}, or with \
+             other parameters): start the server again"
         ),
     })
 }

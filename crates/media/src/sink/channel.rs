@@ -11,9 +11,7 @@ use crate::MediaError;
 use crate::format::{Encoding, StreamFormat};
 use crate::slots::Slots;
 use crate::unit::Unit;
-
-/// In front of each NAL unit (H.264 and H.265, annex B).
-pub(crate) const START_CODE: [u8; 4] = [0, 0, 0, 1];
+use crate::video::START_CODE;
 
 /// Publishes units. Pieces of video get start codes, so that a message is a part of a byte stream.
 pub struct ChannelSink {

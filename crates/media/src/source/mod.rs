@@ -21,7 +21,8 @@ pub mod wav;
 
 pub use input::Input;
 pub use live::Live;
-pub use open::{OpenOptions, open, open_input};
+pub use open::{OpenOptions, open_input};
+pub use playlist::open;
 
 use self::channel::Message;
 use crate::MediaError;

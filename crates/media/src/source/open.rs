@@ -1,10 +1,9 @@
-//! Opening whatever is to be sent: the format is found by the first bytes, never by the name; only playlists (.m3u) go by their name.
+//! Opening one input: its format is found by the first bytes, never by the name.
 
 use std::path::Path;
 
 use super::mpeg_audio::MpegAudioSource;
 use super::ogg_opus::OggOpusSource;
-use super::playlist::{Playlist, files_in, files_named_in};
 use super::raw::{PcmFormat, PcmSource};
 use super::{Input, Source, annex_b, mp4, ogg_pages, ts, wav};
 use crate::MediaError;
@@ -13,13 +12,15 @@ use crate::mp3::Header;
 use crate::rtp::MAX_PAYLOAD_BYTES;
 
 /// Why these are not sent, and what to do.
-const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which is not sent: make a transport stream of it first, \
+const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which is not sent: make \
+     a transport stream of it first, ffmpeg -i FILE -c copy -f mpegts FILE.ts";
+const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (MPEG-1, MPEG-2, \
+     MPEG-4 part 2), which is sent in a transport stream only: \
      ffmpeg -i FILE -c copy -f mpegts FILE.ts";
-const OTHER_VIDEO: &str = "this is video of another codec than H.264 and H.265 (MPEG-1, MPEG-2, MPEG-4 part 2), which is sent in a \
-     transport stream only: ffmpeg -i FILE -c copy -f mpegts FILE.ts";
 /// Behind the start code of a program stream's first pack.
 const PACK_HEADER: u8 = 0xba;
-/// `forbidden_zero_bit` of H.264 and H.265, set in start codes of other MPEG video and of program streams.
+/// `forbidden_zero_bit` of H.264 and H.265, set in start codes of other MPEG video and of program
+/// streams.
 const NEVER_IN_NAL_UNITS: u8 = 0x80;
 /// How much of an input is looked at.
 const LOOK_BYTES: usize = 4096;
@@ -57,26 +58,6 @@ impl Default for OpenOptions {
     }
 }
 
-/// Opens `input`: a file, a directory or an .m3u file with a playlist, or `-` for standard input.
-///
-/// # Errors
-///
-/// [`MediaError::Input`] for what cannot be sent, and why; [`MediaError::File`].
-pub fn open(input: &Path, options: &OpenOptions) -> Result<Box<dyn Source + Send>, MediaError> {
-    let is_m3u = input.extension().is_some_and(|extension| {
-        extension.eq_ignore_ascii_case("m3u") || extension.eq_ignore_ascii_case("m3u8")
-    });
-    if input.is_dir() {
-        Ok(Box::new(Playlist::new(files_in(input)?, options)?))
-    } else if is_m3u {
-        Ok(Box::new(Playlist::new(files_named_in(input)?, options)?))
-    } else if options.plays != 1 && input != Path::new("-") {
-        Ok(Box::new(Playlist::new(vec![input.to_owned()], options)?))
-    } else {
-        open_file(input, options)
-    }
-}
-
 /// Opens one file, or standard input.
 pub(super) fn open_file(
     path: &Path,
@@ -94,7 +75,7 @@ pub(super) fn open_file(
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// As [`open`](super::open()).
 pub fn open_input(
     mut input: Input,
     options: &OpenOptions,
@@ -268,7 +249,7 @@ mod tests {
         let path = directory.path().join("samples");
         std::fs::write(&path, [1; 1000]).unwrap();
         let mut options = OpenOptions::default();
-        let error = open(&path, &options).err().unwrap().to_string();
+        let error = open_file(&path, &options).err().unwrap().to_string();
         assert!(
             error.contains("samples, byte 0") && error.contains("recognised"),
             "{error}"
@@ -278,10 +259,10 @@ mod tests {
             samples_per_second: 8000,
             channels: 1,
         });
-        let mut source = open(&path, &options).unwrap();
+        let mut source = open_file(&path, &options).unwrap();
         assert_eq!(source.next().unwrap().unwrap().len(), 160);
         assert!(matches!(
-            open(&directory.path().join("gone"), &options),
+            open_file(&directory.path().join("gone"), &options),
             Err(MediaError::File { .. })
         ));
     }

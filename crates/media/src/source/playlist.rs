@@ -1,4 +1,6 @@
-//! Several files, or one several times, as one continuous stream: time goes on, and all are of one format.
+//! Whatever is to be sent: one file, or several, or one several times, as one continuous stream.
+//! Time goes on, and all are of one format. Playlists (.m3u) go by their name, files by their first
+//! bytes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,26 @@ use crate::unit::Unit;
 const M3U_BYTES_MAX: u64 = 16 << 20;
 /// What is wrong with a playlist of nothing.
 const EMPTY: &str = "no file is in it";
+
+/// Opens `input`: a file, a directory or an .m3u file with a playlist, or `-` for standard input.
+///
+/// # Errors
+///
+/// [`MediaError::Input`] for what cannot be sent, and why; [`MediaError::File`].
+pub fn open(input: &Path, options: &OpenOptions) -> Result<Box<dyn Source + Send>, MediaError> {
+    let is_m3u = input.extension().is_some_and(|extension| {
+        extension.eq_ignore_ascii_case("m3u") || extension.eq_ignore_ascii_case("m3u8")
+    });
+    if input.is_dir() {
+        Ok(Box::new(Playlist::new(files_in(input)?, options)?))
+    } else if is_m3u {
+        Ok(Box::new(Playlist::new(files_named_in(input)?, options)?))
+    } else if options.plays != 1 && input != Path::new("-") {
+        Ok(Box::new(Playlist::new(vec![input.to_owned()], options)?))
+    } else {
+        open_file(input, options)
+    }
+}
 
 /// The files of a playlist, and how far it is.
 #[derive(Debug)]
@@ -73,7 +95,7 @@ impl Playlist {
     ///
     /// # Errors
     ///
-    /// Those of [`open`](super::open()) for the first file; [`MediaError::Input`] if there is none.
+    /// Those of [`open()`] for the first file; [`MediaError::Input`] if there is none.
     pub fn new(files: Vec<PathBuf>, options: &OpenOptions) -> Result<Self, MediaError> {
         let mut list = List {
             files,
@@ -173,7 +195,7 @@ fn refused(path: &Path, reason: &str) -> MediaError {
 /// # Errors
 ///
 /// [`MediaError::File`]; [`MediaError::Input`] if there is none.
-pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, MediaError> {
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, MediaError> {
     let failed = |source| MediaError::File {
         what: "list",
         path: directory.to_owned(),
@@ -196,7 +218,7 @@ pub(super) fn files_in(directory: &Path) -> Result<Vec<PathBuf>, MediaError> {
 /// # Errors
 ///
 /// [`MediaError::File`]; [`MediaError::Input`] if there is none.
-pub(super) fn files_named_in(path: &Path) -> Result<Vec<PathBuf>, MediaError> {
+fn files_named_in(path: &Path) -> Result<Vec<PathBuf>, MediaError> {
     let failed = |source| MediaError::File {
         what: "read",
         path: path.to_owned(),
@@ -219,7 +241,6 @@ fn filled(files: Vec<PathBuf>, path: &Path) -> Result<Vec<PathBuf>, MediaError> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::open;
     use super::*;
     use crate::format::Encoding;
 

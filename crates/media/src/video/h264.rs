@@ -10,7 +10,7 @@ use h264_reader::nal::{NalHeader, UnitType};
 
 use super::FrameRate;
 use super::bits::Bits;
-use super::headers::{Picture, Slice, Trouble, nearest};
+use super::slice::{Picture, Slice, Trouble, nearest};
 
 /// Most frames that any level reorders (H.264, A.3.1).
 const REORDERED_MAX: u32 = 16;

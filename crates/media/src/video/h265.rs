@@ -7,7 +7,7 @@
 use h264_reader::rbsp::{BitRead, BitReaderError};
 
 use super::bits::Bits;
-use super::headers::{Picture, Slice, Trouble, nearest};
+use super::slice::{Picture, Slice, Trouble, nearest};
 use super::{Codec, FrameRate};
 
 /// Most pictures that a decoded picture buffer holds (A.4.2).

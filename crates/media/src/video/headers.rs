@@ -1,35 +1,7 @@
-//! Headers of slices: which begin a picture, and where in display order it belongs.
+//! Headers of slices of either codec: which begin a picture, and where in display order it belongs.
 
+use super::slice::{Slice, Trouble};
 use super::{Codec, FrameRate, h264, h265};
-
-/// Why a header is of no use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
-    /// It does not follow the standard, or needs parameter sets that never came: pass over it.
-    Damaged,
-    /// The stream is sound, but its display order cannot be told here.
-    Unsupported(&'static str),
-}
-
-/// A picture as its first slice describes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Picture {
-    /// Its place among the pictures since the last restart; counts up, by any step.
-    pub(crate) order: i64,
-    /// All pictures before it in decoding order are shown before it.
-    pub(crate) restarts: bool,
-    /// Most pictures that come before another one in decoding order and behind it in display order.
-    pub(crate) reordered_max: usize,
-}
-
-/// What a slice is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slice {
-    /// The first of a picture.
-    Begins(Picture),
-    /// Another one of the same picture.
-    Continues,
-}
 
 /// Parameter sets seen so far, and the state that orders pictures.
 pub(crate) enum Headers {
@@ -94,46 +66,9 @@ impl Headers {
     }
 }
 
-/// Completes the picture order count of which a slice has the low bits: the value nearest to the one before (H.264, formula 8-3;
-/// H.265, formula 8-1).
-pub(crate) fn nearest(before: i64, low: u32, low_bits: u32) -> i64 {
-    let range = 1_i64 << low_bits;
-    let difference = (i64::from(low) - before).rem_euclid(range);
-    // Half the range away is upwards: both formulas ask for "greater than" only on the way down.
-    if difference > range / 2 {
-        before + difference - range
-    } else {
-        before + difference
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Formula 8-3 of H.264 as it stands.
-    fn by_the_letter(before: i64, low: i64, range: i64) -> i64 {
-        let (before_low, before_high) =
-            (before.rem_euclid(range), before - before.rem_euclid(range));
-        let high = if low < before_low && before_low - low >= range / 2 {
-            before_high + range
-        } else if low > before_low && low - before_low > range / 2 {
-            before_high - range
-        } else {
-            before_high
-        };
-        high + low
-    }
-
-    #[test]
-    fn counts_are_completed_as_the_standards_say() {
-        for before in -40..40 {
-            for low in 0..16 {
-                let expected = by_the_letter(before, i64::from(low), 16);
-                assert_eq!(nearest(before, low, 4), expected, "{low} after {before}");
-            }
-        }
-    }
 
     /// What x264 and x265 write for 320x240 at 25 frames per second: parameter sets, key frame, P frame, B frame.
     const STREAMS: [(Codec, [&str; 5]); 2] = [

@@ -10,12 +10,16 @@ pub(crate) mod h265;
 pub(crate) mod headers;
 pub(crate) mod order;
 pub(crate) mod parameters;
+pub(crate) mod slice;
 pub(crate) mod units;
 
 use crate::format::Encoding;
 
 /// Ticks per second of RTP timestamps of video (RFC 6184, section 8.2.1; RFC 7798, section 7.1).
 pub(crate) const CLOCK_HZ: u32 = 90_000;
+
+/// In front of each NAL unit (H.264 and H.265, annex B).
+pub(crate) const START_CODE: [u8; 4] = [0, 0, 0, 1];
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

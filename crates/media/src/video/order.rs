@@ -3,7 +3,7 @@
 //! The process of H.264 C.4.5.3 and H.265 C.5.2 ("bumping"): as soon as more pictures wait than may be reordered, the one with the
 //! least order count is shown.
 
-use super::headers::Picture;
+use super::slice::Picture;
 
 /// Pictures whose place in display order is not known yet.
 #[derive(Debug, Default)]

@@ -6,7 +6,6 @@ use base64::engine::general_purpose::STANDARD;
 use super::units::SETS_MAX;
 use super::{Codec, Role};
 use crate::format::StreamFormat;
-use crate::payload::Malformed;
 
 /// First dynamic payload type (RFC 3551, section 6); SDP may say another one.
 const PAYLOAD_TYPE: u8 = 96;
@@ -69,20 +68,16 @@ fn encode<'s>(sets: impl Iterator<Item = &'s Vec<u8>>) -> String {
 /// # Errors
 ///
 /// A mode of packetization that is not understood here.
-pub(crate) fn sets(codec: Codec, parameters: &str) -> Result<Vec<Vec<u8>>, Malformed> {
+pub(crate) fn sets(codec: Codec, parameters: &str) -> Result<Vec<Vec<u8>>, &'static str> {
     let mut sets = Vec::new();
     for field in parameters.split(';') {
         let (name, value) = field.split_once('=').unwrap_or((field, ""));
         match (codec, name.trim().to_ascii_lowercase().as_str()) {
             (Codec::H264, "packetization-mode") if value.trim() == "2" => {
-                return Err(Malformed(
-                    "packetization-mode=2 (interleaved) is not supported",
-                ));
+                return Err("packetization-mode=2 (interleaved) is not supported");
             }
             (Codec::H265, "sprop-max-don-diff") if value.trim() != "0" => {
-                return Err(Malformed(
-                    "sprop-max-don-diff above 0 (decoding order numbers) is not supported",
-                ));
+                return Err("sprop-max-don-diff above 0 (decoding order numbers) is not supported");
             }
             (Codec::H264, "sprop-parameter-sets")
             | (Codec::H265, "sprop-vps" | "sprop-sps" | "sprop-pps") => {

@@ -3,7 +3,7 @@
 //! Depacketizers join fragments in it, the Annex B source keeps in it what waits for its place in display order.
 
 use super::{Codec, Role};
-use crate::payload::memory::UnitMemory;
+use crate::unit::UnitMemory;
 
 /// Longest NAL unit: a key frame of 8K video at 60 frames and 200 Mbit/s stays below.
 pub(crate) const NAL_BYTES_MAX: usize = 4 << 20;

@@ -4,37 +4,17 @@
 //! What each achieved is summed up into the outcome. Never loads anything itself: a `Worker` does.
 
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 use hythe_sys::file_pages::Sink;
 
-use super::Options;
-use super::files::{NotThat, Opened, Root};
+use super::job::{Gate, Job};
 use super::memory::Memory;
-use super::methods::{Method, Methods};
+use super::method::Method;
+use super::methods::Methods;
 use super::outcome::{Failure, Outcome, Stopped, Tally};
 use super::plan;
-use super::survey::Survey;
 use super::worker::Worker;
-use crate::pack::{Extent, Pack};
-
-/// What is to be done.
-pub(super) struct Job<'a> {
-    pub(super) pack: &'a Pack,
-    pub(super) root: &'a Root,
-    pub(super) survey: &'a Survey,
-    pub(super) steps: &'a [Extent],
-    pub(super) options: &'a Options,
-    pub(super) progress: &'a (dyn Fn(u64) + Sync),
-}
-
-impl Job<'_> {
-    pub(super) fn open(&self, file: u32) -> Result<Opened, NotThat> {
-        let wanted = &self.pack.files[file as usize];
-        self.root.open_unchanged(wanted, self.pack.any_inode)
-    }
-}
 
 /// Loads all steps, or as many as memory allows, and enters what came of it into `outcome`.
 pub(super) fn run(job: &Job<'_>, memory: &mut dyn Memory, outcome: &mut Outcome) {
@@ -63,7 +43,7 @@ pub(super) fn run(job: &Job<'_>, memory: &mut dyn Memory, outcome: &mut Outcome)
     outcome.marked_files = marked_files(job, &methods);
     enter(tally, job, outcome);
     outcome.pages.not_reached = planned - outcome.pages.loaded - outcome.pages.failed;
-    if let Some(reason) = gate.reason.into_inner() {
+    if let Some(reason) = gate.into_reason() {
         outcome.stopped = Stopped::Pressure(reason);
     }
 }
@@ -97,31 +77,5 @@ fn enter(mut tally: Tally, job: &Job<'_>, outcome: &mut Outcome) {
             pages,
             error,
         });
-    }
-}
-
-/// Closes for good when memory becomes scarce.
-pub(super) struct Gate<'m> {
-    memory: Mutex<&'m mut dyn Memory>,
-    reason: OnceLock<String>,
-}
-
-impl<'m> Gate<'m> {
-    fn new(memory: &'m mut dyn Memory) -> Self {
-        Self {
-            memory: Mutex::new(memory),
-            reason: OnceLock::new(),
-        }
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        // While another thread looks, its answer is ours one step later.
-        if self.reason.get().is_none()
-            && let Ok(mut memory) = self.memory.try_lock()
-            && let Some(reason) = memory.pressure()
-        {
-            let _ = self.reason.set(reason);
-        }
-        self.reason.get().is_some()
     }
 }

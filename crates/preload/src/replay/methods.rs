@@ -4,42 +4,20 @@
 //! loads nothing. There, pages are fetched one by one, which is how those file systems read in any case. Never believes a name: only what was loaded counts.
 
 use std::cmp::Reverse;
-use std::fmt;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use hythe_sys::file_pages::Sink;
 use hythe_sys::read_ahead::read_ahead;
-use serde::{Deserialize, Serialize};
 
-use super::load::Job;
+use super::files::Opened;
+use super::job::Job;
+use super::method::Method;
+use super::mounts::Mounts;
 use super::outcome::FileSystem;
-use super::{files::Opened, mounts::Mounts};
 use crate::cached::Cached;
 use crate::pack::{Extent, PAGE_BYTES};
-
-/// A way to load pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Method {
-    /// `readahead(2)` in steps of 128 KiB; what it leaves out is fetched.
-    Readahead,
-    /// `read(2)`. Marks pages as used, which hides from the report whether anybody else did.
-    Read,
-    /// Each page is fetched through a mapping: no copy, and no mark.
-    Populate,
-}
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Readahead => "readahead",
-            Self::Read => "read",
-            Self::Populate => "populate",
-        })
-    }
-}
 
 /// How long the other pages may take to come once one has: so many times as long as that one, and this much on top.
 const PATIENCE_TIMES: u32 = 2;

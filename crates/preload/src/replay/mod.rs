@@ -9,8 +9,10 @@
 //! a mapping of a file that it reads ahead, so that one that shrinks meanwhile is an error and not a signal.
 
 mod files;
+mod job;
 mod load;
 mod memory;
+mod method;
 mod methods;
 mod mounts;
 mod outcome;
@@ -29,10 +31,11 @@ use crate::pack::Pack;
 
 pub(crate) use files::Root;
 pub use memory::{Budget, Free, Memory, SystemMemory};
-pub use methods::Method;
-pub use outcome::{Changed, Failure, FileSystem, Outcome, Pages, Stopped};
+pub use method::Method;
+pub use outcome::{Failure, FileSystem, Outcome, Pages, Stopped};
 pub(crate) use plan::{pieces, within_budget};
 pub use priority::Priority;
+pub use survey::Changed;
 
 /// How to read ahead.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +92,7 @@ fn replay_here(
     let steps = plan::arrange(&taken, |file| survey.map_of(file));
     let mut outcome = Outcome::new(pack, &survey, budget_bytes, left_out);
     outcome.notes.extend(refused);
-    let job = load::Job {
+    let job = job::Job {
         pack,
         root: &root,
         survey: &survey,

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Method;
-use super::survey::Survey;
+use super::method::Method;
+use super::survey::{Changed, Survey};
 use crate::pack::{Extent, Pack};
 
 /// What came of one replay.
@@ -58,15 +58,6 @@ pub struct Pages {
     pub failed: u64,
     /// Not reached before reading ahead was stopped.
     pub not_reached: u64,
-}
-
-/// A file that is not what was recorded.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Changed {
-    /// Where it is, or was.
-    pub path: String,
-    /// In what it differs.
-    pub why: String,
 }
 
 /// A file of which pages could not be read.

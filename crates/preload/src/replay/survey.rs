@@ -6,9 +6,9 @@
 use std::os::fd::AsFd;
 
 use hythe_sys::read_ahead::physical_extents;
+use serde::Serialize;
 
 use super::files::{NotThat, Opened, Root};
-use super::outcome::Changed;
 use super::plan::{self, PhysicalMap};
 use crate::cached::{Cached, MAPPED_PAGES};
 use crate::pack::{Extent, Pack};
@@ -23,6 +23,15 @@ pub(super) struct Survey {
     pub(super) changed: Vec<Changed>,
     pub(super) changed_pages: u64,
     files: Vec<Option<Facts>>,
+}
+
+/// A file that is not what was recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Where it is, or was.
+    pub path: String,
+    /// In what it differs.
+    pub why: String,
 }
 
 /// What is known of a file that is still what was recorded.

@@ -15,8 +15,9 @@ use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread};
 
 use super::files::{NotThat, Opened};
-use super::load::{Gate, Job};
-use super::methods::{Method, Methods};
+use super::job::{Gate, Job};
+use super::method::Method;
+use super::methods::Methods;
 use super::outcome::Tally;
 use super::plan::{self, STEP_PAGES};
 use crate::cached::Cached;

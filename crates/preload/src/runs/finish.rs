@@ -11,15 +11,13 @@ use rustix::fs::fstatfs;
 
 use super::history::{self, Entry};
 use super::kernel_log::{InitRun, KernelLog};
-use super::mark::{self, Mark};
+use super::mark::{self, Mark, SYSTEM_RUN_DIRECTORY};
 use super::usage::{self, Question};
 use super::{MeasuredFrom, Reader, Run, Usage, off};
 use crate::PreloadError;
 use crate::pack::{Extent, PAGE_BYTES, Pack};
 use crate::replay::{Root, within_budget};
 
-/// Where replays by root leave their marks.
-pub(super) const SYSTEM_RUN_DIRECTORY: &str = "/run/hythe-preload";
 /// File systems on which `preload-init` reads, since `readahead` loads nothing: UBIFS and JFFS2.
 const READ_BY_INIT: [u32; 2] = [0x2405_1905, 0x72b6];
 

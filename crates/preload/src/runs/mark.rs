@@ -17,6 +17,8 @@ use crate::pack::Extent;
 use crate::replay::Outcome;
 use crate::whole_file::write_whole;
 
+/// Where replays by root leave their marks.
+pub(super) const SYSTEM_RUN_DIRECTORY: &str = "/run/hythe-preload";
 /// Runs of pages that are kept. With more, all of the pack counts as read ahead.
 const EXTENTS_MAX: usize = 65_536;
 /// More than a mark has: 36 bytes for each of those runs, 6 for each of 65,536 files.
@@ -138,7 +140,7 @@ impl Mark {
 #[must_use]
 pub fn run_directory() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
-        return Some(super::finish::SYSTEM_RUN_DIRECTORY.into());
+        return Some(SYSTEM_RUN_DIRECTORY.into());
     }
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|own| !own.is_empty())?;
     Some(Path::new(&own).join("hythe-preload"))

@@ -74,7 +74,8 @@ pub struct SendOptions {
     pub lend: Option<bool>,
     /// Slots of the pool's wire region, if it has none yet.
     pub wire: WireOptions,
-    /// With whom those are shared: some are then leased at once, and a session without them is refused. `None`: as many as needed.
+    /// With whom those are shared: some are then leased at once, and a session without them is
+    /// refused. `None`: as many as needed.
     pub share: Option<Arc<SlotShare>>,
     /// The slots are read as they are: no other member of the pool writes what it does not hold.
     pub trust: TrustPeers,

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use super::{WAITING_BYTES_MAX, WAITING_MAX};
-use crate::video::headers::{Headers, Picture, Slice, Trouble};
+use crate::video::headers::Headers;
 use crate::video::order::{DisplayOrder, Placed};
 use crate::video::parameters::is_set;
+use crate::video::slice::{Picture, Slice, Trouble};
 use crate::video::units::{NalUnits, SETS_MAX};
 use crate::video::{Codec, FrameRate, Role};
 

@@ -4,15 +4,16 @@
 
 use std::net::SocketAddr;
 
-use super::catalogue::{Catalogue, Presentation, Stream};
-use super::description::{control, description};
-use super::message::{Request, Response};
-use super::range::Range;
-use super::service::{ConnectionId, Service, party};
-use super::session::{Action, Delivery, Session, SessionId};
-use super::status::{Refusal, Status};
-use super::transport::Transport;
-use super::url::Url;
+use super::super::catalogue::{Catalogue, Presentation, Stream};
+use super::super::connection::ConnectionId;
+use super::super::description::{control, description};
+use super::super::message::{Request, Response};
+use super::super::range::Range;
+use super::super::session::{Action, Delivery, Session, SessionId};
+use super::super::status::{Refusal, Status};
+use super::super::transport::Transport;
+use super::super::url::Url;
+use super::{Service, party};
 
 /// What is implemented, for Public and Allow.
 const METHODS: &str =

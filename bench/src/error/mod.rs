@@ -1,5 +1,7 @@
 //! What ends a benchmark early, and the exit code it gets.
 
+mod boot;
+
 use std::fmt::Display;
 use std::io;
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use hythe_media::MediaError;
 use hythe_node::NodeError;
 
-use crate::preload::BootError;
+pub(crate) use boot::BootError;
 
 /// Errors of this program.
 #[derive(Debug, thiserror::Error)]
@@ -110,5 +112,11 @@ impl BenchError {
 impl From<rustix::io::Errno> for BenchError {
     fn from(error: rustix::io::Errno) -> Self {
         Self::System(error.into())
+    }
+}
+
+impl From<BootError> for BenchError {
+    fn from(error: BootError) -> Self {
+        Self::Boot(Box::new(error))
     }
 }

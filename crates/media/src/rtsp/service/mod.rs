@@ -7,22 +7,20 @@
 //! What holds between calls: a session outlives the connection that made it (RFC 2326, section 1.3), and only requests from its
 //! address touch it. Memory is bounded by [`Limits`].
 
+mod methods;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::catalogue::Catalogue;
-use super::connection::{Connection, Overdue};
+use super::connection::{Connection, ConnectionId, Overdue};
 use super::limits::{Counters, Limits};
 use super::message::{Request, Response};
-use super::methods::{Call, Done, Played};
 use super::range;
 use super::session::{Action, Session, SessionId, Started};
 use super::status::{Refusal, Status};
-
-/// Names a connection for as long as the service lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId(pub u64);
+use methods::{Call, Done, Played};
 
 /// A connection is turned away; the counters say how often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,12 +77,12 @@ pub struct Expired {
 
 /// Serves presentations to any number of clients, as far as [`Limits`] allow.
 pub struct Service {
-    pub(super) limits: Limits,
-    pub(super) counters: Counters,
-    pub(super) sessions: BTreeMap<SessionId, Session>,
-    pub(super) random: Random,
+    limits: Limits,
+    counters: Counters,
+    sessions: BTreeMap<SessionId, Session>,
+    random: Random,
     /// Names the descriptions of this service.
-    pub(super) name: u64,
+    name: u64,
     connections: BTreeMap<ConnectionId, Connection>,
     next_connection: u64,
 }
@@ -381,7 +379,7 @@ fn answer_play(response: Response, played: &Played, starts: Vec<(usize, Started)
 }
 
 /// Whom an address belongs to, for limits: an IPv6 host has the whole /64.
-pub(super) fn party(address: IpAddr) -> u128 {
+fn party(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
         IpAddr::V6(address) => address.to_bits() >> 64 << 64,

@@ -1,11 +1,14 @@
-//! System V shared memory and semaphores, as the benchmarks' peer `sysv` uses them.
+//! System V shared memory and semaphores, for the peer `sysv`: the calls themselves.
 //!
-//! Bytes are copied in and out, never lent: another process may write the segment at any moment. Neither object outlives those
-//! who use it: a segment goes with the last process that has it attached, a set of semaphores with the value that made it.
-//! Nothing of the product calls this.
+//! No crate of the workspace has them behind safe functions, and the product does not call them, so
+//! they stand here: one of the files that the rule on `unsafe` lists (`cargo xtask tidy`).
+//!
+//! Bytes are copied in and out, never lent: another process may write the segment at any moment.
+//! Neither object outlives those who use it: a segment goes with the last process that has it
+//! attached, a set of semaphores with the value that made it.
 #![allow(
     unsafe_code,
-    reason = "this crate is the island for system calls that rustix does not have"
+    reason = "System V calls, which rustix does not have and the product does not need"
 )]
 
 use std::ffi::c_int;
@@ -29,7 +32,7 @@ const MODE: c_int = 0o600;
 
 /// A segment of shared memory, attached to this process.
 #[derive(Debug)]
-pub struct Segment {
+pub(super) struct Segment {
     id: c_int,
     base: NonNull<u8>,
     bytes: usize,
@@ -39,16 +42,17 @@ impl Segment {
     /// Makes a segment and attaches it.
     ///
     /// # Errors
-    /// What `shmget` and `shmat` return: no room, or more than the system's limit (`/proc/sys/kernel/shmmax`).
-    pub fn create(bytes: usize) -> io::Result<Self> {
+    /// What `shmget` and `shmat` return: no room, or more than the system's limit
+    /// (`/proc/sys/kernel/shmmax`).
+    pub(super) fn create(bytes: usize) -> io::Result<Self> {
         // SAFETY: takes no pointer.
         let id = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | MODE) };
         if id < 0 {
             return Err(io::Error::last_os_error());
         }
         let segment = Self::attach(id);
-        // From now on it goes with the last who has it attached; Linux lets others attach until then.
-        // SAFETY: this command reads no buffer.
+        // From now on it goes with the last who has it attached; Linux lets others attach until
+        // then. SAFETY: this command reads no buffer.
         unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
         segment
     }
@@ -57,7 +61,7 @@ impl Segment {
     ///
     /// # Errors
     /// What `shmat` and `shmctl` return: there is none with this number, or it is another user's.
-    pub fn attach(id: i32) -> io::Result<Self> {
+    pub(super) fn attach(id: i32) -> io::Result<Self> {
         // SAFETY: the kernel chooses the address, so nothing that is mapped is touched.
         let base = unsafe { libc::shmat(id, ptr::null(), 0) };
         // The error is the address -1.
@@ -72,14 +76,8 @@ impl Segment {
 
     /// What another process attaches it by.
     #[must_use]
-    pub const fn id(&self) -> i32 {
+    pub(super) const fn id(&self) -> i32 {
         self.id
-    }
-
-    /// Its size in bytes.
-    #[must_use]
-    pub const fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// Copies `from` into it, `at` bytes behind its start.
@@ -87,10 +85,11 @@ impl Segment {
     /// # Panics
     /// If that is not inside it.
     #[inline]
-    pub fn copy_in(&self, at: usize, from: &[u8]) {
+    pub(super) fn copy_in(&self, at: usize, from: &[u8]) {
         let to = self.place(at, from.len());
-        // SAFETY: `place` has checked that the range is inside the mapping, which lives as long as `self`; a slice of ours
-        // never overlaps it, because none over it is ever made. Another process may write it meanwhile: no value but bytes comes of it.
+        // SAFETY: `place` has checked that the range is inside the mapping, which lives as long as
+        // `self`; a slice of ours never overlaps it, because none over it is ever made. Another
+        // process may write it meanwhile: no value but bytes comes of it.
         unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
 
@@ -99,7 +98,7 @@ impl Segment {
     /// # Panics
     /// If that is not inside it.
     #[inline]
-    pub fn copy_out(&self, at: usize, to: &mut [u8]) {
+    pub(super) fn copy_out(&self, at: usize, to: &mut [u8]) {
         let from = self.place(at, to.len());
         // SAFETY: as in `copy_in`; `to` is ours alone.
         unsafe { ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
@@ -134,7 +133,7 @@ impl Drop for Segment {
 
 /// A set of semaphores.
 #[derive(Debug)]
-pub struct Semaphores {
+pub(super) struct Semaphores {
     id: c_int,
     is_maker: bool,
 }
@@ -144,7 +143,7 @@ impl Semaphores {
     ///
     /// # Errors
     /// What `semget` returns: the system has no more sets.
-    pub fn create(count: u16) -> io::Result<Self> {
+    pub(super) fn create(count: u16) -> io::Result<Self> {
         // SAFETY: takes no pointer.
         let id = unsafe { libc::semget(libc::IPC_PRIVATE, count.into(), libc::IPC_CREAT | MODE) };
         check(id)?;
@@ -154,14 +153,14 @@ impl Semaphores {
 
     /// Those that another process has made. Whether there are any shows at first use.
     #[must_use]
-    pub const fn open(id: i32) -> Self {
+    pub(super) const fn open(id: i32) -> Self {
         let is_maker = false;
         Self { id, is_maker }
     }
 
     /// What another process opens them by.
     #[must_use]
-    pub const fn id(&self) -> i32 {
+    pub(super) const fn id(&self) -> i32 {
         self.id
     }
 
@@ -169,15 +168,16 @@ impl Semaphores {
     ///
     /// # Errors
     /// What `semop` returns: the set is gone, or has no such semaphore.
-    pub fn post(&self, index: u16) -> io::Result<()> {
+    pub(super) fn post(&self, index: u16) -> io::Result<()> {
         self.operate(index, 1, None)
     }
 
-    /// Takes one from the semaphore `index`, sleeping while it is 0. False: it was so for all of `timeout`, or a signal came.
+    /// Takes one from the semaphore `index`, sleeping while it is 0. False: it was so for all of
+    /// `timeout`, or a signal came.
     ///
     /// # Errors
     /// What `semtimedop` returns: the set is gone, or has no such semaphore.
-    pub fn take(&self, index: u16, timeout: Duration) -> io::Result<bool> {
+    pub(super) fn take(&self, index: u16, timeout: Duration) -> io::Result<bool> {
         match self.operate(index, -1, Some(timeout)) {
             Ok(()) => Ok(true),
             Err(error) => match error.raw_os_error() {
@@ -195,7 +195,8 @@ impl Semaphores {
         };
         let operation = &raw mut operation;
         let Some(timeout) = timeout else {
-            // SAFETY: points to the one operation that the length says, alive until the call is over.
+            // SAFETY: points to the one operation that the length says, alive until the call is
+            // over.
             return check(unsafe { libc::semop(self.id, operation, 1) });
         };
         let bound = libc::timespec {
@@ -235,7 +236,7 @@ mod tests {
     fn what_one_copies_in_the_other_copies_out() {
         let here = Segment::create(4096).expect("made");
         let there = Segment::attach(here.id()).expect("attached while the first is");
-        assert_eq!((here.bytes(), there.bytes()), (4096, 4096));
+        assert_eq!((here.bytes, there.bytes), (4096, 4096));
         here.copy_in(4092, b"edge");
         let mut read = [0; 4];
         there.copy_out(4092, &mut read);

@@ -1,0 +1,31 @@
+//! What one run is to do. How: `run`.
+
+use super::case::Case;
+use super::end::Budget;
+use super::hythe::BenchPool;
+use super::iceoryx2::Place;
+use crate::lookout::Lookout;
+
+/// One-way messages are so much cheaper than round trips.
+const MESSAGES_PER_COUNT: u64 = 5;
+const MESSAGES_MAX: u64 = 2_000_000;
+
+/// What to run, where, for how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting<'a> {
+    pub(super) case: Case,
+    pub(super) size: usize,
+    pub(super) budget: Budget,
+    pub(super) cpus: Option<[usize; 2]>,
+    pub(super) pool: &'a BenchPool,
+    pub(super) iceoryx2: &'a Place,
+    pub(super) lookout: &'a Lookout,
+}
+
+impl Setting<'_> {
+    /// Of a one-way run.
+    pub(super) fn messages(&self) -> u64 {
+        let messages = self.budget.count.saturating_mul(MESSAGES_PER_COUNT);
+        messages.min(MESSAGES_MAX)
+    }
+}
