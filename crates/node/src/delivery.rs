@@ -6,7 +6,7 @@
 
 use crate::NodeError;
 use crate::buffer::Reference;
-use crate::transport::{Message, Sent, Target};
+use crate::transport::{Message, Sent, StoredTarget};
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub struct Published {
 /// last: the others do not wait with them.
 #[inline(always)]
 pub(crate) fn deliver(
-    targets: &mut [Box<dyn Target>],
-    mut message: Message<'_>,
+    targets: &mut [StoredTarget],
+    message: &mut Message<'_>,
     reference: &mut Reference,
 ) -> Result<Published, Box<NodeError>> {
     let (shared, slot) = (message.shared, message.slot);
@@ -43,7 +43,7 @@ pub(crate) fn deliver(
     message.targets = targets.len();
     let (mut failed, mut waited_for, mut absent) = (None, Vec::new(), 0);
     for (index, target) in targets.iter_mut().enumerate() {
-        match target.send(&mut message) {
+        match target.send(message) {
             Sent::Delivered => published.delivered += 1,
             Sent::Dropped => published.dropped += 1,
             Sent::Absent => absent += 1,
@@ -61,7 +61,7 @@ pub(crate) fn deliver(
     }
     for index in waited_for {
         message.delivered = published.delivered;
-        let sent = targets[index].send_waiting(&mut message);
+        let sent = targets[index].send_waiting(message);
         published.count(sent, &mut failed);
     }
     reference.moved();

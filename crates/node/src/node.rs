@@ -26,7 +26,7 @@ use crate::{NodeError, holders};
 /// The bytes of leases and samples are shared with the parent there as well: a child must not write them.
 #[derive(Clone, Debug)]
 pub struct Node {
-    opener: Opener,
+    opener: Arc<Opener>,
 }
 
 impl Node {
@@ -48,14 +48,14 @@ impl Node {
         let processes: Arc<dyn Transport> = Arc::new(ProcessQueues);
         let transports = std::iter::once(&processes).chain(transports);
         Ok(Self {
-            opener: Opener {
+            opener: Arc::new(Opener {
                 shared: Participant::join(pool, name)?,
                 transports: transports.cloned().collect(),
-            },
+            }),
         })
     }
 
-    pub(crate) const fn participant(&self) -> &Arc<Participant> {
+    pub(crate) fn participant(&self) -> &Arc<Participant> {
         &self.opener.shared
     }
 

@@ -13,7 +13,9 @@ use hythe_pool::{
 
 use crate::contention::retry_on_contention;
 use crate::participant::Participant;
-use crate::transport::{FindSources, FindTargets, Seeking, Source, Target, Transports};
+use crate::transport::{
+    FindSources, FindTargets, Seeking, StoredSource, StoredTarget, Target, Transports,
+};
 use crate::wait::ring;
 use crate::{NodeError, history::History};
 
@@ -48,7 +50,7 @@ pub(crate) struct PortPlan {
 /// What a sending port has found.
 #[derive(Debug)]
 pub(crate) struct FoundTargets {
-    pub(crate) targets: Vec<Box<dyn Target>>,
+    pub(crate) targets: Vec<StoredTarget>,
     /// Receivers that could not be connected to, and why.
     pub(crate) failed: Vec<(PortInfo, NodeError)>,
     /// What a transport met besides; the targets are good all the same.
@@ -153,7 +155,7 @@ impl Port {
     /// Looks for senders to the port, beside those in `sources`.
     pub(crate) fn find_sources(
         &self,
-        sources: &mut Vec<Box<dyn Source>>,
+        sources: &mut Vec<StoredSource>,
         is_opening: bool,
     ) -> Result<(), NodeError> {
         let mut find = FindSources {

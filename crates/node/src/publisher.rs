@@ -15,7 +15,7 @@ use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
 use crate::refused::Refused;
-use crate::transport::{Message, Target, TargetState};
+use crate::transport::{Message, StoredTarget, TargetState};
 use crate::wait::WaitPlan;
 
 /// How to publish.
@@ -73,7 +73,7 @@ impl PublisherOptions {
 pub struct Publisher {
     port: Port,
     /// Left before the port closes.
-    targets: Vec<Box<dyn Target>>,
+    targets: Vec<StoredTarget>,
     statistics: PortStatistics,
     send_timeout: Duration,
     epoch: Option<u32>,
@@ -325,13 +325,11 @@ impl Publisher {
 
     #[inline(always)]
     fn pass_on(&mut self, reference: &mut Reference) -> Result<Published, Box<NodeError>> {
-        let Port {
-            shared, channel, ..
-        } = &self.port;
-        let mut message =
-            Message::new(shared, &channel.name, reference, &mut self.quota).map_err(boxed)?;
+        let (shared, channel) = (&self.port.shared, self.port.name());
+        let parcel = self.quota.parcel(shared, reference).map_err(boxed)?;
+        let mut message = Message::new(shared, channel, reference, (&self.quota, parcel));
         message.send_timeout = self.send_timeout;
-        deliver(&mut self.targets, message, reference)
+        deliver(&mut self.targets, &mut message, reference)
     }
 
     /// Keeps a message that went out for those who come late, and counts those who got no queue.
@@ -383,7 +381,7 @@ impl Publisher {
     #[cold]
     fn disconnect_closed(&mut self) -> Result<(), NodeError> {
         let (mut broken, mut outcome) = (0, Ok(()));
-        let closed = |target: &mut Box<dyn Target>| match target.state() {
+        let closed = |target: &mut StoredTarget| match target.state() {
             TargetState::Open => false,
             TargetState::Closed => true,
             TargetState::Broken => {

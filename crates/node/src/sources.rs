@@ -8,13 +8,13 @@ use hythe_pool::Taken;
 
 use crate::NodeError;
 use crate::port::Port;
-use crate::transport::{Polled, Source, SourceState};
+use crate::transport::{Polled, Source, SourceState, StoredSource};
 use crate::wait::WaitPlan;
 
 /// The sources of a port.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    list: Vec<Box<dyn Source>>,
+    list: Vec<StoredSource>,
     next: usize,
 }
 

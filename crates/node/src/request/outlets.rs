@@ -126,7 +126,8 @@ impl Outlets {
         };
         reference.write_headroom(&header.to_bytes())?;
         let State { outlets, quota, .. } = &mut *state;
-        let mut message = Message::new(shared, &self.channel, &reference, quota)?;
+        let parcel = quota.parcel(shared, &reference)?;
+        let mut message = Message::new(shared, &self.channel, &reference, (quota, parcel));
         let replies = &mut outlets[index].replies;
         let is_broken = replies.examine() == TargetState::Broken;
         let pushed = !is_broken

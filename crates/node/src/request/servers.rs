@@ -12,7 +12,7 @@ use crate::buffer::Reference;
 use crate::participant::Participant;
 use crate::port::Port;
 use crate::quota::Quota;
-use crate::transport::{Message, Origin, Sent as Delivery, Target, TargetState};
+use crate::transport::{Message, Origin, Sent as Delivery, StoredTarget, TargetState};
 use crate::{NodeError, ServerLoss};
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Servers {
 
 #[derive(Debug)]
 struct Link {
-    target: Box<dyn Target>,
+    target: StoredTarget,
     /// Name and process: asked for when it may be gone.
     name: String,
     unanswered: Vec<u64>,
@@ -104,7 +104,8 @@ impl Servers {
             quota,
             depth,
         } = self;
-        let mut message = Message::new(shared, channel, reference, quota)?;
+        let parcel = quota.parcel(shared, reference)?;
+        let mut message = Message::new(shared, channel, reference, (quota, parcel));
         for step in 0..links.len() {
             let index = (*next + step) % links.len();
             let link = &mut links[index];

@@ -10,6 +10,7 @@
 mod process_queues;
 mod queue_source;
 mod queue_target;
+mod stored;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -18,8 +19,7 @@ use std::time::Duration;
 
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_pool::{
-    ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, PoolError, PortIndex, PortInfo, PortKind,
-    Taken,
+    ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, PortIndex, PortInfo, PortKind, Taken,
 };
 
 use crate::NodeError;
@@ -31,6 +31,7 @@ use crate::wait::WaitPlan;
 
 pub(crate) use process_queues::ProcessQueues;
 pub(crate) use queue_target::QueueTarget;
+pub(crate) use stored::{StoredSource, StoredTarget};
 
 /// One message on its way to the targets of a port.
 #[derive(Debug)]
@@ -52,17 +53,15 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// # Errors
-    /// [`PoolError::NotAPool`]: no region has its slot.
+    /// For one target, and without any time to be held up.
     #[inline(always)]
-    pub(crate) fn new(
+    pub(crate) const fn new(
         shared: &'a Arc<Participant>,
         channel: &'a str,
         reference: &Reference,
-        quota: &'a mut Quota,
-    ) -> Result<Self, PoolError> {
-        let parcel = quota.parcel(shared, reference)?;
-        Ok(Self {
+        (quota, parcel): (&'a Quota, Parcel),
+    ) -> Self {
+        Self {
             shared,
             channel,
             slot: reference.slot(),
@@ -73,7 +72,7 @@ impl<'a> Message<'a> {
             send_timeout: Duration::ZERO,
             evicted: 0,
             delivered: 0,
-        })
+        }
     }
 
     /// Its slot in the ledger: a target that takes the message gets one reference of the sender's.
@@ -314,7 +313,7 @@ pub struct FindTargets<'a> {
     /// What a receiver that asks for it gets first.
     pub(crate) history: Option<&'a History>,
     pub(crate) known: Vec<&'a dyn Target>,
-    pub(crate) found: Vec<Box<dyn Target>>,
+    pub(crate) found: Vec<StoredTarget>,
     /// Receivers that could not be connected to, and why.
     pub(crate) failed: Vec<(PortInfo, NodeError)>,
 }
@@ -339,7 +338,7 @@ impl<'a> FindTargets<'a> {
 
     /// One more.
     pub fn add(&mut self, target: Box<dyn Target>) {
-        self.found.push(target);
+        self.found.push(StoredTarget::Other(target));
     }
 }
 
@@ -350,7 +349,7 @@ pub struct FindSources<'a> {
     pub(crate) kind: PortKind,
     /// Senders may wait for the place that a take makes free.
     pub(crate) rings_back: bool,
-    pub(crate) sources: &'a mut Vec<Box<dyn Source>>,
+    pub(crate) sources: &'a mut Vec<StoredSource>,
 }
 
 impl<'a> FindSources<'a> {
@@ -373,7 +372,7 @@ impl<'a> FindSources<'a> {
 
     /// One more.
     pub fn add(&mut self, source: Box<dyn Source>) {
-        self.sources.push(source);
+        self.sources.push(StoredSource::Other(source));
     }
 }
 

@@ -10,7 +10,7 @@ use hythe_pool::{ChannelIndex, ConnectionInfo, PortIndex, PortInfo, PortPolicy, 
 
 use super::queue_source::QueueSource;
 use super::queue_target::QueueTarget;
-use super::{FindSources, FindTargets, Transport, Watch};
+use super::{FindSources, FindTargets, StoredSource, StoredTarget, Transport, Watch};
 use crate::NodeError;
 use crate::participant::Participant;
 use crate::quota::{Outstanding, Quota};
@@ -43,7 +43,7 @@ impl Transport for ProcessQueues {
         }
         for receiver in receivers {
             match find_target(find, receiver) {
-                Ok(Some(target)) => find.add(Box::new(target)),
+                Ok(Some(target)) => find.found.push(StoredTarget::Queue(target)),
                 Ok(None) => {}
                 Err(error) => find.failed.push((receiver, error)),
             }
@@ -71,7 +71,7 @@ impl Transport for ProcessQueues {
             if !is_known && shared.act(|member| member.attend(control, &info)) {
                 let end = control.tables().consumer_end(info);
                 let source = QueueSource::new(shared, end, find.rings_back);
-                find.add(Box::new(source));
+                find.sources.push(StoredSource::Queue(source));
                 // As where the other side connects: it may be on another CPU, and worth spinning for.
                 shared.spin_gate().refresh(control, shared.index());
             }

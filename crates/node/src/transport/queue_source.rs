@@ -23,7 +23,7 @@ const TAKES_AHEAD: u32 = 4;
 
 /// A queue from a port of a process.
 #[derive(Debug)]
-pub(super) struct QueueSource {
+pub(crate) struct QueueSource {
     shared: Arc<Participant>,
     end: ConnectionEnd<Consumer>,
     /// The sender may be waiting for the place that a take makes free.
@@ -49,7 +49,7 @@ impl QueueSource {
 }
 
 impl Source for QueueSource {
-    #[inline]
+    #[inline(always)]
     fn poll(&mut self) -> Polled {
         let (pool, source) = (self.shared.pool(), &mut self.end);
         match source.is_something_waiting(pool.control()) {

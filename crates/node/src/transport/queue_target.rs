@@ -206,7 +206,7 @@ impl QueueTarget {
 }
 
 impl Target for QueueTarget {
-    #[inline]
+    #[inline(always)]
     fn send(&mut self, message: &mut Message<'_>) -> Sent {
         if self.is_broken {
             return Sent::Dropped;
@@ -240,7 +240,7 @@ impl Target for QueueTarget {
         sent.ok_or_else(|| blocked(message, info.consumer, timeout))
     }
 
-    #[inline]
+    #[inline(always)]
     fn wake(&mut self) -> TargetState {
         let info = &self.end.info;
         announce_behind_barrier(
@@ -257,7 +257,7 @@ impl Target for QueueTarget {
         left
     }
 
-    #[inline]
+    #[inline(always)]
     fn state(&self) -> TargetState {
         if self.is_broken {
             TargetState::Broken
