@@ -238,6 +238,23 @@ fn looking_takes_nothing_away_from_a_core() {
 }
 
 #[test]
+fn a_process_hears_what_goes_to_a_core_and_speaks_beside_one() {
+    let root = Root::new();
+    root.ok(&["pool", "create"]);
+    let _core = Detached::start(&root, HOSTED, &[]);
+    let beside = root.start(&["sub", "ping", "--count", "1", "--timeout", "20", "--raw"]);
+    eventually("it listens", || root.subscribers("ping") == 1);
+    assert_eq!(echo(&root, b"to both"), b"to both");
+    let beside = beside.end();
+    assert_eq!((beside.code, &*beside.output), (Some(0), &b"to both"[..]));
+    let pong = root.start(&["sub", "pong", "--count", "1", "--timeout", "20", "--raw"]);
+    eventually("it listens", || root.subscribers("pong") == 1);
+    assert_eq!(root.feed(&["pub", "pong"], b"beside it").code, Some(0));
+    assert_eq!(pong.end().output, b"beside it");
+    eventually("all is free", || is_all_free(&root));
+}
+
+#[test]
 fn refusals_of_cores_name_what_and_what_to_do() {
     let root = Root::new();
     root.ok(&["pool", "create"]);
@@ -256,10 +273,6 @@ fn refusals_of_cores_name_what_and_what_to_do() {
     root.run(&["core", "run", HOSTED, "--pool", "a/b", "--detach"])
         .failed(2, &["there is no user `a`"]);
     let _core = Detached::start(&root, HOSTED, &[]);
-    root.run(&["sub", "ping", "--timeout", "0.1"])
-        .failed(1, &["carries payload", "subscriber is not possible"]);
-    root.feed(&["pub", "pong"], b"x")
-        .failed(1, &["carries payload", "publisher is not possible"]);
     let subscriber = root.start(&["sub", "pong"]);
     eventually("somebody listens", || root.subscribers("pong") == 1);
     root.run(&["sub", "pong", "--timeout", "0.1"])

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_abi::pool::EVENTS_MAX;
-use hythe_pool::{EventCell, NotRaised, PortInfo, PortKind, PortPolicy, PortStatistics};
+use hythe_pool::{EventCell, PortKind, PortPolicy, PortStatistics};
 
 use crate::NodeError;
 use crate::port::{Opener, Port, PortPlan};
-use crate::wait::{WaitPlan, ring_port};
+use crate::transport::{EventTarget, Raised};
 use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
 
@@ -113,7 +113,7 @@ pub struct Notifier {
     port: Port,
     statistics: PortStatistics,
     epoch: Option<u32>,
-    listeners: Vec<(PortInfo, EventCell)>,
+    listeners: Vec<Box<dyn EventTarget>>,
 }
 
 impl Notifier {
@@ -140,15 +140,11 @@ impl Notifier {
         self.refresh()?;
         let control = self.port.shared.pool().control();
         let (events, mut told) = (events.into().0, 0);
-        for (listener, cell) in &self.listeners {
-            match cell.raise(control.memory(), events) {
-                Ok(()) => {
-                    ring_port(control, listener.member, listener.index);
-                    told += 1;
-                }
-                // It has gone, or has another opening: looked for at the next notification.
-                Err(NotRaised::Closed) => self.epoch = None,
-                Err(NotRaised::Contended) => self.statistics.violations += 1,
+        for listener in &mut self.listeners {
+            match listener.raise(events) {
+                Raised::Told => told += 1,
+                Raised::Closed => self.epoch = None,
+                Raised::Contended => self.statistics.violations += 1,
             }
         }
         self.statistics.messages += 1;
@@ -180,7 +176,7 @@ impl Notifier {
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(&self.port.shared);
         shared.check_original()?;
-        let enough = shared.wait_for(WaitPlan::for_processes(), timeout, || {
+        let enough = shared.wait_for(self.port.wait, timeout, || {
             Ok((self.listeners()? >= count).then_some(()))
         })?;
         Ok(enough.is_some())
@@ -194,20 +190,11 @@ impl Notifier {
 
     fn refresh(&mut self) -> Result<(), NodeError> {
         self.port.shared.check_original()?;
-        let control = self.port.shared.pool().control();
-        let (channel, epoch) = (self.port.channel.index, self.port.epoch());
+        let epoch = self.port.epoch();
         if self.epoch == Some(epoch) {
             return Ok(());
         }
-        let ports = control
-            .tables()
-            .ports()
-            .filter(|port| port.kind == PortKind::Listener && port.channel == channel);
-        // The second look: the cell is that of the port seen before, or of the same listener's next.
-        let cells = ports.map(|port| (port, control.tables().events(port.index)));
-        self.listeners = cells
-            .filter(|(port, _)| control.tables().is_still_open(port))
-            .collect();
+        self.listeners = self.port.find_listeners();
         self.epoch = Some(epoch);
         Ok(())
     }
@@ -268,7 +255,7 @@ impl Listener {
     /// As [`Listener::try_take`].
     pub fn wait(&mut self, timeout: Duration) -> Result<EventSet, NodeError> {
         let shared = Arc::clone(&self.port.shared);
-        let taken = shared.wait_for(WaitPlan::for_processes(), timeout, || {
+        let taken = shared.wait_for(self.port.wait, timeout, || {
             let taken = self.try_take()?;
             Ok((!taken.is_empty()).then_some(taken))
         })?;

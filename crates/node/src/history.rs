@@ -15,7 +15,7 @@ use crate::buffer::Reference;
 use crate::participant::Participant;
 use crate::quota::Quota;
 use crate::reserve::{Reserve, Wanted};
-use crate::transport::QueueTarget;
+use crate::transport::{FirstMessages, QueueTarget};
 
 /// Oldest first.
 #[derive(Debug, Default)]
@@ -77,9 +77,16 @@ impl History {
         }
     }
 
+    /// In a forked child: it is the parent's.
+    pub(crate) fn forget(&mut self) {
+        std::mem::forget((self.next.take(), self.kept.take()));
+    }
+}
+
+impl FirstMessages for History {
     /// Gives a new subscriber what it wants of it, oldest first: the newest, as many as it may
     /// occupy.
-    pub(crate) fn give(
+    fn give(
         &self,
         shared: &Participant,
         quota: &mut Quota,
@@ -112,11 +119,6 @@ impl History {
             outstanding.note(&parcel, position);
         }
         Ok(())
-    }
-
-    /// In a forked child: it is the parent's.
-    pub(crate) fn forget(&mut self) {
-        std::mem::forget((self.next.take(), self.kept.take()));
     }
 }
 

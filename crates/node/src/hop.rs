@@ -16,18 +16,18 @@ use hythe_pool::{
 
 use crate::buffer::Reference;
 use crate::contention::retry_on_contention;
-use crate::directory::open_file;
 use crate::leasing;
 use crate::node::Node;
 use crate::pool::Pool;
+use crate::pool::directory::open_file;
 use crate::port::open_channel;
 use crate::wait::ring;
 use crate::{NodeError, holders, joining};
 
 pub use crate::participant::Participant;
 pub use crate::transport::{
-    FindSources, FindTargets, Message, Origin, Polled, Seeking, Sent, Source, SourceState, Target,
-    TargetState, Transport, Watch,
+    EventTarget, FindSources, FindTargets, Message, Origin, Polled, Raised, Seeking, Sent, Source,
+    SourceState, Target, TargetState, Transport, Watch,
 };
 pub use crate::wait::WaitPlan;
 

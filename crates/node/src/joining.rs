@@ -2,10 +2,10 @@
 
 use hythe_pool::{Identity, Member, MemberIndex, MemberKind, PoolError, Recoverer};
 
-use crate::life::Liveness;
 use crate::pool::Pool;
-use crate::presence::{self, Presence};
-use crate::process::own_identity;
+use crate::pool::peers::Liveness;
+use crate::pool::presence::{self, Presence};
+use crate::pool::process::own_identity;
 use crate::{NodeError, clock, holders};
 
 /// Takes a record, recovering dead participants if there is no free one.

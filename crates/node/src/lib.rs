@@ -33,12 +33,10 @@
 //!
 //! Never puts payload through a daemon, never waits without a bound, never decides a death by a timer.
 
-mod accounts;
 mod buffer;
 mod clock;
 mod contention;
 mod delivery;
-mod directory;
 mod displacing;
 mod error;
 mod event;
@@ -46,31 +44,23 @@ mod history;
 mod holders;
 #[doc(hidden)]
 pub mod hop;
-mod introspect;
 mod joining;
 mod leasing;
-mod life;
 mod lost;
-mod making;
 mod node;
-mod options;
 mod participant;
-mod peers;
 mod pool;
 mod port;
-mod presence;
-mod process;
 mod publisher;
 mod quota;
 mod refused;
-mod region_files;
 mod request;
 mod reserve;
 mod residence;
 mod routes;
-mod size_limit;
 mod sources;
 mod spin;
+mod spinner;
 mod subscriber;
 mod transport;
 pub mod typed;
@@ -79,13 +69,11 @@ mod waiter;
 mod watcher;
 mod wire;
 
-pub use accounts::{group_id, user_id};
 pub use buffer::{Lease, Sample};
 pub use clock::monotonic_ns;
 pub use delivery::Published;
-pub use error::{NodeError, ServerLoss};
+pub use error::{Exhausted, LargerPool, NodeError, ServerLoss, Share, SizeBound};
 pub use event::{EventId, EventSet, Listener, Notifier};
-pub use holders::{Exhausted, LargerPool, Share};
 pub use hythe_abi::link::Direction;
 pub use hythe_abi::pool::Limits;
 pub use hythe_abi::{HEADROOM_BYTES, Place, RegionIndex};
@@ -97,17 +85,18 @@ pub use hythe_pool::{
     PortInfo, PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry, RegionKind,
     SlotClass, Term,
 };
-pub use introspect::{HeldBuffer, Snapshot};
-pub use life::Liveness;
 pub use node::Node;
-pub use options::{GroupAccess, PoolOptions, default_root};
 pub use pool::Pool;
-pub use process::{identity_of, own_identity};
+pub use pool::accounts::{group_id, user_id};
+pub use pool::introspect::{HeldBuffer, Snapshot};
+pub use pool::options::{GroupAccess, PoolOptions, default_root};
+pub use pool::peers::Liveness;
+pub use pool::process::{identity_of, own_identity};
+pub use pool::size_limit::default_bytes;
 pub use publisher::{Publisher, PublisherOptions};
 pub use request::{
     Client, ClientOptions, PendingReply, Reply, Request, Responder, Server, ServerOptions,
 };
-pub use size_limit::{SizeBound, default_bytes};
 pub use subscriber::{Subscriber, SubscriberOptions};
 pub use waiter::{Event, Interest, Token, Waitable, Waiter};
 pub use wire::WireOptions;

@@ -13,7 +13,7 @@ use hythe_sys::fork::ForkMark;
 
 use crate::clock::CoarseTime;
 use crate::pool::Pool;
-use crate::presence::Presence;
+use crate::pool::presence::Presence;
 use crate::reserve::Reserves;
 use crate::routes::Routes;
 use crate::spin::SpinGate;

@@ -11,13 +11,14 @@ use hythe_pool::{
     PortWishes,
 };
 
+use crate::NodeError;
 use crate::contention::retry_on_contention;
 use crate::participant::Participant;
 use crate::transport::{
-    FindSources, FindTargets, Seeking, StoredSource, StoredTarget, Target, Transports,
+    EventTarget, FindSources, FindTargets, FirstMessages, Seeking, StoredSource, StoredTarget,
+    Target, Transports,
 };
-use crate::wait::ring;
-use crate::{NodeError, history::History};
+use crate::wait::{WaitPlan, ring};
 
 /// What a port is opened by: a participant, and the transports that its node knows.
 #[derive(Clone, Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct Port {
     pub(crate) index: PortIndex,
     transports: Transports,
     plan: PortPlan,
+    /// How it waits: by the thread that opened it.
+    pub(crate) wait: WaitPlan,
     /// To the wait set that it is attached to.
     pub(crate) route: Option<Route>,
 }
@@ -89,6 +92,7 @@ impl Port {
             index,
             transports: Arc::clone(&opener.transports),
             plan,
+            wait: WaitPlan::for_processes(),
             route: None,
         })
     }
@@ -129,14 +133,14 @@ impl Port {
     pub(crate) fn find_targets(
         &self,
         wanted: PortKind,
-        history: Option<&History>,
+        first: Option<&dyn FirstMessages>,
         known: Vec<&dyn Target>,
         is_opening: bool,
     ) -> FoundTargets {
         let mut find = FindTargets {
             seeking: self.seeking(is_opening),
             wanted,
-            history,
+            first,
             known,
             found: Vec::new(),
             failed: Vec::new(),
@@ -170,12 +174,22 @@ impl Port {
             .fold(Ok(()), Result::and)
     }
 
+    /// All listeners of what the port raises.
+    pub(crate) fn find_listeners(&self) -> Vec<Box<dyn EventTarget>> {
+        let (seeking, mut found) = (self.seeking(false), Vec::new());
+        for transport in &*self.transports {
+            transport.find_listeners(&seeking, &mut found);
+        }
+        found
+    }
+
     fn seeking(&self, is_opening: bool) -> Seeking<'_> {
         Seeking {
             shared: &self.shared,
             channel: &self.channel,
             port: self.index,
             depth: self.plan.depth,
+            plan: self.wait,
             is_opening,
         }
     }

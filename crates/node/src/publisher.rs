@@ -16,7 +16,6 @@ use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
 use crate::refused::Refused;
 use crate::transport::{Message, StoredTarget, TargetState};
-use crate::wait::WaitPlan;
 
 /// How to publish.
 #[derive(Clone, Debug)]
@@ -239,7 +238,7 @@ impl Publisher {
         timeout: Duration,
     ) -> Result<bool, NodeError> {
         let shared = Arc::clone(self.shared());
-        let plan = WaitPlan::for_processes().at_most(Duration::from_millis(5));
+        let plan = self.port.wait.at_most(Duration::from_millis(5));
         let enough = shared.wait_for(plan, timeout, || {
             Ok((self.subscribers()? >= count).then_some(()))
         })?;
@@ -329,6 +328,7 @@ impl Publisher {
         let parcel = self.quota.parcel(shared, reference).map_err(boxed)?;
         let mut message = Message::new(shared, channel, reference, (&self.quota, parcel));
         message.send_timeout = self.send_timeout;
+        message.plan = self.port.wait;
         deliver(&mut self.targets, &mut message, reference)
     }
 

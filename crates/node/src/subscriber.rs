@@ -9,8 +9,8 @@ use crate::NodeError;
 use crate::buffer::{Reference, Sample};
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
-use crate::spin::Spinner;
-use crate::wait::{WaitPlan, WaitReport, wait_reporting};
+use crate::spinner::Spinner;
+use crate::wait::{WaitReport, wait_reporting};
 use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
 
@@ -143,7 +143,7 @@ impl Subscriber {
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let (control, gate) = (shared.pool().control(), shared.spin_gate());
-        let plan = WaitPlan::for_processes().at_most(self.sources.nap());
+        let plan = self.port.wait.at_most(self.sources.nap());
         let plan = self.spinner.plan(plan, gate);
         let taken = wait_reporting(control, shared.index(), plan, timeout, &mut report, || {
             self.try_take()

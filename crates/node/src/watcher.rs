@@ -1,7 +1,7 @@
 //! The watcher: one thread per node that waits for the death of peers and recovers what they held; and that reads the clock by
 //! which holds are dated, so that no message has to.
 //!
-//! It sleeps in `poll` on what tells the end of each peer ([`crate::peers`]): that of its process,
+//! It sleeps in `poll` on what tells the end of each peer ([`crate::pool::peers`]): that of its process,
 //! and the hang-up of its socket, which also tells that it has left or become another program. New
 //! peers are noticed by the pool's membership word, looked at each [`LOOK`]; a peer that joins and
 //! dies between two looks is found dead at the next. At each look it also takes in those who watch
@@ -18,10 +18,10 @@ use hythe_pool::{MemberIndex, MemberInfo, MemberKind, MemberStatus, Recoverer};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use crate::clock::{self, CoarseTime};
-use crate::life::{Liveness, Sight, first_sight};
-use crate::peers::Watched;
 use crate::pool::Pool;
-use crate::presence::{self, Door};
+use crate::pool::life::{Sight, first_sight};
+use crate::pool::peers::{Liveness, Watched};
+use crate::pool::presence::{self, Door};
 use crate::spin::SpinGate;
 use crate::wait;
 
@@ -284,7 +284,7 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::PoolOptions;
-    use crate::presence::Presence;
+    use crate::pool::presence::Presence;
     use hythe_pool::{Identity, Member};
 
     /// A participant as if of another container, with the socket that proves its life.
@@ -322,7 +322,7 @@ mod tests {
         let connect = || presence::connection(&pool, other.session()).expect("connects");
         let info = || pool.control().tables().member(key.0).expect("it is there");
         let keep = |connection| {
-            let peer = crate::peers::Peer::new(&info(), None, Some(connection));
+            let peer = crate::pool::peers::Peer::new(&info(), None, Some(connection));
             pool.peers().keep(peer);
         };
         let is_connected = || pool.peers().without_connection(0).is_none();

@@ -12,8 +12,6 @@
 //!
 //! Never writes a word of the control file, never touches a slot that is not leased, never waits.
 
-use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 
 use hythe_abi::RegionIndex;
@@ -26,9 +24,6 @@ use crate::contention::retry_on_contention;
 use crate::error::file;
 use crate::participant::Participant;
 use crate::pool::Pool;
-
-/// `f_type` of tmpfs (linux/magic.h).
-const TMPFS: u64 = 0x0102_1994;
 
 /// How large the wire region is, if it has to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,31 +96,5 @@ pub(crate) fn renew(pool: &Pool, region: &RegionGeometry, slot: u32) -> Result<(
     })?;
     // Cheaper than a fault for each page. Where it is not possible, they come one by one.
     let _ = memory.populate(at, class.slot_bytes as usize);
-    Ok(())
-}
-
-/// Refuses a file whose pages cannot be taken out slot by slot.
-///
-/// Where one page of the file system holds bytes of two slots, it stays when one of them is punched out, and is only written with
-/// zeroes, while the stack may be sending from it: so with huge pages, and in the page cache of a disk. Whoever maps a region for writing could have its
-/// pages joined to huge ones (`MADV_COLLAPSE`), but might as well write nonsense there.
-pub(crate) fn check_pages(opened: &OwnedFd, path: &Path, slot_bytes: u32) -> Result<(), NodeError> {
-    let unsafe_to_use = |reason| NodeError::Unsafe {
-        path: path.to_owned(),
-        reason,
-    };
-    let system = fs::fstatfs(opened).map_err(|error| file("look at", path)(error.into()))?;
-    if system.f_type as u64 & 0xFFFF_FFFF != TMPFS {
-        let reason = "packets are sent without a copy from a tmpfs only; make the pool in /dev/shm";
-        return Err(unsafe_to_use(reason.to_owned()));
-    }
-    let found = fs::fstat(opened).map_err(|error| file("look at", path)(error.into()))?;
-    // As large as a huge page, if the mount gives any.
-    let page_bytes = u64::try_from(found.st_blksize).unwrap_or(1).max(1);
-    if !u64::from(slot_bytes).is_multiple_of(page_bytes) {
-        return Err(unsafe_to_use(format!(
-            "its file system has pages of {page_bytes} bytes, and slots of {slot_bytes} would share them; mount it without `huge=`"
-        )));
-    }
     Ok(())
 }

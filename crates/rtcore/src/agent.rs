@@ -1,9 +1,8 @@
 //! The agent: a core that runs for as long as a [`Core`] lives.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,6 +14,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::error::system;
 use crate::keeper::Keeper;
 use crate::log::Log;
+use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
 use crate::{Board, CoreError, control, region};
 
 /// How long the core of an agent that died may take to die, too.
@@ -22,127 +22,16 @@ const ORPHAN_BOUND: Duration = Duration::from_secs(5);
 /// How often a start looks whether to give up.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How to run a core.
-#[derive(Clone, Debug)]
-pub struct CoreOptions {
-    pub(crate) app: Option<String>,
-    pub(crate) start_bound: Duration,
-    pub(crate) restarts: u32,
-    pub(crate) record: Option<PathBuf>,
-}
-
-impl Default for CoreOptions {
-    fn default() -> Self {
-        Self {
-            app: None,
-            start_bound: Duration::from_secs(10),
-            restarts: 0,
-            record: None,
-        }
-    }
-}
-
-impl CoreOptions {
-    /// Which application; default: the first that the board names.
-    #[must_use]
-    pub fn app(mut self, app: &str) -> Self {
-        self.app = Some(app.to_owned());
-        self
-    }
-
-    /// How long the core may take from its start to its answer over the link; default 10 seconds.
-    #[must_use]
-    pub const fn start_bound(mut self, bound: Duration) -> Self {
-        self.start_bound = bound;
-        self
-    }
-
-    /// How often a core that died is started again; default never.
-    #[must_use]
-    pub const fn restarts(mut self, restarts: u32) -> Self {
-        self.restarts = restarts;
-        self
-    }
-
-    /// Run it so that its instructions are counted, and let its emulator record into this folder ([`Repeatable`](crate::Repeatable)).
-    #[must_use]
-    pub fn record(mut self, folder: &Path) -> Self {
-        self.record = Some(folder.to_owned());
-        self
-    }
-}
-
-/// Where a core is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CoreState {
-    /// It is being started.
-    Starting,
-    /// Its endpoints are behind their channels.
-    Up,
-    /// It has ended, and may be started again.
-    Down,
-    /// The agent has ended.
-    Stopped,
-}
-
-/// A core as its agent sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreStatus {
-    /// Where it is in its life.
-    pub state: CoreState,
-    /// Why it is down, if not because it was told to.
-    pub reason: Option<String>,
-    /// Its process, the last one if it is down; 0: there was none yet.
-    pub pid: u32,
-    /// How often it was started again.
-    pub restarts: u32,
-    /// Its endpoints, which are the names of their channels.
-    pub endpoints: Vec<String>,
-}
-
 /// A running core. Dropped, it is stopped.
 #[derive(Debug)]
 pub struct Core {
     board: String,
     region: RegionIndex,
     stop: OwnedFd,
-    shared: Arc<Shared>,
+    shared: Arc<Reported>,
     keeper: Option<JoinHandle<()>>,
     /// Whose core it is: not that of a forked child, which has a copy of this.
     process: u32,
-}
-
-/// What the keeper tells.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    told: Mutex<Told>,
-    changed: Condvar,
-}
-
-#[derive(Debug)]
-struct Told {
-    status: CoreStatus,
-    failure: Option<CoreError>,
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Told> {
-        // What is in there is whole after each statement.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn change(&self, change: impl FnOnce(&mut CoreStatus)) {
-        change(&mut self.lock().status);
-        self.changed.notify_all();
-    }
-
-    pub(crate) fn end(&self, reason: Option<String>, failure: Option<CoreError>) {
-        let mut told = self.lock();
-        told.status.state = CoreState::Stopped;
-        told.status.reason = reason;
-        told.failure = failure;
-        self.changed.notify_all();
-    }
 }
 
 impl Core {
@@ -192,21 +81,7 @@ impl Core {
         await_orphans(pool, name)?;
         let region = region::find_or_add(&node, board)?;
         let (stop, stopped) = stop_pair().map_err(system("make an event for", pool.path()))?;
-        let status = CoreStatus {
-            state: CoreState::Starting,
-            reason: None,
-            pid: 0,
-            restarts: 0,
-            endpoints: Vec::new(),
-        };
-        let told = Mutex::new(Told {
-            status,
-            failure: None,
-        });
-        let shared = Arc::new(Shared {
-            told,
-            changed: Condvar::new(),
-        });
+        let shared = Arc::new(Reported::starting());
         let keeper = Keeper {
             node,
             board: board.clone(),
@@ -274,19 +149,13 @@ impl Core {
     /// How the core is.
     #[must_use]
     pub fn status(&self) -> CoreStatus {
-        self.shared.lock().status.clone()
+        self.shared.status()
     }
 
     /// Waits until the status is as wanted. False: not within the time.
     #[must_use]
     pub fn wait_until(&self, timeout: Duration, wanted: impl Fn(&CoreStatus) -> bool) -> bool {
-        let told = self.shared.lock();
-        let waited = self
-            .shared
-            .changed
-            .wait_timeout_while(told, timeout, |told| !wanted(&told.status));
-        let (told, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        wanted(&told.status)
+        self.shared.wait_until(timeout, wanted)
     }
 
     /// Waits until the agent has ended by itself: the core died, and may not be started again. False: it runs on.
@@ -301,7 +170,7 @@ impl Core {
     /// Why the core had ended before, if it had.
     pub fn stop(mut self) -> Result<(), CoreError> {
         self.end();
-        self.shared.lock().failure.take().map_or(Ok(()), Err)
+        self.shared.take_failure().map_or(Ok(()), Err)
     }
 
     fn end(&mut self) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use crate::boot::{self, Places, Process};
+use crate::process::{self, Places, Process};
 use crate::{Board, CoreError};
 
 /// How often is asked whether to give up.
@@ -42,7 +42,7 @@ pub fn run_alone(
         pool: None,
         record: Some(record),
     };
-    let mut process = boot::start_process(board, &places)?;
+    let mut process = process::start_process(board, &places)?;
     let deadline = Instant::now() + bound;
     let mut said = Vec::new();
     while !has_ended(&process, &mut said) {

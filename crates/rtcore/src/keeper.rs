@@ -16,11 +16,13 @@ use hythe_node::{MemberKind, Node};
 use hythe_pool::Identity;
 use rustix::event::{PollFd, PollFlags};
 
-use crate::agent::{CoreOptions, CoreState, CoreStatus, Shared};
-use crate::boot::{self, Endpoint, Process};
+use crate::boot::{self, Endpoint};
 use crate::doorbell::{self, Doorbell, Entrance, Rung};
 use crate::link::LinkMap;
 use crate::log::Log;
+use crate::process::{self, Process};
+use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
+use crate::watched::{Ended, Watched, poll_for};
 use crate::{Board, CoreError, caretaker};
 
 /// How long a dead core's rows may take to be recovered before the agent goes on without waiting for it.
@@ -39,93 +41,7 @@ pub(crate) struct Keeper {
     pub(crate) pool: PathBuf,
     pub(crate) log: Log,
     pub(crate) stop: OwnedFd,
-    pub(crate) shared: Arc<Shared>,
-}
-
-/// Why a life of the core is over.
-pub(crate) enum Ended {
-    /// The agent was told to stop.
-    Stopped,
-    /// Its process ended by itself.
-    Died,
-    /// It could not be started, or not be met.
-    Failed(CoreError),
-}
-
-impl From<CoreError> for Ended {
-    fn from(error: CoreError) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<hythe_node::NodeError> for Ended {
-    fn from(error: hythe_node::NodeError) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-/// What is watched beside the process, whatever else is waited for.
-pub(crate) struct Watched<'a> {
-    pub(crate) board: &'a str,
-    bound: Duration,
-    stop: &'a OwnedFd,
-    log: &'a mut Log,
-}
-
-impl Watched<'_> {
-    /// Is there still time?
-    pub(crate) fn check(&self, deadline: Instant, what: &'static str) -> Result<(), Ended> {
-        if Instant::now() < deadline {
-            return Ok(());
-        }
-        let (board, log) = (self.board.to_owned(), self.log.excerpt());
-        Err(CoreError::NoAnswer {
-            board,
-            what,
-            bound: self.bound,
-            log,
-        }
-        .into())
-    }
-}
-
-/// Waits for a descriptor, listening to the process meanwhile. True: it is ready.
-pub(crate) fn poll_for(
-    watched: &mut Watched<'_>,
-    process: &Process,
-    extra: Option<PollFd<'_>>,
-    nap: Duration,
-) -> Result<bool, Ended> {
-    let mut asked = vec![
-        PollFd::new(watched.stop, PollFlags::IN),
-        PollFd::new(process.pidfd(), PollFlags::IN),
-    ];
-    let has_extra = extra.is_some();
-    asked.extend(extra);
-    let voices = asked.len();
-    asked.extend(
-        process
-            .voices()
-            .map(|voice| PollFd::from_borrowed_fd(voice, PollFlags::IN)),
-    );
-    let ready = hythe_sys::wait::ready(&mut asked, nap);
-    drop(asked);
-    let (stop, dead, extra) = (ready[0], ready[1], has_extra && ready[2]);
-    for (voice, &heard) in process.voices().zip(&ready[voices..]) {
-        let mut said = [0; 4096];
-        if heard && let Ok(count) = rustix::io::read(voice, &mut said) {
-            watched.log.add(&said[..count]);
-            if count == 0 && !dead {
-                // A closed voice stays ready: do not let it turn this wait into spinning.
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-    }
-    match (stop, dead) {
-        (true, _) => Err(Ended::Stopped),
-        (false, true) => Err(Ended::Died),
-        (false, false) => Ok(extra),
-    }
+    pub(crate) shared: Arc<Reported>,
 }
 
 impl Keeper {
@@ -233,16 +149,16 @@ impl Keeper {
             .app
             .as_deref()
             .unwrap_or(self.board.default_app());
-        let places = boot::Places {
+        let places = process::Places {
             image: &self.board.image(app),
-            pool: Some(boot::PoolPlaces {
+            pool: Some(process::PoolPlaces {
                 folder: &self.pool,
                 region: self.region,
                 doorbell: &entrance.path,
             }),
             record: self.options.record.as_deref(),
         };
-        let process = boot::start_process(&self.board, &places)?;
+        let process = process::start_process(&self.board, &places)?;
         let process = place.insert(process);
         self.log
             .note(&format!("started process {}", process.identity.pid));

@@ -33,12 +33,16 @@ mod keeper;
 mod link;
 mod log;
 mod manifest;
+mod process;
 mod region;
+mod status;
+mod watched;
 
-pub use agent::{Core, CoreOptions, CoreState, CoreStatus};
+pub use agent::Core;
 pub use alone::run_alone;
 pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
 pub use join::join;
 pub use link::{EndpointRecord, LinkStatus};
 pub use manifest::{BoardKind, LinkPlan, Repeatable, Requirement, SharedFile, SlotPlan, Span};
+pub use status::{CoreOptions, CoreState, CoreStatus};

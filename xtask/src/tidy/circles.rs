@@ -18,10 +18,6 @@ use graph::{Circle, Graph};
 use modules::{Modules, Reference};
 use std::collections::BTreeMap;
 
-/// Folders of crates that still have circles, not checked. Temporary: an entry goes as soon as its
-/// crate has none, and the list with the last entry.
-const STILL_CIRCULAR: &[&str] = &["crates/node", "crates/rtcore"];
-
 /// The first file and line in which a use stands.
 type Place<'a> = (&'a str, usize);
 
@@ -30,7 +26,6 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         .sources()
         .filter_map(|source| Some((source, crate_folder(&source.path)?)));
     roots
-        .filter(|(_root, folder)| !STILL_CIRCULAR.contains(folder))
         .flat_map(|(root, folder)| check_crate(tree, root, folder))
         .collect()
 }

@@ -15,7 +15,6 @@ use crate::buffer::{Lease, Reference, Sample};
 use crate::leasing::{LeaseWait, named_lease_in};
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
-use crate::wait::WaitPlan;
 use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
 use crate::{NodeError, holders};
@@ -281,7 +280,7 @@ impl Client {
         mut attempt: impl FnMut(&mut Self) -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
         let shared = Arc::clone(&self.port.shared);
-        let plan = WaitPlan::for_processes().at_most(self.sources.nap());
+        let plan = self.port.wait.at_most(self.sources.nap());
         let waited = shared.wait_for(plan, timeout, || {
             self.poll()?;
             attempt(self)

@@ -18,7 +18,7 @@ use crate::port::{Opener, Port, PortPlan};
 use crate::refused::RETRY;
 use crate::sources::Sources;
 use crate::transport::Origin;
-use crate::wait::{WaitPlan, ring};
+use crate::wait::ring;
 use crate::waiter::Waitable;
 use crate::waiter::sealed::{Parts, PortParts};
 
@@ -83,7 +83,7 @@ impl Server {
     /// A damaged pool. What a lying peer sent is skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Request>, NodeError> {
         let shared = Arc::clone(&self.port.shared);
-        let plan = WaitPlan::for_processes().at_most(self.sources.nap());
+        let plan = self.port.wait.at_most(self.sources.nap());
         shared.wait_for(plan, timeout, || self.try_take())
     }
 

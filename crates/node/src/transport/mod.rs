@@ -7,6 +7,8 @@
 //!
 //! Called by the ports of this crate. None of these calls waits, except where it says so.
 
+mod connection;
+mod event_cell;
 mod process_queues;
 mod queue_source;
 mod queue_target;
@@ -24,7 +26,6 @@ use hythe_pool::{
 
 use crate::NodeError;
 use crate::buffer::Reference;
-use crate::history::History;
 use crate::participant::Participant;
 use crate::quota::{Parcel, Quota};
 use crate::wait::WaitPlan;
@@ -46,6 +47,8 @@ pub struct Message<'a> {
     pub(crate) targets: usize,
     /// How long it may still be held up.
     pub(crate) send_timeout: Duration,
+    /// How the port waits.
+    pub(crate) plan: WaitPlan,
     /// Older messages that were evicted for it.
     pub(crate) evicted: u32,
     /// Targets that have it.
@@ -70,6 +73,7 @@ impl<'a> Message<'a> {
             parcel,
             targets: 1,
             send_timeout: Duration::ZERO,
+            plan: WaitPlan::sleeping(WaitPlan::LONGEST_NAP),
             evicted: 0,
             delivered: 0,
         }
@@ -273,6 +277,8 @@ pub struct Seeking<'a> {
     pub(crate) channel: &'a ChannelInfo,
     pub(crate) port: PortIndex,
     pub(crate) depth: u32,
+    /// How the port waits.
+    pub(crate) plan: WaitPlan,
     /// The port is being opened: what takes an agreement with the other side may wait for it now,
     /// and refuse the port.
     pub(crate) is_opening: bool,
@@ -291,6 +297,12 @@ impl Seeking<'_> {
         self.depth
     }
 
+    /// How the port waits.
+    #[must_use]
+    pub const fn wait_plan(&self) -> WaitPlan {
+        self.plan
+    }
+
     /// Is the port being opened?
     #[must_use]
     pub const fn is_opening(&self) -> bool {
@@ -304,14 +316,24 @@ impl Seeking<'_> {
     }
 }
 
+/// What a sending port gives a new receiver before anything else.
+pub(crate) trait FirstMessages: Debug {
+    /// Gives it, as far as the receiver asks for it and has room.
+    fn give(
+        &self,
+        shared: &Participant,
+        quota: &mut Quota,
+        target: &mut QueueTarget,
+    ) -> Result<(), NodeError>;
+}
+
 /// What a sending port looks for, and what it has found.
 #[derive(Debug)]
 pub struct FindTargets<'a> {
     pub(crate) seeking: Seeking<'a>,
     /// Ports of this kind take what it sends.
     pub(crate) wanted: PortKind,
-    /// What a receiver that asks for it gets first.
-    pub(crate) history: Option<&'a History>,
+    pub(crate) first: Option<&'a dyn FirstMessages>,
     pub(crate) known: Vec<&'a dyn Target>,
     pub(crate) found: Vec<StoredTarget>,
     /// Receivers that could not be connected to, and why.
@@ -376,6 +398,23 @@ impl<'a> FindSources<'a> {
     }
 }
 
+/// What came of raising events at one listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raised {
+    /// It will hear them.
+    Told,
+    /// It has gone, or is another: it is looked for again.
+    Closed,
+    /// Somebody writes into its cell without end: counted.
+    Contended,
+}
+
+/// One listener of what a notifier raises.
+pub trait EventTarget: Debug + Send + Sync {
+    /// Raises events, event n by bit n, and wakes the listener. Never waits.
+    fn raise(&mut self, events: u64) -> Raised;
+}
+
 /// What makes targets and sources of one kind.
 pub trait Transport: Debug + Send + Sync {
     /// Adds the targets of a port that it has not yet. May wait only while the port is being
@@ -391,6 +430,9 @@ pub trait Transport: Debug + Send + Sync {
     /// # Errors
     /// As [`Transport::find_targets`].
     fn find_sources(&self, find: &mut FindSources<'_>) -> Result<(), NodeError>;
+
+    /// Adds all listeners of the channel of a notifier.
+    fn find_listeners(&self, _seeking: &Seeking<'_>, _found: &mut Vec<Box<dyn EventTarget>>) {}
 
     /// What a wait set needs to see beside marks, if there is anything of this kind behind a
     /// channel.

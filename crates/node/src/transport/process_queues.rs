@@ -6,15 +6,18 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use hythe_pool::{ChannelIndex, ConnectionInfo, PortIndex, PortInfo, PortPolicy, QueuePlan};
+use hythe_pool::{ChannelIndex, ConnectionInfo, PortIndex, PortInfo};
 
+use super::connection::connect_with;
+use super::event_cell;
 use super::queue_source::QueueSource;
 use super::queue_target::QueueTarget;
-use super::{FindSources, FindTargets, StoredSource, StoredTarget, Transport, Watch};
+use super::{
+    EventTarget, FindSources, FindTargets, Seeking, StoredSource, StoredTarget, Transport, Watch,
+};
 use crate::NodeError;
 use crate::participant::Participant;
 use crate::quota::{Outstanding, Quota};
-use crate::wait::ring_port;
 
 /// Makes queues between ports of processes.
 #[derive(Debug)]
@@ -79,6 +82,10 @@ impl Transport for ProcessQueues {
         Ok(())
     }
 
+    fn find_listeners(&self, seeking: &Seeking<'_>, found: &mut Vec<Box<dyn EventTarget>>) {
+        event_cell::find(seeking, found);
+    }
+
     /// Marks say it all.
     fn watch(&self, _: &Arc<Participant>, _: ChannelIndex) -> Option<Box<dyn Watch>> {
         None
@@ -100,65 +107,9 @@ fn find_target(
     let mut quota = Quota::for_receivers(shared.pool(), receivers);
     let outstanding = Outstanding::for_quota(&quota);
     connect_with(shared, port, receiver, outstanding, |target| {
-        match find.history {
-            Some(history) => history.give(shared, &mut quota, target),
+        match find.first {
+            Some(first) => first.give(shared, &mut quota, target),
             None => Ok(()),
         }
     })
-}
-
-/// A connection from a port to another. `None`: that closed meanwhile.
-pub(super) fn connect(
-    shared: &Arc<Participant>,
-    port: PortIndex,
-    receiver: PortInfo,
-    outstanding: Outstanding,
-) -> Result<Option<QueueTarget>, NodeError> {
-    connect_with(shared, port, receiver, outstanding, |_| Ok(()))
-}
-
-/// The same; `begin` sends the first things over it.
-fn connect_with(
-    shared: &Arc<Participant>,
-    port: PortIndex,
-    receiver: PortInfo,
-    outstanding: Outstanding,
-    begin: impl FnOnce(&mut QueueTarget) -> Result<(), NodeError>,
-) -> Result<Option<QueueTarget>, NodeError> {
-    let control = shared.pool().control();
-    let queue = QueuePlan {
-        capacity: receiver.depth,
-        drops_oldest: receiver.policy == PortPolicy::DropOldest,
-    };
-    let (member, index) = (receiver.member, receiver.index);
-    let info = shared.act(|me| me.connect(control, port, member, index, queue))?;
-    let mut target = QueueTarget::new(
-        shared,
-        control.tables().producer_end(info),
-        receiver,
-        outstanding,
-    );
-    // Before the look below: what a receiver that closes now does not take, whoever leaves last
-    // releases.
-    if let Err(error) = begin(&mut target) {
-        // The next attempt makes another.
-        leave_unattended(shared, &info)?;
-        return Err(error);
-    }
-    hythe_memory::full_barrier();
-    if !control.tables().is_still_open(&receiver) {
-        // It closed while we connected, and may have looked before there was something to see.
-        leave_unattended(shared, &info)?;
-        return Ok(None);
-    }
-    // Behind what was sent first: a wait set looks for that.
-    ring_port(control, member, index);
-    Ok(Some(target))
-}
-
-/// Leaves a connection just made to a port that closed meanwhile: for both sides, unless the other
-/// has begun with it.
-fn leave_unattended(shared: &Participant, info: &ConnectionInfo) -> Result<(), NodeError> {
-    let (control, regions) = (shared.pool().control(), shared.pool().regions());
-    Ok(shared.act(|member| member.leave_unattended(control, regions, info))?)
 }

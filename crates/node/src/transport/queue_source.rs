@@ -9,7 +9,7 @@ use hythe_pool::{
 };
 use hythe_queue::Consumer;
 
-use super::process_queues::connect;
+use super::connection::connect;
 use super::{Origin, Polled, Source, SourceState, Target};
 use crate::NodeError;
 use crate::participant::Participant;

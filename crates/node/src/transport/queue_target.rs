@@ -14,7 +14,7 @@ use super::{Message, Origin, Sent, Target, TargetState};
 use crate::displacing::{self, Evicted};
 use crate::participant::Participant;
 use crate::quota::{Outstanding, Parcel};
-use crate::wait::{WaitPlan, announce_behind_barrier, ring, wait_for};
+use crate::wait::{announce_behind_barrier, ring};
 use crate::{Liveness, NodeError};
 
 /// A release rings nobody's bell: whoever waits for one looks again after this long.
@@ -185,10 +185,8 @@ impl QueueTarget {
     ) -> Result<Option<bool>, NodeError> {
         let (shared, info, receiver) = (message.shared, self.end.info, self.receiver);
         let control = shared.pool().control();
-        let plan = WaitPlan::for_processes()
-            .gated(shared.spin_gate())
-            .at_most(RELEASE_LOOK);
-        wait_for(control, shared.index(), plan, timeout, || {
+        let plan = message.plan.at_most(RELEASE_LOOK);
+        shared.wait_for(plan, timeout, || {
             // Recovery of a dead receiver makes free capacity, too: for nobody.
             if is_gone(shared, &info, &receiver) {
                 return Ok(Some(false));

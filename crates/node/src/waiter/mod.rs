@@ -51,7 +51,7 @@ use hythe_pool::EventCell;
 use crate::NodeError;
 use crate::participant::Participant;
 use crate::port::Opener;
-use crate::spin::Spinner;
+use crate::spinner::Spinner;
 use crate::wait::{WaitPlan, WaitReport, wait_reporting};
 use files::Files;
 use ports::Ports;

@@ -25,6 +25,8 @@ const INTERRUPTED: &str = "it was stopped or started anew meanwhile";
 pub(super) struct CoreTarget {
     participant: Arc<Participant>,
     channel: ChannelInfo,
+    /// How the publisher waits.
+    plan: WaitPlan,
     attachment: Option<Attachment>,
     /// Of the core that was there last.
     region: RegionIndex,
@@ -50,6 +52,7 @@ impl CoreTarget {
         Self {
             participant: Arc::clone(seeking.participant()),
             channel: seeking.channel().clone(),
+            plan: seeking.wait_plan().at_most(NAP),
             attachment: None,
             region,
             outstanding: 0,
@@ -165,8 +168,7 @@ impl CoreTarget {
         enough: impl Fn(&Self) -> bool,
     ) -> Result<bool, NodeError> {
         let participant = Arc::clone(&self.participant);
-        let plan = WaitPlan::for_processes().at_most(NAP);
-        let done = participant.wait_for(plan, timeout, || {
+        let done = participant.wait_for(self.plan, timeout, || {
             self.take_returns()?;
             if !self.is_current() {
                 // Let go at once: the core's rows are not recovered before.

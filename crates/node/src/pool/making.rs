@@ -8,8 +8,10 @@ use std::os::fd::OwnedFd;
 use hythe_memory::{Access, Mapped};
 use hythe_pool::{Control, Geometry, Residence};
 
-use crate::size_limit::{self, SizeLimit};
-use crate::{NodeError, Pool, PoolOptions, directory, region_files};
+use crate::pool::hidden;
+use crate::pool::size_limit::{self, SizeLimit};
+use crate::pool::{directory, region_files};
+use crate::{NodeError, Pool, PoolOptions};
 
 impl Pool {
     /// Makes a pool. False: it exists already, and was left as it is.
@@ -17,8 +19,8 @@ impl Pool {
     /// # Errors
     /// No permission, an unsafe directory, a geometry that does not work; [`NodeError::TooLarge`]: more memory than there is.
     pub fn create(options: &PoolOptions) -> Result<bool, NodeError> {
-        let (user, hidden, _locked) = make(options, directory::make_hidden)?;
-        directory::reveal(&user, &hidden, options)
+        let (user, hidden, _locked) = make(options, hidden::make_hidden)?;
+        hidden::reveal(&user, &hidden, options)
     }
 
     /// Makes a pool for this process alone. No other can open it: its name is not one that is asked
@@ -29,7 +31,7 @@ impl Pool {
     /// # Errors
     /// As [`Pool::create`].
     pub fn create_private(options: &PoolOptions) -> Result<Self, NodeError> {
-        let (user, hidden, locked) = make(options, directory::make_private)?;
+        let (user, hidden, locked) = make(options, hidden::make_private)?;
         let options = options.named(hidden);
         let private = PrivateDirectory {
             user,
@@ -53,8 +55,8 @@ pub(crate) struct PrivateDirectory {
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            directory::remove_directory(&self.user, &self.options.name, &self.options);
-            directory::remove_if_empty(&self.options);
+            hidden::remove_directory(&self.user, &self.options.name, &self.options);
+            hidden::remove_if_empty(&self.options);
         }
     }
 }
@@ -78,11 +80,11 @@ fn make_once(options: &PoolOptions, directory: MakeDirectory) -> Result<Made, No
     options.check_maker()?;
     let user = directory::open_user_directory(options, true)?;
     // First: what a dead maker left may be what is lacking.
-    directory::sweep_hidden(&user, options);
-    let geometry = planned(&user, options).inspect_err(|_| directory::remove_if_empty(options))?;
+    hidden::sweep_hidden(&user, options);
+    let geometry = planned(&user, options).inspect_err(|_| hidden::remove_if_empty(options))?;
     let (hidden, made) = directory(&user, options)?;
     if let Err(error) = fill(&made, options, &geometry) {
-        directory::remove_directory(&user, &hidden, options);
+        hidden::remove_directory(&user, &hidden, options);
         return Err(error);
     }
     Ok((user, hidden, made))

@@ -8,17 +8,16 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat};
 
 use crate::error::file;
-use crate::options::DEFAULT_ROOT;
-use crate::size_limit::SizeLimit;
-use crate::{NodeError, PoolOptions, region_files};
+use crate::pool::size_limit::SizeLimit;
+use crate::{NodeError, PoolOptions};
 
-/// Where participants have their sockets ([`crate::presence`]).
+/// Where participants have their sockets ([`crate::pool::presence`]).
 pub(crate) const MEMBERS: &str = "members";
 
-const DIRECTORY: OFlags = OFlags::DIRECTORY
+pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC)
     .union(OFlags::RDONLY);
@@ -91,7 +90,7 @@ fn open_or_make(
 }
 
 /// Opens a directory that was made just now, also where the umask took its owner's own permissions away.
-fn open_made(at: impl AsFd, name: &Path, path: &Path) -> Result<OwnedFd, NodeError> {
+pub(super) fn open_made(at: impl AsFd, name: &Path, path: &Path) -> Result<OwnedFd, NodeError> {
     match fs::openat(&at, name, DIRECTORY, Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) => {}
         opened => return opened.map_err(io(("open", path))),
@@ -116,70 +115,8 @@ pub(crate) fn open_pool(user: &OwnedFd, options: &PoolOptions) -> Result<OwnedFd
     }
 }
 
-/// How often a maker starts again because another sweeps.
-const SWEPT_MAX: u32 = 100;
-
-/// What the names of directories begin with that nobody looks for: of pools in the making or going, and of private ones.
-const MAKING: &str = ".making.";
-const PRIVATE: &str = ".private.";
-
-/// Makes a directory that nobody looks for, empty but for the place of sockets, to be filled and then given its name by [`reveal`].
-/// It is locked for as long as the descriptor is open: that tells it from what a dead maker left.
-pub(crate) fn make_hidden(
-    user: &OwnedFd,
-    options: &PoolOptions,
-) -> Result<(String, OwnedFd), NodeError> {
-    make_locked(user, MAKING, options)
-}
-
-/// The same for a pool that never gets a name: it stays until its maker removes it, or is dead.
-pub(crate) fn make_private(
-    user: &OwnedFd,
-    options: &PoolOptions,
-) -> Result<(String, OwnedFd), NodeError> {
-    make_locked(user, PRIVATE, options)
-}
-
-fn make_locked(
-    user: &OwnedFd,
-    prefix: &str,
-    options: &PoolOptions,
-) -> Result<(String, OwnedFd), NodeError> {
-    let mut tries = 0;
-    loop {
-        let hidden = hidden_name(prefix, options);
-        let error = match make_empty(user, &hidden, options) {
-            Ok(made) => return Ok((hidden, made)),
-            Err(error) => error,
-        };
-        remove_directory(user, &hidden, options);
-        tries += 1;
-        if tries == SWEPT_MAX || !was_swept(&error) {
-            return Err(error);
-        }
-    }
-}
-
-/// Before it is locked, another maker may take it for what a dead one left, and remove it.
-fn was_swept(error: &NodeError) -> bool {
-    use io::ErrorKind::{NotFound, WouldBlock};
-    let NodeError::File { source, .. } = error else {
-        return false;
-    };
-    matches!(source.kind(), NotFound | WouldBlock)
-}
-
-fn make_empty(user: &OwnedFd, hidden: &str, options: &PoolOptions) -> Result<OwnedFd, NodeError> {
-    let path = options.path();
-    let made = make_own(user, hidden, options.directory_mode(), options, &path)?;
-    fs::flock(&made, FlockOperation::NonBlockingLockExclusive).map_err(io(("lock", &path)))?;
-    let members = path.join(MEMBERS);
-    make_own(&made, MEMBERS, options.members_mode(), options, &members)?;
-    Ok(made)
-}
-
 /// Makes a directory with exactly this mode, of the pool's group.
-fn make_own(
+pub(super) fn make_own(
     at: &OwnedFd,
     name: &str,
     mode: u32,
@@ -229,100 +166,12 @@ pub(crate) fn control_mode(directory: &OwnedFd) -> u32 {
         .map_or(0o600, |found| found.st_mode & 0o666)
 }
 
-/// Takes the name from a pool, so that nobody finds it any more, then removes it: wholly or, without permission, not at all.
-pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), NodeError> {
-    let hidden = hidden_name(MAKING, options);
-    fs::renameat(user, &options.name, user, &hidden)
-        .map_err(|error| refused("remove", &options.user_path(), error.into()))?;
-    remove_directory(user, &hidden, options);
-    if fs::statat(user, &hidden, AtFlags::SYMLINK_NOFOLLOW).is_err() {
-        return Ok(());
-    }
-    let path = options.user_path().join(hidden);
-    Err(NodeError::Unsafe {
-        path,
-        reason: "it could not be emptied; see what is in it".to_owned(),
-    })
-}
-
-/// A name that nobody looks for, and nobody else uses: process ids are not enough, each container has its own.
-fn hidden_name(prefix: &str, options: &PoolOptions) -> String {
-    format!("{prefix}{:016x}.{}", random(), options.name)
-}
-
 /// A number that nobody else has.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
     // Without random bytes the name may exist already; that is an error there, and nothing is overwritten.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     u64::from_le_bytes(bytes)
-}
-
-/// Gives a filled directory its name. False: a pool of that name appeared meanwhile.
-pub(crate) fn reveal(
-    user: &OwnedFd,
-    hidden: &str,
-    options: &PoolOptions,
-) -> Result<bool, NodeError> {
-    match fs::renameat_with(user, hidden, user, &options.name, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(true),
-        Err(rustix::io::Errno::EXIST) => {
-            remove_directory(user, hidden, options);
-            Ok(false)
-        }
-        Err(error) => {
-            remove_directory(user, hidden, options);
-            Err(file("name", options.path())(error.into()))
-        }
-    }
-}
-
-/// Removes a directory with what is in it, as far as possible.
-pub(crate) fn remove_directory(user: &OwnedFd, name: &str, options: &PoolOptions) {
-    let Ok(directory) = fs::openat(user, name, DIRECTORY, Mode::empty()) else {
-        return;
-    };
-    if let Ok(members) = fs::openat(&directory, MEMBERS, DIRECTORY, Mode::empty()) {
-        remove_entries(&members);
-        let _ = fs::unlinkat(&directory, MEMBERS, AtFlags::REMOVEDIR);
-    }
-    if region_files::remove_elsewhere(&directory, options) {
-        remove_entries(&directory);
-    }
-    let _ = fs::unlinkat(user, name, AtFlags::REMOVEDIR);
-}
-
-fn remove_entries(directory: &OwnedFd) {
-    for entry in entries(directory) {
-        // What cannot be removed makes the last step fail, and is found by `pool list`.
-        let _ = fs::unlinkat(directory, &entry, AtFlags::empty());
-    }
-}
-
-/// Removes the user's directory, and the default root, if they are empty: a machine without pools has no trace of them.
-pub(crate) fn remove_if_empty(options: &PoolOptions) {
-    // Not empty, not ours, gone already: each is fine.
-    let _ = fs::unlinkat(CWD, options.user_path(), AtFlags::REMOVEDIR);
-    if options.root == Path::new(DEFAULT_ROOT) {
-        let _ = fs::unlinkat(CWD, &options.root, AtFlags::REMOVEDIR);
-    }
-}
-
-/// Removes what makers that died left behind, and private pools of the dead: what nobody holds
-/// locked any more, in whichever container its maker was.
-pub(crate) fn sweep_hidden(user: &OwnedFd, options: &PoolOptions) {
-    for name in entries(user)
-        .iter()
-        .filter(|name| name.starts_with(MAKING) || name.starts_with(PRIVATE))
-    {
-        let Ok(left) = open_made(user, Path::new(name), &options.user_path().join(name)) else {
-            continue;
-        };
-        // One that was made this moment and is not locked yet is made again by its maker ([`make_hidden`]).
-        if fs::flock(&left, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            remove_directory(user, name, options);
-        }
-    }
 }
 
 /// Names of the pools in a user's directory.
@@ -456,7 +305,9 @@ pub(crate) fn refused(action: &'static str, path: &Path, error: io::Error) -> No
     file(action, path)(error)
 }
 
-fn io((action, path): (&'static str, &Path)) -> impl FnOnce(rustix::io::Errno) -> NodeError {
+pub(super) fn io(
+    (action, path): (&'static str, &Path),
+) -> impl FnOnce(rustix::io::Errno) -> NodeError {
     let path = path.to_owned();
     move |error| file(action, path)(error.into())
 }

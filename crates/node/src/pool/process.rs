@@ -5,9 +5,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
 use hythe_pool::Identity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
-use crate::peers::has_ended;
 
 /// The identity of this process.
 #[must_use]
@@ -108,6 +109,32 @@ fn exists(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let asked = pid.map(rustix::process::test_kill_process);
     !matches!(asked, Some(Err(rustix::io::Errno::SRCH)))
+}
+
+/// Has the process of this pidfd ended?
+pub(crate) fn has_ended(process: &OwnedFd) -> bool {
+    let mut asked = [PollFd::new(process, PollFlags::IN)];
+    match poll(&mut asked, Some(&Timespec::default())) {
+        Ok(ready) => ready > 0,
+        Err(Errno::INTR) => false,
+        // Refused: a zombie is not seen to have ended then, but its connection has hung up.
+        Err(_) => hythe_sys::peer::is_reaped(process),
+    }
+}
+
+/// Has the other end of this connection been closed?
+pub(crate) fn has_hung_up(connection: &OwnedFd) -> bool {
+    let mut asked = [PollFd::new(connection, PollFlags::empty())];
+    match poll(&mut asked, Some(&Timespec::default())) {
+        Ok(ready) => ready > 0,
+        Err(Errno::INTR) => false,
+        Err(_) => {
+            let mut byte = [0_u8];
+            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            let received = recv(connection, &mut byte, flags);
+            matches!(received, Ok((_, 0)) | Err(Errno::CONNRESET))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! A look at a pool from outside: members, channels, ports, who holds what.
 
+use hythe_memory::Mapped;
 use hythe_pool::{
-    Audit, ChannelInfo, ConnectionInfo, HighWater, HolderKind, MemberInfo, PortInfo,
-    RegionGeometry, audit,
+    Audit, ChannelInfo, ConnectionInfo, Control, HighWater, HolderKind, MemberInfo, PortInfo,
+    RegionGeometry, Regions, audit,
 };
 
 use crate::clock;
-use crate::pool::Pool;
 
 /// A buffer and who holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,20 +49,19 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn take(pool: &Pool) -> Self {
-        let control = pool.control();
+    pub(super) fn take(control: &Control<Mapped>, regions: &Regions) -> Self {
         // A region that cannot be read is not there for us; opening the pool has said why.
-        let _ = pool.regions().refresh(control);
+        let _ = regions.refresh(control);
         Self {
             pool_id: control.pool_id(),
-            regions: pool.regions().iter().cloned().collect(),
+            regions: regions.iter().cloned().collect(),
             members: control.tables().members().collect(),
             channels: control.tables().channels().collect(),
             ports: control.tables().ports().collect(),
             connections: control.tables().connections().collect(),
-            audit: audit(control, pool.regions(), clock::coarse_ms()),
+            audit: audit(control, regions, clock::coarse_ms()),
             control_terms: control.layout().terms().to_vec(),
-            high_water: control.high_water(pool.regions()),
+            high_water: control.high_water(regions),
             limits: control.layout().limits(),
         }
     }

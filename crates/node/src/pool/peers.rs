@@ -1,7 +1,7 @@
 //! What this process knows of its peers by itself, since it first saw each of them.
 //!
 //! A participant's record lies in the control file, which every member may write, also one that may
-//! only read payload. So a record is believed once, at first sight ([`crate::life`]). From then on
+//! only read payload. So a record is believed once, at first sight ([`crate::pool::life`]). From then on
 //! a peer is judged by what is kept here: its session, its process (a pidfd), and a connection to
 //! its socket, which hangs up when the process ends, leaves the pool, or calls `exec`. A record
 //! that says something else while its owner is there is damage: counted and reported, never a
@@ -16,17 +16,26 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
+use rustix::event::{PollFd, PollFlags};
 
-use crate::life::Liveness;
 use crate::pool::Pool;
-use crate::presence::{self, Seen};
+use crate::pool::presence::{self, Seen};
+use crate::pool::process::{has_ended, has_hung_up};
 
 /// Looks at which the record of a peer that is there was another's, until that counts as damage:
 /// whoever leaves frees its record a moment before it closes its socket.
 const LOOKS_OF_GRACE: u32 = 3;
+
+/// Whether the process of a participant still exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It does.
+    Alive,
+    /// It does not: proven by the kernel. What it held goes back when the next participant looks.
+    Dead,
+    /// It cannot be seen from here: no permission, or a core that runs in another PID namespace.
+    Unknown,
+}
 
 /// The peers that a process knows, by the number of their record.
 #[derive(Debug)]
@@ -294,32 +303,6 @@ impl Peer {
             record_session = member.session,
             "the record of a living participant was changed: some member of the pool writes what is not its own; it stays alive here"
         );
-    }
-}
-
-/// Has the process of this pidfd ended?
-pub(crate) fn has_ended(process: &OwnedFd) -> bool {
-    let mut asked = [PollFd::new(process, PollFlags::IN)];
-    match poll(&mut asked, Some(&Timespec::default())) {
-        Ok(ready) => ready > 0,
-        Err(Errno::INTR) => false,
-        // Refused: a zombie is not seen to have ended then, but its connection has hung up.
-        Err(_) => hythe_sys::peer::is_reaped(process),
-    }
-}
-
-/// Has the other end of this connection been closed?
-pub(crate) fn has_hung_up(connection: &OwnedFd) -> bool {
-    let mut asked = [PollFd::new(connection, PollFlags::empty())];
-    match poll(&mut asked, Some(&Timespec::default())) {
-        Ok(ready) => ready > 0,
-        Err(Errno::INTR) => false,
-        Err(_) => {
-            let mut byte = [0_u8];
-            let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-            let received = recv(connection, &mut byte, flags);
-            matches!(received, Ok((_, 0)) | Err(Errno::CONNRESET))
-        }
     }
 }
 

@@ -15,12 +15,14 @@ use hythe_pool::{PoolError, RegionGeometry};
 use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::directory::{self, open_file, refused};
 use crate::error::file;
+use crate::pool::directory::{self, open_file, refused};
 use crate::{NodeError, PoolOptions};
 
 /// `f_type` of hugetlbfs (linux/magic.h).
 const HUGETLBFS: u64 = 0x9584_58F6;
+/// `f_type` of tmpfs (linux/magic.h).
+const TMPFS: u64 = 0x0102_1994;
 /// What stands in front of the names of files on a hugetlbfs mount: nothing else there is ever removed.
 const PREFIX: &str = "hythe.";
 /// The file that says where the region is instead.
@@ -240,4 +242,30 @@ pub(crate) fn remove_elsewhere(directory: &OwnedFd, options: &PoolOptions) -> bo
             false
         }
     }
+}
+
+/// Refuses a file whose pages cannot be taken out slot by slot.
+///
+/// Where one page of the file system holds bytes of two slots, it stays when one of them is punched out, and is only written with
+/// zeroes, while the stack may be sending from it: so with huge pages, and in the page cache of a disk. Whoever maps a region for writing could have its
+/// pages joined to huge ones (`MADV_COLLAPSE`), but might as well write nonsense there.
+pub(crate) fn check_pages(opened: &OwnedFd, path: &Path, slot_bytes: u32) -> Result<(), NodeError> {
+    let unsafe_to_use = |reason| NodeError::Unsafe {
+        path: path.to_owned(),
+        reason,
+    };
+    let system = fs::fstatfs(opened).map_err(|error| file("look at", path)(error.into()))?;
+    if system.f_type as u64 & 0xFFFF_FFFF != TMPFS {
+        let reason = "packets are sent without a copy from a tmpfs only; make the pool in /dev/shm";
+        return Err(unsafe_to_use(reason.to_owned()));
+    }
+    let found = fs::fstat(opened).map_err(|error| file("look at", path)(error.into()))?;
+    // As large as a huge page, if the mount gives any.
+    let page_bytes = u64::try_from(found.st_blksize).unwrap_or(1).max(1);
+    if !u64::from(slot_bytes).is_multiple_of(page_bytes) {
+        return Err(unsafe_to_use(format!(
+            "its file system has pages of {page_bytes} bytes, and slots of {slot_bytes} would share them; mount it without `huge=`"
+        )));
+    }
+    Ok(())
 }

@@ -1,5 +1,18 @@
 //! A pool, open in this process: control file and regions mapped.
 
+pub(crate) mod accounts;
+pub(crate) mod directory;
+mod hidden;
+pub(crate) mod introspect;
+pub(crate) mod life;
+mod making;
+pub(crate) mod options;
+pub(crate) mod peers;
+pub(crate) mod presence;
+pub(crate) mod process;
+mod region_files;
+pub(crate) mod size_limit;
+
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -10,11 +23,10 @@ use hythe_memory::{Access, Mapped};
 use hythe_pool::{Control, PoolError, RegionGeometry, RegionKind, Regions, WireRegionPlan};
 use hythe_terminal::escaped;
 
-use crate::directory;
-use crate::introspect::Snapshot;
-use crate::making::PrivateDirectory;
-use crate::peers::Peers;
-use crate::{Liveness, NodeError, PoolOptions, region_files, wire};
+use crate::pool::introspect::Snapshot;
+use crate::pool::making::PrivateDirectory;
+use crate::pool::peers::Peers;
+use crate::{Liveness, NodeError, PoolOptions};
 
 /// A pool that this process has open. Clones share it.
 #[derive(Clone, Debug)]
@@ -134,9 +146,9 @@ impl Pool {
         options.check_name()?;
         let user = user_directory(options)?;
         directory::open_pool(&user, options)?;
-        directory::remove_pool(&user, options)?;
-        directory::sweep_hidden(&user, options);
-        directory::remove_if_empty(options);
+        hidden::remove_pool(&user, options)?;
+        hidden::sweep_hidden(&user, options);
+        hidden::remove_if_empty(options);
         Ok(())
     }
 
@@ -172,7 +184,7 @@ impl Pool {
     /// Who holds what, and what is going on.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::take(self)
+        Snapshot::take(self.control(), self.regions())
     }
 
     /// A region's geometry, if the pool has it.
@@ -319,7 +331,9 @@ impl Pool {
         let name = format!("region.{}", region.0);
         self.forget_file(&name);
         directory::make_file(directory, &name, plan.bytes(), options)
-            .and_then(|made| wire::check_pages(&made, &self.path().join(&name), plan.slot_bytes))
+            .and_then(|made| {
+                region_files::check_pages(&made, &self.path().join(&name), plan.slot_bytes)
+            })
             .inspect_err(|_| self.forget_file(&name))
     }
 
@@ -345,7 +359,7 @@ impl Pool {
         let (directory, options) = (&self.shared.directory, &self.shared.options);
         let ((opened, _, path), _) = region_files::open_as_permitted(directory, region, options)?;
         for class in &region.classes {
-            wire::check_pages(&opened, &path, class.slot_bytes)?;
+            region_files::check_pages(&opened, &path, class.slot_bytes)?;
         }
         Ok(place.get_or_init(|| opened))
     }

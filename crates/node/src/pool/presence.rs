@@ -4,7 +4,7 @@
 //! `members/<session>` in the pool's directory *before* its record names that session, and until after the record is free. Who
 //! connects gets a pidfd of the listener (Linux 6.5), and a connection that hangs up when it dies, leaves, or calls `exec`. A socket that
 //! refuses while the record still stands is the proof of a death: the kernel closes it only after the memory of the process is gone.
-//! Joining, the watcher and [`crate::life`] call this. Nothing is ever sent over these sockets, and accepting never waits.
+//! Joining, the watcher and [`crate::pool::life`] call this. Nothing is ever sent over these sockets, and accepting never waits.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use rustix::net::{
 };
 
 use crate::NodeError;
-use crate::directory::{self, MEMBERS};
-use crate::peers::{has_ended, has_hung_up};
 use crate::pool::Pool;
+use crate::pool::directory::{self, MEMBERS};
+use crate::pool::process::{has_ended, has_hung_up};
 
 /// Connections that may wait to be accepted. Who finds no place looks again later.
 const BACKLOG: i32 = 128;

@@ -1,7 +1,7 @@
 //! Whether a participant still exists: asked of the kernel, never guessed by time.
 //!
-//! A peer that this process knows is judged by what it has of that peer itself ([`crate::peers`]).
-//! A stranger, here, by its record and its socket ([`crate::presence`]): the socket that the record
+//! A peer that this process knows is judged by what it has of that peer itself ([`crate::pool::peers`]).
+//! A stranger, here, by its record and its socket ([`crate::pool::presence`]): the socket that the record
 //! names says who listens, and only where it says nothing the process id and start time of the
 //! record decide, within one PID namespace. The watcher, joining and the commands ask. Nothing here
 //! changes anything.
@@ -10,21 +10,10 @@ use std::os::fd::OwnedFd;
 
 use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 
-use crate::peers::Peer;
 use crate::pool::Pool;
-use crate::presence::{self, Seen};
-use crate::process::{Process, is_here, process_of};
-
-/// Whether the process of a participant still exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Liveness {
-    /// It does.
-    Alive,
-    /// It does not: proven by the kernel. What it held goes back when the next participant looks.
-    Dead,
-    /// It cannot be seen from here: no permission, or a core that runs in another PID namespace.
-    Unknown,
-}
+use crate::pool::peers::{Liveness, Peer};
+use crate::pool::presence::{self, Seen};
+use crate::pool::process::{Process, is_here, process_of};
 
 /// What a participant turned out to be that this process does not know yet.
 #[derive(Debug)]

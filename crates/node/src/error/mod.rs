@@ -1,5 +1,8 @@
 //! What can go wrong, with what to do about it.
 
+mod exhausted;
+mod size_bound;
+
 use std::io;
 use std::path::PathBuf;
 
@@ -7,8 +10,8 @@ use hythe_abi::RegionIndex;
 use hythe_pool::{PoolError, SendError};
 use hythe_terminal::escaped;
 
-use crate::SizeBound;
-use crate::holders::Exhausted;
+pub use exhausted::{Exhausted, LargerPool, Share};
+pub use size_bound::SizeBound;
 
 /// Errors of this crate.
 #[derive(Debug, thiserror::Error)]

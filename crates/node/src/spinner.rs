@@ -1,0 +1,150 @@
+//! Looking less and less where looking has not paid: what one waiting place has learned.
+//!
+//! Used by subscribers and waiters, which wait again and again. Never waits itself.
+
+use std::time::Duration;
+
+use crate::spin::SpinGate;
+use crate::wait::{Ending, WaitPlan};
+
+/// After so many short sleeps at most, spinning is tried again.
+const LONGEST_HOLDOFF: u32 = 256;
+
+/// How long to spin next, learned from what became of earlier waits: as the halt polling of KVM does it
+/// (`Documentation/virt/kvm/halt-polling.rst`), with a holdoff that doubles while trying does not pay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spinner {
+    /// The next spin in eighths of the limit; 0: none.
+    eighths: u32,
+    /// Short sleeps until spinning is tried again.
+    holdoff: u32,
+    /// Short sleeps since it was given up.
+    short_sleeps: u32,
+}
+
+impl Default for Spinner {
+    fn default() -> Self {
+        Self {
+            eighths: 8,
+            holdoff: 1,
+            short_sleeps: 0,
+        }
+    }
+}
+
+impl Spinner {
+    /// The plan of the next wait.
+    pub(crate) fn plan(&self, plan: WaitPlan, gate: &SpinGate) -> WaitPlan {
+        let gated = plan.gated(gate);
+        WaitPlan {
+            spin: gated.spin * self.eighths / 8,
+            ..gated
+        }
+    }
+
+    /// Notes how a wait with this plan ended.
+    pub(crate) fn learn(&mut self, limit: Duration, plan: WaitPlan, ending: Ending) {
+        match ending {
+            Ending::AtOnce => {}
+            Ending::Spun => *self = Self::default(),
+            Ending::Slept(_) if !plan.spin.is_zero() => {
+                self.eighths /= 2;
+                if self.eighths == 0 {
+                    self.holdoff = (self.holdoff * 2).min(LONGEST_HOLDOFF);
+                    self.short_sleeps = 0;
+                }
+            }
+            // Not longer than a spin, and the wake-up that it would have saved.
+            Ending::Slept(waited) if waited < limit * 2 => {
+                self.short_sleeps += 1;
+                if self.short_sleeps >= self.holdoff {
+                    self.eighths = 8;
+                }
+            }
+            Ending::Slept(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_micros(16);
+    const SHORT: Ending = Ending::Slept(Duration::from_micros(12));
+    const LONG: Ending = Ending::Slept(Duration::from_millis(12));
+
+    fn gate(open: bool) -> SpinGate {
+        SpinGate::fixed(LIMIT, open)
+    }
+
+    fn plan(spinner: Spinner, gate: &SpinGate) -> WaitPlan {
+        let plan = WaitPlan {
+            spin: LIMIT,
+            nap: Duration::from_secs(1),
+        };
+        spinner.plan(plan, gate)
+    }
+
+    /// Lets one wait end so, and says how long it had spun before.
+    fn wait(spinner: &mut Spinner, ending: Ending) -> u128 {
+        let plan = plan(*spinner, &gate(true));
+        spinner.learn(LIMIT, plan, ending);
+        plan.spin.as_micros()
+    }
+
+    #[test]
+    fn a_closed_gate_and_a_real_time_thread_do_not_spin() {
+        assert_eq!(plan(Spinner::default(), &gate(true)).spin, LIMIT);
+        assert_eq!(plan(Spinner::default(), &gate(false)).spin, Duration::ZERO);
+        let never = WaitPlan {
+            spin: Duration::ZERO,
+            nap: LIMIT,
+        };
+        let planned = Spinner::default().plan(never, &gate(true));
+        assert_eq!(planned.spin, Duration::ZERO);
+    }
+
+    #[test]
+    fn spins_that_fail_become_shorter_and_stop() {
+        let mut spinner = Spinner::default();
+        let spun: Vec<u128> = (0..6).map(|_| wait(&mut spinner, LONG)).collect();
+        assert_eq!(spun, [16, 8, 4, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_spin_that_pays_brings_back_the_whole_budget() {
+        let mut spinner = Spinner::default();
+        wait(&mut spinner, LONG);
+        assert_eq!(wait(&mut spinner, Ending::Spun), 8);
+        assert_eq!(wait(&mut spinner, Ending::AtOnce), 16);
+    }
+
+    #[test]
+    fn short_sleeps_bring_spinning_back_ever_more_seldom_while_it_does_not_pay() {
+        let mut spinner = Spinner::default();
+        let mut tries = 0;
+        let mut total = 0;
+        for _ in 0..10_000 {
+            let spun = wait(&mut spinner, SHORT);
+            tries += u32::from(spun == 16);
+            total += spun;
+        }
+        // At most every 256th, after the first few.
+        assert!((10..=60).contains(&tries), "{tries}");
+        assert!(total < 2000, "{total} microseconds of 10000 waits");
+        // The peer has become quick: the next try finds that out, and stays.
+        while wait(&mut spinner, SHORT) != 16 {}
+        wait(&mut spinner, Ending::Spun);
+        assert_eq!(wait(&mut spinner, Ending::Spun), 16);
+    }
+
+    #[test]
+    fn long_sleeps_do_not_bring_it_back() {
+        let mut spinner = Spinner::default();
+        for _ in 0..10 {
+            wait(&mut spinner, LONG);
+        }
+        assert_eq!(spinner.eighths, 0);
+    }
+}
