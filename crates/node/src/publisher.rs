@@ -54,7 +54,7 @@ impl PublisherOptions {
 
     /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later as many of them as it
     /// [asks for](crate::SubscriberOptions::history), before anything newer. Each keeps its slot, in the name of this
-    /// participant; when the pool is full, a lease of this node takes the oldest that helps. Not for channels that end on a core.
+    /// participant; when the pool is full, a lease of this node takes the oldest that helps. Cores get none of it.
     ///
     /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber is met by the next call that
     /// looks for new ones: [`Publisher::publish`], [`Publisher::publish_batch`], [`Publisher::hand_on`],

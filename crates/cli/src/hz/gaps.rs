@@ -59,7 +59,7 @@ pub(super) fn check(args: &HzArgs, pool: &Pool) -> Result<(), CliError> {
     let found = pool.channel(&args.channel);
     if found.is_some_and(|found| takes_away(&found)) {
         return Err(CliError::WrongUse(format!(
-            "channel `{}` ends on a core, which has one peer: whoever listens takes messages away. `hythe hz` without --gaps only looks",
+            "channel `{}` comes from a core, which has one peer: whoever listens takes messages away. `hythe hz` without --gaps only looks",
             args.channel
         )));
     }
