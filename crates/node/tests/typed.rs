@@ -293,3 +293,71 @@ fn typed_requests_are_answered_and_wrong_ones_given_up() {
     );
     assert_eq!(client.raw().statistics().violations, 1);
 }
+
+#[test]
+fn numbers_and_arrays_are_payload_by_themselves() {
+    let root = Root::new();
+    let (_, node) = node(&root);
+    let mut counts = node
+        .typed_subscriber::<u64>("counts", &subscribing())
+        .expect("opens");
+    let mut places = node
+        .typed_subscriber::<[[f32; 3]]>("places", &subscribing())
+        .expect("opens");
+    let mut counting = node
+        .typed_publisher::<u64>("counts", &publishing())
+        .expect("opens");
+    let mut placing = node
+        .typed_publisher::<[[f32; 3]]>("places", &publishing())
+        .expect("opens");
+    counting.publish(&u64::MAX).expect("published");
+    placing
+        .publish(&[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        .expect("published");
+    let count = counts.take(BOUND).expect("sound").expect("a number");
+    assert_eq!(count.read(), u64::MAX);
+    let places = places.take(BOUND).expect("sound").expect("two places");
+    assert_eq!(places.read(1), Some([4.0, 5.0, 6.0]));
+    let other = node.typed_subscriber::<[f32; 3]>("counts", &subscribing());
+    let says = other.expect_err("another type").to_string();
+    assert!(says.contains("[f32; 3]") && says.contains("u64"), "{says}");
+}
+
+#[test]
+fn typed_ports_are_waited_for_beside_others() {
+    let root = Root::new();
+    let (_, node) = node(&root);
+    let mut numbers = node
+        .typed_subscriber::<u32>("numbers", &subscribing())
+        .expect("opens");
+    let mut server = node
+        .typed_server::<u32, u32>("double", &ServerOptions::default())
+        .expect("opens");
+    let mut client = node
+        .typed_client::<u32, u32>("double", &ClientOptions::default())
+        .expect("opens");
+    let mut waiter = node.waiter().expect("made");
+    let tokens = [
+        waiter.attach(&mut numbers).expect("free"),
+        waiter.attach(&mut server).expect("free"),
+        waiter.attach(&mut client).expect("free"),
+    ];
+    let ready = |waiter: &mut hythe_node::Waiter| -> Vec<_> {
+        let events = waiter.wait(BOUND).expect("waits");
+        events.iter().map(hythe_node::Event::token).collect()
+    };
+    let mut publisher = node
+        .typed_publisher::<u32>("numbers", &publishing())
+        .expect("opens");
+    publisher.publish(&1).expect("published");
+    assert_eq!(ready(&mut waiter), [tokens[0]]);
+    assert!(numbers.try_take().expect("sound").is_some());
+    let asked = client.request(&21).expect("sent");
+    assert_eq!(ready(&mut waiter), [tokens[1]]);
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    let answer = request.question.read() * 2;
+    assert!(request.reply(&answer).expect("it lives"));
+    assert_eq!(ready(&mut waiter), [tokens[2]]);
+    let reply = client.wait(asked, BOUND).expect("sound").expect("a reply");
+    assert_eq!(reply.read(), 42);
+}

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use zerocopy::{Immutable, IntoBytes};
 
 use super::{Carried, Field, Payload, SKIPPED_MAX, TypedSample};
+use crate::waiter::Waitable;
+use crate::waiter::sealed::{Parts, PortParts};
 use crate::{
     Lease, Node, NodeError, Published, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
@@ -175,6 +177,14 @@ impl<T: Payload> TypedLease<[T]> {
 pub struct TypedSubscriber<V: Carried + ?Sized> {
     subscriber: Subscriber,
     of: PhantomData<fn(&V)>,
+}
+
+impl<V: Carried + ?Sized> Waitable for TypedSubscriber<V> {}
+
+impl<V: Carried + ?Sized> Parts for TypedSubscriber<V> {
+    fn parts(&mut self) -> PortParts<'_> {
+        self.subscriber.parts()
+    }
 }
 
 impl<V: Carried + ?Sized> TypedSubscriber<V> {

@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use super::{Carried, SKIPPED_MAX, TypedSample, request_type};
+use crate::waiter::Waitable;
+use crate::waiter::sealed::{Parts, PortParts};
 use crate::{
     Client, ClientOptions, Node, NodeError, PendingReply, Request, Responder, Server, ServerOptions,
 };
@@ -47,6 +49,14 @@ impl Node {
 pub struct TypedClient<Q: Carried + ?Sized, R: Carried + ?Sized> {
     client: Client,
     of: PhantomData<fn(&Q, &R)>,
+}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Waitable for TypedClient<Q, R> {}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Parts for TypedClient<Q, R> {
+    fn parts(&mut self) -> PortParts<'_> {
+        self.client.parts()
+    }
 }
 
 impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedClient<Q, R> {
@@ -98,6 +108,14 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedClient<Q, R> {
 pub struct TypedServer<Q: Carried + ?Sized, R: Carried + ?Sized> {
     server: Server,
     of: PhantomData<fn(&Q, &R)>,
+}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Waitable for TypedServer<Q, R> {}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Parts for TypedServer<Q, R> {
+    fn parts(&mut self) -> PortParts<'_> {
+        self.server.parts()
+    }
 }
 
 impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedServer<Q, R> {
