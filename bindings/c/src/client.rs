@@ -4,7 +4,8 @@ use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{ChannelType, Client, ClientOptions, PendingReply};
+use hythe::ChannelType;
+use hythe::request::{Client, ClientOptions, PendingReply};
 
 use crate::border::{
     Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut, place,

@@ -6,7 +6,8 @@ use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{ChannelType, Request, Responder, Server, ServerOptions};
+use hythe::ChannelType;
+use hythe::request::{Request, Responder, Server, ServerOptions};
 
 use crate::border::{
     Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use hythe::{Event, Interest, Token, Waitable, Waiter};
+use hythe::wait::{Event, Interest, Token, Waitable, Waiter};
 
 use crate::border::{
     Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,

@@ -6,10 +6,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use hythe::{
-    Event, Node, Pool, PoolOptions, PortPolicy, PublisherOptions, Subscriber, SubscriberOptions,
-    Waiter,
-};
+use hythe::wait::{Event, Waiter};
+use hythe::{Node, Pool, PoolOptions, PortPolicy, PublisherOptions, Subscriber, SubscriberOptions};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 

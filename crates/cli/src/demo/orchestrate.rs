@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use hythe::core::{Board, Core, CoreOptions, CoreState};
 use hythe::media::MediaError;
 use hythe::media::counter::{PacketCounter, count_from_recording};
 use hythe::media::receiver::FfmpegReceiver;
 use hythe::media::rtp::L16;
 use hythe::media::sdp::{self, StreamDescription};
-use hythe::rtcore::{Board, Core, CoreOptions, CoreState};
 
 use super::children::{StageProcess, wait_for_all};
 use super::report::{StageReports, hops};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hythe::rtcore::{Board, Core};
+use hythe::core::{Board, Core};
 use hythe::{Node, Pool, PublisherOptions, Sample, Subscriber, SubscriberOptions};
 use hythe_latency::result::Measurement;
 use serde_json::{Value, json};
