@@ -52,6 +52,8 @@ const FACADE: &[&str] = &[
     "hythe-rtcore",
     "hythe-media",
     "hythe-recording",
+    "hythe-preload",
+    "hythe-latency",
 ];
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
 
