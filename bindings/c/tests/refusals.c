@@ -354,45 +354,45 @@ static void patterns(void)
 /* More is ready than there are places: the others come next. */
 static void waits(void)
 {
-    struct hythe_waiter *waiter, *second;
+    struct hythe_wait_set *wait_set, *second;
     struct hythe_listener *listeners[3];
     struct hythe_notifier *notifier;
     struct hythe_ready ready;
     uint64_t seen = 0;
     int i;
-    EXPECT(hythe_waiter_open(NULL, &waiter) == HYTHE_EARGUMENT && waiter == NULL);
-    EXPECT(hythe_waiter_open(node, &waiter) == 0);
-    EXPECT(hythe_waiter_open(node, &second) == 0);
+    EXPECT(hythe_wait_set_open(NULL, &wait_set) == HYTHE_EARGUMENT && wait_set == NULL);
+    EXPECT(hythe_wait_set_open(node, &wait_set) == 0);
+    EXPECT(hythe_wait_set_open(node, &second) == 0);
     EXPECT(hythe_notifier_open(node, "waits", &notifier) == 0);
     for (i = 0; i < 3; i++) {
         EXPECT(hythe_listener_open(node, "waits", &listeners[i]) == 0);
-        EXPECT(hythe_waiter_attach_listener(waiter, listeners[i], (uint64_t)1 << i) == 0);
+        EXPECT(hythe_wait_set_attach_listener(wait_set, listeners[i], (uint64_t)1 << i) == 0);
     }
-    EXPECT(hythe_waiter_attach_listener(second, listeners[0], 0) == HYTHE_EATTACHED);
-    EXPECT(hythe_waiter_attach_listener(waiter, NULL, 0) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_attach_fd(waiter, -1, HYTHE_READABLE, 0) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_attach_fd(waiter, 1000, HYTHE_READABLE, 0) == HYTHE_EWAITER);
-    EXPECT(hythe_waiter_attach_fd(waiter, 0, HYTHE_CLOSED, 0) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 1) == 0);
-    EXPECT(hythe_waiter_wait(waiter, 0, NULL, 1) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_attach_listener(second, listeners[0], 0) == HYTHE_EATTACHED);
+    EXPECT(hythe_wait_set_attach_listener(wait_set, NULL, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_attach_fd(wait_set, -1, HYTHE_READABLE, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_attach_fd(wait_set, 1000, HYTHE_READABLE, 0) == HYTHE_EWAITSET);
+    EXPECT(hythe_wait_set_attach_fd(wait_set, 0, HYTHE_CLOSED, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, &ready, 1) == 0);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, NULL, 1) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, &ready, 0) == HYTHE_EARGUMENT);
     EXPECT(hythe_notifier_notify(notifier, HYTHE_EVENT(1)) == 3);
     for (i = 0; i < 3; i++) {
-        EXPECT(hythe_waiter_wait(waiter, HYTHE_SECOND_NS, &ready, 1) == 1);
+        EXPECT(hythe_wait_set_wait(wait_set, HYTHE_SECOND_NS, &ready, 1) == 1);
         EXPECT(ready.how == HYTHE_READABLE);
         seen |= ready.key;
     }
     EXPECT(seen == 7);
-    EXPECT(hythe_waiter_detach(waiter, 1) == 1);
-    EXPECT(hythe_waiter_detach(waiter, 1) == 0);
-    EXPECT(hythe_waiter_attach_listener(second, listeners[0], 5) == 0);
-    EXPECT(hythe_waiter_wait(second, HYTHE_SECOND_NS, &ready, 1) == 1 && ready.key == 5);
+    EXPECT(hythe_wait_set_detach(wait_set, 1) == 1);
+    EXPECT(hythe_wait_set_detach(wait_set, 1) == 0);
+    EXPECT(hythe_wait_set_attach_listener(second, listeners[0], 5) == 0);
+    EXPECT(hythe_wait_set_wait(second, HYTHE_SECOND_NS, &ready, 1) == 1 && ready.key == 5);
     for (i = 0; i < 3; i++)
         hythe_listener_close(listeners[i]);
-    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 1) == 0);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, &ready, 1) == 0);
     hythe_notifier_close(notifier);
-    hythe_waiter_close(second);
-    hythe_waiter_close(waiter);
+    hythe_wait_set_close(second);
+    hythe_wait_set_close(wait_set);
 }
 
 /* A child has copies of handles: calls refuse them, closing them does nothing to the parent. */

@@ -78,7 +78,7 @@
 //!
 //! # Tokio
 //!
-//! A [`wait::Waiter`] is a file descriptor, so an event loop can wait for it:
+//! A [`wait::WaitSet`] is a file descriptor, so an event loop can wait for it:
 //!
 //! ```
 //! use hythe::prelude::*;
@@ -90,19 +90,19 @@
 //! # let node = Node::join(&pool, "async")?;
 //! let mut subscriber = node.subscriber("data", &SubscriberOptions::default())?;
 //! let mut publisher = node.publisher("data", &PublisherOptions::default())?;
-//! let mut waiter = node.waiter()?;
-//! waiter.attach(&mut subscriber)?;
+//! let mut wait_set = node.wait_set()?;
+//! wait_set.attach(&mut subscriber)?;
 //!
 //! let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
 //! runtime.block_on(async {
-//!     let mut waiter = AsyncFd::with_interest(waiter, Interest::READABLE)?;
+//!     let mut wait_set = AsyncFd::with_interest(wait_set, Interest::READABLE)?;
 //!     publisher.publish(publisher.lease(5)?, 5)?;
 //!     let sample = loop {
 //!         // Looks without waiting; only where there is nothing, the descriptor is waited for.
-//!         if !waiter.get_mut().wait(std::time::Duration::ZERO)?.is_empty() {
+//!         if !wait_set.get_mut().wait(std::time::Duration::ZERO)?.is_empty() {
 //!             break subscriber.try_take()?;
 //!         }
-//!         waiter.readable().await?.clear_ready();
+//!         wait_set.readable().await?.clear_ready();
 //!     };
 //!     assert_eq!(sample.map(|sample| sample.len()), Some(5));
 //!     Ok(())

@@ -20,14 +20,14 @@
 //! };
 //! timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
 //!
-//! let mut waiter = node.waiter()?;
-//! let data = waiter.attach(&mut subscriber)?;
-//! let tick = waiter.attach_fd(&timer, Interest::Readable)?;
-//! let events = waiter.wait(Duration::from_secs(10))?;
+//! let mut wait_set = node.wait_set()?;
+//! let data = wait_set.attach(&mut subscriber)?;
+//! let tick = wait_set.attach_fd(&timer, Interest::Readable)?;
+//! let events = wait_set.wait(Duration::from_secs(10))?;
 //! assert!(events.iter().any(|event| event.token() == tick));
 //! assert!(events.iter().all(|event| event.token() != data), "nothing was published");
 //! # Ok(())
 //! # }
 //! ```
 
-pub use hythe_node::{Event, Interest, Token, Waitable, Waiter};
+pub use hythe_node::{Event, Interest, Token, WaitSet, Waitable};

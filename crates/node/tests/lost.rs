@@ -110,7 +110,7 @@ fn a_file_read_into_a_cut_region_is_refused() {
 fn whoever_waits_is_told() {
     let root = Root::new();
     let pool = root.pool();
-    let node = Node::join(&pool, "waiter").expect("join");
+    let node = Node::join(&pool, "wait set").expect("join");
     let blocking = SubscriberOptions::default()
         .depth(2)
         .policy(PortPolicy::Block {

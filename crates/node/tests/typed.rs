@@ -336,28 +336,28 @@ fn typed_ports_are_waited_for_beside_others() {
     let mut client = node
         .typed_client::<u32, u32>("double", &ClientOptions::default())
         .expect("opens");
-    let mut waiter = node.waiter().expect("made");
+    let mut wait_set = node.wait_set().expect("made");
     let tokens = [
-        waiter.attach(&mut numbers).expect("free"),
-        waiter.attach(&mut server).expect("free"),
-        waiter.attach(&mut client).expect("free"),
+        wait_set.attach(&mut numbers).expect("free"),
+        wait_set.attach(&mut server).expect("free"),
+        wait_set.attach(&mut client).expect("free"),
     ];
-    let ready = |waiter: &mut hythe_node::Waiter| -> Vec<_> {
-        let events = waiter.wait(BOUND).expect("waits");
+    let ready = |wait_set: &mut hythe_node::WaitSet| -> Vec<_> {
+        let events = wait_set.wait(BOUND).expect("waits");
         events.iter().map(hythe_node::Event::token).collect()
     };
     let mut publisher = node
         .typed_publisher::<u32>("numbers", &publishing())
         .expect("opens");
     publisher.publish(&1).expect("published");
-    assert_eq!(ready(&mut waiter), [tokens[0]]);
+    assert_eq!(ready(&mut wait_set), [tokens[0]]);
     assert!(numbers.try_take().expect("sound").is_some());
     let asked = client.request(&21).expect("sent");
-    assert_eq!(ready(&mut waiter), [tokens[1]]);
+    assert_eq!(ready(&mut wait_set), [tokens[1]]);
     let request = server.take(BOUND).expect("sound").expect("asked");
     let answer = request.question.read() * 2;
     assert!(request.reply(&answer).expect("it lives"));
-    assert_eq!(ready(&mut waiter), [tokens[2]]);
+    assert_eq!(ready(&mut wait_set), [tokens[2]]);
     let reply = client.wait(asked, BOUND).expect("sound").expect("a reply");
     assert_eq!(reply.read(), 42);
 }

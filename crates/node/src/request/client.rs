@@ -15,8 +15,8 @@ use crate::buffer::{Lease, Reference, Sample};
 use crate::leasing::{LeaseWait, named_lease_in};
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 use crate::{NodeError, holders};
 
 /// A request that was sent: the number by which its client knows it.

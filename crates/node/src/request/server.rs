@@ -19,8 +19,8 @@ use crate::refused::RETRY;
 use crate::sources::Sources;
 use crate::transport::Origin;
 use crate::wait::ring;
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 
 /// The answering end of a request/reply channel.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use zerocopy::{Immutable, IntoBytes};
 
 use super::{Carried, Field, Payload, SKIPPED_MAX, TypedSample};
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 use crate::{
     Lease, Node, NodeError, Published, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };

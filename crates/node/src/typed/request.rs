@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use super::{Carried, SKIPPED_MAX, TypedSample, request_type};
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 use crate::{
     Client, ClientOptions, Node, NodeError, PendingReply, Request, Responder, Server, ServerOptions,
 };

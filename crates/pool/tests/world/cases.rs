@@ -85,7 +85,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// What a waiter adds to sending and taking.
+/// What a wait set adds to sending and taking.
 fn with_marks() -> [Case; 2] {
     [
         Case {
@@ -378,7 +378,7 @@ fn retire_channel(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     assert_eq!(control.tables().find_channel("idle"), None);
 }
 
-/// As a waiter that has gone to sleep.
+/// As a wait set that has gone to sleep.
 fn near_waits_for_marks(stage: &mut Stage) {
     let control = &stage.world.control;
     stage
