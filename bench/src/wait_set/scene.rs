@@ -201,7 +201,7 @@ fn deep() -> SubscriberOptions {
     SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 10_000 })
 }
 
-/// Hands on what comes, until it is told to go or nothing comes for too long.
+/// Forwards what comes, until it is told to go or nothing comes for too long.
 fn echo(pool: &Pool, to: &str, cpu: Option<usize>, lookout: &Lookout) -> Result<(), BenchError> {
     if let Some(cpu) = cpu {
         cpus::pin(cpu)?;
@@ -214,7 +214,7 @@ fn echo(pool: &Pool, to: &str, cpu: Option<usize>, lookout: &Lookout) -> Result<
             if sample.len() == GO {
                 break;
             }
-            back.hand_on(sample)?;
+            back.forward(sample)?;
         }
     }
     Ok(())

@@ -146,7 +146,7 @@
 /** Events of a channel: numbered from 0 to one less; event n is bit n of a set, HYTHE_EVENT(n). */
 #define HYTHE_EVENTS_MAX 40
 
-/** Bytes in front of each payload, which travel with the buffer, also when it is handed on. */
+/** Bytes in front of each payload, which travel with the buffer, also when it is forwarded. */
 #define HYTHE_HEADROOM_BYTES 256
 
 /** For `spin_ns`: a wait sleeps at once. */
@@ -459,7 +459,7 @@ int hythe_client_request(struct hythe_client *client,
  * Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else holds it as well. Consumes `sample`,
  * whatever is returned. Otherwise as hythe_client_request().
  */
-int hythe_client_hand_on(struct hythe_client *client,
+int hythe_client_forward(struct hythe_client *client,
                          struct hythe_sample *sample,
                          uint64_t *request);
 
@@ -788,7 +788,7 @@ int hythe_publisher_publish_copy(struct hythe_publisher *publisher,
  * Requires:
  * `published` is NULL, or has its size set.
  */
-int hythe_publisher_hand_on(struct hythe_publisher *publisher,
+int hythe_publisher_forward(struct hythe_publisher *publisher,
                             struct hythe_sample *sample,
                             struct hythe_published *published);
 
@@ -943,7 +943,7 @@ int hythe_request_reply_in_kind(struct hythe_request *request);
  * Replies with a received sample, or a part of one, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: somebody else
  * holds it as well. Consumes `request` and `sample`, whatever is returned. Does not block.
  */
-int hythe_request_hand_on(struct hythe_request *request,
+int hythe_request_forward(struct hythe_request *request,
                           struct hythe_sample *sample);
 
 /**

@@ -156,7 +156,7 @@ pub extern "C" fn hythe_client_request(
 /// Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else holds it as well. Consumes `sample`,
 /// whatever is returned. Otherwise as hythe_client_request().
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_client_hand_on(
+pub extern "C" fn hythe_client_forward(
     client: Option<&mut hythe_client>,
     sample: Option<&mut hythe_sample>,
     request: Option<&mut MaybeUninit<u64>>,
@@ -167,7 +167,7 @@ pub extern "C" fn hythe_client_hand_on(
         let port = open_mut(client)?;
         let (origin, sample) = sample?;
         port.origin.check(origin)?;
-        place.write(port.client.hand_on(sample)?.number());
+        place.write(port.client.forward(sample)?.number());
         Ok(0)
     })
 }

@@ -145,7 +145,7 @@ static void channels(void)
     EXPECT(hythe_publisher_open(node, NULL, NULL, &other) == HYTHE_EARGUMENT);
     EXPECT(hythe_publisher_open(node, "", NULL, &other) == HYTHE_ENAME);
     EXPECT(hythe_publisher_publish(publisher, NULL, 0, NULL) == HYTHE_EARGUMENT);
-    EXPECT(hythe_publisher_hand_on(publisher, NULL, NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_publisher_forward(publisher, NULL, NULL) == HYTHE_EARGUMENT);
     hythe_subscriber_options_init(&wishes, sizeof wishes);
     wishes.when_full = HYTHE_BLOCK;
     EXPECT(hythe_subscriber_open(node, "points", &wishes, &subscriber) == HYTHE_EARGUMENT);
@@ -179,7 +179,7 @@ static void samples(int trust)
     EXPECT(hythe_sample_read(part, 0, bytes, 3) == 0 && memcmp(bytes, "345", 3) == 0);
     EXPECT(hythe_sample_data(part, &data) == (trust ? 0 : HYTHE_ETRUST));
     EXPECT(trust ? memcmp(data, "345", 3) == 0 : data == NULL);
-    EXPECT(hythe_publisher_hand_on(publisher, part, NULL) == 1);
+    EXPECT(hythe_publisher_forward(publisher, part, NULL) == 1);
     EXPECT(hythe_node_lease(node, 8, &lease) == 0);
     /* Refused, and released all the same. */
     EXPECT(hythe_publisher_publish(publisher, lease, 1 << 30, NULL) == HYTHE_EARGUMENT);

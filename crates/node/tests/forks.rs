@@ -274,7 +274,7 @@ fn a_forked_child_is_refused_what_only_the_participant_may_do() {
         // What is given away goes nowhere.
         let gone = [
             copies.publisher.publish(copies.lease, 1).is_ok(),
-            copies.publisher.hand_on(copies.sample).is_ok(),
+            copies.publisher.forward(copies.sample).is_ok(),
             copies.asking.request.reply_in_kind().is_ok(),
             copies.waiting.wait_set.detach(copies.waiting.file),
             copies.telling.notifier.notify(EVENT).is_ok(),

@@ -45,7 +45,7 @@ const KEPT_STATUS: i32 = 77;
 const PANIC_STATUS: i32 = 78;
 
 mod roles {
-    /// Joins, leases, publishes, takes, hands on, leaves.
+    /// Joins, leases, publishes, takes, forwards, leaves.
     pub(super) const WORKER: &str = "worker";
     /// Looks at the pool from outside.
     pub(super) const LOOKER: &str = "looker";
@@ -415,7 +415,7 @@ fn work(pool: &Pool, calls: &mut Calls, choices: &mut Choices) {
             }
             _ => {
                 if let Some(sample) = kept.pop() {
-                    calls.call("hand on", || publisher.hand_on(sample));
+                    calls.call("forward", || publisher.forward(sample));
                 }
             }
         }

@@ -147,7 +147,7 @@ fn a_reply_may_be_a_lease_a_part_or_another_sample() {
         .into_parts();
     let part = sample.part(1, 2).expect("inside");
     drop(sample);
-    assert!(responder.hand_on(part).expect("alone with it"));
+    assert!(responder.forward(part).expect("alone with it"));
     assert_eq!(wait(&mut client, pending).to_vec(), b"bc");
 
     let pending = ask(&mut client, 0);
@@ -177,7 +177,7 @@ fn a_buffer_that_others_hold_is_refused_both_ways() {
         .publish(publisher.lease(1).expect("free"), 1)
         .expect("room");
     let sample = readers[0].try_take().expect("sound").expect("published");
-    let refused = client.hand_on(sample).expect_err("another reader has it");
+    let refused = client.forward(sample).expect_err("another reader has it");
     assert!(
         matches!(refused, NodeError::SharedBuffer { .. }),
         "{refused:?}"
@@ -191,7 +191,7 @@ fn a_buffer_that_others_hold_is_refused_both_ways() {
         .expect("asked")
         .into_parts();
     let kept = sample.part(0, 1).expect("inside");
-    let refused = responder.hand_on(sample).expect_err("a part is kept");
+    let refused = responder.forward(sample).expect_err("a part is kept");
     assert!(
         matches!(refused, NodeError::SharedBuffer { .. }),
         "{refused:?}"

@@ -99,13 +99,13 @@ fn values_and_fields_arrive_as_they_were_sent() {
     assert_eq!(sample.field(&field!(Track, history)), [1, 2, 3, 4]);
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     assert_eq!(sample.trusted(trust).expect("aligned"), &TRACK);
-    publisher.hand_on(sample).expect("room");
+    publisher.forward(sample).expect("room");
     let second = subscriber.take(BOUND).expect("sound").expect("published");
     assert_eq!(
         (second.read().id, second.read().at.y.to_bits()),
         (8, 4.0_f32.to_bits())
     );
-    let again = subscriber.take(BOUND).expect("sound").expect("handed on");
+    let again = subscriber.take(BOUND).expect("sound").expect("forwarded");
     assert_eq!(again.read(), TRACK);
 }
 

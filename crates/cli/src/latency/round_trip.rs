@@ -63,7 +63,7 @@ pub(super) fn answer(
         }
         let left = left(&question)?;
         answered = Some(Instant::now());
-        answers.hand_on(question)?;
+        answers.forward(question)?;
         if left <= 1 {
             // What goes now waits until the core has given the last answer back.
             return Ok(seen);

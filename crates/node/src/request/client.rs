@@ -169,7 +169,7 @@ impl Client {
     ///
     /// # Panics
     /// If the sample is another node's.
-    pub fn hand_on(&mut self, sample: Sample) -> Result<PendingReply, NodeError> {
+    pub fn forward(&mut self, sample: Sample) -> Result<PendingReply, NodeError> {
         self.send(sample.into_reference())
     }
 

@@ -264,7 +264,7 @@ impl Request {
     /// [`NodeError::SharedBuffer`] if the client kept a reference to it, or sent one that others hold.
     pub fn reply_in_kind(self) -> Result<bool, NodeError> {
         let (sample, responder) = self.into_parts();
-        responder.hand_on(sample)
+        responder.forward(sample)
     }
 }
 
@@ -327,7 +327,7 @@ impl Responder {
     ///
     /// # Panics
     /// If the sample is another node's.
-    pub fn hand_on(self, sample: Sample) -> Result<bool, NodeError> {
+    pub fn forward(self, sample: Sample) -> Result<bool, NodeError> {
         self.send(sample.into_reference())
     }
 

@@ -76,9 +76,9 @@ impl<V: Carried + ?Sized> TypedPublisher<V> {
     /// Publishes a received value without copying.
     ///
     /// # Errors
-    /// As [`Publisher::hand_on`].
-    pub fn hand_on(&mut self, sample: TypedSample<V>) -> Result<Published, NodeError> {
-        self.publisher.hand_on(sample.into_raw())
+    /// As [`Publisher::forward`].
+    pub fn forward(&mut self, sample: TypedSample<V>) -> Result<Published, NodeError> {
+        self.publisher.forward(sample.into_raw())
     }
 
     /// The port for bytes: to wait for subscribers, to flush, to see what it counted. What is published through it must be what

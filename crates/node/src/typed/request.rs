@@ -179,10 +179,10 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedRequest<Q, R> {
     /// Replies with a received value without copying. False: as [`TypedRequest::reply`].
     ///
     /// # Errors
-    /// As [`Responder::hand_on`].
-    pub fn hand_on(self, answer: TypedSample<R>) -> Result<bool, NodeError> {
+    /// As [`Responder::forward`].
+    pub fn forward(self, answer: TypedSample<R>) -> Result<bool, NodeError> {
         drop(self.question);
-        self.responder.hand_on(answer.into_raw())
+        self.responder.forward(answer.into_raw())
     }
 }
 
@@ -192,6 +192,6 @@ impl<Q: Carried + ?Sized> TypedRequest<Q, Q> {
     /// # Errors
     /// As [`Request::reply_in_kind`].
     pub fn reply_in_kind(self) -> Result<bool, NodeError> {
-        self.responder.hand_on(self.question.into_raw())
+        self.responder.forward(self.question.into_raw())
     }
 }

@@ -22,7 +22,7 @@ const PLAIN: [(&str, Act); 25] = [
     ("release last", release_last),
     ("send", |a, c, _| a.me_sends(c)),
     ("take", |a, c, r| a.me_takes(c, r)),
-    ("hand on", hand_on),
+    ("forward", forward),
     ("give", give),
     ("reclaim", reclaim),
     ("open channel", open_channel),
@@ -179,7 +179,7 @@ fn release_last(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     assert!(actor.me().release(control, slot, 2).expect("release"));
 }
 
-fn hand_on(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
+fn forward(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
     let member = actor.member.as_mut().expect("a member");
     let taken = member
         .take(control, regions, &mut actor.back.consumer)
