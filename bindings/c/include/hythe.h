@@ -269,7 +269,7 @@ struct hythe_client_options {
     /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
     const struct hythe_channel_type *carries;
     /** How long one request may wait for a server with room. 0: 5 s. */
-    uint64_t patience_ns;
+    uint64_t send_timeout_ns;
     /** Requests that may be open at a time, at most 32,768. 0: 32. */
     uint32_t outstanding;
     /** Zero. */
@@ -448,7 +448,7 @@ int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct h
 /**
  * Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets the number by which this client
  * knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for
- * at most `patience_ns`, until a server has room.
+ * at most `send_timeout_ns`, until a server has room.
  */
 int hythe_client_request(struct hythe_client *client,
                          struct hythe_lease *lease,
@@ -466,7 +466,7 @@ int hythe_client_forward(struct hythe_client *client,
 /**
  * Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up. HYTHE_ENOREPLY: the time was over first, and
  * the request is abandoned; and the errors of hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever
- * is returned. Blocks for at most `timeout_ns` and the client's patience.
+ * is returned. Blocks for at most `timeout_ns` and the client's send timeout.
  */
 int hythe_client_call(struct hythe_client *client,
                       struct hythe_lease *lease,

@@ -28,7 +28,7 @@ pub struct hythe_client_options {
     /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
     pub carries: *const hythe_channel_type,
     /// How long one request may wait for a server with room. 0: 5 s.
-    pub patience_ns: u64,
+    pub send_timeout_ns: u64,
     /// Requests that may be open at a time, at most 32,768. 0: 32.
     pub outstanding: u32,
     /// Zero.
@@ -80,8 +80,8 @@ impl PortOptions for hythe_client_options {
     }
 
     fn choose(&self, mut wanted: ClientOptions) -> Result<ClientOptions, Refusal> {
-        if self.patience_ns > 0 {
-            wanted = wanted.patience(Duration::from_nanos(self.patience_ns));
+        if self.send_timeout_ns > 0 {
+            wanted = wanted.send_timeout(Duration::from_nanos(self.send_timeout_ns));
         }
         if self.outstanding > 0 {
             wanted = wanted.outstanding(self.outstanding);
@@ -135,7 +135,7 @@ pub extern "C" fn hythe_client_lease(
 
 /// Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets the number by which this client
 /// knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for
-/// at most `patience_ns`, until a server has room.
+/// at most `send_timeout_ns`, until a server has room.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_request(
     client: Option<&mut hythe_client>,
@@ -174,7 +174,7 @@ pub extern "C" fn hythe_client_forward(
 
 /// Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up. HYTHE_ENOREPLY: the time was over first, and
 /// the request is abandoned; and the errors of hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever
-/// is returned. Blocks for at most `timeout_ns` and the client's patience.
+/// is returned. Blocks for at most `timeout_ns` and the client's send timeout.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_call(
     client: Option<&mut hythe_client>,

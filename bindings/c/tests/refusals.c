@@ -319,14 +319,14 @@ static void patterns(void)
     struct hythe_request *asked;
     uint64_t request, number;
     hythe_client_options_init(&options, sizeof options);
-    options.patience_ns = 1;
+    options.send_timeout_ns = 1;
     EXPECT(hythe_client_open(node, "nobody", &options, &client) == 0);
     EXPECT(hythe_client_lease(client, 8, &lease) == 0);
     EXPECT(hythe_client_request(client, lease, 8, &request) == HYTHE_ENOSERVER);
     EXPECT(hythe_client_wait(client, 77, 0, &reply) == HYTHE_ENOTPENDING && reply == NULL);
     EXPECT(hythe_client_take(client, 0, &request, &reply) == 0 && request == 0);
     /* The server may be closed before the reply is leased. */
-    options.patience_ns = HYTHE_SECOND_NS;
+    options.send_timeout_ns = HYTHE_SECOND_NS;
     hythe_client_close(client);
     EXPECT(hythe_client_open(node, "somebody", &options, &client) == 0);
     EXPECT(hythe_server_open(node, "somebody", NULL, &server) == 0);

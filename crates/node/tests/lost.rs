@@ -120,8 +120,8 @@ fn whoever_waits_is_told() {
     let mut idle = node
         .subscriber("idle", &SubscriberOptions::default())
         .expect("port");
-    let patience = PublisherOptions::default().send_timeout(Duration::from_secs(600));
-    let mut publisher = node.publisher("way", &patience).expect("port");
+    let patient = PublisherOptions::default().send_timeout(Duration::from_secs(600));
+    let mut publisher = node.publisher("way", &patient).expect("port");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(move || idle.take(Duration::from_secs(600)).map(drop));
         let node = &node;

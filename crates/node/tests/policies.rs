@@ -518,8 +518,8 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
     let (sender, quick) = (sender.expect("joins"), quick.expect("joins"));
     let stuck = stuck.expect("joins");
     let mut quick = subscriber(&quick, &SubscriberOptions::default().depth(64));
-    let patience = PortPolicy::Block { timeout_ms: 3_000 };
-    let options = SubscriberOptions::default().depth(2).policy(patience);
+    let blocking = PortPolicy::Block { timeout_ms: 3_000 };
+    let options = SubscriberOptions::default().depth(2).policy(blocking);
     let _stuck = subscriber(&stuck, &options);
     let mut publisher = publisher(&sender, 0);
     publish_all(&mut publisher, 0..2);

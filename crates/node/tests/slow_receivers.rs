@@ -255,7 +255,7 @@ fn a_stopped_server_leaves_slots_for_others() {
     let _server = serving
         .server("sums", &ServerOptions::default())
         .expect("opens");
-    let options = ClientOptions::default().patience(SOON);
+    let options = ClientOptions::default().send_timeout(SOON);
     let mut client = asking.client("sums", &options).expect("opens");
     let mut sent = 0;
     loop {
