@@ -18,7 +18,7 @@
 
 pub use hythe_node::{
     Audit, ChannelIndex, ChannelInfo, ClassHighWater, ConnectionIndex, ConnectionInfo, CoreBinding,
-    Direction, HeldBuffer, HighWater, HolderKind, LinkPlace, MemberIndex, MemberInfo, MemberKind,
-    MemberStatus, Misfit, PortIndex, PortInfo, PortKind, Recovered, RegionGeometry, RegionKind,
-    SlotClass, Snapshot, Term, identity_of, own_identity,
+    Direction, HeldBuffer, HighWater, HolderKind, IncompatibleChannel, LinkPlace, MemberIndex,
+    MemberInfo, MemberKind, MemberStatus, PortIndex, PortInfo, PortKind, Recovered, RegionGeometry,
+    RegionKind, SlotClass, Snapshot, Term, identity_of, own_identity,
 };

@@ -81,9 +81,9 @@ pub use hythe_memory::{PIECES_PER_CALL, Pieces, TrustPeers, faults};
 pub use hythe_pool::{
     Audit, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, ClassHighWater, ClassPlan,
     ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry, HighWater, HolderKind,
-    LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, Misfit, PoolError, PortIndex,
-    PortInfo, PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry, RegionKind,
-    SlotClass, Term,
+    IncompatibleChannel, LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError,
+    PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry,
+    RegionKind, SlotClass, Term,
 };
 pub use node::Node;
 pub use pool::Pool;
