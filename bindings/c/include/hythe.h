@@ -159,7 +159,7 @@
 #define HYTHE_BLOCK 1
 
 /** When a subscriber's queue is full, the oldest message in it makes room, and is counted. */
-#define HYTHE_DROP_OLDEST 2
+#define HYTHE_EVICT_OLDEST 2
 
 /** Version of the header. Before 1.0 another minor version is another interface; from then on only another major one. */
 #define HYTHE_VERSION_MAJOR 0
@@ -240,8 +240,8 @@ struct hythe_published {
     uint32_t delivered;
     /** Subscribers that it passed by, because their queue was full. */
     uint32_t dropped;
-    /** Older messages that it displaced, from queues of subscribers that drop the oldest. */
-    uint32_t displaced;
+    /** Older messages that it evicted, from queues of subscribers that evict the oldest. */
+    uint32_t evicted;
     /** Zero. */
     uint32_t reserved;
 };
@@ -368,7 +368,7 @@ struct hythe_subscriber_options {
     const struct hythe_channel_type *carries;
     /** Messages that may wait, per publisher; rounded up to a power of two. 0: 32. */
     uint32_t depth;
-    /** What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_DROP_OLDEST. */
+    /** What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST. */
     uint32_t when_full;
     /** For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. */
     uint32_t block_ms;

@@ -50,8 +50,8 @@ pub struct hythe_published {
     pub delivered: u32,
     /// Subscribers that it passed by, because their queue was full.
     pub dropped: u32,
-    /// Older messages that it displaced, from queues of subscribers that drop the oldest.
-    pub displaced: u32,
+    /// Older messages that it evicted, from queues of subscribers that evict the oldest.
+    pub evicted: u32,
     /// Zero.
     pub reserved: u32,
 }
@@ -230,7 +230,7 @@ pub(crate) unsafe fn tell(
             size: 0,
             delivered: published.delivered,
             dropped: published.dropped,
-            displaced: published.displaced,
+            evicted: published.evicted,
             reserved: 0,
         };
         // SAFETY: the caller's word.

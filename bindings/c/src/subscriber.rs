@@ -21,7 +21,7 @@ pub const HYTHE_DROP_NEWEST: u32 = 0;
 /// When a subscriber's queue is full, the publisher waits, for at most `block_ms`.
 pub const HYTHE_BLOCK: u32 = 1;
 /// When a subscriber's queue is full, the oldest message in it makes room, and is counted.
-pub const HYTHE_DROP_OLDEST: u32 = 2;
+pub const HYTHE_EVICT_OLDEST: u32 = 2;
 
 /// How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its default.
 #[repr(C)]
@@ -33,7 +33,7 @@ pub struct hythe_subscriber_options {
     pub carries: *const hythe_channel_type,
     /// Messages that may wait, per publisher; rounded up to a power of two. 0: 32.
     pub depth: u32,
-    /// What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_DROP_OLDEST.
+    /// What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST.
     pub when_full: u32,
     /// For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1.
     pub block_ms: u32,
@@ -122,7 +122,7 @@ impl PortOptions for hythe_subscriber_options {
 fn policy(when_full: u32, timeout_ms: u32) -> Result<PortPolicy, Refusal> {
     match (when_full, timeout_ms) {
         (HYTHE_DROP_NEWEST, _) => Ok(PortPolicy::DropNewest),
-        (HYTHE_DROP_OLDEST, _) => Ok(PortPolicy::DropOldest),
+        (HYTHE_EVICT_OLDEST, _) => Ok(PortPolicy::EvictOldest),
         (HYTHE_BLOCK, 1..) => Ok(PortPolicy::Block { timeout_ms }),
         (HYTHE_BLOCK, 0) => Err(Refusal::argument(
             "subscriber options: HYTHE_BLOCK wants block_ms of at least 1",

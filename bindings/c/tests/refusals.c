@@ -192,7 +192,7 @@ static void samples(int trust)
     hythe_subscriber_close(subscriber);
 }
 
-/* A late subscriber gets what was kept; a full one that drops the oldest has the newest. */
+/* A late subscriber gets what was kept; a full one that evicts the oldest has the newest. */
 static void policies(void)
 {
     struct hythe_publisher_options options;
@@ -207,14 +207,14 @@ static void policies(void)
     EXPECT(hythe_publisher_open(node, "policies", &options, &publisher) == 0);
     EXPECT(hythe_publisher_publish_copy(publisher, "a", 1, NULL) == 0);
     hythe_subscriber_options_init(&wishes, sizeof wishes);
-    wishes.when_full = HYTHE_DROP_OLDEST;
+    wishes.when_full = HYTHE_EVICT_OLDEST;
     wishes.depth = 2;
     wishes.history = 1;
     EXPECT(hythe_subscriber_open(node, "policies", &wishes, &subscriber) == 0);
     EXPECT(hythe_publisher_subscribers(publisher) == 1);
     published.size = sizeof published;
-    EXPECT(hythe_publisher_publish_copy(publisher, "b", 1, &published) == 1 && published.displaced == 0);
-    EXPECT(hythe_publisher_publish_copy(publisher, "c", 1, &published) == 1 && published.displaced == 1);
+    EXPECT(hythe_publisher_publish_copy(publisher, "b", 1, &published) == 1 && published.evicted == 0);
+    EXPECT(hythe_publisher_publish_copy(publisher, "c", 1, &published) == 1 && published.evicted == 1);
     EXPECT(hythe_subscriber_try_take(subscriber, &sample) == 1);
     EXPECT(hythe_sample_read(sample, 0, &byte, 1) == 0 && byte == 'b');
     hythe_sample_release(sample);

@@ -182,10 +182,10 @@ pub mod port {
     pub const STATE: usize = 0;
     pub const CHANNEL: usize = 8;
     pub const DEPTH: usize = 12;
-    /// 0 drop the newest; [`DROP_OLDEST`]; otherwise block, for at most this many milliseconds.
+    /// 0 drop the newest; [`EVICT_OLDEST`]; otherwise block, for at most this many milliseconds.
     pub const BLOCK_MS: usize = 16;
     /// In `BLOCK_MS`: the oldest is dropped.
-    pub const DROP_OLDEST: u32 = u32::MAX;
+    pub const EVICT_OLDEST: u32 = u32::MAX;
     /// How many earlier messages a subscriber wants of each publisher.
     pub const HISTORY: usize = 20;
     /// What its owner wants of those who send to it: bit 0 ([`MARKS_WANTED`]), a mark for each message.
@@ -216,12 +216,12 @@ pub mod connection {
     pub const GRANULE: usize = 16;
     pub const CAPACITY: usize = 20;
     /// 0: the head is the consumer's word `HEAD`; 1: it is the cell `OLDEST`.
-    pub const DROPS_OLDEST: usize = 24;
+    pub const EVICTS_OLDEST: usize = 24;
     /// Written by the producer.
     pub const TAIL: usize = 64;
     /// Written by the consumer.
     pub const HEAD: usize = 128;
-    /// Counted cell: the head of a queue that drops the oldest, which either side moves. Its upper bits are the low 24 bits
+    /// Counted cell: the head of a queue that evicts the oldest, which either side moves. Its upper bits are the low 24 bits
     /// of the head, its count the 8 bits above them.
     pub const OLDEST: usize = 192;
 }
@@ -389,7 +389,7 @@ impl ControlLayout {
         self.connections + index * connection::BYTES
     }
 
-    /// The head cell of a connection's queue that drops the oldest.
+    /// The head cell of a connection's queue that evicts the oldest.
     #[must_use]
     pub const fn oldest(&self, connection: usize) -> usize {
         self.connection(connection) + connection::OLDEST

@@ -203,7 +203,7 @@ pub(crate) enum WhenFull {
     /// It passes the subscriber by
     DropNewest,
     /// It takes the place of the oldest that waits
-    DropOldest,
+    EvictOldest,
 }
 
 /// What to measure.

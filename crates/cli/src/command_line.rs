@@ -95,7 +95,7 @@ pub(crate) enum Command {
             "Examples:\n",
             "  hythe sub greetings\n",
             "  hythe sub frames --count 1 --timeout 5 --raw > frame.raw\n",
-            "  hythe sub frames --policy drop-oldest --depth 2\n",
+            "  hythe sub frames --policy evict-oldest --depth 2\n",
             "  hythe sub settings --history 1 --count 1\n",
             "  hythe sub orders --policy block --block 5",
         )
@@ -115,7 +115,7 @@ pub(crate) enum Command {
         after_help = concat!(
             "Examples:\n",
             "  hythe record frames -o frames.hythe --for 10\n",
-            "  hythe record frames -o frames.hythe --policy drop-oldest --json",
+            "  hythe record frames -o frames.hythe --policy evict-oldest --json",
         )
     )]
     Record(RecordArgs),

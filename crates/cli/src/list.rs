@@ -58,7 +58,7 @@ struct PortDocument {
     /// Messages that may wait, and that do; of ports that take them from queues only.
     depth: Option<u32>,
     waiting: Option<u32>,
-    /// What happens when as many wait: `block`, `drop-newest`, `drop-oldest`.
+    /// What happens when as many wait: `block`, `drop-newest`, `evict-oldest`.
     when_full: Option<&'static str>,
     block_ms: Option<u32>,
     /// Earlier messages wanted of each publisher.
@@ -166,11 +166,11 @@ fn port(snapshot: &Snapshot, found: &PortInfo) -> PortDocument {
         when_full: subscribes.then_some(match found.policy {
             PortPolicy::Block { .. } => "block",
             PortPolicy::DropNewest => "drop-newest",
-            PortPolicy::DropOldest => "drop-oldest",
+            PortPolicy::EvictOldest => "evict-oldest",
         }),
         block_ms: match found.policy {
             PortPolicy::Block { timeout_ms } => Some(timeout_ms),
-            PortPolicy::DropNewest | PortPolicy::DropOldest => None,
+            PortPolicy::DropNewest | PortPolicy::EvictOldest => None,
         },
         history: subscribes.then_some(found.history),
         messages: found.statistics.messages,

@@ -105,8 +105,8 @@ pub(crate) fn policy(
         (None | Some(WhenFull::Block), Some(bound)) => Ok(waiting(bound)),
         (Some(WhenFull::Block), None) => Ok(waiting(unsaid)),
         (None | Some(WhenFull::DropNewest), None) => Ok(PortPolicy::DropNewest),
-        (Some(WhenFull::DropOldest), None) => Ok(PortPolicy::DropOldest),
-        (Some(WhenFull::DropNewest | WhenFull::DropOldest), Some(_)) => Err(CliError::WrongUse(
+        (Some(WhenFull::EvictOldest), None) => Ok(PortPolicy::EvictOldest),
+        (Some(WhenFull::DropNewest | WhenFull::EvictOldest), Some(_)) => Err(CliError::WrongUse(
             "--block is for publishers that wait: leave it out, or say --policy block".to_owned(),
         )),
     }

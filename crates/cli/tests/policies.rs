@@ -56,7 +56,7 @@ fn a_stopped_subscriber_finds_the_newest() {
         "sub",
         "data",
         "--policy",
-        "drop-oldest",
+        "evict-oldest",
         "--depth",
         "2",
         "--count",
@@ -69,15 +69,15 @@ fn a_stopped_subscriber_finds_the_newest() {
     let port = &list["channels"][0]["ports"][0];
     assert_eq!(
         (&port["when_full"], &port["depth"]),
-        (&"drop-oldest".into(), &2.into())
+        (&"evict-oldest".into(), &2.into())
     );
-    assert!(root.ok(&["list"]).contains("drop-oldest"));
+    assert!(root.ok(&["list"]).contains("evict-oldest"));
     subscriber.signal(rustix::process::Signal::STOP);
     let published = root.feed(&["pub", "data", "--lines", "--json"], b"a\nb\nc\nd\ne");
     assert_eq!(published.code, Some(0), "{}", published.errors);
     let published: Value = serde_json::from_slice(&published.output).expect("one document");
     assert_eq!(
-        (&published["delivered"], &published["displaced"]),
+        (&published["delivered"], &published["evicted"]),
         (&5.into(), &3.into())
     );
     subscriber.signal(rustix::process::Signal::CONT);
@@ -93,7 +93,7 @@ fn a_stopped_subscriber_finds_the_newest() {
 #[test]
 fn what_does_not_fit_together_is_refused_with_what_would() {
     let root = Root::new();
-    root.run(&["sub", "data", "--policy", "drop-oldest", "--block", "1"])
+    root.run(&["sub", "data", "--policy", "evict-oldest", "--block", "1"])
         .failed(2, &["--policy block"]);
     root.run(&["pool", "create", "--limit", "slots=3"])
         .failed(2, &["participants, channels, ports"]);

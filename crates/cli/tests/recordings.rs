@@ -433,7 +433,7 @@ fn a_slow_disk_holds_nobody_up_and_each_loss_is_counted() {
     let last = numbers.last().expect("what the queue held");
     assert!(*last < LINES - 1, "the newest passed by: {numbers:?}");
 
-    let (recorded, numbers) = on_a_stuck_disk(&["--policy", "drop-oldest"]);
+    let (recorded, numbers) = on_a_stuck_disk(&["--policy", "evict-oldest"]);
     assert_all_are_accounted_for(&recorded, &numbers);
     assert_eq!(numbers.last(), Some(&(LINES - 1)), "the oldest made room");
 }
@@ -462,7 +462,7 @@ fn publishers_wait_for_a_slow_disk_if_told_to() {
         "-o",
         "x",
         "--policy",
-        "drop-oldest",
+        "evict-oldest",
         "--block",
         "1",
     ])

@@ -15,8 +15,8 @@ pub struct Published {
     pub delivered: u32,
     /// Subscribers that it passed by because their queue was full, or because there was no memory left for one.
     pub dropped: u32,
-    /// Older messages that it displaced, from queues of subscribers that drop the oldest.
-    pub displaced: u32,
+    /// Older messages that it evicted, from queues of subscribers that evict the oldest.
+    pub evicted: u32,
 }
 
 /// One reference for each target; the last gets the one that came. Those that are waited for come
@@ -65,7 +65,7 @@ pub(crate) fn deliver(
         published.count(sent, &mut failed);
     }
     reference.moved();
-    published.displaced = message.evicted;
+    published.evicted = message.evicted;
     let left = published.dropped + absent;
     if left > 0 {
         shared

@@ -37,9 +37,9 @@ mod buffer;
 mod clock;
 mod contention;
 mod delivery;
-mod displacing;
 mod error;
 mod event;
+mod evicting;
 mod history;
 mod holders;
 #[doc(hidden)]

@@ -182,7 +182,7 @@ impl Publisher {
                 Ok(published) => {
                     sum.delivered += published.delivered;
                     sum.dropped += published.dropped;
-                    sum.displaced += published.displaced;
+                    sum.evicted += published.evicted;
                     told.0.statistics.messages += 1;
                     told.0.statistics.payload_bytes += bytes as u64;
                 }
@@ -315,7 +315,7 @@ impl Publisher {
         }
         let dropped = published
             .as_ref()
-            .map_or(1, |published| published.dropped + published.displaced);
+            .map_or(1, |published| published.dropped + published.evicted);
         if dropped > 0 {
             self.count_dropped(dropped);
         }

@@ -27,7 +27,7 @@ use crate::wait_set::sealed::{Parts, PortParts};
 /// publisher.publish(node.lease(8)?, 8)?;
 ///
 /// // Comes late, wants the last position at once, and always the newest.
-/// let newest = SubscriberOptions::default().depth(2).policy(PortPolicy::DropOldest).history(1);
+/// let newest = SubscriberOptions::default().depth(2).policy(PortPolicy::EvictOldest).history(1);
 /// let mut subscriber = node.subscriber("position", &newest)?;
 /// assert_eq!(publisher.subscribers()?, 1);
 /// assert_eq!(subscriber.try_take()?.map(|sample| sample.len()), Some(8));

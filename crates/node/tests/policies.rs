@@ -51,27 +51,27 @@ fn is_all_free(pool: &Pool) -> bool {
 }
 
 #[test]
-fn drop_oldest_keeps_the_newest_and_counts_the_others() {
+fn evict_oldest_keeps_the_newest_and_counts_the_others() {
     let root = Root::new();
     let pool = root.pool();
     let (sender, receiver) = (Node::join(&pool, "a"), Node::join(&pool, "b"));
     let (sender, receiver) = (sender.expect("joins"), receiver.expect("joins"));
     let options = SubscriberOptions::default().depth(4);
-    let mut newest = subscriber(&receiver, &options.clone().policy(PortPolicy::DropOldest));
+    let mut newest = subscriber(&receiver, &options.clone().policy(PortPolicy::EvictOldest));
     let mut oldest = subscriber(&receiver, &options);
     let mut publisher = publisher(&sender, 0);
-    let mut displaced = 0;
+    let mut evicted = 0;
     for byte in 0..10 {
-        displaced += publish(&mut publisher, byte).displaced;
+        evicted += publish(&mut publisher, byte).evicted;
     }
-    assert_eq!(displaced, 6);
+    assert_eq!(evicted, 6);
     assert_eq!(pool.snapshot().audit.mismatches, []);
     assert_eq!(
         pool.snapshot().audit.queued,
         8,
-        "the displaced did not go back"
+        "the evicted did not go back"
     );
-    // Six passed one subscriber by, six others were displaced from the queue of the other.
+    // Six passed one subscriber by, six others were evicted from the queue of the other.
     assert_eq!(publisher.statistics().dropped, 12);
     assert_eq!(taken(&mut oldest), [0, 1, 2, 3]);
     assert_eq!(taken(&mut newest), [6, 7, 8, 9]);
@@ -100,7 +100,7 @@ fn a_liar_on_a_queue_of_the_newest_is_left_and_the_others_are_heard() {
     let [liar, honest, receiver] =
         ["liar", "honest", "receiver"].map(|name| Node::join(&pool, name).expect("joins"));
     let options = SubscriberOptions::default().depth(4);
-    let mut subscriber = subscriber(&receiver, &options.policy(PortPolicy::DropOldest));
+    let mut subscriber = subscriber(&receiver, &options.policy(PortPolicy::EvictOldest));
     let mut honest = publisher(&honest, 0);
     let control = pool.control();
     for round in 1..=LIES {
@@ -145,7 +145,7 @@ fn a_slow_taker_of_the_newest_sleeps_and_is_woken() {
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joins");
     let options = SubscriberOptions::default().depth(2);
-    let mut slow = subscriber(&node, &options.policy(PortPolicy::DropOldest));
+    let mut slow = subscriber(&node, &options.policy(PortPolicy::EvictOldest));
     let mut publisher = publisher(&node, 0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -187,7 +187,7 @@ fn a_late_subscriber_gets_what_it_asks_for_before_anything_newer() {
 
     let wants = |history| SubscriberOptions::default().history(history);
     let mut all = subscriber(&receiver, &wants(100));
-    let mut two = subscriber(&receiver, &wants(2).policy(PortPolicy::DropOldest));
+    let mut two = subscriber(&receiver, &wants(2).policy(PortPolicy::EvictOldest));
     let mut shallow = subscriber(&receiver, &wants(100).depth(3));
     let mut none = subscriber(&receiver, &wants(0));
     // Nothing new need be published for it.
@@ -429,14 +429,14 @@ fn the_history_of_a_forgotten_node_goes_with_it() {
     assert_eq!(pool.snapshot().members.len(), 0);
 }
 
-/// A batch goes the same ways as single messages: it is kept, and it displaces.
+/// A batch goes the same ways as single messages: it is kept, and it evicts.
 #[test]
-fn a_batch_is_kept_and_displaces_the_oldest() {
+fn a_batch_is_kept_and_evicts_the_oldest() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joins");
     let options = SubscriberOptions::default().depth(2);
-    let mut newest = subscriber(&node, &options.clone().policy(PortPolicy::DropOldest));
+    let mut newest = subscriber(&node, &options.clone().policy(PortPolicy::EvictOldest));
     let mut publisher = publisher(&node, 3);
     assert_eq!(publisher.subscribers().expect("sound"), 1);
     let batch = (0..5).map(|byte| {
@@ -446,7 +446,7 @@ fn a_batch_is_kept_and_displaces_the_oldest() {
     });
     let published = publisher.publish_batch(batch).expect("never blocks");
     assert_eq!((published.delivered, published.dropped), (5, 0));
-    assert_eq!(published.displaced, 3);
+    assert_eq!(published.evicted, 3);
     assert_eq!(publisher.statistics().dropped, 3);
     let mut late = subscriber(&node, &SubscriberOptions::default().history(8));
     assert_eq!(publisher.subscribers().expect("sound"), 2);
@@ -491,7 +491,7 @@ fn a_wait_set_sees_what_waits_in_a_queue_that_drops_the_oldest() {
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joins");
     let options = SubscriberOptions::default().depth(2);
-    let mut newest = subscriber(&node, &options.policy(PortPolicy::DropOldest));
+    let mut newest = subscriber(&node, &options.policy(PortPolicy::EvictOldest));
     let mut publisher = publisher(&node, 0);
     let mut wait_set = node.wait_set().expect("made");
     wait_set.attach(&mut newest).expect("attached");

@@ -21,7 +21,7 @@ mod roles {
     pub(super) const SOURCE: &str = "source";
     /// Forwards from `in` to `out`.
     pub(super) const RELAY: &str = "relay";
-    /// The same, with queues that drop the oldest.
+    /// The same, with queues that evict the oldest.
     pub(super) const SKIPPER: &str = "skipper";
     /// Subscribes and never takes; publishers block for 60 ms.
     pub(super) const STUCK: &str = "stuck";
@@ -39,7 +39,7 @@ fn plays_its_role() {
         roles::HOLDER => hold(&node),
         roles::SOURCE => source(&node),
         roles::RELAY => relay(&node, PortPolicy::Block { timeout_ms: 5000 }),
-        roles::SKIPPER => relay(&node, PortPolicy::DropOldest),
+        roles::SKIPPER => relay(&node, PortPolicy::EvictOldest),
         roles::STUCK => stuck(&node, 60),
         roles::WALL => stuck(&node, u32::MAX),
         other => panic!("no role {other}"),
@@ -406,7 +406,7 @@ fn a_relay_killed_anywhere_loses_no_slot() {
 /// The same where both sides of each queue move its head.
 #[test]
 fn a_relay_killed_while_queues_drop_the_oldest_loses_no_slot() {
-    kill_relays(roles::SKIPPER, PortPolicy::DropOldest, 2);
+    kill_relays(roles::SKIPPER, PortPolicy::EvictOldest, 2);
 }
 
 fn kill_relays(role: &str, policy: PortPolicy, depth: u32) {

@@ -100,7 +100,7 @@ fn one_stopped_and_three_lively(mib: usize, bytes: usize, policy: PortPolicy, de
     }
     assert_eq!(u64::from(used(&pool)), kept, "{what}");
     let expected: Vec<u64> = match policy {
-        PortPolicy::DropOldest => (messages - kept..messages).collect(),
+        PortPolicy::EvictOldest => (messages - kept..messages).collect(),
         PortPolicy::DropNewest | PortPolicy::Block { .. } => (0..kept).collect(),
     };
     assert_eq!(all_that_waits(&mut stopped), expected, "{what}");
@@ -116,7 +116,7 @@ fn one_stopped_and_three_lively(mib: usize, bytes: usize, policy: PortPolicy, de
 
 const POLICIES: [PortPolicy; 3] = [
     PortPolicy::DropNewest,
-    PortPolicy::DropOldest,
+    PortPolicy::EvictOldest,
     PortPolicy::Block { timeout_ms: 60_000 },
 ];
 

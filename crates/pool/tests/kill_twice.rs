@@ -74,8 +74,8 @@ fn a_second_recoverer_finishes_what_the_first_began() {
         "forward",
         "reclaim",
         "connect",
-        "take from drop-oldest",
-        "drop the oldest",
+        "take from evict-oldest",
+        "evict the oldest",
     ];
     let leaving = [
         "leave last, as producer",

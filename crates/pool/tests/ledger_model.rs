@@ -182,21 +182,21 @@ impl Lives {
             }
             Err(SendError::Full) => {
                 assert_eq!(queued.len(), CAPACITY);
-                self.drop_oldest(who, to);
+                self.evict_oldest(who, to);
             }
             Err(other) => panic!("{other}"),
         }
     }
 
-    fn drop_oldest(&mut self, who: usize, to: usize) {
+    fn evict_oldest(&mut self, who: usize, to: usize) {
         let Some((way, queued)) = self.ways.get_mut(&(who, to)) else {
             return;
         };
-        if !way.producer.info.drops_oldest {
+        if !way.producer.info.evicts_oldest {
             return;
         }
         let dropped = self.members[who]
-            .drop_oldest(&self.dying, &self.world.regions, &mut way.producer)
+            .evict_oldest(&self.dying, &self.world.regions, &mut way.producer)
             .expect("sound")
             .expect("nobody else takes meanwhile");
         let oldest = queued.pop_front().expect("it is full");
@@ -232,7 +232,7 @@ impl Lives {
             .expect("two different members");
         // Half of the ways.
         let policy = if who > to {
-            PortPolicy::DropOldest
+            PortPolicy::EvictOldest
         } else {
             PortPolicy::DropNewest
         };

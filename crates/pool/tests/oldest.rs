@@ -1,4 +1,4 @@
-//! Queues that drop the oldest: what is taken, by whom, in which order; and what a liar can do to one.
+//! Queues that evict the oldest: what is taken, by whom, in which order; and what a liar can do to one.
 
 #![cfg(not(loom))]
 
@@ -17,11 +17,11 @@ const MESSAGES: u32 = if cfg!(miri) { 300 } else { 100_000 };
 
 fn contested(world: &World) -> (Member, Member, Way) {
     let (mut from, mut to) = (world.join("from"), world.join("to"));
-    let way = world.connect_with(&mut from, &mut to, CAPACITY, PortPolicy::DropOldest);
+    let way = world.connect_with(&mut from, &mut to, CAPACITY, PortPolicy::EvictOldest);
     (from, to, way)
 }
 
-/// Sends, and drops the oldest if it has to; returns what it dropped, released.
+/// Sends, and evicts the oldest if it has to; returns what it dropped, released.
 fn push(world: &World, from: &mut Member, way: &mut Way, message: Message) -> Option<Message> {
     let end = &mut way.producer;
     let control = &world.control;
@@ -30,7 +30,7 @@ fn push(world: &World, from: &mut Member, way: &mut Way, message: Message) -> Op
         Err(SendError::Full) => {}
         Err(other) => panic!("{other}"),
     }
-    let dropped = from.drop_oldest(control, &world.regions, end);
+    let dropped = from.evict_oldest(control, &world.regions, end);
     let dropped = dropped.expect("sound").map(|taken| {
         world.release(from, taken.slot, 1);
         Message {
@@ -94,7 +94,7 @@ fn heads_that_do_not_fit_are_refused_by_both_sides() {
     let refused = to.take(&world.control, &world.regions, &mut way.consumer);
     assert!(matches!(refused, Err(PoolError::Damaged(_))), "{refused:?}");
     assert!(way.consumer.waiting(&world.control).is_err());
-    let refused = from.drop_oldest(&world.control, &world.regions, &mut way.producer);
+    let refused = from.evict_oldest(&world.control, &world.regions, &mut way.producer);
     assert!(matches!(refused, Err(PoolError::Damaged(_))), "{refused:?}");
     assert!(world.control.tables().room(&mut way.producer).is_err());
     // What it held is lost with the liar; leaving still frees the queue.
@@ -189,7 +189,7 @@ fn nothing_is_lost_or_doubled_between_two_threads() {
                 while let Err(refused) = from.send(control, &mut producer, message.slot, descriptor)
                 {
                     assert_eq!(refused, SendError::Full);
-                    let oldest = from.drop_oldest(control, &regions, &mut producer);
+                    let oldest = from.evict_oldest(control, &regions, &mut producer);
                     if let Some(oldest) = oldest.expect("sound") {
                         from.release(control, oldest.slot, 1).expect("its own");
                         dropped += 1;

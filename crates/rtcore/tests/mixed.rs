@@ -15,14 +15,14 @@ use support::{LONG, World, boards, eventually, kill, start};
 const BOTH: Published = Published {
     delivered: 2,
     dropped: 0,
-    displaced: 0,
+    evicted: 0,
 };
 
 /// To the process alone.
 const ONE: Published = Published {
     delivered: 1,
     dropped: 0,
-    displaced: 0,
+    evicted: 0,
 };
 
 fn publisher(node: &Node, channel: &str) -> Publisher {

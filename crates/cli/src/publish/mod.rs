@@ -32,7 +32,7 @@ struct Document {
     payload_bytes: u64,
     delivered: u64,
     dropped: u64,
-    displaced: u64,
+    evicted: u64,
     subscribers: usize,
     seconds: f64,
 }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
         payload_bytes: 0,
         delivered: 0,
         dropped: 0,
-        displaced: 0,
+        evicted: 0,
         subscribers: publisher.subscribers()?,
         seconds: 0.0,
     };
@@ -121,7 +121,7 @@ impl Way<'_> {
         self.document.payload_bytes += bytes as u64;
         self.document.delivered += u64::from(published.delivered);
         self.document.dropped += u64::from(published.dropped);
-        self.document.displaced += u64::from(published.displaced);
+        self.document.evicted += u64::from(published.evicted);
         self.bar.inc(1);
         Ok(())
     }
@@ -212,9 +212,9 @@ fn text(done: &Document) -> String {
         done.seconds,
         done.delivered,
         done.dropped,
-        match done.displaced {
+        match done.evicted {
             0 => String::new(),
-            displaced => format!(", {displaced} older ones displaced"),
+            evicted => format!(", {evicted} older ones evicted"),
         }
     )
 }

@@ -1,6 +1,6 @@
 //! What the publishers of a channel dropped while it was recorded.
 //!
-//! Each publisher counts the messages that passed by a full queue, or were displaced from one, whichever subscriber's it was: with the
+//! Each publisher counts the messages that passed by a full queue, or were evicted from one, whichever subscriber's it was: with the
 //! recorder as the only subscriber that drops, the count is the recording's own. It stays in the table behind the publisher's end until
 //! another port gets its number, so it is looked at often, and by a thread of its own: a disk that keeps the recorder waiting hides no
 //! loss. What is not seen: a publisher that came and went between two looks, and drops in front of which its number changed hands.

@@ -34,7 +34,7 @@ pub(super) fn connect_with(
     let control = shared.pool().control();
     let queue = QueuePlan {
         capacity: receiver.depth,
-        drops_oldest: receiver.policy == PortPolicy::DropOldest,
+        evicts_oldest: receiver.policy == PortPolicy::EvictOldest,
     };
     let (member, index) = (receiver.member, receiver.index);
     let info = shared.act(|me| me.connect(control, port, member, index, queue))?;

@@ -11,7 +11,7 @@ use hythe_pool::{
 use hythe_queue::Producer;
 
 use super::{Message, Origin, Sent, Target, TargetState};
-use crate::displacing::{self, Evicted};
+use crate::evicting::{self, Evicted};
 use crate::participant::Participant;
 use crate::quota::{Outstanding, Parcel};
 use crate::wait::{announce_behind_barrier, ring};
@@ -127,7 +127,7 @@ impl QueueTarget {
     fn go_on(&mut self, first: Attempt, message: &mut Message<'_>) -> Sent {
         let sent = match (first, self.receiver.policy) {
             (Attempt::Full, PortPolicy::Block { .. }) => return Sent::Full,
-            (Attempt::Full, PortPolicy::DropOldest) => self.evict(message),
+            (Attempt::Full, PortPolicy::EvictOldest) => self.evict(message),
             (Attempt::Full, PortPolicy::DropNewest) => Ok(false),
             (attempt, _) => attempt.outcome().map(|sent| sent.unwrap_or(false)),
         };
@@ -152,7 +152,7 @@ impl QueueTarget {
         // Each turn makes the queue shorter.
         for _ in 0..=info.places.capacity {
             let end = &mut self.end;
-            let evicted = shared.act(|member| displacing::evict_oldest(member, shared.pool(), end));
+            let evicted = shared.act(|member| evicting::evict_oldest(member, shared.pool(), end));
             let is_empty = match evicted {
                 Ok(Evicted::One) => {
                     message.evicted += 1;

@@ -30,7 +30,7 @@ fn record() -> Shared {
     // High-water marks of connections and granules.
     places.extend([3, 4].map(|table| eight(header::HIGH_WATER + table * 8)));
     let cells: usize = places.iter().map(Range::len).sum();
-    places.push(at + connection::PRODUCER_PORT..at + connection::DROPS_OLDEST + 8);
+    places.push(at + connection::PRODUCER_PORT..at + connection::EVICTS_OLDEST + 8);
     places.extend([connection::TAIL, connection::HEAD].map(|word| eight(at + word)));
     for member in 0..LIMITS.participants as usize {
         places.push(eight(layout.participant(member) + participant::CHANGES));
@@ -164,7 +164,7 @@ fn loom_a_record_that_is_made_anew_is_seen_whole_or_not_at_all() {
             .expect("sound");
         let plan = QueuePlan {
             capacity: 4,
-            drops_oldest: false,
+            evicts_oldest: false,
         };
         let next = maker.connect(&*control, OTHER_PORT, MemberIndex(OTHER), OTHER_PORT, plan);
         let next = next.expect("it was freed");

@@ -1,4 +1,4 @@
-//! Models of queues that drop the oldest: the consumer takes, the producer drops and pushes, one of them dies in its swap.
+//! Models of queues that evict the oldest: the consumer takes, the producer drops and pushes, one of them dies in its swap.
 //!
 //! The steps are the shipped ones. In the first model the queue's entries and the payload count as plain memory: without a drop,
 //! nobody may read an entry while it is written. In the others a read may meet a write, as it may in truth; what it read must
@@ -100,7 +100,7 @@ fn info(control: &Shared) -> ConnectionInfo {
             entries: layout.granule(0),
             capacity: CAPACITY,
         },
-        drops_oldest: true,
+        evicts_oldest: true,
     }
 }
 
@@ -166,7 +166,7 @@ fn push(control: &Shared, end: &mut ConnectionEnd<Producer>, number: u32) -> Opt
         Err(SendError::Full) => {}
         Err(refused) => panic!("{refused}"),
     }
-    let dropped = member(PRODUCER).drop_oldest(control, &regions(), end);
+    let dropped = member(PRODUCER).evict_oldest(control, &regions(), end);
     let dropped = dropped.expect("an honest consumer");
     send(control, end, number).expect("room");
     dropped.map(|dropped| number_of(dropped.descriptor))

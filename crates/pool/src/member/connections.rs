@@ -22,14 +22,14 @@ pub struct QueuePlan {
     /// Descriptors that may wait.
     pub capacity: u32,
     /// The producer may take the oldest back.
-    pub drops_oldest: bool,
+    pub evicts_oldest: bool,
 }
 
 impl From<u32> for QueuePlan {
     fn from(capacity: u32) -> Self {
         Self {
             capacity,
-            drops_oldest: false,
+            evicts_oldest: false,
         }
     }
 }
@@ -63,7 +63,7 @@ impl Member {
         word(connection::CONSUMER_PORT, consumer_port.0);
         word(connection::GRANULE, granule);
         word(connection::CAPACITY, capacity);
-        word(connection::DROPS_OLDEST, queue.drops_oldest.into());
+        word(connection::EVICTS_OLDEST, queue.evicts_oldest.into());
         word(connection::TAIL, 0);
         word(connection::HEAD, 0);
         // No mark in it is asked for any more: whoever was on this connection has left it, and settled its last step before.

@@ -1,4 +1,4 @@
-//! Queues that drop the oldest: either end may take from them, so their head is a counted cell and not a word of the consumer.
+//! Queues that evict the oldest: either end may take from them, so their head is a counted cell and not a word of the consumer.
 //!
 //! Taking is one step for both sides: read head and descriptor, note both, swap the head from that place to the next, count
 //! the hold. If the swap fails, another was faster, and what was read may be torn: it counts for nothing. If it succeeds, the
@@ -83,13 +83,13 @@ impl Member {
     ///
     /// # Panics
     /// If the queue has another policy.
-    pub fn drop_oldest<M: Memory>(
+    pub fn evict_oldest<M: Memory>(
         &mut self,
         control: &Control<M>,
         regions: &Regions,
         end: &mut ConnectionEnd<Producer>,
     ) -> Result<Option<Taken>, PoolError> {
-        assert!(end.info.drops_oldest, "the head is the consumer's alone");
+        assert!(end.info.evicts_oldest, "the head is the consumer's alone");
         let seen = control.tables().oldest_cell(end.info.index);
         if let Err(QueueError::Violated { own, claimed }) = end.queue.see_head(seen.head()) {
             return Err(violated(own, claimed));

@@ -28,7 +28,7 @@ impl Member {
     ) -> Result<(), SendError> {
         end.queue.expect_push(control.memory());
         let before = self.held(control, slot, 1)?;
-        if end.info.drops_oldest {
+        if end.info.evicts_oldest {
             oldest::look_for_room(control, end)?;
         }
         let step = Step {
@@ -78,7 +78,7 @@ impl Member {
         end: &mut ConnectionEnd<Consumer>,
         expect_payload: impl FnOnce(RegionIndex, usize),
     ) -> Result<Option<Taken>, PoolError> {
-        if end.info.drops_oldest {
+        if end.info.evicts_oldest {
             return self.take_oldest(control, regions, end);
         }
         let peeked = end.queue.peek(control.memory());
@@ -133,7 +133,7 @@ pub fn expect_take<M: Memory>(
     end: &ConnectionEnd<Consumer>,
     ahead: u32,
 ) -> Option<(RegionIndex, usize)> {
-    if end.info.drops_oldest {
+    if end.info.evicts_oldest {
         // Where its head stands, only a take finds out.
         return None;
     }

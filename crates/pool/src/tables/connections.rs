@@ -122,7 +122,7 @@ pub struct ConnectionInfo {
     /// Its queue.
     pub places: RingPlaces,
     /// Either side moves the head, which stands in a cell.
-    pub drops_oldest: bool,
+    pub evicts_oldest: bool,
 }
 
 impl ConnectionInfo {
@@ -159,7 +159,7 @@ impl<'c, M: Memory> Tables<'c, M> {
             PortIndex(word(connection::CONSUMER_PORT)),
         );
         let (granule, capacity) = (word(connection::GRANULE), word(connection::CAPACITY));
-        let drops_oldest = word(connection::DROPS_OLDEST) != 0;
+        let evicts_oldest = word(connection::EVICTS_OLDEST) != 0;
         // Relaxed: the loads above keep it behind them.
         let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Relaxed));
         if now.nonce != state.nonce {
@@ -188,7 +188,7 @@ impl<'c, M: Memory> Tables<'c, M> {
                 entries: self.layout().granule(granule as usize),
                 capacity,
             },
-            drops_oldest,
+            evicts_oldest,
         })
     }
 

@@ -32,7 +32,7 @@ impl ConnectionEnd<Consumer> {
     /// [`QueueError::Violated`] if the other side's counter is impossible.
     #[inline(always)]
     pub fn waiting<M: Memory>(&mut self, control: &Control<M>) -> Result<u32, QueueError> {
-        if self.info.drops_oldest {
+        if self.info.evicts_oldest {
             self.waiting_behind_cell(control)
         } else {
             self.queue.waiting(control.memory())
@@ -48,7 +48,7 @@ impl ConnectionEnd<Consumer> {
         &mut self,
         control: &Control<M>,
     ) -> Result<bool, QueueError> {
-        if self.info.drops_oldest {
+        if self.info.evicts_oldest {
             Ok(self.waiting_behind_cell(control)? > 0)
         } else {
             self.queue.is_something_waiting(control.memory())
@@ -96,7 +96,7 @@ impl<'c, M: Memory> Tables<'c, M> {
     pub fn queue_waits(self, info: &ConnectionInfo) -> bool {
         // Relaxed: what is fresh enough is the barrier's doing in `take_marks`; whoever takes reads both words again.
         let tail = self.memory().load(info.places.tail, Ordering::Relaxed);
-        let head = if info.drops_oldest {
+        let head = if info.evicts_oldest {
             self.oldest_head(info.index)
         } else {
             self.memory().load(info.places.head, Ordering::Relaxed)
@@ -130,7 +130,7 @@ impl<'c, M: Memory> Tables<'c, M> {
     /// [`QueueError::Violated`] if the consumer's counter is impossible.
     #[inline]
     pub fn room(self, end: &mut ConnectionEnd<Producer>) -> Result<u32, QueueError> {
-        if end.info.drops_oldest {
+        if end.info.evicts_oldest {
             end.queue.see_head(self.oldest_head(end.info.index))
         } else {
             end.queue.room(self.memory())
@@ -150,7 +150,7 @@ impl<'c, M: Memory> Tables<'c, M> {
     }
 
     fn head_of(self, info: &ConnectionInfo) -> u32 {
-        if info.drops_oldest {
+        if info.evicts_oldest {
             self.oldest_head(info.index)
         } else {
             // For a producer's end made anew: pairs with the consumer's advance, behind which it has finished reading.

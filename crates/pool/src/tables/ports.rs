@@ -90,7 +90,7 @@ pub enum PortPolicy {
     /// The new message passes it by, and is counted.
     DropNewest,
     /// The publisher takes the oldest back, counts it, and sends the new one.
-    DropOldest,
+    EvictOldest,
     /// The publisher waits, for at most this many milliseconds.
     Block {
         /// Bound of the wait, 1 to 2^32 - 2; what is outside is brought inside.
@@ -102,7 +102,7 @@ impl PortPolicy {
     const fn from_word(block_ms: u32) -> Self {
         match block_ms {
             0 => Self::DropNewest,
-            port::DROP_OLDEST => Self::DropOldest,
+            port::EVICT_OLDEST => Self::EvictOldest,
             timeout_ms => Self::Block { timeout_ms },
         }
     }
@@ -110,8 +110,8 @@ impl PortPolicy {
     pub(crate) fn to_word(self) -> u32 {
         match self {
             Self::DropNewest => 0,
-            Self::DropOldest => port::DROP_OLDEST,
-            Self::Block { timeout_ms } => timeout_ms.clamp(1, port::DROP_OLDEST - 1),
+            Self::EvictOldest => port::EVICT_OLDEST,
+            Self::Block { timeout_ms } => timeout_ms.clamp(1, port::EVICT_OLDEST - 1),
         }
     }
 }

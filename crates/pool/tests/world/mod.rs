@@ -214,7 +214,7 @@ impl World {
         let consumer_port = open(to, PortKind::Subscriber);
         let queue = QueuePlan {
             capacity,
-            drops_oldest: policy == PortPolicy::DropOldest,
+            evicts_oldest: policy == PortPolicy::EvictOldest,
         };
         let made = from.connect(control, producer_port, to.index(), consumer_port, queue);
         let made = made.expect("connection");

@@ -1,4 +1,4 @@
-//! Cases about queues that drop the oldest: either side may die in its take, and the other goes on meanwhile.
+//! Cases about queues that evict the oldest: either side may die in its take, and the other goes on meanwhile.
 
 use hythe_pool::{Control, PortPolicy, Regions, SendError};
 
@@ -11,27 +11,27 @@ pub(crate) const CAPACITY: u32 = 2;
 pub(crate) fn cases() -> [Case; 5] {
     [
         Case {
-            name: "take from drop-oldest",
+            name: "take from evict-oldest",
             before: to_the_actor,
             act: takes,
         },
         Case {
-            name: "drop the oldest",
+            name: "evict the oldest",
             before: from_the_actor,
             act: drops,
         },
         Case {
-            name: "drop the oldest and send",
+            name: "evict the oldest and send",
             before: from_the_actor,
             act: drops_and_sends,
         },
         Case {
-            name: "drain drop-oldest",
+            name: "drain evict-oldest",
             before: to_the_actor,
             act: drains,
         },
         Case {
-            name: "make a drop-oldest queue",
+            name: "make a evict-oldest queue",
             before: nothing,
             act: connects,
         },
@@ -43,7 +43,7 @@ fn to_the_actor(stage: &mut Stage) {
         world, actor, near, ..
     } = stage;
     let me = actor.member.as_mut().expect("a member");
-    let mut way = world.connect_with(near, me, CAPACITY, PortPolicy::DropOldest);
+    let mut way = world.connect_with(near, me, CAPACITY, PortPolicy::EvictOldest);
     fill(world, near, &mut way);
     actor.contested = Some((way, false));
 }
@@ -53,7 +53,7 @@ fn from_the_actor(stage: &mut Stage) {
         world, actor, near, ..
     } = stage;
     let me = actor.member.as_mut().expect("a member");
-    let mut way = world.connect_with(me, near, CAPACITY, PortPolicy::DropOldest);
+    let mut way = world.connect_with(me, near, CAPACITY, PortPolicy::EvictOldest);
     fill(world, me, &mut way);
     actor.contested = Some((way, true));
 }
@@ -75,7 +75,7 @@ fn takes(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
 fn drops(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
     let (way, _) = actor.contested.as_mut().expect("a queue");
     let me = actor.member.as_mut().expect("a member");
-    let dropped = me.drop_oldest(control, regions, &mut way.producer);
+    let dropped = me.evict_oldest(control, regions, &mut way.producer);
     dropped.expect("sound").expect("it was full");
 }
 
@@ -85,7 +85,7 @@ fn drops_and_sends(actor: &mut Actor, control: &Control<Dying>, regions: &Region
     let me = actor.member.as_mut().expect("a member");
     let refused = me.send(control, &mut way.producer, held.slot, held.descriptor);
     assert_eq!(refused, Err(SendError::Full));
-    let dropped = me.drop_oldest(control, regions, &mut way.producer);
+    let dropped = me.evict_oldest(control, regions, &mut way.producer);
     let dropped = dropped.expect("sound").expect("it was full");
     assert!(me.release(control, dropped.slot, 1).expect("its own"));
     me.send(control, &mut way.producer, held.slot, held.descriptor)
@@ -103,7 +103,7 @@ fn connects(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let (from, to, near) = (actor.out.producer_port, actor.out.consumer_port, actor.near);
     let queue = hythe_pool::QueuePlan {
         capacity: CAPACITY,
-        drops_oldest: true,
+        evicts_oldest: true,
     };
     actor
         .me()
@@ -126,7 +126,8 @@ pub(crate) fn near_takes_part(stage: &mut Stage) {
         near.take(control, regions, &mut end).expect("sound")
     } else {
         let mut end = control.tables().producer_end(way.producer.info);
-        near.drop_oldest(control, regions, &mut end).expect("sound")
+        near.evict_oldest(control, regions, &mut end)
+            .expect("sound")
     };
     if let Some(taken) = taken {
         world.release(near, taken.slot, 1);

@@ -31,7 +31,7 @@ pub(crate) struct Actor {
     pub(crate) core_channel: ChannelIndex,
     /// A member that somebody shall recover; dead if a case killed it.
     pub(crate) other: Option<MemberInfo>,
-    /// A full queue that drops the oldest, if the case is about one; `true`: the actor pushes, and `near` takes.
+    /// A full queue that evicts the oldest, if the case is about one; `true`: the actor pushes, and `near` takes.
     pub(crate) contested: Option<(Way, bool)>,
     /// A port here and one at `near` that meet on a channel of another kind, if a case needs them.
     pub(crate) ports: Option<(PortIndex, PortIndex)>,

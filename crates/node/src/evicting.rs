@@ -23,7 +23,7 @@ pub(crate) fn evict_oldest(
     end: &mut ConnectionEnd<Producer>,
 ) -> Result<Evicted, PoolError> {
     let control: &hythe_pool::Control<Mapped> = pool.control();
-    match member.drop_oldest(control, pool.regions(), end) {
+    match member.evict_oldest(control, pool.regions(), end) {
         Ok(Some(oldest)) => {
             member.release(control, oldest.slot, 1)?;
             Ok(Evicted::One)
