@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use crate::border::{Refusal, count, cross, missing, open_mut};
+use crate::ffi_guard::{Refusal, count, cross, missing, open_mut};
 use crate::lease::{self, hythe_lease};
 use crate::publisher::{hythe_published, hythe_publisher, tell};
 use crate::sample::{self, hythe_sample};

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::ops::Range;
 
-use crate::border::{Refusal, missing};
+use crate::ffi_guard::{Refusal, missing};
 
 /// Bytes to be read. NULL is allowed where there are none.
 ///

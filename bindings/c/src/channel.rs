@@ -4,7 +4,7 @@ use core::ffi::c_char;
 
 use hythe::ChannelType;
 
-use crate::border::{Refusal, name};
+use crate::ffi_guard::{Refusal, name};
 use crate::sized::{self, Extensible};
 
 /// What a channel carries. Ports meet only if all four agree; a port that names no type takes what there is.

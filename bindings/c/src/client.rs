@@ -7,10 +7,10 @@ use std::time::Duration;
 use hythe::ChannelType;
 use hythe::request::{Client, ClientOptions, PendingReply};
 
-use crate::border::{
+use crate::channel::hythe_channel_type;
+use crate::ffi_guard::{
     Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut, place,
 };
-use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
 use crate::node::hythe_node;
 use crate::origin::Origin;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hythe::event::{EventId, EventSet, Listener, Notifier};
 
-use crate::border::{Handle, Process, Refusal, count, cross, end, open, open_mut, place};
+use crate::ffi_guard::{Handle, Process, Refusal, count, cross, end, open, open_mut, place};
 use crate::node::hythe_node;
 use crate::origin::Origin;
 use crate::port;

@@ -7,12 +7,12 @@ use std::thread::LocalKey;
 
 use hythe::{Lease, TrustPeers};
 
-use crate::border::{
+use crate::bytes::{inside, readable, writable};
+use crate::ffi_guard::{
     Handle, Process, Refusal, count, cross, empty_place, missing, open, open_mut, place,
 };
-use crate::bytes::{inside, readable, writable};
+use crate::handle_pool::{HandlePool, PooledHandle, Spare, held, held_mut, pack, unpack};
 use crate::origin::Origin;
-use crate::shelf::{Shelf, Shelved, Spare, held, held_mut, pack, unpack};
 
 /// Bytes in front of each payload, which travel with the buffer, also when it is forwarded.
 pub const HYTHE_HEADROOM_BYTES: u32 = 256;
@@ -26,7 +26,7 @@ pub struct hythe_lease {
 }
 
 thread_local! {
-    static LEASES: Shelf<hythe_lease> = const { Shelf::new() };
+    static LEASES: HandlePool<hythe_lease> = const { HandlePool::new() };
 }
 static SPARE: Spare<hythe_lease> = Spare::new();
 
@@ -38,10 +38,10 @@ impl Handle for hythe_lease {
     }
 }
 
-impl Shelved for hythe_lease {
+impl PooledHandle for hythe_lease {
     type Held = (Origin, Lease);
 
-    fn shelf() -> &'static LocalKey<Shelf<Self>> {
+    fn handle_pool() -> &'static LocalKey<HandlePool<Self>> {
         &LEASES
     }
 

@@ -3,7 +3,7 @@
 //! Called by C and C++ programs, through `libhythe.so` or `libhythe.a`; cbindgen (`tests/header.rs`) makes the header from the
 //! documentation here. Each module is one noun of the header: the functions `hythe_noun_verb` around one opaque handle. What
 //! they share: every function returns 0, a count, or a negative code ([`code`]), with a message for the thread (`message`);
-//! none lets a panic through, and none acts on a handle that a forked child has a copy of (`border`).
+//! none lets a panic through, and none acts on a handle that a forked child has a copy of (`ffi_guard`).
 //! Options and results are structs that begin with their size, so that both sides may grow (`sized`).
 //!
 //! Unsafe is what C makes so: pointers to bytes and names. Handles are references and boxes in the signatures, which have the
@@ -19,12 +19,13 @@
 )]
 
 pub mod batch;
-mod border;
 mod bytes;
 pub mod channel;
 pub mod client;
 pub mod code;
 pub mod event;
+mod ffi_guard;
+mod handle_pool;
 pub mod lease;
 pub mod message;
 pub mod node;
@@ -34,7 +35,6 @@ mod port;
 pub mod publisher;
 pub mod sample;
 pub mod server;
-mod shelf;
 pub mod sigbus;
 mod sized;
 pub mod statistics;

@@ -1,4 +1,4 @@
-//! What the last refused call of each thread says. Written by `border` only; never cleared by a call that succeeds.
+//! What the last refused call of each thread says. Written by `ffi_guard` only; never cleared by a call that succeeds.
 
 use core::ffi::c_char;
 use std::cell::RefCell;

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use hythe::Node;
 
-use crate::border::{Handle, Process, cross, empty_place, end, name, open};
+use crate::ffi_guard::{Handle, Process, cross, empty_place, end, name, open};
 use crate::lease::{self, hythe_lease};
 use crate::origin::Origin;
 use crate::pool::hythe_pool;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::border::{Process, Refusal};
+use crate::ffi_guard::{Process, Refusal};
 
 /// What everything that was opened through a node, leased or taken by it, knows of it.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hythe::{Pool, PoolOptions};
 
-use crate::border::{Handle, Process, Refusal, cross, empty_place, end, name, optional_name};
+use crate::ffi_guard::{Handle, Process, Refusal, cross, empty_place, end, name, optional_name};
 use crate::sized::{self, Extensible};
 
 /// For `spin_ns`: a wait sleeps at once.
@@ -80,7 +80,7 @@ struct Wanted {
 unsafe fn read(options: *const hythe_pool_options) -> Result<Wanted, Refusal> {
     // SAFETY: the caller's word.
     let given = unsafe { sized::read(options) }?;
-    let given = given.ok_or_else(|| crate::border::missing("pool options"))?;
+    let given = given.ok_or_else(|| crate::ffi_guard::missing("pool options"))?;
     // SAFETY: the caller's word.
     let mut options = PoolOptions::new(unsafe { name(given.name, "name of the pool") }?);
     // SAFETY: the caller's word.

@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 
 use hythe::ChannelType;
 
-use crate::border::{Handle, Refusal, cross, empty_place, name, open};
 use crate::channel::{self, hythe_channel_type};
+use crate::ffi_guard::{Handle, Refusal, cross, empty_place, name, open};
 use crate::node::hythe_node;
 use crate::sized::{self, Extensible};
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hythe::{ChannelType, Published, Publisher, PublisherOptions};
 
-use crate::border::{Handle, Process, Refusal, count, cross, end, open, open_mut};
 use crate::bytes::readable;
 use crate::channel::hythe_channel_type;
+use crate::ffi_guard::{Handle, Process, Refusal, count, cross, end, open, open_mut};
 use crate::lease::{self, hythe_lease};
 use crate::node::hythe_node;
 use crate::origin::Origin;

@@ -6,12 +6,12 @@ use std::thread::LocalKey;
 
 use hythe::{Sample, TrustPeers};
 
-use crate::border::{Handle, Process, Refusal, cross, empty_place, missing, open, place};
 use crate::bytes::{inside, writable};
 use crate::code;
+use crate::ffi_guard::{Handle, Process, Refusal, cross, empty_place, missing, open, place};
+use crate::handle_pool::{HandlePool, PooledHandle, Spare, held, pack, unpack};
 use crate::lease::HYTHE_HEADROOM_BYTES;
 use crate::origin::Origin;
-use crate::shelf::{Shelf, Shelved, Spare, held, pack, unpack};
 
 /// A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other uses it then.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct hythe_sample {
 }
 
 thread_local! {
-    static SAMPLES: Shelf<hythe_sample> = const { Shelf::new() };
+    static SAMPLES: HandlePool<hythe_sample> = const { HandlePool::new() };
 }
 static SPARE: Spare<hythe_sample> = Spare::new();
 
@@ -33,10 +33,10 @@ impl Handle for hythe_sample {
     }
 }
 
-impl Shelved for hythe_sample {
+impl PooledHandle for hythe_sample {
     type Held = (Origin, Sample);
 
-    fn shelf() -> &'static LocalKey<Shelf<Self>> {
+    fn handle_pool() -> &'static LocalKey<HandlePool<Self>> {
         &SAMPLES
     }
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use hythe::ChannelType;
 use hythe::request::{Request, Responder, Server, ServerOptions};
 
-use crate::border::{
+use crate::channel::hythe_channel_type;
+use crate::ffi_guard::{
     Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,
 };
-use crate::channel::hythe_channel_type;
 use crate::lease::{self, hythe_lease};
 use crate::node::hythe_node;
 use crate::origin::Origin;

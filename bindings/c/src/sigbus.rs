@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 
 use hythe::faults;
 
-use crate::border::cross;
+use crate::ffi_guard::cross;
 
 /// Installs no handler for SIGBUS, for a program that has its own and keeps it: to be called before the first pool is opened or made.
 /// That handler calls hythe_sigbus_settle(); without it, a pool whose file is cut away ends the program. Any thread.

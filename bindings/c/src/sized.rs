@@ -6,7 +6,7 @@
 
 use core::ptr;
 
-use crate::border::{Refusal, missing};
+use crate::ffi_guard::{Refusal, missing};
 
 /// A struct of the header whose first member is its size in bytes, `size_t`.
 ///

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 use hythe::PortStatistics;
 
-use crate::border::{Refusal, cross};
+use crate::ffi_guard::{Refusal, cross};
 use crate::sized::{self, Extensible};
 
 /// What a port has counted since it was opened.

@@ -7,8 +7,8 @@ use std::vec::Drain;
 
 use hythe::{ChannelType, PortPolicy, Sample, Subscriber, SubscriberOptions};
 
-use crate::border::{Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut};
 use crate::channel::hythe_channel_type;
+use crate::ffi_guard::{Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut};
 use crate::node::hythe_node;
 use crate::origin::Origin;
 use crate::port::{self, PortOptions};

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use hythe::wait::{Event, Interest, Token, WaitSet, Waitable};
 
-use crate::border::{
-    Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,
-};
 use crate::client::hythe_client;
 use crate::event::hythe_listener;
+use crate::ffi_guard::{
+    Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,
+};
 use crate::node::hythe_node;
 use crate::origin::Origin;
 use crate::server::hythe_server;

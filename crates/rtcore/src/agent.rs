@@ -12,9 +12,9 @@ use hythe_node::{Liveness, MemberKind, Node, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::error::system;
-use crate::keeper::Keeper;
 use crate::log::Log;
 use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
+use crate::supervisor::Supervisor;
 use crate::{Board, CoreError, control, region};
 
 /// How long the core of an agent that died may take to die, too.
@@ -29,7 +29,7 @@ pub struct Core {
     region: RegionIndex,
     stop: OwnedFd,
     shared: Arc<Reported>,
-    keeper: Option<JoinHandle<()>>,
+    supervisor: Option<JoinHandle<()>>,
     /// Whose core it is: not that of a forked child, which has a copy of this.
     process: u32,
 }
@@ -82,7 +82,7 @@ impl Core {
         let region = region::find_or_add(&node, board)?;
         let (stop, stopped) = stop_pair().map_err(system("make an event for", pool.path()))?;
         let shared = Arc::new(Reported::starting());
-        let keeper = Keeper {
+        let supervisor = Supervisor {
             node,
             board: board.clone(),
             options: options.clone(),
@@ -93,22 +93,22 @@ impl Core {
             shared: Arc::clone(&shared),
         };
         let (started, outcome) = channel();
-        let keeper = std::thread::Builder::new()
+        let supervisor = std::thread::Builder::new()
             .name("hythe-core".to_owned())
-            .spawn(move || keeper.run(started))
+            .spawn(move || supervisor.run(started))
             .map_err(system("start a thread for", pool.path()))?;
         let core = Self {
             board: name.to_owned(),
             region,
             stop,
             shared,
-            keeper: Some(keeper),
+            supervisor: Some(supervisor),
             process: std::process::id(),
         };
         core.await_start(&outcome, give_up).map(|()| core)
     }
 
-    /// Bounded: the keeper gives up by itself.
+    /// Bounded: the supervisor gives up by itself.
     fn await_start(
         &self,
         outcome: &Receiver<Result<(), CoreError>>,
@@ -126,7 +126,7 @@ impl Core {
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(CoreError::Died {
                         board,
-                        how: "its keeper failed".to_owned(),
+                        how: "its supervisor failed".to_owned(),
                         log: Vec::new(),
                     });
                 }
@@ -176,9 +176,9 @@ impl Core {
     fn end(&mut self) {
         // An eventfd that holds nothing takes a write at once.
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
-        if let Some(keeper) = self.keeper.take() {
-            // A keeper that panicked has nothing to hand over; the core died with its thread.
-            let _ = keeper.join();
+        if let Some(supervisor) = self.supervisor.take() {
+            // A supervisor that panicked has nothing to hand over; the core died with its thread.
+            let _ = supervisor.join();
         }
     }
 }
@@ -187,7 +187,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         if self.process != std::process::id() {
             // Nor is its thread here, and what would stop it stops the parent's.
-            std::mem::forget(self.keeper.take());
+            std::mem::forget(self.supervisor.take());
             return;
         }
         self.end();

@@ -23,7 +23,7 @@ use crate::log::Log;
 use crate::process::{self, Process};
 use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
 use crate::watched::{Ended, Watched, poll_for};
-use crate::{Board, CoreError, caretaker};
+use crate::{Board, CoreError, reclaim};
 
 /// How long a dead core's rows may take to be recovered before the agent goes on without waiting for it.
 const RECOVERY_BOUND: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const LONG: Duration = Duration::from_secs(1);
 const RESTART_STEP: Duration = Duration::from_millis(100);
 
 /// What the thread needs.
-pub(crate) struct Keeper {
+pub(crate) struct Supervisor {
     pub(crate) node: Node,
     pub(crate) board: Board,
     pub(crate) options: CoreOptions,
@@ -44,7 +44,7 @@ pub(crate) struct Keeper {
     pub(crate) shared: Arc<Reported>,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Runs the core until it is told to stop, or it died more often than it may. Says once when it is up or will not be.
     pub(crate) fn run(mut self, started: Sender<Result<(), CoreError>>) {
         let mut started = Some(started);
@@ -208,10 +208,10 @@ impl Keeper {
         };
         std::thread::scope(|scope| {
             scope.spawn(|| doorbell::pass_on(node, link, doorbell, &over));
-            let caretaker = scope.spawn(|| caretaker::run(node, link, endpoints, &over));
+            let reclaimer = scope.spawn(|| reclaim::run(node, link, endpoints, &over));
             let ended = listen(&mut watched, node, process, doorbell, endpoints);
             over.store(true, Ordering::Release);
-            caretaker.thread().unpark();
+            reclaimer.thread().unpark();
             hop::wake(node.pool(), node.index());
             ended
         })

@@ -1,4 +1,4 @@
-//! The border that every call crosses: refusals become codes and messages, panics stop, copies in forked children are refused.
+//! The guard that every call passes: refusals become codes and messages, panics stop, copies in forked children are refused.
 //!
 //! Called by each public function, first thing. Never touches a pool.
 

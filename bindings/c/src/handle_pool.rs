@@ -2,7 +2,7 @@
 //!
 //! A handle is an address inside its place, another one each time the place is used: so a handle
 //! that was given up is told from the next one of the same place ([`GENERATIONS`]), and giving it
-//! up once more is refused. One shelf of empty places for each thread and type; what is more, and
+//! up once more is refused. One pool of empty places for each thread and type; what is more, and
 //! what a thread leaves behind, is for any thread. No place goes back to the allocator while the
 //! process runs, so that a handle that was given up still points to one.
 
@@ -11,9 +11,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::LocalKey;
 
-use crate::border::{Handle, Refusal, missing, open};
+use crate::ffi_guard::{Handle, Refusal, missing, open};
 
-/// Places that a shelf keeps for its thread.
+/// Places that a pool keeps for its thread.
 const PLACES: usize = 64;
 
 /// How many handles of one place are told apart: one that was given up is refused for so many uses of its place.
@@ -44,19 +44,19 @@ impl<T> Place<T> {
 
 /// Empty places of one thread and type.
 #[derive(Debug)]
-pub(crate) struct Shelf<H: Shelved>(RefCell<Vec<Box<Place<H::Held>>>>);
+pub(crate) struct HandlePool<H: PooledHandle>(RefCell<Vec<Box<Place<H::Held>>>>);
 
-/// Empty places of one type that no thread has on its shelf.
+/// Empty places of one type that no thread has in its pool.
 #[derive(Debug)]
-pub(crate) struct Spare<H: Shelved>(Mutex<Vec<Box<Place<H::Held>>>>);
+pub(crate) struct Spare<H: PooledHandle>(Mutex<Vec<Box<Place<H::Held>>>>);
 
-impl<H: Shelved> Shelf<H> {
+impl<H: PooledHandle> HandlePool<H> {
     pub(crate) const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }
 }
 
-impl<H: Shelved> Drop for Shelf<H> {
+impl<H: PooledHandle> Drop for HandlePool<H> {
     fn drop(&mut self) {
         self.0
             .get_mut()
@@ -65,7 +65,7 @@ impl<H: Shelved> Drop for Shelf<H> {
     }
 }
 
-impl<H: Shelved> Spare<H> {
+impl<H: PooledHandle> Spare<H> {
     pub(crate) const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
@@ -84,17 +84,17 @@ impl<H: Shelved> Spare<H> {
 }
 
 /// A handle that leads to a place.
-pub(crate) trait Shelved: Handle + Sized + 'static {
+pub(crate) trait PooledHandle: Handle + Sized + 'static {
     /// What is in it.
     type Held: Send + 'static;
 
-    fn shelf() -> &'static LocalKey<Shelf<Self>>;
+    fn handle_pool() -> &'static LocalKey<HandlePool<Self>>;
 
     fn spare() -> &'static Spare<Self>;
 }
 
 /// The place of a handle. `None`: the handle was given up.
-fn place_of<H: Shelved>(handle: &H) -> Option<*mut Place<H::Held>> {
+fn place_of<H: PooledHandle>(handle: &H) -> Option<*mut Place<H::Held>> {
     let address = std::ptr::from_ref(handle).addr();
     let place: *mut Place<H::Held> =
         std::ptr::with_exposed_provenance_mut(address & !(PLACE_BYTES - 1));
@@ -105,7 +105,7 @@ fn place_of<H: Shelved>(handle: &H) -> Option<*mut Place<H::Held>> {
 }
 
 /// What is in a handle; `None` in one that was given up.
-pub(crate) fn held<H: Shelved>(handle: &H) -> Option<&H::Held> {
+pub(crate) fn held<H: PooledHandle>(handle: &H) -> Option<&H::Held> {
     let place = place_of(handle)?;
     // SAFETY: it is a place, and places are never freed.
     let held = unsafe { &raw const (*place).held };
@@ -115,7 +115,7 @@ pub(crate) fn held<H: Shelved>(handle: &H) -> Option<&H::Held> {
 }
 
 /// As [`held`], to change it.
-pub(crate) fn held_mut<H: Shelved>(handle: &mut H) -> Option<&mut H::Held> {
+pub(crate) fn held_mut<H: PooledHandle>(handle: &mut H) -> Option<&mut H::Held> {
     let place = place_of(handle)?;
     // SAFETY: it is a place, and places are never freed.
     let held = unsafe { &raw const (*place).held };
@@ -125,9 +125,9 @@ pub(crate) fn held_mut<H: Shelved>(handle: &mut H) -> Option<&mut H::Held> {
 }
 
 /// A handle with this in it.
-pub(crate) fn pack<H: Shelved>(held: H::Held) -> *mut H {
-    // A thread that is ending has no shelf.
-    let empty = H::shelf().try_with(|shelf| shelf.0.borrow_mut().pop());
+pub(crate) fn pack<H: PooledHandle>(held: H::Held) -> *mut H {
+    // A thread that is ending has no pool.
+    let empty = H::handle_pool().try_with(|pool| pool.0.borrow_mut().pop());
     let empty = empty.ok().flatten().or_else(|| H::spare().take());
     let mut place = empty.unwrap_or_else(|| Box::new(Place::new()));
     *place.held.get_mut() = Some(held);
@@ -136,9 +136,9 @@ pub(crate) fn pack<H: Shelved>(held: H::Held) -> *mut H {
     std::ptr::with_exposed_provenance_mut(address + generation)
 }
 
-/// What is in a handle that the caller gives up; its place goes back on the shelf. A refused one is
+/// What is in a handle that the caller gives up; its place goes back into the pool. A refused one is
 /// left as it is, for good: it may be another process's, or given up already.
-pub(crate) fn unpack<H: Shelved>(handle: Option<&mut H>) -> Result<H::Held, Refusal> {
+pub(crate) fn unpack<H: PooledHandle>(handle: Option<&mut H>) -> Result<H::Held, Refusal> {
     let handle = handle.ok_or_else(|| missing(H::NOUN))?;
     open(Some(&*handle))?;
     let place = place_of(handle).ok_or_else(|| missing(H::NOUN))?;
@@ -148,8 +148,8 @@ pub(crate) fn unpack<H: Shelved>(handle: Option<&mut H>) -> Result<H::Held, Refu
     let current = place.current.get_mut();
     *current = current.wrapping_add(1);
     let mut left = Some(place);
-    let _ = H::shelf().try_with(|shelf| {
-        let mut empty = shelf.0.borrow_mut();
+    let _ = H::handle_pool().try_with(|pool| {
+        let mut empty = pool.0.borrow_mut();
         if empty.capacity() == 0 {
             empty.reserve_exact(PLACES);
         }
@@ -166,12 +166,12 @@ pub(crate) fn unpack<H: Shelved>(handle: Option<&mut H>) -> Result<H::Held, Refu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::border::Process;
+    use crate::ffi_guard::Process;
 
     struct Number(#[allow(dead_code, reason = "as in a handle: only its address counts")] u8);
 
     thread_local! {
-        static NUMBERS: Shelf<Number> = const { Shelf::new() };
+        static NUMBERS: HandlePool<Number> = const { HandlePool::new() };
     }
     static SPARE: Spare<Number> = Spare::new();
 
@@ -183,10 +183,10 @@ mod tests {
         }
     }
 
-    impl Shelved for Number {
+    impl PooledHandle for Number {
         type Held = u32;
 
-        fn shelf() -> &'static LocalKey<Shelf<Self>> {
+        fn handle_pool() -> &'static LocalKey<HandlePool<Self>> {
             &NUMBERS
         }
 
@@ -215,7 +215,7 @@ mod tests {
         for &handle in &many {
             assert!(unpack(passed(handle)).is_ok());
         }
-        assert_eq!(NUMBERS.with(|shelf| shelf.0.borrow().len()), PLACES);
+        assert_eq!(NUMBERS.with(|pool| pool.0.borrow().len()), PLACES);
         assert_eq!(unpack(passed(second)).ok(), Some(2));
     }
 

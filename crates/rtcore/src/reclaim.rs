@@ -1,7 +1,7 @@
 //! Taking back what ports that died left with the core.
 //!
 //! An endpoint whose port died goes on holding slots in its row, and its session stays open at the core. If another port attaches,
-//! that port takes everything back; if none does within [`PATIENCE`], the caretaker does: so nothing is lost either way, and what the
+//! that port takes everything back; if none does within [`LOOKS`] looks, the agent does: so nothing is lost either way, and what the
 //! dead one had published is still worked off.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::link::{LinkMap, abandoned};
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(250);
 /// Looks after which what nobody works off any more is taken back: one second.
-const PATIENCE: u32 = 4;
+const LOOKS: u32 = 4;
 /// How long the core may take to let go, until the next try.
 const BOUND: Duration = Duration::from_millis(300);
 
@@ -39,7 +39,7 @@ pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &At
                 continue;
             };
             *looks += 1;
-            if *looks >= PATIENCE {
+            if *looks >= LOOKS {
                 match abandoned::take_back(node.participant(), link, &channel, BOUND) {
                     Ok(done) => tracing::debug!(channel = channel.name, done, "took back"),
                     Err(error) => {
