@@ -1,12 +1,12 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install uninstall bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install uninstall deb bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
 guest_target := x86_64-unknown-linux-gnu
-# What is installed, and from where.
+# What is installed, and from where. Where root has no cargo, `make deb` as another user, and install the packages as root.
 profile := $(or $(PROFILE),release)
 built := $(target)/$(if $(filter dev,$(profile)),debug,$(profile))
 define build_product
@@ -79,6 +79,10 @@ install: ## commands, board images, libraries, manuals and completions into PREF
 
 uninstall: ## remove from PREFIX, under DESTDIR, what `make install` put there
 	$(install) uninstall
+
+deb: ## Debian packages hythe, libhythe0.1 and libhythe-dev in target/deb
+	$(build_product)
+	packaging/deb.sh $(built) $(target)/boards $(or $(debs),$(target)/deb)
 
 bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
