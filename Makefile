@@ -1,11 +1,19 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install uninstall deb bench bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
 guest_target := x86_64-unknown-linux-gnu
+# What is installed, and from where. Where root has no cargo, `make deb` as another user, and install the packages as root.
+profile := $(or $(PROFILE),release)
+built := $(target)/$(if $(filter dev,$(profile)),debug,$(profile))
+define build_product
+cargo build --profile $(profile) -p hythe-cli -p hythe-bench -p hythe-c
+cargo xtask boards
+endef
+install = PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' DESTDIR='$(DESTDIR)' packaging/install.sh
 c_files = $(shell find crates rtos preload-init bindings bench examples tests -name '*.[ch]' 2>/dev/null)
 
 help: ## this list
@@ -65,9 +73,16 @@ check: setup ## format, lints, tidy, licences, public names, docs, fuzz targets 
 	cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir $(target)/fuzz
 	scripts/other-targets.sh check
 
-install: ## the C library, its header and manual into PREFIX (/usr/local), under DESTDIR
-	cargo build --release -p hythe-c
-	bindings/c/install.sh $(or $(PREFIX),/usr/local) $(target)/release
+install: ## commands, board images, libraries, manuals and completions into PREFIX (/usr/local), under DESTDIR; PROFILE=dev for a quick build
+	$(build_product)
+	$(install) install $(built) $(target)/boards
+
+uninstall: ## remove from PREFIX, under DESTDIR, what `make install` put there
+	$(install) uninstall
+
+deb: ## Debian packages hythe, libhythe0.1 and libhythe-dev in target/deb
+	$(build_product)
+	packaging/deb.sh $(built) $(target)/boards $(or $(debs),$(target)/deb)
 
 bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench

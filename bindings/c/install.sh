@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Installs the C library: `make install`, or by hand: install.sh PREFIX [FOLDER_OF_BUILT_LIBRARIES].
+# Installs the C library alone: install.sh PREFIX [FOLDER_OF_BUILT_LIBRARIES]. packaging/install.sh
+# and the tests of the C library call it.
 #
-# Libraries, header, pkg-config file, CMake package, man page. DESTDIR is put before every path, but not into the files;
-# LIBDIR chooses another place for libraries than PREFIX/lib. Never builds anything.
+# Libraries, header, pkg-config file, CMake package, man page. DESTDIR is put before every path;
+# LIBDIR chooses another place for libraries than PREFIX/lib. The files name each other by relative
+# paths, so the prefix can be moved. Never builds or strips anything.
 
 set -euo pipefail
 
@@ -30,9 +32,14 @@ for library in libhythe_c.so libhythe_c.a; do
     fi
 done
 
+# The way from $libdir/$1 back to the prefix.
+prefix_from() {
+    realpath --canonicalize-missing --no-symlinks --relative-to="$libdir/$1" "$prefix"
+}
+
 fill() {
-    sed -e "s|@PREFIX@|$prefix|g" -e "s|@LIBDIR@|$libdir|g" -e "s|@VERSION@|$version|g" -e "s|@SONAME@|$soname|g" \
-        "$here/$1" >"$stage$libdir/$2"
+    sed -e "s|@PREFIX_FROM_LIBDIR@|$(prefix_from .)|g" -e "s|@PREFIX_FROM_PKGCONFIG@|$(prefix_from pkgconfig)|g" \
+        -e "s|@VERSION@|$version|g" -e "s|@SONAME@|$soname|g" "$here/$1" >"$stage$libdir/$2"
 }
 
 install -d "$stage$libdir/pkgconfig" "$stage$libdir/cmake/hythe" "$stage$prefix/include" "$stage$prefix/share/man/man3"

@@ -99,8 +99,9 @@ fn slow(
             tests.insert((program.name.as_str(), test), Some(program));
         }
     }
-    tests.insert(("rtos", BOARDS.to_owned()), None);
-    tests.insert((TARGETS, "test".to_owned()), None);
+    for (name, test) in OTHERS {
+        tests.insert((name, test.to_owned()), None);
+    }
     let mut others = Vec::new();
     let mut chosen: BTreeMap<&str, (&Program, Vec<String>)> = BTreeMap::new();
     for ((name, test), program) in tests.into_iter().skip(part).step_by(parts) {
@@ -109,7 +110,7 @@ fn slow(
                 let (_, tests) = chosen.entry(name).or_insert((program, Vec::new()));
                 tests.push(test);
             }
-            None if name == TARGETS => others.push(build::script(root, name, &test)),
+            None if name.starts_with("scripts/") => others.push(build::script(root, name, &test)),
             None => others.push(build::make(root, target, name, &test)),
         }
     }
@@ -118,10 +119,16 @@ fn slow(
     Ok(others.into_iter().chain(jobs).collect())
 }
 
-/// Not of Rust: every image on its emulated board.
-const BOARDS: &str = "test-boards";
-/// A pool shared by programs of two widths, and a static program.
-const TARGETS: &str = "scripts/other-targets.sh";
+/// Slow tests that are not of Rust: goals of a folder's Makefile, and scripts with an argument.
+const OTHERS: [(&str, &str); 4] = [
+    // Every image on its emulated board.
+    ("rtos", "test-boards"),
+    // A pool shared by programs of two widths, and a static program.
+    ("scripts/other-targets.sh", "test"),
+    // What `make install` and `make deb` make, used where a user has it.
+    ("scripts/installation.sh", "moved"),
+    ("scripts/installation.sh", "packages"),
+];
 
 /// Runs all, some at a time, and prints a line of each that has ended.
 fn run_all(jobs: Vec<Job>, logs: &Path) -> Vec<job::Outcome> {

@@ -123,18 +123,13 @@ fn images() -> Vec<Probe> {
     found
 }
 
-/// Where built boards lie: `HYTHE_BOARDS`, or the next folder `boards` above this program.
+/// Where built boards lie: the first folder there is of those that `hythe core` looks into.
 fn folder() -> Option<PathBuf> {
     if let Some(folder) = env::var_os("HYTHE_BOARDS") {
         return Some(folder.into());
     }
-    let program = env::current_exe().ok()?;
-    program
-        .ancestors()
-        .skip(1)
-        .take(3)
-        .map(|above| above.join("boards"))
-        .find(|path| path.is_dir())
+    let places = hythe::rtcore::search_path();
+    places.into_iter().find(|path| path.is_dir())
 }
 
 fn images_in(folder: &Path) -> Vec<Probe> {

@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# Installs Hythe as its users do, and uses it where it was put. `make test-slow` calls both parts.
+#
+#   installation.sh moved      `make install`, moved, used where it is then; `make uninstall`
+#   installation.sh packages   `make deb`, installed, used, removed in a bare Debian (root)
+#
+# PROFILE=release takes longer and tests what users get; else programs are built as the tests are.
+# Everything that is made is in one temporary directory, and in mount and process namespaces that
+# end with this script. Never touches the system's directories.
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+profile=${PROFILE:-dev}
+# shellcheck source=SCRIPTDIR/apt-root.sh
+source scripts/apt-root.sh
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export HYTHE_ROOT=$work/pools
+# The images beside the program are to be found, and not others.
+unset HYTHE_BOARDS
+
+fail() {
+    printf 'installation: %s\n' "$*" >&2
+    exit 1
+}
+
+skip() {
+    printf 'SKIPPED (%s): packages in a bare Debian\n' "$*" >&2
+    exit 0
+}
+
+# wants TEXT COMMAND…: the command succeeds, and prints the text somewhere.
+wants() {
+    local text=$1 output
+    shift
+    output=$("$@") || fail "$* failed"
+    [[ $output == *"$text"* ]] || fail "$* printed no '$text' but: $output"
+}
+
+moved() {
+    local first=$work/first/usr now=$work/now
+    make --no-print-directory install PROFILE="$profile" PREFIX="$first"
+    mv "$first" "$now"
+    mkdir "$HYTHE_ROOT"
+    check_commands "$now"
+    check_library "$now"
+    check_files "$now" "$first"
+    # What others have there stays.
+    touch "$now/share/man/man1/other.1"
+    make --no-print-directory uninstall PREFIX="$now"
+    [[ $(cd "$now" && find . ! -type d) == ./share/man/man1/other.1 ]] ||
+        fail "left over: $(find "$now")"
+    rm "$now/share/man/man1/other.1"
+    # With DESTDIR, once more and over itself: nothing but the directories above the prefix is left.
+    local again=(PREFIX=/opt/hythe DESTDIR="$work/stage")
+    make --no-print-directory install PROFILE="$profile" "${again[@]}" >/dev/null
+    make --no-print-directory install PROFILE="$profile" "${again[@]}" >/dev/null
+    wants "hythe " "$work/stage/opt/hythe/bin/hythe" --version
+    make --no-print-directory uninstall "${again[@]}"
+    [[ $(cd "$work/stage" && find . | sort | tr '\n' ' ') == ". ./opt " ]] ||
+        fail "left over: $(find "$work/stage")"
+    echo "installation: works where it was moved to"
+}
+
+check_commands() {
+    local now=$1 boards
+    wants "hythe " "$now/bin/hythe" --version
+    boards=$("$now/bin/hythe" core boards)
+    grep -q '^hosted .* runs here ' <<<"$boards" || fail "the board hosted does not run: $boards"
+    # Not any other images that happen to be here.
+    wants "$now/bin/../share/hythe/boards" "$now/bin/hythe" --json core boards
+    wants "board hosted" "$now/bin/hythe" doctor
+    wants ipc "$now/bin/hythe-bench" --help
+    [[ -f $now/share/man/man1/hythe-pool-create.1 ]] || fail "there is no hythe-pool-create.1"
+    if command -v man >/dev/null; then
+        wants CHANNEL man -l "$now/share/man/man1/hythe-pub.1"
+    fi
+    bash -n "$now/share/bash-completion/completions/hythe"
+    grep -q '^#compdef hythe' "$now/share/zsh/site-functions/_hythe" ||
+        fail "zsh would not load _hythe"
+    grep -q '^complete -c hythe' "$now/share/fish/vendor_completions.d/hythe.fish" ||
+        fail "fish has no completions"
+}
+
+check_library() {
+    local now=$1 flags
+    export PKG_CONFIG_PATH=$now/lib/pkgconfig
+    read -ra flags < <(pkg-config --cflags --libs hythe)
+    cc -o "$work/events" "$now/share/doc/hythe/examples/events.c" "${flags[@]}"
+    wants window env LD_LIBRARY_PATH="$now/lib" "$work/events" moved
+    cmake -S bindings/c/tests/cmake -B "$work/cmake" \
+        -DCMAKE_PREFIX_PATH="$now" -DEXAMPLES="$root/examples/c" >/dev/null
+    cmake --build "$work/cmake" >/dev/null
+    wants window "$work/cmake/events" cmake
+    wants libhythe.so. readelf -d "$now/lib/libhythe.so"
+}
+
+# Stripped, and free of the directories it was built in and installed into first. check_files NOW
+# FIRST
+check_files() {
+    local now=$1 first=$2 file sections
+    while IFS= read -r file; do
+        # Not with a pipe: grep would leave, and readelf fail.
+        sections=$(readelf --section-headers --wide "$file" 2>/dev/null || true)
+        [[ $sections != *.debug_info* ]] || fail "$file is not stripped"
+    done < <(find "$now" -type f ! -name '*.1' ! -name '*.md')
+    if grep -rIlF -e "$root" -e "$first" "$now"; then
+        fail "these files name directories of the build"
+    fi
+}
+
+packages() {
+    local mirror
+    ((EUID == 0)) || skip "needs root, for a system of its own"
+    command -v apt-get >/dev/null || skip "needs Debian's apt"
+    # It fails where one of the places for sources is missing, and still prints what the others
+    # name.
+    mirror=$(debian_mirror || true)
+    # The release of this machine: the packages are linked with its C library.
+    source /etc/os-release
+    [[ $mirror ]] || skip "this machine's sources name no mirror of Debian"
+    fetch_mmdebstrap || skip "Debian's mmdebstrap cannot be fetched"
+    # Packed without compressing: the libraries of the tests' profile are large.
+    DPKG_DEB_COMPRESSOR_TYPE=none make --no-print-directory deb PROFILE="$profile" debs="$work/debs"
+    cp examples/c/publish_subscribe.c scripts/installation-packages.sh "$work/debs"
+    # Its root directory is in the temporary directory, too.
+    TMPDIR=$work in_namespaces "$work/mmdebstrap/usr/bin/mmdebstrap" --quiet --mode=root \
+        --variant=apt --format=null \
+        --customize-hook="copy-in $work/debs /" \
+        --customize-hook="chroot \"\$1\" bash /debs/installation-packages.sh" \
+        "$VERSION_CODENAME" /dev/null "$mirror"
+    echo "installation: the packages work in a bare Debian, and leave nothing behind"
+}
+
+# A script of Perl, not installed for a test.
+fetch_mmdebstrap() {
+    apt_root "$work" "$(dpkg --print-architecture)" /var/lib/dpkg/status
+    mkdir "$work/mmdebstrap"
+    (cd "$work/mmdebstrap" &&
+        APT_CONFIG=$(echo "$work"/apt/*/apt.conf) apt-get -qq download mmdebstrap &&
+        dpkg-deb -x mmdebstrap_*.deb .)
+}
+
+# Processes and mounts end with the command, however it ends.
+in_namespaces() {
+    unshare --mount --pid --fork --kill-child --mount-proc "$@"
+}
+
+case ${1-} in
+moved | packages) "$1" ;;
+*)
+    echo "usage: $0 moved|packages" >&2
+    exit 2
+    ;;
+esac
