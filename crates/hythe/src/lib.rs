@@ -1,7 +1,7 @@
 //! Hythe: one pool of shared memory, from flash to wire.
 //!
 //! The facade that applications use: [`Pool`] and [`Node`] with channels between processes, [`rtcore`] for RTOS cores,
-//! [`media`] for RTP, [`recording`] for channels kept in files.
+//! [`media`] for RTP, whose protocol alone is [`rtp`], [`recording`] for channels kept in files.
 //!
 //! Never adds behaviour of its own: it only gathers the crates of the hops under one name. The one thing that it does is in
 //! [`Node::join`]: it registers the hops with the node.
@@ -26,3 +26,4 @@ pub use hythe_node::{
 };
 pub use hythe_recording as recording;
 pub use hythe_rtcore as rtcore;
+pub use hythe_rtp as rtp;
