@@ -4,7 +4,7 @@
 
 #![no_main]
 
-use hythe_media::receive::heard;
+use hythe_rtp::receive::heard;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut said = 0;

@@ -11,8 +11,8 @@ mod passing;
 
 use std::net::SocketAddr;
 
-use hythe_media::receive::requests::Limits;
 use hythe_media::receive::stream::Settings;
+use hythe_rtp::receive::requests::Limits;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let settings = Settings {

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::rtsp::{
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::rtsp::{
     Action, Catalogue, ConnectionId, Group, Limits, Presentation, Service, Started, Stream,
 };
-use hythe_media::sdp::Retransmission;
+use hythe_rtp::sdp::Retransmission;
 
 /// Begins what arrives later, by another way.
 const LATER: u8 = 0xff;
@@ -125,7 +125,6 @@ impl Ledger {
                 Action::Stop { session, stream } => {
                     assert!(self.0.remove(&(session.0, *stream)).is_some());
                 }
-                _ => unreachable!("no other action"),
             }
         }
     }

@@ -4,9 +4,9 @@
 
 #![no_main]
 
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{Depacketize, Received, h264, h265};
-use hythe_media::unit::Unit;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{Depacketize, Received, h264, h265};
+use hythe_rtp::unit::Unit;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut format = StreamFormat {

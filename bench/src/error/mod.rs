@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hythe_media::MediaError;
 use hythe_node::NodeError;
+use hythe_rtp::RtpError;
 
 pub(crate) use boot::BootError;
 
@@ -24,6 +25,9 @@ pub(crate) enum BenchError {
     /// The media hop refused.
     #[error(transparent)]
     Media(#[from] MediaError),
+    /// The protocol crate of the media hop refused.
+    #[error(transparent)]
+    Rtp(#[from] RtpError),
     /// iceoryx2 refused.
     #[error("iceoryx2: {what}: {why}")]
     Iceoryx2 {

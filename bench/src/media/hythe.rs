@@ -6,13 +6,13 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hythe_media::rtp::Identity;
 use hythe_media::wire::destinations::Destinations;
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_media::wire::header::Headers;
 use hythe_media::wire::layout::{FilePayloads, Head, Layout};
 use hythe_media::wire::packets::Packets;
 use hythe_node::{Node, Pool, PoolOptions, RegionIndex, TrustPeers, WireOptions};
+use hythe_rtp::Identity;
 
 use super::case::Mode;
 use super::job::{Job, Method};

@@ -5,12 +5,12 @@
 use std::path::Path;
 
 use hythe_media::pace::{Limit, Pace};
-use hythe_media::payload::packetizer;
-use hythe_media::rtp::Identity;
 use hythe_media::send::session::{SendOptions, SendSession, Step};
 use hythe_media::source::{OpenOptions, open};
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::{Node, TrustPeers};
+use hythe_rtp::Identity;
+use hythe_rtp::payload::packetizer;
 
 use super::hythe::Root;
 use super::job::{Job, Method};

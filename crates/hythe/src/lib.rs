@@ -21,7 +21,7 @@
 //! | see who holds what | [`Pool::snapshot`], [`inspect`] |
 //!
 //! Each of these is a feature of this crate where it is more than the pool itself: `core` (on by
-//! default), `media`, `recording`, `preload`, `latency`.
+//! default), `rtp`, `media`, `recording`, `preload`, `latency`.
 //!
 //! **Trust.** A peer may write the memory that you read, at any time. So [`Sample::read`] and
 //! [`Sample::to_vec`] copy bytes out, and nothing hands out a reference to them; what you check must
@@ -182,3 +182,5 @@ pub use hythe_preload as preload;
 pub use hythe_recording as recording;
 #[cfg(feature = "core")]
 pub use hythe_rtcore as core;
+#[cfg(feature = "rtp")]
+pub use hythe_rtp as rtp;

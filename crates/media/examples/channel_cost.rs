@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hythe_media::pace::{Limit, Pace};
-use hythe_media::payload::packetizer;
-use hythe_media::rtp::Identity;
 use hythe_media::send::session::{SendOptions, SendSession, Step};
 use hythe_media::source::channel::{self, Messages};
 use hythe_media::source::{Input, Live, OpenOptions, Source, open_input};
@@ -22,6 +20,8 @@ use hythe_node::{
     Node, Pool, PoolOptions, PortPolicy, PublisherOptions, Sample, Subscriber, SubscriberOptions,
     TrustPeers,
 };
+use hythe_rtp::Identity;
+use hythe_rtp::payload::packetizer;
 use rustix::time::{ClockId, clock_gettime};
 
 const MESSAGES: usize = 100_000;

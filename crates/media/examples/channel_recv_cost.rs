@@ -8,16 +8,16 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{depacketizer_for_channel, is_whole_in_packets, packetizer};
 use hythe_media::receive::session::{Session, Until, now_ns};
 use hythe_media::receive::socket::{Binding, Sockets};
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::rtp::Identity;
 use hythe_media::sink::channel::ChannelSink;
-use hythe_media::slots::{Counts, Slots};
-use hythe_media::unit::Unit;
+use hythe_media::slots::{Counts, Slots, depacketizer_for_channel};
 use hythe_node::{Node, Pool, PoolOptions, PublisherOptions, SubscriberOptions, TrustPeers};
+use hythe_rtp::Identity;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{is_whole_in_packets, packetizer};
+use hythe_rtp::unit::Unit;
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
 use rustix::time::{ClockId, clock_gettime};
 

@@ -4,9 +4,9 @@
 
 use std::hint::black_box;
 
-use hythe_media::loss::fec::decoder::DecoderLimits;
-use hythe_media::loss::fec::encoder::Format;
-use hythe_media::loss::fec::{BadShape, Decoder, Encoder, Protection, Shape};
+use hythe_rtp::loss::fec::decoder::DecoderLimits;
+use hythe_rtp::loss::fec::encoder::Format;
+use hythe_rtp::loss::fec::{BadShape, Decoder, Encoder, Protection, Shape};
 use rustix::time::{ClockId, clock_gettime};
 
 const BODY_BYTES: u16 = 1316;

@@ -65,19 +65,9 @@ pub enum MediaError {
     /// The pool refused: no slot, no room, no permission.
     #[error(transparent)]
     Pool(#[from] hythe_node::NodeError),
-    /// Linear PCM of this kind cannot be sent.
-    #[error(
-        "{channels} channels at {samples_per_second} Hz cannot be sent as L16: {reason}",
-        reason = escaped(reason)
-    )]
-    Format {
-        /// Samples per second and channel.
-        samples_per_second: u32,
-        /// Channels.
-        channels: u8,
-        /// Why.
-        reason: &'static str,
-    },
+    /// What the protocol says: a format that cannot be sent, a packet that cannot be written.
+    #[error(transparent)]
+    Rtp(#[from] hythe_rtp::RtpError),
     /// A packet could not be built; the crate's own limits should have prevented it.
     #[error("cannot write the {what}: {reason}", reason = escaped(reason))]
     Packet {

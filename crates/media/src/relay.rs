@@ -14,12 +14,12 @@ use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use hythe_rtp::HEADER_BYTES;
 use hythe_sys::udp_receive::{self, BATCH_BYTES, Message};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::MediaError;
-use crate::rtp::HEADER_BYTES;
 use crate::wire::PacketMemory;
 use crate::wire::destination::{Destination, DestinationStatistics};
 use crate::wire::endpoint::{DestinationOptions, PortPair};

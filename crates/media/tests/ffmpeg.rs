@@ -11,8 +11,8 @@ use std::{env, fs};
 use hythe_media::MediaError;
 use hythe_media::counter::{PacketCounter, count_from_recording};
 use hythe_media::receiver::FfmpegReceiver;
-use hythe_media::rtp::{Identity, L16};
 use hythe_media::sdp::{self, StreamDescription};
+use hythe_rtp::{Identity, L16};
 use rustix::process::{Pid, Signal, kill_process};
 use speaker::{BLOCK_MS, Speaker};
 

@@ -17,14 +17,14 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hythe_media::loss::fec::{Protection, Shape};
 use hythe_media::pace::{Limit, Pace};
-use hythe_media::rtp::Identity;
 use hythe_media::send::repair::{Parity, Repair};
 use hythe_media::send::session::SendOptions;
 use hythe_media::send::spacer::SpacedBy;
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::TrustPeers;
+use hythe_rtp::Identity;
+use hythe_rtp::loss::fec::{Protection, Shape};
 use hythe_sys::udp_receive::{Message, receive};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;

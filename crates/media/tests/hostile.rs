@@ -4,8 +4,8 @@
 
 mod hostile_input;
 
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::sdp::{self, Retransmission, StreamDescription};
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::sdp::{self, Retransmission, StreamDescription};
 use hythe_testing::Dice;
 use ogg::{PacketWriteEndInfo, PacketWriter};
 
@@ -201,7 +201,7 @@ fn descriptions() {
         ..StreamDescription::new(format, "239.1.2.3:5004".parse().unwrap())
     };
     let other = StreamDescription::new(
-        hythe_media::rtp::L16::new(48_000, 2).unwrap().into(),
+        hythe_rtp::L16::new(48_000, 2).unwrap().into(),
         "[::1]:6000".parse().unwrap(),
     );
     let originals = [

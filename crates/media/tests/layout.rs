@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hythe_media::payload::Payload;
-use hythe_media::rtp::HEADER_BYTES;
 use hythe_media::wire::PacketMemory;
 use hythe_media::wire::layout::{FilePayloads, Full, Head, Layout, PAYLOAD_BYTES_MAX};
 use hythe_media::wire::run::runs;
 use hythe_node::{Node, NodeError, Pool, PoolOptions, TrustPeers, WireOptions};
+use hythe_rtp::HEADER_BYTES;
+use hythe_rtp::payload::Payload;
 
 /// Ends waits of tests that have failed.
 const BOUND: Duration = Duration::from_secs(120);

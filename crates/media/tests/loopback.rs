@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hythe_media::rtp::{Identity, L16};
+use hythe_rtp::{Identity, L16};
 use rtcp_types::{Compound, Packet};
 use rtp_types::RtpPacket;
 use speaker::Speaker;

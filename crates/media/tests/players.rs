@@ -13,9 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hythe_media::format::{Encoding, StreamFormat};
 use hythe_media::sdp::{self, Retransmission, StreamDescription};
 use hythe_media::source::{OpenOptions, open};
+use hythe_rtp::format::{Encoding, StreamFormat};
 use support::{Packet, ffmpeg};
 
 /// Only to end a test that failed.

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 
-use hythe_media::loss::fec::decoder::DecoderLimits;
-use hythe_media::loss::fec::encoder::{Direction, Format};
-use hythe_media::loss::fec::predict::{Chance, Losses};
-use hythe_media::loss::fec::smpte2022::{COLUMN_PORT_OFFSET, ROW_PORT_OFFSET};
-use hythe_media::loss::fec::{Decoder, Encoder, Protection, Shape, smpte2022};
+use hythe_rtp::loss::fec::decoder::DecoderLimits;
+use hythe_rtp::loss::fec::encoder::{Direction, Format};
+use hythe_rtp::loss::fec::predict::{Chance, Losses};
+use hythe_rtp::loss::fec::smpte2022::{COLUMN_PORT_OFFSET, ROW_PORT_OFFSET};
+use hythe_rtp::loss::fec::{Decoder, Encoder, Protection, Shape, smpte2022};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
@@ -128,7 +128,7 @@ impl Sent {
         let mut repaired = BTreeMap::new();
         let mut decoder = Decoder::new(DecoderLimits::default());
         for (port, packet) in &self.packets {
-            let mut emit = |packet: hythe_media::loss::Repaired<'_>| {
+            let mut emit = |packet: hythe_rtp::loss::Repaired<'_>| {
                 let twice = repaired.insert(place(packet.sequence), packet.bytes.to_vec());
                 assert_eq!(twice, None);
             };

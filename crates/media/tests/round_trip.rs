@@ -8,10 +8,10 @@ use std::fs;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use hythe_media::format::{Encoding, StreamFormat};
 use hythe_media::g711;
 use hythe_media::sink;
 use hythe_media::source::{OpenOptions, open};
+use hythe_rtp::format::{Encoding, StreamFormat};
 use support::{OwnUnit, SAMPLES, ffmpeg, joined, packets, received, units};
 
 const LIMITS: RangeInclusive<usize> = 64..=1500;

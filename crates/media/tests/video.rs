@@ -10,12 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{Depacketize, Packetize, Received, h264, h265};
 use hythe_media::sink::{Sink, annex_b as annex_b_sink};
 use hythe_media::source::annex_b::{self, FrameRate, FrameRateOrigin, Options};
 use hythe_media::source::{Source, mp4};
-use hythe_media::unit::Unit;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{Depacketize, Packetize, Received, h264, h265};
+use hythe_rtp::unit::Unit;
 
 /// How long a receiver that does not end by itself is waited for.
 const END_TIMEOUT: Duration = Duration::from_secs(120);

@@ -19,7 +19,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-terminal", &[]),
     ("hythe-node", NODE),
     ("hythe-rtcore", HOP),
-    ("hythe-media", HOP),
+    ("hythe-rtp", &["hythe-terminal"]),
+    ("hythe-media", MEDIA),
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
@@ -47,9 +48,20 @@ const HOP: &[&str] = &[
     "hythe-terminal",
     "hythe-node",
 ];
+const MEDIA: &[&str] = &[
+    "hythe-abi",
+    "hythe-memory",
+    "hythe-queue",
+    "hythe-pool",
+    "hythe-sys",
+    "hythe-terminal",
+    "hythe-node",
+    "hythe-rtp",
+];
 const FACADE: &[&str] = &[
     "hythe-node",
     "hythe-rtcore",
+    "hythe-rtp",
     "hythe-media",
     "hythe-recording",
     "hythe-preload",

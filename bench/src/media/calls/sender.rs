@@ -5,9 +5,9 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::rtp::Identity;
 use hythe_media::voice::{Calls, Prompt, VoiceSender};
+use hythe_rtp::Identity;
+use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_sys::scheduling::enter_fifo;
 use rustix::io::Errno;
 use rustix::thread::{clock_nanosleep_absolute, set_current_timer_slack};

@@ -4,8 +4,8 @@
 //! matrix, for which there is no short formula: matrices are played here, of the same chances, and their distribution is added up as
 //! often as the run has matrices. Where events are rare, five standard errors would say less.
 
-use hythe_media::loss::fec::predict::{Chance, Losses, residual};
-use hythe_media::loss::fec::{Protection, Shape};
+use hythe_rtp::loss::fec::predict::{Chance, Losses, residual};
+use hythe_rtp::loss::fec::{Protection, Shape};
 
 /// Matrices that are played: more than a hundred times those of a usual run.
 const MATRICES: u32 = 100_000;

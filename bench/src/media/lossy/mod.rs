@@ -16,7 +16,7 @@ mod way;
 use std::fmt;
 use std::time::Duration;
 
-use hythe_media::loss::fec::{Protection, Shape};
+use hythe_rtp::loss::fec::{Protection, Shape};
 use serde::{Deserialize, Serialize};
 
 pub(super) use receiver::run as receive;

@@ -3,13 +3,13 @@
 use std::sync::LazyLock;
 
 use hythe_media::MediaError;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{
-    Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received,
-};
 use hythe_media::sink::Sink;
 use hythe_media::source::Source;
-use hythe_media::unit::Unit;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{
+    Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received,
+};
+use hythe_rtp::unit::Unit;
 
 use super::super::packets::HEADER_BYTES;
 use super::{CLOCK_HZ, PACKET_BYTES, PACKET_TICKS, Taken};
@@ -23,7 +23,7 @@ const BODY_BYTES: usize = PACKET_BYTES as usize - HEADER_BYTES - NUMBER_BYTES;
 const NOISE_BYTES: usize = 1 << 16;
 
 static NOISE: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut chance = hythe_media::loss::fec::predict::Chance::new(7);
+    let mut chance = hythe_rtp::loss::fec::predict::Chance::new(7);
     let words = (0..NOISE_BYTES / 8).flat_map(|_| chance.number().to_le_bytes());
     words.collect()
 });

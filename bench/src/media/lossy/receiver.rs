@@ -5,12 +5,12 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use hythe_media::receive::repairer::Repairer;
-use hythe_media::receive::requests::Limits;
 use hythe_media::receive::session::{Session, Until, now_ns};
 use hythe_media::receive::socket::{Binding, Sockets};
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::rtp::Identity;
-use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
+use hythe_rtp::Identity;
+use hythe_rtp::receive::requests::Limits;
+use hythe_rtp::sdp::{Parity, Retransmission, StreamDescription};
 
 use super::numbered::{Tally, Whole, format};
 use super::sender::repair;

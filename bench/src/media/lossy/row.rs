@@ -1,7 +1,7 @@
 //! What was measured of a way that loses, as a row of the document.
 
-use hythe_media::loss::fec::Protection;
-use hythe_media::receive::requests::Limits;
+use hythe_rtp::loss::fec::Protection;
+use hythe_rtp::receive::requests::Limits;
 use serde::Serialize;
 
 use super::expected::Expected;

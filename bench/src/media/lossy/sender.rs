@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use hythe_media::rtp::Identity;
 use hythe_media::send::repair::{Parity, Repair, Resend};
 use hythe_media::send::session::{SendOptions, SendSession, Step};
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::{TrustPeers, monotonic_ns};
+use hythe_rtp::Identity;
 
 use super::super::hythe::Root;
 use super::numbered::{Numbered, Whole};

@@ -103,6 +103,9 @@ pub(crate) enum DemoError {
     /// The media crate's errors.
     #[error(transparent)]
     Media(#[from] hythe::media::MediaError),
+    /// The RTP crate's errors.
+    #[error(transparent)]
+    Rtp(#[from] hythe::rtp::RtpError),
     /// The core's errors.
     #[error(transparent)]
     Core(#[from] hythe::core::CoreError),

@@ -5,9 +5,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use hythe::media::format::Encoding;
+use hythe::media::identity;
 use hythe::media::pace::Limit;
 use hythe::media::payload;
-use hythe::media::rtp::{HEADER_BYTES, Identity};
+use hythe::media::rtp::HEADER_BYTES;
 use hythe::media::send::session::{SendOptions, SendSession, Step};
 use hythe::media::source::OpenOptions;
 use hythe::media::source::channel::{self, Messages};
@@ -133,7 +134,7 @@ fn send(
             early_ns: 0,
         },
         patience: SEND_PATIENCE,
-        ..SendOptions::new(Identity::random()?, trust)
+        ..SendOptions::new(identity::random()?, trust)
     };
     let mut session = SendSession::new(node, source, packetizer, options)?;
     let way = DestinationOptions::default();

@@ -128,7 +128,7 @@ fn folder() -> Option<PathBuf> {
     if let Some(folder) = env::var_os("HYTHE_BOARDS") {
         return Some(folder.into());
     }
-    let places = hythe::rtcore::search_path();
+    let places = hythe::core::search_path();
     places.into_iter().find(|path| path.is_dir())
 }
 

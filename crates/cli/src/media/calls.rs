@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use hythe::media::format::StreamFormat;
-use hythe::media::rtp::Identity;
+use hythe::media::identity;
 use hythe::media::source::Source;
 use hythe::media::voice::{CallId, Calls, Prompt, VoiceSender};
+use hythe::rtp::format::StreamFormat;
 use serde::Serialize;
 
 use crate::error::CliError;
@@ -118,7 +118,7 @@ fn add(
         )));
     };
     address.set_port(port);
-    let identity = Identity::random()?;
+    let identity = identity::random()?;
     Ok(calls.add(address, prompt, &identity)?)
 }
 

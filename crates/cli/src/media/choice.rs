@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use hythe::media::format::Encoding;
-use hythe::media::sdp::{Listed, StreamDescription};
+use hythe::rtp::format::Encoding;
+use hythe::rtp::sdp::{Listed, StreamDescription};
 use hythe_terminal::escaped;
 
 use crate::error::CliError;
@@ -128,7 +128,6 @@ pub(super) fn file_of(out: &Path, chosen: &Chosen) -> PathBuf {
         Encoding::Opus => "opus",
         Encoding::H264 => "h264",
         Encoding::H265 => "h265",
-        _ => "media",
     };
     let stem = out.file_stem().unwrap_or(out.as_os_str());
     let mut name = stem.to_owned();
@@ -139,7 +138,7 @@ pub(super) fn file_of(out: &Path, chosen: &Chosen) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hythe::media::sdp;
+    use hythe::rtp::sdp;
 
     const HEAD: &str = "v=0\r\no=- 1 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n";
     const VIDEO: &str = "m=video 6000 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n";

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use hythe::media::format::Encoding;
 use hythe::media::source::annex_b::FrameRate;
 use hythe::media::source::channel::{self, Messages};
 use hythe::media::source::raw::PcmFormat;
 use hythe::media::source::{self, Live, OpenOptions, Source};
+use hythe::rtp::format::Encoding;
 use hythe::{Node, SubscriberOptions, TrustPeers};
 use hythe_terminal::escaped;
 

@@ -22,6 +22,7 @@ mod targets;
 
 use clap::Subcommand;
 use hythe::media::MediaError;
+use hythe::rtp::RtpError;
 
 use crate::args::Globals;
 use crate::error::CliError;
@@ -72,6 +73,12 @@ pub(crate) fn run(command: MediaCommand, globals: &Globals) -> Result<(), CliErr
         MediaCommand::Send(args) => send::run(&args, globals),
         MediaCommand::Recv(args) => recv::run(&args, globals),
         MediaCommand::Serve(args) => serve::run(&args, globals),
+    }
+}
+
+impl From<RtpError> for CliError {
+    fn from(error: RtpError) -> Self {
+        MediaError::from(error).into()
     }
 }
 

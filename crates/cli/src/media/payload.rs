@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use hythe::media::format::{Encoding, StreamFormat};
-use hythe::media::rtp::L16;
+use hythe::rtp::L16;
+use hythe::rtp::format::{Encoding, StreamFormat};
 
 /// Names, their encodings, clocks and payload types: those of RFC 3551, or the ones that
 /// `hythe media send` uses.

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use hythe::media::format::StreamFormat;
-use hythe::media::payload::Depacketize;
 use hythe::media::receive::statistics::Statistics;
 use hythe::media::receive::stream::Stream;
 use hythe::media::sink::Sink;
+use hythe::rtp::format::StreamFormat;
+use hythe::rtp::payload::Depacketize;
 use serde::Serialize;
 
 use super::published::Published;

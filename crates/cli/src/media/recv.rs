@@ -7,19 +7,19 @@ use std::time::Duration;
 use clap::Args;
 use hythe::media::MediaError;
 use hythe::media::address::StreamAddress;
-use hythe::media::format::StreamFormat;
-use hythe::media::payload::{self, Depacketize};
+use hythe::media::identity;
 use hythe::media::receive::repairer::Repairer;
-use hythe::media::receive::requests::Limits;
 use hythe::media::receive::session::{Session, Until, now_ns};
 use hythe::media::receive::socket::{Binding, Sockets};
 use hythe::media::receive::stream::{Settings, Stream};
-use hythe::media::rtp::Identity;
 use hythe::media::rtsp::client::{Account, Client, Playing};
 use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::sink::channel::ChannelSink;
 use hythe::media::sink::{self, Sink};
-use hythe::media::slots::Slots;
+use hythe::media::slots::{Slots, depacketizer_for_channel};
+use hythe::rtp::format::StreamFormat;
+use hythe::rtp::payload::{self, Depacketize};
+use hythe::rtp::receive::requests::Limits;
 use hythe::{PublisherOptions, TrustPeers};
 use hythe_terminal::escaped;
 
@@ -175,7 +175,7 @@ impl Part {
             slots,
         } = way;
         let (settings, format) = (self.settings, &described.format);
-        let identity = Identity::random()?;
+        let identity = identity::random()?;
         let mut stream = Stream::new(settings, format, &identity, depacketizer, sink, now_ns());
         if let Some(slots) = &slots
             && payload::is_whole_in_packets(format.encoding)
@@ -382,7 +382,7 @@ fn way(
             let trust = TrustPeers::i_trust_every_writer_of_this_pool();
             let slots = Slots::new(&node, &publisher, trust);
             Ok(Way {
-                depacketizer: payload::depacketizer_for_channel(format, &slots)?,
+                depacketizer: depacketizer_for_channel(format, &slots)?,
                 sink: Box::new(ChannelSink::new(publisher, &slots, format)),
                 slots: Some(slots),
             })

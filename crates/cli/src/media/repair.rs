@@ -5,12 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use hythe::media::format::Encoding;
-use hythe::media::loss::fec::encoder::Format;
-use hythe::media::loss::fec::{Encoder, Protection, Shape};
-use hythe::media::loss::history::PACKETS_MAX;
-use hythe::media::sdp::{self, StreamDescription};
 use hythe::media::send::repair::{Parity, Repair, Resend};
+use hythe::rtp::format::Encoding;
+use hythe::rtp::loss::fec::encoder::Format;
+use hythe::rtp::loss::fec::{Encoder, Protection, Shape};
+use hythe::rtp::loss::history::PACKETS_MAX;
+use hythe::rtp::sdp::{self, StreamDescription};
 use hythe_terminal::escaped;
 
 use crate::error::CliError;

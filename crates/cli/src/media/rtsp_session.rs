@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use hythe::media::MediaError;
-use hythe::media::payload::Depacketize;
 use hythe::media::receive::session::{End, Session, now_ns};
 use hythe::media::receive::statistics::Statistics;
 use hythe::media::rtsp::client::{Account, Playing};
 use hythe::media::sink::Sink;
+use hythe::rtp::payload::Depacketize;
 use hythe_terminal::escaped;
 use serde::Serialize;
 

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hythe::media::address::StreamAddress;
-use hythe::media::payload;
-use hythe::media::rtp::{Identity, MAX_PAYLOAD_BYTES};
+use hythe::media::identity;
 use hythe::media::sdp;
 use hythe::media::send::repair::Repair;
 use hythe::media::send::session::{SendOptions, SendSession, Step};
@@ -17,6 +16,8 @@ use hythe::media::wire::departure::Departures;
 use hythe::media::wire::destinations::DestinationId;
 use hythe::media::wire::health::{Event, State};
 use hythe::media::wire::method::Method;
+use hythe::rtp::MAX_PAYLOAD_BYTES;
+use hythe::rtp::payload;
 use hythe::{TrustPeers, monotonic_ns};
 use hythe_terminal::escaped;
 use serde::Serialize;
@@ -231,7 +232,7 @@ fn options(
     repair: Repair,
     trust: TrustPeers,
 ) -> Result<SendOptions, CliError> {
-    let mut options = SendOptions::new(Identity::random()?, trust);
+    let mut options = SendOptions::new(identity::random()?, trust);
     options.pace = plan.pace;
     options.departures = plan.departures;
     if plan.departures || plan.class.is_some() {

@@ -8,11 +8,11 @@ use clap::Args;
 use hythe::TrustPeers;
 use hythe::media::MediaError;
 use hythe::media::address::StreamAddress;
-use hythe::media::format::StreamFormat;
 use hythe::media::rtsp::server::Server;
-use hythe::media::rtsp::{Limits, presentation_url};
 use hythe::media::serve::Programme;
 use hythe::media::source::OpenOptions;
+use hythe::rtp::format::StreamFormat;
+use hythe::rtp::rtsp::{Limits, presentation_url};
 use serde::Serialize;
 
 use crate::args::Globals;

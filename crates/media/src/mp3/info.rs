@@ -1,7 +1,7 @@
 //! Frames that describe the others and have no sound: Xing and Info (LAME writes them, ffmpeg too),
 //! VBRI (Fraunhofer).
 
-use super::header::{HEADER_BYTES, Header, Version};
+use hythe_rtp::mpeg_audio::{HEADER_BYTES, Header, Version};
 
 const XING: [&[u8]; 2] = [b"Xing", b"Info"];
 const VBRI: &[u8] = b"VBRI";

@@ -42,14 +42,13 @@
 //! first [`Gap::RESET_BYTES`] bytes of a gap (or any four bytes) to `mp3dec_decode_frame` makes it
 //! forget, and yields no samples. [`Frame::reset`] says the same about the frame behind.
 
-mod header;
 mod info;
 mod side_info;
 mod splitter;
 mod sync;
 mod tags;
 
-pub use header::{Header, Layer, Version};
+pub use hythe_rtp::mpeg_audio::{Header, Layer, Version};
 pub use splitter::{Frame, FrameSplitter, Gap, Step, Window};
 pub use sync::MIN_WINDOW_BYTES;
 pub use tags::{TAIL_BYTES, audio_end};

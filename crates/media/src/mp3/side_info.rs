@@ -3,7 +3,7 @@
 //! minimp3 starts over when the side information of a frame contradicts itself, and then wants ten
 //! consistent headers again instead of one. The splitter has to know when that happens.
 
-use super::header::{HEADER_BYTES, Header, Version};
+use hythe_rtp::mpeg_audio::{HEADER_BYTES, Header, Version};
 
 /// More big-value pairs than a granule has room for (576 / 2).
 const MOST_BIG_VALUES: u32 = 288;

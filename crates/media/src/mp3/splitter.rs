@@ -1,9 +1,9 @@
 //! The state machine that walks through a stream, window by window.
 
-use super::header::{HEADER_BYTES, Header, Layer};
 use super::sync::{MIN_WINDOW_BYTES, Verdict, judge, judge_in_sync};
 use super::{info, side_info, tags};
 use crate::MediaError;
+use hythe_rtp::mpeg_audio::{HEADER_BYTES, Header, Layer};
 
 /// A stretch of the stream that the caller has in memory.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Whether a frame starts here: the rules of minimp3's `mp3d_find_frame` and `mp3d_match_frame`,
 //! with a third answer, "more bytes are needed", where the window ends before the stream does.
 
-use super::header::{HEADER_BYTES, Header};
+use hythe_rtp::mpeg_audio::{HEADER_BYTES, Header};
 
 /// How many consistent headers have to follow a candidate while synchronisation is sought (fewer,
 /// but at least one, where the stream ends).

@@ -4,7 +4,7 @@
 //! millisecond apart. The one is spread over the time until the next picture, the other gathered into groups that one send can
 //! take. A [`Limit`] decides both; the [`Pacer`](super::Pacer) gathers.
 
-use crate::unit::Unit;
+use hythe_rtp::unit::Unit;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 

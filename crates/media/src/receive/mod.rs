@@ -14,20 +14,17 @@
 //!
 //! Only [`socket`] and [`session`] call the kernel. Nothing here allocates on the way of a packet (a slot has two handles, once), and
 //! nothing believes one: whoever knows our port may send to it.
+//!
+//! [`sources`]: hythe_rtp::receive::sources
+//! [`source`]: hythe_rtp::receive::source
+//! [`reorder`]: hythe_rtp::receive::reorder
+//! [`feedback`]: hythe_rtp::receive::feedback
+//! [`requests`]: hythe_rtp::receive::requests
 
 pub mod buffer;
-pub mod feedback;
-pub mod gaps;
-mod head;
-pub mod heard;
 pub mod memory;
-pub mod reorder;
 pub mod repairer;
-pub mod requests;
 pub mod session;
 pub mod socket;
-pub mod source;
-pub mod sources;
 pub mod statistics;
 pub mod stream;
-pub mod timeline;

@@ -1,15 +1,16 @@
 //! Repairs a stream as its description says: packets sent again (RFC 4588), and parity (SMPTE ST 2022-1, RFC 5109).
 //!
 //! [`stream`](crate::receive::stream) shows it each packet and takes what it repairs. What was sent again counts for parity, too, so
-//! that both help each other. Nothing is allocated after it was made, and nothing is believed: see [`loss`](crate::loss).
+//! that both help each other. Nothing is allocated after it was made, and nothing is believed: see [`loss`](hythe_rtp::loss).
 
-use super::reorder::Origin;
+use hythe_rtp::loss::fec::decoder::{DecoderLimits, FecCounts};
+use hythe_rtp::loss::fec::parity::{BadParity, Parity};
+use hythe_rtp::loss::fec::{Decoder, smpte2022, ulpfec};
+use hythe_rtp::loss::rtx::{NotRestored, RtxReceiver};
+use hythe_rtp::receive::reorder::Origin;
+use hythe_rtp::sdp::{self, StreamDescription};
+
 use super::stream::{Came, Repair};
-use crate::loss::fec::decoder::{DecoderLimits, FecCounts};
-use crate::loss::fec::parity::{BadParity, Parity};
-use crate::loss::fec::{Decoder, smpte2022, ulpfec};
-use crate::loss::rtx::{NotRestored, RtxReceiver};
-use crate::sdp::{self, StreamDescription};
 
 /// A packet sent again that is longer is not taken: none of ours is.
 const PACKET_BYTES_MAX: usize = 2048;

@@ -6,6 +6,7 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use hythe_rtp::payload::Depacketize;
 use hythe_sys::udp_receive::{MESSAGES_MAX, Message};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -13,7 +14,6 @@ use super::socket::{Readiness, Sockets};
 use super::statistics::Statistics;
 use super::stream::Stream;
 use crate::MediaError;
-use crate::payload::Depacketize;
 use crate::sink::Sink;
 
 /// Receiving calls between two looks at the clock: more are worth nothing, and RTCP has its turn.

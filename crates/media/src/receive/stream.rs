@@ -10,23 +10,23 @@ use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 
+use hythe_rtp::Identity;
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::payload::{Depacketize, Received};
+use hythe_rtp::receive::feedback::Feedback;
+use hythe_rtp::receive::gaps::Gaps;
+use hythe_rtp::receive::head::Head;
+use hythe_rtp::receive::heard::{self, Heard, Said};
+use hythe_rtp::receive::reorder::{Origin, Ready, Reason, Reorder};
+use hythe_rtp::receive::requests::Limits;
+use hythe_rtp::receive::source::{Source, ticks};
+use hythe_rtp::receive::sources::{Decision, Expected, Sender, Sources};
+use hythe_rtp::receive::timeline::Timeline;
 use hythe_sys::udp_receive::{BATCH_BYTES, Message};
 
-use super::feedback::Feedback;
-use super::gaps::Gaps;
-use super::head::Head;
-use super::heard::{self, Heard, Said};
 use super::memory::{Batch, Memory, Span};
-use super::reorder::{Origin, Ready, Reason, Reorder};
-use super::requests::Limits;
-use super::source::{Source, ticks};
-use super::sources::{Decision, Expected, Sender, Sources};
 use super::statistics::Statistics;
-use super::timeline::Timeline;
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::payload::{Depacketize, Received};
-use crate::rtp::Identity;
 use crate::sink::Sink;
 use crate::slots::Slots;
 

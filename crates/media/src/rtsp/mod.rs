@@ -1,42 +1,10 @@
-//! Serving on request: RTSP 1.0 (RFC 2326), so that players open `rtsp://…` and media is sent to them over UDP.
+//! Serving on request, and asking for it: the connections of RTSP, whose protocol is [`hythe_rtp::rtsp`].
 //!
-//! `hythe media serve` calls [`server`], which drives the rest; the other side is [`client`]. Of serving everything but `server` is
-//! pure: [`Service`] is handed the bytes that clients sent and the time, and returns replies and what the owner of the media has to do
-//! ([`Action`]). What there is to play comes through [`Catalogue`]. No packet of media passes here.
-//!
-//! Replies are made in two steps, because an answer to PLAY names the first packet: [`Service::next`] decides, the owner acts, and
-//! [`Service::reply`] completes the answer with what came of it.
-//!
-//! What holds between calls: every buffer has a limit ([`Limits`]); a session belongs to the address that made it, and media is only
-//! sent to that address or to a group that the owner offers; each [`Action::Stop`] and [`Action::Pause`] follows an [`Action::Start`]
-//! of the same stream of the same session.
-//!
-//! The messages are read here and not by the crate `rtsp-types` (0.1.3): its Transport header panics on a lone quotation mark, it
-//! cannot tell another version from garbage (505 and 400), and it brings an URL parser with Unicode tables.
-//!
-//! Never here: RTP over the RTSP connection, recording, redirects, more than one answer to a request.
+//! `hythe media serve` calls [`server`]; the other side is [`client`]. No packet of media passes here.
 
-mod catalogue;
 pub mod client;
-mod connection;
-mod description;
-mod limits;
-mod message;
-mod range;
 pub mod server;
-mod service;
-mod session;
 mod starting;
-mod status;
-mod transport;
-mod url;
 mod wire;
 
-pub use catalogue::{Catalogue, Group, Presentation, Stream};
-pub use connection::ConnectionId;
-pub use description::{control, description};
-pub use limits::{Counters, Limits};
-pub use service::{Expired, Full, Outcome, Random, Reply, Service};
-pub use session::{Action, SessionId, Start, Started};
 pub use starting::Answer;
-pub use url::presentation_url;

@@ -17,12 +17,13 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use hythe_rtp::rtsp::{
+    Action, Catalogue, ConnectionId, Counters, Limits, Outcome, Service, SessionId, Start, Started,
+};
+
+use super::Answer;
 use super::starting::{Complete, Starting};
 use super::wire::Wire;
-use super::{
-    Action, Answer, Catalogue, ConnectionId, Counters, Limits, Outcome, Service, SessionId, Start,
-    Started,
-};
 use crate::MediaError;
 
 /// How often overdue clients are looked for.

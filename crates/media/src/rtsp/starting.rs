@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::{Action, ConnectionId, Outcome, SessionId, Start, Started};
+use hythe_rtp::rtsp::{Action, ConnectionId, Outcome, SessionId, Start, Started};
 
 /// How long the owner has to begin: longer than a disk that has to spin up, shorter than players
 /// wait.
@@ -192,8 +192,8 @@ fn starts(outcome: &Outcome) -> impl Iterator<Item = &Start> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Encoding, StreamFormat};
-    use crate::rtsp::{Catalogue, Limits, Presentation, Service, Stream};
+    use hythe_rtp::format::{Encoding, StreamFormat};
+    use hythe_rtp::rtsp::{Catalogue, Limits, Presentation, Service, Stream};
 
     struct Voice;
 

@@ -1,10 +1,11 @@
 //! Media on its way from a source into packets: read, cut, numbered, given an instant, laid out.
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::payload::{Packetize, Payload};
+use hythe_rtp::{HEADER_BYTES, Identity};
+
 use crate::MediaError;
-use crate::format::StreamFormat;
 use crate::pace::{Limit, Pace, Schedule};
-use crate::payload::{Packetize, Payload};
-use crate::rtp::{HEADER_BYTES, Identity};
 use crate::source::{InPlace, Source};
 use crate::wire::header::Headers;
 use crate::wire::layout::Head;

@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 
+use hythe_rtp::loss::history::{History, Kept};
+use hythe_rtp::loss::nack::{Askers, ResendCounts, Resender};
+use hythe_rtp::loss::rtx::Method;
+use hythe_rtp::receive::heard::{self, Heard, Reception};
+use hythe_rtp::rtcp::ntp_timestamp;
+use hythe_rtp::{HEADER_BYTES, Identity};
+
 use crate::instant::unix_ns;
-use crate::loss::history::{History, Kept};
-use crate::loss::nack::{Askers, ResendCounts, Resender};
-use crate::loss::rtx::Method;
-use crate::receive::heard::{self, Heard, Reception};
-use crate::rtcp::ntp_timestamp;
-use crate::rtp::{HEADER_BYTES, Identity};
 use crate::wire::destination::Destination;
 use crate::wire::destinations::{DestinationId, Destinations};
 use crate::wire::health::{Change, Event, QUIET};

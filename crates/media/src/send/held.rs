@@ -11,9 +11,10 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
+use hythe_rtp::HEADER_BYTES;
+use hythe_rtp::payload::{PREFIX_BYTES_MAX, Payload};
+
 use crate::MediaError;
-use crate::payload::{PREFIX_BYTES_MAX, Payload};
-use crate::rtp::HEADER_BYTES;
 use crate::source::channel::Message;
 use crate::wire::layout::Head;
 use crate::wire::packets::{Packets, VECTORS_MAX};

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hythe_node::{Lease, Node, NodeError, RegionIndex, SlotClass, TrustPeers, WireOptions};
+use hythe_rtp::payload::Payload;
 
 use crate::MediaError;
-use crate::payload::Payload;
 use crate::wire::layout::{Head, Layout};
 use crate::wire::packets::Packets;
 use crate::wire::run::PacketPlace;

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
+use hythe_rtp::loss::fec::encoder::{Direction, FecPacket, Format};
+use hythe_rtp::loss::fec::{Encoder, ulpfec};
+use hythe_rtp::{HEADER_BYTES, Identity};
+
 use crate::MediaError;
-use crate::loss::fec::encoder::{Direction, FecPacket, Format};
-use crate::loss::fec::{Encoder, ulpfec};
-use crate::rtp::{HEADER_BYTES, Identity};
 use crate::wire::destinations::Destinations;
 
 use super::repair::Parity;
@@ -197,7 +198,7 @@ fn enqueue(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::fec::{Protection, Shape};
+    use hythe_rtp::loss::fec::{Protection, Shape};
 
     #[test]
     fn departures_lie_between_two_others() {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::loss::fec::encoder::Format;
-use crate::loss::fec::{Protection, Shape};
-use crate::loss::nack::Limits;
-use crate::loss::rtx::{Method, RtxStream};
-use crate::rtp::Identity;
-use crate::sdp;
+use hythe_rtp::Identity;
+use hythe_rtp::loss::fec::encoder::Format;
+use hythe_rtp::loss::fec::{Protection, Shape};
+use hythe_rtp::loss::nack::Limits;
+use hythe_rtp::loss::rtx::{Method, RtxStream};
+use hythe_rtp::sdp;
 
 use super::held::Budget;
 

@@ -1,9 +1,10 @@
 //! RTCP of a sender: the same report to every destination, each at its turn.
 
+use hythe_rtp::Identity;
+use hythe_rtp::rtcp::{Counts, REPORT_INTERVAL_NS, Reports};
+
 use crate::MediaError;
 use crate::instant::unix_ns;
-use crate::rtcp::{Counts, REPORT_INTERVAL_NS, Reports};
-use crate::rtp::Identity;
 use crate::wire::destinations::{DestinationId, Destinations};
 
 /// Newcomers that get their first report in front of one group, at most: together they hold it up for less than a millisecond.

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use hythe_node::{Node, TrustPeers, WireOptions};
+use hythe_rtp::HEADER_BYTES;
+use hythe_rtp::payload::Payload;
 
 use crate::MediaError;
-use crate::payload::Payload;
-use crate::rtp::HEADER_BYTES;
 use crate::source::channel::Message;
 use crate::wire::layout::Head;
 use crate::wire::packets::Packets;

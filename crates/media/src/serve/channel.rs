@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
+use hythe_rtp::format::StreamFormat;
+
 use super::show::Show;
 use crate::MediaError;
-use crate::format::StreamFormat;
 
 /// How long a channel that cannot be served is left alone: at first, and at most.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -16,13 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hythe_node::{Node, SubscriberOptions, TrustPeers};
+use hythe_rtp::Identity;
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::rtsp::{Catalogue, Counters, Presentation, SessionId, Start, Stream};
 
 use crate::MediaError;
-use crate::format::StreamFormat;
 use crate::pace::Limit;
-use crate::rtp::Identity;
+use crate::rtsp::Answer;
 use crate::rtsp::server::{Media, Sign};
-use crate::rtsp::{Answer, Catalogue, Counters, Presentation, SessionId, Start, Stream};
 use crate::send::repair::{Repair, Resend};
 use crate::send::session::{SendOptions, SendSession};
 use crate::send::share::SlotShare;
@@ -174,7 +175,7 @@ impl Programme {
             let is_wanted = move || !is_left.load(Ordering::Relaxed);
             let messages = Messages::new(&stage.node, subscriber, stage.trust, is_wanted);
             let source = channel_source::open(&name, messages, &options)?;
-            let identity = Identity::random()?;
+            let identity = crate::identity::random()?;
             let (ssrc, format) = (identity.ssrc, source.format().clone());
             let session = stage.session(source, identity, Limit::LIVE)?;
             let show = Show::start(true, &stage.log, waker, move || Ok(session))?;
@@ -200,7 +201,7 @@ impl Programme {
             require_same(&file, source.format(), &format)?;
             let identity = Identity {
                 ssrc,
-                ..Identity::random()?
+                ..crate::identity::random()?
             };
             stage.session(source, identity, Limit::STORED)
         };
@@ -282,7 +283,7 @@ impl Stage {
         identity: Identity,
         limit: Limit,
     ) -> Result<SendSession, MediaError> {
-        let packetizer = crate::payload::packetizer(source.format())?;
+        let packetizer = hythe_rtp::payload::packetizer(source.format())?;
         let repair = Repair {
             resend: self.resend.clone(),
             parity: None,

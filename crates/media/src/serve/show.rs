@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use hythe_rtp::rtsp::{SessionId, Started};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 
 use super::log::Log;
 use crate::MediaError;
 use crate::instant::now_ns;
-use crate::rtsp::{Answer, SessionId, Started};
+use crate::rtsp::Answer;
 use crate::send::session::{SendSession, Step};
 use crate::wire::destinations::DestinationId;
 use crate::wire::endpoint::DestinationOptions;

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use super::Sink;
 use hythe_sys::regular_file::create_output;
 
+use hythe_rtp::unit::Unit;
+
 use crate::MediaError;
-use crate::unit::Unit;
 
 /// Of four bytes, which the first NAL unit and parameter sets must have (B.1.2); the others may.
 const START_CODE: [u8; 4] = [0, 0, 0, 1];

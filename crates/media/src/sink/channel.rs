@@ -5,13 +5,13 @@
 //! messages in both cases, but that the first kind may begin at any byte.
 
 use hythe_node::{Lease, NodeError, PoolError, Publisher};
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::unit::Unit;
+use hythe_rtp::video::START_CODE;
 
 use super::Sink;
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
 use crate::slots::Slots;
-use crate::unit::Unit;
-use crate::video::START_CODE;
 
 /// Publishes units. Pieces of video get start codes, so that a message is a part of a byte stream.
 pub struct ChannelSink {

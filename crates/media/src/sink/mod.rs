@@ -14,9 +14,10 @@ pub mod wav;
 
 use std::path::Path;
 
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::unit::Unit;
+
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
-use crate::unit::Unit;
 
 /// Something that takes the units of one stream.
 pub trait Sink {
@@ -39,7 +40,7 @@ pub trait Sink {
 ///
 /// # Errors
 ///
-/// [`MediaError::File`]; [`MediaError::Format`] for samples without channels, or with more than eight.
+/// [`MediaError::File`]; [`MediaError::Rtp`] for samples without channels, or with more than eight.
 pub fn open(path: &Path, format: &StreamFormat) -> Result<Box<dyn Sink + Send>, MediaError> {
     Ok(match format.encoding {
         Encoding::MpegTs => Box::new(ts::TsSink::create(path)?),

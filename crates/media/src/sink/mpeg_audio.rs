@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use hythe_rtp::unit::Unit;
+
 use super::Sink;
 use super::output::Output;
 use crate::MediaError;
-use crate::unit::Unit;
 
 /// A file of frames.
 #[derive(Debug)]

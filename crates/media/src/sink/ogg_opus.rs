@@ -6,16 +6,16 @@
 
 use std::path::Path;
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::payload::opus::{OPUS_CLOCK_HZ, duration, frame_ticks, is_stereo};
+use hythe_rtp::unit::Unit;
 use ogg::{PacketWriteEndInfo, PacketWriter};
 
 use super::Sink;
 use super::output::Output;
 use super::timeline::Timeline;
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::payload::opus::{OPUS_CLOCK_HZ, duration, frame_ticks, is_stereo};
 use crate::source::ogg_opus::{HEAD_MAGIC, TAGS_MAGIC};
-use crate::unit::Unit;
 
 /// One stream to a file; any number will do.
 const SERIAL: u32 = 1;

@@ -5,14 +5,15 @@
 
 use std::path::Path;
 
+use hythe_rtp::L16;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::unit::Unit;
+
 use super::Sink;
 use super::output::Output;
 use super::timeline::Timeline;
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
 use crate::g711::{expand_alaw, expand_ulaw};
-use crate::rtp::L16;
-use crate::unit::Unit;
 
 /// `RIFF`, the format, and the name and length of the samples.
 const HEADER_BYTES: usize = 44;
@@ -38,7 +39,7 @@ impl WavSink {
     ///
     /// # Errors
     ///
-    /// [`MediaError::File`]; [`MediaError::Format`] for no channels, or more than eight.
+    /// [`MediaError::File`]; [`MediaError::Rtp`] for no channels, or more than eight.
     pub fn create(path: &Path, format: &StreamFormat) -> Result<Self, MediaError> {
         let mut sink = Self {
             output: Output::create(path)?,

@@ -7,11 +7,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::unit::Unit;
+
 use super::Source;
 use super::pieces::Pieces;
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::unit::Unit;
 
 /// Units that wait, at most.
 const UNITS_MAX: usize = 512;
@@ -200,9 +201,9 @@ fn is_full(queue: &Queue) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Encoding;
     use crate::source::Input;
     use crate::source::raw::{PcmFormat, PcmSource};
+    use hythe_rtp::format::Encoding;
     use std::io::Read;
 
     fn source(input: impl Read + Send + 'static) -> Box<dyn Source + Send> {

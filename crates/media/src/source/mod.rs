@@ -24,10 +24,11 @@ pub use live::Live;
 pub use open::{OpenOptions, open_input};
 pub use playlist::open;
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::unit::Unit;
+
 use self::channel::Message;
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::unit::Unit;
 
 /// A unit in messages of a channel.
 #[derive(Clone, Copy, Debug)]

@@ -2,12 +2,13 @@
 //!
 //! A unit is as many neighbouring frames as fit one packet, at least one. Tags (ID3, APE) are passed over; so is what is damaged.
 
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::mpeg_audio::{MPEG_AUDIO_CLOCK_HZ, MPEG_AUDIO_HEADER_BYTES};
+use hythe_rtp::unit::Unit;
+
 use super::{Input, Source, pieces::Pieces};
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
 use crate::mp3::{Frame, FrameSplitter, Header, Step, TAIL_BYTES, Window, audio_end};
-use crate::payload::mpeg_audio::{MPEG_AUDIO_CLOCK_HZ, MPEG_AUDIO_HEADER_BYTES};
-use crate::unit::Unit;
 
 /// The payload type of RFC 3551, table 4.
 const PAYLOAD_TYPE: u8 = 14;

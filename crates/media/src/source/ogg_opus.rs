@@ -6,13 +6,14 @@
 
 use std::collections::VecDeque;
 
+use hythe_rtp::DYNAMIC;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::opus::{OPUS_CLOCK_HZ, duration};
+use hythe_rtp::unit::Unit;
+
 use super::ogg_pages::{OggPages, Page};
 use super::{Input, Source, pieces::Pieces};
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
-use crate::payload::opus::{OPUS_CLOCK_HZ, duration};
-use crate::rtp::DYNAMIC;
-use crate::unit::Unit;
 
 /// What the first packet of a stream begins with, and the second.
 pub(crate) const HEAD_MAGIC: &[u8] = b"OpusHead";

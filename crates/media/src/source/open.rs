@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use hythe_rtp::MAX_PAYLOAD_BYTES;
+use hythe_rtp::format::Encoding;
+
 use super::mpeg_audio::MpegAudioSource;
 use super::ogg_opus::OggOpusSource;
 use super::raw::{PcmFormat, PcmSource};
 use super::{Input, Source, annex_b, mp4, ogg_pages, ts, wav};
 use crate::MediaError;
-use crate::format::Encoding;
 use crate::mp3::Header;
-use crate::rtp::MAX_PAYLOAD_BYTES;
 
 /// Why these are not sent, and what to do.
 const PROGRAM_STREAM: &str = "this is an MPEG program stream (.mpg, .vob), which is not sent: make \

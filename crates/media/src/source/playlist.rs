@@ -5,13 +5,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::unit::Unit;
 use hythe_sys::regular_file::read_regular_text;
 
 use super::open::open_file;
 use super::{OpenOptions, Source};
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::unit::Unit;
 
 /// The longest .m3u file that is read.
 const M3U_BYTES_MAX: u64 = 16 << 20;
@@ -242,7 +242,7 @@ fn filled(files: Vec<PathBuf>, path: &Path) -> Result<Vec<PathBuf>, MediaError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::Encoding;
+    use hythe_rtp::format::Encoding;
 
     /// A WAV file of `frames` samples, all of them `sample`.
     fn wav(path: &Path, rate: u32, frames: usize, sample: i16) {

@@ -3,12 +3,13 @@
 //! A file of raw L16 is in network byte order; G.711 has one byte per sample. What such a file cannot tell, its rate and channels,
 //! the caller does.
 
+use hythe_rtp::L16;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::unit::Unit;
+
 use super::{Input, Source, pieces::Pieces};
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
 use crate::g711::{compress_alaw, compress_ulaw};
-use crate::rtp::L16;
-use crate::unit::Unit;
 
 /// Telephony: the rate at which G.711 has payload types of its own.
 const TELEPHONE_HZ: u32 = 8000;
@@ -31,7 +32,7 @@ impl PcmFormat {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Format`] for no samples, no channels, or more than eight.
+    /// [`MediaError::Rtp`] for no samples, no channels, or more than eight.
     pub fn stream(self) -> Result<StreamFormat, MediaError> {
         let samples = L16::new(self.samples_per_second, self.channels)?;
         let is_telephone = (self.samples_per_second, self.channels) == (TELEPHONE_HZ, 1);
@@ -39,7 +40,7 @@ impl PcmFormat {
         let payload_type = match self.encoding {
             Encoding::Pcmu if is_telephone => 0,
             Encoding::Pcma if is_telephone => 8,
-            Encoding::Pcmu | Encoding::Pcma => crate::rtp::DYNAMIC,
+            Encoding::Pcmu | Encoding::Pcma => hythe_rtp::DYNAMIC,
             _ => format.payload_type,
         };
         Ok(StreamFormat {
@@ -90,7 +91,7 @@ impl PcmSource {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Format`], as [`PcmFormat::stream`].
+    /// [`MediaError::Rtp`], as [`PcmFormat::stream`].
     pub fn new(input: Input, format: PcmFormat, block_ms: u32) -> Result<Self, MediaError> {
         Self::converting(input, format, Conversion::None, block_ms, u64::MAX)
     }
@@ -193,6 +194,7 @@ impl Source for PcmSource {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hythe_rtp::RtpError;
     use std::io::Cursor;
 
     #[test]
@@ -241,6 +243,10 @@ mod tests {
             samples_per_second: 8000,
             channels: 9,
         };
-        assert!(matches!(format.stream(), Err(MediaError::Format { .. })));
+        let refused = format.stream();
+        assert!(matches!(
+            refused,
+            Err(MediaError::Rtp(RtpError::Format { .. }))
+        ));
     }
 }

@@ -4,12 +4,13 @@
 //! over the bytes, so packets are read ahead up to the next one, 8,192 at most. Where a reference jumps or the next one
 //! is too far, time goes on at the rate it had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four.
 
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
+use hythe_rtp::unit::Unit;
+
 use super::ts_clock::{Clock, Reference};
 use super::{Input, Source, pieces::Pieces};
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
-use crate::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
-use crate::unit::Unit;
 
 /// Packets of a unit: what fits 1316 bytes.
 pub const UNIT_PACKETS: usize = 7;

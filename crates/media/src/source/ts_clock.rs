@@ -3,7 +3,7 @@
 //! Between two clock references time runs evenly over the packets. Where a reference jumps or the next one is too far, time goes on at
 //! the rate it had. Pure: whoever reads the packets shows them here, and says how far was looked.
 
-use crate::payload::mpeg_ts::TS_BYTES;
+use hythe_rtp::payload::mpeg_ts::TS_BYTES;
 
 /// The system clock, which clock references count.
 const SYSTEM_CLOCK_HZ: u64 = 27_000_000;

@@ -3,10 +3,11 @@
 //! The header is read here, not by `hound`, which reads one sample at a time, takes neither G.711 nor a file that was written to a
 //! pipe: there the length is 0 or 0xffffffff, and the samples go on to the end.
 
+use hythe_rtp::format::Encoding;
+
 use super::Input;
 use super::raw::{Conversion, PcmFormat, PcmSource};
 use crate::MediaError;
-use crate::format::Encoding;
 
 /// `RIFF`, a length, `WAVE`.
 const RIFF_BYTES: usize = 12;
@@ -30,7 +31,7 @@ pub(super) fn is_wav(window: &[u8]) -> bool {
 ///
 /// # Errors
 ///
-/// [`MediaError::Input`] for what is no WAV file, or holds something else than these samples; [`MediaError::Format`];
+/// [`MediaError::Input`] for what is no WAV file, or holds something else than these samples; [`MediaError::Rtp`];
 /// [`MediaError::File`].
 pub fn open(mut input: Input, encoding: Encoding, block_ms: u32) -> Result<PcmSource, MediaError> {
     input.fill(RIFF_BYTES)?;
@@ -129,7 +130,7 @@ mod tests {
     fn read(
         file: Vec<u8>,
         encoding: Encoding,
-    ) -> Result<(Vec<u8>, crate::format::StreamFormat), MediaError> {
+    ) -> Result<(Vec<u8>, hythe_rtp::format::StreamFormat), MediaError> {
         let mut source = open(Input::new("test", Cursor::new(file)), encoding, 20)?;
         let mut bytes = Vec::new();
         while let Some(unit) = source.next()? {

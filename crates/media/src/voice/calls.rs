@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::rtcp::{Counts, Reports};
+use hythe_rtp::{HEADER_BYTES, Identity};
+
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
 use crate::ports::rtcp_address;
-use crate::rtcp::{Counts, Reports};
-use crate::rtp::{HEADER_BYTES, Identity};
 use crate::wire::header::Headers;
 
 use super::wheel::Wheel;

@@ -228,9 +228,9 @@ impl Sockets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Encoding, StreamFormat};
-    use crate::rtp::Identity;
     use crate::voice::Prompt;
+    use hythe_rtp::Identity;
+    use hythe_rtp::format::{Encoding, StreamFormat};
     use rtp_types::RtpPacket;
     use std::collections::HashMap;
     use std::time::Duration;

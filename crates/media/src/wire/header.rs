@@ -2,7 +2,7 @@
 
 use rtp_types::RtpPacketBuilder;
 
-use crate::rtp::{HEADER_BYTES, Identity};
+use hythe_rtp::{HEADER_BYTES, Identity};
 
 /// Writes the headers of a stream: source, numbers and times count on from what its [`Identity`] drew.
 #[derive(Clone, Debug)]

@@ -12,11 +12,11 @@ use std::io;
 use std::os::fd::AsFd;
 
 use hythe_node::{Lease, NodeError, Pieces, TrustPeers};
+use hythe_rtp::HEADER_BYTES;
+use hythe_rtp::payload::Payload;
 
 use super::PacketMemory;
 use super::run::{PacketPlace, RUN_BYTES_MAX};
-use crate::payload::Payload;
-use crate::rtp::HEADER_BYTES;
 
 /// The largest payload of a packet.
 pub const PAYLOAD_BYTES_MAX: usize = RUN_BYTES_MAX - HEADER_BYTES;

@@ -7,10 +7,11 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
+use hythe_rtp::HEADER_BYTES;
+
 use super::PacketMemory;
 use super::run::PacketPlace;
 use crate::MediaError;
-use crate::rtp::HEADER_BYTES;
 
 /// An RTP header that replaces the first [`HEADER_BYTES`] of a packet.
 pub type Header = [u8; HEADER_BYTES];

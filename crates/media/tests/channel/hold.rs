@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use hythe_media::format::Encoding;
-use hythe_media::rtp::Identity;
 use hythe_media::send::repair::{Repair, Resend};
 use hythe_media::send::session::SendOptions;
 use hythe_media::source::OpenOptions;
 use hythe_media::source::raw::PcmFormat;
+use hythe_rtp::Identity;
+use hythe_rtp::format::Encoding;
 
 use crate::scene::Receiver;
 use crate::stage::{Stage, TRUST, add, run, unpaced};

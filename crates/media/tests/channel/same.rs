@@ -2,9 +2,9 @@
 
 use std::io::Cursor;
 
-use hythe_media::format::Encoding;
 use hythe_media::source::raw::PcmFormat;
 use hythe_media::source::{Input, OpenOptions, Source, open_input};
+use hythe_rtp::format::Encoding;
 
 use crate::scene::Receiver;
 use crate::stage::{Stage, add, run, unpaced};

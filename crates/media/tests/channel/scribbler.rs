@@ -4,11 +4,11 @@ use std::fs::OpenOptions as FileOptions;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hythe_media::format::Encoding;
-use hythe_media::rtp::MAX_PAYLOAD_BYTES;
 use hythe_media::send::session::{SendSession, Step};
 use hythe_media::source::OpenOptions;
 use hythe_media::source::raw::PcmFormat;
+use hythe_rtp::MAX_PAYLOAD_BYTES;
+use hythe_rtp::format::Encoding;
 
 use crate::scene::Receiver;
 use crate::stage::{Stage, add, unpaced};

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
 use hythe_media::pace::{Limit, Pace};
-use hythe_media::payload::packetizer;
-use hythe_media::rtp::Identity;
 use hythe_media::send::session::{SendOptions, SendSession, Step};
 use hythe_media::source::channel::{self, Messages};
 use hythe_media::source::{OpenOptions, Source};
@@ -16,6 +14,8 @@ use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::{
     Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, SubscriberOptions, TrustPeers,
 };
+use hythe_rtp::Identity;
+use hythe_rtp::payload::packetizer;
 
 use crate::scene::{self, Receiver};
 

@@ -5,13 +5,13 @@
 use std::io::Cursor;
 
 use hythe_media::MediaError;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{Received, depacketizer};
-use hythe_media::sdp;
 use hythe_media::source::mpeg_audio::MpegAudioSource;
 use hythe_media::source::ogg_opus::OggOpusSource;
 use hythe_media::source::ts::TsSource;
 use hythe_media::source::{Input, Source, wav};
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{Received, depacketizer};
+use hythe_rtp::sdp;
 
 fn input(bytes: &[u8]) -> Input {
     Input::new("hostile", Cursor::new(bytes.to_vec()))

@@ -1,7 +1,7 @@
 //! Readers that hold what they read, and a pool that has nothing left.
 
-use hythe_media::format::Encoding;
 use hythe_node::{Lease, Node, Sample};
+use hythe_rtp::format::Encoding;
 
 use crate::media::{datagrams, format};
 use crate::stage::{Onto, Reader, Stage, host, into_memory};

@@ -4,10 +4,10 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hythe_media::format::Encoding;
-use hythe_media::loss::fec::{Protection, Shape};
 use hythe_media::receive::repairer::Repairer;
-use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
+use hythe_rtp::format::Encoding;
+use hythe_rtp::loss::fec::{Protection, Shape};
+use hythe_rtp::sdp::{Parity, Retransmission, StreamDescription};
 use hythe_sys::udp_receive::Message;
 
 use crate::media::{datagrams, format};

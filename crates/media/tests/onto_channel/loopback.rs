@@ -5,15 +5,15 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::Depacketize;
 use hythe_media::receive::session::{Session, Until, now_ns};
 use hythe_media::receive::socket::{Binding, Sockets};
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::rtp::Identity;
 use hythe_media::sink::channel::ChannelSink;
 use hythe_media::slots::Slots;
 use hythe_node::NodeError;
+use hythe_rtp::Identity;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::Depacketize;
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
 
 use crate::media::{datagrams, format};

@@ -1,8 +1,8 @@
 //! Media of each encoding, of noise: no part of it is like another.
 
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::packetizer;
-use hythe_media::unit::Unit;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::packetizer;
+use hythe_rtp::unit::Unit;
 
 use hythe_testing::Dice;
 

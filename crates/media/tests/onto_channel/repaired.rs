@@ -1,10 +1,10 @@
 //! What was lost and repaired, by packets sent again and by parity, is published in its place.
 
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::loss::fec::encoder::Format;
-use hythe_media::loss::fec::{Encoder, Protection, Shape};
 use hythe_media::receive::repairer::Repairer;
-use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::loss::fec::encoder::Format;
+use hythe_rtp::loss::fec::{Encoder, Protection, Shape};
+use hythe_rtp::sdp::{Parity, Retransmission, StreamDescription};
 
 use crate::media::{datagrams, format};
 use crate::stage::{Onto, Stage, host, into_memory};

@@ -1,9 +1,9 @@
 //! What is published is what a file would get, bit for bit, whatever the network does.
 
-use hythe_media::format::Encoding;
-use hythe_media::payload::Depacketize;
 use hythe_media::receive::stream::Stream;
 use hythe_media::sink::Sink;
+use hythe_rtp::format::Encoding;
+use hythe_rtp::payload::Depacketize;
 
 use crate::media::{datagrams, datagrams_of, format, noise};
 use crate::stage::{Stage, host, into_memory};

@@ -5,19 +5,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hythe_media::MediaError;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{
-    Depacketize, depacketizer, depacketizer_for_channel, is_whole_in_packets,
-};
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::rtp::Identity;
 use hythe_media::sink::Sink;
 use hythe_media::sink::channel::ChannelSink;
-use hythe_media::slots::Slots;
-use hythe_media::unit::Unit;
+use hythe_media::slots::{Slots, depacketizer_for_channel};
 use hythe_node::{
     Node, Pool, PoolOptions, PublisherOptions, Sample, Subscriber, SubscriberOptions, TrustPeers,
 };
+use hythe_rtp::Identity;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{Depacketize, depacketizer, is_whole_in_packets};
+use hythe_rtp::unit::Unit;
 
 pub(crate) const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 const CHANNEL: &str = "heard";

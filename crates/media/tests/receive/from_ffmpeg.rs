@@ -7,7 +7,7 @@ use std::time::Duration;
 use hythe_media::receive::session::{End, Session, Until, now_ns};
 use hythe_media::receive::socket::{Binding, Sockets};
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::rtp::Identity;
+use hythe_rtp::Identity;
 
 use crate::passing::{Kept, Passing, format};
 

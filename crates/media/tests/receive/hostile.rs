@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use hythe_media::loss::fec::encoder::Format;
-use hythe_media::loss::fec::{Encoder, Protection, Shape};
 use hythe_media::receive::repairer::Repairer;
-use hythe_media::receive::requests::Limits;
 use hythe_media::receive::stream::Settings;
-use hythe_media::rtcp::{Counts, Reports};
-use hythe_media::rtp::Identity;
-use hythe_media::sdp::{Parity, Retransmission, StreamDescription};
+use hythe_rtp::Identity;
+use hythe_rtp::loss::fec::encoder::Format;
+use hythe_rtp::loss::fec::{Encoder, Protection, Shape};
+use hythe_rtp::receive::requests::Limits;
+use hythe_rtp::rtcp::{Counts, Reports};
+use hythe_rtp::sdp::{Parity, Retransmission, StreamDescription};
 
 use hythe_testing::Dice;
 

@@ -8,8 +8,8 @@ use hythe_media::receive::session::{End, Session, Until, now_ns};
 use hythe_media::receive::socket::{Binding, Sockets};
 use hythe_media::receive::statistics::Statistics;
 use hythe_media::receive::stream::Settings;
-use hythe_media::rtcp::{Counts, Reports};
-use hythe_media::rtp::Identity;
+use hythe_rtp::Identity;
+use hythe_rtp::rtcp::{Counts, Reports};
 use hythe_sys::socket_option::{SocketOption, set_socket_option};
 use rustix::net::sockopt;
 

@@ -1,12 +1,12 @@
 //! A depacketizer that hands payloads on as they are, a sink that keeps them, and packets to feed both with.
 
 use hythe_media::MediaError;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{Depacketize, EmitUnit, Malformed, Received};
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::rtp::Identity;
 use hythe_media::sink::Sink;
-use hythe_media::unit::Unit;
+use hythe_rtp::Identity;
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{Depacketize, EmitUnit, Malformed, Received};
+use hythe_rtp::unit::Unit;
 use rtp_types::RtpPacketBuilder;
 
 pub(crate) const PAYLOAD_TYPE: u8 = 96;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use hythe_media::receive::repairer::Repairer;
-use hythe_media::receive::requests::Limits;
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::sdp::{Retransmission, StreamDescription};
+use hythe_rtp::receive::requests::Limits;
+use hythe_rtp::sdp::{Retransmission, StreamDescription};
 
 use crate::passing::{CLOCK_HZ, Kept, PAYLOAD_TYPE, Passing, format, packet, stream};
 

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use hythe_media::receive::reorder::Origin;
-use hythe_media::receive::requests::Limits;
 use hythe_media::receive::stream::{Came, Repair, Settings};
-use hythe_media::rtcp::{Counts, Reports};
-use hythe_media::rtp::Identity;
+use hythe_rtp::Identity;
+use hythe_rtp::receive::reorder::Origin;
+use hythe_rtp::receive::requests::Limits;
+use hythe_rtp::rtcp::{Counts, Reports};
 use rtcp_types::{Compound, Nack, Packet};
 
 use crate::passing::{packet, stream};

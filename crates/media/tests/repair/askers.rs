@@ -3,14 +3,14 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use hythe_media::loss::nack::Limits;
-use hythe_media::rtp::Identity;
 use hythe_media::send::repair::{Repair, Resend};
 use hythe_media::send::session::{SendOptions, Step};
 use hythe_media::wire::destinations::DestinationId;
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_media::wire::health::Change;
 use hythe_node::{TrustPeers, monotonic_ns};
+use hythe_rtp::Identity;
+use hythe_rtp::loss::nack::Limits;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
 
 use crate::scene::{Counting, Scene, Session};

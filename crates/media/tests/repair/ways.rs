@@ -5,21 +5,21 @@ use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hythe_media::loss::fec::predict::residual;
-use hythe_media::loss::fec::{Protection, Shape};
 use hythe_media::pace::Pace;
 use hythe_media::receive::repairer::Repairer;
-use hythe_media::receive::requests::Limits;
 use hythe_media::receive::session::{Session, Until, now_ns};
 use hythe_media::receive::socket::{Binding, Sockets};
 use hythe_media::receive::statistics::Statistics;
 use hythe_media::receive::stream::{Settings, Stream};
-use hythe_media::rtp::Identity;
-use hythe_media::sdp;
 use hythe_media::send::repair::{Parity, Repair, Resend};
 use hythe_media::send::session::{SendOptions, SendStatistics, Step};
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::TrustPeers;
+use hythe_rtp::Identity;
+use hythe_rtp::loss::fec::predict::residual;
+use hythe_rtp::loss::fec::{Protection, Shape};
+use hythe_rtp::receive::requests::Limits;
+use hythe_rtp::sdp;
 
 use crate::passing::{Kept, Passing};
 use crate::relay::Relay;

@@ -1,6 +1,6 @@
 //! The service without a network: requests as text, answers and actions to look at, and a clock to turn.
 
-use hythe_media::rtsp::{
+use hythe_rtp::rtsp::{
     Action, ConnectionId, Counters, Expired, Limits, Service, SessionId, Started,
 };
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-use hythe_media::format::Encoding;
-use hythe_media::rtp::{Identity, L16};
-use hythe_media::rtsp::{Limits, Presentation, Started};
 use hythe_media::wire::header::Headers;
+use hythe_rtp::format::Encoding;
+use hythe_rtp::rtsp::{Limits, Presentation, Started};
+use hythe_rtp::{Identity, L16};
 use rtp_types::RtpPacketBuilder;
 
 use crate::running::{Owner, PATIENCE, Running, socket_pair};

@@ -1,6 +1,6 @@
 //! Each method: what it answers, what it refuses, what it has the owner do.
 
-use hythe_media::rtsp::{Action, Limits, Start, Started};
+use hythe_rtp::rtsp::{Action, Limits, Start, Started};
 
 use crate::desk::{Desk, STARTED};
 use crate::shelf::SECOND_NS;

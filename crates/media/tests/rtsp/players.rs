@@ -1,7 +1,7 @@
 //! What players really send, byte for byte but for names and numbers.
 
-use hythe_media::rtsp::{Action, Limits};
-use hythe_media::sdp::Retransmission;
+use hythe_rtp::rtsp::{Action, Limits};
+use hythe_rtp::sdp::Retransmission;
 
 use crate::desk::{Answer, Desk};
 

@@ -9,10 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
+use hythe_media::rtsp::Answer;
 use hythe_media::rtsp::server::{Media, Server, Sign};
-use hythe_media::rtsp::{
-    Answer, Catalogue, Counters, Limits, Presentation, SessionId, Start, Started,
-};
+use hythe_rtp::rtsp::{Catalogue, Counters, Limits, Presentation, SessionId, Start, Started};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::shelf::Shelf;

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use hythe_media::MediaError;
-use hythe_media::rtsp::Limits;
 use hythe_media::rtsp::server::Server;
+use hythe_rtp::rtsp::Limits;
 
 use crate::running::{Owner, Running, session, socket_pair};
 use crate::shelf::SECOND_NS;

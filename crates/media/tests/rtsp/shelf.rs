@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::rtsp::{Catalogue, Group, Presentation, Stream};
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::rtsp::{Catalogue, Group, Presentation, Stream};
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 pub(crate) const SERVER_PORT: u16 = 6970;

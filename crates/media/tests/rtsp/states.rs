@@ -1,6 +1,6 @@
 //! The server's state machine of RFC 2326, appendix A.2, one stream at a time and all together; time-outs; whose session it is.
 
-use hythe_media::rtsp::{Action, Limits};
+use hythe_rtp::rtsp::{Action, Limits};
 
 use crate::desk::{Desk, HERE};
 use crate::shelf::SECOND_NS;
@@ -88,7 +88,6 @@ fn name(action: &Action) -> &'static str {
         Action::Start(_) => "Start",
         Action::Pause { .. } => "Pause",
         Action::Stop { .. } => "Stop",
-        _ => "unknown",
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::net::SocketAddr;
 
-use hythe_media::rtsp::client::{Answer, Delivery, Dialogue, PassedOver};
-use hythe_media::sdp::{Listed, StreamDescription};
+use hythe_rtp::rtsp::client::{Answer, Delivery, Dialogue, PassedOver};
+use hythe_rtp::sdp::{Listed, StreamDescription};
 
 /// Here the next request is sent; what comes before it is what the last one brings.
 pub(crate) const NEXT: u8 = 0xff;

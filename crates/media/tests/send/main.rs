@@ -12,11 +12,11 @@ use std::time::Duration;
 
 use hythe_media::MediaError;
 use hythe_media::pace::{Limit, Pace};
-use hythe_media::rtp::Identity;
 use hythe_media::send::session::{SendOptions, Step};
 use hythe_media::send::share::SlotShare;
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::TrustPeers;
+use hythe_rtp::Identity;
 
 use scene::{Counting, Receiver, Scene};
 

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use hythe_media::MediaError;
-use hythe_media::format::{Encoding, StreamFormat};
-use hythe_media::payload::{EmitPayload, Packetize, Payload};
 use hythe_media::send::session::{SendOptions, SendSession, Step};
 use hythe_media::source::Source;
-use hythe_media::unit::Unit;
 use hythe_node::{Node, Pool, PoolOptions, WireOptions, monotonic_ns};
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::payload::{EmitPayload, Packetize, Payload};
+use hythe_rtp::unit::Unit;
 use rtcp_types::{Compound, Packet};
 use rtp_types::RtpPacket;
 

@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use hythe_media::format::Encoding;
 use hythe_media::pace::Limit;
-use hythe_media::payload::packetizer;
-use hythe_media::rtp::{Identity, L16};
 use hythe_media::send::session::{SendOptions, SendSession, Step};
 use hythe_media::source::raw::{PcmFormat, PcmSource};
 use hythe_media::source::{Input, Source};
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_node::{Node, Pool, PoolOptions, TrustPeers};
+use hythe_rtp::format::Encoding;
+use hythe_rtp::payload::packetizer;
+use hythe_rtp::{Identity, L16};
 
 /// How much is in a block.
 pub(crate) const BLOCK_MS: u32 = 20;

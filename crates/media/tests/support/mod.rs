@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use hythe_media::MediaError;
-use hythe_media::format::StreamFormat;
-use hythe_media::payload::{Malformed, Received, depacketizer, packetizer};
 use hythe_media::source::{Input, Source};
-use hythe_media::unit::Unit;
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::payload::{Malformed, Received, depacketizer, packetizer};
+use hythe_rtp::unit::Unit;
 
 /// Runs ffmpeg with these arguments and returns what it writes to standard output; `None`, said aloud, where it is not installed.
 pub(crate) fn ffmpeg(arguments: &str) -> Option<Vec<u8>> {

@@ -8,8 +8,6 @@
 //!
 //! Never here: packets of media, authentication, redirects, RTP over the RTSP connection.
 
-mod answer;
-mod dialogue;
 mod playing;
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,11 +16,11 @@ use std::time::{Duration, Instant};
 
 use url::Url;
 
-use crate::MediaError;
-use crate::sdp::{Listed, StreamDescription};
+use hythe_rtp::rtsp::client::{Answer, Delivery, Dialogue, PassedOver};
+use hythe_rtp::sdp::{Listed, StreamDescription};
 
-pub use answer::{Answer, PassedOver};
-pub use dialogue::Dialogue;
+use crate::MediaError;
+
 pub use playing::{Account, Playing};
 
 /// How long a server may take to connect, or to answer, first byte to last.
@@ -44,17 +42,6 @@ pub struct Client {
     /// The server's end, and ours.
     peer: SocketAddr,
     patience: Duration,
-}
-
-/// How the server sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// Its host.
-    pub host: IpAddr,
-    /// Where it takes RTCP, if it said.
-    pub rtcp: Option<SocketAddr>,
-    /// The synchronisation source, if it said.
-    pub ssrc: Option<u32>,
 }
 
 impl Client {

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::{Client, PassedOver};
+use hythe_rtp::rtsp::client::PassedOver;
+
+use super::Client;
 use crate::MediaError;
 
 /// "Session Not Found" (RFC 2326, section 11.3.5): no sign of life brings it back.

@@ -1,9 +1,10 @@
 //! Groups of packets on their way out: how many leave or are handed over, when, and who is told of them.
 
+use hythe_rtp::HEADER_BYTES;
+
 use super::{SendSession, Step};
 use crate::MediaError;
 use crate::pace::Group;
-use crate::rtp::HEADER_BYTES;
 use crate::send::held::GroupVectors;
 use crate::send::session::ending::PARITY_GAP_NS;
 use crate::send::spacer::Way;

@@ -16,18 +16,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_node::{Node, NodeError, TrustPeers, WireOptions};
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::loss::nack::ResendCounts;
+use hythe_rtp::payload::Packetize;
+use hythe_rtp::sdp::StreamDescription;
+use hythe_rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 
 use crate::MediaError;
-use crate::format::StreamFormat;
 use crate::instant::now_ns;
-use crate::loss::nack::ResendCounts;
 use crate::pace::{CATCH_UP, FLOW_PACKETS_MAX, Limit, Pace, Pacer, Spacing};
-use crate::payload::Packetize;
-use crate::rtp::{HEADER_BYTES, Identity, MAX_PAYLOAD_BYTES};
-use crate::sdp::StreamDescription;
 use crate::send::ahead::Ahead;
 use crate::send::feedback::{Feedback, Received};
 use crate::send::parity::{ParitySender, packets_beside};

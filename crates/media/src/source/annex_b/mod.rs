@@ -12,16 +12,17 @@ pub(super) mod units;
 
 use std::io::Read;
 
+use hythe_rtp::format::{Encoding, StreamFormat};
+use hythe_rtp::unit::Unit;
+use hythe_rtp::video::units::{NalUnits, with_pieces};
+use hythe_rtp::video::{Codec, parameters};
+
 use self::start_codes::NalReader;
 use self::units::{Gatherer, Next};
 use super::Source;
 use super::pieces::Pieces;
 use crate::MediaError;
-use crate::format::{Encoding, StreamFormat};
-use crate::unit::Unit;
-pub use crate::video::FrameRate;
-use crate::video::units::{NalUnits, with_pieces};
-use crate::video::{Codec, parameters};
+pub use hythe_rtp::video::FrameRate;
 
 /// Most pictures that wait for one that is shown before them: twice the longest run of B frames that x264 and x265 make.
 pub const WAITING_MAX: usize = 32;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::video::units::NAL_BYTES_MAX;
+use hythe_rtp::video::units::NAL_BYTES_MAX;
 
 /// `start_code_prefix_one_3bytes`; the fourth byte of long ones counts as zeros behind the NAL unit before.
 const START_CODE: &[u8] = &[0, 0, 1];

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
+use hythe_rtp::video::headers::Headers;
+use hythe_rtp::video::order::{DisplayOrder, Placed};
+use hythe_rtp::video::parameters::is_set;
+use hythe_rtp::video::slice::{Picture, Slice, Trouble};
+use hythe_rtp::video::units::{NalUnits, SETS_MAX};
+use hythe_rtp::video::{Codec, FrameRate, Role};
+
 use super::{WAITING_BYTES_MAX, WAITING_MAX};
-use crate::video::headers::Headers;
-use crate::video::order::{DisplayOrder, Placed};
-use crate::video::parameters::is_set;
-use crate::video::slice::{Picture, Slice, Trouble};
-use crate::video::units::{NalUnits, SETS_MAX};
-use crate::video::{Codec, FrameRate, Role};
 
 /// Where the NAL units of an access unit are kept; empty at first, with memory that is used again.
 pub(in crate::source) trait Keep: Default {

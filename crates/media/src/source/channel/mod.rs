@@ -22,13 +22,14 @@ use hythe_node::{Node, Sample, Subscriber, TrustPeers};
 
 pub use self::message::Message;
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::unit::Unit;
+
 use self::bytes::ChannelReader;
 use self::message::join;
 use super::open::Container;
 use super::{InPlace, Input, Live, OpenOptions, Source, open_input};
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::unit::Unit;
 
 /// How often who waits for a message looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);

@@ -4,16 +4,17 @@
 
 use std::collections::VecDeque;
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::payload::mpeg_audio::{MPEG_AUDIO_CLOCK_HZ, MPEG_AUDIO_HEADER_BYTES};
+use hythe_rtp::unit::Unit;
+
 use super::Cutter;
 use super::message::Message;
 use crate::MediaError;
-use crate::format::StreamFormat;
 use crate::mp3::Header;
-use crate::payload::mpeg_audio::{MPEG_AUDIO_CLOCK_HZ, MPEG_AUDIO_HEADER_BYTES};
 use crate::source::InPlace;
 use crate::source::mpeg_audio::stream_format;
 use crate::source::pieces::Pieces;
-use crate::unit::Unit;
 
 /// Finds groups of frames that fit into one packet.
 pub(super) struct MpegAudioCutter {

@@ -4,19 +4,19 @@
 //! A message usually is one picture, with the start codes of its NAL units. The last NAL unit waits for the next message, which
 //! says whether it goes on: an encoder whose pictures are cut at any byte is understood, too, at the price of a copy of what was cut.
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::unit::Unit;
+use hythe_rtp::video::units::{NAL_BYTES_MAX, NALS_MAX, UNIT_BYTES_MAX, with_pieces};
+use hythe_rtp::video::{Codec, FrameRate, parameters};
 use memchr::memmem;
 
 use super::Cutter;
 use super::message::Message;
 use crate::MediaError;
-use crate::format::StreamFormat;
 use crate::source::InPlace;
 use crate::source::annex_b::units::{Gatherer, Keep, Next};
 use crate::source::annex_b::{ASSUMED, refused};
 use crate::source::pieces::Pieces;
-use crate::unit::Unit;
-use crate::video::units::{NAL_BYTES_MAX, NALS_MAX, UNIT_BYTES_MAX, with_pieces};
-use crate::video::{Codec, FrameRate, parameters};
 
 /// `start_code_prefix_one_3bytes`; the fourth byte of long ones counts as a zero behind the NAL unit before.
 const START_CODE: &[u8] = &[0, 0, 1];

@@ -2,14 +2,15 @@
 
 use std::collections::VecDeque;
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::unit::Unit;
+
 use super::Cutter;
 use super::message::Message;
 use crate::MediaError;
-use crate::format::StreamFormat;
 use crate::source::InPlace;
 use crate::source::pieces::Pieces;
 use crate::source::raw::PcmFormat;
-use crate::unit::Unit;
 
 /// Cuts messages into blocks of nearly equal length.
 pub(super) struct PcmCutter {

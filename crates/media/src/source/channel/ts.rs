@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
+use hythe_rtp::unit::Unit;
+
 use super::message::Message;
 use super::{AHEAD_MAX, Cutter};
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
 use crate::source::InPlace;
 use crate::source::pieces::Pieces;
 use crate::source::ts::{AHEAD_PACKETS, UNIT_PACKETS, packet_stride, stream_format};
 use crate::source::ts_clock::{Clock, Reference};
-use crate::unit::Unit;
 
 /// Do transport packets follow each other in a message that begins so?
 pub(super) fn begins(bytes: &[u8]) -> bool {

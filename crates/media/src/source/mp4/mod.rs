@@ -18,6 +18,10 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use hythe_rtp::format::StreamFormat;
+use hythe_rtp::unit::Unit;
+use hythe_rtp::video::units::{NALS_MAX, UNIT_BYTES_MAX, with_pieces};
+use hythe_rtp::video::{CLOCK_HZ, Role, parameters};
 use hythe_sys::regular_file::open_regular;
 
 use self::boxes::{file_box, read_body};
@@ -27,10 +31,6 @@ use self::track::{Description, Track};
 use super::Source;
 use super::pieces::Pieces;
 use crate::MediaError;
-use crate::format::StreamFormat;
-use crate::unit::Unit;
-use crate::video::units::{NALS_MAX, UNIT_BYTES_MAX, with_pieces};
-use crate::video::{CLOCK_HZ, Role, parameters};
 
 /// Longest index: 24 bytes for each frame of twelve hours at 60 frames.
 pub const MOOV_BYTES_MAX: u64 = 64 << 20;

@@ -1,12 +1,12 @@
 //! The video track of a movie: what `moov` says of it.
 
+use hythe_rtp::video::Codec;
+use hythe_rtp::video::parameters::is_set;
+use hythe_rtp::video::units::SETS_MAX;
 use mp4_atom::{Avcc, Hvcc, Mdhd};
 
 use super::boxes::{Kind, children, decode, descend};
 use super::samples::Samples;
-use crate::video::Codec;
-use crate::video::parameters::is_set;
-use crate::video::units::SETS_MAX;
 
 /// Bytes of a visual sample entry in front of its boxes (ISO/IEC 14496-12, section 12.1.3).
 const VISUAL_ENTRY_BYTES: usize = 78;
