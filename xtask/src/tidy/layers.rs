@@ -23,6 +23,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
+    ("hythe-report", REPORT),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
@@ -53,6 +54,7 @@ const FACADE: &[&str] = &[
     "hythe-media",
     "hythe-recording",
 ];
+const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
@@ -60,6 +62,7 @@ const COMMAND: &[&str] = &[
     "hythe",
     "hythe-preload",
     "hythe-latency",
+    "hythe-report",
     "hythe-sys",
     "hythe-terminal",
 ];

@@ -3,7 +3,6 @@
 use std::error::Error;
 
 use hdrhistogram::Histogram;
-use hythe_terminal::escaped;
 
 use super::axis::{self, Axis};
 use super::chart::{self, Layout, Marks};
@@ -11,7 +10,7 @@ use super::document::Document;
 use super::figure::{Figure, Key};
 use super::plot::{at, range};
 use super::table::Table;
-use crate::error::CliError;
+use crate::error::ReportError;
 
 /// The metrics whose distribution says more than a few percentiles.
 const METRICS: &str = "spacing_error";
@@ -91,7 +90,7 @@ impl Distribution {
 }
 
 /// One figure for each metric and number of calls.
-pub(super) fn distributions(document: &Document) -> Result<Vec<Distribution>, CliError> {
+pub(super) fn distributions(document: &Document) -> Result<Vec<Distribution>, ReportError> {
     let mut found: Vec<Distribution> = Vec::new();
     for measurement in &document.results {
         if !measurement.metric.starts_with(METRICS) {
@@ -100,8 +99,7 @@ pub(super) fn distributions(document: &Document) -> Result<Vec<Distribution>, Cl
         let Some(histogram) = measurement.histogram() else {
             continue;
         };
-        let histogram = histogram
-            .map_err(|why| CliError::Failed(format!("{}: {why}", escaped(&document.path))))?;
+        let histogram = histogram.map_err(|reason| document.refused(reason))?;
         if histogram.is_empty() {
             continue;
         }
@@ -216,7 +214,7 @@ pub(super) mod tests {
     use super::super::document::tests::{parsed, small};
     use super::*;
 
-    pub(in crate::report) fn encoded(values: impl Iterator<Item = u64>) -> String {
+    pub(crate) fn encoded(values: impl Iterator<Item = u64>) -> String {
         let mut histogram = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).expect("good");
         values.for_each(|value| histogram.saturating_record(value));
         let mut bytes = Vec::new();

@@ -14,11 +14,11 @@ const HOST: &str = "host/";
 
 /// Measures of one case that lack times for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::report) struct Untimed {
-    pub(in crate::report) case: String,
+pub(crate) struct Untimed {
+    pub(crate) case: String,
     /// `all measures`, or which.
-    pub(in crate::report) measures: String,
-    pub(in crate::report) why: String,
+    pub(crate) measures: String,
+    pub(crate) why: String,
 }
 
 /// A measure of a case, however it was timed.
@@ -26,7 +26,7 @@ type Measure<'a> = (&'a str, &'a str);
 
 impl Overlay<'_> {
     /// By case, in the order of the documents.
-    pub(in crate::report) fn untimed(&self) -> Vec<Untimed> {
+    pub(crate) fn untimed(&self) -> Vec<Untimed> {
         let measured = || self.documents.iter().flat_map(|document| drawn(document));
         let has_times = |(_, result): &(_, &Measurement)| !result.outliers.is_empty();
         let timed: BTreeSet<Measure<'_>> = measured().filter(has_times).map(of).collect();

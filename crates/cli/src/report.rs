@@ -1,28 +1,9 @@
 //! `hythe report`: one page from the results of any bench or latency run.
-//!
-//! `document` reads and checks results; `overlay` lays the latencies of all over each other,
-//! `drawn` says what else is drawn, each a `figure`: `plot` lines, `bars`, `distribution`. They
-//! stand on an `axis` each way, in the frame of `chart`, in the colours of `palette`, with a
-//! `table` beside. `page` writes the HTML. The page holds everything it shows: no scripts, nothing
-//! fetched.
-
-mod axis;
-mod bars;
-mod chart;
-mod distribution;
-mod document;
-mod drawn;
-mod figure;
-mod overlay;
-mod page;
-mod palette;
-mod plot;
-mod style;
-mod table;
 
 use std::path::PathBuf;
 
 use clap::Args;
+use hythe_report::ReportError;
 use hythe_terminal::escaped;
 use serde::Serialize;
 
@@ -51,20 +32,12 @@ struct Done<'a> {
 }
 
 pub(crate) fn run(args: &ReportArgs, globals: &Globals) -> Result<(), CliError> {
-    let documents = args
-        .files
-        .iter()
-        .map(|path| document::read(path))
-        .collect::<Result<Vec<_>, _>>()?;
-    let page = page::render(&documents)?;
+    let page = hythe_report::page(&args.files)?;
     std::fs::write(&args.output, &page.html).map_err(CliError::file("write", &args.output))?;
     let done = Done {
         page: &args.output,
-        documents: documents.len(),
-        results: documents
-            .iter()
-            .map(|document| document.results.len())
-            .sum(),
+        documents: page.documents,
+        results: page.results,
         plots: page.plots,
         bytes: page.html.len(),
     };
@@ -78,4 +51,15 @@ pub(crate) fn run(args: &ReportArgs, globals: &Globals) -> Result<(), CliError> 
             units::bytes(done.bytes as u64)
         )
     })
+}
+
+/// With what to do about it.
+impl From<ReportError> for CliError {
+    fn from(error: ReportError) -> Self {
+        let remedy = match error {
+            ReportError::NoSchema { .. } => " (`hythe bench ipc --json` prints one)",
+            _ => "",
+        };
+        Self::Failed(format!("{error}{remedy}"))
+    }
 }

@@ -15,10 +15,9 @@ use super::distribution::{Distribution, Line};
 use super::document::{Document, Measurement, plain};
 use super::figure::Figure;
 use super::palette;
-use crate::error::CliError;
+use crate::error::ReportError;
 use conditions::letter;
 use counts::Counts;
-use hythe_terminal::escaped;
 use timeline::{Clock, Timeline};
 
 pub(super) use untimed::Untimed;
@@ -104,7 +103,7 @@ fn titled(metric: &str) -> String {
 /// # Errors
 ///
 /// A histogram that cannot be read.
-pub(super) fn overlay(documents: &[Document]) -> Result<Option<Overlay<'_>>, CliError> {
+pub(super) fn overlay(documents: &[Document]) -> Result<Option<Overlay<'_>>, ReportError> {
     let documents: Vec<&Document> = documents
         .iter()
         .filter(|document| document.bench == BENCH)
@@ -141,10 +140,9 @@ pub(super) fn overlay(documents: &[Document]) -> Result<Option<Overlay<'_>>, Cli
 fn histogram(
     document: &Document,
     measurement: &Measurement,
-) -> Result<Option<Histogram<u64>>, CliError> {
+) -> Result<Option<Histogram<u64>>, ReportError> {
     let read = measurement.histogram().transpose();
-    let read =
-        read.map_err(|why| CliError::Failed(format!("{}: {why}", escaped(&document.path))))?;
+    let read = read.map_err(|reason| document.refused(reason))?;
     Ok(read.filter(|histogram| !histogram.is_empty()))
 }
 
@@ -271,7 +269,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A run of this machine with one result: `times` samples of 1 us and more.
-    pub(in crate::report) fn latency(load: &str, metric: &str, times: bool) -> Value {
+    pub(crate) fn latency(load: &str, metric: &str, times: bool) -> Value {
         let mut document = small();
         document["bench"] = json!("latency");
         document["ratios"] = json!([]);

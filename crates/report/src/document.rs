@@ -9,11 +9,10 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hythe_latency::result::Outlier;
 use hythe_sys::regular_file::read_regular_text;
-use hythe_terminal::escaped;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::CliError;
+use crate::error::ReportError;
 use crate::units;
 
 const SCHEMA: &str = "hythe.result/1";
@@ -125,29 +124,52 @@ pub(super) struct Ratio {
 }
 
 /// Reads a document.
-pub(super) fn read(path: &Path) -> Result<Document, CliError> {
-    let text = read_regular_text(path, BYTES_MAX).map_err(CliError::file("read", path))?;
-    let refuse = |why: String| CliError::Failed(format!("{}: {why}", escaped(&path)));
-    let mut document = parse(&text).map_err(refuse)?;
+pub(super) fn read(path: &Path) -> Result<Document, ReportError> {
+    let text = read_regular_text(path, BYTES_MAX).map_err(|source| ReportError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut document = parse(&text).map_err(|refusal| refusal.of(path))?;
     path.clone_into(&mut document.path);
     Ok(document)
 }
 
-fn parse(text: &str) -> Result<Document, String> {
+/// Why a text is no result, before it is known which file it is from.
+#[derive(Debug)]
+enum Refusal {
+    NoSchema,
+    Reason(String),
+}
+
+impl Refusal {
+    fn of(self, path: &Path) -> ReportError {
+        let path = path.to_owned();
+        match self {
+            Self::NoSchema => ReportError::NoSchema {
+                path,
+                expected: SCHEMA,
+            },
+            Self::Reason(reason) => ReportError::Document { path, reason },
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self::Reason(reason)
+    }
+}
+
+fn parse(text: &str) -> Result<Document, Refusal> {
     let value: Value =
         serde_json::from_str(text).map_err(|error| format!("it is no JSON document: {error}"))?;
     match value.get("schema").and_then(Value::as_str) {
         Some(SCHEMA) => {}
         Some(other) => {
-            return Err(format!(
-                "its schema is `{other}`; this program reads `{SCHEMA}`"
-            ));
+            let reason = format!("its schema is `{other}`; this program reads `{SCHEMA}`");
+            return Err(reason.into());
         }
-        None => {
-            return Err(format!(
-                "it names no schema: a result says `{SCHEMA}` (`hythe bench ipc --json` prints one)"
-            ));
-        }
+        None => return Err(Refusal::NoSchema),
     }
     let document: Document = serde_json::from_value(value)
         .map_err(|error| format!("it is not as `{SCHEMA}` says: {error}"))?;
@@ -256,6 +278,14 @@ impl Measurement {
 }
 
 impl Document {
+    /// The error that its file cannot be used.
+    pub(super) fn refused(&self, reason: String) -> ReportError {
+        ReportError::Document {
+            path: self.path.clone(),
+            reason,
+        }
+    }
+
     /// Where its path says nothing more.
     pub(super) fn file_name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
@@ -286,7 +316,7 @@ pub(super) mod tests {
     use super::*;
 
     /// A small run: two systems at two sizes, and a rate.
-    pub(in crate::report) fn small() -> Value {
+    pub(crate) fn small() -> Value {
         let times = |case, size_bytes: u64, p50: u64| {
             json!({"case": case, "size_bytes": size_bytes, "metric": "round_trip", "unit": "ns", "count": 10,
                 "min": p50 / 2, "p50": p50, "p99": p50 * 2, "p999": p50 * 3, "max": p50 * 9})
@@ -304,8 +334,12 @@ pub(super) mod tests {
         })
     }
 
-    pub(in crate::report) fn parsed(value: &Value) -> Result<Document, String> {
-        parse(&value.to_string())
+    pub(crate) fn parsed(value: &Value) -> Result<Document, String> {
+        read(&value.to_string())
+    }
+
+    fn read(text: &str) -> Result<Document, String> {
+        parse(text).map_err(|refusal| refusal.of(Path::new("run.json")).to_string())
     }
 
     fn changed(pointer: &str, new: Value) -> String {
@@ -360,7 +394,7 @@ pub(super) mod tests {
         assert!(changed("/results/4/value", Value::Null).contains("neither"));
         assert!(changed("/results/4/value", json!("fast")).contains("hythe.result/1"));
         assert!(changed("/machine", json!({})).contains("cpu"));
-        assert!(parse("{").expect_err("cut").contains("no JSON"));
-        assert!(parse("[]").expect_err("a list").contains("names no schema"));
+        assert!(read("{").expect_err("cut").contains("no JSON"));
+        assert!(read("[]").expect_err("a list").contains("names no schema"));
     }
 }

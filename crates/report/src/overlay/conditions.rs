@@ -10,7 +10,7 @@ use super::Overlay;
 
 impl Overlay<'_> {
     /// What the documents depend on, side by side: first what differs. None for a single one, whose own section has it.
-    pub(in crate::report) fn conditions(&self) -> Option<Table> {
+    pub(crate) fn conditions(&self) -> Option<Table> {
         if self.documents.len() < 2 {
             return None;
         }

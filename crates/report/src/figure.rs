@@ -4,7 +4,7 @@ use std::error::Error;
 
 use super::chart::{Layout, Shape};
 use super::table::Table;
-use crate::error::CliError;
+use crate::error::ReportError;
 
 /// A drawing with its title, its legend and its figures.
 pub(super) trait Figure {
@@ -32,10 +32,12 @@ pub(super) trait Figure {
     /// # Errors
     ///
     /// The same, with the title.
-    fn svg(&self, layout: &Layout) -> Result<String, CliError> {
+    fn svg(&self, layout: &Layout) -> Result<String, ReportError> {
         let mut svg = String::new();
-        self.draw(layout, &mut svg).map_err(|error| {
-            CliError::Failed(format!("cannot draw `{}`: {error}", self.title()))
+        let drawn = self.draw(layout, &mut svg);
+        drawn.map_err(|error| ReportError::Drawing {
+            title: self.title().to_owned(),
+            reason: error.to_string(),
         })?;
         Ok(svg)
     }

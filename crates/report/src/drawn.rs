@@ -5,10 +5,10 @@ use super::distribution::distributions;
 use super::document::Document;
 use super::figure::Figure;
 use super::plot::plots;
-use crate::error::CliError;
+use crate::error::ReportError;
 
 /// Costs as bars, times and costs as lines, distributions.
-pub(super) fn figures(document: &Document) -> Result<Vec<Box<dyn Figure>>, CliError> {
+pub(super) fn figures(document: &Document) -> Result<Vec<Box<dyn Figure>>, ReportError> {
     let mut figures: Vec<Box<dyn Figure>> = Vec::new();
     for drawn in bars(document) {
         figures.push(Box::new(drawn));

@@ -9,7 +9,7 @@ use super::overlay::{Overlay, Untimed, overlay};
 use super::palette;
 use super::style;
 use super::table::{Table, text};
-use crate::error::CliError;
+use crate::error::ReportError;
 use crate::units;
 
 const EMULATED: &str =
@@ -22,7 +22,7 @@ pub(super) struct Page {
     pub(super) plots: usize,
 }
 
-pub(super) fn render(documents: &[Document]) -> Result<Page, CliError> {
+pub(super) fn render(documents: &[Document]) -> Result<Page, ReportError> {
     let overlay = overlay(documents)?;
     let mut page = Page {
         html: style::head(),
@@ -58,7 +58,7 @@ impl Page {
         self.add("</ul></nav>\n");
     }
 
-    fn latencies(&mut self, overlay: &Overlay<'_>) -> Result<(), CliError> {
+    fn latencies(&mut self, overlay: &Overlay<'_>) -> Result<(), ReportError> {
         self.add("<section><h2 id=\"latency\">Latency</h2>\n");
         if overlay.is_emulated() {
             self.warn(EMULATED);
@@ -102,7 +102,7 @@ impl Page {
         self.add("</ul>\n");
     }
 
-    fn section(&mut self, place: usize, document: &Document) -> Result<(), CliError> {
+    fn section(&mut self, place: usize, document: &Document) -> Result<(), ReportError> {
         self.add(&format!(
             "<section><h2 id=\"d{place}\">{} <small>{}</small></h2>\n",
             text(&document.bench),
@@ -130,7 +130,7 @@ impl Page {
         figure: &dyn Figure,
         heading: &str,
         is_open: bool,
-    ) -> Result<(), CliError> {
+    ) -> Result<(), ReportError> {
         let (title, caption) = (text(&figure.title()), text(&figure.caption()));
         self.add(&format!("<figure><{heading}>{title}</{heading}>\n"));
         let legend = figure.legend();
