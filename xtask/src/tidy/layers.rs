@@ -24,6 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
     ("hythe-report", REPORT),
+    ("hythe-demo", DEMO),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
@@ -55,11 +56,13 @@ const FACADE: &[&str] = &[
     "hythe-recording",
 ];
 const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
+const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
 const COMMAND: &[&str] = &[
     "hythe",
+    "hythe-demo",
     "hythe-preload",
     "hythe-latency",
     "hythe-report",

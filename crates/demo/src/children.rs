@@ -1,16 +1,17 @@
 //! The stages as child processes: started, watched, ended.
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
-use super::DemoError;
+use crate::error::DemoError;
+use crate::program::Program;
+use crate::task::{Stage, StageTask};
 
 /// How long a stage that has closed its output may take to end.
 const END_BOUND: Duration = Duration::from_secs(1);
@@ -26,21 +27,25 @@ pub(super) struct StageProcess {
 }
 
 impl StageProcess {
-    /// Starts a stage of this program.
+    /// Starts a stage of the demo in `pool`.
     pub(super) fn start(
-        name: &'static str,
+        program: &dyn Program,
         pool: &str,
-        arguments: &[OsString],
+        stage: Stage,
     ) -> Result<Self, DemoError> {
         let failed = |source| DemoError::System {
             action: "start a stage",
             source,
         };
-        let program = std::env::current_exe().map_err(failed)?;
-        let mut command = Command::new(program);
-        command.args(["demo-stage", "--parent", &std::process::id().to_string()]);
-        command.args(["--demo-pool", pool, name]).args(arguments);
-        // A process group of its own: a terminal's Ctrl-C is for the demo, which then ends its stages and says so.
+        let name = stage.name();
+        let task = StageTask {
+            parent: std::process::id(),
+            pool: pool.to_owned(),
+            stage,
+        };
+        let mut command = program.stage(&task).map_err(failed)?;
+        // A process group of its own: a terminal's Ctrl-C is for the demo, which then ends its
+        // stages and says so.
         command
             .process_group(0)
             .stdin(Stdio::null())
@@ -119,7 +124,7 @@ impl StageProcess {
     /// The report of a stage that has ended well.
     pub(super) fn report<R: DeserializeOwned>(&mut self) -> Result<R, DemoError> {
         let line = self.line(Duration::from_secs(5))?;
-        serde_json::from_str(&line).map_err(DemoError::report)
+        serde_json::from_str(&line).map_err(DemoError::Report)
     }
 
     fn failure(&mut self, status: ExitStatus) -> DemoError {

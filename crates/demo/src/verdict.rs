@@ -1,63 +1,61 @@
-//! The demo's result: the document of `command.md` for machines, the table of hops for people.
-
-use std::fmt::Write as _;
+//! The demo's result: what ran, what each hop cost, and whether it adds up.
 
 use serde::Serialize;
 
-use super::demux::DemuxReport;
-use super::play::PlayReport;
-use super::storage::StorageReport;
-use super::{Arrival, DemoError};
-use crate::output::table;
+use crate::channels::Arrival;
+use crate::demux::DemuxReport;
+use crate::error::DemoError;
+use crate::play::PlayReport;
+use crate::storage::StorageReport;
 
 /// What the demo found out.
 #[derive(Debug, Serialize)]
-pub(crate) struct Verdict {
+pub struct Verdict {
     /// The board whose core decoded.
-    pub(super) board: String,
+    pub board: String,
     /// The board is emulated: its times are no claim about hardware.
-    pub(super) emulated: bool,
+    pub emulated: bool,
     /// The file.
-    pub(super) input: String,
+    pub input: String,
     /// Samples a second.
-    pub(super) hz: u32,
+    pub hz: u32,
     /// Channels.
-    pub(super) channels: u8,
+    pub channels: u8,
     /// Samples of each channel in the recording.
-    pub(super) samples: u64,
+    pub samples: u64,
     /// SHA-256 of the samples that the receiver recorded, 16-bit little endian.
-    pub(super) pcm_sha256: String,
+    pub pcm_sha256: String,
     /// The same of what minimp3 decodes on this host.
-    pub(super) reference_sha256: String,
+    pub reference_sha256: String,
     /// RTP packets, counted by the sender.
-    pub(super) packets_sent: u64,
+    pub packets_sent: u64,
     /// RTP packets, counted by somebody else.
-    pub(super) packets_received: u64,
+    pub packets_received: u64,
     /// By whom.
-    pub(super) packets_received_by: String,
+    pub packets_received_by: String,
     /// Slots that somebody still holds when all is over.
-    pub(super) slots_leaked: u32,
+    pub slots_leaked: u32,
     /// One entry for each boundary that the data crossed.
-    pub(super) hops: Vec<Hop>,
+    pub hops: Vec<Hop>,
 }
 
 /// The way over one boundary.
 #[derive(Debug, Serialize)]
-pub(crate) struct Hop {
+pub struct Hop {
     /// `storage`, `process`, `core` or `media`.
-    name: &'static str,
+    pub name: &'static str,
     /// Buffers that crossed.
-    buffers: u64,
+    pub buffers: u64,
     /// Payload that crossed.
-    bytes: u64,
+    pub bytes: u64,
     /// Payload bytes copied by a CPU for each payload byte.
-    cpu_copies: u32,
+    pub cpu_copies: u32,
     /// Sleeps of the taker that a bell ended.
-    wakes: u64,
+    pub wakes: u64,
     /// Median time of one buffer.
-    p50_ns: u64,
+    pub p50_ns: u64,
     /// 99th percentile.
-    p99_ns: u64,
+    pub p99_ns: u64,
 }
 
 /// What the stages reported.
@@ -151,62 +149,6 @@ impl Verdict {
             Err(DemoError::NotExact(wrong.join("; ")))
         }
     }
-}
-
-/// The result for people.
-pub(crate) fn render(verdict: &Verdict) -> String {
-    let rows: Vec<Vec<String>> = verdict
-        .hops
-        .iter()
-        .map(|hop| {
-            vec![
-                hop.name.to_owned(),
-                hop.buffers.to_string(),
-                hop.bytes.to_string(),
-                hop.cpu_copies.to_string(),
-                hop.wakes.to_string(),
-                microseconds(hop.p50_ns),
-                microseconds(hop.p99_ns),
-            ]
-        })
-        .collect();
-    let headings = [
-        ">HOP",
-        ">BUFFERS",
-        ">BYTES",
-        ">CPU COPIES",
-        ">WAKES",
-        ">P50",
-        ">P99",
-    ];
-    let mut text = table(&headings, &rows);
-    let seconds = verdict.samples as f64 / f64::from(verdict.hz.max(1));
-    let emulated = if verdict.emulated {
-        " (emulated: its times say nothing about hardware)"
-    } else {
-        ""
-    };
-    // Writing to a string does not fail.
-    let _ = write!(
-        text,
-        "\n{}: {seconds:.1} s of {} Hz, {} channels, decoded by board {}{emulated}\n\
-         packets: {} sent, {} received ({}); slots leaked: {}\n\
-         recorded by ffmpeg, sample for sample what minimp3 decodes on this host: SHA-256 {}\n",
-        verdict.input,
-        verdict.hz,
-        verdict.channels,
-        verdict.board,
-        verdict.packets_sent,
-        verdict.packets_received,
-        verdict.packets_received_by,
-        verdict.slots_leaked,
-        verdict.pcm_sha256,
-    );
-    text
-}
-
-fn microseconds(ns: u64) -> String {
-    format!("{}.{} us", ns / 1000, ns % 1000 / 100)
 }
 
 #[cfg(test)]

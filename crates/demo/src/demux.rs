@@ -13,8 +13,9 @@ use hythe::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::storage::Placement;
-use super::{Arrival, CHANNEL_FILE, CHANNEL_MP3, DemoError, PATIENCE};
+use crate::channels::{Arrival, CHANNEL_FILE, CHANNEL_MP3, NEIGHBOUR_TIMEOUT};
+use crate::error::DemoError;
+use crate::storage::Placement;
 
 /// How long before its time a frame goes to the core.
 const LEAD: Duration = Duration::from_millis(200);
@@ -38,14 +39,14 @@ pub(super) struct DemuxReport {
 
 pub(super) fn run(node: &Node) -> Result<DemuxReport, DemoError> {
     let policy = PortPolicy::Block {
-        timeout_ms: PATIENCE.as_millis() as u32,
+        timeout_ms: NEIGHBOUR_TIMEOUT.as_millis() as u32,
     };
     let options = SubscriberOptions::default().depth(2).policy(policy);
     let subscriber = node.subscriber(CHANNEL_FILE, &options)?;
     let mut handing_on = HandingOn {
         publisher: node.publisher(
             CHANNEL_MP3,
-            &PublisherOptions::default().send_timeout(PATIENCE),
+            &PublisherOptions::default().send_timeout(NEIGHBOUR_TIMEOUT),
         )?,
         splitter: FrameSplitter::new().without_info(),
         start_ns: None,
@@ -63,7 +64,7 @@ pub(super) fn run(node: &Node) -> Result<DemuxReport, DemoError> {
         .map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))?;
     walked?;
     let (arrivals, wakes) = taken?;
-    handing_on.publisher.flush(PATIENCE)?;
+    handing_on.publisher.flush(NEIGHBOUR_TIMEOUT)?;
     let HandingOn {
         bytes,
         published_ns,
@@ -85,9 +86,9 @@ fn take_buffers(
     let mut arrivals = Vec::new();
     loop {
         let waiting_ns = monotonic_ns();
-        let Some(sample) = subscriber.take(PATIENCE)? else {
+        let Some(sample) = subscriber.take(NEIGHBOUR_TIMEOUT)? else {
             return Err(DemoError::Stalled(format!(
-                "no buffer of the file for {PATIENCE:?}"
+                "no buffer of the file for {NEIGHBOUR_TIMEOUT:?}"
             )));
         };
         arrivals.push(Arrival {

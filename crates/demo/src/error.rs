@@ -1,16 +1,14 @@
-//! What can go wrong in the demo, with what to do about it.
+//! What can go wrong in the demo.
 
 use std::io;
 use std::path::PathBuf;
 
 use hythe_terminal::escaped;
 
-use crate::error::CliError;
-
 /// Errors of the demo.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum DemoError {
+pub enum DemoError {
     /// A file cannot be read or written.
     #[error("cannot use {}: {source}", escaped(path))]
     File {
@@ -20,10 +18,7 @@ pub(crate) enum DemoError {
         source: io::Error,
     },
     /// There is no default recording.
-    #[error(
-        "there is no recording at {}: `make setup` encodes one, or name an MP3 file",
-        escaped(path)
-    )]
+    #[error("there is no recording at {}", escaped(path))]
     NoRecording {
         /// Where it was looked for.
         path: PathBuf,
@@ -51,10 +46,7 @@ pub(crate) enum DemoError {
         source: io::Error,
     },
     /// A program that belongs to Hythe is missing.
-    #[error(
-        "{what} is missing at {}: `make setup` (or `cargo xtask boards`) builds it",
-        escaped(path)
-    )]
+    #[error("{what} is missing at {}", escaped(path))]
     NotBuilt {
         /// What.
         what: &'static str,
@@ -68,6 +60,12 @@ pub(crate) enum DemoError {
         path: PathBuf,
         /// What it said.
         said: String,
+    },
+    /// No port for RTP and RTCP was found.
+    #[error("no free pair of UDP ports in {attempts} tries")]
+    NoFreePorts {
+        /// How many were looked at.
+        attempts: usize,
     },
     /// Something that should go on does not.
     #[error("{0}")]
@@ -88,7 +86,7 @@ pub(crate) enum DemoError {
     /// Everything ran, and something did not add up.
     #[error("the demo ran, but {0}")]
     NotExact(String),
-    /// Somebody pressed Ctrl-C.
+    /// Somebody asked the demo to stop.
     #[error("interrupted")]
     Interrupted,
     /// A stage's report makes no sense.
@@ -97,9 +95,6 @@ pub(crate) enum DemoError {
     /// The pool's errors.
     #[error(transparent)]
     Node(#[from] hythe::NodeError),
-    /// Its pool or its directory could not be made.
-    #[error(transparent)]
-    Workspace(#[from] crate::workspace::WorkspaceError),
     /// The media crate's errors.
     #[error(transparent)]
     Media(#[from] hythe::media::MediaError),
@@ -109,13 +104,11 @@ pub(crate) enum DemoError {
 }
 
 impl DemoError {
-    pub(super) const fn report(error: serde_json::Error) -> Self {
-        Self::Report(error)
-    }
-}
-
-impl From<DemoError> for CliError {
-    fn from(error: DemoError) -> Self {
-        Self::Failed(error.to_string())
+    /// A stage cannot write what the demo waits for.
+    pub(crate) fn output(source: io::Error) -> Self {
+        Self::System {
+            action: "answer the demo",
+            source,
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The sender stage: takes decoded frames from the core and sends them as RTP L16, from the slots the core wrote.
 
-use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -16,10 +15,13 @@ use hythe::media::wire::endpoint::DestinationOptions;
 use hythe::{Node, Sample, Subscriber, SubscriberOptions, TrustPeers, monotonic_ns};
 use serde::{Deserialize, Serialize};
 
-use crate::output;
+use crate::channels::{Arrival, CHANNEL_PCM, NEIGHBOUR_TIMEOUT};
+use crate::error::DemoError;
+use crate::program::StageOutput;
+use crate::task::PlayTask;
 
-use super::{Arrival, CHANNEL_PCM, DemoError, PATIENCE};
-
+/// What the stage writes when it has subscribed to the core's channel.
+pub(super) const READY: &str = "ready";
 /// Decoded frames taken ahead of the one being sent.
 const AHEAD: usize = 16;
 /// Frames that wait before the first is sent: they hide the jitter of an emulated core.
@@ -29,24 +31,7 @@ const SAMPLE_BYTES: u64 = 2;
 /// Longer than any decoded frame: each is sent in packets of equal size.
 const BLOCK_MS: u32 = 1000;
 /// How long a packet waits for room in a full socket buffer before it is dropped and counted.
-const SEND_PATIENCE: Duration = Duration::from_millis(100);
-
-/// What the stage is to do.
-#[derive(clap::Args, Clone, Debug)]
-pub(super) struct PlayArgs {
-    /// Where to send.
-    #[arg(long)]
-    destination: SocketAddr,
-    /// Samples a second.
-    #[arg(long)]
-    hz: u32,
-    /// Channels.
-    #[arg(long)]
-    channels: u8,
-    /// Buffers that will come from the core.
-    #[arg(long)]
-    parts: u64,
-}
+const SEND_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What the stage reports when it is done.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -71,17 +56,18 @@ pub(super) struct PlayReport {
     pub(super) stalls: u64,
 }
 
-pub(super) fn run(node: &Node, args: &PlayArgs) -> Result<PlayReport, DemoError> {
+pub(super) fn run(
+    node: &Node,
+    task: &PlayTask,
+    output: &mut dyn StageOutput,
+) -> Result<PlayReport, DemoError> {
     let subscriber = node.subscriber(CHANNEL_PCM, &SubscriberOptions::default().depth(32))?;
-    // Says to whoever started this stage that nothing will be missed from now on.
-    #[allow(clippy::print_stdout, reason = "a word for the parent process")]
-    {
-        println!("ready");
-    }
+    // From now on no buffer is missed: the stages before this one may start.
+    output.line(READY).map_err(DemoError::output)?;
     let (frames, ahead) = sync_channel(AHEAD);
-    let taken_as = args.clone();
+    let taken_as = task.clone();
     let taker = std::thread::spawn(move || take_frames(subscriber, &taken_as, &frames));
-    let sent = send(node, ahead, args);
+    let sent = send(node, ahead, task, output);
     // The taker ends when nobody receives any more. What it says comes first: without frames there is nothing to send.
     let taken = taker
         .join()
@@ -95,7 +81,7 @@ pub(super) fn run(node: &Node, args: &PlayArgs) -> Result<PlayReport, DemoError>
         bytes: taken.frame_bytes.iter().sum(),
         packets: statistics.packets,
         packet_bytes,
-        samples: packet_bytes / (SAMPLE_BYTES * u64::from(args.channels)),
+        samples: packet_bytes / (SAMPLE_BYTES * u64::from(task.channels)),
         unsent: statistics.lost,
         send_ns: by_frame(&taken.frame_bytes, &groups),
         stalls: session.spacing().moves,
@@ -109,13 +95,14 @@ type Group = (u64, u64);
 fn send(
     node: &Node,
     frames: Receiver<Sample>,
-    args: &PlayArgs,
+    task: &PlayTask,
+    output: &mut dyn StageOutput,
 ) -> Result<(SendSession, Vec<Group>), DemoError> {
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     let samples = PcmFormat {
         encoding: Encoding::L16,
-        samples_per_second: args.hz,
-        channels: args.channels,
+        samples_per_second: task.hz,
+        channels: task.channels,
     };
     let options = OpenOptions {
         raw: Some(samples),
@@ -132,17 +119,17 @@ fn send(
             burst: 1,
             early_ns: 0,
         },
-        patience: SEND_PATIENCE,
+        patience: SEND_TIMEOUT,
         ..SendOptions::new(Identity::random()?, trust)
     };
     let mut session = SendSession::new(node, source, packetizer, options)?;
     let way = DestinationOptions::default();
-    session.destinations().add(args.destination, &way)?;
+    session.destinations().add(task.destination, &way)?;
     let mut groups = Vec::new();
     let mut packets = 0;
     loop {
         let start = monotonic_ns();
-        match session.step(&mut |event| output::note(event))? {
+        match session.step(&mut |event| output.note(event))? {
             Step::Ended => return Ok((session, groups)),
             Step::Wait(until_ns) => {
                 session.wait(until_ns, None)?;
@@ -184,16 +171,16 @@ struct Taken {
 
 fn take_frames(
     mut subscriber: Subscriber,
-    args: &PlayArgs,
+    task: &PlayTask,
     frames: &SyncSender<Sample>,
 ) -> Result<Taken, DemoError> {
     let mut taken = Taken::default();
-    for number in 0..args.parts {
+    for number in 0..task.parts {
         let waiting_ns = monotonic_ns();
-        let Some(sample) = subscriber.take(PATIENCE)? else {
+        let Some(sample) = subscriber.take(NEIGHBOUR_TIMEOUT)? else {
             let said = format!(
-                "the core sent {number} of {} decoded frames, then none for {PATIENCE:?}",
-                args.parts
+                "the core sent {number} of {} decoded frames, then none for {NEIGHBOUR_TIMEOUT:?}",
+                task.parts
             );
             return Err(DemoError::Stalled(said));
         };
@@ -204,7 +191,7 @@ fn take_frames(
         if sample.is_empty() {
             continue;
         }
-        check(&sample, args)?;
+        check(&sample, task)?;
         taken.frame_bytes.push(sample.len() as u64);
         if frames.send(sample).is_err() {
             break;
@@ -215,17 +202,17 @@ fn take_frames(
 }
 
 /// The words that the decoder leaves at the start of the slot must be those of this stream.
-fn check(sample: &Sample, args: &PlayArgs) -> Result<(), DemoError> {
+fn check(sample: &Sample, task: &PlayTask) -> Result<(), DemoError> {
     let mut words = [0; 8];
     sample.read_headroom(0, &mut words);
     let hz = u32::from_le_bytes([words[0], words[1], words[2], words[3]]);
     let channels = u32::from_le_bytes([words[4], words[5], words[6], words[7]]);
-    if (hz, channels) == (args.hz, args.channels.into()) {
+    if (hz, channels) == (task.hz, task.channels.into()) {
         return Ok(());
     }
     Err(DemoError::Stalled(format!(
         "the core decoded {hz} Hz with {channels} channels where the file says {} Hz with {}",
-        args.hz, args.channels
+        task.hz, task.channels
     )))
 }
 

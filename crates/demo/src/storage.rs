@@ -3,7 +3,6 @@
 //! Buffers overlap so that each frame lies whole in one of them: the stage runs a splitter of its own over what it read, and
 //! starts the next buffer where that says (`hythe::media::mp3`). The headroom carries where in the file a buffer starts.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use hythe::media::mp3::{FrameSplitter, Step, Window};
@@ -11,7 +10,9 @@ use hythe::{Node, PublisherOptions, TrustPeers, monotonic_ns};
 use hythe_sys::regular_file::open_regular;
 use serde::{Deserialize, Serialize};
 
-use super::{CHANNEL_FILE, DemoError, PATIENCE};
+use crate::channels::{CHANNEL_FILE, NEIGHBOUR_TIMEOUT};
+use crate::error::DemoError;
+use crate::task::StorageTask;
 
 /// Bytes read at a time.
 pub(super) const BUFFER_BYTES: usize = 64 << 10;
@@ -56,31 +57,17 @@ pub(super) struct StorageReport {
     pub(super) published_ns: Vec<u64>,
 }
 
-/// What the stage is to do.
-#[derive(clap::Args, Clone, Debug)]
-pub(super) struct StorageArgs {
-    /// The file.
-    #[arg(long)]
-    file: PathBuf,
-    /// Where its audio ends.
-    #[arg(long)]
-    audio_bytes: u64,
-    /// The region to read into: one that the core sees.
-    #[arg(long)]
-    region: u8,
-}
-
-pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, DemoError> {
+pub(super) fn run(node: &Node, task: &StorageTask) -> Result<StorageReport, DemoError> {
     let unreadable = |source| DemoError::File {
-        path: args.file.clone(),
+        path: task.file.clone(),
         source,
     };
-    let file = open_regular(&args.file).map_err(unreadable)?;
+    let file = open_regular(&task.file).map_err(unreadable)?;
     let mut publisher = node.publisher(
         CHANNEL_FILE,
-        &PublisherOptions::default().send_timeout(PATIENCE),
+        &PublisherOptions::default().send_timeout(NEIGHBOUR_TIMEOUT),
     )?;
-    if !publisher.wait_for_subscribers(1, PATIENCE)? {
+    if !publisher.wait_for_subscribers(1, NEIGHBOUR_TIMEOUT)? {
         return Err(DemoError::Stalled(
             "no demultiplexer subscribed to the file".to_owned(),
         ));
@@ -94,9 +81,9 @@ pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, Demo
     let mut splitter = FrameSplitter::new().without_info();
     let mut position = 0;
     loop {
-        let left = usize::try_from(args.audio_bytes - position).unwrap_or(usize::MAX);
+        let left = usize::try_from(task.audio_bytes - position).unwrap_or(usize::MAX);
         let wanted = left.min(BUFFER_BYTES);
-        let mut lease = lease_patiently(node, args.region, wanted)?;
+        let mut lease = lease_when_free(node, task.region, wanted)?;
         let start = monotonic_ns();
         let mut read = 0;
         while read < wanted {
@@ -104,7 +91,7 @@ pub(super) fn run(node: &Node, args: &StorageArgs) -> Result<StorageReport, Demo
             match got.map_err(unreadable)? {
                 0 => {
                     return Err(DemoError::FileShrank {
-                        path: args.file.clone(),
+                        path: task.file.clone(),
                     });
                 }
                 got => read += got,
@@ -149,13 +136,13 @@ fn next_read(splitter: &mut FrameSplitter, window: &Window<'_>) -> Result<Option
 }
 
 /// Leases a buffer, waiting for the later stages to give one back if all are in use.
-fn lease_patiently(node: &Node, region: u8, bytes: usize) -> Result<hythe::Lease, DemoError> {
+fn lease_when_free(node: &Node, region: u8, bytes: usize) -> Result<hythe::Lease, DemoError> {
     let start = monotonic_ns();
     loop {
         match node.lease_in(hythe::RegionIndex(region), bytes) {
             Err(full)
                 if matches!(full.refusal(), Some(hythe::PoolError::PoolFull { .. }))
-                    && monotonic_ns() - start < PATIENCE.as_nanos() as u64 =>
+                    && monotonic_ns() - start < NEIGHBOUR_TIMEOUT.as_nanos() as u64 =>
             {
                 std::thread::sleep(Duration::from_millis(2));
             }

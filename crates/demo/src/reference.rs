@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use sha2::{Digest, Sha256};
 
-use super::DemoError;
+use crate::error::DemoError;
 
 /// Decodes a file; returns its samples, interleaved. Where its audio begins and ends is judged by
 /// the decoder itself.

@@ -7,8 +7,8 @@ use std::path::Path;
 use hythe::media::mp3::{FrameSplitter, Header, Step, TAIL_BYTES, Window, audio_end};
 use hythe_sys::regular_file::open_regular;
 
-use super::DemoError;
-use super::storage::BUFFER_BYTES;
+use crate::error::DemoError;
+use crate::storage::BUFFER_BYTES;
 
 /// An MP3 file, looked through.
 #[derive(Clone, Copy, Debug)]
