@@ -12,15 +12,15 @@ use hythe::rtcore::{Board, Core, CoreOptions, CoreState};
 
 use crate::channels::{CHANNEL_PCM, NEIGHBOUR_TIMEOUT};
 use crate::children::{StageProcess, wait_for_all};
+use crate::counter::{PacketCounter, count_from_recording};
 use crate::error::DemoError;
 use crate::play::READY;
 use crate::program::Program;
+use crate::receiver::FfmpegReceiver;
 use crate::reference;
 use crate::scan::{Scan, scan};
 use crate::task::{PlayTask, Stage, StorageTask};
 use crate::verdict::{StageReports, Verdict, hops};
-use hythe::media::counter::{PacketCounter, count_from_recording};
-use hythe::media::receiver::FfmpegReceiver;
 
 /// The board that is used where it can be.
 const PREFERRED_BOARD: &str = "mps2-an386";

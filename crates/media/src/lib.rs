@@ -9,8 +9,7 @@
 //! **Back**: [`receive`] takes datagrams in batches, puts them in order, joins payloads to units and gives them to a [`sink`], on the
 //! way to a channel in [`slots`] of the pool, from which they are published without a copy. [`loss`] repairs what got lost on the way, on both sides.
 //!
-//! **Of the demo**: [`mp3`] finds frames that are handed on as parts of slots, [`receiver`], [`wav`] and [`counter`] are the far end,
-//! third-party software that records, and a count of packets that does not come from the sender.
+//! **Of the demo**: [`mp3`] finds frames that are handed on as parts of slots, [`wav`] reads what a third party recorded.
 //!
 //! Parsers, payloads, pacing, repair and the sessions of RTSP decide without doing: they are handed bytes and the time and return
 //! what to do. Of a pool only [`send`], [`wire::layout`], [`slots`] with [`receive::memory`] and
@@ -18,7 +17,6 @@
 //! packet.
 
 pub mod address;
-pub mod counter;
 mod error;
 pub mod format;
 pub mod g711;
@@ -27,9 +25,8 @@ pub mod loss;
 pub mod mp3;
 pub mod pace;
 pub mod payload;
-mod ports;
+pub mod ports;
 pub mod receive;
-pub mod receiver;
 pub mod relay;
 pub mod rtcp;
 pub mod rtp;

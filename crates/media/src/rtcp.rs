@@ -113,7 +113,11 @@ impl Reports {
 }
 
 /// A goodbye from a receiver that has heard enough: an empty receiver report and a BYE.
-pub(crate) fn farewell(ssrc: u32) -> Result<[u8; 16], MediaError> {
+///
+/// # Errors
+///
+/// [`MediaError::Packet`] if it could not be written, which its size rules out.
+pub fn farewell(ssrc: u32) -> Result<[u8; 16], MediaError> {
     let mut packet = [0; 16];
     write(
         &rtcp_types::ReceiverReport::builder(ssrc),

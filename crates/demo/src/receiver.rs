@@ -29,11 +29,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::format::Encoding;
-use crate::rtcp::farewell;
-use crate::rtp::L16;
-use crate::wav::{self, Recording};
-use crate::{MediaError, ports, sdp};
+use hythe::media::format::Encoding;
+use hythe::media::ports::rtcp_address;
+use hythe::media::rtcp::farewell;
+use hythe::media::rtp::L16;
+use hythe::media::wav::{self, Recording};
+use hythe::media::{MediaError, sdp};
+
+use crate::ports;
 
 /// How often is looked again while waiting.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
@@ -80,7 +83,7 @@ impl FfmpegReceiver {
     /// [`MediaError::File`] if the recording cannot be written or ffmpeg not be started.
     pub fn start(sdp_path: &Path, wav_path: &Path) -> Result<Self, MediaError> {
         let (format, address) = described(sdp_path)?;
-        for port in [address.port(), ports::rtcp_address(address)?.port()] {
+        for port in [address.port(), rtcp_address(address)?.port()] {
             if !ports::sockets_on(port).is_empty() {
                 return Err(MediaError::PortTaken { port });
             }

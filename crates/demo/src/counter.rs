@@ -14,12 +14,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, io};
 
+use hythe::media::MediaError;
+use hythe::media::rtp::{L16, MAX_PAYLOAD_BYTES};
 use hythe_sys::packet::{SNAP_BYTES, UdpTap};
 use rtp_types::RtpPacket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::MediaError;
-use crate::rtp::{L16, MAX_PAYLOAD_BYTES};
 
 /// How soon the thread notices that it is to stop.
 const STOP_INTERVAL: Duration = Duration::from_millis(20);
@@ -236,11 +235,11 @@ fn parse(packet: &[u8]) -> Option<(u32, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::payload::Packetize;
-    use crate::payload::pcm::PcmPacketizer;
-    use crate::rtp::{Identity, MAX_PAYLOAD_BYTES};
-    use crate::unit::Unit;
-    use crate::wire::header::Headers;
+    use hythe::media::payload::Packetize;
+    use hythe::media::payload::pcm::PcmPacketizer;
+    use hythe::media::rtp::Identity;
+    use hythe::media::unit::Unit;
+    use hythe::media::wire::header::Headers;
     use std::net::UdpSocket;
 
     fn packet(ssrc: u32, sequence: u16) -> Vec<u8> {

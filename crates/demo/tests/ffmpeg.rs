@@ -1,6 +1,7 @@
 //! ffmpeg opens our session description as it is and records exactly what was sent.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../media/tests/speaker/mod.rs"]
 mod speaker;
 
 use std::net::SocketAddr;
@@ -8,9 +9,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, fs};
 
+use hythe_demo::counter::{PacketCounter, count_from_recording};
+use hythe_demo::receiver::FfmpegReceiver;
 use hythe_media::MediaError;
-use hythe_media::counter::{PacketCounter, count_from_recording};
-use hythe_media::receiver::FfmpegReceiver;
 use hythe_media::rtp::{Identity, L16};
 use hythe_media::sdp::{self, StreamDescription};
 use rustix::process::{Pid, Signal, kill_process};
