@@ -1,8 +1,8 @@
 //! How many packets arrived, counted by somebody else than the sender.
 //!
-//! `hythe demo` starts a [`PacketCounter`] before the first packet and stops it after the last. Where
-//! the process may open a packet socket (`CAP_NET_RAW`), a tap on the loopback interface sees each
-//! packet that the kernel delivers for the port, in a thread of its own. Where it may not,
+//! `hythe demo` starts a [`PacketCounter`] before the first packet and stops it after the last.
+//! Where the process may open a packet socket (`CAP_NET_RAW`), a tap on the loopback interface sees
+//! each packet that the kernel delivers for the port, in a thread of its own. Where it may not,
 //! [`count_from_recording`] computes the number from the samples that the third-party receiver
 //! recorded. The result says which way it was. Nothing here is on the way of a packet.
 

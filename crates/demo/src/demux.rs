@@ -1,7 +1,8 @@
 //! The demultiplexer stage: hands the frames of each buffer on to the core, as parts of its slot.
 //!
-//! It keeps the pace of the media: frame n goes to the core when its first sample is due, less a [`LEAD`] that hides what
-//! decoding and scheduling take. So nothing queues up, and the times of the hops are theirs and not the pace's.
+//! It keeps the pace of the media: frame n goes to the core when its first sample is due, less a
+//! [`LEAD`] that hides what decoding and scheduling take. So nothing queues up, and the times of
+//! the hops are theirs and not the pace's.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! own, and the result checked against a reference.
 //!
 //! ```text
-//! storage process --file--> demux process --mp3--> core --pcm--> sender process --RTP--> ffmpeg --> WAV
+//! storage --file--> demux --mp3--> core --pcm--> sender --RTP--> ffmpeg --> WAV
 //! ```
 //!
 //! `hythe demo` calls it: [`Demo::prepare`] looks at the file and chooses a board; [`Demo::run`]

@@ -60,7 +60,8 @@ impl Demo {
     /// # Errors
     ///
     /// [`DemoError::NoRecording`] without a file; [`DemoError::File`], [`DemoError::NotMp3`] and
-    /// [`DemoError::Media`] for one that cannot be played; [`DemoError::Core`] for an unknown board.
+    /// [`DemoError::Media`] for one that cannot be played; [`DemoError::Core`] for an unknown
+    /// board.
     pub fn prepare(options: &DemoOptions) -> Result<Self, DemoError> {
         let file = input(options.file.as_deref())?;
         let scan = scan(&file)?;
@@ -246,7 +247,8 @@ fn choose_board(name: Option<&str>) -> Result<Board, DemoError> {
     }
 }
 
-/// An even port with a free neighbour for RTCP. One that was asked for is not looked at: ffmpeg says if it is taken.
+/// An even port with a free neighbour for RTCP. One that was asked for is not looked at: ffmpeg
+/// says if it is taken.
 fn choose_port(asked: Option<u16>) -> Result<u16, DemoError> {
     if let Some(port) = asked {
         return Ok(port);

@@ -1,4 +1,5 @@
-//! The sender stage: takes decoded frames from the core and sends them as RTP L16, from the slots the core wrote.
+//! The sender stage: takes decoded frames from the core and sends them as RTP L16, from the slots
+//! the core wrote.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
@@ -68,7 +69,8 @@ pub(super) fn run(
     let taken_as = task.clone();
     let taker = std::thread::spawn(move || take_frames(subscriber, &taken_as, &frames));
     let sent = send(node, ahead, task, output);
-    // The taker ends when nobody receives any more. What it says comes first: without frames there is nothing to send.
+    // The taker ends when nobody receives any more. What it says comes first: without frames there
+    // is nothing to send.
     let taken = taker
         .join()
         .map_err(|_| DemoError::Stalled("the taking thread panicked".to_owned()))??;
@@ -88,7 +90,8 @@ pub(super) fn run(
     })
 }
 
-/// A group of packets that left: payload bytes of the stream up to its end, and the time that the call took.
+/// A group of packets that left: payload bytes of the stream up to its end, and the time that the
+/// call took.
 type Group = (u64, u64);
 
 /// Sends the frames from the slots that the core wrote, each when it is due.
@@ -114,7 +117,8 @@ fn send(
     std::thread::sleep(HEAD_START);
     let packetizer = payload::packetizer(source.format())?;
     let options = SendOptions {
-        // Each packet at its own instant: those that leave together count as one for who taps loopback.
+        // Each packet at its own instant: those that leave together count as one for who taps
+        // loopback.
         limit: Limit {
             burst: 1,
             early_ns: 0,

@@ -7,15 +7,16 @@
 //!
 //! The recipe, found by experiment with ffmpeg 5.1:
 //!
-//! - ffmpeg listens when `/proc/net/udp` lists the ports with a socket that `/proc/PID/fd` names too.
-//!   Packets sent before that are lost.
+//! - ffmpeg listens when `/proc/net/udp` lists the ports with a socket that `/proc/PID/fd` names
+//!   too. Packets sent before that are lost.
 //! - It writes each packet at once (`-flush_packets 1`), so the length of the file says what has
 //!   arrived. Closing after a fixed time, or at the sender's word, would cut what still waits in
 //!   the socket.
 //! - It ends by itself, with a proper header, at an RTCP BYE; but it reads RTCP first, so a BYE
 //!   overtakes packets that arrived earlier. So the BYE that counts is sent from here, after all
 //!   samples are in the file. SIGINT would not do: ffmpeg heeds it only between two packets.
-//! - If the thread that started it dies, the kernel kills ffmpeg. By itself it would wait ten seconds for a packet.
+//! - If the thread that started it dies, the kernel kills ffmpeg. By itself it would wait ten
+//!   seconds for a packet.
 //!
 //! [`wait_ready`]: FfmpegReceiver::wait_ready
 //! [`finish`]: FfmpegReceiver::finish
@@ -73,14 +74,14 @@ pub struct FfmpegReceiver {
 }
 
 impl FfmpegReceiver {
-    /// Starts ffmpeg on the session description in `sdp_path`; it overwrites `wav_path`. The calling
-    /// thread must live as long as the recording shall go on.
+    /// Starts ffmpeg on the session description in `sdp_path`; it overwrites `wav_path`. The
+    /// calling thread must live as long as the recording shall go on.
     ///
     /// # Errors
     ///
-    /// [`MediaError::FfmpegMissing`]; [`MediaError::PortTaken`]; [`MediaError::Destination`]; those of [`sdp::read`],
-    /// and [`MediaError::Description`] if it describes anything but one stream of samples;
-    /// [`MediaError::File`] if the recording cannot be written or ffmpeg not be started.
+    /// [`MediaError::FfmpegMissing`]; [`MediaError::PortTaken`]; [`MediaError::Destination`]; those
+    /// of [`sdp::read`], and [`MediaError::Description`] if it describes anything but one stream of
+    /// samples; [`MediaError::File`] if the recording cannot be written or ffmpeg not be started.
     pub fn start(sdp_path: &Path, wav_path: &Path) -> Result<Self, MediaError> {
         let (format, address) = described(sdp_path)?;
         for port in [address.port(), rtcp_address(address)?.port()] {
@@ -94,7 +95,8 @@ impl FfmpegReceiver {
             .map_err(file_error("start ffmpeg for", wav_path))?;
         remove_old(wav_path)?;
         let mut command = Command::new("ffmpeg");
-        // A process group of its own: a terminal's Ctrl-C is for this program, which then ends ffmpeg.
+        // A process group of its own: a terminal's Ctrl-C is for this program, which then ends
+        // ffmpeg.
         command.process_group(0);
         hythe_sys::spawn::die_with_parent(&mut command);
         let child = command

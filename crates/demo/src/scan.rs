@@ -1,4 +1,5 @@
-//! What a file holds, before anything is started: its format and how many buffers its frames will make.
+//! What a file holds, before anything is started: its format and how many buffers its frames will
+//! make.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

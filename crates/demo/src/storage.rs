@@ -1,7 +1,8 @@
 //! The storage stage: reads the file straight into pool buffers and publishes them.
 //!
-//! Buffers overlap so that each frame lies whole in one of them: the stage runs a splitter of its own over what it read, and
-//! starts the next buffer where that says (`hythe::media::mp3`). The headroom carries where in the file a buffer starts.
+//! Buffers overlap so that each frame lies whole in one of them: the stage runs a splitter of its
+//! own over what it read, and starts the next buffer where that says (`hythe::media::mp3`). The
+//! headroom carries where in the file a buffer starts.
 
 use std::time::Duration;
 

@@ -67,10 +67,12 @@ pub(super) struct StageReports {
 
 /// The four hops.
 ///
-/// Copies are those of the code that ran: storage reads with `pread` from the page cache into the slot (one), a descriptor moves
-/// nothing (none, shown by the tests that change a byte behind the receiver's back), `sendmsg` copies into the kernel (one).
-/// Time: storage, the read; process and core, from the later of publishing and the taker's readiness to its having the buffer
-/// (over the core that includes decoding); media, the calls that send one buffer's packets, without waiting for their time.
+/// Copies are those of the code that ran: storage reads with `pread` from the page cache into the
+/// slot (one), a descriptor moves nothing (none, shown by the tests that change a byte behind the
+/// receiver's back), `sendmsg` copies into the kernel (one). Time: storage, the read; process and
+/// core, from the later of publishing and the taker's readiness to its having the buffer (over the
+/// core that includes decoding); media, the calls that send one buffer's packets, without waiting
+/// for their time.
 pub(super) fn hops(reports: &StageReports) -> Vec<Hop> {
     let StageReports {
         storage,

@@ -58,7 +58,8 @@ impl Ranged for Scale {
 
 /// Below so many decades, round values that lie evenly are closer together than powers of ten.
 const FEW_DECADES: f64 = 0.75;
-/// Neighbours may be so much closer together than labels are on average: round values do not lie evenly.
+/// Neighbours may be so much closer together than labels are on average: round values do not lie
+/// evenly.
 const CROWDED: f64 = 0.9;
 
 impl Axis {
@@ -137,7 +138,8 @@ impl Axis {
     }
 }
 
-/// Of all kinds of round values the one that has most, with room between neighbours for as many as there may be.
+/// Of all kinds of round values the one that has most, with room between neighbours for as many as
+/// there may be.
 fn logarithms(low: f64, high: f64, most: usize) -> Vec<f64> {
     let room = (high - low) / most as f64 * CROWDED;
     let mut kinds = Vec::new();

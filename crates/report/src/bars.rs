@@ -212,7 +212,8 @@ impl Figure for Bars {
 }
 
 impl Bars {
-    /// From a power of ten, so that bars tell how many times as much, to where the longest has its figure behind it.
+    /// From a power of ten, so that bars tell how many times as much, to where the longest has its
+    /// figure behind it.
     fn scale(&self, width: f64) -> Axis {
         let costs = || self.costs.iter().map(|(_, cost)| at(*cost));
         let least = costs().fold(f64::MAX, f64::min);

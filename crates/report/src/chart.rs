@@ -8,7 +8,8 @@ use plotters::prelude::*;
 use super::axis::{Axis, Scale};
 use super::palette;
 
-/// How large a figure is. Each is drawn for a desk and for a phone: letters that shrink with the drawing cannot be read there.
+/// How large a figure is. Each is drawn for a desk and for a phone: letters that shrink with the
+/// drawing cannot be read there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Of the element: the page shows those that fit.

@@ -1,4 +1,5 @@
-//! Distributions as SVG: how large errors in the spacing of packets are, up to which percentile, one line for each system.
+//! Distributions as SVG: how large errors in the spacing of packets are, up to which percentile,
+//! one line for each system.
 
 use std::error::Error;
 
@@ -119,7 +120,8 @@ pub(super) fn distributions(document: &Document) -> Result<Vec<Distribution>, Re
     Ok(found)
 }
 
-/// As far as samples reach, and up to the largest there. In one pass: to ask for each percentile takes one each.
+/// As far as samples reach, and up to the largest there. In one pass: to ask for each percentile
+/// takes one each.
 fn points(histogram: &Histogram<u64>) -> Vec<Point> {
     let count = histogram.len().max(1) as f64;
     let reach = count.log10();
@@ -131,7 +133,8 @@ fn points(histogram: &Histogram<u64>) -> Vec<Point> {
     let (mut recorded, mut below, mut value) = (histogram.iter_recorded(), 0.0, 0);
     let mut points = Vec::new();
     for nines in steps.chain([end]) {
-        // What is left above it, rounded down, so that the last of a whole number of nines is not the largest of all.
+        // What is left above it, rounded down, so that the last of a whole number of nines is not
+        // the largest of all.
         let above = (count * 10_f64.powf(-nines) + 1e-6).floor();
         while below < (count - above).max(1.0) {
             let Some(step) = recorded.next() else {
@@ -186,7 +189,8 @@ impl Figure for Distribution {
         table
     }
 
-    /// Each nine more takes as much room as the one before, so that rare errors are seen as well as usual ones.
+    /// Each nine more takes as much room as the one before, so that rare errors are seen as well as
+    /// usual ones.
     fn draw<'a>(&self, layout: &Layout, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let points = || self.lines.iter().flat_map(|line| &line.points);
         let nines = points().fold(1.0, |most: f64, point| most.max(point.0));

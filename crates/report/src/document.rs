@@ -1,4 +1,5 @@
-//! A result document, `hythe.result/1`, read and checked: a figure that cannot be is refused, not drawn.
+//! A result document, `hythe.result/1`, read and checked: a figure that cannot be is refused, not
+//! drawn.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -62,7 +63,8 @@ pub(super) struct Measurement {
     max: Option<u64>,
     pub(super) value: Option<f64>,
     pub(super) seconds: Option<f64>,
-    /// Time of a CPU for each packet, of a case that sends packets: the median, and the 99th percentile of the repetitions.
+    /// Time of a CPU for each packet, of a case that sends packets: the median, and the 99th
+    /// percentile of the repetitions.
     pub(super) cpu_ns_per_packet: Option<f64>,
     pub(super) cpu_ns_per_packet_p99: Option<f64>,
     /// Calls that were paced, at once.

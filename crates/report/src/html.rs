@@ -1,5 +1,5 @@
-//! The page: latencies laid over each other; then for each document its conditions, figures, results and ratios. What documents say is text,
-//! never markup.
+//! The page: latencies laid over each other; then for each document its conditions, figures,
+//! results and ratios. What documents say is text, never markup.
 
 use super::chart::{LAYOUTS, Shape};
 use super::document::{Document, Measurement, plain};
@@ -124,7 +124,8 @@ impl Page {
         Ok(())
     }
 
-    /// The drawing in each layout, of which the page shows one, with what it says in words and figures.
+    /// The drawing in each layout, of which the page shows one, with what it says in words and
+    /// figures.
     fn figure(
         &mut self,
         figure: &dyn Figure,

@@ -1,7 +1,8 @@
-//! The colours of a page, by light and by dark, and what tells lines apart for those who see no colours.
+//! The colours of a page, by light and by dark, and what tells lines apart for those who see no
+//! colours.
 //!
-//! Figures are drawn in the colours for light, written into the SVG; the page's style replaces each where dark is preferred. So a
-//! figure that is cut out of the page still is one.
+//! Figures are drawn in the colours for light, written into the SVG; the page's style replaces each
+//! where dark is preferred. So a figure that is cut out of the page still is one.
 
 use std::fmt::Write as _;
 
@@ -17,8 +18,9 @@ struct Shade {
     dark: Rgb,
 }
 
-/// What a series is drawn with. After Okabe and Ito (2008), whose colours stay apart for those who see no red and green; darkened or
-/// lightened until each stands out from the paper at 3 to 1 or more, as WCAG 2.1 asks of graphics.
+/// What a series is drawn with. After Okabe and Ito (2008), whose colours stay apart for those who
+/// see no red and green; darkened or lightened until each stands out from the paper at 3 to 1 or
+/// more, as WCAG 2.1 asks of graphics.
 #[derive(Clone, Copy, Debug)]
 struct Ink {
     shade: Shade,

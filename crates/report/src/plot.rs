@@ -1,4 +1,5 @@
-//! Plots as SVG, to stand inside a page: times by size, or by number of packets, one line for each system.
+//! Plots as SVG, to stand inside a page: times by size, or by number of packets, one line for each
+//! system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -75,7 +76,8 @@ fn place_of(measurement: &Measurement) -> Option<(String, Quantity, Point)> {
     Some((title, Quantity::Bytes, (size, times.p50, times.p99)))
 }
 
-/// What of a document can be drawn: cases with times of at least two sizes, or costs of at least two numbers of packets.
+/// What of a document can be drawn: cases with times of at least two sizes, or costs of at least
+/// two numbers of packets.
 pub(super) fn plots(document: &Document) -> Vec<Plot> {
     let mut found: Vec<Plot> = Vec::new();
     for measurement in &document.results {
@@ -160,8 +162,9 @@ impl Figure for Plot {
         table
     }
 
-    /// Over sizes of many magnitudes both axes are logarithmic, that of sizes with powers of two; over few, as of
-    /// one experiment, both begin at zero, so that what is saved can be read off. p99 stands above each p50 as a ring.
+    /// Over sizes of many magnitudes both axes are logarithmic, that of sizes with powers of two;
+    /// over few, as of one experiment, both begin at zero, so that what is saved can be read off.
+    /// p99 stands above each p50 as a ring.
     fn draw<'a>(&self, layout: &Layout, into: &'a mut String) -> Result<(), Box<dyn Error + 'a>> {
         let scale = self.scale();
         let place = |size| scale.place(size);

@@ -2,7 +2,8 @@
 
 use super::palette;
 
-/// What knows no colours. On a narrow screen the drawings made for one are shown; wide tables move sideways in boxes of their own.
+/// What knows no colours. On a narrow screen the drawings made for one are shown; wide tables move
+/// sideways in boxes of their own.
 const RULES: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;margin:0;color:var(--text);background:var(--paper)}
 main{max-width:60rem;margin:0 auto;padding:1rem;overflow-wrap:break-word}

@@ -50,7 +50,8 @@ impl Table {
         });
     }
 
-    /// A name and values side by side, of which neighbours that are the same stand once. It can be marked, so that it is seen.
+    /// A name and values side by side, of which neighbours that are the same stand once. It can be
+    /// marked, so that it is seen.
     pub(super) fn side_by_side(&mut self, name: String, values: &[String], is_marked: bool) {
         let mut cells = vec![(name, 1)];
         let runs = values.chunk_by(|one, next| one == next);
@@ -63,7 +64,8 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// In a box of its own that can be moved sideways, so that a wide table does not make the page wider than a phone.
+    /// In a box of its own that can be moved sideways, so that a wide table does not make the page
+    /// wider than a phone.
     pub(super) fn html(&self, about: &str) -> String {
         let mut html = format!(
             "<div class=\"scroll\" role=\"region\" aria-label=\"{}\" tabindex=\"0\"><table{}>\n<thead><tr>",

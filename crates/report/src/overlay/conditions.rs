@@ -9,7 +9,8 @@ use super::super::table::Table;
 use super::Overlay;
 
 impl Overlay<'_> {
-    /// What the documents depend on, side by side: first what differs. None for a single one, whose own section has it.
+    /// What the documents depend on, side by side: first what differs. None for a single one, whose
+    /// own section has it.
     pub(crate) fn conditions(&self) -> Option<Table> {
         if self.documents.len() < 2 {
             return None;
@@ -37,7 +38,8 @@ impl Overlay<'_> {
     }
 }
 
-/// Do two of them say different things? Boards have other conditions than hosts: what only some say is no difference.
+/// Do two of them say different things? Boards have other conditions than hosts: what only some say
+/// is no difference.
 fn differs(values: &[Option<String>]) -> bool {
     let mut said = values.iter().flatten();
     let first = said.next();

@@ -1,4 +1,5 @@
-//! Histograms: how many samples are how long, on two logarithmic axes, so that one in a million is seen beside the rest.
+//! Histograms: how many samples are how long, on two logarithmic axes, so that one in a million is
+//! seen beside the rest.
 
 use std::error::Error;
 

@@ -1,8 +1,8 @@
-//! Latencies of all documents, one metric at a time, laid over each other: against the percentile, as a histogram, and when the largest
-//! came.
+//! Latencies of all documents, one metric at a time, laid over each other: against the percentile,
+//! as a histogram, and when the largest came.
 //!
-//! Only what is of one kind stands in one figure: emulated and real times do not, nor times of differing clocks (`hythe latency compare`
-//! refuses those, too).
+//! Only what is of one kind stands in one figure: emulated and real times do not, nor times of
+//! differing clocks (`hythe latency compare` refuses those, too).
 
 mod conditions;
 mod counts;
@@ -146,8 +146,8 @@ fn histogram(
     Ok(read.filter(|histogram| !histogram.is_empty()))
 }
 
-/// The board alone is measured in each run of a comparison, and repeats to the instruction: the same line five times is one. Also where
-/// some of the runs were before times were kept.
+/// The board alone is measured in each run of a comparison, and repeats to the instruction: the
+/// same line five times is one. Also where some of the runs were before times were kept.
 fn add<'a>(
     series: &mut Vec<Series<'a>>,
     measurement: &'a Measurement,

@@ -1,4 +1,5 @@
-//! When the largest samples came: a rhythm, a burst or a start that is slow is seen here and nowhere else.
+//! When the largest samples came: a rhythm, a burst or a start that is slow is seen here and
+//! nowhere else.
 
 use std::error::Error;
 

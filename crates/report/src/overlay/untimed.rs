@@ -1,4 +1,5 @@
-//! Which results have no timeline, and why: a result that keeps no times is not to be taken for one without outliers.
+//! Which results have no timeline, and why: a result that keeps no times is not to be taken for one
+//! without outliers.
 
 use std::collections::BTreeSet;
 
@@ -103,7 +104,8 @@ mod tests {
     use super::super::tests::latency;
     use super::*;
 
-    /// A board's run: the core's own figure of a measure, and what was seen from outside, with or without times.
+    /// A board's run: the core's own figure of a measure, and what was seen from outside, with or
+    /// without times.
     fn board(case: &str, metrics: &[(&str, bool)]) -> Value {
         let mut document = latency("idle", "timer", false);
         document["machine"]["emulated"] = json!(true);
