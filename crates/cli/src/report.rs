@@ -63,3 +63,21 @@ impl From<ReportError> for CliError {
         Self::Failed(format!("{error}{remedy}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_without_a_schema_is_told_what_prints_one() {
+        let error = CliError::from(ReportError::NoSchema {
+            path: "x.json".into(),
+            expected: "hythe.result/1",
+        });
+        assert_eq!(
+            error.to_string(),
+            "x.json: it names no schema: a result says `hythe.result/1` \
+             (`hythe bench ipc --json` prints one)"
+        );
+    }
+}

@@ -100,3 +100,30 @@ impl From<DemoError> for CliError {
         Self::Failed(format!("{error}{remedy}"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_with_its_remedy() {
+        let path = PathBuf::from("boards/it");
+        let said = |error| CliError::from(error).to_string();
+        assert_eq!(
+            said(DemoError::NoRecording { path: path.clone() }),
+            "there is no recording at boards/it: `make setup` encodes one, or name an MP3 file"
+        );
+        assert_eq!(
+            said(DemoError::NotBuilt {
+                what: "the reference decoder",
+                path
+            }),
+            "the reference decoder is missing at boards/it: \
+             `make setup` (or `cargo xtask boards`) builds it"
+        );
+        assert_eq!(
+            said(DemoError::NoFreePorts { attempts: 50 }),
+            "no free pair of UDP ports in 50 tries; name one with --port"
+        );
+    }
+}
