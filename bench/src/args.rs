@@ -7,7 +7,7 @@ use crate::ipc::args::{EchoArguments, IpcArguments};
 use crate::media::args::{MediaArguments, MediaEndArguments};
 use crate::preload::args::PreloadArguments;
 use crate::soak::args::{SoakArguments, WorkerArguments};
-use crate::waiter::args::WaiterArguments;
+use crate::wait_set::args::WaitSetArguments;
 
 /// Measures hops beside their floor and their peers, in one run.
 #[derive(Debug, Parser)]
@@ -27,9 +27,9 @@ pub(crate) enum Command {
     Ipc(IpcArguments),
     /// One wait for many channels, all idle but one.
     #[command(
-        after_help = "Example:\n  hythe-bench waiter --json > waiter.json\n\nExit codes: 0 done, 1 failed, 2 wrong use."
+        after_help = "Example:\n  hythe-bench wait-set --json > wait-set.json\n\nExit codes: 0 done, 1 failed, 2 wrong use."
     )]
-    Waiter(WaiterArguments),
+    WaitSet(WaitSetArguments),
     /// A file read ahead before a boot, on an emulated board with slow flash.
     #[command(
         after_help = "Example:\n  hythe-bench preload --fs jffs2 --json > preload.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."

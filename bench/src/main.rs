@@ -17,7 +17,7 @@ mod preload;
 mod soak;
 mod statistics;
 mod table;
-mod waiter;
+mod wait_set;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -37,8 +37,8 @@ fn main() -> ExitCode {
         Command::Ipc(arguments) => {
             ipc::run(&arguments).and_then(|document| show(document, arguments.json))
         }
-        Command::Waiter(arguments) => {
-            waiter::run(&arguments).and_then(|document| show(document, arguments.json))
+        Command::WaitSet(arguments) => {
+            wait_set::run(&arguments).and_then(|document| show(document, arguments.json))
         }
         Command::Preload(arguments) => run_preload(&arguments),
         Command::Media(arguments) => run_media(&arguments),

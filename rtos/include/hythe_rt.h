@@ -1,5 +1,5 @@
 /*
- * Hythe on an RTOS core: buffers of a Linux pool, received, filled and handed on without a copy.
+ * Hythe on an RTOS core: buffers of a Linux pool, received, filled and forwarded without a copy.
  *
  * Call order: hythe_link_start() once, then the endpoint functions from any task. There is no thread inside the
  * library: sessions are served by whoever calls it, so a program that is idle calls hythe_link_wait() or any blocking
@@ -237,7 +237,7 @@ int hythe_link_wait(struct hythe_link *link, uint32_t timeout_ms);
 struct hythe_endpoint *hythe_link_endpoint(struct hythe_link *link, uint32_t index);
 
 /*
- * Takes the next filled buffer of a to-core endpoint. The bytes stay as they are until it is released or handed on;
+ * Takes the next filled buffer of a to-core endpoint. The bytes stay as they are until it is released or forwarded;
  * Linux is not trusted to leave them alone, so a program that decides by them reads each once. Blocks up to
  * `timeout_ms`; 0 only looks.
  *
@@ -261,7 +261,7 @@ int hythe_publish(struct hythe_buffer *buffer, uint32_t length, uint32_t timeout
  * Gives a buffer back: a received one as read, a leased one as unused stock. Never blocks.
  *
  * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_QUARANTINED: gone, too (dropped; Linux's counters are broken).
- * HYTHE_E_FULL: still held; only for leased buffers, when buffers handed on to the same endpoint fill its queue.
+ * HYTHE_E_FULL: still held; only for leased buffers, when buffers forwarded to the same endpoint fill its queue.
  */
 int hythe_release(struct hythe_buffer *buffer);
 
@@ -272,7 +272,7 @@ int hythe_release(struct hythe_buffer *buffer);
  * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_DETACHED, HYTHE_E_FULL, HYTHE_E_QUARANTINED (all about `to`),
  * HYTHE_E_ARGUMENT: it is still held.
  */
-int hythe_hand_on(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms);
+int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms);
 
 /*
  * Is the session of this buffer over? 1: whatever is done with it, nobody will see it, and Linux waits for it to be

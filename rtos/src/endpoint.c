@@ -1,5 +1,5 @@
 /*
- * Buffers over an endpoint: receive, lease, publish, release, hand on.
+ * Buffers over an endpoint: receive, lease, publish, release, forward.
  *
  * Each public function is a loop of "try under the lock, then wait"; the tries below decide, and never wait. A buffer
  * is counted in `held` of the endpoint it came from until it leaves through give_away() or drop().
@@ -231,7 +231,7 @@ static int target_ready(struct hythe_endpoint *to)
     return result == HYTHE_OK ? room(to) : result;
 }
 
-static int try_hand_on(struct hythe_buffer *buffer, struct hythe_endpoint *to)
+static int try_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to)
 {
     struct hythe_endpoint *from = buffer->endpoint;
     struct hythe_link *link = from->link;
@@ -263,13 +263,13 @@ static int try_hand_on(struct hythe_buffer *buffer, struct hythe_endpoint *to)
     return HYTHE_OK;
 }
 
-static int locked_hand_on(struct hythe_buffer *buffer, struct hythe_endpoint *to)
+static int locked_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to)
 {
     struct hythe_link *link = buffer->endpoint->link;
     int result;
 
     hythe_link_lock(link);
-    result = try_hand_on(buffer, to);
+    result = try_forward(buffer, to);
     hythe_link_unlock(link);
     return result;
 }
@@ -345,7 +345,7 @@ int hythe_release(struct hythe_buffer *buffer)
     return result;
 }
 
-int hythe_hand_on(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms)
+int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms)
 {
     struct hythe_wait wait;
     int result;
@@ -356,7 +356,7 @@ int hythe_hand_on(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32
     }
     hythe_wait_begin(&wait, to->link, to->spin_checks, timeout_ms);
     do {
-        result = locked_hand_on(buffer, to);
+        result = locked_forward(buffer, to);
     } while (result == HYTHE_E_FULL && hythe_wait_again(&wait));
     return result;
 }

@@ -133,8 +133,8 @@ static void a_wrong_direction_is_our_own_bug(void)
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
     CHECK_EQUAL(hythe_publish(&buffer, 1, 0), HYTHE_E_ARGUMENT);
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, IN2), 0), HYTHE_E_ARGUMENT);
-    CHECK_EQUAL(hythe_hand_on(&buffer, NULL, 0), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, IN2), 0), HYTHE_E_ARGUMENT);
+    CHECK_EQUAL(hythe_forward(&buffer, NULL, 0), HYTHE_E_ARGUMENT);
     CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
     CHECK_EQUAL(hythe_release(NULL), HYTHE_E_ARGUMENT);
     world_free(&world);
@@ -151,7 +151,7 @@ static void handing_on_gives_the_buffer_to_one_and_a_credit_to_the_other(void)
     sent.offset = 300;
     linux_push(&world.side, IN, sent);
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
     CHECK(buffer.endpoint == NULL);
     expect(&world, OUT, sent, 77);
     expect(&world, IN, sent, LINUX_CREDIT);
@@ -171,9 +171,9 @@ static void handing_on_to_nobody_keeps_the_buffer(void)
     CHECK_EQUAL(load(core_flow(&world.side, OUT, 0)), 0);
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 9, 77));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 50), HYTHE_E_DETACHED);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 50), HYTHE_E_DETACHED);
     expect_nothing(&world, IN);
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT2), 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT2), 0), HYTHE_OK);
     world_free(&world);
 }
 
@@ -198,14 +198,14 @@ static void a_full_queue_waits_and_then_gives_up(void)
         CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
         if (i < WORLD_CAPACITY) {
             struct descriptor credit;
-            CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
+            CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
             CHECK(linux_take(&world.side, IN, &credit));
         }
     }
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 25), HYTHE_E_FULL);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 25), HYTHE_E_FULL);
     CHECK_EQUAL(world.waits, 3);
     world.during_wait = take_one_from_out;
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 25), HYTHE_OK);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 25), HYTHE_OK);
     /* Publishing and giving unused stock back find the same full queue. */
     CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
     CHECK_EQUAL(hythe_publish(&buffer, 1, 15), HYTHE_E_FULL);

@@ -129,7 +129,7 @@ static void handing_on_from_a_broken_endpoint_gives_nothing_away(void)
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
     world.link.endpoints[IN].outbox.settled = 1;
     store(linux_flow(&world.side, IN, 12), world.side.head[IN] + 5);
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_STALE);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_STALE);
     CHECK(!linux_take(&world.side, OUT, &got));
     CHECK_EQUAL(world_counters(&world, IN).dropped, 1);
     world_free(&world);
@@ -145,7 +145,7 @@ static void handing_on_to_a_broken_endpoint_keeps_the_buffer(void)
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
     world.link.endpoints[OUT].outbox.settled = 1;
     store(linux_flow(&world.side, OUT, 12), world.side.head[OUT] - 1);
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_E_QUARANTINED);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_E_QUARANTINED);
     CHECK(buffer.endpoint != NULL);
     CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
     world_free(&world);

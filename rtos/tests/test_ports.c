@@ -40,7 +40,7 @@ static void *echo_run(void *argument)
             continue;
         }
         buffer.data[0]++;
-        if (hythe_hand_on(&buffer, hythe_link_endpoint(echo->link, echo->to), 1000) == HYTHE_OK) {
+        if (hythe_forward(&buffer, hythe_link_endpoint(echo->link, echo->to), 1000) == HYTHE_OK) {
             echo->echoed++;
         }
     }

@@ -55,7 +55,7 @@ static void linux_pushes(struct life *life)
     while (draw(life, 4) != 0 && linux_take(side, endpoint, &got)) {
         life->out[endpoint]--;
     }
-    /* The window of a from-core endpoint is not the core's to check: what is handed on comes over it, too. */
+    /* The window of a from-core endpoint is not the core's to check: what is forwarded comes over it, too. */
     if (side->tail[endpoint] - load(core_flow(side, endpoint, 12)) >= WORLD_CAPACITY ||
         ((endpoint == IN || endpoint == IN2) && life->out[endpoint] >= WORLD_CAPACITY)) {
         return;
@@ -144,7 +144,7 @@ static void core_gives(struct life *life)
     buffer = &life->held[at];
     switch (draw(life, 3)) {
     case 0:
-        result = hythe_hand_on(buffer, world_endpoint(world, draw(life, 2) == 0 ? OUT : OUT2), 1);
+        result = hythe_forward(buffer, world_endpoint(world, draw(life, 2) == 0 ? OUT : OUT2), 1);
         break;
     case 1:
         result = hythe_publish(buffer, draw(life, buffer->length + 1), 1);

@@ -77,7 +77,7 @@ static void a_new_attachment_waits_until_the_program_holds_nothing(void)
     CHECK_EQUAL(hythe_release(&first), HYTHE_STALE);
     CHECK(!linux_attach_done(&world.side, IN));
     world.rings = 0;
-    CHECK_EQUAL(hythe_hand_on(&second, world_endpoint(&world, OUT), 0), HYTHE_STALE);
+    CHECK_EQUAL(hythe_forward(&second, world_endpoint(&world, OUT), 0), HYTHE_STALE);
     CHECK_EQUAL(world.rings, 1);
     CHECK(linux_attach_done(&world.side, IN));
     CHECK(!linux_take(&world.side, IN, &got));
@@ -261,7 +261,7 @@ static void sessions_and_counters_pass_their_wrap_around(void)
         linux_push(&world.side, IN, linux_slot(&world.side, 0, i % WORLD_SLOTS, i));
         CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
         CHECK_EQUAL(buffer.length, i);
-        CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
+        CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
         CHECK(linux_take(&world.side, OUT, &got));
         CHECK_EQUAL(got.length, i);
         CHECK(linux_take(&world.side, IN, &got));
@@ -284,7 +284,7 @@ static void linux_words_wiped_by_a_new_agent_do_not_look_like_a_lie(void)
     for (i = 0; i < 20; i++) {
         linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, i));
         CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
-        CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
+        CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
         CHECK(linux_take(&world.side, OUT, &got));
         CHECK(linux_take(&world.side, IN, &got));
     }
@@ -300,7 +300,7 @@ static void linux_words_wiped_by_a_new_agent_do_not_look_like_a_lie(void)
     /* OUT is echoed, but Linux has not read the echo yet: its head is still 0. */
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 3, 33));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
-    CHECK_EQUAL(hythe_hand_on(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
     CHECK(linux_attach_done(&world.side, OUT));
     CHECK(linux_take(&world.side, OUT, &got));
     CHECK_EQUAL(got.length, 33);

@@ -36,11 +36,11 @@ pub(crate) enum Wait {
 /// What travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pattern {
-    /// There and back; written once before the run, then only handed on.
+    /// There and back; written once before the run, then only forwarded.
     Untouched,
     /// There and back; written by each sender and read by each receiver every time.
     Filled,
-    /// There and back as a request and its reply; written once before the run, then only handed on.
+    /// There and back as a request and its reply; written once before the run, then only forwarded.
     Request,
     /// One way, one message per call, written and read every time: a rate.
     Single,

@@ -68,7 +68,7 @@ pub(super) struct FloorEnd {
     memory: Mapped,
     outgoing: Outgoing,
     incoming: Incoming,
-    /// What was received last, to be handed on.
+    /// What was received last, to be forwarded.
     held: Entry,
     lookout: Lookout,
 }

@@ -109,7 +109,7 @@ pub(super) struct HytheEnd {
     more_subscribers: Vec<Subscriber>,
     /// Whom a message of this side goes to.
     receivers: u32,
-    /// What was received last, to be handed on.
+    /// What was received last, to be forwarded.
     held: Option<Sample>,
     leases: Vec<Lease>,
     samples: Vec<Sample>,
@@ -238,7 +238,7 @@ impl End for HytheEnd {
     fn send(&mut self, number: u64) -> Result<(), BenchError> {
         match (self.case.pattern, self.held.take()) {
             (Pattern::Untouched, Some(sample)) => {
-                let published = self.publisher.hand_on(sample)?;
+                let published = self.publisher.forward(sample)?;
                 self.delivered(published.delivered, number)
             }
             _ => self.send_filled(number),

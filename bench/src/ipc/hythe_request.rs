@@ -85,7 +85,7 @@ impl End for RequestEnd {
         match &mut self.way {
             Way::Asks { client, held } => {
                 if let Some(sample) = held.take() {
-                    client.hand_on(sample)?;
+                    client.forward(sample)?;
                     return Ok(());
                 }
                 let mut lease = client.lease(self.size)?;

@@ -1,4 +1,4 @@
-//! One process of a soak: a participant that opens and closes ports, publishes, takes, keeps, hands on, until its input ends.
+//! One process of a soak: a participant that opens and closes ports, publishes, takes, keeps, forwards, until its input ends.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -100,7 +100,7 @@ impl Worker {
             }
             4..16 => self.publish(),
             16..32 => self.take(),
-            32..36 => self.hand_on(),
+            32..36 => self.forward(),
             _ => {
                 self.kept.pop_front();
                 Ok(())
@@ -175,14 +175,14 @@ impl Worker {
         Ok(())
     }
 
-    fn hand_on(&mut self) -> Result<(), BenchError> {
+    fn forward(&mut self) -> Result<(), BenchError> {
         let index = self.choices.below(self.publishers.len() as u64) as usize;
         let (Some(publisher), Some(sample)) =
             (self.publishers.get_mut(index), self.kept.pop_front())
         else {
             return Ok(());
         };
-        let sent = publisher.hand_on(sample);
+        let sent = publisher.forward(sample);
         if let Some(published) = self.unless_busy(sent)? {
             self.said[0] += u64::from(published.delivered);
         }

@@ -5,7 +5,7 @@
  *   publish/subscribe   hythe_publisher, hythe_subscriber
  *   request/reply       hythe_client, hythe_server
  *   events              hythe_notifier, hythe_listener
- * One wait for many of them, and for file descriptors: hythe_waiter.
+ * One wait for many of them, and for file descriptors: hythe_wait_set.
  * A message is written once, into a leased buffer (hythe_lease), and received without copying (hythe_sample).
  *
  * Results: 0, or a count, or a negative code HYTHE_E..., which are not those of <errno.h>. hythe_last_error() says what failed, with
@@ -128,11 +128,11 @@
 /** The RTOS core behind the channel refuses, or does not answer. */
 #define HYTHE_ECORE (-31)
 
-/** A waiter has the port already. */
+/** A wait set has the port already. */
 #define HYTHE_EATTACHED (-32)
 
-/** The system refused something that a waiter needs. */
-#define HYTHE_EWAITER (-33)
+/** The system refused something that a wait set needs. */
+#define HYTHE_EWAITSET (-33)
 
 /** The pool cannot be locked into memory. */
 #define HYTHE_ENOTLOCKED (-34)
@@ -146,7 +146,7 @@
 /** Events of a channel: numbered from 0 to one less; event n is bit n of a set, HYTHE_EVENT(n). */
 #define HYTHE_EVENTS_MAX 40
 
-/** Bytes in front of each payload, which travel with the buffer, also when it is handed on. */
+/** Bytes in front of each payload, which travel with the buffer, also when it is forwarded. */
 #define HYTHE_HEADROOM_BYTES 256
 
 /** For `spin_ns`: a wait sleeps at once. */
@@ -220,9 +220,9 @@ struct hythe_subscriber;
 
 /**
  * One wait for any number of ports and file descriptors. One thread at a time, any thread. Level-triggered: what is attached is
- * reported by each wait while something is there. A node may have several waiters, for different ports.
+ * reported by each wait while something is there. A node may have several wait sets, for different ports.
  */
-struct hythe_waiter;
+struct hythe_wait_set;
 
 /** A message of a batch. */
 struct hythe_message {
@@ -269,7 +269,7 @@ struct hythe_client_options {
     /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
     const struct hythe_channel_type *carries;
     /** How long one request may wait for a server with room. 0: 5 s. */
-    uint64_t patience_ns;
+    uint64_t send_timeout_ns;
     /** Requests that may be open at a time, at most 32,768. 0: 32. */
     uint32_t outstanding;
     /** Zero. */
@@ -448,7 +448,7 @@ int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct h
 /**
  * Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets the number by which this client
  * knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for
- * at most `patience_ns`, until a server has room.
+ * at most `send_timeout_ns`, until a server has room.
  */
 int hythe_client_request(struct hythe_client *client,
                          struct hythe_lease *lease,
@@ -459,14 +459,14 @@ int hythe_client_request(struct hythe_client *client,
  * Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else holds it as well. Consumes `sample`,
  * whatever is returned. Otherwise as hythe_client_request().
  */
-int hythe_client_hand_on(struct hythe_client *client,
+int hythe_client_forward(struct hythe_client *client,
                          struct hythe_sample *sample,
                          uint64_t *request);
 
 /**
  * Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up. HYTHE_ENOREPLY: the time was over first, and
  * the request is abandoned; and the errors of hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever
- * is returned. Blocks for at most `timeout_ns` and the client's patience.
+ * is returned. Blocks for at most `timeout_ns` and the client's send timeout.
  */
 int hythe_client_call(struct hythe_client *client,
                       struct hythe_lease *lease,
@@ -788,7 +788,7 @@ int hythe_publisher_publish_copy(struct hythe_publisher *publisher,
  * Requires:
  * `published` is NULL, or has its size set.
  */
-int hythe_publisher_hand_on(struct hythe_publisher *publisher,
+int hythe_publisher_forward(struct hythe_publisher *publisher,
                             struct hythe_sample *sample,
                             struct hythe_published *published);
 
@@ -943,7 +943,7 @@ int hythe_request_reply_in_kind(struct hythe_request *request);
  * Replies with a received sample, or a part of one, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: somebody else
  * holds it as well. Consumes `request` and `sample`, whatever is returned. Does not block.
  */
-int hythe_request_hand_on(struct hythe_request *request,
+int hythe_request_forward(struct hythe_request *request,
                           struct hythe_sample *sample);
 
 /**
@@ -1016,46 +1016,46 @@ int hythe_subscriber_statistics(const struct hythe_subscriber *subscriber, struc
 const char *hythe_version(void);
 
 /**
- * Makes a waiter for ports of this node, and for file descriptors. The result is the caller's, until hythe_waiter_close().
- * HYTHE_EWAITER: too many open files. Does not block.
+ * Makes a wait set for ports of this node, and for file descriptors. The result is the caller's, until hythe_wait_set_close().
+ * HYTHE_EWAITSET: too many open files. Does not block.
  */
-int hythe_waiter_open(const struct hythe_node *node,
-                      struct hythe_waiter **waiter);
+int hythe_wait_set_open(const struct hythe_node *node,
+                        struct hythe_wait_set **wait_set);
 
-/** Closes a waiter, or does nothing for NULL. What was attached stays open. Consumes `waiter`. */
-void hythe_waiter_close(struct hythe_waiter *waiter);
+/** Closes a wait set, or does nothing for NULL. What was attached stays open. Consumes `wait_set`. */
+void hythe_wait_set_close(struct hythe_wait_set *wait_set);
 
 /**
- * Waits for a subscriber's messages from now on, too; `key` is what the waiter calls it. The subscriber stays the caller's, and
- * detaches itself when it is closed. HYTHE_EATTACHED: a waiter has it already. HYTHE_EARGUMENT: it is another node's.
+ * Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The subscriber stays the caller's, and
+ * detaches itself when it is closed. HYTHE_EATTACHED: a wait set has it already. HYTHE_EARGUMENT: it is another node's.
  */
-int hythe_waiter_attach_subscriber(struct hythe_waiter *waiter,
-                                   struct hythe_subscriber *subscriber,
-                                   uint64_t key);
+int hythe_wait_set_attach_subscriber(struct hythe_wait_set *wait_set,
+                                     struct hythe_subscriber *subscriber,
+                                     uint64_t key);
 
-/** Waits for a server's requests from now on, too. Otherwise as hythe_waiter_attach_subscriber(). */
-int hythe_waiter_attach_server(struct hythe_waiter *waiter, struct hythe_server *server, uint64_t key);
+/** Waits for a server's requests from now on, too. Otherwise as hythe_wait_set_attach_subscriber(). */
+int hythe_wait_set_attach_server(struct hythe_wait_set *wait_set, struct hythe_server *server, uint64_t key);
 
 /**
  * Waits for a client's replies from now on, too, and for the end of servers that owe it some. Otherwise as
- * hythe_waiter_attach_subscriber().
+ * hythe_wait_set_attach_subscriber().
  */
-int hythe_waiter_attach_client(struct hythe_waiter *waiter, struct hythe_client *client, uint64_t key);
+int hythe_wait_set_attach_client(struct hythe_wait_set *wait_set, struct hythe_client *client, uint64_t key);
 
-/** Waits for a listener's events from now on, too. Otherwise as hythe_waiter_attach_subscriber(). */
-int hythe_waiter_attach_listener(struct hythe_waiter *waiter, struct hythe_listener *listener, uint64_t key);
+/** Waits for a listener's events from now on, too. Otherwise as hythe_wait_set_attach_subscriber(). */
+int hythe_wait_set_attach_listener(struct hythe_wait_set *wait_set, struct hythe_listener *listener, uint64_t key);
 
 /**
- * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or both. The waiter keeps a duplicate,
- * until hythe_waiter_detach(). HYTHE_EWAITER: a kind of file that is always ready, or not open.
+ * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or both. The wait set keeps a duplicate,
+ * until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of file that is always ready, or not open.
  */
-int hythe_waiter_attach_fd(struct hythe_waiter *waiter,
-                           int file,
-                           uint32_t interest,
-                           uint64_t key);
+int hythe_wait_set_attach_fd(struct hythe_wait_set *wait_set,
+                             int file,
+                             uint32_t interest,
+                             uint64_t key);
 
 /** Waits no longer for what has this key. Returns how many things had it and were still there. Does not block. */
-int hythe_waiter_detach(struct hythe_waiter *waiter, uint64_t key);
+int hythe_wait_set_detach(struct hythe_wait_set *wait_set, uint64_t key);
 
 /**
  * Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what does not fit is told by the next
@@ -1065,17 +1065,17 @@ int hythe_waiter_detach(struct hythe_waiter *waiter, uint64_t key);
  * Requires:
  * `ready` points to `places` structs.
  */
-int hythe_waiter_wait(struct hythe_waiter *waiter,
-                      uint64_t timeout_ns,
-                      struct hythe_ready *ready,
-                      size_t places);
+int hythe_wait_set_wait(struct hythe_wait_set *wait_set,
+                        uint64_t timeout_ns,
+                        struct hythe_ready *ready,
+                        size_t places);
 
 /**
- * The waiter as a file descriptor, for poll(), epoll and event loops: readable while something may be ready. Only a
- * hythe_waiter_wait() that returns 0 makes it unreadable: call that with a time-out of 0 until then. It belongs to the waiter: never
+ * The wait set as a file descriptor, for poll(), epoll and event loops: readable while something may be ready. Only a
+ * hythe_wait_set_wait() that returns 0 makes it unreadable: call that with a time-out of 0 until then. It belongs to the wait set: never
  * close it.
  */
-int hythe_waiter_fd(const struct hythe_waiter *waiter);
+int hythe_wait_set_fd(const struct hythe_wait_set *wait_set);
 
 #ifdef __cplusplus
 }  // extern "C"

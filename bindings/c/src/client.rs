@@ -4,7 +4,8 @@ use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{ChannelType, Client, ClientOptions, PendingReply};
+use hythe::ChannelType;
+use hythe::request::{Client, ClientOptions, PendingReply};
 
 use crate::border::{
     Handle, Process, Refusal, count, cross, empty_place, end, open, open_mut, place,
@@ -27,7 +28,7 @@ pub struct hythe_client_options {
     /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
     pub carries: *const hythe_channel_type,
     /// How long one request may wait for a server with room. 0: 5 s.
-    pub patience_ns: u64,
+    pub send_timeout_ns: u64,
     /// Requests that may be open at a time, at most 32,768. 0: 32.
     pub outstanding: u32,
     /// Zero.
@@ -79,8 +80,8 @@ impl PortOptions for hythe_client_options {
     }
 
     fn choose(&self, mut wanted: ClientOptions) -> Result<ClientOptions, Refusal> {
-        if self.patience_ns > 0 {
-            wanted = wanted.patience(Duration::from_nanos(self.patience_ns));
+        if self.send_timeout_ns > 0 {
+            wanted = wanted.send_timeout(Duration::from_nanos(self.send_timeout_ns));
         }
         if self.outstanding > 0 {
             wanted = wanted.outstanding(self.outstanding);
@@ -134,7 +135,7 @@ pub extern "C" fn hythe_client_lease(
 
 /// Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets the number by which this client
 /// knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for
-/// at most `patience_ns`, until a server has room.
+/// at most `send_timeout_ns`, until a server has room.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_request(
     client: Option<&mut hythe_client>,
@@ -155,7 +156,7 @@ pub extern "C" fn hythe_client_request(
 /// Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else holds it as well. Consumes `sample`,
 /// whatever is returned. Otherwise as hythe_client_request().
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_client_hand_on(
+pub extern "C" fn hythe_client_forward(
     client: Option<&mut hythe_client>,
     sample: Option<&mut hythe_sample>,
     request: Option<&mut MaybeUninit<u64>>,
@@ -166,14 +167,14 @@ pub extern "C" fn hythe_client_hand_on(
         let port = open_mut(client)?;
         let (origin, sample) = sample?;
         port.origin.check(origin)?;
-        place.write(port.client.hand_on(sample)?.number());
+        place.write(port.client.forward(sample)?.number());
         Ok(0)
     })
 }
 
 /// Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up. HYTHE_ENOREPLY: the time was over first, and
 /// the request is abandoned; and the errors of hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever
-/// is returned. Blocks for at most `timeout_ns` and the client's patience.
+/// is returned. Blocks for at most `timeout_ns` and the client's send timeout.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_call(
     client: Option<&mut hythe_client>,

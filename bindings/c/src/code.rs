@@ -66,10 +66,10 @@ pub const HYTHE_ENOTPENDING: c_int = -29;
 pub const HYTHE_ESHARED: c_int = -30;
 /// The RTOS core behind the channel refuses, or does not answer.
 pub const HYTHE_ECORE: c_int = -31;
-/// A waiter has the port already.
+/// A wait set has the port already.
 pub const HYTHE_EATTACHED: c_int = -32;
-/// The system refused something that a waiter needs.
-pub const HYTHE_EWAITER: c_int = -33;
+/// The system refused something that a wait set needs.
+pub const HYTHE_EWAITSET: c_int = -33;
 /// The pool cannot be locked into memory.
 pub const HYTHE_ENOTLOCKED: c_int = -34;
 /// The pool's files were cut away, or their file system has no page left: the pool is gone for this process.
@@ -94,7 +94,7 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::PoolLost { .. } => HYTHE_EPOOLLOST,
         NodeError::Attached { .. } => HYTHE_EATTACHED,
         NodeError::ForeignPort { .. } => HYTHE_EARGUMENT,
-        NodeError::Waiter { .. } => HYTHE_EWAITER,
+        NodeError::WaitSet { .. } => HYTHE_EWAITSET,
         NodeError::Pool(error) => of_pool(error),
         NodeError::Exhausted(_) => error.refusal().map_or(HYTHE_EOTHER, of_pool),
         NodeError::ReceiverGone { .. } => HYTHE_EGONE,
@@ -170,8 +170,8 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_ENOTPENDING => c"no such request is open",
         HYTHE_ESHARED => c"the buffer has other holders",
         HYTHE_ECORE => c"the core behind the channel refuses or is silent",
-        HYTHE_EATTACHED => c"a waiter has this port already",
-        HYTHE_EWAITER => c"the system refuses something that a waiter needs",
+        HYTHE_EATTACHED => c"a wait set has this port already",
+        HYTHE_EWAITSET => c"the system refuses something that a wait set needs",
         HYTHE_ENOTLOCKED => c"the pool cannot be locked into memory",
         HYTHE_EPOOLLOST => c"the pool is lost",
         HYTHE_EOTHER => c"another error, see hythe_last_error()",

@@ -4,7 +4,7 @@ use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{EventId, EventSet, Listener, Notifier};
+use hythe::event::{EventId, EventSet, Listener, Notifier};
 
 use crate::border::{Handle, Process, Refusal, count, cross, end, open, open_mut, place};
 use crate::node::hythe_node;

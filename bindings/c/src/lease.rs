@@ -14,7 +14,7 @@ use crate::bytes::{inside, readable, writable};
 use crate::origin::Origin;
 use crate::shelf::{Shelf, Shelved, Spare, held, held_mut, pack, unpack};
 
-/// Bytes in front of each payload, which travel with the buffer, also when it is handed on.
+/// Bytes in front of each payload, which travel with the buffer, also when it is forwarded.
 pub const HYTHE_HEADROOM_BYTES: u32 = 256;
 const _: () = assert!(HYTHE_HEADROOM_BYTES == hythe::HEADROOM_BYTES);
 

@@ -40,4 +40,4 @@ mod sized;
 pub mod statistics;
 pub mod subscriber;
 pub mod version;
-pub mod waiter;
+pub mod wait_set;

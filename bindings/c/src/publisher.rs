@@ -203,7 +203,7 @@ pub unsafe extern "C" fn hythe_publisher_publish_copy(
 /// # Safety
 /// `published` is NULL, or has its size set.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hythe_publisher_hand_on(
+pub unsafe extern "C" fn hythe_publisher_forward(
     publisher: Option<&mut hythe_publisher>,
     sample: Option<&mut hythe_sample>,
     published: *mut hythe_published,
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn hythe_publisher_hand_on(
         let port = open_mut(publisher)?;
         let (origin, sample) = sample?;
         port.origin.check(origin)?;
-        let done = port.publisher.hand_on(sample)?;
+        let done = port.publisher.forward(sample)?;
         // SAFETY: the caller's word.
         unsafe { tell(done, published) }
     })

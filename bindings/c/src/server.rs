@@ -6,7 +6,8 @@ use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use hythe::{ChannelType, Request, Responder, Server, ServerOptions};
+use hythe::ChannelType;
+use hythe::request::{Request, Responder, Server, ServerOptions};
 
 use crate::border::{
     Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,
@@ -276,14 +277,14 @@ pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>
     cross(|| {
         let request = give_up(request)?;
         let question = request.question.into_sample()?;
-        Ok(c_int::from(request.responder.hand_on(question)?))
+        Ok(c_int::from(request.responder.forward(question)?))
     })
 }
 
 /// Replies with a received sample, or a part of one, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: somebody else
 /// holds it as well. Consumes `request` and `sample`, whatever is returned. Does not block.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_request_hand_on(
+pub extern "C" fn hythe_request_forward(
     request: Option<Box<hythe_request>>,
     sample: Option<&mut hythe_sample>,
 ) -> c_int {
@@ -299,7 +300,7 @@ pub extern "C" fn hythe_request_hand_on(
         } = request;
         // Let go first: the sample may be a part of it.
         drop(question);
-        Ok(c_int::from(responder.hand_on(sample)?))
+        Ok(c_int::from(responder.forward(sample)?))
     })
 }
 

@@ -51,7 +51,7 @@ fn every_example_with_every_compiler_and_both_libraries() {
             assert_eq!(text(&events), EVENTS, "{compiler} {linking:?}");
             let replies = run(stage.command(&build("request_reply")).arg("requests"));
             assert_eq!(text(&replies), REPLIES, "{compiler} {linking:?}");
-            let ready = run(stage.command(&build("waiter")).arg("ready"));
+            let ready = run(stage.command(&build("wait_set")).arg("ready"));
             assert_eq!(text(&ready), READY, "{compiler} {linking:?}");
             let batches = run(stage.command(&build("batches")).arg("batches"));
             assert_eq!(text(&batches), BATCHES, "{compiler} {linking:?}");

@@ -145,7 +145,7 @@ static void channels(void)
     EXPECT(hythe_publisher_open(node, NULL, NULL, &other) == HYTHE_EARGUMENT);
     EXPECT(hythe_publisher_open(node, "", NULL, &other) == HYTHE_ENAME);
     EXPECT(hythe_publisher_publish(publisher, NULL, 0, NULL) == HYTHE_EARGUMENT);
-    EXPECT(hythe_publisher_hand_on(publisher, NULL, NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_publisher_forward(publisher, NULL, NULL) == HYTHE_EARGUMENT);
     hythe_subscriber_options_init(&wishes, sizeof wishes);
     wishes.when_full = HYTHE_BLOCK;
     EXPECT(hythe_subscriber_open(node, "points", &wishes, &subscriber) == HYTHE_EARGUMENT);
@@ -179,7 +179,7 @@ static void samples(int trust)
     EXPECT(hythe_sample_read(part, 0, bytes, 3) == 0 && memcmp(bytes, "345", 3) == 0);
     EXPECT(hythe_sample_data(part, &data) == (trust ? 0 : HYTHE_ETRUST));
     EXPECT(trust ? memcmp(data, "345", 3) == 0 : data == NULL);
-    EXPECT(hythe_publisher_hand_on(publisher, part, NULL) == 1);
+    EXPECT(hythe_publisher_forward(publisher, part, NULL) == 1);
     EXPECT(hythe_node_lease(node, 8, &lease) == 0);
     /* Refused, and released all the same. */
     EXPECT(hythe_publisher_publish(publisher, lease, 1 << 30, NULL) == HYTHE_EARGUMENT);
@@ -319,14 +319,14 @@ static void patterns(void)
     struct hythe_request *asked;
     uint64_t request, number;
     hythe_client_options_init(&options, sizeof options);
-    options.patience_ns = 1;
+    options.send_timeout_ns = 1;
     EXPECT(hythe_client_open(node, "nobody", &options, &client) == 0);
     EXPECT(hythe_client_lease(client, 8, &lease) == 0);
     EXPECT(hythe_client_request(client, lease, 8, &request) == HYTHE_ENOSERVER);
     EXPECT(hythe_client_wait(client, 77, 0, &reply) == HYTHE_ENOTPENDING && reply == NULL);
     EXPECT(hythe_client_take(client, 0, &request, &reply) == 0 && request == 0);
     /* The server may be closed before the reply is leased. */
-    options.patience_ns = HYTHE_SECOND_NS;
+    options.send_timeout_ns = HYTHE_SECOND_NS;
     hythe_client_close(client);
     EXPECT(hythe_client_open(node, "somebody", &options, &client) == 0);
     EXPECT(hythe_server_open(node, "somebody", NULL, &server) == 0);
@@ -354,45 +354,45 @@ static void patterns(void)
 /* More is ready than there are places: the others come next. */
 static void waits(void)
 {
-    struct hythe_waiter *waiter, *second;
+    struct hythe_wait_set *wait_set, *second;
     struct hythe_listener *listeners[3];
     struct hythe_notifier *notifier;
     struct hythe_ready ready;
     uint64_t seen = 0;
     int i;
-    EXPECT(hythe_waiter_open(NULL, &waiter) == HYTHE_EARGUMENT && waiter == NULL);
-    EXPECT(hythe_waiter_open(node, &waiter) == 0);
-    EXPECT(hythe_waiter_open(node, &second) == 0);
+    EXPECT(hythe_wait_set_open(NULL, &wait_set) == HYTHE_EARGUMENT && wait_set == NULL);
+    EXPECT(hythe_wait_set_open(node, &wait_set) == 0);
+    EXPECT(hythe_wait_set_open(node, &second) == 0);
     EXPECT(hythe_notifier_open(node, "waits", &notifier) == 0);
     for (i = 0; i < 3; i++) {
         EXPECT(hythe_listener_open(node, "waits", &listeners[i]) == 0);
-        EXPECT(hythe_waiter_attach_listener(waiter, listeners[i], (uint64_t)1 << i) == 0);
+        EXPECT(hythe_wait_set_attach_listener(wait_set, listeners[i], (uint64_t)1 << i) == 0);
     }
-    EXPECT(hythe_waiter_attach_listener(second, listeners[0], 0) == HYTHE_EATTACHED);
-    EXPECT(hythe_waiter_attach_listener(waiter, NULL, 0) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_attach_fd(waiter, -1, HYTHE_READABLE, 0) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_attach_fd(waiter, 1000, HYTHE_READABLE, 0) == HYTHE_EWAITER);
-    EXPECT(hythe_waiter_attach_fd(waiter, 0, HYTHE_CLOSED, 0) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 1) == 0);
-    EXPECT(hythe_waiter_wait(waiter, 0, NULL, 1) == HYTHE_EARGUMENT);
-    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_attach_listener(second, listeners[0], 0) == HYTHE_EATTACHED);
+    EXPECT(hythe_wait_set_attach_listener(wait_set, NULL, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_attach_fd(wait_set, -1, HYTHE_READABLE, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_attach_fd(wait_set, 1000, HYTHE_READABLE, 0) == HYTHE_EWAITSET);
+    EXPECT(hythe_wait_set_attach_fd(wait_set, 0, HYTHE_CLOSED, 0) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, &ready, 1) == 0);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, NULL, 1) == HYTHE_EARGUMENT);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, &ready, 0) == HYTHE_EARGUMENT);
     EXPECT(hythe_notifier_notify(notifier, HYTHE_EVENT(1)) == 3);
     for (i = 0; i < 3; i++) {
-        EXPECT(hythe_waiter_wait(waiter, HYTHE_SECOND_NS, &ready, 1) == 1);
+        EXPECT(hythe_wait_set_wait(wait_set, HYTHE_SECOND_NS, &ready, 1) == 1);
         EXPECT(ready.how == HYTHE_READABLE);
         seen |= ready.key;
     }
     EXPECT(seen == 7);
-    EXPECT(hythe_waiter_detach(waiter, 1) == 1);
-    EXPECT(hythe_waiter_detach(waiter, 1) == 0);
-    EXPECT(hythe_waiter_attach_listener(second, listeners[0], 5) == 0);
-    EXPECT(hythe_waiter_wait(second, HYTHE_SECOND_NS, &ready, 1) == 1 && ready.key == 5);
+    EXPECT(hythe_wait_set_detach(wait_set, 1) == 1);
+    EXPECT(hythe_wait_set_detach(wait_set, 1) == 0);
+    EXPECT(hythe_wait_set_attach_listener(second, listeners[0], 5) == 0);
+    EXPECT(hythe_wait_set_wait(second, HYTHE_SECOND_NS, &ready, 1) == 1 && ready.key == 5);
     for (i = 0; i < 3; i++)
         hythe_listener_close(listeners[i]);
-    EXPECT(hythe_waiter_wait(waiter, 0, &ready, 1) == 0);
+    EXPECT(hythe_wait_set_wait(wait_set, 0, &ready, 1) == 0);
     hythe_notifier_close(notifier);
-    hythe_waiter_close(second);
-    hythe_waiter_close(waiter);
+    hythe_wait_set_close(second);
+    hythe_wait_set_close(wait_set);
 }
 
 /* A child has copies of handles: calls refuse them, closing them does nothing to the parent. */

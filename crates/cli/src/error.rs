@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hythe::rtcore::CoreError;
+use hythe::core::CoreError;
 use hythe::{NodeError, PoolError};
 use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;

@@ -1,9 +1,10 @@
 //! `hythe list`: participants, and channels with their ports.
 
-use hythe::{
-    ChannelInfo, ChannelKind, Direction, HolderKind, MemberIndex, MemberInfo, MemberKind,
-    MemberStatus, Pool, PortInfo, PortKind, PortPolicy, Snapshot,
+use hythe::inspect::{
+    ChannelInfo, Direction, HolderKind, MemberIndex, MemberInfo, MemberKind, MemberStatus,
+    PortInfo, PortKind, Snapshot,
 };
+use hythe::{ChannelKind, Pool, PortPolicy};
 use hythe_terminal::escaped;
 use serde::Serialize;
 

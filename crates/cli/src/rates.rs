@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use hythe::{PortIndex, PortInfo, PortStatistics};
+use hythe::PortStatistics;
+use hythe::inspect::{PortIndex, PortInfo};
 use serde::Serialize;
 
 /// What the ports had counted at some moment. A port number is used again: the session tells its owners apart.

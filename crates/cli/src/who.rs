@@ -1,6 +1,7 @@
 //! `hythe who`: who holds which buffers, for how long. Fails if the ledger does not add up.
 
-use hythe::{HeldBuffer, HolderKind, Liveness, MemberIndex, Pool, Snapshot};
+use hythe::inspect::{HeldBuffer, HolderKind, MemberIndex, Snapshot};
+use hythe::{Liveness, Pool};
 use hythe_terminal::escaped;
 use serde::Serialize;
 

@@ -41,7 +41,7 @@ fn payload_arrives_as_it_was() {
     let payload = noise(300_000);
     let subscriber = subscribed(
         &root,
-        &["sub", "data", "--count", "1", "--timeout", "20", "--raw"],
+        &["sub", "data", "--count", "1", "--timeout", "100", "--raw"],
     );
     let published = root.feed(&["pub", "data", "--json"], &payload);
     assert_eq!(published.code, Some(0), "{}", published.errors);
@@ -91,7 +91,15 @@ fn input_is_cut_and_repeated_as_asked_for() {
         let count = messages.to_string();
         let subscriber = subscribed(
             &root,
-            &["sub", "data", "--count", &count, "--timeout", "20", "--raw"],
+            &[
+                "sub",
+                "data",
+                "--count",
+                &count,
+                "--timeout",
+                "100",
+                "--raw",
+            ],
         );
         let published = root.feed(&[&["pub", "data", "--json"], *arguments].concat(), &payload);
         assert_eq!(
@@ -117,7 +125,7 @@ fn lines_and_empty_messages_are_messages() {
     let root = Root::new();
     let subscriber = subscribed(
         &root,
-        &["sub", "data", "--count", "4", "--timeout", "20", "--json"],
+        &["sub", "data", "--count", "4", "--timeout", "100", "--json"],
     );
     assert_eq!(
         root.feed(&["pub", "data", "--lines"], b"one\n\nthree").code,
@@ -148,7 +156,7 @@ fn repeated_lines_of_a_file_start_anew() {
     let root = Root::new();
     let file = root.path().join("lines");
     fs::write(&file, "a\nbb\n").expect("own");
-    let subscriber = subscribed(&root, &["sub", "data", "--count", "4", "--timeout", "20"]);
+    let subscriber = subscribed(&root, &["sub", "data", "--count", "4", "--timeout", "100"]);
     root.ok(&[
         "pub",
         "data",
@@ -214,7 +222,7 @@ fn what_arrives_is_shown_in_each_form() {
     let shown = |form: &[&str]| {
         let subscriber = subscribed(
             &root,
-            &[&["sub", "data", "--count", "1", "--timeout", "20"], form].concat(),
+            &[&["sub", "data", "--count", "1", "--timeout", "100"], form].concat(),
         );
         assert_eq!(root.feed(&["pub", "data"], b"good\tmorning").code, Some(0));
         subscriber.end().text()
@@ -238,7 +246,7 @@ fn a_document_of_a_large_message_stays_small_unless_all_of_it_is_asked_for() {
     let root = Root::new();
     let payload = noise(1 << 20);
     let shown = |form: &[&str]| {
-        let sub = ["sub", "data", "--count", "1", "--timeout", "20", "--json"];
+        let sub = ["sub", "data", "--count", "1", "--timeout", "100", "--json"];
         let subscriber = subscribed(&root, &[&sub[..], form].concat());
         assert_eq!(root.feed(&["pub", "data"], &payload).code, Some(0));
         let text = subscriber.end().text();
@@ -489,7 +497,7 @@ fn a_publisher_waits_for_its_first_subscriber() {
     eventually("it takes part", || {
         root.run(&["list"]).text().contains("hythe pub")
     });
-    let received = root.run(&["sub", "data", "--count", "1", "--timeout", "20", "--raw"]);
+    let received = root.run(&["sub", "data", "--count", "1", "--timeout", "100", "--raw"]);
     assert_eq!(received.text(), "late");
     assert_eq!(publisher.end().code, Some(0));
 }

@@ -46,7 +46,7 @@ fn kill(pid: &Value) {
 
 /// Sends a payload to the core's echo and takes what comes back.
 fn echo(root: &Root, payload: &[u8]) -> Vec<u8> {
-    let subscriber = root.start(&["sub", "pong", "--count", "1", "--timeout", "20", "--raw"]);
+    let subscriber = root.start(&["sub", "pong", "--count", "1", "--timeout", "100", "--raw"]);
     eventually("somebody listens", || root.subscribers("pong") == 1);
     let published = root.feed(&["pub", "ping", "--json"], payload);
     assert_eq!(published.code, Some(0), "{}", published.errors);
@@ -201,7 +201,7 @@ fn a_killed_agent_takes_its_core_along_and_can_be_followed_by_another() {
 fn looking_takes_nothing_away_from_a_core() {
     let root = Root::new();
     let _core = Detached::start(&root, HOSTED, &[]);
-    let subscriber = root.start(&["sub", "pong", "--count", "20", "--timeout", "20", "--raw"]);
+    let subscriber = root.start(&["sub", "pong", "--count", "20", "--timeout", "100", "--raw"]);
     eventually("somebody listens", || root.subscribers("pong") == 1);
     let file = root.path().join("byte");
     std::fs::write(&file, "x").expect("own");
@@ -242,12 +242,12 @@ fn a_process_hears_what_goes_to_a_core_and_speaks_beside_one() {
     let root = Root::new();
     root.ok(&["pool", "create"]);
     let _core = Detached::start(&root, HOSTED, &[]);
-    let beside = root.start(&["sub", "ping", "--count", "1", "--timeout", "20", "--raw"]);
+    let beside = root.start(&["sub", "ping", "--count", "1", "--timeout", "100", "--raw"]);
     eventually("it listens", || root.subscribers("ping") == 1);
     assert_eq!(echo(&root, b"to both"), b"to both");
     let beside = beside.end();
     assert_eq!((beside.code, &*beside.output), (Some(0), &b"to both"[..]));
-    let pong = root.start(&["sub", "pong", "--count", "1", "--timeout", "20", "--raw"]);
+    let pong = root.start(&["sub", "pong", "--count", "1", "--timeout", "100", "--raw"]);
     eventually("it listens", || root.subscribers("pong") == 1);
     assert_eq!(root.feed(&["pub", "pong"], b"beside it").code, Some(0));
     assert_eq!(pong.end().output, b"beside it");

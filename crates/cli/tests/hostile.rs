@@ -72,7 +72,7 @@ fn round(seed: u64) {
     root.ok(&["pool", "create", "default", "--size", "12M"]);
     let control = control(&root.pools());
     // Somebody is there, so that there is something to lie about.
-    let _there = root.start(&["sub", "way", "--timeout", "20"]);
+    let _there = root.start(&["sub", "way", "--timeout", "100"]);
     std::thread::sleep(Duration::from_millis(50));
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

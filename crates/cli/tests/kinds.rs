@@ -2,10 +2,8 @@
 
 mod support;
 
-use hythe::{
-    ChannelType, ClientOptions, Node, Pool, PoolOptions, PublisherOptions, ServerOptions,
-    WireOptions,
-};
+use hythe::request::{ClientOptions, ServerOptions};
+use hythe::{ChannelType, Node, Pool, PoolOptions, PublisherOptions, WireOptions};
 use support::Root;
 
 fn node(root: &Root) -> Node {

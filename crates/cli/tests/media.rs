@@ -209,7 +209,7 @@ fn a_receiver_that_is_killed_leaves_nothing_held() {
         let input = studio.make(sample);
         let port = streams::port();
         let sdp = studio.describe(&input, sample.options, port);
-        let counting = ["sub", "heard", "--timeout", "25", "--raw", "--count"];
+        let counting = ["sub", "heard", "--timeout", "100", "--raw", "--count"];
         let first = root.start(&[&counting[..], &["20"]].concat());
         let other = root.start(&[&counting[..], &["1000000"]].concat());
         eventually("they subscribe", || root.subscribers("heard") == 2);
@@ -232,7 +232,7 @@ fn a_receiver_that_is_killed_leaves_nothing_held() {
 
 /// A subscriber that takes 50 messages.
 fn subscribed(root: &Root, channel: &str) -> Running {
-    let running = root.start(&["sub", channel, "--count", "50", "--timeout", "25", "--raw"]);
+    let running = root.start(&["sub", channel, "--count", "50", "--timeout", "100", "--raw"]);
     eventually("it subscribes", || root.subscribers(channel) == 1);
     running
 }

@@ -32,7 +32,7 @@ fn document(ended: &Ended) -> Value {
 
 /// What a subscriber prints of a replay.
 fn replayed(root: &Root, file: &Path, count: &str, more: &[&str]) -> (String, Value) {
-    let subscriber = root.start(&["sub", "data", "--count", count, "--timeout", "20"]);
+    let subscriber = root.start(&["sub", "data", "--count", count, "--timeout", "100"]);
     let replay = [&["replay", text(file), "--wait", "20"], more].concat();
     let done = root.json(&replay);
     let received = subscriber.end();
@@ -242,7 +242,7 @@ fn damaged_records_are_left_out_and_told() {
         .expect("in it");
     bytes[at] ^= 1;
     fs::write(&file, bytes).expect("own");
-    let subscriber = root.start(&["sub", "data", "--count", "2", "--timeout", "20"]);
+    let subscriber = root.start(&["sub", "data", "--count", "2", "--timeout", "100"]);
     let ended = root.run(&["replay", text(&file), "--wait", "20", "--json"]);
     assert_eq!(
         subscriber.end().text(),

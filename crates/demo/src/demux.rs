@@ -32,9 +32,9 @@ pub(super) struct DemuxReport {
     pub(super) arrivals: Vec<Arrival>,
     /// Sleeps of the taker.
     pub(super) wakes: u64,
-    /// Payload handed on to the core, in bytes.
+    /// Payload forwarded to the core, in bytes.
     pub(super) bytes: u64,
-    /// When each part was handed on.
+    /// When each part was forwarded.
     pub(super) published_ns: Vec<u64>,
 }
 
@@ -128,7 +128,7 @@ impl HandingOn {
         ))
     }
 
-    /// Hands on the frames of one buffer. True: the last.
+    /// Forwards the frames of one buffer. True: the last.
     fn through(&mut self, placement: Placement, sample: &Sample) -> Result<bool, DemoError> {
         let trust = TrustPeers::i_trust_every_writer_of_this_pool();
         let window = Window {
@@ -140,7 +140,7 @@ impl HandingOn {
             match self.splitter.next(&window)? {
                 Step::Frame(frame) => {
                     self.pace();
-                    self.hand_on(sample.part(frame.start, frame.bytes)?)?;
+                    self.forward(sample.part(frame.start, frame.bytes)?)?;
                     let samples = u64::from(frame.header.samples());
                     self.due_ns +=
                         samples * 1_000_000_000 / u64::from(frame.header.samples_per_second());
@@ -150,7 +150,7 @@ impl HandingOn {
                     let start = gap.offset.saturating_sub(placement.offset) as usize;
                     let start = start.min(sample.len());
                     let bytes = GAP_BYTES.min(sample.len() - start).min(gap.bytes as usize);
-                    self.hand_on(sample.part(start, bytes)?)?;
+                    self.forward(sample.part(start, bytes)?)?;
                 }
                 Step::Gap(_) => {}
                 Step::ReadFrom(_) => return Ok(false),
@@ -159,10 +159,10 @@ impl HandingOn {
         }
     }
 
-    fn hand_on(&mut self, part: Sample) -> Result<(), DemoError> {
+    fn forward(&mut self, part: Sample) -> Result<(), DemoError> {
         self.bytes += part.len() as u64;
         self.published_ns.push(monotonic_ns());
-        self.publisher.hand_on(part)?;
+        self.publisher.forward(part)?;
         Ok(())
     }
 

@@ -100,7 +100,7 @@ pub enum DemoError {
     Media(#[from] hythe::media::MediaError),
     /// The core's errors.
     #[error(transparent)]
-    Core(#[from] hythe::rtcore::CoreError),
+    Core(#[from] hythe::core::CoreError),
 }
 
 impl DemoError {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hythe::Pool;
+use hythe::core::{Board, Core, CoreOptions, CoreState};
 use hythe::media::MediaError;
 use hythe::media::rtp::L16;
 use hythe::media::sdp::{self, StreamDescription};
-use hythe::rtcore::{Board, Core, CoreOptions, CoreState};
 
 use crate::channels::{CHANNEL_PCM, NEIGHBOUR_TIMEOUT};
 use crate::children::{StageProcess, wait_for_all};

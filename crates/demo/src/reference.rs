@@ -48,7 +48,7 @@ pub(super) fn decode(file: &Path, directory: &Path) -> Result<Vec<i16>, DemoErro
 /// The last place that was looked at.
 pub(super) fn built(name: &str) -> Result<PathBuf, PathBuf> {
     let mut missing = PathBuf::from(name);
-    for boards in hythe::rtcore::search_path() {
+    for boards in hythe::core::search_path() {
         let path = boards.join(name);
         if path.exists() {
             return Ok(path);

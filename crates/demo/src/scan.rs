@@ -18,7 +18,7 @@ pub(super) struct Scan {
     pub(super) hz: u32,
     /// 1 or 2.
     pub(super) channels: u8,
-    /// Buffers that the demultiplexer will hand on.
+    /// Buffers that the demultiplexer will forward.
     pub(super) parts: u64,
     /// Samples of each channel that the frames announce.
     pub(super) samples: u64,

@@ -1,4 +1,4 @@
-//! Channels from tokio: a waiter is a file descriptor, and tokio waits for it like for a socket.
+//! Channels from tokio: a wait set is a file descriptor, and tokio waits for it like for a socket.
 //!
 //! `cargo run -p hythe --example tokio`. A thread with a node of its own publishes on two channels; one task receives from both,
 //! while another keeps time. No thread of the runtime ever blocks.
@@ -6,10 +6,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use hythe::{
-    Event, Node, Pool, PoolOptions, PortPolicy, PublisherOptions, Subscriber, SubscriberOptions,
-    Waiter,
-};
+use hythe::wait::{Event, WaitSet};
+use hythe::{Node, Pool, PoolOptions, PortPolicy, PublisherOptions, Subscriber, SubscriberOptions};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -18,9 +16,9 @@ const MESSAGES: u32 = 100;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The ports that have something, as soon as there are any.
-async fn ready(waiter: &mut AsyncFd<Waiter>) -> Outcome<Vec<Event>> {
+async fn ready(wait_set: &mut AsyncFd<WaitSet>) -> Outcome<Vec<Event>> {
     loop {
-        let mut guard = waiter.readable_mut().await?;
+        let mut guard = wait_set.readable_mut().await?;
         let events = guard.get_inner_mut().wait(Duration::ZERO)?.to_vec();
         if !events.is_empty() {
             return Ok(events);
@@ -33,21 +31,21 @@ async fn ready(waiter: &mut AsyncFd<Waiter>) -> Outcome<Vec<Event>> {
 /// Takes `MESSAGES` from each channel.
 async fn receive(node: Node) -> Outcome<()> {
     let options = SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 10_000 });
-    let mut waiter = node.waiter()?;
+    let mut wait_set = node.wait_set()?;
     let mut ports = Vec::new();
     for channel in ["left", "right"] {
         let mut subscriber = node.subscriber(channel, &options)?;
-        let token = waiter.attach(&mut subscriber)?;
+        let token = wait_set.attach(&mut subscriber)?;
         ports.push((token, subscriber, 0));
     }
     println!("ready");
     #[allow(
         deprecated,
-        reason = "what replaces it is unsafe; the promise it asks for is kept: a waiter owns its descriptor until it is dropped"
+        reason = "what replaces it is unsafe; the promise it asks for is kept: a wait set owns its descriptor until it is dropped"
     )]
-    let mut waiter = AsyncFd::with_interest(waiter, Interest::READABLE)?;
+    let mut wait_set = AsyncFd::with_interest(wait_set, Interest::READABLE)?;
     while ports.iter().any(|(_, _, count)| *count < MESSAGES) {
-        for event in ready(&mut waiter).await? {
+        for event in ready(&mut wait_set).await? {
             for (token, subscriber, count) in &mut ports {
                 if *token == event.token() {
                     *count += take_all(subscriber)?;

@@ -1,28 +1,184 @@
 //! Hythe: one pool of shared memory, from flash to wire.
 //!
-//! The facade that applications use: [`Pool`] and [`Node`] with channels between processes, [`rtcore`] for RTOS cores,
-//! [`media`] for RTP, [`recording`] for channels kept in files.
+//! # In one minute
 //!
-//! Never adds behaviour of its own: it only gathers the crates of the hops under one name. The one thing that it does is in
-//! [`Node::join`]: it registers the hops with the node.
+//! A **pool** is shared memory of this machine, made on first use and found by its name: no daemon
+//! runs. Programs that take part in it meet at named **channels**. A sender **leases** a buffer of
+//! the pool, writes its data there, once, and publishes it; a receiver takes a **sample**, which is
+//! the same bytes, read in place. Only a descriptor of 16 bytes travels. When the last receiver has
+//! dropped its sample, the buffer is free again. What a program held when it died is given back.
+//!
+//! | what you want | what you use |
+//! | --- | --- |
+//! | tell many, without waiting for them | [`Publisher`], [`Subscriber`] ([below](#publish-and-subscribe)) |
+//! | ask, and be answered | [`request`] |
+//! | say that something happened, without data | [`event`] |
+//! | wait for many channels and files at once | [`wait`] |
+//! | values of a type instead of bytes | [`typed`] |
+//! | reach an RTOS on another core | `core`, and the same ports |
+//! | send and receive RTP without copies | `media` |
+//! | keep a channel in a file | `recording` |
+//! | see who holds what | [`Pool::snapshot`], [`inspect`] |
+//!
+//! Each of these is a feature of this crate where it is more than the pool itself: `core` (on by
+//! default), `media`, `recording`, `preload`, `latency`.
+//!
+//! **Trust.** A peer may write the memory that you read, at any time. So [`Sample::read`] and
+//! [`Sample::to_vec`] copy bytes out, and nothing hands out a reference to them; what you check must
+//! be your copy. Where you know every program of a pool, [`TrustPeers`] is how you say so, once, and
+//! [`Sample::as_slice`] then reads in place.
+//!
+//! # Publish and subscribe
+//!
+//! ```
+//! use std::time::Duration;
+//! use hythe::prelude::*;
+//!
+//! # fn main() -> Result<(), hythe::NodeError> {
+//! // Usually `Pool::open_or_create(&PoolOptions::new("default"))`: this one is for this process alone.
+//! let pool = Pool::create_private(&PoolOptions::new("example").bytes(16 << 20))?;
+//! let node = Node::join(&pool, "greeter")?;
+//! let mut subscriber = node.subscriber("greetings", &SubscriberOptions::default())?;
+//! let mut publisher = node.publisher("greetings", &PublisherOptions::default())?;
+//!
+//! let mut lease = publisher.lease(12)?;
+//! lease.write(0, b"good morning");
+//! publisher.publish(lease, 12)?;
+//!
+//! let sample = subscriber.take(Duration::from_secs(1))?.expect("one message");
+//! assert_eq!(sample.to_vec(), b"good morning");
+//!
+//! // Or without a copy, if all programs of this pool are trusted.
+//! let trust = hythe::TrustPeers::i_trust_every_writer_of_this_pool();
+//! assert_eq!(sample.as_slice(trust), b"good morning");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A subscriber chooses what happens when it is slow ([`SubscriberOptions::policy`]), and a publisher
+//! how long it may be held up ([`PublisherOptions::send_timeout`]).
+//!
+//! # Late joiners
+//!
+//! ```
+//! # use hythe::prelude::*;
+//! # fn main() -> Result<(), hythe::NodeError> {
+//! # let pool = Pool::create_private(&PoolOptions::new("example").bytes(16 << 20))?;
+//! # let node = Node::join(&pool, "robot")?;
+//! let mut publisher = node.publisher("position", &PublisherOptions::default().history(1))?;
+//! publisher.publish(publisher.lease(8)?, 8)?;
+//!
+//! // Comes late, and wants the last position at once.
+//! let mut late = node.subscriber("position", &SubscriberOptions::default().history(1))?;
+//! assert_eq!(publisher.subscribers()?, 1);
+//! assert_eq!(late.try_take()?.map(|sample| sample.len()), Some(8));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Tokio
+//!
+//! A [`wait::WaitSet`] is a file descriptor, so an event loop can wait for it:
+//!
+//! ```
+//! use hythe::prelude::*;
+//! use tokio::io::Interest;
+//! use tokio::io::unix::AsyncFd;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let pool = Pool::create_private(&PoolOptions::new("example").bytes(16 << 20))?;
+//! # let node = Node::join(&pool, "async")?;
+//! let mut subscriber = node.subscriber("data", &SubscriberOptions::default())?;
+//! let mut publisher = node.publisher("data", &PublisherOptions::default())?;
+//! let mut wait_set = node.wait_set()?;
+//! wait_set.attach(&mut subscriber)?;
+//!
+//! let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+//! runtime.block_on(async {
+//!     let mut wait_set = AsyncFd::with_interest(wait_set, Interest::READABLE)?;
+//!     publisher.publish(publisher.lease(5)?, 5)?;
+//!     let sample = loop {
+//!         // Looks without waiting; only where there is nothing, the descriptor is waited for.
+//!         if !wait_set.get_mut().wait(std::time::Duration::ZERO)?.is_empty() {
+//!             break subscriber.try_take()?;
+//!         }
+//!         wait_set.readable().await?.clear_ready();
+//!     };
+//!     assert_eq!(sample.map(|sample| sample.len()), Some(5));
+//!     Ok(())
+//! })
+//! # }
+//! ```
+//!
+//! # When a process dies
+//!
+//! Whatever it held goes back, whoever is left, and whichever step it was in:
+//!
+//! ```standalone_crate
+//! use std::process::Command;
+//! use std::time::{Duration, Instant};
+//! use hythe::prelude::*;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let root = std::env::temp_dir().join(format!("hythe-dies-{}", std::process::id()));
+//! # let root = std::env::var_os("EXAMPLE_ROOT").map_or(root, Into::into);
+//! let options = PoolOptions::new("example").root(&root).bytes(16 << 20);
+//! let pool = Pool::open_or_create(&options)?;
+//! if std::env::var_os("EXAMPLE_ROOT").is_some() {
+//!     // The other process: it holds a buffer, and never comes to give it back.
+//!     let node = Node::join(&pool, "victim")?;
+//!     let _held = node.lease(1000)?;
+//!     loop {
+//!         std::thread::park();
+//!     }
+//! }
+//! let _node = Node::join(&pool, "witness")?;
+//! let mut victim = Command::new(std::env::current_exe()?).env("EXAMPLE_ROOT", &root).spawn()?;
+//! let begun = Instant::now();
+//! let until = |held: u32| {
+//!     while pool.snapshot().audit.held != held {
+//!         assert!(begun.elapsed() < Duration::from_secs(60));
+//!         std::thread::sleep(Duration::from_millis(5));
+//!     }
+//! };
+//! until(1);
+//! victim.kill()?;
+//! until(0);
+//! # victim.wait()?;
+//! # drop((_node, pool));
+//! # Pool::remove(&options)?;
+//! # std::fs::remove_dir_all(&root)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Never adds behaviour of its own: it gathers the crates of the hops under one name. The one thing
+//! that it does is in [`Node::join`]: it registers the hops with the node.
 
+pub mod event;
+pub mod inspect;
 mod node;
+pub mod prelude;
+pub mod request;
+pub mod typed;
+pub mod wait;
 
+pub use hythe_node::{
+    ChannelKind, ChannelType, ClassPlan, Exhausted, Geometry, GroupAccess, HEADROOM_BYTES,
+    LargerPool, Lease, Limits, Liveness, NodeError, PIECES_PER_CALL, Pieces, Place, Pool,
+    PoolError, PoolOptions, PortPolicy, PortStatistics, Published, Publisher, PublisherOptions,
+    RegionIndex, Sample, Share, SizeBound, Subscriber, SubscriberOptions, TrustPeers, WireOptions,
+    default_bytes, default_root, faults, field, group_id, monotonic_ns, user_id,
+};
 pub use node::Node;
 
+#[cfg(feature = "latency")]
+pub use hythe_latency as latency;
+#[cfg(feature = "media")]
 pub use hythe_media as media;
-pub use hythe_node::{
-    Audit, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, ClassHighWater, ClassPlan, Client,
-    ClientOptions, ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Direction, Event,
-    EventId, EventSet, Exhausted, Geometry, GroupAccess, HEADROOM_BYTES, HeldBuffer, HighWater,
-    HolderKind, Interest, LargerPool, Lease, Limits, LinkPlace, Listener, Liveness, MemberIndex,
-    MemberInfo, MemberKind, MemberStatus, Misfit, NodeError, Notifier, PIECES_PER_CALL,
-    PendingReply, Pieces, Place, Pool, PoolError, PoolOptions, PortIndex, PortInfo, PortKind,
-    PortPolicy, PortStatistics, Published, Publisher, PublisherOptions, Recovered, RegionGeometry,
-    RegionIndex, RegionKind, Reply, Request, Responder, Sample, Server, ServerLoss, ServerOptions,
-    Share, SizeBound, SlotClass, Snapshot, Subscriber, SubscriberOptions, Term, Token, TrustPeers,
-    Waitable, Waiter, WireOptions, default_bytes, default_root, faults, group_id, identity_of,
-    monotonic_ns, own_identity, typed, user_id,
-};
+#[cfg(feature = "preload")]
+pub use hythe_preload as preload;
+#[cfg(feature = "recording")]
 pub use hythe_recording as recording;
-pub use hythe_rtcore as rtcore;
+#[cfg(feature = "core")]
+pub use hythe_rtcore as core;

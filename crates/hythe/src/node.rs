@@ -4,7 +4,8 @@ use std::ops::Deref;
 
 use hythe_node::{NodeError, Pool};
 
-/// This process as a participant of a pool, with ports that reach processes and cores.
+/// This process as a participant of a pool, with ports that reach processes and, with the feature
+/// `core`, RTOS cores.
 ///
 /// All that it can do is [`hythe_node::Node`]'s, which it derefs to. Clones share the participant;
 /// it leaves the pool when the last clone, port, lease and sample is gone.
@@ -17,7 +18,11 @@ impl Node {
     /// # Errors
     /// As [`hythe_node::Node::join`].
     pub fn join(pool: &Pool, name: &str) -> Result<Self, NodeError> {
-        hythe_rtcore::join(pool, name).map(Self)
+        #[cfg(feature = "core")]
+        let joined = hythe_rtcore::join(pool, name);
+        #[cfg(not(feature = "core"))]
+        let joined = hythe_node::Node::join(pool, name);
+        joined.map(Self)
     }
 }
 

@@ -9,7 +9,7 @@
 //! **Back**: [`receive`] takes datagrams in batches, puts them in order, joins payloads to units and gives them to a [`sink`], on the
 //! way to a channel in [`slots`] of the pool, from which they are published without a copy. [`loss`] repairs what got lost on the way, on both sides.
 //!
-//! **Of the demo**: [`mp3`] finds frames that are handed on as parts of slots, [`wav`] reads what a third party recorded.
+//! **Of the demo**: [`mp3`] finds frames that are forwarded as parts of slots, [`wav`] reads what a third party recorded.
 //!
 //! Parsers, payloads, pacing, repair and the sessions of RTSP decide without doing: they are handed bytes and the time and return
 //! what to do. Of a pool only [`send`], [`wire::layout`], [`slots`] with [`receive::memory`] and

@@ -422,7 +422,7 @@ impl Lease {
     }
 }
 
-/// A received buffer, to read. Dropped, it is released; published again by [`crate::Publisher::hand_on`], it travels on uncopied.
+/// A received buffer, to read. Dropped, it is released; published again by [`crate::Publisher::forward`], it travels on uncopied.
 #[derive(Debug)]
 pub struct Sample {
     reference: Reference,

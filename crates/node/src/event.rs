@@ -17,8 +17,8 @@ use hythe_pool::{EventCell, PortKind, PortPolicy, PortStatistics};
 use crate::NodeError;
 use crate::port::{Opener, Port, PortPlan};
 use crate::transport::{EventTarget, Raised};
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 
 /// Which event of a channel: 0 to 39.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

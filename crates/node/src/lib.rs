@@ -3,7 +3,7 @@
 //! [`Pool`] is the directory: made, opened, looked at, removed. [`Node`] is this process taking part in it: it leases buffers,
 //! opens [`Publisher`]s and [`Subscriber`]s, and runs one watcher thread that recovers what dead peers held. A channel may
 //! reach beyond processes: the same ports serve it, through what the crates of other hops register ([`hop`]). Channels of other kinds have a
-//! [`Client`] and a [`Server`], or a [`Notifier`] and a [`Listener`]; [`typed`] carries values instead of bytes. [`Waiter`] is one
+//! [`Client`] and a [`Server`], or a [`Notifier`] and a [`Listener`]; [`typed`] carries values instead of bytes. [`WaitSet`] is one
 //! wait for many of them.
 //!
 //! ```
@@ -65,7 +65,7 @@ mod subscriber;
 mod transport;
 pub mod typed;
 mod wait;
-mod waiter;
+mod wait_set;
 mod watcher;
 mod wire;
 
@@ -81,9 +81,9 @@ pub use hythe_memory::{PIECES_PER_CALL, Pieces, TrustPeers, faults};
 pub use hythe_pool::{
     Audit, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, ClassHighWater, ClassPlan,
     ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry, HighWater, HolderKind,
-    LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, Misfit, PoolError, PortIndex,
-    PortInfo, PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry, RegionKind,
-    SlotClass, Term,
+    IncompatibleChannel, LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError,
+    PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry,
+    RegionKind, SlotClass, Term,
 };
 pub use node::Node;
 pub use pool::Pool;
@@ -98,5 +98,5 @@ pub use request::{
     Client, ClientOptions, PendingReply, Reply, Request, Responder, Server, ServerOptions,
 };
 pub use subscriber::{Subscriber, SubscriberOptions};
-pub use waiter::{Event, Interest, Token, Waitable, Waiter};
+pub use wait_set::{Event, Interest, Token, WaitSet, Waitable};
 pub use wire::WireOptions;

@@ -15,7 +15,7 @@ use crate::publisher::{Publisher, PublisherOptions};
 use crate::request::{Client, ClientOptions, Server, ServerOptions};
 use crate::subscriber::{Subscriber, SubscriberOptions};
 use crate::transport::{ProcessQueues, Transport};
-use crate::waiter::Waiter;
+use crate::wait_set::WaitSet;
 use crate::wire::{self, WireOptions};
 use crate::{NodeError, holders};
 
@@ -161,9 +161,9 @@ impl Node {
     /// One wait for many ports and file descriptors.
     ///
     /// # Errors
-    /// [`NodeError::Waiter`]: too many open files.
-    pub fn waiter(&self) -> Result<Waiter, NodeError> {
-        Waiter::new(&self.opener)
+    /// [`NodeError::WaitSet`]: too many open files.
+    pub fn wait_set(&self) -> Result<WaitSet, NodeError> {
+        WaitSet::new(&self.opener)
     }
 
     /// Opens a client of a request/reply channel, which is made if there is none.

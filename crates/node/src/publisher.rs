@@ -57,7 +57,7 @@ impl PublisherOptions {
     /// participant; when the pool is full, a lease of this node takes the oldest that helps. Cores get none of it.
     ///
     /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber is met by the next call that
-    /// looks for new ones: [`Publisher::publish`], [`Publisher::publish_batch`], [`Publisher::hand_on`],
+    /// looks for new ones: [`Publisher::publish`], [`Publisher::publish_batch`], [`Publisher::forward`],
     /// [`Publisher::subscribers`], [`Publisher::wait_for_subscribers`]. Who publishes rarely calls `subscribers` now and then, or
     /// spends the time between messages in `wait_for_subscribers(usize::MAX, …)`.
     #[must_use]
@@ -157,7 +157,7 @@ impl Publisher {
     ///
     /// # Panics
     /// If the sample is another node's.
-    pub fn hand_on(&mut self, mut sample: Sample) -> Result<Published, NodeError> {
+    pub fn forward(&mut self, mut sample: Sample) -> Result<Published, NodeError> {
         self.send(sample.as_reference())
     }
 

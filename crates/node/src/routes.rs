@@ -1,9 +1,9 @@
-//! Which waiter of this node waits for which port.
+//! Which wait set of this node waits for which port.
 //!
-//! Marks are per participant; a participant may have several waiters, each on a thread of its own. Whoever takes the marks hands those of
-//! other waiters on, under one lock: a waiter that takes the lock behind that finds its own in its inbox, one that takes it before finds
+//! Marks are per participant; a participant may have several wait sets, each on a thread of its own. Whoever takes the marks hands those of
+//! other wait sets on, under one lock: a wait set that takes the lock behind that finds its own in its inbox, one that takes it before finds
 //! them still in the shared words. So nobody sleeps over a mark that another has taken. Ports that close are passed on the same way. Every list
-//! is as long as a waiter has ports. Never touches a queue, never sleeps; in a forked child, never takes the lock, which a thread
+//! is as long as a wait set has ports. Never touches a queue, never sleeps; in a forked child, never takes the lock, which a thread
 //! of the parent may have held.
 
 use std::collections::HashMap;
@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hythe_memory::Mapped;
 use hythe_pool::{Control, MemberIndex, PortIndex};
 
-/// A waiter of this node.
+/// A wait set of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct WaiterId(u64);
+pub(crate) struct WaitSetId(u64);
 
 /// Where each port's marks go.
 #[derive(Debug, Default)]
@@ -26,20 +26,20 @@ pub(crate) struct Routes {
 struct Table {
     last_id: u64,
     by_port: HashMap<PortIndex, Entry>,
-    inboxes: HashMap<WaiterId, Inbox>,
+    inboxes: HashMap<WaitSetId, Inbox>,
 }
 
 #[derive(Debug)]
 struct Entry {
     id: u64,
-    waiter: WaiterId,
-    /// Its place in the waiter.
+    wait_set: WaitSetId,
+    /// Its place in the wait set.
     place: usize,
-    /// In the waiter's inbox already.
+    /// In the wait set's inbox already.
     listed: bool,
 }
 
-/// What others have found out for a waiter.
+/// What others have found out for a wait set.
 #[derive(Debug, Default)]
 struct Inbox {
     marked: Vec<PortIndex>,
@@ -53,27 +53,29 @@ impl Routes {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new waiter.
-    pub(crate) fn enter(&self) -> WaiterId {
+    /// A new wait set.
+    pub(crate) fn enter(&self) -> WaitSetId {
         let table = &mut *self.lock();
         table.last_id += 1;
-        let waiter = WaiterId(table.last_id);
-        table.inboxes.insert(waiter, Inbox::default());
-        waiter
+        let wait_set = WaitSetId(table.last_id);
+        table.inboxes.insert(wait_set, Inbox::default());
+        wait_set
     }
 
-    /// A waiter that goes; `silence` is called for each port that it had, under the lock: as long as that is held, the port is
+    /// A wait set that goes; `silence` is called for each port that it had, under the lock: as long as that is held, the port is
     /// nobody else's.
-    pub(crate) fn exit(&self, waiter: WaiterId, mut silence: impl FnMut(PortIndex)) {
+    pub(crate) fn exit(&self, wait_set: WaitSetId, mut silence: impl FnMut(PortIndex)) {
         let table = &mut *self.lock();
-        table.inboxes.remove(&waiter);
-        let gone = table.by_port.extract_if(|_, entry| entry.waiter == waiter);
+        table.inboxes.remove(&wait_set);
+        let gone = table
+            .by_port
+            .extract_if(|_, entry| entry.wait_set == wait_set);
         gone.for_each(|(port, _)| silence(port));
     }
 
-    /// Sends a port's marks to a place of a waiter, until [`Routes::end`] is called with the number that this returns. `None`: they
+    /// Sends a port's marks to a place of a wait set, until [`Routes::end`] is called with the number that this returns. `None`: they
     /// go elsewhere already.
-    pub(crate) fn open(&self, waiter: WaiterId, port: PortIndex, place: usize) -> Option<u64> {
+    pub(crate) fn open(&self, wait_set: WaitSetId, port: PortIndex, place: usize) -> Option<u64> {
         let table = &mut *self.lock();
         if table.by_port.contains_key(&port) {
             return None;
@@ -82,12 +84,12 @@ impl Routes {
         let id = table.last_id;
         let entry = Entry {
             id,
-            waiter,
+            wait_set,
             place,
             listed: false,
         };
         table.by_port.insert(port, entry);
-        if let Some(inbox) = table.inboxes.get_mut(&waiter) {
+        if let Some(inbox) = table.inboxes.get_mut(&wait_set) {
             // Here, so that nothing on the way of a message allocates.
             inbox.marked.reserve(place + 1);
             inbox.gone.reserve(place + 1);
@@ -98,31 +100,31 @@ impl Routes {
     /// Whoever owned the port has closed it.
     pub(crate) fn end(&self, port: PortIndex, id: u64) {
         let table = &mut *self.lock();
-        // The number may be on another way by now: the waiter has let go of this one first.
+        // The number may be on another way by now: the wait set has let go of this one first.
         if table.by_port.get(&port).is_some_and(|entry| entry.id == id)
             && let Some(entry) = table.by_port.remove(&port)
-            && let Some(inbox) = table.inboxes.get_mut(&entry.waiter)
+            && let Some(inbox) = table.inboxes.get_mut(&entry.wait_set)
         {
             inbox.gone.push(entry.place);
         }
     }
 
-    /// Ends a port's way to a waiter, if that is where it goes; `silence` as for [`Routes::exit`].
-    pub(crate) fn close(&self, waiter: WaiterId, port: PortIndex, silence: impl FnOnce()) {
+    /// Ends a port's way to a wait set, if that is where it goes; `silence` as for [`Routes::exit`].
+    pub(crate) fn close(&self, wait_set: WaitSetId, port: PortIndex, silence: impl FnOnce()) {
         let table = &mut *self.lock();
         let entry = table.by_port.get(&port);
-        if entry.is_some_and(|entry| entry.waiter == waiter) {
+        if entry.is_some_and(|entry| entry.wait_set == wait_set) {
             table.by_port.remove(&port);
             silence();
         }
     }
 
-    /// Takes this participant's marks and hands them out. Says which places of this waiter were marked, and which are gone.
+    /// Takes this participant's marks and hands them out. Says which places of this wait set were marked, and which are gone.
     pub(crate) fn collect(
         &self,
         control: &Control<Mapped>,
         me: MemberIndex,
-        waiter: WaiterId,
+        wait_set: WaitSetId,
         mut marked: impl FnMut(usize),
         mut gone: impl FnMut(usize),
     ) {
@@ -133,22 +135,22 @@ impl Routes {
             let Some(entry) = by_port.get_mut(&port) else {
                 return;
             };
-            if entry.waiter == waiter {
+            if entry.wait_set == wait_set {
                 marked(entry.place);
             } else if !entry.listed
-                && let Some(inbox) = inboxes.get_mut(&entry.waiter)
+                && let Some(inbox) = inboxes.get_mut(&entry.wait_set)
             {
                 entry.listed = true;
                 inbox.marked.push(port);
             }
         });
-        let Some(inbox) = inboxes.get_mut(&waiter) else {
+        let Some(inbox) = inboxes.get_mut(&wait_set) else {
             return;
         };
         for port in inbox.marked.drain(..) {
             if let Some(entry) = by_port
                 .get_mut(&port)
-                .filter(|entry| entry.waiter == waiter)
+                .filter(|entry| entry.wait_set == wait_set)
             {
                 entry.listed = false;
                 marked(entry.place);
@@ -160,7 +162,7 @@ impl Routes {
 
 #[cfg(test)]
 impl Routes {
-    /// Ports whose marks go to a waiter.
+    /// Ports whose marks go to a wait set.
     pub(crate) fn count(&self) -> usize {
         self.lock().by_port.len()
     }

@@ -1,6 +1,6 @@
 //! Looking less and less where looking has not paid: what one waiting place has learned.
 //!
-//! Used by subscribers and waiters, which wait again and again. Never waits itself.
+//! Used by subscribers and wait sets, which wait again and again. Never waits itself.
 
 use std::time::Duration;
 

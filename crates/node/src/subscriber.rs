@@ -11,8 +11,8 @@ use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
 use crate::wait::{WaitReport, wait_reporting};
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 
 /// How to subscribe.
 ///

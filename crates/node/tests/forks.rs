@@ -13,7 +13,7 @@ use hythe_node::hop::{HopNode as _, HopPool as _};
 use hythe_node::{
     Client, ClientOptions, EventId, Interest, Lease, Listener, Liveness, Node, NodeError, Notifier,
     Pool, PoolOptions, Publisher, PublisherOptions, Request, Sample, Server, ServerOptions,
-    Subscriber, SubscriberOptions, Token, Waiter,
+    Subscriber, SubscriberOptions, Token, WaitSet,
 };
 use hythe_sys::fork::run_in_child;
 use support::player::{Player, own_role, say, until_told};
@@ -55,9 +55,9 @@ struct Belongings {
     telling: Telling,
 }
 
-/// A waiter that is waited for as a file descriptor itself: it has a thread, and asks for rings.
+/// A wait set that is waited for as a file descriptor itself: it has a thread, and asks for rings.
 struct Waiting {
-    waiter: Waiter,
+    wait_set: WaitSet,
     file: Token,
     input: PipeWriter,
     _output: PipeReader,
@@ -69,16 +69,16 @@ impl Waiting {
         let mut quiet = node
             .subscriber("quiet", &SubscriberOptions::default())
             .expect("opens");
-        let mut waiter = node.waiter().expect("made");
-        waiter.attach(&mut quiet).expect("free");
+        let mut wait_set = node.wait_set().expect("made");
+        wait_set.attach(&mut quiet).expect("free");
         let (output, input) = std::io::pipe().expect("made");
-        let file = waiter.attach_fd(&output, Interest::Readable);
+        let file = wait_set.attach_fd(&output, Interest::Readable);
         let file = file.expect("a pipe can be waited for");
-        let _exported = waiter.as_fd();
-        let ready = waiter.wait(Duration::ZERO).expect("sound");
+        let _exported = wait_set.as_fd();
+        let ready = wait_set.wait(Duration::ZERO).expect("sound");
         assert_eq!(ready, []);
         Self {
-            waiter,
+            wait_set,
             file,
             input,
             _output: output,
@@ -160,7 +160,7 @@ impl Belongings {
             publisher,
             subscriber,
             sample,
-            waiting: Waiting { waiter, .. },
+            waiting: Waiting { wait_set, .. },
             asking: Asking { client, .. },
             telling: Telling { notifier, listener },
             ..
@@ -175,12 +175,12 @@ impl Belongings {
                 .map(drop),
             publisher.flush(Duration::ZERO),
             node.act(|_, _| ()),
-            node.waiter().map(drop),
-            waiter.wait(Duration::ZERO).map(drop),
-            waiter
+            node.wait_set().map(drop),
+            wait_set.wait(Duration::ZERO).map(drop),
+            wait_set
                 .attach_fd(std::io::stdin(), Interest::Readable)
                 .map(drop),
-            waiter.attach(subscriber).map(drop),
+            wait_set.attach(subscriber).map(drop),
             client.servers().map(drop),
             client.take(Duration::ZERO).map(drop),
             notifier.wait_for_listeners(1, Duration::ZERO).map(drop),
@@ -247,7 +247,7 @@ fn a_forked_child_that_drops_everything_changes_nothing() {
     let reply = ours.asking.client.take(BOUND).expect("sound");
     assert!(reply.expect("answered").outcome.is_ok());
     ours.waiting.input.write_all(b"!").expect("room");
-    let ready = ours.waiting.waiter.wait(BOUND).expect("sound");
+    let ready = ours.waiting.wait_set.wait(BOUND).expect("sound");
     assert_eq!(ready[0].token(), ours.waiting.file);
     ours.publisher.publish(ours.lease, 3).expect("room");
     let mut other = Player::start(&root, PARENT);
@@ -274,9 +274,9 @@ fn a_forked_child_is_refused_what_only_the_participant_may_do() {
         // What is given away goes nowhere.
         let gone = [
             copies.publisher.publish(copies.lease, 1).is_ok(),
-            copies.publisher.hand_on(copies.sample).is_ok(),
+            copies.publisher.forward(copies.sample).is_ok(),
             copies.asking.request.reply_in_kind().is_ok(),
-            copies.waiting.waiter.detach(copies.waiting.file),
+            copies.waiting.wait_set.detach(copies.waiting.file),
             copies.telling.notifier.notify(EVENT).is_ok(),
             copies.telling.listener.try_take().is_ok(),
         ];
@@ -286,7 +286,7 @@ fn a_forked_child_is_refused_what_only_the_participant_may_do() {
     assert_eq!(seen(&pool), before);
     let mut ours = everything.into_inner().expect("still here");
     ours.waiting.input.write_all(b"!").expect("room");
-    let ready = ours.waiting.waiter.wait(BOUND).expect("sound");
+    let ready = ours.waiting.wait_set.wait(BOUND).expect("sound");
     assert_eq!(ready[0].token(), ours.waiting.file, "the copy detached it");
 }
 

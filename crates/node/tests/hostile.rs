@@ -35,7 +35,7 @@ const ROLE: &str = "HYTHE_TEST_ROLE";
 const SEED: &str = "HYTHE_TEST_SEED";
 const ROUND: Duration = Duration::from_millis(1500);
 /// The time-out of every call of the honest.
-const PATIENCE: Duration = Duration::from_millis(50);
+const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 /// How much longer than that a call may last on a machine with other things to do. It only ends tests that have failed.
 const KEPT: Duration = Duration::from_secs(120);
 /// Exit status of an honest process that was kept.
@@ -45,7 +45,7 @@ const KEPT_STATUS: i32 = 77;
 const PANIC_STATUS: i32 = 78;
 
 mod roles {
-    /// Joins, leases, publishes, takes, hands on, leaves.
+    /// Joins, leases, publishes, takes, forwards, leaves.
     pub(super) const WORKER: &str = "worker";
     /// Looks at the pool from outside.
     pub(super) const LOOKER: &str = "looker";
@@ -381,12 +381,12 @@ fn work(pool: &Pool, calls: &mut Calls, choices: &mut Choices) {
         return std::thread::sleep(Duration::from_millis(20));
     };
     let channel = ["left", "right"][choices.below(2) as usize];
-    let timeout_ms = PATIENCE.as_millis() as u32;
+    let timeout_ms = SEND_TIMEOUT.as_millis() as u32;
     let policies = [PortPolicy::DropNewest, PortPolicy::Block { timeout_ms }];
     let subscribing = SubscriberOptions::default()
         .depth(4)
         .policy(policies[choices.below(2) as usize]);
-    let publishing = PublisherOptions::default().send_timeout(PATIENCE);
+    let publishing = PublisherOptions::default().send_timeout(SEND_TIMEOUT);
     let subscriber = calls.call("subscriber", || node.subscriber(channel, &subscribing));
     let publisher = calls.call("publisher", || node.publisher(channel, &publishing));
     let (Some(mut subscriber), Some(mut publisher)) = (subscriber, publisher) else {
@@ -407,7 +407,7 @@ fn work(pool: &Pool, calls: &mut Calls, choices: &mut Choices) {
                 calls.call("publish", || publisher.publish(lease, bytes));
             }
             2 => {
-                let taken = calls.call("take", || subscriber.take(PATIENCE));
+                let taken = calls.call("take", || subscriber.take(SEND_TIMEOUT));
                 if let Some(sample) = taken.flatten() {
                     let _ = (sample.to_vec(), sample.part(0, sample.len() / 2));
                     kept.push(sample);
@@ -415,7 +415,7 @@ fn work(pool: &Pool, calls: &mut Calls, choices: &mut Choices) {
             }
             _ => {
                 if let Some(sample) = kept.pop() {
-                    calls.call("hand on", || publisher.hand_on(sample));
+                    calls.call("forward", || publisher.forward(sample));
                 }
             }
         }

@@ -30,7 +30,7 @@ const SAMPLES: u64 = 40;
 
 /// The operations under test, in the words of the pool. Each victim prepares, and then does the one thing that may kill it.
 const OPERATIONS: [&str; 9] = [
-    "join", "lease", "publish", "take", "hand on", "release", "connect", "leave", "depart",
+    "join", "lease", "publish", "take", "forward", "release", "connect", "leave", "depart",
 ];
 
 fn number(variable: &str, default: u64) -> u64 {
@@ -259,7 +259,7 @@ fn play_beside(
     std::thread::scope(|scope| {
         let victim = scope.spawn(|| play(root, operation, store));
         while !victim.is_finished() {
-            if matches!(operation, "take" | "hand on" | "release" | "depart") {
+            if matches!(operation, "take" | "forward" | "release" | "depart") {
                 survivor.sends();
             }
             survivor.takes_all();
@@ -322,10 +322,10 @@ fn act(pool: &Pool, operation: &str, store: u32) -> u32 {
             let _sample = next();
             kill_points::disarm()
         }
-        "hand on" => {
+        "forward" => {
             let part = next().part(10, 20).expect("a part");
             kill_points::arm(store);
-            publisher.hand_on(part).expect("handed on");
+            publisher.forward(part).expect("forwarded");
             kill_points::disarm()
         }
         "release" => {

@@ -110,7 +110,7 @@ fn a_file_read_into_a_cut_region_is_refused() {
 fn whoever_waits_is_told() {
     let root = Root::new();
     let pool = root.pool();
-    let node = Node::join(&pool, "waiter").expect("join");
+    let node = Node::join(&pool, "wait set").expect("join");
     let blocking = SubscriberOptions::default()
         .depth(2)
         .policy(PortPolicy::Block {
@@ -120,8 +120,8 @@ fn whoever_waits_is_told() {
     let mut idle = node
         .subscriber("idle", &SubscriberOptions::default())
         .expect("port");
-    let patience = PublisherOptions::default().send_timeout(Duration::from_secs(600));
-    let mut publisher = node.publisher("way", &patience).expect("port");
+    let patient = PublisherOptions::default().send_timeout(Duration::from_secs(600));
+    let mut publisher = node.publisher("way", &patient).expect("port");
     std::thread::scope(|scope| {
         let waiting = scope.spawn(move || idle.take(Duration::from_secs(600)).map(drop));
         let node = &node;

@@ -459,7 +459,7 @@ fn a_batch_is_kept_and_displaces_the_oldest() {
     assert!(is_all_free(&pool));
 }
 
-/// Of a queue whose head is elsewhere a waiter says that it holds something, and that it is empty.
+/// Of a queue whose head is elsewhere a wait set says that it holds something, and that it is empty.
 #[test]
 fn what_a_batch_published_before_it_panicked_is_announced() {
     let root = Root::new();
@@ -468,45 +468,45 @@ fn what_a_batch_published_before_it_panicked_is_announced() {
     let (sender, receiver) = (sender.expect("joins"), receiver.expect("joins"));
     let mut subscriber = subscriber(&receiver, &SubscriberOptions::default());
     let mut publisher = publisher(&sender, 0);
-    let mut waiter = receiver.waiter().expect("made");
-    let token = waiter.attach(&mut subscriber).expect("free");
+    let mut wait_set = receiver.wait_set().expect("made");
+    let token = wait_set.attach(&mut subscriber).expect("free");
     assert_eq!(publisher.subscribers().expect("room"), 1);
-    let ready = waiter.wait(Duration::ZERO).expect("sound");
+    let ready = wait_set.wait(Duration::ZERO).expect("sound");
     assert_eq!(ready, []);
 
     let mut leases = (0..2).map(|_| (sender.lease(1).expect("free"), 1));
     let batch = std::iter::from_fn(|| Some(leases.next().expect("two were enough")));
     let panicking = std::panic::AssertUnwindSafe(|| publisher.publish_batch(batch));
     assert!(std::panic::catch_unwind(panicking).is_err());
-    let ready = waiter.wait(Duration::ZERO).expect("sound");
+    let ready = wait_set.wait(Duration::ZERO).expect("sound");
     assert_eq!(ready.len(), 1, "nobody was told");
     assert_eq!(ready[0].token(), token);
-    assert_eq!(waiter.unmarked(), 0, "found by a look at everything");
+    assert_eq!(wait_set.unmarked(), 0, "found by a look at everything");
     assert_eq!(taken(&mut subscriber).len(), 2);
 }
 
 #[test]
-fn a_waiter_sees_what_waits_in_a_queue_that_drops_the_oldest() {
+fn a_wait_set_sees_what_waits_in_a_queue_that_drops_the_oldest() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "both").expect("joins");
     let options = SubscriberOptions::default().depth(2);
     let mut newest = subscriber(&node, &options.policy(PortPolicy::DropOldest));
     let mut publisher = publisher(&node, 0);
-    let mut waiter = node.waiter().expect("made");
-    waiter.attach(&mut newest).expect("attached");
+    let mut wait_set = node.wait_set().expect("made");
+    wait_set.attach(&mut newest).expect("attached");
     publish_all(&mut publisher, 0..5);
     let ready =
-        |waiter: &mut hythe_node::Waiter, timeout| waiter.wait(timeout).expect("sound").len();
-    assert_eq!(ready(&mut waiter, support::BOUND), 1);
+        |wait_set: &mut hythe_node::WaitSet, timeout| wait_set.wait(timeout).expect("sound").len();
+    assert_eq!(ready(&mut wait_set, support::BOUND), 1);
     assert_eq!(taken(&mut newest), [3, 4]);
     assert_eq!(
-        ready(&mut waiter, Duration::from_millis(20)),
+        ready(&mut wait_set, Duration::from_millis(20)),
         0,
         "it is empty"
     );
     publish(&mut publisher, 5);
-    assert_eq!(ready(&mut waiter, support::BOUND), 1);
+    assert_eq!(ready(&mut wait_set, support::BOUND), 1);
     assert_eq!(taken(&mut newest), [5]);
 }
 
@@ -518,8 +518,8 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
     let (sender, quick) = (sender.expect("joins"), quick.expect("joins"));
     let stuck = stuck.expect("joins");
     let mut quick = subscriber(&quick, &SubscriberOptions::default().depth(64));
-    let patience = PortPolicy::Block { timeout_ms: 3_000 };
-    let options = SubscriberOptions::default().depth(2).policy(patience);
+    let blocking = PortPolicy::Block { timeout_ms: 3_000 };
+    let options = SubscriberOptions::default().depth(2).policy(blocking);
     let _stuck = subscriber(&stuck, &options);
     let mut publisher = publisher(&sender, 0);
     publish_all(&mut publisher, 0..2);

@@ -1,4 +1,4 @@
-//! The polling path (lease, publish, take, hand on, drop) asks neither the allocator nor the kernel for anything.
+//! The polling path (lease, publish, take, forward, drop) asks neither the allocator nor the kernel for anything.
 //!
 //! Allocations are counted on this thread. System calls are proven absent: a process that plays [`ROLE`] goes the way under a
 //! seccomp filter that ends it at the first call but the one by which it says that it came through. Both proofs are shown to fail
@@ -78,15 +78,15 @@ impl Way {
         });
         let mut sample = None;
         watched("take", &mut || sample = take(&mut self.into_relay));
-        watched("hand on", &mut || {
+        watched("forward", &mut || {
             let sample = sample.take().expect("published");
-            let published = self.relay.hand_on(sample).expect("handed on");
+            let published = self.relay.forward(sample).expect("forwarded");
             assert_eq!(published.delivered, 1);
         });
-        watched("take what was handed on", &mut || {
+        watched("take what was forwarded", &mut || {
             sample = take(&mut self.sink)
         });
-        watched("drop", &mut || drop(sample.take().expect("handed on")));
+        watched("drop", &mut || drop(sample.take().expect("forwarded")));
         watched("take nothing", &mut || {
             assert!(take(&mut self.sink).is_none());
         });

@@ -106,15 +106,15 @@ fn no_subscriber_blocks_for_longer_than_the_publisher_lets_it() {
     };
     let options = SubscriberOptions::default().depth(2).policy(policy);
     let _stuck = [0, 1].map(|_| node.subscriber("data", &options).expect("opens"));
-    let patience = Duration::from_millis(50);
-    let options = PublisherOptions::default().send_timeout(patience);
+    let send_timeout = Duration::from_millis(50);
+    let options = PublisherOptions::default().send_timeout(send_timeout);
     let mut publisher = node.publisher("data", &options).expect("opens");
     (0..2).for_each(|_| publish(&mut publisher, 0));
     let start = Instant::now();
     let refused = publisher
         .publish(publisher.lease(1).expect("free"), 1)
         .expect_err("no room for a third");
-    assert!(start.elapsed() >= patience, "it did not wait");
+    assert!(start.elapsed() >= send_timeout, "it did not wait");
     assert!(
         matches!(
             refused,

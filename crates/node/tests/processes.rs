@@ -19,7 +19,7 @@ mod roles {
     pub(super) const HOLDER: &str = "holder";
     /// Publishes one message, keeps two leases, and waits.
     pub(super) const SOURCE: &str = "source";
-    /// Hands on from `in` to `out`.
+    /// Forwards from `in` to `out`.
     pub(super) const RELAY: &str = "relay";
     /// The same, with queues that drop the oldest.
     pub(super) const SKIPPER: &str = "skipper";
@@ -82,7 +82,7 @@ fn relay(node: &Node, policy: PortPolicy) {
     let start = Instant::now();
     while start.elapsed() < BOUND {
         if let Some(sample) = from.take(Duration::from_millis(100)).expect("sound") {
-            to.hand_on(sample).expect("room");
+            to.forward(sample).expect("room");
         }
     }
 }
@@ -202,7 +202,7 @@ fn handing_on_keeps_the_place() {
         lease.write(0, &[round; 3000]);
         assert_eq!(publisher.publish(lease, 3000).expect("room").delivered, 2);
         let first = direct.take(BOUND).expect("sound").expect("published");
-        let second = relayed.take(BOUND).expect("sound").expect("handed on");
+        let second = relayed.take(BOUND).expect("sound").expect("forwarded");
         assert_eq!(first.descriptor(), second.descriptor(), "it was copied");
         assert_eq!(second.to_vec(), [round; 3000]);
     }

@@ -379,17 +379,17 @@ fn waits(node: &Node) -> Option<()> {
     done("notify", notifier.notify(event));
     done("hear", listener.wait(SHORT));
     done("hear nothing", listener.wait(SHORT));
-    let mut waiter = done("make a waiter", node.waiter())?;
+    let mut wait_set = done("make a wait set", node.wait_set())?;
     let (reader, mut writer) = done("make a pipe", std::io::pipe())?;
     done(
         "attach a file",
-        waiter.attach_fd(&reader, Interest::Readable),
+        wait_set.attach_fd(&reader, Interest::Readable),
     );
-    done("attach a port", waiter.attach(&mut listener));
-    done("wait", waiter.wait(SHORT));
+    done("attach a port", wait_set.attach(&mut listener));
+    done("wait", wait_set.wait(SHORT));
     done("write", writer.write_all(b"x"));
     done("notify", notifier.notify(event));
-    done("wait for both", waiter.wait(SHORT));
+    done("wait for both", wait_set.wait(SHORT));
     Some(())
 }
 

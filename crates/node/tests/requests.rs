@@ -69,7 +69,7 @@ fn server(node: &Node) -> Server {
 }
 
 fn client(node: &Node) -> Client {
-    node.client("sums", &ClientOptions::default().patience(BOUND))
+    node.client("sums", &ClientOptions::default().send_timeout(BOUND))
         .expect("opens")
 }
 
@@ -147,7 +147,7 @@ fn a_reply_may_be_a_lease_a_part_or_another_sample() {
         .into_parts();
     let part = sample.part(1, 2).expect("inside");
     drop(sample);
-    assert!(responder.hand_on(part).expect("alone with it"));
+    assert!(responder.forward(part).expect("alone with it"));
     assert_eq!(wait(&mut client, pending).to_vec(), b"bc");
 
     let pending = ask(&mut client, 0);
@@ -177,7 +177,7 @@ fn a_buffer_that_others_hold_is_refused_both_ways() {
         .publish(publisher.lease(1).expect("free"), 1)
         .expect("room");
     let sample = readers[0].try_take().expect("sound").expect("published");
-    let refused = client.hand_on(sample).expect_err("another reader has it");
+    let refused = client.forward(sample).expect_err("another reader has it");
     assert!(
         matches!(refused, NodeError::SharedBuffer { .. }),
         "{refused:?}"
@@ -191,7 +191,7 @@ fn a_buffer_that_others_hold_is_refused_both_ways() {
         .expect("asked")
         .into_parts();
     let kept = sample.part(0, 1).expect("inside");
-    let refused = responder.hand_on(sample).expect_err("a part is kept");
+    let refused = responder.forward(sample).expect_err("a part is kept");
     assert!(
         matches!(refused, NodeError::SharedBuffer { .. }),
         "{refused:?}"
@@ -233,7 +233,7 @@ fn open_requests_are_bounded_and_abandoned_ones_make_room() {
     let mut server = server(&serving);
     let options = ClientOptions::default()
         .outstanding(2)
-        .patience(Duration::from_millis(30));
+        .send_timeout(Duration::from_millis(30));
     let mut client = asking.client("sums", &options).expect("opens");
     let first = ask(&mut client, 1);
     ask(&mut client, 2);
@@ -276,7 +276,7 @@ fn without_a_server_a_request_waits_and_then_says_so() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
-    let options = ClientOptions::default().patience(Duration::from_millis(40));
+    let options = ClientOptions::default().send_timeout(Duration::from_millis(40));
     let mut client = node.client("sums", &options).expect("opens");
     let start = Instant::now();
     let lease = client.lease(1).expect("free");
@@ -447,7 +447,7 @@ fn a_server_killed_anywhere_loses_no_slot_and_no_request() {
         let mut echo = Player::start(&root, roles::ECHO);
         assert_eq!(echo.hear(), "ready");
         // Killed among requests, it leaves those behind it without a server.
-        let options = ClientOptions::default().patience(Duration::from_millis(20));
+        let options = ClientOptions::default().send_timeout(Duration::from_millis(20));
         let mut client = node.client("sums", &options).expect("opens");
         assert!(client.wait_for_servers(1, BOUND).expect("sound"));
         let killer = std::thread::spawn(move || {

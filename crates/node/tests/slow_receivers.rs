@@ -237,7 +237,7 @@ fn parts_of_a_slot_count_once() {
     for number in 0..200 {
         // In turns: each of them is sent again behind the other.
         let part = slots[number % 2].part(number * 64, 64).expect("a part");
-        let published = publisher.hand_on(part).expect("room");
+        let published = publisher.forward(part).expect("room");
         assert_eq!((published.delivered, published.dropped), (1, 0));
     }
     drop(slots);
@@ -255,7 +255,7 @@ fn a_stopped_server_leaves_slots_for_others() {
     let _server = serving
         .server("sums", &ServerOptions::default())
         .expect("opens");
-    let options = ClientOptions::default().patience(SOON);
+    let options = ClientOptions::default().send_timeout(SOON);
     let mut client = asking.client("sums", &options).expect("opens");
     let mut sent = 0;
     loop {

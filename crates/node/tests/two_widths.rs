@@ -22,7 +22,7 @@ const OTHER: &str = "HYTHE_OTHER_WIDTH";
 mod roles {
     /// Answers each message on `in` with one of its own on `out`: the same bytes, each complemented.
     pub(super) const ANSWERER: &str = "answerer";
-    /// Hands on from `in` to `out`.
+    /// Forwards from `in` to `out`.
     pub(super) const RELAY: &str = "relay";
     /// Takes two samples from `in`, keeps them and a lease.
     pub(super) const HOLDER: &str = "holder";
@@ -78,7 +78,7 @@ fn relay(node: &Node) {
     let start = Instant::now();
     while start.elapsed() < BOUND {
         if let Some(sample) = from.take(Duration::from_millis(100)).expect("sound") {
-            to.hand_on(sample).expect("room");
+            to.forward(sample).expect("room");
         }
     }
 }
@@ -214,7 +214,7 @@ fn handing_on_through_the_other_width_keeps_the_place() {
         let published = publisher.publish(lease, bytes.len()).expect("room");
         assert_eq!(published.delivered, 2);
         let first = direct.take(BOUND).expect("sound").expect("published");
-        let second = relayed.take(BOUND).expect("sound").expect("handed on");
+        let second = relayed.take(BOUND).expect("sound").expect("forwarded");
         assert_eq!(first.descriptor(), second.descriptor(), "it was copied");
         assert_eq!(second.to_vec(), bytes);
     }

@@ -99,13 +99,13 @@ fn values_and_fields_arrive_as_they_were_sent() {
     assert_eq!(sample.field(&field!(Track, history)), [1, 2, 3, 4]);
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     assert_eq!(sample.trusted(trust).expect("aligned"), &TRACK);
-    publisher.hand_on(sample).expect("room");
+    publisher.forward(sample).expect("room");
     let second = subscriber.take(BOUND).expect("sound").expect("published");
     assert_eq!(
         (second.read().id, second.read().at.y.to_bits()),
         (8, 4.0_f32.to_bits())
     );
-    let again = subscriber.take(BOUND).expect("sound").expect("handed on");
+    let again = subscriber.take(BOUND).expect("sound").expect("forwarded");
     assert_eq!(again.read(), TRACK);
 }
 
@@ -292,4 +292,72 @@ fn typed_requests_are_answered_and_wrong_ones_given_up() {
         "{told:?}"
     );
     assert_eq!(client.raw().statistics().violations, 1);
+}
+
+#[test]
+fn numbers_and_arrays_are_payload_by_themselves() {
+    let root = Root::new();
+    let (_, node) = node(&root);
+    let mut counts = node
+        .typed_subscriber::<u64>("counts", &subscribing())
+        .expect("opens");
+    let mut places = node
+        .typed_subscriber::<[[f32; 3]]>("places", &subscribing())
+        .expect("opens");
+    let mut counting = node
+        .typed_publisher::<u64>("counts", &publishing())
+        .expect("opens");
+    let mut placing = node
+        .typed_publisher::<[[f32; 3]]>("places", &publishing())
+        .expect("opens");
+    counting.publish(&u64::MAX).expect("published");
+    placing
+        .publish(&[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        .expect("published");
+    let count = counts.take(BOUND).expect("sound").expect("a number");
+    assert_eq!(count.read(), u64::MAX);
+    let places = places.take(BOUND).expect("sound").expect("two places");
+    assert_eq!(places.read(1), Some([4.0, 5.0, 6.0]));
+    let other = node.typed_subscriber::<[f32; 3]>("counts", &subscribing());
+    let says = other.expect_err("another type").to_string();
+    assert!(says.contains("[f32; 3]") && says.contains("u64"), "{says}");
+}
+
+#[test]
+fn typed_ports_are_waited_for_beside_others() {
+    let root = Root::new();
+    let (_, node) = node(&root);
+    let mut numbers = node
+        .typed_subscriber::<u32>("numbers", &subscribing())
+        .expect("opens");
+    let mut server = node
+        .typed_server::<u32, u32>("double", &ServerOptions::default())
+        .expect("opens");
+    let mut client = node
+        .typed_client::<u32, u32>("double", &ClientOptions::default())
+        .expect("opens");
+    let mut wait_set = node.wait_set().expect("made");
+    let tokens = [
+        wait_set.attach(&mut numbers).expect("free"),
+        wait_set.attach(&mut server).expect("free"),
+        wait_set.attach(&mut client).expect("free"),
+    ];
+    let ready = |wait_set: &mut hythe_node::WaitSet| -> Vec<_> {
+        let events = wait_set.wait(BOUND).expect("waits");
+        events.iter().map(hythe_node::Event::token).collect()
+    };
+    let mut publisher = node
+        .typed_publisher::<u32>("numbers", &publishing())
+        .expect("opens");
+    publisher.publish(&1).expect("published");
+    assert_eq!(ready(&mut wait_set), [tokens[0]]);
+    assert!(numbers.try_take().expect("sound").is_some());
+    let asked = client.request(&21).expect("sent");
+    assert_eq!(ready(&mut wait_set), [tokens[1]]);
+    let request = server.take(BOUND).expect("sound").expect("asked");
+    let answer = request.question.read() * 2;
+    assert!(request.reply(&answer).expect("it lives"));
+    assert_eq!(ready(&mut wait_set), [tokens[2]]);
+    let reply = client.wait(asked, BOUND).expect("sound").expect("a reply");
+    assert_eq!(reply.read(), 42);
 }

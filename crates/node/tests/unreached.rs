@@ -24,7 +24,7 @@ fn server(node: &Node, depth: u32) -> Result<Server, NodeError> {
 
 fn client(node: &Node, outstanding: u32) -> Result<Client, NodeError> {
     let options = ClientOptions::default().outstanding(outstanding);
-    node.client("sums", &options.patience(BOUND))
+    node.client("sums", &options.send_timeout(BOUND))
 }
 
 /// A queue that takes all the deep memory which one participant may have.

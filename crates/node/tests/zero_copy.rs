@@ -76,8 +76,8 @@ fn a_byte_changed_after_handing_on_a_part_is_seen() {
         .expect("taken")
         .expect("one");
     parts
-        .hand_on(sample.part(6, 4).expect("a part"))
-        .expect("handed on");
+        .forward(sample.part(6, 4).expect("a part"))
+        .expect("forwarded");
     drop(sample);
     change_the_queued_byte(&pool, 6, b'f');
     let part = second
@@ -112,7 +112,7 @@ fn parts_go_out_while_the_rest_of_a_buffer_is_written() {
     for (at, text) in [(0, b"flash"), (5, b" wire")] {
         lease.rest_mut(at, trust)[..5].copy_from_slice(text);
         let part = spare.pop().expect("one is left").narrow(at, 5);
-        parts.hand_on(part).expect("handed on");
+        parts.forward(part).expect("forwarded");
     }
     drop(lease);
     assert_eq!(whole.references(), 4);

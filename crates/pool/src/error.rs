@@ -82,7 +82,7 @@ pub enum PoolError {
         escaped(&.0.opener),
         escaped(&.0.ours)
     )]
-    TypeMismatch(Box<Misfit>),
+    TypeMismatch(Box<IncompatibleChannel>),
     /// A channel exists for another kind of port.
     #[error(
         "channel `{}` is for {}, as {} opened it; {} wants it for {}",
@@ -92,7 +92,7 @@ pub enum PoolError {
         escaped(&.0.opener),
         escaped(&.0.ours)
     )]
-    KindMismatch(Box<Misfit>),
+    KindMismatch(Box<IncompatibleChannel>),
     /// A name is empty or too long.
     #[error("the name `{name}` is not usable: {reason}", name = escaped(name))]
     BadName {
@@ -116,7 +116,7 @@ pub enum PoolError {
 
 /// Two sides of a channel that do not fit each other. In words: it is for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct IncompatibleChannel {
     /// The channel.
     pub channel: String,
     /// What is wanted: a kind of channel, or a type.

@@ -23,13 +23,13 @@ mod create;
 mod error;
 mod geometry;
 mod high_water;
+mod incompatible_channel;
 mod journal;
 mod ledger;
 #[cfg(all(test, loom))]
 mod mark_models;
 mod marks;
 mod member;
-mod misfit;
 mod regions;
 #[cfg(all(test, not(loom)))]
 mod scene;
@@ -37,7 +37,7 @@ mod tables;
 
 pub use audit::{Audit, Holder, HolderKind, Mismatch, audit, holders_of_slots};
 pub use control::{Control, Residence};
-pub use error::{Misfit, PoolError, SendError};
+pub use error::{IncompatibleChannel, PoolError, SendError};
 pub use geometry::{ClassPlan, Geometry, Term};
 pub use high_water::{ClassHighWater, HighWater};
 pub use hythe_queue::{EventCell, NotRaised};

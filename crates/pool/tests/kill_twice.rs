@@ -71,7 +71,7 @@ fn a_second_recoverer_finishes_what_the_first_began() {
         "join",
         "lease",
         "release all",
-        "hand on",
+        "forward",
         "reclaim",
         "connect",
         "take from drop-oldest",

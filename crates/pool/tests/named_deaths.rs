@@ -25,7 +25,7 @@ struct Diamond {
 enum Corner {
     /// It doubles its reference and sends both.
     Source,
-    /// It takes and hands on.
+    /// It takes and forwards.
     Middle,
     /// It takes both and releases both.
     Receiver,

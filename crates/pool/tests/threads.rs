@@ -1,4 +1,4 @@
-//! Four members on threads of their own lease, send, take, hand on and release at full speed; then the sums are checked.
+//! Four members on threads of their own lease, send, take, forward and release at full speed; then the sums are checked.
 
 #![cfg(not(loom))]
 

@@ -32,7 +32,7 @@ impl Answers {
         let question = self.question(LONG).expect("a question");
         before(&mut self.answers, word(&question, 0));
         let left = word(&question, 4);
-        self.answers.hand_on(question).expect("handed on");
+        self.answers.forward(question).expect("forwarded");
         left
     }
 

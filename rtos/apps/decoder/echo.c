@@ -14,7 +14,7 @@ void echo_run(void *argument)
             continue;
         }
         /* Whoever pings without listening for the pong gets the buffer back unread. */
-        if (hythe_hand_on(&buffer, echo->pong, WAIT_MS) < 0) {
+        if (hythe_forward(&buffer, echo->pong, WAIT_MS) < 0) {
             (void)hythe_release(&buffer);
         }
     }

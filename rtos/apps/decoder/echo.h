@@ -1,4 +1,4 @@
-/* The echo task: what comes over one endpoint is handed on over another, in the same slot. */
+/* The echo task: what comes over one endpoint is forwarded over another, in the same slot. */
 #ifndef ECHO_H
 #define ECHO_H
 

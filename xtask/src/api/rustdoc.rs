@@ -44,7 +44,14 @@ impl Docs {
                 "RUSTDOCFLAGS",
                 "-Zunstable-options --output-format=json --document-hidden-items",
             )
-            .args(["doc", "--quiet", "--no-deps", "--lib", "--target-dir"])
+            .args([
+                "doc",
+                "--quiet",
+                "--no-deps",
+                "--lib",
+                "--all-features",
+                "--target-dir",
+            ])
             .arg(&target);
         for package in &packages {
             command.args(["--package", package]);

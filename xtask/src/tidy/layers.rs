@@ -54,6 +54,8 @@ const FACADE: &[&str] = &[
     "hythe-rtcore",
     "hythe-media",
     "hythe-recording",
+    "hythe-preload",
+    "hythe-latency",
 ];
 const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
 const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];

@@ -1,8 +1,8 @@
 //! iceoryx2 as its users use it: a publish/subscribe service each way, buffers as deep as the case needs, and for sleeping an event
 //! service each way whose listener is attached to a `WaitSet`. Its files are under a name of this run alone.
 //!
-//! A received sample cannot be handed on there, so `untouched` sends a loaned buffer without writing to it; that costs iceoryx2
-//! nothing that handing on would save.
+//! A received sample cannot be forwarded there, so `untouched` sends a loaned buffer without writing to it; that costs iceoryx2
+//! nothing that forwarding would save.
 
 mod place;
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use hythe::rtcore::{self, BoardKind, Listed};
+use hythe::core as rtcore;
+use hythe::core::{BoardKind, Listed};
 use hythe_terminal::escaped;
 use serde::Serialize;
 

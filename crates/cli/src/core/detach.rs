@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use hythe::rtcore::Board;
+use hythe::core::Board;
 
 use crate::args::{CoreRunArgs, Globals};
 use crate::error::CliError;

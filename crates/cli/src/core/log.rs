@@ -1,6 +1,6 @@
 //! `hythe core log`: what the core has said since its agent was started last.
 
-use hythe::rtcore::control;
+use hythe::core::control;
 use serde::Serialize;
 
 use crate::args::Globals;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hythe::rtcore::{Board, Core, CoreOptions, CoreState, CoreStatus};
+use hythe::core::{Board, Core, CoreOptions, CoreState, CoreStatus};
 use serde::Serialize;
 
 use crate::args::{CoreRunArgs, Globals};

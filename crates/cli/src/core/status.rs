@@ -1,8 +1,8 @@
 //! `hythe core status`: the cores that run in a pool, as seen from outside.
 
-use hythe::Direction;
-use hythe::rtcore::LinkStatus;
-use hythe::rtcore::control::{self, AgentStatus};
+use hythe::core::LinkStatus;
+use hythe::core::control::{self, AgentStatus};
+use hythe::inspect::Direction;
 use serde::Serialize;
 
 use crate::args::Globals;

@@ -1,6 +1,6 @@
 //! `hythe core stop`: stops an agent, in whatever process it runs, and waits until it and its core are gone.
 
-use hythe::rtcore::control;
+use hythe::core::control;
 use serde::Serialize;
 
 use crate::args::{CoreStopArgs, Globals};

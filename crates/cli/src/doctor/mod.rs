@@ -48,7 +48,7 @@ impl Status {
 pub(crate) enum Group {
     /// Where pools live.
     Memory,
-    /// Bells and waiters.
+    /// Bells and wait sets.
     Waiting,
     /// The media and host hops.
     Network,

@@ -1,4 +1,4 @@
-//! Bells and waiters: futexes, waiting on several of them, io_uring; hearing of the death of a peer.
+//! Bells and wait sets: futexes, waiting on several of them, io_uring; hearing of the death of a peer.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU32;
@@ -45,7 +45,7 @@ fn futex() -> Probe {
 fn futex_waitv() -> Probe {
     let (group, name) = (Group::Waiting, "futex_waitv");
     let words = [AtomicU32::new(0), AtomicU32::new(0)];
-    let waiters = words.each_ref().map(|word| {
+    let wait_sets = words.each_ref().map(|word| {
         let mut wait = Wait::new();
         wait.uaddr = WaitPtr::new(word.as_ptr().cast());
         wait.flags = WaitFlags::SIZE_U32;
@@ -55,7 +55,7 @@ fn futex_waitv() -> Probe {
     let now = clock_gettime(ClockId::Monotonic);
     let end = now + WAIT;
     match waitv(
-        &waiters,
+        &wait_sets,
         WaitvFlags::empty(),
         Some(&end),
         ClockId::Monotonic,

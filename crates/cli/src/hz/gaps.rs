@@ -5,7 +5,8 @@
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hythe::{ChannelInfo, Direction, Node, Pool, Subscriber, SubscriberOptions, monotonic_ns};
+use hythe::inspect::{ChannelInfo, Direction};
+use hythe::{Node, Pool, Subscriber, SubscriberOptions, monotonic_ns};
 use serde::Serialize;
 
 use super::Lines;

@@ -7,7 +7,8 @@ mod gaps;
 
 use std::time::Instant;
 
-use hythe::{Pool, PortInfo, PortKind, Snapshot};
+use hythe::Pool;
+use hythe::inspect::{PortInfo, PortKind, Snapshot};
 use hythe_terminal::escaped;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use hythe::rtcore::{Board, Core};
+use hythe::core::{Board, Core};
 use hythe_latency::result::Measurement;
 
 use super::board_args::BoardArgs;

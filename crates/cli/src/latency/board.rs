@@ -5,7 +5,7 @@
 //! instructions are counted in another run, Linux answers it (`round_trip`). Never judges the
 //! figures.
 
-use hythe::rtcore::Board;
+use hythe::core::Board;
 use hythe_latency::result::Document;
 
 use super::alone::alone;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use hythe::rtcore::Board;
+use hythe::core::Board;
 use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
 use hythe_latency::xen::OwnCpu;
 use hythe_latency::{machine, outside};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use hythe::rtcore::{Board, Core};
+use hythe::core::{Board, Core};
 use hythe::{Node, Pool, PublisherOptions, Sample, Subscriber, SubscriberOptions};
 use hythe_latency::result::Measurement;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub(super) fn answer(
         }
         let left = left(&question)?;
         answered = Some(Instant::now());
-        answers.hand_on(question)?;
+        answers.forward(question)?;
         if left <= 1 {
             // What goes now waits until the core has given the last answer back.
             return Ok(seen);

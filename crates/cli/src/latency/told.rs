@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hythe::rtcore::{Board, Core, CoreOptions, CoreState, run_alone};
+use hythe::core::{Board, Core, CoreOptions, CoreState, run_alone};
 use hythe::{Node, Subscriber, SubscriberOptions};
 use hythe_latency::core::{Conditions, CoreHistogram, serial};
 

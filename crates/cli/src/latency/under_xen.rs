@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hythe::rtcore::{Board, Repeatable};
+use hythe::core::{Board, Repeatable};
 use hythe_latency::result::{Document, Measurement, Ratio};
 use hythe_latency::xen::{self, Clock, Ended, Hypervisor, Partition, Setup};
 use serde_json::json;

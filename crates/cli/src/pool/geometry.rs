@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hythe::{HolderKind, RegionGeometry, RegionKind, SlotClass, Snapshot};
+use hythe::inspect::{HolderKind, RegionGeometry, RegionKind, SlotClass, Snapshot};
 use serde::Serialize;
 
 use crate::output::table;

@@ -3,7 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use hythe::{Pool, RegionIndex, Snapshot};
+use hythe::inspect::Snapshot;
+use hythe::{Pool, RegionIndex};
 use hythe_terminal::escaped;
 use serde::Serialize;
 

@@ -197,7 +197,7 @@ fn largest_payload(pool: &hythe::Pool) -> usize {
     let snapshot = pool.snapshot();
     let classes = snapshot.regions.iter().flat_map(|region| &region.classes);
     classes
-        .map(hythe::SlotClass::payload_bytes)
+        .map(hythe::inspect::SlotClass::payload_bytes)
         .max()
         .unwrap_or(0)
 }

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use hythe::{Node, PortIndex, PortKind};
+use hythe::Node;
+use hythe::inspect::{PortIndex, PortKind};
 
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);

@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 use std::time::Instant;
 
-use hythe::{ChannelInfo, HeldBuffer, HolderKind, MemberInfo, PortInfo, PortKind, Snapshot};
+use hythe::inspect::{
+    ChannelInfo, HeldBuffer, HolderKind, MemberInfo, PortInfo, PortKind, Snapshot,
+};
 use serde::Serialize;
 
 use crate::list::waiting;

@@ -38,7 +38,7 @@
 //! # What a decoder that gets single frames has to know
 //!
 //! minimp3 forgets its state when it loses synchronisation. A decoder that is given one frame at a
-//! time never sees the bytes in between, so each [`Gap`] must reach it as well: handing on the
+//! time never sees the bytes in between, so each [`Gap`] must reach it as well: forwarding the
 //! first [`Gap::RESET_BYTES`] bytes of a gap (or any four bytes) to `mp3dec_decode_frame` makes it
 //! forget, and yields no samples. [`Frame::reset`] says the same about the frame behind.
 

@@ -71,7 +71,7 @@ impl Sink for ChannelSink {
     fn take(&mut self, unit: &Unit<'_>, _missing: bool) -> Result<(), MediaError> {
         match self.slots.part(unit.pieces, self.code) {
             Some(part) => {
-                self.publisher.hand_on(part)?;
+                self.publisher.forward(part)?;
                 Ok(())
             }
             None => self.copy(unit),

@@ -179,9 +179,9 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
-    /// A port is attached to one waiter at a time.
+    /// A port is attached to one wait set at a time.
     #[error(
-        "the port on channel `{channel}` is attached to a waiter already; detach it there first",
+        "the port on channel `{channel}` is attached to a wait set already; detach it there first",
         channel = escaped(channel)
     )]
     Attached {
@@ -190,16 +190,16 @@ pub enum NodeError {
     },
     /// The port is another node's.
     #[error(
-        "the port on channel `{channel}` belongs to another node than the waiter; make a waiter with the port's node",
+        "the port on channel `{channel}` belongs to another node than the wait set; make a wait set with the port's node",
         channel = escaped(channel)
     )]
     ForeignPort {
         /// The channel.
         channel: String,
     },
-    /// The system refused something that a waiter needs.
-    #[error("a waiter cannot {action}: {source}")]
-    Waiter {
+    /// The system refused something that a wait set needs.
+    #[error("a wait set cannot {action}: {source}")]
+    WaitSet {
         /// What was tried.
         action: &'static str,
         /// What the system said.

@@ -15,8 +15,8 @@ use crate::buffer::{Lease, Reference, Sample};
 use crate::leasing::{LeaseWait, named_lease_in};
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 use crate::{NodeError, holders};
 
 /// A request that was sent: the number by which its client knows it.
@@ -87,7 +87,7 @@ pub struct Reply {
 pub struct Client {
     port: Port,
     statistics: PortStatistics,
-    patience: Duration,
+    send_timeout: Duration,
     epoch: Option<u32>,
     changes: Option<u32>,
     /// Why a server could not be connected to. The others serve on; whoever finds none with room is told.
@@ -116,7 +116,7 @@ impl Client {
             port: Port::open(opener, name, options.carries.as_ref(), plan)?,
             servers: Servers::new(plan.depth),
             statistics: PortStatistics::default(),
-            patience: options.patience,
+            send_timeout: options.send_timeout,
             epoch: None,
             changes: None,
             refused: None,
@@ -169,7 +169,7 @@ impl Client {
     ///
     /// # Panics
     /// If the sample is another node's.
-    pub fn hand_on(&mut self, sample: Sample) -> Result<PendingReply, NodeError> {
+    pub fn forward(&mut self, sample: Sample) -> Result<PendingReply, NodeError> {
         self.send(sample.into_reference())
     }
 
@@ -330,7 +330,7 @@ impl Client {
             number,
         };
         reference.write_headroom(&header.to_bytes())?;
-        let sent = self.wait_until(self.patience, |client| {
+        let sent = self.wait_until(self.send_timeout, |client| {
             let Self { port, servers, .. } = client;
             servers.send(&port.shared, port.name(), &reference, number)
         })?;
@@ -348,7 +348,7 @@ impl Client {
     }
 
     fn no_room(&self) -> NodeError {
-        let (channel, waited_ms) = (self.port.name().to_owned(), milliseconds(self.patience));
+        let (channel, waited_ms) = (self.port.name().to_owned(), milliseconds(self.send_timeout));
         if self.servers.count() == 0 {
             return NodeError::NoServer { channel, waited_ms };
         }

@@ -9,7 +9,7 @@ use hythe_pool::ChannelType;
 pub struct ClientOptions {
     pub(super) carries: Option<ChannelType>,
     pub(super) outstanding: u32,
-    pub(super) patience: Duration,
+    pub(super) send_timeout: Duration,
 }
 
 impl Default for ClientOptions {
@@ -17,7 +17,7 @@ impl Default for ClientOptions {
         Self {
             carries: None,
             outstanding: 32,
-            patience: Duration::from_secs(5),
+            send_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -41,8 +41,8 @@ impl ClientOptions {
 
     /// How long one request may wait for a server with room; default 5 s.
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn send_timeout(mut self, send_timeout: Duration) -> Self {
+        self.send_timeout = send_timeout;
         self
     }
 }

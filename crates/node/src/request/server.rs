@@ -19,8 +19,8 @@ use crate::refused::RETRY;
 use crate::sources::Sources;
 use crate::transport::Origin;
 use crate::wait::ring;
-use crate::waiter::Waitable;
-use crate::waiter::sealed::{Parts, PortParts};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 
 /// The answering end of a request/reply channel.
 #[derive(Debug)]
@@ -264,7 +264,7 @@ impl Request {
     /// [`NodeError::SharedBuffer`] if the client kept a reference to it, or sent one that others hold.
     pub fn reply_in_kind(self) -> Result<bool, NodeError> {
         let (sample, responder) = self.into_parts();
-        responder.hand_on(sample)
+        responder.forward(sample)
     }
 }
 
@@ -327,7 +327,7 @@ impl Responder {
     ///
     /// # Panics
     /// If the sample is another node's.
-    pub fn hand_on(self, sample: Sample) -> Result<bool, NodeError> {
+    pub fn forward(self, sample: Sample) -> Result<bool, NodeError> {
         self.send(sample.into_reference())
     }
 

@@ -44,6 +44,7 @@
 //!
 //! Used by applications. Never hands out a reference to bytes that a peer may write, but by [`crate::TrustPeers`].
 
+mod plain;
 mod publish;
 mod request;
 mod sample;
@@ -61,6 +62,9 @@ pub use sample::TypedSample;
 const SKIPPED_MAX: u32 = 32768;
 
 /// A plain type that channels carry. Both sides must give it the same name, version, size and alignment.
+///
+/// Integers and floating-point numbers are payload under their own names (`u32`, `f64`), and so are arrays of payload
+/// (`[f64; 3]`), without more ado.
 pub trait Payload: FromBytes + IntoBytes + Immutable + KnownLayout {
     /// What it is called on both sides, at most 64 bytes (less for slices and requests).
     const NAME: &'static str;

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use zerocopy::{Immutable, IntoBytes};
 
 use super::{Carried, Field, Payload, SKIPPED_MAX, TypedSample};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 use crate::{
     Lease, Node, NodeError, Published, Publisher, PublisherOptions, Subscriber, SubscriberOptions,
 };
@@ -74,9 +76,9 @@ impl<V: Carried + ?Sized> TypedPublisher<V> {
     /// Publishes a received value without copying.
     ///
     /// # Errors
-    /// As [`Publisher::hand_on`].
-    pub fn hand_on(&mut self, sample: TypedSample<V>) -> Result<Published, NodeError> {
-        self.publisher.hand_on(sample.into_raw())
+    /// As [`Publisher::forward`].
+    pub fn forward(&mut self, sample: TypedSample<V>) -> Result<Published, NodeError> {
+        self.publisher.forward(sample.into_raw())
     }
 
     /// The port for bytes: to wait for subscribers, to flush, to see what it counted. What is published through it must be what
@@ -175,6 +177,14 @@ impl<T: Payload> TypedLease<[T]> {
 pub struct TypedSubscriber<V: Carried + ?Sized> {
     subscriber: Subscriber,
     of: PhantomData<fn(&V)>,
+}
+
+impl<V: Carried + ?Sized> Waitable for TypedSubscriber<V> {}
+
+impl<V: Carried + ?Sized> Parts for TypedSubscriber<V> {
+    fn parts(&mut self) -> PortParts<'_> {
+        self.subscriber.parts()
+    }
 }
 
 impl<V: Carried + ?Sized> TypedSubscriber<V> {

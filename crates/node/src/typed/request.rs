@@ -4,6 +4,8 @@ use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use super::{Carried, SKIPPED_MAX, TypedSample, request_type};
+use crate::wait_set::Waitable;
+use crate::wait_set::sealed::{Parts, PortParts};
 use crate::{
     Client, ClientOptions, Node, NodeError, PendingReply, Request, Responder, Server, ServerOptions,
 };
@@ -47,6 +49,14 @@ impl Node {
 pub struct TypedClient<Q: Carried + ?Sized, R: Carried + ?Sized> {
     client: Client,
     of: PhantomData<fn(&Q, &R)>,
+}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Waitable for TypedClient<Q, R> {}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Parts for TypedClient<Q, R> {
+    fn parts(&mut self) -> PortParts<'_> {
+        self.client.parts()
+    }
 }
 
 impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedClient<Q, R> {
@@ -98,6 +108,14 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedClient<Q, R> {
 pub struct TypedServer<Q: Carried + ?Sized, R: Carried + ?Sized> {
     server: Server,
     of: PhantomData<fn(&Q, &R)>,
+}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Waitable for TypedServer<Q, R> {}
+
+impl<Q: Carried + ?Sized, R: Carried + ?Sized> Parts for TypedServer<Q, R> {
+    fn parts(&mut self) -> PortParts<'_> {
+        self.server.parts()
+    }
 }
 
 impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedServer<Q, R> {
@@ -161,10 +179,10 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedRequest<Q, R> {
     /// Replies with a received value without copying. False: as [`TypedRequest::reply`].
     ///
     /// # Errors
-    /// As [`Responder::hand_on`].
-    pub fn hand_on(self, answer: TypedSample<R>) -> Result<bool, NodeError> {
+    /// As [`Responder::forward`].
+    pub fn forward(self, answer: TypedSample<R>) -> Result<bool, NodeError> {
         drop(self.question);
-        self.responder.hand_on(answer.into_raw())
+        self.responder.forward(answer.into_raw())
     }
 }
 
@@ -174,6 +192,6 @@ impl<Q: Carried + ?Sized> TypedRequest<Q, Q> {
     /// # Errors
     /// As [`Request::reply_in_kind`].
     pub fn reply_in_kind(self) -> Result<bool, NodeError> {
-        self.responder.hand_on(self.question.into_raw())
+        self.responder.forward(self.question.into_raw())
     }
 }

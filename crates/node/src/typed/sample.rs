@@ -8,7 +8,7 @@ use super::{Carried, Field, Payload};
 use crate::buffer::Sample;
 use crate::{NodeError, TrustPeers};
 
-/// A received value, or slice of values. Dropped, it is released; handed on, it travels on uncopied.
+/// A received value, or slice of values. Dropped, it is released; forwarded, it travels on uncopied.
 #[derive(Debug)]
 pub struct TypedSample<V: Carried + ?Sized> {
     sample: Sample,

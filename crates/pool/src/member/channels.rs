@@ -13,7 +13,7 @@ use crate::tables::channels::{
     CLAIMED, CLOSING, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, CoreBinding, FREE,
     LETTING_GO, READY, hash_of, state, status_of,
 };
-use crate::{PoolError, misfit};
+use crate::{PoolError, incompatible_channel};
 
 /// How often a channel is looked at that somebody else takes up whenever it is about to go. After that it has a user.
 const RETIRE_ATTEMPTS: usize = 64;
@@ -50,7 +50,7 @@ impl Member {
     ) -> Result<ChannelIndex, PoolError> {
         check_name(name)?;
         if let Some(found) = control.tables().find_channel(name) {
-            return misfit::check(control, self.index(), &found, kind, carries)
+            return incompatible_channel::check(control, self.index(), &found, kind, carries)
                 .map(|()| found.index);
         }
         let raw = ChannelType::default();

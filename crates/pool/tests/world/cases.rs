@@ -22,7 +22,7 @@ const PLAIN: [(&str, Act); 25] = [
     ("release last", release_last),
     ("send", |a, c, _| a.me_sends(c)),
     ("take", |a, c, r| a.me_takes(c, r)),
-    ("hand on", hand_on),
+    ("forward", forward),
     ("give", give),
     ("reclaim", reclaim),
     ("open channel", open_channel),
@@ -85,7 +85,7 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// What a waiter adds to sending and taking.
+/// What a wait set adds to sending and taking.
 fn with_marks() -> [Case; 2] {
     [
         Case {
@@ -179,7 +179,7 @@ fn release_last(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     assert!(actor.me().release(control, slot, 2).expect("release"));
 }
 
-fn hand_on(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
+fn forward(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {
     let member = actor.member.as_mut().expect("a member");
     let taken = member
         .take(control, regions, &mut actor.back.consumer)
@@ -378,7 +378,7 @@ fn retire_channel(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     assert_eq!(control.tables().find_channel("idle"), None);
 }
 
-/// As a waiter that has gone to sleep.
+/// As a wait set that has gone to sleep.
 fn near_waits_for_marks(stage: &mut Stage) {
     let control = &stage.world.control;
     stage

@@ -195,7 +195,7 @@ fn start(command: &[OsString], settings: &Settings) -> Result<Child, PreloadErro
     if settings.output_to_errors {
         let errors = io::stderr().as_fd().try_clone_to_owned();
         child.stdout(Stdio::from(
-            errors.map_err(PreloadError::file("hand on", "/proc/self/fd/2"))?,
+            errors.map_err(PreloadError::file("forward", "/proc/self/fd/2"))?,
         ));
     }
     die_with_parent(&mut child);

@@ -319,7 +319,7 @@ pub(super) fn end_session(
     Ok(let_go)
 }
 
-/// Ends the sessions that dead ports left open at other endpoints of the core, so that nothing of theirs is handed on to us: the
+/// Ends the sessions that dead ports left open at other endpoints of the core, so that nothing of theirs is forwarded to us: the
 /// core sees these ends before it sees our session.
 fn withdraw_abandoned(
     shared: &Arc<Participant>,

@@ -1,7 +1,7 @@
 //! Taking back what a session that is over left: in the rows of the ledger, and in the queues.
 //!
 //! Called when the core has echoed session 0 of the endpoint: it holds nothing then, and pushes nothing. What is left is in the
-//! endpoint's row, or was handed on by the core and waits in the queue of another endpoint, where its reader will find it.
+//! endpoint's row, or was forwarded by the core and waits in the queue of another endpoint, where its reader will find it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::map::LinkMap;
 use hythe_node::NodeError;
 use hythe_node::hop::{HopPool as _, Participant};
 
-/// How often to look again while another participant is taking what was handed on.
+/// How often to look again while another participant is taking what was forwarded.
 const ROUNDS: usize = 100;
 
 /// Empties the queue and the row of an endpoint.
@@ -26,7 +26,7 @@ pub(super) fn endpoint(
     let endpoint = core.endpoint as usize;
     let waiting = link.waiting(endpoint);
     if core.direction == Direction::FromCore {
-        // Handed on to this endpoint and not taken any more. The endpoint's own slots follow below.
+        // Forwarded to this endpoint and not taken any more. The endpoint's own slots follow below.
         let rows = rows_to_core(shared, core);
         for descriptor in waiting.into_iter().filter(|found| found.mark().is_none()) {
             for &row in &rows {
@@ -42,7 +42,7 @@ pub(super) fn endpoint(
     empty_row(shared, link, core)
 }
 
-/// Rows of the same core's endpoints that take payload: what came in there may be handed on out of here.
+/// Rows of the same core's endpoints that take payload: what came in there may be forwarded out of here.
 pub(super) fn rows_to_core(shared: &Arc<Participant>, core: CoreBinding) -> Vec<MemberIndex> {
     let bindings = shared
         .pool()
@@ -92,7 +92,7 @@ pub(super) fn is_clean(shared: &Arc<Participant>, link: &LinkMap, core: CoreBind
     empty && !(nobody_reads && link.has_waiting(core.endpoint as usize))
 }
 
-/// Releases everything that the row of an endpoint answers for, except what was handed on and is still to be taken.
+/// Releases everything that the row of an endpoint answers for, except what was forwarded and is still to be taken.
 fn empty_row(
     shared: &Arc<Participant>,
     link: &LinkMap,

@@ -1,4 +1,4 @@
-//! `hythe_waiter`: one bounded wait for many ports and file descriptors. Never takes a message itself.
+//! `hythe_wait_set`: one bounded wait for many ports and file descriptors. Never takes a message itself.
 
 use core::ffi::c_int;
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-use hythe::{Event, Interest, Token, Waitable, Waiter};
+use hythe::wait::{Event, Interest, Token, WaitSet, Waitable};
 
 use crate::border::{
     Handle, Process, Refusal, count, cross, empty_place, end, missing, open, open_mut,
@@ -38,37 +38,37 @@ pub struct hythe_ready {
 }
 
 /// One wait for any number of ports and file descriptors. One thread at a time, any thread. Level-triggered: what is attached is
-/// reported by each wait while something is there. A node may have several waiters, for different ports.
+/// reported by each wait while something is there. A node may have several wait sets, for different ports.
 #[derive(Debug)]
-pub struct hythe_waiter {
+pub struct hythe_wait_set {
     origin: Origin,
-    waiter: Waiter,
+    wait_set: WaitSet,
     keys: HashMap<Token, u64>,
     /// Where the next report begins, where not all fit into one.
     turn: usize,
 }
 
-impl Handle for hythe_waiter {
-    const NOUN: &'static str = "waiter";
+impl Handle for hythe_wait_set {
+    const NOUN: &'static str = "wait set";
 
     fn process(&self) -> Option<Process> {
         Some(self.origin.process)
     }
 }
 
-/// Makes a waiter for ports of this node, and for file descriptors. The result is the caller's, until hythe_waiter_close().
-/// HYTHE_EWAITER: too many open files. Does not block.
+/// Makes a wait set for ports of this node, and for file descriptors. The result is the caller's, until hythe_wait_set_close().
+/// HYTHE_EWAITSET: too many open files. Does not block.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_open(
+pub extern "C" fn hythe_wait_set_open(
     node: Option<&hythe_node>,
-    waiter: Option<&mut MaybeUninit<*mut hythe_waiter>>,
+    wait_set: Option<&mut MaybeUninit<*mut hythe_wait_set>>,
 ) -> c_int {
     cross(|| {
-        let place = empty_place(waiter)?;
+        let place = empty_place(wait_set)?;
         let node = open(node)?;
-        let opened = hythe_waiter {
+        let opened = hythe_wait_set {
             origin: node.origin,
-            waiter: node.node.waiter()?,
+            wait_set: node.node.wait_set()?,
             keys: HashMap::new(),
             turn: 0,
         };
@@ -77,75 +77,75 @@ pub extern "C" fn hythe_waiter_open(
     })
 }
 
-/// Closes a waiter, or does nothing for NULL. What was attached stays open. Consumes `waiter`.
+/// Closes a wait set, or does nothing for NULL. What was attached stays open. Consumes `wait_set`.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_close(waiter: Option<Box<hythe_waiter>>) {
-    end(waiter);
+pub extern "C" fn hythe_wait_set_close(wait_set: Option<Box<hythe_wait_set>>) {
+    end(wait_set);
 }
 
-impl hythe_waiter {
+impl hythe_wait_set {
     fn attach(&mut self, port: &mut impl Waitable, key: u64) -> Result<c_int, Refusal> {
-        let token = self.waiter.attach(port)?;
+        let token = self.wait_set.attach(port)?;
         // What had the token before is gone.
         self.keys.insert(token, key);
         Ok(0)
     }
 }
 
-/// Waits for a subscriber's messages from now on, too; `key` is what the waiter calls it. The subscriber stays the caller's, and
-/// detaches itself when it is closed. HYTHE_EATTACHED: a waiter has it already. HYTHE_EARGUMENT: it is another node's.
+/// Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The subscriber stays the caller's, and
+/// detaches itself when it is closed. HYTHE_EATTACHED: a wait set has it already. HYTHE_EARGUMENT: it is another node's.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_attach_subscriber(
-    waiter: Option<&mut hythe_waiter>,
+pub extern "C" fn hythe_wait_set_attach_subscriber(
+    wait_set: Option<&mut hythe_wait_set>,
     subscriber: Option<&mut hythe_subscriber>,
     key: u64,
 ) -> c_int {
-    cross(|| open_mut(waiter)?.attach(&mut open_mut(subscriber)?.subscriber, key))
+    cross(|| open_mut(wait_set)?.attach(&mut open_mut(subscriber)?.subscriber, key))
 }
 
-/// Waits for a server's requests from now on, too. Otherwise as hythe_waiter_attach_subscriber().
+/// Waits for a server's requests from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_attach_server(
-    waiter: Option<&mut hythe_waiter>,
+pub extern "C" fn hythe_wait_set_attach_server(
+    wait_set: Option<&mut hythe_wait_set>,
     server: Option<&mut hythe_server>,
     key: u64,
 ) -> c_int {
-    cross(|| open_mut(waiter)?.attach(&mut open_mut(server)?.server, key))
+    cross(|| open_mut(wait_set)?.attach(&mut open_mut(server)?.server, key))
 }
 
 /// Waits for a client's replies from now on, too, and for the end of servers that owe it some. Otherwise as
-/// hythe_waiter_attach_subscriber().
+/// hythe_wait_set_attach_subscriber().
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_attach_client(
-    waiter: Option<&mut hythe_waiter>,
+pub extern "C" fn hythe_wait_set_attach_client(
+    wait_set: Option<&mut hythe_wait_set>,
     client: Option<&mut hythe_client>,
     key: u64,
 ) -> c_int {
-    cross(|| open_mut(waiter)?.attach(&mut open_mut(client)?.client, key))
+    cross(|| open_mut(wait_set)?.attach(&mut open_mut(client)?.client, key))
 }
 
-/// Waits for a listener's events from now on, too. Otherwise as hythe_waiter_attach_subscriber().
+/// Waits for a listener's events from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_attach_listener(
-    waiter: Option<&mut hythe_waiter>,
+pub extern "C" fn hythe_wait_set_attach_listener(
+    wait_set: Option<&mut hythe_wait_set>,
     listener: Option<&mut hythe_listener>,
     key: u64,
 ) -> c_int {
-    cross(|| open_mut(waiter)?.attach(&mut open_mut(listener)?.listener, key))
+    cross(|| open_mut(wait_set)?.attach(&mut open_mut(listener)?.listener, key))
 }
 
-/// Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or both. The waiter keeps a duplicate,
-/// until hythe_waiter_detach(). HYTHE_EWAITER: a kind of file that is always ready, or not open.
+/// Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or both. The wait set keeps a duplicate,
+/// until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of file that is always ready, or not open.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_attach_fd(
-    waiter: Option<&mut hythe_waiter>,
+pub extern "C" fn hythe_wait_set_attach_fd(
+    wait_set: Option<&mut hythe_wait_set>,
     file: c_int,
     interest: u32,
     key: u64,
 ) -> c_int {
     const BOTH: u32 = HYTHE_READABLE | HYTHE_WRITABLE;
     cross(|| {
-        let waiter = open_mut(waiter)?;
+        let wait_set = open_mut(wait_set)?;
         let interest = match interest {
             HYTHE_READABLE => Interest::Readable,
             HYTHE_WRITABLE => Interest::Writable,
@@ -163,23 +163,23 @@ pub extern "C" fn hythe_waiter_attach_fd(
         }
         // SAFETY: it is not -1; that it is open for the length of the call is the caller's word, and the kernel looks.
         let file = unsafe { BorrowedFd::borrow_raw(file) };
-        let token = waiter.waiter.attach_fd(file, interest)?;
-        waiter.keys.insert(token, key);
+        let token = wait_set.wait_set.attach_fd(file, interest)?;
+        wait_set.keys.insert(token, key);
         Ok(0)
     })
 }
 
 /// Waits no longer for what has this key. Returns how many things had it and were still there. Does not block.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_detach(waiter: Option<&mut hythe_waiter>, key: u64) -> c_int {
+pub extern "C" fn hythe_wait_set_detach(wait_set: Option<&mut hythe_wait_set>, key: u64) -> c_int {
     cross(|| {
-        let waiter = open_mut(waiter)?;
-        let found = waiter.keys.iter().filter(|(_, found)| **found == key);
+        let wait_set = open_mut(wait_set)?;
+        let found = wait_set.keys.iter().filter(|(_, found)| **found == key);
         let tokens: Vec<Token> = found.map(|(token, _)| *token).collect();
         let mut detached = 0;
         for token in tokens {
-            waiter.keys.remove(&token);
-            detached += usize::from(waiter.waiter.detach(token));
+            wait_set.keys.remove(&token);
+            detached += usize::from(wait_set.wait_set.detach(token));
         }
         Ok(count(detached))
     })
@@ -192,20 +192,23 @@ pub extern "C" fn hythe_waiter_detach(waiter: Option<&mut hythe_waiter>, key: u6
 /// # Safety
 /// `ready` points to `places` structs.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hythe_waiter_wait(
-    waiter: Option<&mut hythe_waiter>,
+pub unsafe extern "C" fn hythe_wait_set_wait(
+    wait_set: Option<&mut hythe_wait_set>,
     timeout_ns: u64,
     ready: *mut hythe_ready,
     places: usize,
 ) -> c_int {
     cross(|| {
-        let hythe_waiter {
-            waiter, keys, turn, ..
-        } = open_mut(waiter)?;
+        let hythe_wait_set {
+            wait_set,
+            keys,
+            turn,
+            ..
+        } = open_mut(wait_set)?;
         if ready.is_null() || places == 0 {
             return Err(missing("place for what is ready"));
         }
-        let events = waiter.wait(Duration::from_nanos(timeout_ns))?;
+        let events = wait_set.wait(Duration::from_nanos(timeout_ns))?;
         let told = events.len().min(places);
         let start = *turn;
         *turn = if told < events.len() { start + told } else { 0 };
@@ -231,10 +234,10 @@ fn tell(event: &Event, keys: &HashMap<Token, u64>) -> hythe_ready {
     }
 }
 
-/// The waiter as a file descriptor, for poll(), epoll and event loops: readable while something may be ready. Only a
-/// hythe_waiter_wait() that returns 0 makes it unreadable: call that with a time-out of 0 until then. It belongs to the waiter: never
+/// The wait set as a file descriptor, for poll(), epoll and event loops: readable while something may be ready. Only a
+/// hythe_wait_set_wait() that returns 0 makes it unreadable: call that with a time-out of 0 until then. It belongs to the wait set: never
 /// close it.
 #[unsafe(no_mangle)]
-pub extern "C" fn hythe_waiter_fd(waiter: Option<&hythe_waiter>) -> c_int {
-    cross(|| Ok(open(waiter)?.waiter.as_raw_fd()))
+pub extern "C" fn hythe_wait_set_fd(wait_set: Option<&hythe_wait_set>) -> c_int {
+    cross(|| Ok(open(wait_set)?.wait_set.as_raw_fd()))
 }

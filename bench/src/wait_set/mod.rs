@@ -1,8 +1,8 @@
-//! Scenario `waiter`: what one wait for many channels costs when all but one are idle.
+//! Scenario `wait_set`: what one wait for many channels costs when all but one are idle.
 //!
 //! `ready`: the message is there already; one look and one take are measured. `block`: a round trip to an echo on the other CPU that
 //! sleeps on both sides, without spinning. `bridge`: the same where the wait goes over a file descriptor as well. Beside them stands a
-//! subscriber of its own, without a waiter. Rounds go over all cases.
+//! subscriber of its own, without a wait set. Rounds go over all cases.
 
 pub(crate) mod args;
 mod scene;
@@ -12,7 +12,7 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
 
-use self::args::WaiterArguments;
+use self::args::WaitSetArguments;
 use self::scene::Scene;
 use crate::document::{Conditions, Document, Figures, Measurement, Pinned, Ratio, SCHEMA};
 use crate::error::BenchError;
@@ -36,7 +36,7 @@ const WAYS: [Way; 3] = [Way::Ready, Way::Block, Way::Bridge];
 #[derive(Debug)]
 struct Series {
     way: Way,
-    /// Channels of the waiter; `None`: no waiter.
+    /// Channels of the wait set; `None`: no wait set.
     channels: Option<usize>,
     rounds: Vec<Histogram<u64>>,
 }
@@ -49,7 +49,7 @@ impl fmt::Display for Series {
             Way::Bridge => "bridge",
         };
         match self.channels {
-            Some(channels) => write!(to, "waiter/{way}/{channels}"),
+            Some(channels) => write!(to, "wait-set/{way}/{channels}"),
             None => write!(to, "subscriber/{way}"),
         }
     }
@@ -83,7 +83,7 @@ impl Series {
 }
 
 /// Measures what the arguments ask for.
-pub(crate) fn run(arguments: &WaiterArguments) -> Result<Document, BenchError> {
+pub(crate) fn run(arguments: &WaitSetArguments) -> Result<Document, BenchError> {
     crate::machine::look_at_sources();
     let lookout = Lookout::on_signals()?;
     let load_before = machine::load();
@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: &WaiterArguments) -> Result<Document, BenchError> {
         .map(|series| series.measurement(&conditions.cpus));
     Ok(Document {
         schema: SCHEMA,
-        bench: "waiter",
+        bench: "wait-set",
         command: machine::command(),
         commit: machine::commit(),
         machine: machine::describe(),
@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &WaiterArguments) -> Result<Document, BenchError> {
 }
 
 fn measure(
-    arguments: &WaiterArguments,
+    arguments: &WaitSetArguments,
     far_cpu: Option<usize>,
     lookout: &Lookout,
 ) -> Result<Vec<Series>, BenchError> {
@@ -131,7 +131,7 @@ fn measure(
     let counts = arguments.channels.iter().copied().map(Some);
     for channels in std::iter::once(None).chain(counts) {
         for way in WAYS {
-            // Without a waiter there is nothing to bridge.
+            // Without a wait set there is nothing to bridge.
             if channels.is_some() || way != Way::Bridge {
                 let rounds = Vec::new();
                 series.push(Series {
@@ -210,9 +210,9 @@ mod tests {
             .map(|ratio| (ratio.name.as_str(), ratio.value))
             .collect();
         let expected = [
-            ("waiter/block/64 by waiter/block/1 p50", 2.0),
-            ("waiter/block/1024 by waiter/block/1 p50", 3.0),
-            ("waiter/block/1 by subscriber/block p50", 2.0),
+            ("wait-set/block/64 by wait-set/block/1 p50", 2.0),
+            ("wait-set/block/1024 by wait-set/block/1 p50", 3.0),
+            ("wait-set/block/1 by subscriber/block p50", 2.0),
         ];
         assert_eq!(found, expected);
     }

@@ -1,10 +1,10 @@
-//! What scenario `waiter` takes.
+//! What scenario `wait_set` takes.
 
 use clap::Args;
 
 /// How many channels, how often.
 #[derive(Debug, Args)]
-pub(crate) struct WaiterArguments {
+pub(crate) struct WaitSetArguments {
     /// Print one `hythe.result/1` document on standard output, and nothing else there
     #[arg(long)]
     pub(crate) json: bool,

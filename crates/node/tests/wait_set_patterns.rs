@@ -1,4 +1,4 @@
-//! One waiter over ports of every kind: a server, a client, a listener and a subscriber.
+//! One wait set over ports of every kind: a server, a client, a listener and a subscriber.
 
 mod support;
 
@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use hythe_node::{
     ClientOptions, EventId, Node, NodeError, PublisherOptions, ServerOptions, SubscriberOptions,
-    Token, Waiter,
+    Token, WaitSet,
 };
 use support::{BOUND, Root};
 
 /// The tokens that a wait reports.
-fn reported(waiter: &mut Waiter, timeout: Duration) -> Vec<Token> {
-    let events = waiter.wait(timeout).expect("sound");
+fn reported(wait_set: &mut WaitSet, timeout: Duration) -> Vec<Token> {
+    let events = wait_set.wait(timeout).expect("sound");
     events.iter().map(|event| event.token()).collect()
 }
 
 #[test]
-fn each_kind_of_port_wakes_the_waiter_for_itself() {
+fn each_kind_of_port_wakes_the_wait_set_for_itself() {
     let root = Root::new();
     let pool = root.pool();
     let (near, far) = (Node::join(&pool, "near"), Node::join(&pool, "far"));
@@ -32,12 +32,12 @@ fn each_kind_of_port_wakes_the_waiter_for_itself() {
     let mut subscriber = near
         .subscriber("data", &SubscriberOptions::default())
         .expect("opens");
-    let mut waiter = near.waiter().expect("made");
-    let serving = waiter.attach(&mut server).expect("attached");
-    let asking = waiter.attach(&mut client).expect("attached");
-    let hearing = waiter.attach(&mut listener).expect("attached");
-    let reading = waiter.attach(&mut subscriber).expect("attached");
-    assert_eq!(reported(&mut waiter, Duration::from_millis(1)), []);
+    let mut wait_set = near.wait_set().expect("made");
+    let serving = wait_set.attach(&mut server).expect("attached");
+    let asking = wait_set.attach(&mut client).expect("attached");
+    let hearing = wait_set.attach(&mut listener).expect("attached");
+    let reading = wait_set.attach(&mut subscriber).expect("attached");
+    assert_eq!(reported(&mut wait_set, Duration::from_millis(1)), []);
 
     let mut far_client = far
         .client("here", &ClientOptions::default())
@@ -59,7 +59,7 @@ fn each_kind_of_port_wakes_the_waiter_for_itself() {
                 let lease = far_client.lease(1).expect("free");
                 far_client.request(lease, 1).expect("a server with room");
             });
-            assert_eq!(reported(&mut waiter, BOUND), [serving]);
+            assert_eq!(reported(&mut wait_set, BOUND), [serving]);
         });
         let request = server.try_take().expect("sound").expect("asked");
         assert!(request.reply_in_kind().expect("alone with it"));
@@ -70,7 +70,7 @@ fn each_kind_of_port_wakes_the_waiter_for_itself() {
                 std::thread::sleep(pause);
                 notifier.notify(event).expect("sound");
             });
-            assert_eq!(reported(&mut waiter, BOUND), [hearing]);
+            assert_eq!(reported(&mut wait_set, BOUND), [hearing]);
         });
         assert!(listener.try_take().expect("sound").contains(event));
 
@@ -82,16 +82,16 @@ fn each_kind_of_port_wakes_the_waiter_for_itself() {
                 std::thread::sleep(pause);
                 assert!(request.reply_in_kind().expect("alone with it"));
             });
-            assert_eq!(reported(&mut waiter, BOUND), [asking]);
+            assert_eq!(reported(&mut wait_set, BOUND), [asking]);
         });
         assert!(client.take(Duration::ZERO).expect("sound").is_some());
 
         let lease = publisher.lease(1).expect("free");
         publisher.publish(lease, 1).expect("room");
-        assert_eq!(reported(&mut waiter, BOUND), [reading]);
+        assert_eq!(reported(&mut wait_set, BOUND), [reading]);
         assert!(subscriber.try_take().expect("sound").is_some());
     }
-    assert_eq!(reported(&mut waiter, Duration::from_millis(1)), []);
+    assert_eq!(reported(&mut wait_set, Duration::from_millis(1)), []);
 }
 
 #[test]
@@ -105,15 +105,15 @@ fn a_client_is_reported_when_its_server_goes() {
     let mut client = node
         .client("sums", &ClientOptions::default())
         .expect("opens");
-    let mut waiter = node.waiter().expect("made");
-    let asking = waiter.attach(&mut client).expect("attached");
+    let mut wait_set = node.wait_set().expect("made");
+    let asking = wait_set.attach(&mut client).expect("attached");
     // It never takes the request: no connection leads back.
     let lease = client.lease(1).expect("free");
     client.request(lease, 1).expect("a server with room");
-    assert_eq!(reported(&mut waiter, Duration::from_millis(1)), []);
+    assert_eq!(reported(&mut wait_set, Duration::from_millis(1)), []);
     drop(server);
-    assert_eq!(reported(&mut waiter, BOUND), [asking]);
+    assert_eq!(reported(&mut wait_set, BOUND), [asking]);
     let reply = client.take(Duration::ZERO).expect("sound").expect("an end");
     assert!(matches!(reply.outcome, Err(NodeError::ServerLost { .. })));
-    assert_eq!(reported(&mut waiter, Duration::from_millis(1)), []);
+    assert_eq!(reported(&mut wait_set, Duration::from_millis(1)), []);
 }

@@ -1,4 +1,4 @@
-//! Scenario `waiter` as a person runs it.
+//! Scenario `wait_set` as a person runs it.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 fn bench(root: &std::path::Path, arguments: &[&str]) -> std::process::Output {
     Command::new(env!("CARGO_BIN_EXE_hythe-bench"))
-        .arg("waiter")
+        .arg("wait-set")
         .args(arguments)
         .env("HYTHE_ROOT", root)
         .output()
@@ -30,7 +30,7 @@ fn every_case_runs_and_the_document_has_its_shape() {
     assert!(output.status.success(), "{complaint}");
     let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
     assert_eq!(document["schema"], "hythe.result/1");
-    assert_eq!(document["bench"], "waiter");
+    assert_eq!(document["bench"], "wait-set");
     let results = document["results"].as_array().expect("results");
     let cases: Vec<&str> = results
         .iter()
@@ -39,12 +39,12 @@ fn every_case_runs_and_the_document_has_its_shape() {
     let expected = [
         "subscriber/ready",
         "subscriber/block",
-        "waiter/ready/1",
-        "waiter/block/1",
-        "waiter/bridge/1",
-        "waiter/ready/3",
-        "waiter/block/3",
-        "waiter/bridge/3",
+        "wait-set/ready/1",
+        "wait-set/block/1",
+        "wait-set/bridge/1",
+        "wait-set/ready/3",
+        "wait-set/block/3",
+        "wait-set/bridge/3",
     ];
     assert_eq!(cases, expected);
     assert!(results.iter().all(|result| result["count"] == 40));
@@ -52,7 +52,7 @@ fn every_case_runs_and_the_document_has_its_shape() {
     assert!(
         ratios
             .iter()
-            .any(|ratio| ratio["name"] == "waiter/ready/3 by waiter/ready/1 p50")
+            .any(|ratio| ratio["name"] == "wait-set/ready/3 by wait-set/ready/1 p50")
     );
     let mut users = std::fs::read_dir(root.path()).expect("the root").flatten();
     let left = users.find_map(|user| std::fs::read_dir(user.path()).ok()?.next());

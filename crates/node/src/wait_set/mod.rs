@@ -1,8 +1,8 @@
-//! The waiter: one bounded wait for many ports and file descriptors.
+//! The wait set: one bounded wait for many ports and file descriptors.
 //!
 //! ```
 //! # fn main() -> Result<(), hythe_node::NodeError> {
-//! # let root = std::env::temp_dir().join(format!("hythe-doc-waiter-{}", std::process::id()));
+//! # let root = std::env::temp_dir().join(format!("hythe-doc-wait_set-{}", std::process::id()));
 //! use std::time::Duration;
 //! use hythe_node::{Node, Pool, PoolOptions, PublisherOptions, SubscriberOptions};
 //!
@@ -10,21 +10,21 @@
 //! # let node = Node::join(&Pool::open_or_create(&options)?, "doc-test")?;
 //! let mut left = node.subscriber("left", &SubscriberOptions::default())?;
 //! let mut right = node.subscriber("right", &SubscriberOptions::default())?;
-//! let mut waiter = node.waiter()?;
-//! let left_token = waiter.attach(&mut left)?;
-//! let right_token = waiter.attach(&mut right)?;
+//! let mut wait_set = node.wait_set()?;
+//! let left_token = wait_set.attach(&mut left)?;
+//! let right_token = wait_set.attach(&mut right)?;
 //!
 //! let mut publisher = node.publisher("right", &PublisherOptions::default())?;
 //! publisher.publish(node.lease(8)?, 8)?;
 //!
-//! for event in waiter.wait(Duration::from_secs(1))? {
+//! for event in wait_set.wait(Duration::from_secs(1))? {
 //!     assert_eq!(event.token(), right_token);
 //!     while let Some(sample) = right.try_take()? {
 //!         assert_eq!(sample.len(), 8);
 //!     }
 //! }
 //! # assert_ne!(left_token, right_token);
-//! # drop((left, right, waiter, publisher, node));
+//! # drop((left, right, wait_set, publisher, node));
 //! # Pool::remove(&options)?;
 //! # std::fs::remove_dir_all(&root).ok();
 //! # Ok(())
@@ -33,7 +33,7 @@
 //!
 //! What it costs: a wait looks at the ports that were marked since the last one, and at those that still had something; idle ports cost
 //! nothing, once a second excepted. Waiting for ports only sleeps on the bell's futex, as a single port does. Where file descriptors
-//! are attached, or the waiter's own is asked for, a thread carries rings from the futex to an eventfd: one more wake-up for
+//! are attached, or the wait set's own is asked for, a thread carries rings from the futex to an eventfd: one more wake-up for
 //! each sleep.
 //!
 //! Never takes a message itself, never holds one back: what is reported may be taken by any thread, at any time.
@@ -57,7 +57,7 @@ use files::Files;
 use ports::Ports;
 use sealed::PortParts;
 
-/// Names what was attached to a waiter. That of something detached may be given again.
+/// Names what was attached to a wait set. That of something detached may be given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(Attached);
 
@@ -132,11 +132,11 @@ impl Event {
     }
 }
 
-/// What can be attached to a [`Waiter`]: the taking ends of channels ([`crate::Subscriber`], [`crate::Server`], [`crate::Client`],
+/// What can be attached to a [`WaitSet`]: the taking ends of channels ([`crate::Subscriber`], [`crate::Server`], [`crate::Client`],
 /// [`crate::Listener`]). A client is reported for replies, and when a server goes that owes it some. Implemented in this crate only.
 pub trait Waitable: sealed::Parts {}
 
-/// What a waiter needs of a port.
+/// What a wait set needs of a port.
 pub(crate) mod sealed {
     use super::EventCell;
     use crate::port::Port;
@@ -147,7 +147,7 @@ pub(crate) mod sealed {
         fn parts(&mut self) -> PortParts<'_>;
     }
 
-    /// A port, for its waiter.
+    /// A port, for its wait set.
     #[allow(missing_debug_implementations, reason = "lives for one call")]
     pub struct PortParts<'a> {
         pub(crate) port: &'a mut Port,
@@ -158,13 +158,13 @@ pub(crate) mod sealed {
 
 /// One bounded wait for any number of ports and file descriptors of a node.
 ///
-/// Level-triggered: what is attached is reported by each [`Waiter::wait`] while something is there. A port that is reported may
+/// Level-triggered: what is attached is reported by each [`WaitSet::wait`] while something is there. A port that is reported may
 /// turn out to have nothing after all: another thread may have taken it, or a publisher may have left, which the port notes when
 /// it tries to take. A dropped port detaches itself.
 ///
-/// A node may have several waiters, for different ports.
+/// A node may have several wait sets, for different ports.
 #[derive(Debug)]
-pub struct Waiter {
+pub struct WaitSet {
     shared: Arc<Participant>,
     ports: Ports,
     files: Files,
@@ -174,7 +174,7 @@ pub struct Waiter {
     events: Vec<Event>,
 }
 
-impl Waiter {
+impl WaitSet {
     pub(crate) fn new(opener: &Opener) -> Result<Self, NodeError> {
         let shared = &opener.shared;
         shared.check_original()?;
@@ -196,7 +196,7 @@ impl Waiter {
     /// Waits for a port from now on, too. It stays the caller's: when it is reported, try to take from it.
     ///
     /// # Errors
-    /// [`NodeError::Attached`] if a waiter has it already; [`NodeError::ForeignPort`], [`NodeError::ForkedCopy`].
+    /// [`NodeError::Attached`] if a wait set has it already; [`NodeError::ForeignPort`], [`NodeError::ForkedCopy`].
     pub fn attach(&mut self, port: &mut impl Waitable) -> Result<Token, NodeError> {
         let PortParts { port, events } = port.parts();
         let channel = || port.name().to_owned();
@@ -215,11 +215,11 @@ impl Waiter {
         Ok(token)
     }
 
-    /// Waits for a file descriptor from now on, too. The waiter keeps a duplicate: what it names stays open until
-    /// [`Waiter::detach`].
+    /// Waits for a file descriptor from now on, too. The wait set keeps a duplicate: what it names stays open until
+    /// [`WaitSet::detach`].
     ///
     /// # Errors
-    /// [`NodeError::Waiter`]: a kind of file that is always ready, or too many open files; [`NodeError::ForkedCopy`].
+    /// [`NodeError::WaitSet`]: a kind of file that is always ready, or too many open files; [`NodeError::ForkedCopy`].
     pub fn attach_fd(&mut self, file: impl AsFd, interest: Interest) -> Result<Token, NodeError> {
         // The epoll instance is the parent's as well.
         self.shared.check_original()?;
@@ -243,7 +243,7 @@ impl Waiter {
     /// to 64 file descriptors, each in its turn; nothing if the time was over first.
     ///
     /// # Errors
-    /// [`NodeError::Waiter`] if the system refuses to wait for file descriptors.
+    /// [`NodeError::WaitSet`] if the system refuses to wait for file descriptors.
     pub fn wait(&mut self, timeout: Duration) -> Result<&[Event], NodeError> {
         self.shared.check_original()?;
         self.events.clear();
@@ -318,23 +318,23 @@ impl Waiter {
     }
 }
 
-/// The waiter as a file descriptor, for event loops: it is readable while something may be ready. Only a [`Waiter::wait`] that
+/// The wait set as a file descriptor, for event loops: it is readable while something may be ready. Only a [`WaitSet::wait`] that
 /// returns nothing makes it unreadable: call `wait` with a time-out of zero until then. Asked for once, each such wait asks the
 /// senders for a ring.
-impl AsFd for Waiter {
+impl AsFd for WaitSet {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.files.descriptor()
     }
 }
 
 /// As [`AsFd`], for tokio's `AsyncFd`.
-impl AsRawFd for Waiter {
+impl AsRawFd for WaitSet {
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
     }
 }
 
-impl Drop for Waiter {
+impl Drop for WaitSet {
     fn drop(&mut self) {
         if self.shared.is_a_copy() {
             self.files.forget();
@@ -358,8 +358,8 @@ mod tests {
         let node = Node::join(&pool, "original").expect("joins");
         let subscriber = node.subscriber("data", &SubscriberOptions::default());
         let mut subscriber = subscriber.expect("opens");
-        let mut waiter = node.waiter().expect("made");
-        waiter.attach(&mut subscriber).expect("free");
+        let mut wait_set = node.wait_set().expect("made");
+        wait_set.attach(&mut subscriber).expect("free");
 
         let shared = Arc::clone(node.participant());
         let ways = || shared.routes().count() as i32;
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(in_child.expect("forked"), 1, "the copy took the lock");
         drop(subscriber);
         assert_eq!(ways(), 0, "the original did not");
-        drop((waiter, shared, node));
+        drop((wait_set, shared, node));
         std::fs::remove_dir_all(root).expect("own");
     }
 }

@@ -4,14 +4,19 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use hythe_node::{SubscriberOptions, Token, Waiter};
+use hythe_node::{SubscriberOptions, Token, WaitSet};
 use support::{Echo, LONG, World, boards, pattern, start};
 
 /// Waits until the core's port has something, taking from it only when it is said to be ready.
-fn receive(waiter: &mut Waiter, token: Token, echo: &mut Echo, bound: Duration) -> Option<Vec<u8>> {
+fn receive(
+    wait_set: &mut WaitSet,
+    token: Token,
+    echo: &mut Echo,
+    bound: Duration,
+) -> Option<Vec<u8>> {
     let start = Instant::now();
     while start.elapsed() < bound {
-        let events = waiter.wait(bound).expect("waits");
+        let events = wait_set.wait(bound).expect("waits");
         assert!(events.iter().all(|event| event.token() == token));
         if !events.is_empty()
             && let Some(sample) = echo.pong.try_take().expect("sound")
@@ -23,20 +28,20 @@ fn receive(waiter: &mut Waiter, token: Token, echo: &mut Echo, bound: Duration) 
 }
 
 #[test]
-fn what_a_core_sends_wakes_a_waiter_also_after_it_was_started_anew() {
+fn what_a_core_sends_wakes_a_wait_set_also_after_it_was_started_anew() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
         let mut echo = Echo::open(&world.pool, "echo").expect("ports");
         let options = SubscriberOptions::default();
         let mut idle = echo.node.subscriber("idle", &options).expect("opens");
-        let mut waiter = echo.node.waiter().expect("made");
-        waiter.attach(&mut idle).expect("attached");
-        let token = waiter.attach(&mut echo.pong).expect("attached");
+        let mut wait_set = echo.node.wait_set().expect("made");
+        wait_set.attach(&mut idle).expect("attached");
+        let token = wait_set.attach(&mut echo.pong).expect("attached");
         for seed in 0..3 {
             let sent = pattern(5000, seed);
             echo.send(&sent).expect("published");
-            let back = receive(&mut waiter, token, &mut echo, LONG);
+            let back = receive(&mut wait_set, token, &mut echo, LONG);
             assert!(back == Some(sent), "{}", board.name());
         }
         core.stop().expect("stopped");
@@ -49,9 +54,9 @@ fn what_a_core_sends_wakes_a_waiter_also_after_it_was_started_anew() {
             assert!(begun.elapsed() < LONG, "no echo of a new core");
             let _ = echo.send(&sent);
             let bound = Duration::from_millis(200);
-            back = receive(&mut waiter, token, &mut echo, bound);
+            back = receive(&mut wait_set, token, &mut echo, bound);
         }
-        drop((waiter, idle, echo));
+        drop((wait_set, idle, echo));
         core.stop().expect("stopped");
         world.assert_clean();
     }

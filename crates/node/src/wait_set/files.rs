@@ -1,4 +1,4 @@
-//! The file descriptors of one waiter: an epoll instance that also holds the eventfd of the bridge.
+//! The file descriptors of one wait set: an epoll instance that also holds the eventfd of the bridge.
 //!
 //! The instance itself can be waited for by others ([`Files::descriptor`]): it is readable while something may be ready. Each
 //! descriptor is a duplicate, so that no number can come to mean another file. Never touches shared memory but through the bridge.
@@ -113,7 +113,7 @@ impl Files {
                 let rung = rustix::io::fcntl_dupfd_cloexec(&self.rung, 0)
                     .map_err(refused("duplicate its eventfd"))?;
                 Bridge::start(shared.pool().clone(), shared.index(), rung)
-                    .map_err(|source| waiter_error("start its thread", source))?
+                    .map_err(|source| wait_set_error("start its thread", source))?
             }
         };
         Ok(self.bridge.insert(bridge))
@@ -183,9 +183,9 @@ impl Interest {
 }
 
 fn refused(action: &'static str) -> impl FnOnce(rustix::io::Errno) -> NodeError {
-    move |errno| waiter_error(action, errno.into())
+    move |errno| wait_set_error(action, errno.into())
 }
 
-fn waiter_error(action: &'static str, source: io::Error) -> NodeError {
-    NodeError::Waiter { action, source }
+fn wait_set_error(action: &'static str, source: io::Error) -> NodeError {
+    NodeError::WaitSet { action, source }
 }

@@ -1,4 +1,4 @@
-//! The ports of one waiter: which may have something, and which have.
+//! The ports of one wait set: which may have something, and which have.
 //!
 //! A port is *listed* when it was marked, and stays so while something is there to take: a look goes over the listed ones only.
 //! All of them are listed when a connection of this participant has changed, and once in a while, which bounds what an erased mark
@@ -14,13 +14,13 @@ use super::{Event, Token};
 use crate::clock;
 use crate::participant::Participant;
 use crate::port::{Opener, Route};
-use crate::routes::WaiterId;
+use crate::routes::WaitSetId;
 use crate::transport::{Transports, Watch};
 
 /// How long a port may go without a look, whatever the marks say.
 pub(super) const LOOK_AT_ALL: Duration = Duration::from_secs(1);
 
-/// What a waiter sees of a port, from outside: whoever owns the port takes from it meanwhile.
+/// What a wait set sees of a port, from outside: whoever owns the port takes from it meanwhile.
 #[derive(Debug)]
 struct Source {
     port: PortIndex,
@@ -39,7 +39,7 @@ struct Source {
 
 #[derive(Debug)]
 pub(super) struct Ports {
-    id: WaiterId,
+    id: WaitSetId,
     sources: Vec<Option<Source>>,
     listed: Vec<usize>,
     changes: Option<u32>,
@@ -65,7 +65,7 @@ impl Ports {
         }
     }
 
-    /// From now on the port's marks come here. `None`: they go to another waiter.
+    /// From now on the port's marks come here. `None`: they go to another wait set.
     pub(super) fn attach(
         &mut self,
         shared: &Arc<Participant>,

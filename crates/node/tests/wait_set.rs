@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 use hythe_node::{
     Interest, Node, NodeError, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions,
-    Subscriber, SubscriberOptions, Token, Waiter,
+    Subscriber, SubscriberOptions, Token, WaitSet,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use support::{BOUND, Root, eventually};
 
 /// Makes [`plays_its_role`] publish: `CHANNELS/MESSAGES`.
-const ROLE: &str = "HYTHE_TEST_WAITER_ROLE";
+const ROLE: &str = "HYTHE_TEST_WAIT_SET_ROLE";
 /// Long enough that a wake-up which comes at once is not the end of it.
 const LONG: Duration = Duration::from_secs(120);
 
@@ -51,8 +51,8 @@ fn take_all(subscriber: &mut Subscriber) -> Vec<u64> {
     taken
 }
 
-fn tokens(waiter: &mut Waiter, timeout: Duration) -> Vec<Token> {
-    let events = waiter.wait(timeout).expect("waits");
+fn tokens(wait_set: &mut WaitSet, timeout: Duration) -> Vec<Token> {
+    let events = wait_set.wait(timeout).expect("waits");
     events.iter().map(hythe_node::Event::token).collect()
 }
 
@@ -110,23 +110,23 @@ fn a_message_wakes_and_is_reported_until_it_is_taken() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut subscribers = [subscribe(&node, "a"), subscribe(&node, "b")];
-    let mut waiter = node.waiter().expect("made");
+    let mut wait_set = node.wait_set().expect("made");
     let attached: Vec<Token> = subscribers
         .iter_mut()
-        .map(|subscriber| waiter.attach(subscriber).expect("attached"))
+        .map(|subscriber| wait_set.attach(subscriber).expect("attached"))
         .collect();
-    assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
+    assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(30));
             publish(&mut publisher(&node, "b"), 7);
         });
-        assert_eq!(tokens(&mut waiter, LONG), [attached[1]]);
+        assert_eq!(tokens(&mut wait_set, LONG), [attached[1]]);
     });
-    assert_eq!(tokens(&mut waiter, LONG), [attached[1]], "still there");
+    assert_eq!(tokens(&mut wait_set, LONG), [attached[1]], "still there");
     assert_eq!(take_all(&mut subscribers[1]), [7]);
     // The publisher has left by now, and was seen to.
-    assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
+    assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
 }
 
 #[test]
@@ -136,9 +136,9 @@ fn what_came_before_it_was_attached_is_found() {
     let mut subscriber = subscribe(&node, "a");
     let mut source = publisher(&node, "a");
     publish(&mut source, 1);
-    let mut waiter = node.waiter().expect("made");
-    let token = waiter.attach(&mut subscriber).expect("attached");
-    assert_eq!(tokens(&mut waiter, LONG), [token]);
+    let mut wait_set = node.wait_set().expect("made");
+    let token = wait_set.attach(&mut subscriber).expect("attached");
+    assert_eq!(tokens(&mut wait_set, LONG), [token]);
 }
 
 #[test]
@@ -146,17 +146,17 @@ fn the_time_is_over_when_nothing_comes() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut subscriber = subscribe(&node, "a");
-    let mut waiter = node.waiter().expect("made");
-    waiter.attach(&mut subscriber).expect("attached");
+    let mut wait_set = node.wait_set().expect("made");
+    wait_set.attach(&mut subscriber).expect("attached");
     let (reader, _writer) = rustix::pipe::pipe().expect("a pipe");
     for with_file in [false, true] {
         if with_file {
-            waiter
+            wait_set
                 .attach_fd(&reader, Interest::Readable)
                 .expect("attached");
         }
         let start = Instant::now();
-        assert_eq!(tokens(&mut waiter, Duration::from_millis(40)), []);
+        assert_eq!(tokens(&mut wait_set, Duration::from_millis(40)), []);
         assert!(start.elapsed() >= Duration::from_millis(40));
     }
 }
@@ -167,20 +167,20 @@ fn file_descriptors_and_ports_wake_the_same_wait() {
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut subscriber = subscribe(&node, "a");
     let mut source = publisher(&node, "a");
-    let mut waiter = node.waiter().expect("made");
-    let port = waiter.attach(&mut subscriber).expect("attached");
+    let mut wait_set = node.wait_set().expect("made");
+    let port = wait_set.attach(&mut subscriber).expect("attached");
     let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
-    let file = waiter
+    let file = wait_set
         .attach_fd(&reader, Interest::Readable)
         .expect("attached");
-    let filled = waiter
+    let filled = wait_set
         .attach_fd(&writer, Interest::Writable)
         .expect("attached");
-    let events = waiter.wait(LONG).expect("waits");
+    let events = wait_set.wait(LONG).expect("waits");
     assert_eq!(events.len(), 1);
     assert!(events[0].token() == filled && events[0].is_writable() && !events[0].is_readable());
-    assert!(waiter.detach(filled));
-    assert!(!waiter.detach(filled), "it is not there any more");
+    assert!(wait_set.detach(filled));
+    assert!(!wait_set.detach(filled), "it is not there any more");
 
     for number in 0..3 {
         std::thread::scope(|scope| {
@@ -188,7 +188,7 @@ fn file_descriptors_and_ports_wake_the_same_wait() {
                 std::thread::sleep(Duration::from_millis(20));
                 publish(&mut source, number);
             });
-            assert_eq!(tokens(&mut waiter, LONG), [port]);
+            assert_eq!(tokens(&mut wait_set, LONG), [port]);
         });
         assert_eq!(take_all(&mut subscriber), [number]);
         std::thread::scope(|scope| {
@@ -196,12 +196,12 @@ fn file_descriptors_and_ports_wake_the_same_wait() {
                 std::thread::sleep(Duration::from_millis(20));
                 rustix::io::write(&writer, b"x").expect("room");
             });
-            assert_eq!(tokens(&mut waiter, LONG), [file]);
+            assert_eq!(tokens(&mut wait_set, LONG), [file]);
         });
         rustix::io::read(&reader, &mut [0; 8]).expect("a byte");
     }
     drop(writer);
-    let events = waiter.wait(LONG).expect("waits");
+    let events = wait_set.wait(LONG).expect("waits");
     assert!(events[0].token() == file && events[0].is_closed());
 }
 
@@ -210,17 +210,17 @@ fn the_death_of_a_publisher_wakes() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut subscriber = subscribe(&node, "c0");
-    let mut waiter = node.waiter().expect("made");
-    let token = waiter.attach(&mut subscriber).expect("attached");
+    let mut wait_set = node.wait_set().expect("made");
+    let token = wait_set.attach(&mut subscriber).expect("attached");
     let mut peer = Peer::start(&root, 1, 1);
-    assert_eq!(tokens(&mut waiter, BOUND), [token]);
+    assert_eq!(tokens(&mut wait_set, BOUND), [token]);
     assert_eq!(take_all(&mut subscriber), [0]);
-    assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
+    assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
     peer.0.kill().expect("own child");
-    assert_eq!(tokens(&mut waiter, BOUND), [token]);
+    assert_eq!(tokens(&mut wait_set, BOUND), [token]);
     assert_eq!(take_all(&mut subscriber), []);
     assert_eq!(subscriber.publishers().expect("sound"), 0);
-    assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
+    assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
 }
 
 #[test]
@@ -229,13 +229,13 @@ fn publishers_that_come_and_go_without_a_word_leave_no_connection() {
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
     let mut subscriber = subscribe(&node, "a");
-    let mut waiter = node.waiter().expect("made");
-    let token = waiter.attach(&mut subscriber).expect("attached");
+    let mut wait_set = node.wait_set().expect("made");
+    let token = wait_set.attach(&mut subscriber).expect("attached");
     for _ in 0..5 {
         let mut passer_by = publisher(&node, "a");
         assert_eq!(passer_by.subscribers().expect("sound"), 1);
         drop(passer_by);
-        assert_eq!(tokens(&mut waiter, LONG), [token]);
+        assert_eq!(tokens(&mut wait_set, LONG), [token]);
         assert_eq!(take_all(&mut subscriber), []);
     }
     assert_eq!(pool.snapshot().connections.len(), 0);
@@ -246,11 +246,11 @@ fn one_of_a_thousand_channels_is_found() {
     const CHANNELS: usize = 1024;
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
-    let mut waiter = node.waiter().expect("made");
+    let mut wait_set = node.wait_set().expect("made");
     let mut subscribers = HashMap::new();
     for channel in 0..CHANNELS {
         let mut subscriber = subscribe(&node, &format!("c{channel}"));
-        let token = waiter.attach(&mut subscriber).expect("attached");
+        let token = wait_set.attach(&mut subscriber).expect("attached");
         subscribers.insert(token, (channel, subscriber));
     }
     assert_eq!(subscribers.len(), CHANNELS, "each has a token of its own");
@@ -258,23 +258,23 @@ fn one_of_a_thousand_channels_is_found() {
         let mut source = publisher(&node, &format!("c{wanted}"));
         for number in 0..3 {
             publish(&mut source, number);
-            let found = tokens(&mut waiter, LONG);
+            let found = tokens(&mut wait_set, LONG);
             assert_eq!(found.len(), 1);
             let (channel, subscriber) = subscribers.get_mut(&found[0]).expect("attached");
             assert_eq!(*channel, wanted);
             assert_eq!(take_all(subscriber), [number]);
         }
         drop(source);
-        let found = tokens(&mut waiter, LONG);
+        let found = tokens(&mut wait_set, LONG);
         let (_, subscriber) = subscribers.get_mut(&found[0]).expect("attached");
         assert_eq!(take_all(subscriber), [], "only that its publisher left");
-        assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
+        assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
     }
 }
 
-/// Takes `each` numbers, in order, from each port, waiting only when the waiter says so.
+/// Takes `each` numbers, in order, from each port, waiting only when the wait set says so.
 fn receive_in_order(
-    waiter: &mut Waiter,
+    wait_set: &mut WaitSet,
     ports: &mut HashMap<Token, Subscriber>,
     sources: u64,
     each: u64,
@@ -283,7 +283,7 @@ fn receive_in_order(
     let wanted = each * sources * ports.len() as u64;
     let mut received = 0;
     while received < wanted {
-        let ready = tokens(waiter, BOUND);
+        let ready = tokens(wait_set, BOUND);
         assert!(
             !ready.is_empty(),
             "{received} of {wanted}, and then silence"
@@ -304,25 +304,25 @@ fn receive_in_order(
     }
     assert!(counts.values().all(|&count| count == each * sources));
     // A look at everything may come between a message and its mark, once in a while. If marks got lost, it would find every burst.
-    let unmarked = waiter.unmarked();
+    let unmarked = wait_set.unmarked();
     assert!(unmarked <= 3, "{unmarked} ports had lost their marks");
 }
 
-/// A waiter with ports on some channels, half of the test.
+/// A wait set with ports on some channels, half of the test.
 fn attached(
     node: &Node,
     channels: impl Iterator<Item = usize>,
-) -> (Waiter, HashMap<Token, Subscriber>) {
-    let mut waiter = node.waiter().expect("made");
+) -> (WaitSet, HashMap<Token, Subscriber>) {
+    let mut wait_set = node.wait_set().expect("made");
     let ports = channels.map(|channel| {
         let mut subscriber = subscribe(node, &format!("c{channel}"));
         (
-            waiter.attach(&mut subscriber).expect("attached"),
+            wait_set.attach(&mut subscriber).expect("attached"),
             subscriber,
         )
     });
     let ports = ports.collect();
-    (waiter, ports)
+    (wait_set, ports)
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn no_message_of_several_threads_is_forgotten() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
-    let (mut waiter, mut ports) = attached(&node, 0..CHANNELS);
+    let (mut wait_set, mut ports) = attached(&node, 0..CHANNELS);
     std::thread::scope(|scope| {
         for sender in 0..3 {
             let pool = pool.clone();
@@ -349,7 +349,7 @@ fn no_message_of_several_threads_is_forgotten() {
                 drop(publishers);
             });
         }
-        receive_in_order(&mut waiter, &mut ports, 3, EACH);
+        receive_in_order(&mut wait_set, &mut ports, 3, EACH);
     });
 }
 
@@ -357,18 +357,18 @@ fn no_message_of_several_threads_is_forgotten() {
 fn no_message_of_several_processes_is_forgotten() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
-    let (mut waiter, mut ports) = attached(&node, 0..4);
+    let (mut wait_set, mut ports) = attached(&node, 0..4);
     let _peers = [Peer::start(&root, 4, 500), Peer::start(&root, 4, 500)];
-    receive_in_order(&mut waiter, &mut ports, 2, 500);
+    receive_in_order(&mut wait_set, &mut ports, 2, 500);
 }
 
 #[test]
-fn two_waiters_of_one_node_do_not_take_each_others_marks() {
+fn two_wait_sets_of_one_node_do_not_take_each_others_marks() {
     const EACH: u64 = 500;
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
-    // Ports of both in the same cell of marks, and one waiter goes over an eventfd.
+    // Ports of both in the same cell of marks, and one wait set goes over an eventfd.
     let (mut even, mut even_ports) = attached(&node, [0, 2, 4].into_iter());
     let (mut odd, mut odd_ports) = attached(&node, [1, 3, 5].into_iter());
     let (reader, _writer) = rustix::pipe::pipe().expect("a pipe");
@@ -396,28 +396,28 @@ fn two_waiters_of_one_node_do_not_take_each_others_marks() {
 fn what_is_detached_or_dropped_is_not_reported_and_its_number_can_be_anothers() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
-    let mut waiter = node.waiter().expect("made");
+    let mut wait_set = node.wait_set().expect("made");
     let (mut first, mut second) = (subscribe(&node, "a"), subscribe(&node, "a"));
-    let first_token = waiter.attach(&mut first).expect("attached");
-    let second_token = waiter.attach(&mut second).expect("attached");
+    let first_token = wait_set.attach(&mut first).expect("attached");
+    let second_token = wait_set.attach(&mut second).expect("attached");
     let mut source = publisher(&node, "a");
     publish(&mut source, 1);
-    assert!(waiter.detach(first_token));
-    assert_eq!(tokens(&mut waiter, LONG), [second_token]);
+    assert!(wait_set.detach(first_token));
+    assert_eq!(tokens(&mut wait_set, LONG), [second_token]);
     drop(second);
-    assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
-    assert!(!waiter.detach(second_token));
+    assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
+    assert!(!wait_set.detach(second_token));
     // Takes the port number that has just become free, and is nobody's to report.
     let mut third = subscribe(&node, "a");
     publish(&mut source, 2);
-    assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
+    assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
     // What was detached can be attached again, here or elsewhere.
-    let again = waiter.attach(&mut first).expect("attached");
-    assert_eq!(tokens(&mut waiter, LONG), [again]);
-    let mut other = node.waiter().expect("made");
+    let again = wait_set.attach(&mut first).expect("attached");
+    assert_eq!(tokens(&mut wait_set, LONG), [again]);
+    let mut other = node.wait_set().expect("made");
     let refused = other.attach(&mut first).expect_err("it is attached");
     assert!(matches!(refused, NodeError::Attached { .. }), "{refused}");
-    drop(waiter);
+    drop(wait_set);
     let moved = other.attach(&mut first).expect("free again");
     assert_eq!(tokens(&mut other, LONG), [moved]);
     assert_eq!(take_all(&mut first), [1, 2]);
@@ -432,23 +432,23 @@ fn what_cannot_be_waited_for_is_refused() {
         Node::join(&pool, "test").expect("joins"),
         Node::join(&pool, "other").expect("joins"),
     );
-    let mut waiter = node.waiter().expect("made");
+    let mut wait_set = node.wait_set().expect("made");
     let mut foreign = subscribe(&other, "a");
-    let refused = waiter.attach(&mut foreign).expect_err("another node's");
+    let refused = wait_set.attach(&mut foreign).expect_err("another node's");
     assert!(
         matches!(refused, NodeError::ForeignPort { .. }),
         "{refused}"
     );
     let file = std::fs::File::open("/proc/self/exe").expect("own program");
-    let refused = waiter
+    let refused = wait_set
         .attach_fd(&file, Interest::Readable)
         .expect_err("always ready");
-    assert!(matches!(refused, NodeError::Waiter { .. }), "{refused}");
+    assert!(matches!(refused, NodeError::WaitSet { .. }), "{refused}");
 }
 
-/// Is the waiter's own descriptor readable within the time?
-fn is_readable(waiter: &Waiter, milliseconds: i64) -> bool {
-    let mut asked = [PollFd::from_borrowed_fd(waiter.as_fd(), PollFlags::IN)];
+/// Is the wait set's own descriptor readable within the time?
+fn is_readable(wait_set: &WaitSet, milliseconds: i64) -> bool {
+    let mut asked = [PollFd::from_borrowed_fd(wait_set.as_fd(), PollFlags::IN)];
     let timeout = Timespec {
         tv_sec: milliseconds / 1000,
         tv_nsec: milliseconds % 1000 * 1_000_000,
@@ -457,40 +457,40 @@ fn is_readable(waiter: &Waiter, milliseconds: i64) -> bool {
 }
 
 #[test]
-fn the_waiter_itself_is_a_file_descriptor() {
+fn the_wait_set_itself_is_a_file_descriptor() {
     let root = Root::new();
     let node = Node::join(&root.pool(), "test").expect("joins");
     let mut subscriber = subscribe(&node, "a");
     let mut source = publisher(&node, "a");
-    let mut waiter = node.waiter().expect("made");
-    let token = waiter.attach(&mut subscriber).expect("attached");
-    assert!(is_readable(&waiter, 0), "before the first look");
-    assert_eq!(tokens(&mut waiter, Duration::ZERO), []);
+    let mut wait_set = node.wait_set().expect("made");
+    let token = wait_set.attach(&mut subscriber).expect("attached");
+    assert!(is_readable(&wait_set, 0), "before the first look");
+    assert_eq!(tokens(&mut wait_set, Duration::ZERO), []);
     // A connection may still be on its way through the bell.
     eventually("it becomes quiet", || {
-        tokens(&mut waiter, Duration::ZERO).is_empty() && !is_readable(&waiter, 0)
+        tokens(&mut wait_set, Duration::ZERO).is_empty() && !is_readable(&wait_set, 0)
     });
     for number in 0..20 {
         publish(&mut source, number);
-        assert!(is_readable(&waiter, 20_000), "message {number}");
+        assert!(is_readable(&wait_set, 20_000), "message {number}");
         // Reported; and readable as long as it is not taken.
         eventually("it is reported", || {
-            tokens(&mut waiter, Duration::ZERO) == [token]
+            tokens(&mut wait_set, Duration::ZERO) == [token]
         });
-        assert!(is_readable(&waiter, 0));
+        assert!(is_readable(&wait_set, 0));
         assert_eq!(take_all(&mut subscriber), [number]);
         eventually("it becomes quiet", || {
-            tokens(&mut waiter, Duration::ZERO).is_empty() && !is_readable(&waiter, 0)
+            tokens(&mut wait_set, Duration::ZERO).is_empty() && !is_readable(&wait_set, 0)
         });
     }
 }
 
 #[test]
-fn other_threads_that_sleep_on_the_bell_do_not_keep_a_waiter_from_its_marks() {
+fn other_threads_that_sleep_on_the_bell_do_not_keep_a_wait_set_from_its_marks() {
     let root = Root::new();
     let pool = root.pool();
     let node = Node::join(&pool, "test").expect("joins");
-    let (mut waiter, mut ports) = attached(&node, 0..2);
+    let (mut wait_set, mut ports) = attached(&node, 0..2);
     let over = Arc::new(AtomicBool::new(false));
     std::thread::scope(|scope| {
         let (own, told) = (node.clone(), Arc::clone(&over));
@@ -517,7 +517,7 @@ fn other_threads_that_sleep_on_the_bell_do_not_keep_a_waiter_from_its_marks() {
                     .for_each(|publisher| publish(publisher, number));
             }
         });
-        receive_in_order(&mut waiter, &mut ports, 1, 300);
+        receive_in_order(&mut wait_set, &mut ports, 1, 300);
         over.store(true, Ordering::Relaxed);
     });
 }

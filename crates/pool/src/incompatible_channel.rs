@@ -5,7 +5,7 @@
 use hythe_memory::Memory;
 
 use crate::control::Control;
-use crate::error::{Misfit, PoolError};
+use crate::error::{IncompatibleChannel, PoolError};
 use crate::tables::channels::{ChannelInfo, ChannelKind, ChannelType};
 use crate::tables::members::MemberIndex;
 
@@ -20,8 +20,8 @@ pub(crate) fn check<M: Memory>(
     kind: ChannelKind,
     carries: Option<&ChannelType>,
 ) -> Result<(), PoolError> {
-    let misfit = |theirs: &dyn std::fmt::Display, ours: &dyn std::fmt::Display| {
-        Box::new(Misfit {
+    let incompatible_channel = |theirs: &dyn std::fmt::Display, ours: &dyn std::fmt::Display| {
+        Box::new(IncompatibleChannel {
             channel: found.name.clone(),
             ours: ours.to_string(),
             opener: control.tables().named(opener),
@@ -30,12 +30,16 @@ pub(crate) fn check<M: Memory>(
         })
     };
     if found.kind != kind {
-        return Err(PoolError::KindMismatch(misfit(&found.kind, &kind)));
+        return Err(PoolError::KindMismatch(incompatible_channel(
+            &found.kind,
+            &kind,
+        )));
     }
     match carries {
-        Some(ours) if *ours != found.carries => {
-            Err(PoolError::TypeMismatch(misfit(&found.carries, ours)))
-        }
+        Some(ours) if *ours != found.carries => Err(PoolError::TypeMismatch(incompatible_channel(
+            &found.carries,
+            ours,
+        ))),
         _ => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 /*
  * One wait for channels, events and a pipe, from C; with poll(), as in an event loop that is there already.
  *
- *   waiter POOL
+ *   wait_set POOL
  *
  * Built and run by the tests of bindings/c. Never waits longer than ten seconds for anybody.
  */
@@ -56,11 +56,11 @@ static void take(const struct ends *ends, uint64_t key)
 }
 
 /* What is ready, until nothing is: only then the descriptor waits for something new. */
-static int drain(struct hythe_waiter *waiter, const struct ends *ends)
+static int drain(struct hythe_wait_set *wait_set, const struct ends *ends)
 {
     struct hythe_ready ready[4];
     int i, count, all = 0;
-    while ((count = check(hythe_waiter_wait(waiter, 0, ready, 4), "wait")) > 0) {
+    while ((count = check(hythe_wait_set_wait(wait_set, 0, ready, 4), "wait")) > 0) {
         for (i = 0; i < count; i++)
             take(ends, ready[i].key);
         all += count;
@@ -68,12 +68,12 @@ static int drain(struct hythe_waiter *waiter, const struct ends *ends)
     return all;
 }
 
-static void await(struct hythe_waiter *waiter, const struct ends *ends)
+static void await(struct hythe_wait_set *wait_set, const struct ends *ends)
 {
     struct pollfd descriptor;
-    descriptor.fd = check(hythe_waiter_fd(waiter), "descriptor");
+    descriptor.fd = check(hythe_wait_set_fd(wait_set), "descriptor");
     descriptor.events = POLLIN;
-    while (drain(waiter, ends) == 0) {
+    while (drain(wait_set, ends) == 0) {
         if (poll(&descriptor, 1, 10000) != 1) {
             fprintf(stderr, "nothing came for ten seconds\n");
             exit(1);
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
     struct hythe_node *node;
     struct hythe_publisher *publisher;
     struct hythe_notifier *notifier;
-    struct hythe_waiter *waiter;
+    struct hythe_wait_set *wait_set;
     struct ends ends;
     int pipes[2];
     if (argc != 2 || pipe(pipes) != 0) {
@@ -98,28 +98,28 @@ int main(int argc, char **argv)
     hythe_pool_options_init(&options, sizeof options);
     options.name = argv[1];
     check(hythe_pool_open_or_create(&options, &pool), "pool");
-    check(hythe_node_join(pool, "waiter", &node), "join");
+    check(hythe_node_join(pool, "wait set", &node), "join");
     ends.pipe = pipes[0];
     check(hythe_subscriber_open(node, "messages", NULL, &ends.subscriber), "subscriber");
     check(hythe_listener_open(node, "bells", &ends.listener), "listener");
-    check(hythe_waiter_open(node, &waiter), "waiter");
-    check(hythe_waiter_attach_subscriber(waiter, ends.subscriber, MESSAGES), "attach");
-    check(hythe_waiter_attach_listener(waiter, ends.listener, BELLS), "attach");
-    check(hythe_waiter_attach_fd(waiter, ends.pipe, HYTHE_READABLE, PIPE), "attach");
+    check(hythe_wait_set_open(node, &wait_set), "wait set");
+    check(hythe_wait_set_attach_subscriber(wait_set, ends.subscriber, MESSAGES), "attach");
+    check(hythe_wait_set_attach_listener(wait_set, ends.listener, BELLS), "attach");
+    check(hythe_wait_set_attach_fd(wait_set, ends.pipe, HYTHE_READABLE, PIPE), "attach");
 
     /* The other side: any process, any thread. */
     check(hythe_publisher_open(node, "messages", NULL, &publisher), "publisher");
     check(hythe_notifier_open(node, "bells", &notifier), "notifier");
     check(hythe_publisher_publish_copy(publisher, "12345", 5, NULL), "publish");
-    await(waiter, &ends);
+    await(wait_set, &ends);
     check(hythe_notifier_notify(notifier, HYTHE_EVENT(0) | HYTHE_EVENT(4)), "notify");
-    await(waiter, &ends);
+    await(wait_set, &ends);
     if (write(pipes[1], "x", 1) != 1)
         return 1;
-    await(waiter, &ends);
-    printf("%d detached\n", check(hythe_waiter_detach(waiter, PIPE), "detach"));
+    await(wait_set, &ends);
+    printf("%d detached\n", check(hythe_wait_set_detach(wait_set, PIPE), "detach"));
 
-    hythe_waiter_close(waiter);
+    hythe_wait_set_close(wait_set);
     hythe_notifier_close(notifier);
     hythe_publisher_close(publisher);
     hythe_listener_close(ends.listener);

@@ -1,4 +1,4 @@
-//! A waiter with its channels, all idle but one, and an echo that answers on that one.
+//! A wait set with its channels, all idle but one, and an echo that answers on that one.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use hythe_node::{
     ClassPlan, Geometry, Interest, Limits, Node, NodeError, Pool, PoolOptions, PortPolicy,
-    Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions, Token, Waiter,
+    Publisher, PublisherOptions, Sample, Subscriber, SubscriberOptions, Token, WaitSet,
 };
 
 use super::{SIZE, Way};
@@ -30,7 +30,7 @@ const GO: usize = 1;
 pub(super) struct Scene {
     /// The active one last.
     subscribers: Vec<Subscriber>,
-    waiter: Option<(Waiter, Token)>,
+    wait_set: Option<(WaitSet, Token)>,
     /// To the echo.
     to_echo: Publisher,
     /// Straight to the active channel.
@@ -62,7 +62,7 @@ impl Scene {
     ) -> Result<Self, BenchError> {
         let count = channels.unwrap_or(1);
         let name = format!(
-            "bench-waiter-{}-{}",
+            "bench-wait-set-{}-{}",
             std::process::id(),
             channels.unwrap_or(0)
         );
@@ -79,14 +79,14 @@ impl Scene {
         let subscribers =
             (0..count).map(|channel| nodes[0].subscriber(&format!("c{channel}"), &deep()));
         let mut subscribers = subscribers.collect::<Result<Vec<_>, _>>()?;
-        let mut waiter = None;
+        let mut wait_set = None;
         if channels.is_some() {
-            let mut made = nodes[0].waiter()?;
+            let mut made = nodes[0].wait_set()?;
             let mut last = None;
             for subscriber in &mut subscribers {
                 last = Some(made.attach(subscriber)?);
             }
-            waiter = last.map(|token| (made, token));
+            wait_set = last.map(|token| (made, token));
         }
         let active = format!("c{}", count - 1);
         let mut direct = nodes[1].publisher(&active, &waiting())?;
@@ -100,7 +100,7 @@ impl Scene {
         let (reader, writer) = rustix::pipe::pipe()?;
         Ok(Self {
             subscribers,
-            waiter,
+            wait_set,
             to_echo,
             direct,
             echo: Some(echo),
@@ -117,9 +117,9 @@ impl Scene {
         count: u64,
         lookout: &Lookout,
     ) -> Result<Histogram<u64>, BenchError> {
-        let bridge = match &mut self.waiter {
-            Some((waiter, _)) if way == Way::Bridge => {
-                Some(waiter.attach_fd(&self.idle_pipe.0, Interest::Readable)?)
+        let bridge = match &mut self.wait_set {
+            Some((wait_set, _)) if way == Way::Bridge => {
+                Some(wait_set.attach_fd(&self.idle_pipe.0, Interest::Readable)?)
             }
             _ => None,
         };
@@ -142,8 +142,8 @@ impl Scene {
             statistics::record(&mut times, start.elapsed());
             drop(sample);
         }
-        if let (Some(token), Some((waiter, _))) = (bridge, &mut self.waiter) {
-            waiter.detach(token);
+        if let (Some(token), Some((wait_set, _))) = (bridge, &mut self.wait_set) {
+            wait_set.detach(token);
         }
         Ok(times)
     }
@@ -155,10 +155,10 @@ impl Scene {
             return Err(BenchError::WrongUse("no channel".to_owned()));
         };
         loop {
-            let taken = match &mut self.waiter {
+            let taken = match &mut self.wait_set {
                 None => active.take(NAP)?,
-                Some((waiter, token)) => {
-                    let events = waiter.wait(NAP)?;
+                Some((wait_set, token)) => {
+                    let events = wait_set.wait(NAP)?;
                     let ready = events.iter().any(|event| event.token() == *token);
                     if ready { active.try_take()? } else { None }
                 }
@@ -201,7 +201,7 @@ fn deep() -> SubscriberOptions {
     SubscriberOptions::default().policy(PortPolicy::Block { timeout_ms: 10_000 })
 }
 
-/// Hands on what comes, until it is told to go or nothing comes for too long.
+/// Forwards what comes, until it is told to go or nothing comes for too long.
 fn echo(pool: &Pool, to: &str, cpu: Option<usize>, lookout: &Lookout) -> Result<(), BenchError> {
     if let Some(cpu) = cpu {
         cpus::pin(cpu)?;
@@ -214,7 +214,7 @@ fn echo(pool: &Pool, to: &str, cpu: Option<usize>, lookout: &Lookout) -> Result<
             if sample.len() == GO {
                 break;
             }
-            back.hand_on(sample)?;
+            back.forward(sample)?;
         }
     }
     Ok(())

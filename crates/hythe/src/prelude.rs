@@ -1,0 +1,6 @@
+//! What most programs use: `use hythe::prelude::*;`.
+
+pub use crate::{
+    Lease, Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
+    SubscriberOptions,
+};
