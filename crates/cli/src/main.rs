@@ -48,7 +48,6 @@ use hythe_terminal::escaped;
 
 use crate::command_line::{Arguments, Command};
 use crate::error::CliError;
-use crate::stop::Stop;
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -88,11 +87,8 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
     logs::start(globals.verbose)?;
     match command {
         Command::Doctor => probe::run(&globals),
-        Command::Demo(args) => {
-            let verdict = demo::run(&args, &Stop::on_signals()?)?;
-            output::print(globals.json, &verdict, demo::render)
-        }
-        Command::DemoStage(args) => Ok(demo::run_stage(&args)?),
+        Command::Demo(args) => demo::run(args, &globals),
+        Command::DemoStage(args) => demo::run_stage(args),
         Command::Pool(command) => pool::run(command, &globals),
         Command::List => list::run(&globals),
         Command::Who => who::run(&globals),

@@ -11,24 +11,21 @@
 //! way to a channel in [`slots`] of the pool, from which they are published without a copy. [`hythe_rtp::loss`] repairs what
 //! got lost on the way, on both sides.
 //!
-//! **Of the demo**: [`mp3`] finds frames that are forwarded as parts of slots, [`receiver`], [`wav`] and [`counter`] are the far end,
-//! third-party software that records, and a count of packets that does not come from the sender.
+//! **Of the demo**: [`mp3`] finds frames that are forwarded as parts of slots, [`wav`] reads what a third party recorded.
 //!
 //! Parsers and pacing decide without doing: they are handed bytes and the time and return what to do.
 //! Of a pool only [`send`], [`wire::layout`], [`slots`] with [`receive::memory`], and channels at both ends know. This crate never waits without a bound, and never allocates on the way of a
 //! packet.
 
 pub mod address;
-pub mod counter;
 mod error;
 pub mod g711;
 pub mod identity;
 mod instant;
 pub mod mp3;
 pub mod pace;
-mod ports;
+pub mod ports;
 pub mod receive;
-pub mod receiver;
 pub mod relay;
 pub mod rtsp;
 pub mod sdp;
@@ -42,8 +39,3 @@ pub mod wav;
 pub mod wire;
 
 pub use error::MediaError;
-// Paths of the demo and of its far end, until they leave this crate. Others name the crate.
-use hythe_rtp::rtcp;
-#[cfg(test)]
-use hythe_rtp::unit;
-pub use hythe_rtp::{self as rtp, format, payload};

@@ -8,7 +8,7 @@ use hound::{SampleFormat, WavReader};
 use hythe_sys::regular_file::open_regular;
 
 use crate::MediaError;
-use crate::rtp::L16;
+use hythe_rtp::L16;
 
 /// A recording.
 #[derive(Clone, Debug, PartialEq, Eq)]

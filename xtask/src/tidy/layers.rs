@@ -24,6 +24,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("hythe-recording", &[]),
     ("hythe-preload", &["hythe-sys", "hythe-terminal"]),
     ("hythe-latency", &["hythe-sys", "hythe-terminal"]),
+    ("hythe-report", REPORT),
+    ("hythe-demo", DEMO),
     ("hythe-testing", &[]),
     ("hythe", FACADE),
     ("hythe-cli", COMMAND),
@@ -67,13 +69,17 @@ const FACADE: &[&str] = &[
     "hythe-preload",
     "hythe-latency",
 ];
+const REPORT: &[&str] = &["hythe-sys", "hythe-terminal", "hythe-latency"];
+const DEMO: &[&str] = &["hythe", "hythe-sys", "hythe-terminal"];
 const PRODUCT: &[&str] = &["hythe", "hythe-preload", "hythe-latency"];
 
 /// The command besides asks the kernel what this machine can do (`hythe doctor`).
 const COMMAND: &[&str] = &[
     "hythe",
+    "hythe-demo",
     "hythe-preload",
     "hythe-latency",
+    "hythe-report",
     "hythe-sys",
     "hythe-terminal",
 ];

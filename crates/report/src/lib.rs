@@ -1,0 +1,64 @@
+//! One HTML page from the result documents of bench and latency runs.
+//!
+//! [`page`] is called by `hythe report`. `document` reads and checks results; `overlay` lays the
+//! latencies of all over each other, `drawn` says what else is drawn, each a `figure`: `plot`
+//! lines, `bars`, `distribution`. They stand on an `axis` each way, in the frame of `chart`, in the
+//! colours of `palette`, with a `table` beside. `html` writes the page, which holds everything it
+//! shows: no scripts, nothing fetched.
+//!
+//! Never prints, never writes a file, and draws no figure that it could not check.
+
+mod axis;
+mod bars;
+mod chart;
+mod distribution;
+mod document;
+mod drawn;
+mod error;
+mod figure;
+mod html;
+mod overlay;
+mod palette;
+mod plot;
+mod style;
+mod table;
+mod units;
+
+use std::path::PathBuf;
+
+pub use error::ReportError;
+
+/// A page, and what is on it.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The page, whole.
+    pub html: String,
+    /// Documents it was made from.
+    pub documents: usize,
+    /// Results in them.
+    pub results: usize,
+    /// Figures drawn of them.
+    pub plots: usize,
+}
+
+/// Reads result documents (`hythe.result/1`) and makes a page of them, in their order.
+///
+/// # Errors
+///
+/// [`ReportError::Read`] for a file that cannot be read, [`ReportError::NoSchema`] and
+/// [`ReportError::Document`] for one that is no result, or holds figures that cannot be;
+/// [`ReportError::Drawing`] if a figure cannot be drawn.
+pub fn page(files: &[PathBuf]) -> Result<Page, ReportError> {
+    let documents = files.iter().map(|path| document::read(path));
+    let documents = documents.collect::<Result<Vec<_>, _>>()?;
+    let rendered = html::render(&documents)?;
+    Ok(Page {
+        html: rendered.html,
+        documents: documents.len(),
+        results: documents
+            .iter()
+            .map(|document| document.results.len())
+            .sum(),
+        plots: rendered.plots,
+    })
+}
