@@ -1,4 +1,5 @@
-//! What this machine asks for moving one cache line to another CPU and back: no way between two processes can be quicker.
+//! What this machine asks for moving one cache line to another CPU and back: no way between two
+//! processes can be quicker.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +15,8 @@ use crate::statistics;
 #[repr(align(128))]
 struct Line(AtomicU32);
 
-/// Round trips of one line between two threads pinned to `cpus`; the caller is on the first of them already.
+/// Round trips of one line between two threads pinned to `cpus`; the caller is on the first of them
+/// already.
 pub(crate) fn measure(
     cpus: [usize; 2],
     count: u32,

@@ -73,7 +73,8 @@ pub(crate) struct Ratio {
     pub(crate) value: f64,
 }
 
-/// The CPUs of the two sides, one number twice where they shared it; empty where the machine has only one.
+/// The CPUs of the two sides, one number twice where they shared it; empty where the machine has
+/// only one.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Pinned {
     pub(crate) pinned: Vec<usize>,

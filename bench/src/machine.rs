@@ -108,7 +108,8 @@ impl CpuTimes {
         Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
-    /// The first line (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal, and two that user and nice contain.
+    /// The first line (proc_stat(5)): user, nice, system, idle, iowait, irq, softirq, steal, and
+    /// two that user and nice contain.
     fn parse(stat: &str) -> Self {
         let line = stat.lines().next().unwrap_or_default();
         let ticks = line.split_ascii_whitespace().skip(1).take(8);

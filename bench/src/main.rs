@@ -1,7 +1,9 @@
-//! `hythe-bench`: how fast a hop is, beside the floor that this machine sets and what people use today.
+//! `hythe-bench`: how fast a hop is, beside the floor that this machine sets and what people use
+//! today.
 //!
-//! One folder per scenario; `document` is what comes out, `statistics` how figures are made of samples. Each system under test is
-//! used as its own users would. Never part of the product: it may use everything, nothing uses it.
+//! One folder per scenario; `document` is what comes out, `statistics` how figures are made of
+//! samples. Each system under test is used as its own users would. Never part of the product: it
+//! may use everything, nothing uses it.
 
 mod args;
 mod bar;

@@ -96,7 +96,8 @@ pub(crate) fn quantile(figures: &[f64], share: f64) -> f64 {
     sorted.get(place).copied().unwrap_or(f64::NAN)
 }
 
-/// The median of the quotients of rounds that ran next to each other: what disturbed both does not count.
+/// The median of the quotients of rounds that ran next to each other: what disturbed both does not
+/// count.
 pub(crate) fn paired_ratio(above: &[f64], below: &[f64]) -> f64 {
     median(above.iter().zip(below).map(|(a, b)| a / b).collect())
 }

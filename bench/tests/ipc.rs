@@ -167,7 +167,8 @@ fn check_result(result: &Value) {
     let count = result["count"].as_u64().expect("a count");
     assert!(count > 0, "{case}");
     if let Some(value) = result["value"].as_f64() {
-        // What one subscriber more costs is a difference: on a busy machine it may come out as anything.
+        // What one subscriber more costs is a difference: on a busy machine it may come out as
+        // anything.
         let is_difference = case.ends_with("/further_subscriber");
         assert!(is_difference || value > 0.0, "{case}: {value}");
         let unit = if is_difference { "ns" } else { "msg/s" };

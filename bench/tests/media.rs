@@ -1,7 +1,8 @@
-//! Scenario `media` as a person runs it: few packets by every method, and what is left behind (nothing), however it ends.
+//! Scenario `media` as a person runs it: few packets by every method, and what is left behind
+//! (nothing), however it ends.
 //!
-//! Needs the right to make network namespaces; says so and does nothing where it is missing, except in continuous integration (`CI`),
-//! where it has to be there.
+//! Needs the right to make network namespaces; says so and does nothing where it is missing, except
+//! in continuous integration (`CI`), where it has to be there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -97,8 +98,8 @@ fn every_method_delivers_every_packet_as_it_was() {
     assert!(!Path::new("/dev/shm/hythe-bench-media").exists());
 }
 
-/// On a machine that has other work calls are late and repair may come late: what is asserted is that everything was measured, counted
-/// and checked.
+/// On a machine that has other work calls are late and repair may come late: what is asserted is
+/// that everything was measured, counted and checked.
 #[test]
 fn calls_and_a_way_that_loses_are_measured() {
     if is_left_out() {
@@ -128,7 +129,8 @@ fn calls_and_a_way_that_loses_are_measured() {
         };
         assert_eq!(sent["metric"], "spacing_error_sent");
         assert_eq!(received["metric"], "spacing_error_received");
-        // A second of a hundred calls; where the machine stood still, the product leaves out what is too late.
+        // A second of a hundred calls; where the machine stood still, the product leaves out what
+        // is too late.
         let packets = sent["packets"].as_u64().expect("a count");
         assert!(packets <= 5000 && packets > 100, "{sent}");
         assert_eq!(sent["delivered"], packets);

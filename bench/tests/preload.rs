@@ -1,7 +1,8 @@
-//! Scenario `preload` as a person runs it: one short boot, and what happens when something is missing, broken or stopped.
+//! Scenario `preload` as a person runs it: one short boot, and what happens when something is
+//! missing, broken or stopped.
 //!
-//! Needs the emulated board that `make setup` prepares; says so and does nothing where it is not there, except in continuous
-//! integration (`CI`), where it has to be.
+//! Needs the emulated board that `make setup` prepares; says so and does nothing where it is not
+//! there, except in continuous integration (`CI`), where it has to be.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! A short soak, as a person runs it: nothing is lost, the document says so, and nothing is left behind.
+//! A short soak, as a person runs it: nothing is lost, the document says so, and nothing is left
+//! behind.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Gives the shared library its name at run time. Never runs a tool: the header is kept, and checked by a test.
+//! Gives the shared library its name at run time. Never runs a tool: the header is kept, and
+//! checked by a test.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,5 @@
-//! Byte streams of H.264 and H.265 as strangers may make them: pictures that hold together, or an error.
+//! Byte streams of H.264 and H.265 as strangers may make them: pictures that hold together, or an
+//! error.
 //!
 //! `cargo +nightly fuzz run annex_b`
 

@@ -1,5 +1,6 @@
-//! A hostile peer scribbles over the control file between any two accesses of honest members; the fuzzer chooses where, when
-//! and what. The members and the peer are those of `crates/pool/tests/hostile.rs`.
+//! A hostile peer scribbles over the control file between any two accesses of honest members; the
+//! fuzzer chooses where, when and what. The members and the peer are those of
+//! `crates/pool/tests/hostile.rs`.
 //!
 //! `cargo +nightly fuzz run control_words`
 

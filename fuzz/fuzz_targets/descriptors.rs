@@ -1,4 +1,5 @@
-//! Descriptors as a peer may claim them, against regions as a peer may describe them: what passes the check is inside.
+//! Descriptors as a peer may claim them, against regions as a peer may describe them: what passes
+//! the check is inside.
 //!
 //! `cargo +nightly fuzz run descriptors`
 

@@ -1,4 +1,5 @@
-//! Records that may be a core's, checksums put right: histograms and conditions that agree with themselves, or an error.
+//! Records that may be a core's, checksums put right: histograms and conditions that agree with
+//! themselves, or an error.
 //!
 //! `cargo +nightly fuzz run latency_record`
 

@@ -1,5 +1,5 @@
-//! Media, parity, retransmissions and requests by a hostile peer: no panic, no packet beyond the limits, no flood.
-//! The peer is that of `crates/rtp/tests/hostile_loss.rs`.
+//! Media, parity, retransmissions and requests by a hostile peer: no panic, no packet beyond the
+//! limits, no flood. The peer is that of `crates/rtp/tests/hostile_loss.rs`.
 //!
 //! `cargo +nightly fuzz run media_loss`
 

@@ -1,4 +1,5 @@
-//! Files that may be Opus in Ogg (the crate `ogg` does not check sums when it is fuzzed): as many packets as there are.
+//! Files that may be Opus in Ogg (the crate `ogg` does not check sums when it is fuzzed): as many
+//! packets as there are.
 //!
 //! `cargo +nightly fuzz run media_ogg_opus`
 

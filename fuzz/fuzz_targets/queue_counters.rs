@@ -1,5 +1,5 @@
-//! One queue, both of whose ends are honest, and somebody who writes the counters and the entries: whatever stands there, each
-//! side stays inside the queue and keeps its own count.
+//! One queue, both of whose ends are honest, and somebody who writes the counters and the entries:
+//! whatever stands there, each side stays inside the queue and keeps its own count.
 //!
 //! `cargo +nightly fuzz run queue_counters`
 

@@ -1,4 +1,5 @@
-//! Datagrams of RTCP as anybody may send them: they are read without a panic, and never say more than has room in them.
+//! Datagrams of RTCP as anybody may send them: they are read without a panic, and never say more
+//! than has room in them.
 //!
 //! `cargo +nightly fuzz run rtcp_input`
 

@@ -1,5 +1,6 @@
-//! Datagrams on the ports of a receiver, from three hosts, at instants that the fuzzer chooses: nothing panics, and what waits and
-//! what is sent stay within their bounds. The depacketizer and the sink are those of `crates/media/tests/receive/`.
+//! Datagrams on the ports of a receiver, from three hosts, at instants that the fuzzer chooses:
+//! nothing panics, and what waits and what is sent stay within their bounds. The depacketizer and
+//! the sink are those of `crates/media/tests/receive/`.
 //!
 //! `cargo +nightly fuzz run rtp_input`
 
@@ -23,7 +24,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     };
     let mut stream = passing::stream(settings, 0);
     let (mut rest, mut now_ns, mut sent_bytes) = (bytes, 0_u64, 0);
-    // In front of each datagram: its length, and its host, port, and how long after the one before it comes.
+    // In front of each datagram: its length, and its host, port, and how long after the one before
+    // it comes.
     while let [length, manner, behind @ ..] = rest {
         let (datagram, behind) = behind.split_at(usize::from(*length).min(behind.len()));
         rest = behind;

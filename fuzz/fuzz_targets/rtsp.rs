@@ -1,6 +1,8 @@
-//! RTSP clients that send anything: no panic, bounded buffers, and the owner of the media is told nothing that does not follow.
+//! RTSP clients that send anything: no panic, bounded buffers, and the owner of the media is told
+//! nothing that does not follow.
 //!
-//! `cargo +nightly fuzz run rtsp`. Bytes from 0x80 on stand for words of the protocol, so that requests are found without a dictionary.
+//! `cargo +nightly fuzz run rtsp`. Bytes from 0x80 on stand for words of the protocol, so that
+//! requests are found without a dictionary.
 
 #![no_main]
 

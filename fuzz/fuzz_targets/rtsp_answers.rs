@@ -1,5 +1,5 @@
-//! Answers to our RTSP client by a server that says anything: no panic, bounded buffers, no host but the server's own to send to.
-//! The server is that of `crates/media/tests/rtsp_client/`.
+//! Answers to our RTSP client by a server that says anything: no panic, bounded buffers, no host
+//! but the server's own to send to. The server is that of `crates/media/tests/rtsp_client/`.
 //!
 //! `cargo +nightly fuzz run rtsp_answers`
 

@@ -1,9 +1,10 @@
-//! `cargo xtask boards [BOARD…]`: builds the images of `rtos/boards/*/board.toml` into `<target>/boards/<board>/`, and the
-//! host's reference decoder into `<target>/boards/reference/`.
+//! `cargo xtask boards [BOARD…]`: builds the images of `rtos/boards/*/board.toml` into
+//! `<target>/boards/<board>/`, and the host's reference decoder into `<target>/boards/reference/`.
 //!
-//! Called by the Makefile before anything runs a core. A second run finds everything fresh and compiles nothing.
-//! Third-party sources (FreeRTOS, minimp3) come from the crates that `rtos/vendor/Cargo.toml` pins; they are never changed.
-//! Never runs a board: that is the agent's work.
+//! Called by the Makefile before anything runs a core. A second run finds everything fresh and
+//! compiles nothing. Third-party sources (FreeRTOS, minimp3) come from the crates that
+//! `rtos/vendor/Cargo.toml` pins; they are never changed. Never runs a board: that is the agent's
+//! work.
 
 mod compile;
 mod manifest;

@@ -1,9 +1,10 @@
-//! `cargo xtask licences`: every crate that cargo resolves may be linked into a product under MIT OR Apache-2.0.
+//! `cargo xtask licences`: every crate that cargo resolves may be linked into a product under MIT
+//! OR Apache-2.0.
 //!
-//! A third-party crate states its terms as an SPDX expression; at least one way to satisfy it must need nothing
-//! but the licences below. Our own crates state `MIT OR Apache-2.0` themselves.
-//! The C sources of the RTOS side come as crates, too, pinned by a manifest of their own.
-//! Never looks at licence files: a crate without an expression is refused, and then a person decides.
+//! A third-party crate states its terms as an SPDX expression; at least one way to satisfy it must
+//! need nothing but the licences below. Our own crates state `MIT OR Apache-2.0` themselves. The C
+//! sources of the RTOS side come as crates, too, pinned by a manifest of their own. Never looks at
+//! licence files: a crate without an expression is refused, and then a person decides.
 
 mod expression;
 
@@ -31,13 +32,15 @@ const PERMITTED: &[&str] = &[
     "Zlib",
 ];
 
-/// MPL-2.0 is file-level copyleft: fine to link unmodified, but each such crate is a decision. Crate and reason.
+/// MPL-2.0 is file-level copyleft: fine to link unmodified, but each such crate is a decision.
+/// Crate and reason.
 const PERMITTED_MPL: &[(&str, &str)] = &[(
     "cbindgen",
     "a tool: writes hythe.h in a test, and is part of no product",
 )];
 
-/// Checks all resolved packages, whatever their platform and whether normal, build or dev dependencies.
+/// Checks all resolved packages, whatever their platform and whether normal, build or dev
+/// dependencies.
 pub(crate) fn run() -> Result<(), String> {
     let Metadata {
         mut packages,

@@ -1,8 +1,8 @@
 //! `cargo xtask`: the chores of this repository that need more than a line of shell.
 //!
-//! Called by people and by the Makefile, through the alias in `.cargo/config.toml`. Each chore is a module with a
-//! `run` that returns what went wrong as text; only this file prints errors and picks exit codes.
-//! Never a part of the product: nothing imports it, nothing ships it.
+//! Called by people and by the Makefile, through the alias in `.cargo/config.toml`. Each chore is a
+//! module with a `run` that returns what went wrong as text; only this file prints errors and picks
+//! exit codes. Never a part of the product: nothing imports it, nothing ships it.
 
 mod api;
 mod boards;

@@ -1,6 +1,7 @@
 //! What `cargo metadata` says about the packages, reduced to the fields that the chores read.
 //!
-//! Read by `tidy` (the direction of dependencies), `licences` and `api`. Never cached: each chore asks cargo anew.
+//! Read by `tidy` (the direction of dependencies), `licences` and `api`. Never cached: each chore
+//! asks cargo anew.
 
 use serde::Deserialize;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
-//! `cargo xtask tidy`: the rules of STYLE.md that a machine can check and that neither rustc nor clippy checks.
+//! `cargo xtask tidy`: the rules of STYLE.md that a machine can check and that neither rustc nor
+//! clippy checks.
 //!
-//! Each rule is a module with a `check` that gets text and returns findings, so it is tested on strings; only
-//! `tree` reads files. A rule sees every file that git tracks or would track.
-//! Never changes a file, and never judges generated or ignored ones.
+//! Each rule is a module with a `check` that gets text and returns findings, so it is tested on
+//! strings; only `tree` reads files. A rule sees every file that git tracks or would track. Never
+//! changes a file, and never judges generated or ignored ones.
 
 mod circles;
 mod finding;

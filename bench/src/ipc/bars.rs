@@ -1,5 +1,5 @@
-//! What the project wants of the process hop, so that a person sees at once which figures fall short. Says nothing about what
-//! others reach; the document for machines has figures only.
+//! What the project wants of the process hop, so that a person sees at once which figures fall
+//! short. Says nothing about what others reach; the document for machines has figures only.
 
 use crate::bar::Bar::{self, AtLeast, AtMost};
 use crate::document::{Figures, Measurement, Ratio};

@@ -63,7 +63,8 @@ pub(crate) struct Case {
 /// Subscribers of [`Pattern::Fan`], from the fewest to the most.
 pub(super) const FANS: [u32; 4] = [1, 2, 4, 8];
 
-/// Systems that are compared stand next to each other: what disturbs one of them disturbs the other.
+/// Systems that are compared stand next to each other: what disturbs one of them disturbs the
+/// other.
 pub(super) fn all() -> Vec<Case> {
     let mut cases = Vec::new();
     for &pattern in Pattern::value_variants() {

@@ -1,4 +1,5 @@
-//! One end of a way between the two processes, and what the processes do with it. A system under test is an `End`.
+//! One end of a way between the two processes, and what the processes do with it. A system under
+//! test is an `End`.
 
 use std::time::{Duration, Instant};
 
@@ -30,8 +31,8 @@ pub(super) trait End {
         (first..first + count).try_for_each(|number| self.send(number))
     }
 
-    /// Receives message `first` and up, at least one and at most `count`, as one call gives them. Returns how many; 0: the
-    /// other end has finished.
+    /// Receives message `first` and up, at least one and at most `count`, as one call gives them.
+    /// Returns how many; 0: the other end has finished.
     fn receive_batch(&mut self, first: u64, count: u64) -> Result<u64, BenchError> {
         debug_assert!(count > 0);
         self.receive(first).map(u64::from)
@@ -127,8 +128,9 @@ pub(super) fn swallow_batches(end: &mut impl End, messages: u64) -> Result<(), B
     echo(end)
 }
 
-/// The measuring side, one way in bursts that fit any queue, each acknowledged when all subscribers have all of it. A sample is
-/// the time that publishing a burst took, by the messages in it; waiting for the acknowledgement is no part of it.
+/// The measuring side, one way in bursts that fit any queue, each acknowledged when all subscribers
+/// have all of it. A sample is the time that publishing a burst took, by the messages in it;
+/// waiting for the acknowledgement is no part of it.
 pub(super) fn bursts(end: &mut impl End, budget: Budget) -> Result<Histogram<u64>, BenchError> {
     let mut histogram = statistics::histogram();
     let (samples_min, start) = (SAMPLES_MIN.min(budget.count), Instant::now());

@@ -1,5 +1,6 @@
-//! The floor: a ring of descriptors each way and slots to write to, in memory that both processes map. No ledger, no recovery,
-//! no check of the peer; what a system with those duties costs more is their price.
+//! The floor: a ring of descriptors each way and slots to write to, in memory that both processes
+//! map. No ledger, no recovery, no check of the peer; what a system with those duties costs more is
+//! their price.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -20,8 +21,8 @@ const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 
 /// Where everything stands: a ring for each side, then the slots.
 ///
-/// There and back, both sides write to one slot: what was just read is in the writer's cache, and no other choice of slots was
-/// as quick (a slot for each side cost three times as much at 64 KiB).
+/// There and back, both sides write to one slot: what was just read is in the writer's cache, and
+/// no other choice of slots was as quick (a slot for each side cost three times as much at 64 KiB).
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     size: usize,
@@ -54,7 +55,8 @@ impl Layout {
 /// The memory for a run; it has no name, and goes with the last of the two processes.
 pub(super) fn make_memory(case: Case, size: usize) -> Result<OwnedFd, BenchError> {
     let memory = memfd_create("hythe-bench-floor", MemfdFlags::CLOEXEC)?;
-    // Reserved at once, like the pool's: pages that come one by one at first touch were a tenth slower.
+    // Reserved at once, like the pool's: pages that come one by one at first touch were a tenth
+    // slower.
     let bytes = Layout::new(case, size).bytes() as u64;
     fallocate(&memory, FallocateFlags::empty(), 0, bytes)?;
     Ok(memory)

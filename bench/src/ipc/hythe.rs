@@ -1,5 +1,5 @@
-//! Hythe as an application uses it: the public interface, default features, a pool of the default size, payload in place
-//! (`TrustPeers`: both ends are ours).
+//! Hythe as an application uses it: the public interface, default features, a pool of the default
+//! size, payload in place (`TrustPeers`: both ends are ours).
 
 use std::time::Duration;
 

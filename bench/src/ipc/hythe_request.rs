@@ -1,6 +1,7 @@
 //! A round trip as a request and its reply, beside the same over a pair of channels: `hythe.rs`.
 //!
-//! Nobody writes: the client asks with the reply before, the server replies with the buffer that the request came in.
+//! Nobody writes: the client asks with the reply before, the server replies with the buffer that
+//! the request came in.
 
 use std::time::Duration;
 

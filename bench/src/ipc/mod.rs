@@ -1,8 +1,9 @@
 //! Scenario `ipc`: two processes of this machine.
 //!
-//! `plan` says what is measured; `run` is one case at one size; an `end` is one side of one system (`floor`, `hythe`, `iceoryx2`,
-//! `stream`, `sysv`); `peer` is the other process; `setup` is what comes before. Rounds go over all of the plan, so that systems
-//! are measured next to each other, several times.
+//! `plan` says what is measured; `run` is one case at one size; an `end` is one side of one system
+//! (`floor`, `hythe`, `iceoryx2`, `stream`, `sysv`); `peer` is the other process; `setup` is what
+//! comes before. Rounds go over all of the plan, so that systems are measured next to each other,
+//! several times.
 
 pub(crate) mod args;
 pub(crate) mod bars;
@@ -104,14 +105,16 @@ pub(crate) fn run(arguments: &IpcArguments) -> Result<Document, BenchError> {
     document(&series, cpus, conditions)
 }
 
-/// The bounce right before the floor of a size was measured: a virtual machine's CPUs move, and the bounce with them.
+/// The bounce right before the floor of a size was measured: a virtual machine's CPUs move, and the
+/// bounce with them.
 #[derive(Clone, Copy, Debug)]
 struct Bounce {
     size: usize,
     ns: f64,
 }
 
-/// Adds the rounds to each series; returns the bounces beside the floors, in the order of the rounds.
+/// Adds the rounds to each series; returns the bounces beside the floors, in the order of the
+/// rounds.
 fn measure(
     scale: &Scale,
     cpus: Option<[usize; 2]>,

@@ -1,4 +1,5 @@
-//! What senders write and receivers read: each message has a content of its own, so that a wrong one is noticed.
+//! What senders write and receivers read: each message has a content of its own, so that a wrong
+//! one is noticed.
 //!
 //! The same two loops for every system. Sizes are multiples of 8.
 

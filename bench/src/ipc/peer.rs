@@ -28,7 +28,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts it, with where to meet and what it needs as its standard input and output. The lookout notices when it ends.
+    /// Starts it, with where to meet and what it needs as its standard input and output. The
+    /// lookout notices when it ends.
     pub(super) fn start(
         setting: &Setting<'_>,
         place: &str,
@@ -146,7 +147,8 @@ impl Drop for Peer {
     }
 }
 
-/// Kills the process when its time is over: what bounds our blocking calls. The sender calls it off.
+/// Kills the process when its time is over: what bounds our blocking calls. The sender calls it
+/// off.
 fn watch(child: &Child, bound: Duration) -> (Sender<()>, JoinHandle<()>) {
     let pid = Pid::from_child(child);
     let (leash, pulled) = channel::<()>();

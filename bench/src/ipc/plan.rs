@@ -6,7 +6,8 @@ use super::series::Series;
 use super::setup::STEPS;
 use super::subject::{Placement, Subject};
 
-/// Rates, requests, the cost of a subscriber, and both sides on one CPU are measured with small messages.
+/// Rates, requests, the cost of a subscriber, and both sides on one CPU are measured with small
+/// messages.
 const SMALL_BYTES: usize = 64;
 
 /// What is measured, and what is not and why.
@@ -68,7 +69,8 @@ fn wants_setup(arguments: &IpcArguments) -> bool {
         && arguments.patterns.is_empty()
 }
 
-/// How good a choice between looking and sleeping is shows where the other side cannot run meanwhile.
+/// How good a choice between looking and sleeping is shows where the other side cannot run
+/// meanwhile.
 const fn is_shared(case: &Case) -> bool {
     matches!(case.pattern, Pattern::Untouched)
         && matches!(

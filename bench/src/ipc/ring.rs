@@ -1,6 +1,7 @@
 //! The floor's ring: two words and entries of four words. As plain as it can be and still right.
 //!
-//! Written apart from the product's queue on purpose: a mistake there must not lower the floor with it.
+//! Written apart from the product's queue on purpose: a mistake there must not lower the floor with
+//! it.
 
 use hythe_memory::{Mapped, Memory, Ordering};
 

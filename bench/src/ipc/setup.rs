@@ -1,4 +1,5 @@
-//! What comes before the first message: making a pool, joining it, connecting. On one CPU, since nothing is exchanged between two.
+//! What comes before the first message: making a pool, joining it, connecting. On one CPU, since
+//! nothing is exchanged between two.
 
 use std::fmt;
 use std::time::Instant;
@@ -24,7 +25,8 @@ pub(super) enum Step {
     Create,
     /// A process opens a pool with the default options and becomes a participant.
     Join,
-    /// The same where the pool's maker asks for prefault: every page of the pool is touched before the first message.
+    /// The same where the pool's maker asks for prefault: every page of the pool is touched before
+    /// the first message.
     JoinPrefaulted,
     /// A participant opens a publisher to another's subscriber, which then has the first message.
     Connect,

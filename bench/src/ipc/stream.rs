@@ -10,7 +10,8 @@ use super::payload::{fill, is_message};
 use crate::error::BenchError;
 use crate::lookout::{Lookout, Patience};
 
-/// One end. A blocking call ends when the other process does, and that one is killed when its time is over.
+/// One end. A blocking call ends when the other process does, and that one is killed when its time
+/// is over.
 #[derive(Debug)]
 pub(super) struct StreamEnd {
     input: OwnedFd,

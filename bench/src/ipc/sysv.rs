@@ -1,4 +1,5 @@
-//! System V shared memory with a semaphore each way, as old programs use it: the payload is copied into the segment and out of it.
+//! System V shared memory with a semaphore each way, as old programs use it: the payload is copied
+//! into the segment and out of it.
 
 use std::fmt;
 use std::str::FromStr;

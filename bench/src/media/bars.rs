@@ -1,5 +1,5 @@
-//! What the project wants of the media hop, so that a person sees at once which figures fall short. The document for machines has the
-//! figures only.
+//! What the project wants of the media hop, so that a person sees at once which figures fall short.
+//! The document for machines has the figures only.
 
 use super::calls::CallRow;
 use super::lossy::LossyRow;
@@ -10,7 +10,8 @@ use crate::bar::Bar;
 /// From so many destinations on laying out is shared by enough.
 const MANY: u16 = 16;
 
-/// Off by more than this, in nanoseconds, calls do not sound as they should; of the 99th percentile, on a machine that is otherwise idle.
+/// Off by more than this, in nanoseconds, calls do not sound as they should; of the 99th
+/// percentile, on a machine that is otherwise idle.
 const SPACING_ERROR_NS: f64 = 1e6;
 
 /// The bound of the 99th percentile of the product's spacing error, wherever it was noted.

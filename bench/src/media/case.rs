@@ -67,7 +67,8 @@ pub(super) enum Mode {
     Prepared,
     /// Nothing: reading and laying out are measured, too.
     FirstSend,
-    /// The media in memory, without headers: those are made while sending, each destination has its own.
+    /// The media in memory, without headers: those are made while sending, each destination has its
+    /// own.
     Headers,
 }
 

@@ -1,4 +1,5 @@
-//! One of the processes: sender, receiver, or relay between them, with a network and a `/dev/shm` of its own. The bench orders, line by line, and it answers.
+//! One of the processes: sender, receiver, or relay between them, with a network and a `/dev/shm`
+//! of its own. The bench orders, line by line, and it answers.
 //!
 //! Ends when nobody orders any more.
 
@@ -187,7 +188,8 @@ impl End {
     }
 }
 
-/// Address, interface, and the other end as a neighbour that nobody needs to ask for: packets would be dropped meanwhile.
+/// Address, interface, and the other end as a neighbour that nobody needs to ask for: packets would
+/// be dropped meanwhile.
 fn put_up(link: &Link) -> Result<(), BenchError> {
     let Link {
         interface,

@@ -1,7 +1,8 @@
-//! The product: packets in the pool's wire region, sent by the ladder of methods that each destination climbs for itself.
+//! The product: packets in the pool's wire region, sent by the ladder of methods that each
+//! destination climbs for itself.
 //!
-//! What is prepared lies in fresh pages and goes by reference; what is sent once is laid out in one lease that is kept, and copied
-//! by the kernel: as the product's sender does it.
+//! What is prepared lies in fresh pages and goes by reference; what is sent once is laid out in one
+//! lease that is kept, and copied by the kernel: as the product's sender does it.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -63,7 +64,8 @@ impl<'j> Hythe<'j> {
     pub(super) fn new(job: &'j Job<'j>) -> Result<Self, BenchError> {
         let (root, node) = Root::make()?;
         let wire = WireOptions::default();
-        // As many slots as all packets need, one more for the rest of each slot that no packet fits in.
+        // As many slots as all packets need, one more for the rest of each slot that no packet fits
+        // in.
         let in_slot = wire.slot_bytes as usize / job.packet_bytes() - 1;
         let slots = (job.case.packets as usize).div_ceil(in_slot) as u32 + 1;
         let region = node.wire_region(&WireOptions { slots, ..wire })?;

@@ -29,7 +29,8 @@ pub(super) enum Order {
     /// To the receiver: open a socket for each destination, and note when packets arrive. Answer:
     /// `Ready`.
     Watch(PlaysCase),
-    /// To the relay: be the way from the first link to the second; the seed decides what is lost. Answer: `Ready`.
+    /// To the relay: be the way from the first link to the second; the seed decides what is lost.
+    /// Answer: `Ready`.
     Pass { seed: u64 },
     /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`,
     /// `Taken`, `Watched` or `Passed`, when all is there or nothing comes any more.
@@ -76,7 +77,8 @@ pub(super) enum Answer {
 pub(super) struct Tally {
     /// Packets that came for the first time and were right.
     pub(super) delivered: u64,
-    /// Numbers below the highest that never came; where the number of packets is known, all that never came.
+    /// Numbers below the highest that never came; where the number of packets is known, all that
+    /// never came.
     pub(super) missing: u64,
     /// Packets that came twice, had another content than was sent, or were none.
     pub(super) wrong: u64,

@@ -2,9 +2,10 @@
 //! method and by the product; thousands of paced calls (`calls`); a way that loses (`lossy`); a
 //! stream as it plays, sent by the shipped command beside other programs (`plays`).
 //!
-//! Sender and receiver are two processes with a network each, on two CPUs, joined by a veth link (`scene`). Every packet is counted
-//! and compared with its source at the receiver (`tally`). Rounds go over all cases, so that what is compared was measured next to each
-//! other (`plan`, `ratios`).
+//! Sender and receiver are two processes with a network each, on two CPUs, joined by a veth link
+//! (`scene`). Every packet is counted and compared with its source at the receiver (`tally`).
+//! Rounds go over all cases, so that what is compared was measured next to each other (`plan`,
+//! `ratios`).
 
 pub(crate) mod args;
 mod bars;

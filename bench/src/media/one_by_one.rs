@@ -1,4 +1,5 @@
-//! `sendto` and `sendmmsg`, as they are commonly used: the network stack sees each packet by itself.
+//! `sendto` and `sendmmsg`, as they are commonly used: the network stack sees each packet by
+//! itself.
 
 use std::io::{IoSlice, Read, Seek};
 use std::net::{SocketAddr, UdpSocket};

@@ -1,6 +1,7 @@
 //! The packets of a stream: media of a file, an RTP header in front of each piece.
 //!
-//! Both ends use it: the sender lays out, the receiver compares. A packet's sequence number is its place in the file.
+//! Both ends use it: the sender lays out, the receiver compares. A packet's sequence number is its
+//! place in the file.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, IoSliceMut};
@@ -36,7 +37,8 @@ pub(super) fn sequence(packet: &[u8]) -> Option<u16> {
     }
 }
 
-/// Reads the media of packets `first` and up into `memory`, as many as fit, and writes the header in front of each.
+/// Reads the media of packets `first` and up into `memory`, as many as fit, and writes the header
+/// in front of each.
 pub(super) fn lay_out(
     file: &File,
     first: u32,

@@ -1,4 +1,5 @@
-//! What the paper measured: two hosts with Linux 2.2.12, the mean of 100 repetitions, time in the server around the sending.
+//! What the paper measured: two hosts with Linux 2.2.12, the mean of 100 repetitions, time in the
+//! server around the sending.
 
 /// Packets, plain Linux, the paper's system call; seconds.
 const TABLE: [(u32, f64, f64); 3] = [

@@ -7,9 +7,11 @@ use super::plays::{PlaysCase, PlaysSeries, PlaysSystem, Programs};
 use super::series::Series;
 use super::{Scale, program};
 
-/// Seven transport stream packets of 188 bytes behind the RTP header: what RFC 2250 packs into an Ethernet frame.
+/// Seven transport stream packets of 188 bytes behind the RTP header: what RFC 2250 packs into an
+/// Ethernet frame.
 const TRANSPORT_PACKET_BYTES: u16 = 12 + 7 * 188;
-/// Of the comparison with other programs, so many that their start, which is subtracted, is not most of it.
+/// Of the comparison with other programs, so many that their start, which is subtracted, is not
+/// most of it.
 const TRANSPORT_PACKETS: u32 = 50_000;
 /// Of the head, whose time is subtracted.
 pub(super) const HEAD_PACKETS: u32 = 1000;
@@ -40,7 +42,8 @@ impl Plan {
     }
 }
 
-/// `is_installed` says which programs there are, `try_priority` whether a thread is given [`PRIORITY`].
+/// `is_installed` says which programs there are, `try_priority` whether a thread is given
+/// [`PRIORITY`].
 pub(super) fn make(
     scale: &Scale,
     is_installed: impl Fn(&str) -> bool,
@@ -182,7 +185,8 @@ fn transport_stream(scale: &Scale) -> impl Iterator<Item = Case> {
         })
 }
 
-/// The product, beside a thread that calls `sendto` by the same schedule; both as ordinary threads and with real-time priority.
+/// The product, beside a thread that calls `sendto` by the same schedule; both as ordinary threads
+/// and with real-time priority.
 fn calls(scale: &Scale) -> impl Iterator<Item = CallCase> {
     let cases = [None, Some(PRIORITY)].into_iter().flat_map(|priority| {
         [System::Sendto, System::Hythe].map(|system| CallCase {

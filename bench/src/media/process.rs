@@ -1,4 +1,5 @@
-//! An end as the bench sees it: a process that is ordered and answers, and that never outlives the bench.
+//! An end as the bench sees it: a process that is ordered and answers, and that never outlives the
+//! bench.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -24,8 +25,8 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts this program as an end, with a network and mounts of its own, which nothing but this process holds. The calling thread must live as
-    /// long as the end shall.
+    /// Starts this program as an end, with a network and mounts of its own, which nothing but this
+    /// process holds. The calling thread must live as long as the end shall.
     pub(super) fn start(
         name: &'static str,
         cpu: Option<usize>,

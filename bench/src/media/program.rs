@@ -1,4 +1,5 @@
-//! Programs that send RTP today: ffmpeg and GStreamer, started for each sending, measured by what the kernel counts for them.
+//! Programs that send RTP today: ffmpeg and GStreamer, started for each sending, measured by what
+//! the kernel counts for them.
 
 use std::io::{Read, Seek};
 use std::process::{Command, Stdio};
@@ -15,7 +16,8 @@ use crate::error::BenchError;
 const BOUND: Duration = Duration::from_secs(60);
 /// How often is looked whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// How much of the input ffmpeg looks at first; less than the shortest input has, so that this part is the same of all.
+/// How much of the input ffmpeg looks at first; less than the shortest input has, so that this part
+/// is the same of all.
 const PROBE_BYTES: &str = "500000";
 
 /// Before what a packet carries.

@@ -1,7 +1,8 @@
 //! The receiving process: a socket for each destination, and everything that comes is checked.
 //!
-//! Reads segments that the network left together in one piece (`UDP_GRO`), as a receiver of bulk media does; of a peer packet by packet.
-//! Its buffers hold all packets of a case: what is measured is the sender. Nothing is kept from one case to the next.
+//! Reads segments that the network left together in one piece (`UDP_GRO`), as a receiver of bulk
+//! media does; of a peer packet by packet. Its buffers hold all packets of a case: what is measured
+//! is the sender. Nothing is kept from one case to the next.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -53,7 +54,8 @@ impl Receiver {
         Ok(Self { sockets, events })
     }
 
-    /// Until there is an order on `orders` and, then, everything has come or nothing comes any more.
+    /// Until there is an order on `orders` and, then, everything has come or nothing comes any
+    /// more.
     pub(super) fn run(
         &self,
         checker: &mut Checker<'_>,

@@ -1,7 +1,8 @@
-//! Processes with a network each, and veth links between them: two, or three with a way that loses in the middle.
+//! Processes with a network each, and veth links between them: two, or three with a way that loses
+//! in the middle.
 //!
-//! Nothing has a name that others see: a network is held by its process alone and goes with it, and the link with the networks. The
-//! host's own network is not touched.
+//! Nothing has a name that others see: a network is held by its process alone and goes with it, and
+//! the link with the networks. The host's own network is not touched.
 
 use super::calls::{CallCase, CallRound};
 use super::case::Case;

@@ -1,7 +1,8 @@
-//! `UDP_SEGMENT`: the network stack sees a run of packets as one, and cuts it at the end of its way.
+//! `UDP_SEGMENT`: the network stack sees a run of packets as one, and cuts it at the end of its
+//! way.
 //!
-//! Written by hand for one case, without the checks, the fall-backs and the care for pages still on their way that the product has: what
-//! its duties cost shows beside these.
+//! Written by hand for one case, without the checks, the fall-backs and the care for pages still on
+//! their way that the product has: what its duties cost shows beside these.
 
 use std::io::IoSlice;
 use std::net::UdpSocket;
@@ -111,7 +112,8 @@ impl Method for Gso<'_> {
     }
 }
 
-/// From a file in memory, whose pages go out themselves. They are written once: no page that is on its way is written again.
+/// From a file in memory, whose pages go out themselves. They are written once: no page that is on
+/// its way is written again.
 #[derive(Debug)]
 pub(super) struct SendfileGso<'j> {
     job: &'j Job<'j>,

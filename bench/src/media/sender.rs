@@ -1,6 +1,7 @@
 //! The sending process: sends a case once, by the method that it names, and measures itself.
 //!
-//! A method is made before the time begins: sockets are open and memory has its pages, as in a server that has run for a while.
+//! A method is made before the time begins: sockets are open and memory has its pages, as in a
+//! server that has run for a while.
 
 use std::time::Instant;
 

@@ -38,8 +38,9 @@ impl Round {
 pub(super) struct Series {
     pub(super) case: Case,
     rounds: Vec<Round>,
-    /// Of a program that is started each time: the first part of the same work. What that takes is no cost of a packet, and is
-    /// taken off; the median, because a start varies more than all packets cost.
+    /// Of a program that is started each time: the first part of the same work. What that takes is
+    /// no cost of a packet, and is taken off; the median, because a start varies more than all
+    /// packets cost.
     heads: Vec<Round>,
 }
 

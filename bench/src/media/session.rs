@@ -1,4 +1,5 @@
-//! The product's sender as `hythe media send FILE --pace max --burst 64` runs it: source, packetizer, store, pacer, reports.
+//! The product's sender as `hythe media send FILE --pace max --burst 64` runs it: source,
+//! packetizer, store, pacer, reports.
 //!
 //! What is compared with ffmpeg and GStreamer, which read a file and find out what is in it, too.
 
@@ -21,7 +22,8 @@ const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// Packets that leave back to back.
 const BURST: usize = 64;
 
-/// A session over a file, opened before the time begins: what it then does to read, parse, lay out and send is measured.
+/// A session over a file, opened before the time begins: what it then does to read, parse, lay out
+/// and send is measured.
 #[derive(Debug)]
 pub(super) struct Session {
     session: SendSession,

@@ -81,7 +81,8 @@ fn noise(bytes: usize) -> Result<File, BenchError> {
         .map_err(std::io::IntoInnerError::into_error)?)
 }
 
-/// Moving pictures, each coded by itself: few and large pictures are the cheapest for who packs them anew.
+/// Moving pictures, each coded by itself: few and large pictures are the cheapest for who packs
+/// them anew.
 fn transport_stream(bytes: usize) -> Result<Vec<u8>, BenchError> {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-loglevel", "error", "-f", "lavfi"]);

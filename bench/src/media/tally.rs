@@ -1,6 +1,7 @@
 //! Counts packets and checks each of them against the file it was made of.
 //!
-//! The receiver feeds it what its sockets yield. Trusts nothing: a number is only a place in a table that has room for all numbers.
+//! The receiver feeds it what its sockets yield. Trusts nothing: a number is only a place in a
+//! table that has room for all numbers.
 
 use super::case::Case;
 use super::message::Tally;
@@ -50,8 +51,8 @@ impl<'m> Checker<'m> {
         }
     }
 
-    /// Takes what one read of a destination's socket yielded: of our own senders any number of packets, one behind the other, of a peer
-    /// one packet.
+    /// Takes what one read of a destination's socket yielded: of our own senders any number of
+    /// packets, one behind the other, of a peer one packet.
     pub(super) fn take(&mut self, destination: usize, bytes: &[u8], now_ns: impl Fn() -> u64) {
         let each = match self.media {
             Some(_) => usize::from(self.case.packet_bytes),

@@ -1,7 +1,7 @@
 //! The real program: recorded on the board, twice, and put into an image together with the pack.
 //!
-//! The recording is a boot of its own, without the hog: `hythe` comes on one disk and leaves the pack on another. Never records on
-//! this machine, whose kernel and caches are others.
+//! The recording is a boot of its own, without the hog: `hythe` comes on one disk and leaves the
+//! pack on another. Never records on this machine, whose kernel and caches are others.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,13 +1,15 @@
-//! What the project wants of the storage hop, so that a person sees at once which figures fall short. The document for machines has
-//! the figures only.
+//! What the project wants of the storage hop, so that a person sees at once which figures fall
+//! short. The document for machines has the figures only.
 
 use crate::bar::Bar;
 use crate::document::Ratio;
 
-/// From this size on what is read ahead must come close to the bound; below, starting programs weighs too much.
+/// From this size on what is read ahead must come close to the bound; below, starting programs
+/// weighs too much.
 const NEAR_BOUND_FROM: usize = 2 << 20;
 
-/// Differences by the run-to-run spread: reading ahead gains more than that, and loses at most that where it does not gain.
+/// Differences by the run-to-run spread: reading ahead gains more than that, and loses at most that
+/// where it does not gain.
 const GAINS: Bar = Bar::AtLeast(1.0);
 const LOSES_NOTHING: Bar = Bar::AtLeast(-1.0);
 

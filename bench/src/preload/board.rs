@@ -1,7 +1,9 @@
-//! The emulated board: QEMU's command line, and what the kernel's command line tells the programs in `bench/guest`.
+//! The emulated board: QEMU's command line, and what the kernel's command line tells the programs
+//! in `bench/guest`.
 //!
-//! Stands for the board of the paper: one CPU, 128 MB, NAND from which about 2 MB/s reach memory while the CPU waits. Times on it are for
-//! comparing ways with each other, never a claim about hardware.
+//! Stands for the board of the paper: one CPU, 128 MB, NAND from which about 2 MB/s reach memory
+//! while the CPU waits. Times on it are for comparing ways with each other, never a claim about
+//! hardware.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,16 +16,18 @@ use crate::error::BootError;
 const EMULATOR: &str = "qemu-system-x86_64";
 /// As the paper's.
 pub(crate) const MEMORY: &str = "128M";
-/// Microseconds until a page of the chip can be read, and nanoseconds for each of its bytes: 2 MB/s through UBIFS.
+/// Microseconds until a page of the chip can be read, and nanoseconds for each of its bytes: 2 MB/s
+/// through UBIFS.
 const ACCESS_DELAY_US: u32 = 25;
 const INPUT_CYCLE_NS: u32 = 150;
 /// What the virtual disk gives.
 const DISK_BYTES_PER_SECOND: u32 = 2 << 20;
-/// Reads of the bound in one boot, each from an empty page cache. The first is the bound; the next show what the file system itself
-/// has to do once per boot.
+/// Reads of the bound in one boot, each from an empty page cache. The first is the bound; the next
+/// show what the file system itself has to do once per boot.
 pub(crate) const BOUND_READS: usize = 2;
 
-/// The real program, and its one argument: it loads some thirty shared libraries, says who it is, and ends.
+/// The real program, and its one argument: it loads some thirty shared libraries, says who it is,
+/// and ends.
 const PROGRAM: [&str; 2] = ["/usr/bin/curl", "--version"];
 
 /// One boot.
@@ -67,8 +71,9 @@ impl Boot<'_> {
     pub(crate) fn command(&self) -> Result<Command, BootError> {
         let mut command = Command::new(EMULATOR);
         command
-            // Without KVM everywhere, so that figures are of one kind. This machine has a timer (HPET) with which Linux finds the speed of
-            // the CPU's clock also when the host is busy; without one it hangs then.
+            // Without KVM everywhere, so that figures are of one kind. This machine has a timer
+            // (HPET) with which Linux finds the speed of the CPU's clock also when the host is
+            // busy; without one it hangs then.
             .args(["-accel", "tcg,thread=single", "-machine", "pc"])
             .args(["-m", MEMORY, "-smp", "1", "-nodefaults", "-no-user-config"])
             .args(["-display", "none", "-monitor", "none", "-nic", "none"])
@@ -78,7 +83,8 @@ impl Boot<'_> {
             .arg("-initrd")
             .arg(path_for_qemu(&self.guest.initramfs)?)
             .args(["-drive", &self.drive()?])
-            // Neighbouring requests are not made one, which would pass the throttle at once as long as nothing was read before.
+            // Neighbouring requests are not made one, which would pass the throttle at once as long
+            // as nothing was read before.
             .args(["-device", "virtio-blk-pci,drive=flash,request-merging=off"])
             .args(["-append", &self.kernel_arguments()]);
         if let Some(Recorder { hythe, output }) = &self.recorder {
@@ -107,7 +113,8 @@ impl Boot<'_> {
         })
     }
 
-    /// What the kernel does not know itself becomes the environment of the first program, and of those in its place.
+    /// What the kernel does not know itself becomes the environment of the first program, and of
+    /// those in its place.
     fn kernel_arguments(&self) -> String {
         let Self { image, way, .. } = self;
         let file_system = image.file_system;

@@ -1,6 +1,8 @@
-//! One boot of the emulated board, from power to the end of its run, with the time at which each line arrived.
+//! One boot of the emulated board, from power to the end of its run, with the time at which each
+//! line arrived.
 //!
-//! Bounded: a board that is not done in time is ended. QEMU never outlives a boot, nor this program, however that ends.
+//! Bounded: a board that is not done in time is ended. QEMU never outlives a boot, nor this
+//! program, however that ends.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -30,7 +32,8 @@ impl Drop for Emulator {
     }
 }
 
-/// Boots, and listens until the run is over. The calling thread must live as long as the board shall.
+/// Boots, and listens until the run is over. The calling thread must live as long as the board
+/// shall.
 pub(crate) fn run(
     boot: &Boot<'_>,
     folder: &Path,

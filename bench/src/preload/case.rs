@@ -1,4 +1,5 @@
-//! What is compared: file systems, ways to a file that is read, and the names that cases have in results.
+//! What is compared: file systems, ways to a file that is read, and the names that cases have in
+//! results.
 
 use std::fmt;
 

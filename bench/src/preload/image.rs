@@ -1,7 +1,8 @@
-//! What the board's flash holds, and the image made of it: the file that the test program reads, or the root of a real program, and the
-//! pack that names what is needed.
+//! What the board's flash holds, and the image made of it: the file that the test program reads, or
+//! the root of a real program, and the pack that names what is needed.
 //!
-//! Made once, with the tools that firmware is made with. Lives in a directory of the run's own; never touches a device.
+//! Made once, with the tools that firmware is made with. Lives in a directory of the run's own;
+//! never touches a device.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,7 +25,8 @@ const MODIFIED_S: u64 = 1_700_000_000;
 /// Pages and blocks of the simulated chip (64 MiB, SLC, named in init.sh).
 const NAND_PAGE: &str = "2048";
 const NAND_BLOCK: &str = "128KiB";
-/// What UBI leaves of a block: its two headers are on sub-pages of 512 bytes, together on the first page.
+/// What UBI leaves of a block: its two headers are on sub-pages of 512 bytes, together on the first
+/// page.
 const UBI_BLOCK: &str = "129024";
 const UBI_BLOCK_KIB: u32 = 126;
 const UBI_SUB_PAGE: &str = "512";
@@ -39,8 +41,9 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Blocks of the simulated chip that are the board's flash: what it holds at most twice (the largest file has 4 MiB, the program
-    /// 13 MiB when compressed), and what UBI keeps back. Few, since they are looked at in each boot.
+    /// Blocks of the simulated chip that are the board's flash: what it holds at most twice (the
+    /// largest file has 4 MiB, the program 13 MiB when compressed), and what UBI keeps back. Few,
+    /// since they are looked at in each boot.
     pub(crate) const fn blocks(self) -> u32 {
         match self {
             Self::File(_) => 128,

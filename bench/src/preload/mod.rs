@@ -1,8 +1,11 @@
-//! Scenario `preload`: the paper's experiment on an emulated board, a file read from slow flash beside a program that takes all CPU.
+//! Scenario `preload`: the paper's experiment on an emulated board, a file read from slow flash
+//! beside a program that takes all CPU.
 //!
-//! Each run is a boot of its own. Process 1 prints `AAA`, reads ahead or not, and begins multitasking; the test program reads one file
-//! and prints `BBB`; the time between the lines is taken here. Rounds go over all sizes and, within a size, over all ways, so that what
-//! is compared was measured next to each other. `board` is the machine, `image` its flash, `bench/guest` what runs on it.
+//! Each run is a boot of its own. Process 1 prints `AAA`, reads ahead or not, and begins
+//! multitasking; the test program reads one file and prints `BBB`; the time between the lines is
+//! taken here. Rounds go over all sizes and, within a size, over all ways, so that what is compared
+//! was measured next to each other. `board` is the machine, `image` its flash, `bench/guest` what
+//! runs on it.
 
 mod application;
 pub(crate) mod args;

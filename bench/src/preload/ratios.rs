@@ -1,7 +1,7 @@
 //! Figures by one another.
 //!
-//! A difference is given by the *spread*: the larger of the two ranges from the fastest boot to the slowest. Names end with the file
-//! system. Never compares across file systems.
+//! A difference is given by the *spread*: the larger of the two ranges from the fastest boot to the
+//! slowest. Names end with the file system. Never compares across file systems.
 
 use super::application::Recorded;
 use super::case::Way;

@@ -69,10 +69,12 @@ pub(super) struct RowConditions {
     /// The reading alone, on the board's own clock: the median.
     #[serde(skip_serializing_if = "Option::is_none")]
     guest_read_ns: Option<f64>,
-    /// The same read once more in the same boots, the fastest: the pages are cold, but the file system knows the file already.
+    /// The same read once more in the same boots, the fastest: the pages are cold, but the file
+    /// system knows the file already.
     #[serde(skip_serializing_if = "Option::is_none")]
     again_ns: Option<u128>,
-    /// How long the disk had requests under way meanwhile: the median. The rest of the time is all that reading ahead can save.
+    /// How long the disk had requests under way meanwhile: the median. The rest of the time is all
+    /// that reading ahead can save.
     #[serde(skip_serializing_if = "Option::is_none")]
     disk_busy_ns: Option<f64>,
     /// Each boot.
@@ -151,7 +153,8 @@ impl Report {
 
 fn times(series: &Series) -> Result<Row, BenchError> {
     let histogram = [series.histogram()];
-    // Of a real program nobody counts pages; the bound is not preceded by anything that could have loaded some.
+    // Of a real program nobody counts pages; the bound is not preceded by anything that could have
+    // loaded some.
     let is_of_file = !series.way.is_of_application();
     let pages = (series.size as u64).div_ceil(hythe_preload::pack::PAGE_BYTES);
     let samples = series.times().into_iter();

@@ -1,7 +1,7 @@
 //! Everything that is booted, in which order, and what came of it.
 //!
-//! Never throws away what was measured: one boot that came to nothing is told at once and counted, a run that was stopped shows what it
-//! has, and both make the document invalid.
+//! Never throws away what was measured: one boot that came to nothing is told at once and counted,
+//! a run that was stopped shows what it has, and both make the document invalid.
 
 use std::path::Path;
 

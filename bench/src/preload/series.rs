@@ -51,8 +51,8 @@ impl Series {
         first.flatten().map(|run| run.time).collect()
     }
 
-    /// The fastest of further reads in the same boots, when the file system knew the file already (its index is in memory, its checksums
-    /// are checked), though none of its pages were.
+    /// The fastest of further reads in the same boots, when the file system knew the file already
+    /// (its index is in memory, its checksums are checked), though none of its pages were.
     pub(super) fn fastest_again(&self) -> Option<Duration> {
         let further = self
             .outcomes
@@ -82,7 +82,8 @@ impl Series {
         slowest.map_or(f64::NAN, |time| time.as_nanos() as f64) - self.fastest()
     }
 
-    /// Exact, since boots are few: each is the least time that so many of the boots keep; the median is that of `median`.
+    /// Exact, since boots are few: each is the least time that so many of the boots keep; the
+    /// median is that of `median`.
     pub(super) fn percentiles(&self) -> Percentiles {
         let mut times = self.times();
         times.sort_unstable();

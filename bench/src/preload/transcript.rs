@@ -1,4 +1,5 @@
-//! What the board said on its serial line, and when: the times between `AAA` and `BBB`, and what its programs report.
+//! What the board said on its serial line, and when: the times between `AAA` and `BBB`, and what
+//! its programs report.
 //!
 //! Fed line by line by `boot`. Pure: it is handed lines and times, and never reads a clock.
 
@@ -154,7 +155,8 @@ impl Transcript {
         self.is_done || self.failed.is_some()
     }
 
-    /// What was told, if it is all that was asked for: so many runs, over so many bytes each if they read a file.
+    /// What was told, if it is all that was asked for: so many runs, over so many bytes each if
+    /// they read a file.
     pub(crate) fn finish(self, runs: usize, bytes: Option<u64>) -> Result<Outcome, BootError> {
         let tail = || Vec::from(self.tail.clone()).join("\n");
         if let Some(why) = &self.failed {

@@ -1,8 +1,10 @@
-//! Scenario `soak`: many processes that join, work, leave and are killed at random, for as long as one likes, audited throughout.
+//! Scenario `soak`: many processes that join, work, leave and are killed at random, for as long as
+//! one likes, audited throughout.
 //!
-//! Nothing is measured against anybody here; what comes out says that nothing was lost, and how soon the dead were recovered.
-//! `crew` starts, kills and hears the processes; `worker` is one of them; `left_over` names what should not be there any more;
-//! `report` is what comes out. Seeded: the same seed makes the same choices, though the scheduler has its say.
+//! Nothing is measured against anybody here; what comes out says that nothing was lost, and how
+//! soon the dead were recovered. `crew` starts, kills and hears the processes; `worker` is one of
+//! them; `left_over` names what should not be there any more; `report` is what comes out. Seeded:
+//! the same seed makes the same choices, though the scheduler has its say.
 
 pub(crate) mod args;
 mod crew;

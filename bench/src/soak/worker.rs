@@ -1,4 +1,5 @@
-//! One process of a soak: a participant that opens and closes ports, publishes, takes, keeps, forwards, until its input ends.
+//! One process of a soak: a participant that opens and closes ports, publishes, takes, keeps,
+//! forwards, until its input ends.
 
 use std::collections::VecDeque;
 use std::io::Read;

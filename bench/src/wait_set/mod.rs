@@ -1,8 +1,9 @@
 //! Scenario `wait_set`: what one wait for many channels costs when all but one are idle.
 //!
-//! `ready`: the message is there already; one look and one take are measured. `block`: a round trip to an echo on the other CPU that
-//! sleeps on both sides, without spinning. `bridge`: the same where the wait goes over a file descriptor as well. Beside them stands a
-//! subscriber of its own, without a wait set. Rounds go over all cases.
+//! `ready`: the message is there already; one look and one take are measured. `block`: a round trip
+//! to an echo on the other CPU that sleeps on both sides, without spinning. `bridge`: the same
+//! where the wait goes over a file descriptor as well. Beside them stands a subscriber of its own,
+//! without a wait set. Rounds go over all cases.
 
 pub(crate) mod args;
 mod scene;

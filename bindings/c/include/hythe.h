@@ -137,7 +137,10 @@
 /** The pool cannot be locked into memory. */
 #define HYTHE_ENOTLOCKED (-34)
 
-/** The pool's files were cut away, or their file system has no page left: the pool is gone for this process. */
+/**
+ * The pool's files were cut away, or their file system has no page left: the pool is gone for this
+ * process.
+ */
 #define HYTHE_EPOOLLOST (-35)
 
 /** An error that has no code of its own yet. */
@@ -161,7 +164,10 @@
 /** When a subscriber's queue is full, the oldest message in it makes room, and is counted. */
 #define HYTHE_EVICT_OLDEST 2
 
-/** Version of the header. Before 1.0 another minor version is another interface; from then on only another major one. */
+/**
+ * Version of the header. Before 1.0 another minor version is another interface; from then on only
+ * another major one.
+ */
 #define HYTHE_VERSION_MAJOR 0
 
 /** See HYTHE_VERSION_MAJOR. */
@@ -206,10 +212,16 @@ struct hythe_pool;
 /** The publishing end of a channel. One thread at a time, any thread. */
 struct hythe_publisher;
 
-/** A request, to be read and answered. One thread at a time, any thread; the server need not be open any more. */
+/**
+ * A request, to be read and answered. One thread at a time, any thread; the server need not be
+ * open any more.
+ */
 struct hythe_request;
 
-/** A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other uses it then. */
+/**
+ * A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other
+ * uses it then.
+ */
 struct hythe_sample;
 
 /** The answering end of a request/reply channel. One thread at a time, any thread. */
@@ -219,8 +231,9 @@ struct hythe_server;
 struct hythe_subscriber;
 
 /**
- * One wait for any number of ports and file descriptors. One thread at a time, any thread. Level-triggered: what is attached is
- * reported by each wait while something is there. A node may have several wait sets, for different ports.
+ * One wait for any number of ports and file descriptors. One thread at a time, any thread.
+ * Level-triggered: what is attached is reported by each wait while something is there. A node may
+ * have several wait sets, for different ports.
  */
 struct hythe_wait_set;
 
@@ -246,7 +259,10 @@ struct hythe_published {
     uint32_t reserved;
 };
 
-/** What a channel carries. Ports meet only if all four agree; a port that names no type takes what there is. */
+/**
+ * What a channel carries. Ports meet only if all four agree; a port that names no type takes what
+ * there is.
+ */
 struct hythe_channel_type {
     /** sizeof(struct hythe_channel_type). */
     size_t size;
@@ -290,7 +306,10 @@ struct hythe_statistics {
     uint64_t violations;
 };
 
-/** Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has its default. */
+/**
+ * Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has
+ * its default.
+ */
 struct hythe_pool_options {
     /** sizeof(struct hythe_pool_options). */
     size_t size;
@@ -300,7 +319,10 @@ struct hythe_pool_options {
     const char *root;
     /** Group of the pool's files, by name or number, if it has to be made. NULL: the maker's. */
     const char *group;
-    /** Where a hugetlbfs is mounted that its slots shall lie in, if it has to be made. NULL: ordinary pages. */
+    /**
+     * Where a hugetlbfs is mounted that its slots shall lie in, if it has to be made. NULL:
+     * ordinary pages.
+     */
     const char *huge_pages;
     /**
      * Size of the whole pool in bytes, if it has to be made. 0: the least of 64 MiB, an eighth of
@@ -308,21 +330,30 @@ struct hythe_pool_options {
      * is free. More than there is: HYTHE_ENOROOM.
      */
     uint64_t bytes;
-    /** The longest that a wait looks before it sleeps. 0: what pays on this machine. HYTHE_NO_SPIN: none. */
+    /**
+     * The longest that a wait looks before it sleeps. 0: what pays on this machine. HYTHE_NO_SPIN:
+     * none.
+     */
     uint64_t spin_ns;
-    /** Permissions of the pool's files, if it has to be made: 0640 and 0660 let the group read, or write. 0: 0600. */
+    /**
+     * Permissions of the pool's files, if it has to be made: 0640 and 0660 let the group read, or
+     * write. 0: 0600.
+     */
     uint32_t mode;
     /** Not 0: touch every page now, so that no first touch is paid on the data path. */
     uint32_t prefault;
     /** Not 0: lock the pool into memory. */
     uint32_t lock;
     /**
-     * Not 0: every process that may write this pool is trusted not to change a payload after it gave it away. Only then
-     * hythe_sample_data() gives a pointer to it; without, payload is copied out. Right for a pool whose participants are all one's
-     * own programs.
+     * Not 0: every process that may write this pool is trusted not to change a payload after it
+     * gave it away. Only then hythe_sample_data() gives a pointer to it; without, payload is
+     * copied out. Right for a pool whose participants are all one's own programs.
      */
     uint32_t trust_peers;
-    /** Not 0: control tables for a small device, if it has to be made: at most 8 processes take part, and 2 MiB are enough. */
+    /**
+     * Not 0: control tables for a small device, if it has to be made: at most 8 processes take
+     * part, and 2 MiB are enough.
+     */
     uint32_t small;
     /** Zero. */
     uint32_t reserved;
@@ -340,8 +371,9 @@ struct hythe_publisher_options {
      */
     uint64_t send_timeout_ns;
     /**
-     * Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. They are given by the
-     * publisher's next call that looks for subscribers: who publishes rarely calls hythe_publisher_subscribers() now and then.
+     * Messages that are kept for subscribers that come later and ask for them; each keeps its
+     * buffer. 0: none. They are given by the publisher's next call that looks for subscribers: who
+     * publishes rarely calls hythe_publisher_subscribers() now and then.
      */
     uint32_t history;
     /** Zero. */
@@ -360,7 +392,10 @@ struct hythe_server_options {
     uint32_t reserved;
 };
 
-/** How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its default. */
+/**
+ * How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its
+ * default.
+ */
 struct hythe_subscriber_options {
     /** sizeof(struct hythe_subscriber_options). */
     size_t size;
@@ -373,8 +408,8 @@ struct hythe_subscriber_options {
     /** For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. */
     uint32_t block_ms;
     /**
-     * Earlier messages that each publisher shall give first, as far as it keeps some and the depth allows. 0: none.
-     * It gives them at its next call that looks for subscribers.
+     * Earlier messages that each publisher shall give first, as far as it keeps some and the depth
+     * allows. 0: none. It gives them at its next call that looks for subscribers.
      */
     uint32_t history;
 };
@@ -394,9 +429,10 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Publishes `count` messages in their order, cheaper than one by one. Returns how many subscribers got one, summed over all;
- * `published` may be NULL, or tells the sums. HYTHE_EARGUMENT: one of them cannot be published, and none was. Any other error: what
- * came before the message that failed has gone out (the statistics count it), it and the rest have not. Consumes every lease,
+ * Publishes `count` messages in their order, cheaper than one by one. Returns how many subscribers
+ * got one, summed over all; `published` may be NULL, or tells the sums. HYTHE_EARGUMENT: one of
+ * them cannot be published, and none was. Any other error: what came before the message that
+ * failed has gone out (the statistics count it), it and the rest have not. Consumes every lease,
  * whatever is returned, and sets it to NULL. Blocks as hythe_publisher_publish() does for each.
  *
  * Requires:
@@ -408,16 +444,14 @@ int hythe_publisher_publish_batch(struct hythe_publisher *publisher,
                                   struct hythe_published *published);
 
 /**
- * Takes what waits, at most `places` samples, cheaper than one by one. Returns how many there are in `samples`; behind them are NULLs.
- * Each is the caller's, until it is given up. An error that is met behind some samples is told by the next call that takes.
- * Does not block.
+ * Takes what waits, at most `places` samples, cheaper than one by one. Returns how many there are
+ * in `samples`; behind them are NULLs. Each is the caller's, until it is given up. An error that
+ * is met behind some samples is told by the next call that takes. Does not block.
  *
  * Requires:
  * `samples` points to `places` pointers.
  */
-int hythe_subscriber_try_take_batch(struct hythe_subscriber *subscriber,
-                                    struct hythe_sample **samples,
-                                    size_t places);
+int hythe_subscriber_try_take_batch(struct hythe_subscriber *subscriber, struct hythe_sample **samples, size_t places);
 
 /**
  * Initialises options: `hythe_client_options_init(&options, sizeof options)`. Any thread.
@@ -428,8 +462,9 @@ int hythe_subscriber_try_take_batch(struct hythe_subscriber *subscriber,
 int hythe_client_options_init(struct hythe_client_options *options, size_t size);
 
 /**
- * Opens a client of a request/reply channel, which is made if there is none. `options` may be NULL. The result is the caller's,
- * until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ * Opens a client of a request/reply channel, which is made if there is none. `options` may be
+ * NULL. The result is the caller's, until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL.
+ * Does not block.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -446,27 +481,24 @@ void hythe_client_close(struct hythe_client *client);
 int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct hythe_lease **lease);
 
 /**
- * Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets the number by which this client
- * knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for
- * at most `send_timeout_ns`, until a server has room.
+ * Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets
+ * the number by which this client knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
+ * HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`,
+ * until a server has room.
  */
-int hythe_client_request(struct hythe_client *client,
-                         struct hythe_lease *lease,
-                         size_t bytes,
-                         uint64_t *request);
+int hythe_client_request(struct hythe_client *client, struct hythe_lease *lease, size_t bytes, uint64_t *request);
 
 /**
- * Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else holds it as well. Consumes `sample`,
- * whatever is returned. Otherwise as hythe_client_request().
+ * Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else
+ * holds it as well. Consumes `sample`, whatever is returned. Otherwise as hythe_client_request().
  */
-int hythe_client_forward(struct hythe_client *client,
-                         struct hythe_sample *sample,
-                         uint64_t *request);
+int hythe_client_forward(struct hythe_client *client, struct hythe_sample *sample, uint64_t *request);
 
 /**
- * Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up. HYTHE_ENOREPLY: the time was over first, and
- * the request is abandoned; and the errors of hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever
- * is returned. Blocks for at most `timeout_ns` and the client's send timeout.
+ * Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up.
+ * HYTHE_ENOREPLY: the time was over first, and the request is abandoned; and the errors of
+ * hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever is returned. Blocks
+ * for at most `timeout_ns` and the client's send timeout.
  */
 int hythe_client_call(struct hythe_client *client,
                       struct hythe_lease *lease,
@@ -475,27 +507,25 @@ int hythe_client_call(struct hythe_client *client,
                       struct hythe_sample **reply);
 
 /**
- * Waits for the reply to one request: 1, and `*reply` is the caller's, until it is given up. 0: it has not come yet, and may still
- * be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
+ * Waits for the reply to one request: 1, and `*reply` is the caller's, until it is given up. 0: it
+ * has not come yet, and may still be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request
+ * is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
  */
-int hythe_client_wait(struct hythe_client *client,
-                      uint64_t request,
-                      uint64_t timeout_ns,
-                      struct hythe_sample **reply);
+int hythe_client_wait(struct hythe_client *client, uint64_t request, uint64_t timeout_ns, struct hythe_sample **reply);
 
 /**
- * Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`, which is the caller's. 0: there was
- * none. A request that ended without a reply: HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other
- * error, that is 0, which no request has. Blocks for at most `timeout_ns`.
+ * Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`,
+ * which is the caller's. 0: there was none. A request that ended without a reply:
+ * HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other error,
+ * that is 0, which no request has. Blocks for at most `timeout_ns`.
  */
-int hythe_client_take(struct hythe_client *client,
-                      uint64_t timeout_ns,
-                      uint64_t *request,
-                      struct hythe_sample **reply);
+int hythe_client_take(struct hythe_client *client, uint64_t timeout_ns, uint64_t *request, struct hythe_sample **reply);
 
-/** Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear of it. Does not block. */
-int hythe_client_abandon(struct hythe_client *client,
-                         uint64_t request);
+/**
+ * Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear
+ * of it. Does not block.
+ */
+int hythe_client_abandon(struct hythe_client *client, uint64_t request);
 
 /** How many requests have no reply yet, or one that was not taken. Does not block. */
 int hythe_client_open_requests(const struct hythe_client *client);
@@ -503,7 +533,10 @@ int hythe_client_open_requests(const struct hythe_client *client);
 /** How many servers are connected at this moment. Does not block. */
 int hythe_client_servers(struct hythe_client *client);
 
-/** Waits until there are at least `servers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */
+/**
+ * Waits until there are at least `servers` of them: 1. 0: the time was over first. Blocks for at
+ * most `timeout_ns`.
+ */
 int hythe_client_wait_for_servers(struct hythe_client *client, size_t servers, uint64_t timeout_ns);
 
 /**
@@ -515,14 +548,14 @@ int hythe_client_wait_for_servers(struct hythe_client *client, size_t servers, u
 int hythe_client_statistics(const struct hythe_client *client, struct hythe_statistics *statistics);
 
 /**
- * What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any number may be asked about.
- * Any thread, at any time.
+ * What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any
+ * number may be asked about. Any thread, at any time.
  */
 const char *hythe_strerror(int code);
 
 /**
- * Opens a notifier of an event channel, which is made if there is none. The result is the caller's, until
- * hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ * Opens a notifier of an event channel, which is made if there is none. The result is the
+ * caller's, until hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
  *
  * Requires:
  * `channel` is text.
@@ -533,16 +566,19 @@ int hythe_notifier_open(const struct hythe_node *node, const char *channel, stru
 void hythe_notifier_close(struct hythe_notifier *notifier);
 
 /**
- * Raises a set of events at every listener. Returns how many listeners that were. An event that a listener has not taken yet stays
- * one event. What was written before is seen by whoever takes it. Does not block.
+ * Raises a set of events at every listener. Returns how many listeners that were. An event that a
+ * listener has not taken yet stays one event. What was written before is seen by whoever takes it.
+ * Does not block.
  */
-int hythe_notifier_notify(struct hythe_notifier *notifier,
-                          uint64_t events);
+int hythe_notifier_notify(struct hythe_notifier *notifier, uint64_t events);
 
 /** How many listeners there are at this moment. Does not block. */
 int hythe_notifier_listeners(struct hythe_notifier *notifier);
 
-/** Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */
+/**
+ * Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at
+ * most `timeout_ns`.
+ */
 int hythe_notifier_wait_for_listeners(struct hythe_notifier *notifier, size_t listeners, uint64_t timeout_ns);
 
 /**
@@ -554,26 +590,23 @@ int hythe_notifier_wait_for_listeners(struct hythe_notifier *notifier, size_t li
 int hythe_notifier_statistics(const struct hythe_notifier *notifier, struct hythe_statistics *statistics);
 
 /**
- * Opens a listener of an event channel, which is made if there is none. It hears what is raised from now on. The result is the
- * caller's, until hythe_listener_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ * Opens a listener of an event channel, which is made if there is none. It hears what is raised
+ * from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
+ * HYTHE_ETABLEFULL. Does not block.
  *
  * Requires:
  * `channel` is text.
  */
-int hythe_listener_open(const struct hythe_node *node,
-                        const char *channel,
-                        struct hythe_listener **listener);
+int hythe_listener_open(const struct hythe_node *node, const char *channel, struct hythe_listener **listener);
 
 /** Closes a listener, or does nothing for NULL. Consumes `listener`. */
 void hythe_listener_close(struct hythe_listener *listener);
 
 /**
- * Takes the events that were raised since the last time: 1, with the set in `*events`. 0: there was none, and the set is empty.
- * Blocks for at most `timeout_ns` for the first.
+ * Takes the events that were raised since the last time: 1, with the set in `*events`. 0: there
+ * was none, and the set is empty. Blocks for at most `timeout_ns` for the first.
  */
-int hythe_listener_wait(struct hythe_listener *listener,
-                        uint64_t timeout_ns,
-                        uint64_t *events);
+int hythe_listener_wait(struct hythe_listener *listener, uint64_t timeout_ns, uint64_t *events);
 
 /** As hythe_listener_wait(). Does not block. */
 int hythe_listener_try_take(struct hythe_listener *listener, uint64_t *events);
@@ -590,15 +623,15 @@ int hythe_listener_statistics(const struct hythe_listener *listener, struct hyth
 size_t hythe_lease_capacity(const struct hythe_lease *lease);
 
 /**
- * Where to write the payload in place: `capacity` bytes from `*data` on, until the lease is given away. They have what the last
- * owner left in them. What is read back through the pointer may have been changed by a broken peer: write, don't compute there.
+ * Where to write the payload in place: `capacity` bytes from `*data` on, until the lease is given
+ * away. They have what the last owner left in them. What is read back through the pointer may have
+ * been changed by a broken peer: write, don't compute there.
  */
-int hythe_lease_data(struct hythe_lease *lease,
-                     void **data);
+int hythe_lease_data(struct hythe_lease *lease, void **data);
 
 /**
- * Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit; nothing is
- * written.
+ * Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit;
+ * nothing is written.
  *
  * Requires:
  * `bytes` points to `count` readable bytes.
@@ -614,48 +647,42 @@ int hythe_lease_write(struct hythe_lease *lease, size_t at, const void *bytes, s
 int hythe_lease_read(const struct hythe_lease *lease, size_t at, void *into, size_t count);
 
 /**
- * Copies `count` bytes into the headroom in front of the payload, from the buffer's byte `at` on: what travels beside the payload.
- * HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES. Requests and replies are numbered in its first 16 bytes, by the library.
+ * Copies `count` bytes into the headroom in front of the payload, from the buffer's byte `at` on:
+ * what travels beside the payload. HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES. Requests and
+ * replies are numbered in its first 16 bytes, by the library.
  *
  * Requires:
  * `bytes` points to `count` readable bytes.
  */
-int hythe_lease_write_headroom(struct hythe_lease *lease,
-                               size_t at,
-                               const void *bytes,
-                               size_t count);
+int hythe_lease_write_headroom(struct hythe_lease *lease, size_t at, const void *bytes, size_t count);
 
 /**
- * Reads up to `count` bytes of a file, from its byte `position` on, straight into the payload, from its byte `at` on. Returns how
- * many; 0 at the end of the file. Blocks as pread() does.
+ * Reads up to `count` bytes of a file, from its byte `position` on, straight into the payload,
+ * from its byte `at` on. Returns how many; 0 at the end of the file. Blocks as pread() does.
  */
-int hythe_lease_read_file(struct hythe_lease *lease,
-                          int file,
-                          uint64_t position,
-                          size_t at,
-                          size_t count);
+int hythe_lease_read_file(struct hythe_lease *lease, int file, uint64_t position, size_t at, size_t count);
 
 /**
- * Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on. Returns how many; 0 at the
- * end. Blocks as read() does, but goes on after a signal: call poll() first to be interrupted.
+ * Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on.
+ * Returns how many; 0 at the end. Blocks as read() does, but goes on after a signal: call poll()
+ * first to be interrupted.
  */
-int hythe_lease_read_stream(struct hythe_lease *lease,
-                            int file,
-                            size_t at,
-                            size_t count);
+int hythe_lease_read_stream(struct hythe_lease *lease, int file, size_t at, size_t count);
 
 /** Gives a buffer back unpublished, or does nothing for NULL. Consumes `lease`. */
 void hythe_lease_release(struct hythe_lease *lease);
 
 /**
- * What the last call of this thread that returned a negative code had to say: what failed, with which value, and what to do.
- * Empty if none has failed. The text stands until the thread's next call that fails.
+ * What the last call of this thread that returned a negative code had to say: what failed, with
+ * which value, and what to do. Empty if none has failed. The text stands until the thread's next
+ * call that fails.
  */
 const char *hythe_last_error(void);
 
 /**
- * Joins a pool under a name, which others see in `hythe list` and `hythe who`. The result is the caller's, until
- * hythe_node_leave(). Starts one thread, which watches for the death of peers. Any thread; does not block.
+ * Joins a pool under a name, which others see in `hythe list` and `hythe who`. The result is the
+ * caller's, until hythe_node_leave(). Starts one thread, which watches for the death of peers. Any
+ * thread; does not block.
  *
  * Requires:
  * `name` is text.
@@ -663,8 +690,8 @@ const char *hythe_last_error(void);
 int hythe_node_join(const struct hythe_pool *pool, const char *name, struct hythe_node **node);
 
 /**
- * Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the process takes part until the last
- * of them is closed or released. Consumes `node`.
+ * Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the
+ * process takes part until the last of them is closed or released. Consumes `node`.
  */
 void hythe_node_leave(struct hythe_node *node);
 
@@ -672,15 +699,16 @@ void hythe_node_leave(struct hythe_node *node);
 int hythe_node_index(const struct hythe_node *node);
 
 /**
- * Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For programs that read or write in
- * place: what they met may have been zeroes of a pool that is gone; every other call finds out by itself. Any thread; does not
- * block.
+ * Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For
+ * programs that read or write in place: what they met may have been zeroes of a pool that is gone;
+ * every other call finds out by itself. Any thread; does not block.
  */
 int hythe_node_check_pool(const struct hythe_node *node);
 
 /**
- * Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
- * HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; waits for a free buffer for at most 100 ms.
+ * Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is
+ * published or released. HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; waits for a free buffer for
+ * at most 100 ms.
  */
 int hythe_node_lease(const struct hythe_node *node, size_t bytes, struct hythe_lease **lease);
 
@@ -693,14 +721,13 @@ int hythe_node_lease(const struct hythe_node *node, size_t bytes, struct hythe_l
 int hythe_pool_options_init(struct hythe_pool_options *options, size_t size);
 
 /**
- * Opens a pool, or makes it if there is none. The result is the caller's, until hythe_pool_close(). May take as long as the
- * system needs to reserve the memory. Any thread.
+ * Opens a pool, or makes it if there is none. The result is the caller's, until
+ * hythe_pool_close(). May take as long as the system needs to reserve the memory. Any thread.
  *
  * Requires:
  * `options` are initialised.
  */
-int hythe_pool_open_or_create(const struct hythe_pool_options *options,
-                              struct hythe_pool **pool);
+int hythe_pool_open_or_create(const struct hythe_pool_options *options, struct hythe_pool **pool);
 
 /**
  * Opens a pool that is there. HYTHE_ENOPOOL: it is not. Otherwise as hythe_pool_open_or_create().
@@ -719,16 +746,18 @@ int hythe_pool_open(const struct hythe_pool_options *options, struct hythe_pool 
 int hythe_pool_create(const struct hythe_pool_options *options);
 
 /**
- * Removes a pool. HYTHE_EINUSE: somebody takes part in it, unless `force` is not 0; those who do keep their memory and meet
- * nobody new. Any thread.
+ * Removes a pool. HYTHE_EINUSE: somebody takes part in it, unless `force` is not 0; those who do
+ * keep their memory and meet nobody new. Any thread.
  *
  * Requires:
  * `options` are initialised.
  */
-int hythe_pool_remove(const struct hythe_pool_options *options,
-                      int force);
+int hythe_pool_remove(const struct hythe_pool_options *options, int force);
 
-/** Closes a pool, or does nothing for NULL. Nodes that joined over it stay, and what they opened. Consumes `pool`. */
+/**
+ * Closes a pool, or does nothing for NULL. Nodes that joined over it stay, and what they opened.
+ * Consumes `pool`.
+ */
 void hythe_pool_close(struct hythe_pool *pool);
 
 /**
@@ -740,8 +769,9 @@ void hythe_pool_close(struct hythe_pool *pool);
 int hythe_publisher_options_init(struct hythe_publisher_options *options, size_t size);
 
 /**
- * Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
- * hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block.
+ * Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The
+ * result is the caller's, until hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
+ * HYTHE_ECORE. Does not block.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -751,16 +781,24 @@ int hythe_publisher_open(const struct hythe_node *node,
                          const struct hythe_publisher_options *options,
                          struct hythe_publisher **publisher);
 
-/** Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers. Consumes `publisher`. */
+/**
+ * Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers.
+ * Consumes `publisher`.
+ */
 void hythe_publisher_close(struct hythe_publisher *publisher);
 
-/** Leases a buffer that every receiver of this channel can see. As hythe_node_lease(), but waits for `send_timeout_ns`. */
+/**
+ * Leases a buffer that every receiver of this channel can see. As hythe_node_lease(), but waits
+ * for `send_timeout_ns`.
+ */
 int hythe_publisher_lease(const struct hythe_publisher *publisher, size_t bytes, struct hythe_lease **lease);
 
 /**
- * Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it; `published` may be NULL, or tells more.
- * Consumes `lease`, whatever is returned: what is not published is released. Blocks while subscribers that are never passed by
- * have no room, for as long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
+ * Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it;
+ * `published` may be NULL, or tells more. Consumes `lease`, whatever is returned: what is not
+ * published is released. Blocks while subscribers that are never passed by have no room, for as
+ * long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
+ * message then.
  *
  * Requires:
  * `published` is NULL, or has its size set.
@@ -782,8 +820,8 @@ int hythe_publisher_publish_copy(struct hythe_publisher *publisher,
                                  struct hythe_published *published);
 
 /**
- * Publishes a received sample, or a part of one, without copying. Consumes `sample`, whatever is returned. Otherwise as
- * hythe_publisher_publish().
+ * Publishes a received sample, or a part of one, without copying. Consumes `sample`, whatever is
+ * returned. Otherwise as hythe_publisher_publish().
  *
  * Requires:
  * `published` is NULL, or has its size set.
@@ -793,26 +831,29 @@ int hythe_publisher_forward(struct hythe_publisher *publisher,
                             struct hythe_published *published);
 
 /**
- * How many subscribers are connected at this moment; a core counts as one. Connects to new ones, and gives them the messages that
- * are kept for them. Does not block.
+ * How many subscribers are connected at this moment; a core counts as one. Connects to new ones,
+ * and gives them the messages that are kept for them. Does not block.
  */
 int hythe_publisher_subscribers(struct hythe_publisher *publisher);
 
 /**
- * Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL, HYTHE_EGEOMETRY. Messages pass that
- * one by, and count as dropped. Connects to new ones. Does not block.
+ * Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL,
+ * HYTHE_EGEOMETRY. Messages pass that one by, and count as dropped. Connects to new ones. Does not
+ * block.
  */
 int hythe_publisher_reaches_all(struct hythe_publisher *publisher);
 
-/** Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`. */
+/**
+ * Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for
+ * at most `timeout_ns`.
+ */
 int hythe_publisher_wait_for_subscribers(struct hythe_publisher *publisher, size_t subscribers, uint64_t timeout_ns);
 
 /**
- * Waits until a core has given back all that was sent to it; for other receivers there is nothing to wait for. HYTHE_ECORE: it has
- * not in time. Blocks for at most `timeout_ns`.
+ * Waits until a core has given back all that was sent to it; for other receivers there is nothing
+ * to wait for. HYTHE_ECORE: it has not in time. Blocks for at most `timeout_ns`.
  */
-int hythe_publisher_flush(struct hythe_publisher *publisher,
-                          uint64_t timeout_ns);
+int hythe_publisher_flush(struct hythe_publisher *publisher, uint64_t timeout_ns);
 
 /**
  * What this port has counted. The result's size is set by the caller.
@@ -826,44 +867,37 @@ int hythe_publisher_statistics(const struct hythe_publisher *publisher, struct h
 size_t hythe_sample_length(const struct hythe_sample *sample);
 
 /**
- * Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not all in it; nothing is copied. The
- * way to read what others may still write: check the copy, use the copy.
+ * Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not
+ * all in it; nothing is copied. The way to read what others may still write: check the copy, use
+ * the copy.
  *
  * Requires:
  * `into` points to `count` writable bytes.
  */
-int hythe_sample_read(const struct hythe_sample *sample,
-                      size_t at,
-                      void *into,
-                      size_t count);
+int hythe_sample_read(const struct hythe_sample *sample, size_t at, void *into, size_t count);
 
 /**
- * Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the payload. A part of a sample has the
- * headroom of the whole. HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES.
+ * Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the
+ * payload. A part of a sample has the headroom of the whole. HYTHE_EARGUMENT: it has
+ * HYTHE_HEADROOM_BYTES.
  *
  * Requires:
  * `into` points to `count` writable bytes.
  */
-int hythe_sample_read_headroom(const struct hythe_sample *sample,
-                               size_t at,
-                               void *into,
-                               size_t count);
+int hythe_sample_read_headroom(const struct hythe_sample *sample, size_t at, void *into, size_t count);
 
 /**
- * The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up. HYTHE_ETRUST unless the pool
- * was opened with `trust_peers`: whoever may write the pool could change the bytes while they are read.
+ * The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up.
+ * HYTHE_ETRUST unless the pool was opened with `trust_peers`: whoever may write the pool could
+ * change the bytes while they are read.
  */
-int hythe_sample_data(const struct hythe_sample *sample,
-                      const void **data);
+int hythe_sample_data(const struct hythe_sample *sample, const void **data);
 
 /**
- * Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both hold one buffer. The result is the
- * caller's, until it is given up; `sample` stays.
+ * Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both
+ * hold one buffer. The result is the caller's, until it is given up; `sample` stays.
  */
-int hythe_sample_part(const struct hythe_sample *sample,
-                      size_t at,
-                      size_t count,
-                      struct hythe_sample **part);
+int hythe_sample_part(const struct hythe_sample *sample, size_t at, size_t count, struct hythe_sample **part);
 
 /** Gives a sample back, or does nothing for NULL. Consumes `sample`. */
 void hythe_sample_release(struct hythe_sample *sample);
@@ -877,8 +911,9 @@ void hythe_sample_release(struct hythe_sample *sample);
 int hythe_server_options_init(struct hythe_server_options *options, size_t size);
 
 /**
- * Opens a server of a request/reply channel, which is made if there is none. Where there are several, requests go to them in turn.
- * `options` may be NULL. The result is the caller's, until hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ * Opens a server of a request/reply channel, which is made if there is none. Where there are
+ * several, requests go to them in turn. `options` may be NULL. The result is the caller's, until
+ * hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -895,12 +930,10 @@ void hythe_server_close(struct hythe_server *server);
 int hythe_server_lease(const struct hythe_server *server, size_t bytes, struct hythe_lease **lease);
 
 /**
- * Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the caller's, until it is answered or
- * released. Blocks for at most `timeout_ns`.
+ * Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the
+ * caller's, until it is answered or released. Blocks for at most `timeout_ns`.
  */
-int hythe_server_take(struct hythe_server *server,
-                      uint64_t timeout_ns,
-                      struct hythe_request **request);
+int hythe_server_take(struct hythe_server *server, uint64_t timeout_ns, struct hythe_request **request);
 
 /** Takes the next request if there is one, as hythe_server_take(). Does not block. */
 int hythe_server_try_take(struct hythe_server *server, struct hythe_request **request);
@@ -916,7 +949,10 @@ int hythe_server_clients(struct hythe_server *server);
  */
 int hythe_server_statistics(const struct hythe_server *server, struct hythe_statistics *statistics);
 
-/** What was asked: a sample that belongs to the request, and goes with it. Never release it by itself. NULL for NULL. */
+/**
+ * What was asked: a sample that belongs to the request, and goes with it. Never release it by
+ * itself. NULL for NULL.
+ */
 const struct hythe_sample *hythe_request_sample(const struct hythe_request *request);
 
 /** The number of the participant that asked. */
@@ -926,42 +962,43 @@ int hythe_request_client(const struct hythe_request *request);
 int hythe_request_lease(const struct hythe_request *request, size_t bytes, struct hythe_lease **lease);
 
 /**
- * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room. Consumes `request` and `lease`,
- * whatever is returned. Does not block.
+ * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room.
+ * Consumes `request` and `lease`, whatever is returned. Does not block.
  */
-int hythe_request_reply(struct hythe_request *request,
-                        struct hythe_lease *lease,
-                        size_t bytes);
+int hythe_request_reply(struct hythe_request *request, struct hythe_lease *lease, size_t bytes);
 
 /**
- * Replies with the buffer that the request came in, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: the client kept a
- * reference to it. Consumes `request`, whatever is returned. Does not block.
+ * Replies with the buffer that the request came in, without copying: 1. 0: as
+ * hythe_request_reply(). HYTHE_ESHARED: the client kept a reference to it. Consumes `request`,
+ * whatever is returned. Does not block.
  */
 int hythe_request_reply_in_kind(struct hythe_request *request);
 
 /**
- * Replies with a received sample, or a part of one, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: somebody else
- * holds it as well. Consumes `request` and `sample`, whatever is returned. Does not block.
+ * Replies with a received sample, or a part of one, without copying: 1. 0: as
+ * hythe_request_reply(). HYTHE_ESHARED: somebody else holds it as well. Consumes `request` and
+ * `sample`, whatever is returned. Does not block.
  */
-int hythe_request_forward(struct hythe_request *request,
-                          struct hythe_sample *sample);
+int hythe_request_forward(struct hythe_request *request, struct hythe_sample *sample);
 
 /**
- * Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does nothing for NULL. Consumes
- * `request`.
+ * Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does
+ * nothing for NULL. Consumes `request`.
  */
 void hythe_request_release(struct hythe_request *request);
 
 /**
- * Installs no handler for SIGBUS, for a program that has its own and keeps it: to be called before the first pool is opened or made.
- * That handler calls hythe_sigbus_settle(); without it, a pool whose file is cut away ends the program. Any thread.
+ * Installs no handler for SIGBUS, for a program that has its own and keeps it: to be called before
+ * the first pool is opened or made. That handler calls hythe_sigbus_settle(); without it, a pool
+ * whose file is cut away ends the program. Any thread.
  */
 int hythe_sigbus_leave_to_program(void);
 
 /**
- * Settles a fault, in a handler for SIGBUS that was installed with SA_SIGINFO, of a signal whose si_code is positive: `address` is its
- * si_addr. 1: it was in a file of a pool, which is lost from now on (HYTHE_EPOOLLOST); return from the handler, and the access is
- * done again, on zeroes. 0: it was not. Async-signal-safe: it takes no lock, allocates nothing, and leaves no message.
+ * Settles a fault, in a handler for SIGBUS that was installed with SA_SIGINFO, of a signal whose
+ * si_code is positive: `address` is its si_addr. 1: it was in a file of a pool, which is lost from
+ * now on (HYTHE_EPOOLLOST); return from the handler, and the access is done again, on zeroes. 0:
+ * it was not. Async-signal-safe: it takes no lock, allocates nothing, and leaves no message.
  */
 int hythe_sigbus_settle(const void *address);
 
@@ -974,8 +1011,9 @@ int hythe_sigbus_settle(const void *address);
 int hythe_subscriber_options_init(struct hythe_subscriber_options *options, size_t size);
 
 /**
- * Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
- * hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block.
+ * Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The
+ * result is the caller's, until hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
+ * HYTHE_ECORE. Does not block.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -986,22 +1024,27 @@ int hythe_subscriber_open(const struct hythe_node *node,
                           struct hythe_subscriber **subscriber);
 
 /**
- * Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples taken from it stay. Consumes
- * `subscriber`.
+ * Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples
+ * taken from it stay. Consumes `subscriber`.
  */
 void hythe_subscriber_close(struct hythe_subscriber *subscriber);
 
 /**
- * Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's, until it is given up.
- * Blocks for at most `timeout_ns`.
+ * Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's,
+ * until it is given up. Blocks for at most `timeout_ns`.
  */
 int hythe_subscriber_take(struct hythe_subscriber *subscriber, uint64_t timeout_ns, struct hythe_sample **sample);
 
-/** Takes the next sample if there is one, as hythe_subscriber_take(). Does not block, and calls the kernel only to wake a publisher. */
-int hythe_subscriber_try_take(struct hythe_subscriber *subscriber,
-                              struct hythe_sample **sample);
+/**
+ * Takes the next sample if there is one, as hythe_subscriber_take(). Does not block, and calls the
+ * kernel only to wake a publisher.
+ */
+int hythe_subscriber_try_take(struct hythe_subscriber *subscriber, struct hythe_sample **sample);
 
-/** How many publishers are connected at this moment. One that left counts until all it had sent is taken. Does not block. */
+/**
+ * How many publishers are connected at this moment. One that left counts until all it had sent is
+ * taken. Does not block.
+ */
 int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
 
 /**
@@ -1016,18 +1059,18 @@ int hythe_subscriber_statistics(const struct hythe_subscriber *subscriber, struc
 const char *hythe_version(void);
 
 /**
- * Makes a wait set for ports of this node, and for file descriptors. The result is the caller's, until hythe_wait_set_close().
- * HYTHE_EWAITSET: too many open files. Does not block.
+ * Makes a wait set for ports of this node, and for file descriptors. The result is the caller's,
+ * until hythe_wait_set_close(). HYTHE_EWAITSET: too many open files. Does not block.
  */
-int hythe_wait_set_open(const struct hythe_node *node,
-                        struct hythe_wait_set **wait_set);
+int hythe_wait_set_open(const struct hythe_node *node, struct hythe_wait_set **wait_set);
 
 /** Closes a wait set, or does nothing for NULL. What was attached stays open. Consumes `wait_set`. */
 void hythe_wait_set_close(struct hythe_wait_set *wait_set);
 
 /**
- * Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The subscriber stays the caller's, and
- * detaches itself when it is closed. HYTHE_EATTACHED: a wait set has it already. HYTHE_EARGUMENT: it is another node's.
+ * Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The
+ * subscriber stays the caller's, and detaches itself when it is closed. HYTHE_EATTACHED: a wait
+ * set has it already. HYTHE_EARGUMENT: it is another node's.
  */
 int hythe_wait_set_attach_subscriber(struct hythe_wait_set *wait_set,
                                      struct hythe_subscriber *subscriber,
@@ -1037,8 +1080,8 @@ int hythe_wait_set_attach_subscriber(struct hythe_wait_set *wait_set,
 int hythe_wait_set_attach_server(struct hythe_wait_set *wait_set, struct hythe_server *server, uint64_t key);
 
 /**
- * Waits for a client's replies from now on, too, and for the end of servers that owe it some. Otherwise as
- * hythe_wait_set_attach_subscriber().
+ * Waits for a client's replies from now on, too, and for the end of servers that owe it some.
+ * Otherwise as hythe_wait_set_attach_subscriber().
  */
 int hythe_wait_set_attach_client(struct hythe_wait_set *wait_set, struct hythe_client *client, uint64_t key);
 
@@ -1046,34 +1089,32 @@ int hythe_wait_set_attach_client(struct hythe_wait_set *wait_set, struct hythe_c
 int hythe_wait_set_attach_listener(struct hythe_wait_set *wait_set, struct hythe_listener *listener, uint64_t key);
 
 /**
- * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or both. The wait set keeps a duplicate,
- * until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of file that is always ready, or not open.
+ * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or
+ * both. The wait set keeps a duplicate, until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of
+ * file that is always ready, or not open.
  */
-int hythe_wait_set_attach_fd(struct hythe_wait_set *wait_set,
-                             int file,
-                             uint32_t interest,
-                             uint64_t key);
+int hythe_wait_set_attach_fd(struct hythe_wait_set *wait_set, int file, uint32_t interest, uint64_t key);
 
-/** Waits no longer for what has this key. Returns how many things had it and were still there. Does not block. */
+/**
+ * Waits no longer for what has this key. Returns how many things had it and were still there. Does
+ * not block.
+ */
 int hythe_wait_set_detach(struct hythe_wait_set *wait_set, uint64_t key);
 
 /**
- * Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what does not fit is told by the next
- * wait. 0: the time was over first. A port may turn out to have nothing after all: try to take, do not wait there. Blocks for at
- * most `timeout_ns`.
+ * Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what
+ * does not fit is told by the next wait. 0: the time was over first. A port may turn out to have
+ * nothing after all: try to take, do not wait there. Blocks for at most `timeout_ns`.
  *
  * Requires:
  * `ready` points to `places` structs.
  */
-int hythe_wait_set_wait(struct hythe_wait_set *wait_set,
-                        uint64_t timeout_ns,
-                        struct hythe_ready *ready,
-                        size_t places);
+int hythe_wait_set_wait(struct hythe_wait_set *wait_set, uint64_t timeout_ns, struct hythe_ready *ready, size_t places);
 
 /**
- * The wait set as a file descriptor, for poll(), epoll and event loops: readable while something may be ready. Only a
- * hythe_wait_set_wait() that returns 0 makes it unreadable: call that with a time-out of 0 until then. It belongs to the wait set: never
- * close it.
+ * The wait set as a file descriptor, for poll(), epoll and event loops: readable while something
+ * may be ready. Only a hythe_wait_set_wait() that returns 0 makes it unreadable: call that with a
+ * time-out of 0 until then. It belongs to the wait set: never close it.
  */
 int hythe_wait_set_fd(const struct hythe_wait_set *wait_set);
 

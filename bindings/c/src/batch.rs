@@ -1,4 +1,5 @@
-//! Several messages by one call, both ways: subscribers are looked after, and woken, once. Never leaves a lease of the caller's behind.
+//! Several messages by one call, both ways: subscribers are looked after, and woken, once. Never
+//! leaves a lease of the caller's behind.
 
 use core::ffi::c_int;
 
@@ -67,9 +68,10 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Publishes `count` messages in their order, cheaper than one by one. Returns how many subscribers got one, summed over all;
-/// `published` may be NULL, or tells the sums. HYTHE_EARGUMENT: one of them cannot be published, and none was. Any other error: what
-/// came before the message that failed has gone out (the statistics count it), it and the rest have not. Consumes every lease,
+/// Publishes `count` messages in their order, cheaper than one by one. Returns how many subscribers
+/// got one, summed over all; `published` may be NULL, or tells the sums. HYTHE_EARGUMENT: one of
+/// them cannot be published, and none was. Any other error: what came before the message that
+/// failed has gone out (the statistics count it), it and the rest have not. Consumes every lease,
 /// whatever is returned, and sets it to NULL. Blocks as hythe_publisher_publish() does for each.
 ///
 /// # Safety
@@ -106,9 +108,9 @@ pub unsafe extern "C" fn hythe_publisher_publish_batch(
     })
 }
 
-/// Takes what waits, at most `places` samples, cheaper than one by one. Returns how many there are in `samples`; behind them are NULLs.
-/// Each is the caller's, until it is given up. An error that is met behind some samples is told by the next call that takes.
-/// Does not block.
+/// Takes what waits, at most `places` samples, cheaper than one by one. Returns how many there are
+/// in `samples`; behind them are NULLs. Each is the caller's, until it is given up. An error that
+/// is met behind some samples is told by the next call that takes. Does not block.
 ///
 /// # Safety
 /// `samples` points to `places` pointers.

@@ -30,8 +30,8 @@ pub(crate) unsafe fn writable<'a>(
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: not NULL and not longer than an object can be. They may be uninitialised, which no instruction that copies into
-    // them notices; the rest is the caller's word.
+    // SAFETY: not NULL and not longer than an object can be. They may be uninitialised, which no
+    // instruction that copies into them notices; the rest is the caller's word.
     Ok(unsafe { core::slice::from_raw_parts_mut(bytes.cast(), count) })
 }
 

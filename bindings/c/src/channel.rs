@@ -1,4 +1,5 @@
-//! What a channel carries, as the options of all its ports say it. Never compares types: whoever opens the port does.
+//! What a channel carries, as the options of all its ports say it. Never compares types: whoever
+//! opens the port does.
 
 use core::ffi::c_char;
 
@@ -7,7 +8,8 @@ use hythe::ChannelType;
 use crate::ffi_guard::{Refusal, name};
 use crate::sized::{self, Extensible};
 
-/// What a channel carries. Ports meet only if all four agree; a port that names no type takes what there is.
+/// What a channel carries. Ports meet only if all four agree; a port that names no type takes what
+/// there is.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_channel_type {

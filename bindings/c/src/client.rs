@@ -1,4 +1,5 @@
-//! `hythe_client`: the asking end of a request/reply channel. Never waits for a reply longer than it is told to.
+//! `hythe_client`: the asking end of a request/reply channel. Never waits for a reply longer than
+//! it is told to.
 
 use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
@@ -90,8 +91,9 @@ impl PortOptions for hythe_client_options {
     }
 }
 
-/// Opens a client of a request/reply channel, which is made if there is none. `options` may be NULL. The result is the caller's,
-/// until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+/// Opens a client of a request/reply channel, which is made if there is none. `options` may be
+/// NULL. The result is the caller's, until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL.
+/// Does not block.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -133,9 +135,10 @@ pub extern "C" fn hythe_client_lease(
     })
 }
 
-/// Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets the number by which this client
-/// knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for
-/// at most `send_timeout_ns`, until a server has room.
+/// Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets
+/// the number by which this client knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
+/// HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`,
+/// until a server has room.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_request(
     client: Option<&mut hythe_client>,
@@ -153,8 +156,8 @@ pub extern "C" fn hythe_client_request(
     })
 }
 
-/// Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else holds it as well. Consumes `sample`,
-/// whatever is returned. Otherwise as hythe_client_request().
+/// Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else
+/// holds it as well. Consumes `sample`, whatever is returned. Otherwise as hythe_client_request().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_forward(
     client: Option<&mut hythe_client>,
@@ -172,9 +175,10 @@ pub extern "C" fn hythe_client_forward(
     })
 }
 
-/// Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up. HYTHE_ENOREPLY: the time was over first, and
-/// the request is abandoned; and the errors of hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever
-/// is returned. Blocks for at most `timeout_ns` and the client's send timeout.
+/// Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up.
+/// HYTHE_ENOREPLY: the time was over first, and the request is abandoned; and the errors of
+/// hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever is returned. Blocks
+/// for at most `timeout_ns` and the client's send timeout.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_call(
     client: Option<&mut hythe_client>,
@@ -195,8 +199,9 @@ pub extern "C" fn hythe_client_call(
     })
 }
 
-/// Waits for the reply to one request: 1, and `*reply` is the caller's, until it is given up. 0: it has not come yet, and may still
-/// be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
+/// Waits for the reply to one request: 1, and `*reply` is the caller's, until it is given up. 0: it
+/// has not come yet, and may still be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request
+/// is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_wait(
     client: Option<&mut hythe_client>,
@@ -215,9 +220,10 @@ pub extern "C" fn hythe_client_wait(
     })
 }
 
-/// Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`, which is the caller's. 0: there was
-/// none. A request that ended without a reply: HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other
-/// error, that is 0, which no request has. Blocks for at most `timeout_ns`.
+/// Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`,
+/// which is the caller's. 0: there was none. A request that ended without a reply:
+/// HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other error,
+/// that is 0, which no request has. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_take(
     client: Option<&mut hythe_client>,
@@ -238,7 +244,8 @@ pub extern "C" fn hythe_client_take(
     })
 }
 
-/// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear of it. Does not block.
+/// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear
+/// of it. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_abandon(client: Option<&mut hythe_client>, request: u64) -> c_int {
     cross(|| {
@@ -260,7 +267,8 @@ pub extern "C" fn hythe_client_servers(client: Option<&mut hythe_client>) -> c_i
     cross(|| Ok(count(open_mut(client)?.client.servers()?)))
 }
 
-/// Waits until there are at least `servers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`.
+/// Waits until there are at least `servers` of them: 1. 0: the time was over first. Blocks for at
+/// most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_wait_for_servers(
     client: Option<&mut hythe_client>,

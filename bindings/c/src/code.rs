@@ -1,4 +1,5 @@
-//! The codes that calls return, and what each means in a few words. Never decides which error it was: `of` translates.
+//! The codes that calls return, and what each means in a few words. Never decides which error it
+//! was: `of` translates.
 
 use core::ffi::{c_char, c_int};
 
@@ -72,7 +73,8 @@ pub const HYTHE_EATTACHED: c_int = -32;
 pub const HYTHE_EWAITSET: c_int = -33;
 /// The pool cannot be locked into memory.
 pub const HYTHE_ENOTLOCKED: c_int = -34;
-/// The pool's files were cut away, or their file system has no page left: the pool is gone for this process.
+/// The pool's files were cut away, or their file system has no page left: the pool is gone for this
+/// process.
 pub const HYTHE_EPOOLLOST: c_int = -35;
 /// An error that has no code of its own yet.
 pub const HYTHE_EOTHER: c_int = -99;
@@ -133,8 +135,8 @@ fn of_pool(error: &PoolError) -> c_int {
     }
 }
 
-/// What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any number may be asked about.
-/// Any thread, at any time.
+/// What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any
+/// number may be asked about. Any thread, at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
     let text = match code {

@@ -1,4 +1,5 @@
-//! `hythe_notifier` and `hythe_listener`: events, without payload. Never queues one: those of one number coalesce.
+//! `hythe_notifier` and `hythe_listener`: events, without payload. Never queues one: those of one
+//! number coalesce.
 
 use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
@@ -46,8 +47,8 @@ impl Handle for hythe_listener {
     }
 }
 
-/// Opens a notifier of an event channel, which is made if there is none. The result is the caller's, until
-/// hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+/// Opens a notifier of an event channel, which is made if there is none. The result is the
+/// caller's, until hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
 ///
 /// # Safety
 /// `channel` is text.
@@ -73,8 +74,9 @@ pub extern "C" fn hythe_notifier_close(notifier: Option<Box<hythe_notifier>>) {
     end(notifier);
 }
 
-/// Raises a set of events at every listener. Returns how many listeners that were. An event that a listener has not taken yet stays
-/// one event. What was written before is seen by whoever takes it. Does not block.
+/// Raises a set of events at every listener. Returns how many listeners that were. An event that a
+/// listener has not taken yet stays one event. What was written before is seen by whoever takes it.
+/// Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_notifier_notify(
     notifier: Option<&mut hythe_notifier>,
@@ -99,7 +101,8 @@ pub extern "C" fn hythe_notifier_listeners(notifier: Option<&mut hythe_notifier>
     cross(|| Ok(count(open_mut(notifier)?.notifier.listeners()?)))
 }
 
-/// Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`.
+/// Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at
+/// most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_notifier_wait_for_listeners(
     notifier: Option<&mut hythe_notifier>,
@@ -128,8 +131,9 @@ pub unsafe extern "C" fn hythe_notifier_statistics(
     unsafe { tell_counted(counted, statistics) }
 }
 
-/// Opens a listener of an event channel, which is made if there is none. It hears what is raised from now on. The result is the
-/// caller's, until hythe_listener_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+/// Opens a listener of an event channel, which is made if there is none. It hears what is raised
+/// from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
+/// HYTHE_ETABLEFULL. Does not block.
 ///
 /// # Safety
 /// `channel` is text.
@@ -155,8 +159,8 @@ pub extern "C" fn hythe_listener_close(listener: Option<Box<hythe_listener>>) {
     end(listener);
 }
 
-/// Takes the events that were raised since the last time: 1, with the set in `*events`. 0: there was none, and the set is empty.
-/// Blocks for at most `timeout_ns` for the first.
+/// Takes the events that were raised since the last time: 1, with the set in `*events`. 0: there
+/// was none, and the set is empty. Blocks for at most `timeout_ns` for the first.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_listener_wait(
     listener: Option<&mut hythe_listener>,

@@ -1,4 +1,5 @@
-//! The guard that every call passes: refusals become codes and messages, panics stop, copies in forked children are refused.
+//! The guard that every call passes: refusals become codes and messages, panics stop, copies in
+//! forked children are refused.
 //!
 //! Called by each public function, first thing. Never touches a pool.
 
@@ -40,8 +41,8 @@ impl From<NodeError> for Refusal {
 
 /// Runs the inside of a public function.
 ///
-/// Unwind safety: after a panic a handle is as its last completed step left it, which is what the crates inside promise for
-/// their own panics, too.
+/// Unwind safety: after a panic a handle is as its last completed step left it, which is what the
+/// crates inside promise for their own panics, too.
 pub(crate) fn cross(inside: impl FnOnce() -> Result<c_int, Refusal>) -> c_int {
     let refusal = match catch_unwind(AssertUnwindSafe(inside)) {
         Ok(Ok(done)) => return done,
@@ -75,7 +76,8 @@ impl Process {
         COUNTING.call_once(|| {
             // SAFETY: the function is one for a child: it touches an atomic word and nothing else.
             let refused = unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-            // No memory for the entry: then children are not told from their parents, as the documentation demands of them.
+            // No memory for the entry: then children are not told from their parents, as the
+            // documentation demands of them.
             let _ = refused;
         });
         Self(FORKS.load(Ordering::Relaxed))
@@ -144,7 +146,8 @@ pub(crate) fn empty_place<H: Handle>(
     Ok(place)
 }
 
-/// A handle that the caller gives up. A copy in a forked child is forgotten: its end is not that of what it names.
+/// A handle that the caller gives up. A copy in a forked child is forgotten: its end is not that of
+/// what it names.
 pub(crate) fn end<H: Handle>(handle: Option<Box<H>>) {
     let Some(handle) = handle else { return };
     if check_process(&*handle).is_err() {

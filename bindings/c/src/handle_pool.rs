@@ -1,4 +1,5 @@
-//! Places of handles that come and go with each message, kept for the next: after start-up nothing is allocated.
+//! Places of handles that come and go with each message, kept for the next: after start-up nothing
+//! is allocated.
 //!
 //! A handle is an address inside its place, another one each time the place is used: so a handle
 //! that was given up is told from the next one of the same place ([`GENERATIONS`]), and giving it
@@ -16,7 +17,8 @@ use crate::ffi_guard::{Handle, Refusal, missing, open};
 /// Places that a pool keeps for its thread.
 const PLACES: usize = 64;
 
-/// How many handles of one place are told apart: one that was given up is refused for so many uses of its place.
+/// How many handles of one place are told apart: one that was given up is refused for so many uses
+/// of its place.
 const GENERATIONS: usize = 256;
 const PLACE_BYTES: usize = 512;
 
@@ -24,9 +26,11 @@ const PLACE_BYTES: usize = 512;
 #[repr(C, align(512))]
 #[derive(Debug)]
 pub(crate) struct Place<T> {
-    /// A handle is the address of one of these bytes: that of its generation. What is in them means nothing.
+    /// A handle is the address of one of these bytes: that of its generation. What is in them means
+    /// nothing.
     generations: [u8; GENERATIONS],
-    /// The one that is, or will be, in use. Atomic, since who gives up an old handle looks at it while another thread uses the place.
+    /// The one that is, or will be, in use. Atomic, since who gives up an old handle looks at it
+    /// while another thread uses the place.
     current: AtomicU8,
     held: UnsafeCell<Option<T>>,
 }
@@ -98,7 +102,8 @@ fn place_of<H: PooledHandle>(handle: &H) -> Option<*mut Place<H::Held>> {
     let address = std::ptr::from_ref(handle).addr();
     let place: *mut Place<H::Held> =
         std::ptr::with_exposed_provenance_mut(address & !(PLACE_BYTES - 1));
-    // SAFETY: a handle points into a place, whose provenance was exposed when it was given out, and which is never freed.
+    // SAFETY: a handle points into a place, whose provenance was exposed when it was given out, and
+    // which is never freed.
     let current = unsafe { &(*place).current };
     let generation = address % PLACE_BYTES;
     (generation == usize::from(current.load(Ordering::Relaxed))).then_some(place)
@@ -109,7 +114,8 @@ pub(crate) fn held<H: PooledHandle>(handle: &H) -> Option<&H::Held> {
     let place = place_of(handle)?;
     // SAFETY: it is a place, and places are never freed.
     let held = unsafe { &raw const (*place).held };
-    // SAFETY: it is the place of this handle, which the caller uses as its type allows: nobody changes it meanwhile.
+    // SAFETY: it is the place of this handle, which the caller uses as its type allows: nobody
+    // changes it meanwhile.
     let held = unsafe { &*UnsafeCell::raw_get(held) };
     held.as_ref()
 }
@@ -136,8 +142,8 @@ pub(crate) fn pack<H: PooledHandle>(held: H::Held) -> *mut H {
     std::ptr::with_exposed_provenance_mut(address + generation)
 }
 
-/// What is in a handle that the caller gives up; its place goes back into the pool. A refused one is
-/// left as it is, for good: it may be another process's, or given up already.
+/// What is in a handle that the caller gives up; its place goes back into the pool. A refused one
+/// is left as it is, for good: it may be another process's, or given up already.
 pub(crate) fn unpack<H: PooledHandle>(handle: Option<&mut H>) -> Result<H::Held, Refusal> {
     let handle = handle.ok_or_else(|| missing(H::NOUN))?;
     open(Some(&*handle))?;

@@ -1,4 +1,5 @@
-//! `hythe_lease`: the exclusive right to write a buffer. Never outlives a call that gives it away, whatever that returns.
+//! `hythe_lease`: the exclusive right to write a buffer. Never outlives a call that gives it away,
+//! whatever that returns.
 
 use core::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -121,8 +122,9 @@ pub extern "C" fn hythe_lease_capacity(lease: Option<&hythe_lease>) -> usize {
     capacity
 }
 
-/// Where to write the payload in place: `capacity` bytes from `*data` on, until the lease is given away. They have what the last
-/// owner left in them. What is read back through the pointer may have been changed by a broken peer: write, don't compute there.
+/// Where to write the payload in place: `capacity` bytes from `*data` on, until the lease is given
+/// away. They have what the last owner left in them. What is read back through the pointer may have
+/// been changed by a broken peer: write, don't compute there.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_lease_data(
     lease: Option<&mut hythe_lease>,
@@ -139,8 +141,8 @@ pub extern "C" fn hythe_lease_data(
     })
 }
 
-/// Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit; nothing is
-/// written.
+/// Copies `count` bytes into the payload, from its byte `at` on. HYTHE_EARGUMENT: they do not fit;
+/// nothing is written.
 ///
 /// # Safety
 /// `bytes` points to `count` readable bytes.
@@ -183,8 +185,9 @@ pub unsafe extern "C" fn hythe_lease_read(
     })
 }
 
-/// Copies `count` bytes into the headroom in front of the payload, from the buffer's byte `at` on: what travels beside the payload.
-/// HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES. Requests and replies are numbered in its first 16 bytes, by the library.
+/// Copies `count` bytes into the headroom in front of the payload, from the buffer's byte `at` on:
+/// what travels beside the payload. HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES. Requests and
+/// replies are numbered in its first 16 bytes, by the library.
 ///
 /// # Safety
 /// `bytes` points to `count` readable bytes.
@@ -205,8 +208,8 @@ pub unsafe extern "C" fn hythe_lease_write_headroom(
     })
 }
 
-/// Reads up to `count` bytes of a file, from its byte `position` on, straight into the payload, from its byte `at` on. Returns how
-/// many; 0 at the end of the file. Blocks as pread() does.
+/// Reads up to `count` bytes of a file, from its byte `position` on, straight into the payload,
+/// from its byte `at` on. Returns how many; 0 at the end of the file. Blocks as pread() does.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_lease_read_file(
     lease: Option<&mut hythe_lease>,
@@ -220,8 +223,9 @@ pub extern "C" fn hythe_lease_read_file(
     })
 }
 
-/// Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on. Returns how many; 0 at the
-/// end. Blocks as read() does, but goes on after a signal: call poll() first to be interrupted.
+/// Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on.
+/// Returns how many; 0 at the end. Blocks as read() does, but goes on after a signal: call poll()
+/// first to be interrupted.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_lease_read_stream(
     lease: Option<&mut hythe_lease>,
@@ -249,7 +253,8 @@ fn fill(
                 "{file} is not a file descriptor"
             )));
         }
-        // SAFETY: it is not -1; that it is open for the length of the call is the caller's word, and the kernel looks.
+        // SAFETY: it is not -1; that it is open for the length of the call is the caller's word,
+        // and the kernel looks.
         let borrowed = unsafe { BorrowedFd::borrow_raw(file) };
         let refuse = |error| {
             let text = format!("cannot read file descriptor {file}: {error}");

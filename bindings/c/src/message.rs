@@ -1,4 +1,5 @@
-//! What the last refused call of each thread says. Written by `ffi_guard` only; never cleared by a call that succeeds.
+//! What the last refused call of each thread says. Written by `ffi_guard` only; never cleared by a
+//! call that succeeds.
 
 use core::ffi::c_char;
 use std::cell::RefCell;
@@ -8,15 +9,17 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps a text for this thread. A zero byte in it, which names from outside may have, would end it: it becomes a blank.
+/// Keeps a text for this thread. A zero byte in it, which names from outside may have, would end
+/// it: it becomes a blank.
 pub(crate) fn keep(text: &str) {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
     // A thread that is ending keeps nothing.
     let _ = LAST.try_with(|last| *last.borrow_mut() = text);
 }
 
-/// What the last call of this thread that returned a negative code had to say: what failed, with which value, and what to do.
-/// Empty if none has failed. The text stands until the thread's next call that fails.
+/// What the last call of this thread that returned a negative code had to say: what failed, with
+/// which value, and what to do. Empty if none has failed. The text stands until the thread's next
+/// call that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr())

@@ -25,8 +25,9 @@ impl Handle for hythe_node {
     }
 }
 
-/// Joins a pool under a name, which others see in `hythe list` and `hythe who`. The result is the caller's, until
-/// hythe_node_leave(). Starts one thread, which watches for the death of peers. Any thread; does not block.
+/// Joins a pool under a name, which others see in `hythe list` and `hythe who`. The result is the
+/// caller's, until hythe_node_leave(). Starts one thread, which watches for the death of peers. Any
+/// thread; does not block.
 ///
 /// # Safety
 /// `name` is text.
@@ -50,8 +51,8 @@ pub unsafe extern "C" fn hythe_node_join(
     })
 }
 
-/// Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the process takes part until the last
-/// of them is closed or released. Consumes `node`.
+/// Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the
+/// process takes part until the last of them is closed or released. Consumes `node`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_node_leave(node: Option<Box<hythe_node>>) {
     end(node);
@@ -63,9 +64,9 @@ pub extern "C" fn hythe_node_index(node: Option<&hythe_node>) -> c_int {
     cross(|| Ok(c_int::from(open(node)?.node.index().0)))
 }
 
-/// Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For programs that read or write in
-/// place: what they met may have been zeroes of a pool that is gone; every other call finds out by itself. Any thread; does not
-/// block.
+/// Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For
+/// programs that read or write in place: what they met may have been zeroes of a pool that is gone;
+/// every other call finds out by itself. Any thread; does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_node_check_pool(node: Option<&hythe_node>) -> c_int {
     cross(|| {
@@ -74,8 +75,9 @@ pub extern "C" fn hythe_node_check_pool(node: Option<&hythe_node>) -> c_int {
     })
 }
 
-/// Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is published or released.
-/// HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; waits for a free buffer for at most 100 ms.
+/// Leases a buffer for at most `bytes` of payload. The result is the caller's, until it is
+/// published or released. HYTHE_ETOOLARGE, HYTHE_EPOOLFULL. Any thread; waits for a free buffer for
+/// at most 100 ms.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_node_lease(
     node: Option<&hythe_node>,

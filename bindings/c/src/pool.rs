@@ -13,7 +13,8 @@ use crate::sized::{self, Extensible};
 /// For `spin_ns`: a wait sleeps at once.
 pub const HYTHE_NO_SPIN: u64 = 0xFFFF_FFFF_FFFF_FFFFu64;
 
-/// Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has its default.
+/// Which pool, and how to make it. Initialise it with hythe_pool_options_init(); what is zero has
+/// its default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_pool_options {
@@ -25,25 +26,29 @@ pub struct hythe_pool_options {
     pub root: *const c_char,
     /// Group of the pool's files, by name or number, if it has to be made. NULL: the maker's.
     pub group: *const c_char,
-    /// Where a hugetlbfs is mounted that its slots shall lie in, if it has to be made. NULL: ordinary pages.
+    /// Where a hugetlbfs is mounted that its slots shall lie in, if it has to be made. NULL:
+    /// ordinary pages.
     pub huge_pages: *const c_char,
     /// Size of the whole pool in bytes, if it has to be made. 0: the least of 64 MiB, an eighth of
     /// the memory (of the machine, or what control groups let this process have) and half of what
     /// is free. More than there is: HYTHE_ENOROOM.
     pub bytes: u64,
-    /// The longest that a wait looks before it sleeps. 0: what pays on this machine. HYTHE_NO_SPIN: none.
+    /// The longest that a wait looks before it sleeps. 0: what pays on this machine. HYTHE_NO_SPIN:
+    /// none.
     pub spin_ns: u64,
-    /// Permissions of the pool's files, if it has to be made: 0640 and 0660 let the group read, or write. 0: 0600.
+    /// Permissions of the pool's files, if it has to be made: 0640 and 0660 let the group read, or
+    /// write. 0: 0600.
     pub mode: u32,
     /// Not 0: touch every page now, so that no first touch is paid on the data path.
     pub prefault: u32,
     /// Not 0: lock the pool into memory.
     pub lock: u32,
-    /// Not 0: every process that may write this pool is trusted not to change a payload after it gave it away. Only then
-    /// hythe_sample_data() gives a pointer to it; without, payload is copied out. Right for a pool whose participants are all one's
-    /// own programs.
+    /// Not 0: every process that may write this pool is trusted not to change a payload after it
+    /// gave it away. Only then hythe_sample_data() gives a pointer to it; without, payload is
+    /// copied out. Right for a pool whose participants are all one's own programs.
     pub trust_peers: u32,
-    /// Not 0: control tables for a small device, if it has to be made: at most 8 processes take part, and 2 MiB are enough.
+    /// Not 0: control tables for a small device, if it has to be made: at most 8 processes take
+    /// part, and 2 MiB are enough.
     pub small: u32,
     /// Zero.
     pub reserved: u32,
@@ -138,8 +143,8 @@ pub unsafe extern "C" fn hythe_pool_options_init(
     cross(|| unsafe { sized::begin(options, size) }.map(|()| 0))
 }
 
-/// Opens a pool, or makes it if there is none. The result is the caller's, until hythe_pool_close(). May take as long as the
-/// system needs to reserve the memory. Any thread.
+/// Opens a pool, or makes it if there is none. The result is the caller's, until
+/// hythe_pool_close(). May take as long as the system needs to reserve the memory. Any thread.
 ///
 /// # Safety
 /// `options` are initialised.
@@ -189,8 +194,8 @@ pub unsafe extern "C" fn hythe_pool_create(options: *const hythe_pool_options) -
     })
 }
 
-/// Removes a pool. HYTHE_EINUSE: somebody takes part in it, unless `force` is not 0; those who do keep their memory and meet
-/// nobody new. Any thread.
+/// Removes a pool. HYTHE_EINUSE: somebody takes part in it, unless `force` is not 0; those who do
+/// keep their memory and meet nobody new. Any thread.
 ///
 /// # Safety
 /// `options` are initialised.
@@ -210,7 +215,8 @@ pub unsafe extern "C" fn hythe_pool_remove(
     })
 }
 
-/// Closes a pool, or does nothing for NULL. Nodes that joined over it stay, and what they opened. Consumes `pool`.
+/// Closes a pool, or does nothing for NULL. Nodes that joined over it stay, and what they opened.
+/// Consumes `pool`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_pool_close(pool: Option<Box<hythe_pool>>) {
     end(pool);

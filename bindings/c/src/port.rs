@@ -1,4 +1,5 @@
-//! What the ports of all kinds have in common: reading their options, opening them. Never knows which kind it is.
+//! What the ports of all kinds have in common: reading their options, opening them. Never knows
+//! which kind it is.
 
 use core::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;

@@ -28,8 +28,9 @@ pub struct hythe_publisher_options {
     /// How long one message may be held up, for all subscribers together, whatever they ask for,
     /// and how long hythe_publisher_lease() waits for a free buffer. 0: 100 ms.
     pub send_timeout_ns: u64,
-    /// Messages that are kept for subscribers that come later and ask for them; each keeps its buffer. 0: none. They are given by the
-    /// publisher's next call that looks for subscribers: who publishes rarely calls hythe_publisher_subscribers() now and then.
+    /// Messages that are kept for subscribers that come later and ask for them; each keeps its
+    /// buffer. 0: none. They are given by the publisher's next call that looks for subscribers: who
+    /// publishes rarely calls hythe_publisher_subscribers() now and then.
     pub history: u32,
     /// Zero.
     pub reserved: u32,
@@ -108,8 +109,9 @@ impl PortOptions for hythe_publisher_options {
     }
 }
 
-/// Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
-/// hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block.
+/// Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The
+/// result is the caller's, until hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
+/// HYTHE_ECORE. Does not block.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -132,13 +134,15 @@ pub unsafe extern "C" fn hythe_publisher_open(
     unsafe { port::open_on(node, channel, publisher, make) }
 }
 
-/// Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers. Consumes `publisher`.
+/// Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers.
+/// Consumes `publisher`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_close(publisher: Option<Box<hythe_publisher>>) {
     end(publisher);
 }
 
-/// Leases a buffer that every receiver of this channel can see. As hythe_node_lease(), but waits for `send_timeout_ns`.
+/// Leases a buffer that every receiver of this channel can see. As hythe_node_lease(), but waits
+/// for `send_timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_lease(
     publisher: Option<&hythe_publisher>,
@@ -151,9 +155,11 @@ pub extern "C" fn hythe_publisher_lease(
     })
 }
 
-/// Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it; `published` may be NULL, or tells more.
-/// Consumes `lease`, whatever is returned: what is not published is released. Blocks while subscribers that are never passed by
-/// have no room, for as long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the message then.
+/// Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it;
+/// `published` may be NULL, or tells more. Consumes `lease`, whatever is returned: what is not
+/// published is released. Blocks while subscribers that are never passed by have no room, for as
+/// long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
+/// message then.
 ///
 /// # Safety
 /// `published` is NULL, or has its size set.
@@ -197,8 +203,8 @@ pub unsafe extern "C" fn hythe_publisher_publish_copy(
     })
 }
 
-/// Publishes a received sample, or a part of one, without copying. Consumes `sample`, whatever is returned. Otherwise as
-/// hythe_publisher_publish().
+/// Publishes a received sample, or a part of one, without copying. Consumes `sample`, whatever is
+/// returned. Otherwise as hythe_publisher_publish().
 ///
 /// # Safety
 /// `published` is NULL, or has its size set.
@@ -239,15 +245,16 @@ pub(crate) unsafe fn tell(
     Ok(count(published.delivered as usize))
 }
 
-/// How many subscribers are connected at this moment; a core counts as one. Connects to new ones, and gives them the messages that
-/// are kept for them. Does not block.
+/// How many subscribers are connected at this moment; a core counts as one. Connects to new ones,
+/// and gives them the messages that are kept for them. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_subscribers(publisher: Option<&mut hythe_publisher>) -> c_int {
     cross(|| Ok(count(open_mut(publisher)?.publisher.subscribers()?)))
 }
 
-/// Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL, HYTHE_EGEOMETRY. Messages pass that
-/// one by, and count as dropped. Connects to new ones. Does not block.
+/// Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL,
+/// HYTHE_EGEOMETRY. Messages pass that one by, and count as dropped. Connects to new ones. Does not
+/// block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_reaches_all(publisher: Option<&mut hythe_publisher>) -> c_int {
     cross(|| {
@@ -256,7 +263,8 @@ pub extern "C" fn hythe_publisher_reaches_all(publisher: Option<&mut hythe_publi
     })
 }
 
-/// Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for at most `timeout_ns`.
+/// Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for
+/// at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_wait_for_subscribers(
     publisher: Option<&mut hythe_publisher>,
@@ -272,8 +280,8 @@ pub extern "C" fn hythe_publisher_wait_for_subscribers(
     })
 }
 
-/// Waits until a core has given back all that was sent to it; for other receivers there is nothing to wait for. HYTHE_ECORE: it has
-/// not in time. Blocks for at most `timeout_ns`.
+/// Waits until a core has given back all that was sent to it; for other receivers there is nothing
+/// to wait for. HYTHE_ECORE: it has not in time. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_flush(
     publisher: Option<&mut hythe_publisher>,

@@ -1,4 +1,5 @@
-//! `hythe_sample`: a received buffer, to read. Never writable; read in place only by decision of trust.
+//! `hythe_sample`: a received buffer, to read. Never writable; read in place only by decision of
+//! trust.
 
 use core::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -13,7 +14,8 @@ use crate::handle_pool::{HandlePool, PooledHandle, Spare, held, pack, unpack};
 use crate::lease::HYTHE_HEADROOM_BYTES;
 use crate::origin::Origin;
 
-/// A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other uses it then.
+/// A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other
+/// uses it then.
 #[derive(Debug)]
 pub struct hythe_sample {
     /// Only its address counts.
@@ -118,8 +120,9 @@ pub extern "C" fn hythe_sample_length(sample: Option<&hythe_sample>) -> usize {
     length
 }
 
-/// Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not all in it; nothing is copied. The
-/// way to read what others may still write: check the copy, use the copy.
+/// Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not
+/// all in it; nothing is copied. The way to read what others may still write: check the copy, use
+/// the copy.
 ///
 /// # Safety
 /// `into` points to `count` writable bytes.
@@ -141,8 +144,9 @@ pub unsafe extern "C" fn hythe_sample_read(
     })
 }
 
-/// Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the payload. A part of a sample has the
-/// headroom of the whole. HYTHE_EARGUMENT: it has HYTHE_HEADROOM_BYTES.
+/// Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the
+/// payload. A part of a sample has the headroom of the whole. HYTHE_EARGUMENT: it has
+/// HYTHE_HEADROOM_BYTES.
 ///
 /// # Safety
 /// `into` points to `count` writable bytes.
@@ -164,8 +168,9 @@ pub unsafe extern "C" fn hythe_sample_read_headroom(
     })
 }
 
-/// The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up. HYTHE_ETRUST unless the pool
-/// was opened with `trust_peers`: whoever may write the pool could change the bytes while they are read.
+/// The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up.
+/// HYTHE_ETRUST unless the pool was opened with `trust_peers`: whoever may write the pool could
+/// change the bytes while they are read.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_sample_data(
     sample: Option<&hythe_sample>,
@@ -186,8 +191,8 @@ pub extern "C" fn hythe_sample_data(
     })
 }
 
-/// Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both hold one buffer. The result is the
-/// caller's, until it is given up; `sample` stays.
+/// Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both
+/// hold one buffer. The result is the caller's, until it is given up; `sample` stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_sample_part(
     sample: Option<&hythe_sample>,

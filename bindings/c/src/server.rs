@@ -1,4 +1,5 @@
-//! `hythe_server` and `hythe_request`: the answering end of a request/reply channel, and what it has to answer.
+//! `hythe_server` and `hythe_request`: the answering end of a request/reply channel, and what it
+//! has to answer.
 //!
 //! Never lets a request go silently: one that is released unanswered tells its client so.
 
@@ -55,7 +56,8 @@ impl Handle for hythe_server {
     }
 }
 
-/// A request, to be read and answered. One thread at a time, any thread; the server need not be open any more.
+/// A request, to be read and answered. One thread at a time, any thread; the server need not be
+/// open any more.
 #[derive(Debug)]
 pub struct hythe_request {
     origin: Origin,
@@ -103,8 +105,9 @@ impl PortOptions for hythe_server_options {
     }
 }
 
-/// Opens a server of a request/reply channel, which is made if there is none. Where there are several, requests go to them in turn.
-/// `options` may be NULL. The result is the caller's, until hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+/// Opens a server of a request/reply channel, which is made if there is none. Where there are
+/// several, requests go to them in turn. `options` may be NULL. The result is the caller's, until
+/// hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -146,8 +149,8 @@ pub extern "C" fn hythe_server_lease(
     })
 }
 
-/// Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the caller's, until it is answered or
-/// released. Blocks for at most `timeout_ns`.
+/// Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the
+/// caller's, until it is answered or released. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_server_take(
     server: Option<&mut hythe_server>,
@@ -212,7 +215,8 @@ pub unsafe extern "C" fn hythe_server_statistics(
     unsafe { tell_counted(counted, statistics) }
 }
 
-/// What was asked: a sample that belongs to the request, and goes with it. Never release it by itself. NULL for NULL.
+/// What was asked: a sample that belongs to the request, and goes with it. Never release it by
+/// itself. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_sample(request: Option<&hythe_request>) -> *const hythe_sample {
     let mut question = std::ptr::null();
@@ -254,8 +258,8 @@ fn give_up(request: Option<Box<hythe_request>>) -> Result<hythe_request, Refusal
     }
 }
 
-/// Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room. Consumes `request` and `lease`,
-/// whatever is returned. Does not block.
+/// Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room.
+/// Consumes `request` and `lease`, whatever is returned. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_reply(
     request: Option<Box<hythe_request>>,
@@ -270,8 +274,9 @@ pub extern "C" fn hythe_request_reply(
     })
 }
 
-/// Replies with the buffer that the request came in, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: the client kept a
-/// reference to it. Consumes `request`, whatever is returned. Does not block.
+/// Replies with the buffer that the request came in, without copying: 1. 0: as
+/// hythe_request_reply(). HYTHE_ESHARED: the client kept a reference to it. Consumes `request`,
+/// whatever is returned. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>>) -> c_int {
     cross(|| {
@@ -281,8 +286,9 @@ pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>
     })
 }
 
-/// Replies with a received sample, or a part of one, without copying: 1. 0: as hythe_request_reply(). HYTHE_ESHARED: somebody else
-/// holds it as well. Consumes `request` and `sample`, whatever is returned. Does not block.
+/// Replies with a received sample, or a part of one, without copying: 1. 0: as
+/// hythe_request_reply(). HYTHE_ESHARED: somebody else holds it as well. Consumes `request` and
+/// `sample`, whatever is returned. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_forward(
     request: Option<Box<hythe_request>>,
@@ -304,8 +310,8 @@ pub extern "C" fn hythe_request_forward(
     })
 }
 
-/// Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does nothing for NULL. Consumes
-/// `request`.
+/// Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does
+/// nothing for NULL. Consumes `request`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_release(request: Option<Box<hythe_request>>) {
     end(request);

@@ -1,8 +1,9 @@
 //! Structs that begin with their size: options from the caller, results to it.
 //!
-//! A program and the library may be of different ages. Options: what a shorter struct of an older program lacks has its default,
-//! which is zero; what a longer struct of a newer program has besides must be zero, or the call is refused. Results: as much
-//! is written as fits. Never reads or writes past the size that the caller states.
+//! A program and the library may be of different ages. Options: what a shorter struct of an older
+//! program lacks has its default, which is zero; what a longer struct of a newer program has
+//! besides must be zero, or the call is refused. Results: as much is written as fits. Never reads
+//! or writes past the size that the caller states.
 
 use core::ptr;
 
@@ -11,7 +12,8 @@ use crate::ffi_guard::{Refusal, missing};
 /// A struct of the header whose first member is its size in bytes, `size_t`.
 ///
 /// # Safety
-/// The type is `repr(C)`, begins with a `usize`, has no padding at its end, and zeroes are a value of it.
+/// The type is `repr(C)`, begins with a `usize`, has no padding at its end, and zeroes are a value
+/// of it.
 pub(crate) unsafe trait Extensible: Copy {
     /// What it is called in messages.
     const NOUN: &'static str;

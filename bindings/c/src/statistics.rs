@@ -1,4 +1,5 @@
-//! What a port has counted, as the functions `hythe_…_statistics` tell it. Never counts anything itself.
+//! What a port has counted, as the functions `hythe_…_statistics` tell it. Never counts anything
+//! itself.
 
 use core::ffi::c_int;
 

@@ -23,7 +23,8 @@ pub const HYTHE_BLOCK: u32 = 1;
 /// When a subscriber's queue is full, the oldest message in it makes room, and is counted.
 pub const HYTHE_EVICT_OLDEST: u32 = 2;
 
-/// How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its default.
+/// How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its
+/// default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_subscriber_options {
@@ -37,8 +38,8 @@ pub struct hythe_subscriber_options {
     pub when_full: u32,
     /// For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1.
     pub block_ms: u32,
-    /// Earlier messages that each publisher shall give first, as far as it keeps some and the depth allows. 0: none.
-    /// It gives them at its next call that looks for subscribers.
+    /// Earlier messages that each publisher shall give first, as far as it keeps some and the depth
+    /// allows. 0: none. It gives them at its next call that looks for subscribers.
     pub history: u32,
 }
 
@@ -133,8 +134,9 @@ fn policy(when_full: u32, timeout_ms: u32) -> Result<PortPolicy, Refusal> {
     }
 }
 
-/// Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The result is the caller's, until
-/// hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block.
+/// Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The
+/// result is the caller's, until hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
+/// HYTHE_ECORE. Does not block.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -159,15 +161,15 @@ pub unsafe extern "C" fn hythe_subscriber_open(
     unsafe { port::open_on(node, channel, subscriber, make) }
 }
 
-/// Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples taken from it stay. Consumes
-/// `subscriber`.
+/// Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples
+/// taken from it stay. Consumes `subscriber`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_close(subscriber: Option<Box<hythe_subscriber>>) {
     end(subscriber);
 }
 
-/// Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's, until it is given up.
-/// Blocks for at most `timeout_ns`.
+/// Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's,
+/// until it is given up. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_take(
     subscriber: Option<&mut hythe_subscriber>,
@@ -182,7 +184,8 @@ pub extern "C" fn hythe_subscriber_take(
     })
 }
 
-/// Takes the next sample if there is one, as hythe_subscriber_take(). Does not block, and calls the kernel only to wake a publisher.
+/// Takes the next sample if there is one, as hythe_subscriber_take(). Does not block, and calls the
+/// kernel only to wake a publisher.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_try_take(
     subscriber: Option<&mut hythe_subscriber>,
@@ -196,7 +199,8 @@ pub extern "C" fn hythe_subscriber_try_take(
     })
 }
 
-/// How many publishers are connected at this moment. One that left counts until all it had sent is taken. Does not block.
+/// How many publishers are connected at this moment. One that left counts until all it had sent is
+/// taken. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_publishers(subscriber: Option<&mut hythe_subscriber>) -> c_int {
     cross(|| Ok(count(open_mut(subscriber)?.subscriber.publishers()?)))

@@ -2,7 +2,8 @@
 
 use core::ffi::{c_char, c_int};
 
-/// Version of the header. Before 1.0 another minor version is another interface; from then on only another major one.
+/// Version of the header. Before 1.0 another minor version is another interface; from then on only
+/// another major one.
 pub const HYTHE_VERSION_MAJOR: c_int = 0;
 /// See HYTHE_VERSION_MAJOR.
 pub const HYTHE_VERSION_MINOR: c_int = 1;

@@ -1,4 +1,5 @@
-//! `hythe_wait_set`: one bounded wait for many ports and file descriptors. Never takes a message itself.
+//! `hythe_wait_set`: one bounded wait for many ports and file descriptors. Never takes a message
+//! itself.
 
 use core::ffi::c_int;
 use std::collections::HashMap;
@@ -37,8 +38,9 @@ pub struct hythe_ready {
     pub reserved: u32,
 }
 
-/// One wait for any number of ports and file descriptors. One thread at a time, any thread. Level-triggered: what is attached is
-/// reported by each wait while something is there. A node may have several wait sets, for different ports.
+/// One wait for any number of ports and file descriptors. One thread at a time, any thread.
+/// Level-triggered: what is attached is reported by each wait while something is there. A node may
+/// have several wait sets, for different ports.
 #[derive(Debug)]
 pub struct hythe_wait_set {
     origin: Origin,
@@ -56,8 +58,8 @@ impl Handle for hythe_wait_set {
     }
 }
 
-/// Makes a wait set for ports of this node, and for file descriptors. The result is the caller's, until hythe_wait_set_close().
-/// HYTHE_EWAITSET: too many open files. Does not block.
+/// Makes a wait set for ports of this node, and for file descriptors. The result is the caller's,
+/// until hythe_wait_set_close(). HYTHE_EWAITSET: too many open files. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_open(
     node: Option<&hythe_node>,
@@ -92,8 +94,9 @@ impl hythe_wait_set {
     }
 }
 
-/// Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The subscriber stays the caller's, and
-/// detaches itself when it is closed. HYTHE_EATTACHED: a wait set has it already. HYTHE_EARGUMENT: it is another node's.
+/// Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The
+/// subscriber stays the caller's, and detaches itself when it is closed. HYTHE_EATTACHED: a wait
+/// set has it already. HYTHE_EARGUMENT: it is another node's.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_subscriber(
     wait_set: Option<&mut hythe_wait_set>,
@@ -113,8 +116,8 @@ pub extern "C" fn hythe_wait_set_attach_server(
     cross(|| open_mut(wait_set)?.attach(&mut open_mut(server)?.server, key))
 }
 
-/// Waits for a client's replies from now on, too, and for the end of servers that owe it some. Otherwise as
-/// hythe_wait_set_attach_subscriber().
+/// Waits for a client's replies from now on, too, and for the end of servers that owe it some.
+/// Otherwise as hythe_wait_set_attach_subscriber().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_client(
     wait_set: Option<&mut hythe_wait_set>,
@@ -134,8 +137,9 @@ pub extern "C" fn hythe_wait_set_attach_listener(
     cross(|| open_mut(wait_set)?.attach(&mut open_mut(listener)?.listener, key))
 }
 
-/// Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or both. The wait set keeps a duplicate,
-/// until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of file that is always ready, or not open.
+/// Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or
+/// both. The wait set keeps a duplicate, until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of
+/// file that is always ready, or not open.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_fd(
     wait_set: Option<&mut hythe_wait_set>,
@@ -161,7 +165,8 @@ pub extern "C" fn hythe_wait_set_attach_fd(
                 "{file} is not a file descriptor"
             )));
         }
-        // SAFETY: it is not -1; that it is open for the length of the call is the caller's word, and the kernel looks.
+        // SAFETY: it is not -1; that it is open for the length of the call is the caller's word,
+        // and the kernel looks.
         let file = unsafe { BorrowedFd::borrow_raw(file) };
         let token = wait_set.wait_set.attach_fd(file, interest)?;
         wait_set.keys.insert(token, key);
@@ -169,7 +174,8 @@ pub extern "C" fn hythe_wait_set_attach_fd(
     })
 }
 
-/// Waits no longer for what has this key. Returns how many things had it and were still there. Does not block.
+/// Waits no longer for what has this key. Returns how many things had it and were still there. Does
+/// not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_detach(wait_set: Option<&mut hythe_wait_set>, key: u64) -> c_int {
     cross(|| {
@@ -185,9 +191,9 @@ pub extern "C" fn hythe_wait_set_detach(wait_set: Option<&mut hythe_wait_set>, k
     })
 }
 
-/// Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what does not fit is told by the next
-/// wait. 0: the time was over first. A port may turn out to have nothing after all: try to take, do not wait there. Blocks for at
-/// most `timeout_ns`.
+/// Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what
+/// does not fit is told by the next wait. 0: the time was over first. A port may turn out to have
+/// nothing after all: try to take, do not wait there. Blocks for at most `timeout_ns`.
 ///
 /// # Safety
 /// `ready` points to `places` structs.
@@ -234,9 +240,9 @@ fn tell(event: &Event, keys: &HashMap<Token, u64>) -> hythe_ready {
     }
 }
 
-/// The wait set as a file descriptor, for poll(), epoll and event loops: readable while something may be ready. Only a
-/// hythe_wait_set_wait() that returns 0 makes it unreadable: call that with a time-out of 0 until then. It belongs to the wait set: never
-/// close it.
+/// The wait set as a file descriptor, for poll(), epoll and event loops: readable while something
+/// may be ready. Only a hythe_wait_set_wait() that returns 0 makes it unreadable: call that with a
+/// time-out of 0 until then. It belongs to the wait set: never close it.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_fd(wait_set: Option<&hythe_wait_set>) -> c_int {
     cross(|| Ok(open(wait_set)?.wait_set.as_raw_fd()))

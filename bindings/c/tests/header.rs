@@ -1,4 +1,5 @@
-//! `include/hythe.h` is what cbindgen makes of `src/`: checked here, and written anew with `HYTHE_HEADER=write`.
+//! `include/hythe.h` is what cbindgen makes of `src/`: checked here, and written anew with
+//! `HYTHE_HEADER=write`.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +30,8 @@ fn generated() -> String {
     for_c(&text)
 }
 
-/// In the manner of C: what callers need to keep stands under a heading of rustdoc's, short comments stand on one line, negative
-/// numbers in parentheses.
+/// In the manner of C: what callers need to keep stands under a heading of rustdoc's, short
+/// comments stand on one line, negative numbers in parentheses.
 fn for_c(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let mut done: Vec<String> = Vec::new();

@@ -1,4 +1,5 @@
-//! C programs against the installed library: compiled strictly by two compilers, linked both ways, run, and their output read.
+//! C programs against the installed library: compiled strictly by two compilers, linked both ways,
+//! run, and their output read.
 
 mod stage;
 
@@ -103,7 +104,8 @@ fn refusals_are_codes_with_messages() {
     assert_eq!(text(&said), "all refused\n");
 }
 
-/// With the library's handler for SIGBUS, with the program's own, and with one that was there before.
+/// With the library's handler for SIGBUS, with the program's own, and with one that was there
+/// before.
 #[test]
 fn a_pool_that_is_cut_away_is_a_code() {
     let stage = Stage::install();
@@ -115,7 +117,8 @@ fn a_pool_that_is_cut_away_is_a_code() {
     }
 }
 
-/// Valgrind's machine has no vDSO. The library once looked for it all the same, and crashed at its first look at the clock.
+/// Valgrind's machine has no vDSO. The library once looked for it all the same, and crashed at its
+/// first look at the clock.
 #[test]
 fn valgrind_runs_programs_and_finds_nothing_wrong() {
     if !is_installed("valgrind") {

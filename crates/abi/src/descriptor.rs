@@ -4,7 +4,8 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegionIndex(pub u8);
 
-/// Generation of a slot: changes with each lease, so that a stale descriptor is visible. 1 to 2^24 - 1; 0 is never leased.
+/// Generation of a slot: changes with each lease, so that a stale descriptor is visible. 1 to 2^24
+/// - 1; 0 is never leased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u32);
 
@@ -119,7 +120,8 @@ impl Descriptor {
         }
     }
 
-    /// One past the payload's last byte, counted from the slot's first; `None` if it does not fit 32 bits.
+    /// One past the payload's last byte, counted from the slot's first; `None` if it does not fit
+    /// 32 bits.
     #[must_use]
     #[inline]
     pub const fn end(self) -> Option<u32> {

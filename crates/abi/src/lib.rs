@@ -1,7 +1,8 @@
 //! The shared bytes as types: descriptors, the control file of a pool, the link to a core.
 //!
-//! Every other crate that reads or writes shared memory takes its offsets from here, and `spec/` describes the same bytes
-//! in words. The golden vectors in `spec/vectors/` hold the two together, and the C library to both.
+//! Every other crate that reads or writes shared memory takes its offsets from here, and `spec/`
+//! describes the same bytes in words. The golden vectors in `spec/vectors/` hold the two together,
+//! and the C library to both.
 //!
 //! Never touches memory, never allocates, never calls the system: numbers in, numbers out.
 

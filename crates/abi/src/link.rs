@@ -150,8 +150,8 @@ pub struct LinkLayout {
 }
 
 impl LinkLayout {
-    /// The layout for `endpoints` (1 to 16) queues pairs of `capacity` (a power of two, 2 to 4096) in sections of
-    /// `section_bytes`; `None` if that does not fit.
+    /// The layout for `endpoints` (1 to 16) queues pairs of `capacity` (a power of two, 2 to 4096)
+    /// in sections of `section_bytes`; `None` if that does not fit.
     #[must_use]
     pub const fn new(endpoints: u32, capacity: u32, section_bytes: usize) -> Option<Self> {
         if endpoints == 0 || endpoints > ENDPOINTS_MAX {

@@ -20,7 +20,8 @@ pub const PARTICIPANTS_MAX: u32 = 254;
 pub const NOBODY: u8 = 255;
 /// Most references to one slot at a time (12 bits).
 pub const REFERENCES_MAX: u32 = 4095;
-/// Events of one channel: as many bits of a listener's cell; the rest say which opening of the port they are for.
+/// Events of one channel: as many bits of a listener's cell; the rest say which opening of the port
+/// they are for.
 pub const EVENTS_MAX: u32 = 40;
 /// Milliseconds in one unit of a hold word's `since`.
 pub const SINCE_UNIT_MS: u64 = 128;
@@ -54,8 +55,9 @@ pub mod header {
     pub const HIGH_WATER: usize = 3072;
 }
 
-/// Offsets of the high-water marks, counted from `header::HIGH_WATER`. Cells, at `8 i` those of participants, channels, ports, connections and
-/// granules; at `REGIONS + REGION_BYTES r + 8 c` that of class c of region r.
+/// Offsets of the high-water marks, counted from `header::HIGH_WATER`. Cells, at `8 i` those of
+/// participants, channels, ports, connections and granules; at `REGIONS + REGION_BYTES r + 8 c`
+/// that of class c of region r.
 pub mod high_water {
     #![allow(
         missing_docs,
@@ -108,7 +110,8 @@ pub mod participant {
     /// 0 a process, 1 an endpoint of a core.
     pub const KIND: usize = 24;
     pub const UID: usize = 28;
-    /// Cell: recovering participant's number plus one in bits 0..7, its session in 40..63; 0 nobody.
+    /// Cell: recovering participant's number plus one in bits 0..7, its session in 40..63; 0
+    /// nobody.
     pub const RECOVERER: usize = 32;
     pub const NAME: usize = 64;
     pub const BELL_COUNT: usize = 128;
@@ -116,7 +119,8 @@ pub mod participant {
     /// Raised by one when a connection to or from this participant changes.
     pub const CHANGES: usize = 192;
     pub const INTENT: usize = 256;
-    /// Cell: the CPUs that it may run on, bit `cpu % 64` each; 0 not known. Written by its owner only.
+    /// Cell: the CPUs that it may run on, bit `cpu % 64` each; 0 not known. Written by its owner
+    /// only.
     pub const CPUS: usize = 320;
 }
 
@@ -128,7 +132,8 @@ pub mod intent {
     )]
     /// What is being done; 0: nothing.
     pub const OPERATION: usize = 0;
-    /// Number of the last step that this participant began; the low 19 bits, never 0, are in its mark in a cell.
+    /// Number of the last step that this participant began; the low 19 bits, never 0, are in its
+    /// mark in a cell.
     pub const SEQUENCE: usize = 4;
     pub const SLOT: usize = 8;
     pub const COUNT: usize = 12;
@@ -154,10 +159,12 @@ pub mod channel {
     /// Endpoint of that core, and which way (1 to core, 2 from core).
     pub const CORE_ENDPOINT: usize = 20;
     pub const CORE_DIRECTION: usize = 24;
-    /// The endpoint's participant number. Stays when the core goes; [`NOBODY`](super::NOBODY) in a new channel.
+    /// The endpoint's participant number. Stays when the core goes; [`NOBODY`](super::NOBODY) in a
+    /// new channel.
     pub const CORE_ROW: usize = 28;
-    /// Cell: the participant attached to the endpoint, plus one, in 0..7; the endpoint's row, plus one, in 8..15; 16
-    /// it is being let go, and counts for nobody; the participant's session in 40..63; 0 nobody.
+    /// Cell: the participant attached to the endpoint, plus one, in 0..7; the endpoint's row, plus
+    /// one, in 8..15; 16 it is being let go, and counts for nobody; the participant's session in
+    /// 40..63; 0 nobody.
     pub const ATTACHED: usize = 32;
     /// The participant that runs the core (its agent).
     pub const CORE_AGENT: usize = 40;
@@ -177,8 +184,8 @@ pub mod port {
         reason = "the names are those of the table in spec/pool.md"
     )]
     pub const BYTES: usize = 128;
-    /// Cell: status 0..7, participant 8..15, kind 16..23 (1 publisher, 2 subscriber, 3 client, 4 server, 5 notifier, 6 listener),
-    /// session 40..63.
+    /// Cell: status 0..7, participant 8..15, kind 16..23 (1 publisher, 2 subscriber, 3 client, 4
+    /// server, 5 notifier, 6 listener), session 40..63.
     pub const STATE: usize = 0;
     pub const CHANNEL: usize = 8;
     pub const DEPTH: usize = 12;
@@ -188,7 +195,8 @@ pub mod port {
     pub const EVICT_OLDEST: u32 = u32::MAX;
     /// How many earlier messages a subscriber wants of each publisher.
     pub const HISTORY: usize = 20;
-    /// What its owner wants of those who send to it: bit 0 ([`MARKS_WANTED`]), a mark for each message.
+    /// What its owner wants of those who send to it: bit 0 ([`MARKS_WANTED`]), a mark for each
+    /// message.
     pub const FLAGS: usize = 24;
     /// Cell of a listener: events 0..39, which opening of the port 40..63.
     pub const EVENTS: usize = 32;
@@ -208,8 +216,8 @@ pub mod connection {
         reason = "the names are those of the table in spec/pool.md"
     )]
     pub const BYTES: usize = 256;
-    /// Cell: status 0..7, producer 8..15, consumer 16..23, who left 24..31 (bit 0 producer, bit 1 consumer; bit 2: the
-    /// consumer attends to it), finalizer 32..39, nonce 40..63.
+    /// Cell: status 0..7, producer 8..15, consumer 16..23, who left 24..31 (bit 0 producer, bit 1
+    /// consumer; bit 2: the consumer attends to it), finalizer 32..39, nonce 40..63.
     pub const STATE: usize = 0;
     pub const PRODUCER_PORT: usize = 8;
     pub const CONSUMER_PORT: usize = 12;
@@ -221,8 +229,8 @@ pub mod connection {
     pub const TAIL: usize = 64;
     /// Written by the consumer.
     pub const HEAD: usize = 128;
-    /// Counted cell: the head of a queue that evicts the oldest, which either side moves. Its upper bits are the low 24 bits
-    /// of the head, its count the 8 bits above them.
+    /// Counted cell: the head of a queue that evicts the oldest, which either side moves. Its upper
+    /// bits are the low 24 bits of the head, its count the 8 bits above them.
     pub const OLDEST: usize = 192;
 }
 
@@ -263,7 +271,8 @@ pub struct ControlLayout {
 }
 
 impl ControlLayout {
-    /// Lays out the tables; `None` if a limit is zero, too large, or the sum does not fit the addresses of this program.
+    /// Lays out the tables; `None` if a limit is zero, too large, or the sum does not fit the
+    /// addresses of this program.
     #[must_use]
     pub const fn new(limits: Limits) -> Option<Self> {
         if limits.participants == 0 || limits.participants > PARTICIPANTS_MAX {
@@ -285,7 +294,8 @@ impl ControlLayout {
         Self::lay_out(limits)
     }
 
-    /// In 64 bits also where `usize` has 32: a pool that a larger machine can use must be refused there, not laid out wrongly.
+    /// In 64 bits also where `usize` has 32: a pool that a larger machine can use must be refused
+    /// there, not laid out wrongly.
     const fn lay_out(limits: Limits) -> Option<Self> {
         let participants = (PAGE_BYTES + REGIONS_MAX * region::BYTES) as u64;
         let witnesses = participants + table(limits.participants, participant::BYTES);
@@ -361,7 +371,8 @@ impl ControlLayout {
         self.participants + index * participant::BYTES
     }
 
-    /// The word in which `witness` notes the last operation of `actor` that it has seen in a cell. Each witness writes its own lines.
+    /// The word in which `witness` notes the last operation of `actor` that it has seen in a cell.
+    /// Each witness writes its own lines.
     #[must_use]
     #[inline]
     pub const fn witness(&self, witness: usize, actor: usize) -> usize {
@@ -395,7 +406,8 @@ impl ControlLayout {
         self.connection(connection) + connection::OLDEST
     }
 
-    /// The first granule that belongs to no connection by number: granules below have the number of their connection.
+    /// The first granule that belongs to no connection by number: granules below have the number of
+    /// their connection.
     #[must_use]
     pub const fn first_deep_granule(&self) -> u32 {
         if self.limits.granules < self.limits.connections {
@@ -412,8 +424,8 @@ impl ControlLayout {
         self.granule_owners + granule * 8
     }
 
-    /// Summary of a participant's marks: bit b says that one of its cells `b * span` to `b * span + span - 1` may hold a mark,
-    /// where `span` is [`mark_span`](Self::mark_span).
+    /// Summary of a participant's marks: bit b says that one of its cells `b * span` to `b * span +
+    /// span - 1` may hold a mark, where `span` is [`mark_span`](Self::mark_span).
     #[must_use]
     pub const fn mark_summary(&self, participant: usize) -> usize {
         self.marks + participant * mark_stride(self.limits)
@@ -553,7 +565,8 @@ mod tests {
 
     #[test]
     fn what_32_bits_cannot_address_is_refused_there() {
-        // 254 rows of 2^21 hold words are 4 GiB less 32 MiB: past what a 32-bit process can map, and not past 2^32.
+        // 254 rows of 2^21 hold words are 4 GiB less 32 MiB: past what a 32-bit process can map,
+        // and not past 2^32.
         for (slots, participants) in [(1 << 21, 254), (1 << 22, 254), (1 << 23, 128)] {
             let limits = Limits {
                 participants,

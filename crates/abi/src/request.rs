@@ -1,4 +1,5 @@
-//! What travels beside the payload of a request or reply (`spec/request.md`): 16 bytes at the start of the slot's headroom.
+//! What travels beside the payload of a request or reply (`spec/request.md`): 16 bytes at the start
+//! of the slot's headroom.
 
 /// Bytes of a header.
 pub const BYTES: usize = 16;
@@ -21,7 +22,8 @@ pub enum MessageKind {
 pub struct Header {
     /// What the message is.
     pub kind: MessageKind,
-    /// The client's number of the request, never 0. Chosen by the client, unique among its requests.
+    /// The client's number of the request, never 0. Chosen by the client, unique among its
+    /// requests.
     pub number: u64,
 }
 

@@ -1,4 +1,5 @@
-//! Headers of requests and replies against `spec/vectors/request.txt`, which was written from the page and not by this crate.
+//! Headers of requests and replies against `spec/vectors/request.txt`, which was written from the
+//! page and not by this crate.
 
 use std::collections::HashMap;
 

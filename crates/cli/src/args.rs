@@ -183,7 +183,8 @@ pub(crate) struct SubscribeArgs {
     /// Messages that may wait, per publisher
     #[arg(long, value_name = "MESSAGES", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=32768))]
     pub(crate) depth: u32,
-    /// What publishers do when as many wait [default: drop-newest, or block if --block says for how long]
+    /// What publishers do when as many wait [default: drop-newest, or block if --block says for how
+    /// long]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<WhenFull>,
     /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead

@@ -1,6 +1,8 @@
-//! `hythe bench SCENARIO`: becomes `hythe-bench`, which measures hops beside their floor and their peers.
+//! `hythe bench SCENARIO`: becomes `hythe-bench`, which measures hops beside their floor and their
+//! peers.
 //!
-//! A program of its own, because it carries the peers it measures against. What it prints, and how it exits, is its own.
+//! A program of its own, because it carries the peers it measures against. What it prints, and how
+//! it exits, is its own.
 
 use std::ffi::OsString;
 use std::io::ErrorKind;

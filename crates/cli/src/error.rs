@@ -46,7 +46,8 @@ pub(crate) enum CliError {
     /// Standard output is gone or full.
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
-    /// It did not come to what was asked for; the text says what, with which values, and what to do.
+    /// It did not come to what was asked for; the text says what, with which values, and what to
+    /// do.
     #[error("{0}")]
     Failed(String),
     /// What was asked for makes no sense; the text says what would.

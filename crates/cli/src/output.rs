@@ -1,6 +1,7 @@
 //! What commands print: a document for machines or a text for people, never both.
 //!
-//! A document that grows while the command runs ([`Growing`]) is one JSON document all the same, closed also if the command fails.
+//! A document that grows while the command runs ([`Growing`]) is one JSON document all the same,
+//! closed also if the command fails.
 //!
 //! Everything for people passes through here, and what a terminal would obey is escaped on its way:
 //! names from outside are escaped where they are put into a line, so that they cannot make a line
@@ -24,7 +25,8 @@ pub(crate) fn print<T: Serialize>(
     write(made(json, document, human)?.as_bytes())
 }
 
-/// As [`print`], on standard error: for a command that becomes another program, whose output standard output is.
+/// As [`print`], on standard error: for a command that becomes another program, whose output
+/// standard output is.
 pub(crate) fn print_aside<T: Serialize>(
     json: bool,
     document: &T,
@@ -153,7 +155,8 @@ fn members<T: Serialize>(document: &T) -> Result<String, CliError> {
     Ok(inside.unwrap_or_default().to_owned())
 }
 
-/// Columns under their headings, each as wide as its widest cell. Cells of a column that starts with `>` stand right.
+/// Columns under their headings, each as wide as its widest cell. Cells of a column that starts
+/// with `>` stand right.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> = rows
         .iter()

@@ -1,4 +1,5 @@
-//! `hythe doctor`: prints what the probes of [`crate::doctor`] found. A missing fast path is a finding, not a failure.
+//! `hythe doctor`: prints what the probes of [`crate::doctor`] found. A missing fast path is a
+//! finding, not a failure.
 
 use serde::Serialize;
 

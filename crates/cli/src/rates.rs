@@ -7,7 +7,8 @@ use hythe::PortStatistics;
 use hythe::inspect::{PortIndex, PortInfo};
 use serde::Serialize;
 
-/// What the ports had counted at some moment. A port number is used again: the session tells its owners apart.
+/// What the ports had counted at some moment. A port number is used again: the session tells its
+/// owners apart.
 #[derive(Debug)]
 pub(crate) struct Counts {
     at: Instant,

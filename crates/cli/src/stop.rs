@@ -1,4 +1,5 @@
-//! Ctrl-C and SIGTERM: asked for politely, so that a command can leave the pool in order. A second one ends it at once.
+//! Ctrl-C and SIGTERM: asked for politely, so that a command can leave the pool in order. A second
+//! one ends it at once.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};

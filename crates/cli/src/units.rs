@@ -1,6 +1,7 @@
 //! Sizes, counts and times as people write and read them.
 //!
-//! `K`, `M`, `G` are powers of 1024. Parsers are called by the command line's definitions and say what they would have taken.
+//! `K`, `M`, `G` are powers of 1024. Parsers are called by the command line's definitions and say
+//! what they would have taken.
 
 use std::time::Duration;
 

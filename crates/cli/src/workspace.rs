@@ -1,5 +1,5 @@
-//! What a command with a pool of its own makes outside its memory: that pool, and a directory for temporary files. Both go when it
-//! ends. Used by `hythe demo` and `hythe latency board`.
+//! What a command with a pool of its own makes outside its memory: that pool, and a directory for
+//! temporary files. Both go when it ends. Used by `hythe demo` and `hythe latency board`.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::path::Path;
 use hythe::{ClassPlan, Geometry, Limits, Pool, PoolOptions};
 use tempfile::TempDir;
 
-/// Who it is for. The names of pools are this and the process id, those of directories have something random besides.
+/// Who it is for. The names of pools are this and the process id, those of directories have
+/// something random besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Demo,
@@ -91,7 +92,8 @@ impl Drop for Workspace {
     }
 }
 
-/// A directory for temporary files alone, whose name says whose it is: if its maker is killed, the next one removes it.
+/// A directory for temporary files alone, whose name says whose it is: if its maker is killed, the
+/// next one removes it.
 pub(crate) fn temporary(purpose: Purpose) -> Result<TempDir, WorkspaceError> {
     let prefix = format!("{}{}-", purpose.files_prefix(), std::process::id());
     let files = tempfile::Builder::new().prefix(&prefix).tempdir();
@@ -129,8 +131,8 @@ fn sweep() {
     }
 }
 
-/// Does the name begin with the prefix and the id of a process that is no more? One of our own number is of an earlier process,
-/// since this is asked before we make anything.
+/// Does the name begin with the prefix and the id of a process that is no more? One of our own
+/// number is of an earlier process, since this is asked before we make anything.
 fn maker_is_gone(name: &str, prefix: &str) -> bool {
     let pid = name
         .strip_prefix(prefix)

@@ -1,6 +1,8 @@
-//! `hythe core`: a core run, looked at, used through `pub` and `sub`, killed and stopped, from other processes.
+//! `hythe core`: a core run, looked at, used through `pub` and `sub`, killed and stopped, from
+//! other processes.
 //!
-//! The boards are those that `make setup` built; without them these tests fail, because then the product does not work.
+//! The boards are those that `make setup` built; without them these tests fail, because then the
+//! product does not work.
 
 mod support;
 

@@ -1,7 +1,8 @@
-//! `hythe media send --pace kernel` over a link: who keeps packets apart is found out, said once, and seen at the other end.
+//! `hythe media send --pace kernel` over a link: who keeps packets apart is found out, said once,
+//! and seen at the other end.
 //!
-//! Debian's kernel has `fq` and `etf` as modules; where they are missing those tests are skipped, loudly. `make test-media` runs them on
-//! an emulated board, where they have to run.
+//! Debian's kernel has `fq` and `etf` as modules; where they are missing those tests are skipped,
+//! loudly. `make test-media` runs them on an emulated board, where they have to run.
 
 #[path = "../../media/tests/links/mod.rs"]
 mod links;
@@ -21,7 +22,8 @@ use support::{Root, eventually};
 const RATE: &str = "kernel:6M";
 const RATE_BITS: u64 = 6_000_000;
 const BYTES: usize = 420_000;
-/// Of a message where that is published: not a whole number of packets, so that some lie in two of them.
+/// Of a message where that is published: not a whole number of packets, so that some lie in two of
+/// them.
 const MESSAGE_BYTES: &str = "42000";
 
 const RTP_HEADER_BYTES: usize = 12;
@@ -41,7 +43,8 @@ struct Scene {
 }
 
 impl Scene {
-    /// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot be had.
+    /// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot
+    /// be had.
     fn new(tc: &[&str]) -> Option<Self> {
         let network = Network::scheduled(tc)?;
         let root = Root::on_shared_memory("departure times")?;
@@ -132,8 +135,8 @@ fn count(errors: &str, what: &str) -> usize {
     errors.matches(what).count()
 }
 
-/// The kernel kept them apart: there were far fewer handovers and calls than packets, and more distances at the other end than those
-/// can have made.
+/// The kernel kept them apart: there were far fewer handovers and calls than packets, and more
+/// distances at the other end than those can have made.
 fn were_kept_apart(arrived: &[u64], sent: &Value, errors: &str, scheduler: &str) {
     let pace = format!("kernel (SO_TXTIME, {scheduler})");
     assert_eq!(sent["pace"], pace.as_str());

@@ -18,8 +18,8 @@ fn is_root(left_out: &str) -> bool {
 
 /// Runs the command as nobody, with the group.
 fn as_member(root: &Root, arguments: &[&str]) -> Ended {
-    // Where the build puts the binary need not be open to all. Copied by another process: what this one has open for writing
-    // while another test forks cannot be run.
+    // Where the build puts the binary need not be open to all. Copied by another process: what this
+    // one has open for writing while another test forks cannot be run.
     let binary = root.path().join("hythe");
     if !binary.exists() {
         let mut copy = Command::new("install");

@@ -1,4 +1,5 @@
-//! The guides do what they say: each of their blocks of commands runs, one after the other, in a pool and a directory of its own.
+//! The guides do what they say: each of their blocks of commands runs, one after the other, in a
+//! pool and a directory of its own.
 
 mod support;
 

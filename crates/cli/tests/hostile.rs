@@ -1,4 +1,5 @@
-//! Commands on a pool that somebody has scribbled over, or is scribbling over: an answer or an error, in time, never a panic.
+//! Commands on a pool that somebody has scribbled over, or is scribbling over: an answer or an
+//! error, in time, never a panic.
 //!
 //! Seeded: `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_ROUNDS=50 cargo test -p hythe-cli --test hostile`.
 
@@ -35,7 +36,8 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Lies, mostly in the first megabyte, where the tables are; through the file, as anybody with permission can.
+/// Lies, mostly in the first megabyte, where the tables are; through the file, as anybody with
+/// permission can.
 fn scribble(control: &File, choices: &mut Choices, words: u32) {
     let bytes = control.metadata().expect("metadata").len() as u32;
     for _ in 0..words {
@@ -49,7 +51,8 @@ fn scribble(control: &File, choices: &mut Choices, words: u32) {
             4 => 1 << choices.below(32),
             _ => choices.below(u32::MAX),
         };
-        // Header and regions are spared nearly always: what is no pool is refused at once, and nothing else looked at.
+        // Header and regions are spared nearly always: what is no pool is refused at once, and
+        // nothing else looked at.
         if at >= 8192 || choices.below(5000) == 0 {
             let _ = control.write_all_at(&lie.to_le_bytes(), at);
         }

@@ -42,7 +42,8 @@ fn gaps_are_those_of_the_publisher() {
             figure("p50_ns") <= figure("p99_ns") && figure("deviation_ns") >= 0.0,
             "{rate}"
         );
-        // A hundred each second: no gap is that of a spinning publisher, apart from ones that catch up.
+        // A hundred each second: no gap is that of a spinning publisher, apart from ones that catch
+        // up.
         assert!(figure("mean_ns") > 1e6, "{rate}");
     }
     let line = root.ok(&["hz", "data", "--gaps", "--interval", "0.3", "--count", "1"]);

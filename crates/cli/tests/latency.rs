@@ -1,4 +1,5 @@
-//! `hythe latency`: this machine measured in short, results for other programs, and comparisons. What is measured well is not judged here.
+//! `hythe latency`: this machine measured in short, results for other programs, and comparisons.
+//! What is measured well is not judged here.
 
 mod support;
 
@@ -76,7 +77,8 @@ fn every_measure_of_every_cpu_is_in_the_document_with_its_conditions() {
     );
 }
 
-/// A command that runs `hythe` as nobody, who may do nothing special. None: only root can arrange that.
+/// A command that runs `hythe` as nobody, who may do nothing special. None: only root can arrange
+/// that.
 fn as_nobody(root: &Root, left_out: &str) -> Option<Vec<String>> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED (not root, so who may what here is unknown): {left_out}");
@@ -170,7 +172,8 @@ fn what_is_refused_late_ends_a_strict_run_with_the_results_so_far() {
         words.extend(rest.iter().chain(&modest).map(|word| (*word).to_owned()));
         run_words(&root, &words)
     };
-    // The second measure has twice the threads: between what the first needs and what both do lies a limit that only one meets.
+    // The second measure has twice the threads: between what the first needs and what both do lies
+    // a limit that only one meets.
     let (mut too_small, mut enough) = (1 << 10, 8 << 20);
     let whole = run(enough);
     if whole.errors.starts_with("prlimit:") {
@@ -446,7 +449,8 @@ fn an_interrupt_ends_it_with_the_results_so_far() {
     ]);
     let process = running.child.id();
     let name = format!("timer/cpu{}", allowed_cpus()[0]);
-    // Between the thread's first name and its first sample there are milliseconds: its time on a CPU tells when it measures.
+    // Between the thread's first name and its first sample there are milliseconds: its time on a
+    // CPU tells when it measures.
     eventually("it measures", || {
         let tasks = fs::read_dir(format!("/proc/{process}/task"))
             .into_iter()

@@ -1,4 +1,5 @@
-//! `hythe latency board`: what is measured on the boards that `make setup` built, and what is said where nothing can be.
+//! `hythe latency board`: what is measured on the boards that `make setup` built, and what is said
+//! where nothing can be.
 
 mod support;
 
@@ -22,7 +23,8 @@ const METRICS: [&str; 9] = [
     "interrupt_request",
 ];
 
-/// What it prints. It bounds itself: on a machine that is used by others, too, it takes more than most commands may here.
+/// What it prints. It bounds itself: on a machine that is used by others, too, it takes more than
+/// most commands may here.
 fn printed(root: &Root, board: &str, more: &[&str]) -> Vec<u8> {
     let mut command = root.command(&["latency", "board", board, "--timeout", "120"]);
     let output = command.args(more).output().expect("hythe is there");
@@ -88,15 +90,17 @@ fn check_repeatable(board: &str, tick_ns: u64) -> Value {
             10_000
         };
         assert_eq!(figure(guest, "count"), samples);
-        // The edges lie around what the core's clock measured, with a reading of it on either side. A timer's alarms have no edge at
-        // their beginning: how well their instants are known is said.
+        // The edges lie around what the core's clock measured, with a reading of it on either side.
+        // A timer's alarms have no edge at their beginning: how well their instants are known is
+        // said.
         let outside = result(&first, &format!("{metric}.outside"));
         assert_eq!(outside["count"], guest["count"]);
         let reading = figure(result(&first, "clock_read.outside"), "p50");
         let known = &outside["conditions"]["programmed_within_ns"];
         assert_eq!(known.is_u64(), metric == "timer_jitter", "{outside}");
         let possible = tick_ns..=reading + tick_ns + known.as_u64().unwrap_or(0);
-        // A sample that the core discards has edges all the same: their extremes are not those of the others.
+        // A sample that the core discards has edges all the same: their extremes are not those of
+        // the others.
         let names: &[&str] = match metric {
             "timer_jitter" => &["min", "p50", "max"],
             _ => &["p50"],
@@ -144,7 +148,8 @@ fn check_outliers(result: &Value) {
     }
     let last = outliers.last().map_or(0, |last| last.0 + last.1);
     let lasted = figure(result, "lasted_ns");
-    // Samples follow each other: as long as all of them take, and no longer than the core lets a measure be (`stage.c`).
+    // Samples follow each other: as long as all of them take, and no longer than the core lets a
+    // measure be (`stage.c`).
     let least = figure(result, "count") * figure(result, "min");
     assert!(
         (least.max(last)..60_000_000_000).contains(&lasted),
@@ -152,7 +157,8 @@ fn check_outliers(result: &Value) {
     );
 }
 
-/// Their times are the board's: what is late on a core that is alone met a tick, and an alarm is due when its timer says so.
+/// Their times are the board's: what is late on a core that is alone met a tick, and an alarm is
+/// due when its timer says so.
 fn check_instants(document: &Value) {
     let said = |name: &str| -> u64 {
         let said = document["conditions"][name].as_str();
@@ -178,7 +184,8 @@ fn check_instants(document: &Value) {
     }
 }
 
-/// Results by counted instructions: a run of the same image gives the same. Round trips go through Linux, in the host's time.
+/// Results by counted instructions: a run of the same image gives the same. Round trips go through
+/// Linux, in the host's time.
 fn counted(document: &Value) -> Vec<&Value> {
     let results = document["results"].as_array().expect("a list");
     let is_counted = |result: &&Value| {
@@ -190,7 +197,8 @@ fn counted(document: &Value) -> Vec<&Value> {
     results.iter().filter(is_counted).collect()
 }
 
-/// By the core's clock and by that of Linux: a trip is the core's time or that of Linux, and the other's again.
+/// By the core's clock and by that of Linux: a trip is the core's time or that of Linux, and the
+/// other's again.
 fn check_round_trips(document: &Value, clock: &str) {
     let [from_core, from_linux] =
         ["round_trip", "round_trip_from_linux"].map(|metric| result(document, metric));
@@ -206,7 +214,8 @@ fn check_round_trips(document: &Value, clock: &str) {
         }
     }
     assert_eq!(figure(from_core, "count"), 10_000);
-    // The first question answers nothing, and on a machine that stands still for a second one is asked anew.
+    // The first question answers nothing, and on a machine that stands still for a second one is
+    // asked anew.
     assert!(figure(from_linux, "count") >= 9_999);
     let said = from_core["conditions"]["clock"].as_str().expect("a text");
     assert!(said.starts_with(clock), "{said}");

@@ -1,7 +1,8 @@
-//! `hythe latency host` and `cyclictest` (Debian's rt-tests) measure the same machine in turns, and find the same.
+//! `hythe latency host` and `cyclictest` (Debian's rt-tests) measure the same machine in turns, and
+//! find the same.
 //!
-//! Run by `make test-latency`, which fails where something is missing; `cargo test` says aloud that it leaves this out, because a
-//! minute of real-time threads is no part of every test run.
+//! Run by `make test-latency`, which fails where something is missing; `cargo test` says aloud that
+//! it leaves this out, because a minute of real-time threads is no part of every test run.
 
 mod support;
 
@@ -12,13 +13,15 @@ use support::{Ended, Root, Running};
 
 /// Set by `make test-latency`.
 const ASKED_FOR: &str = "HYTHE_TEST_LATENCY";
-/// Each of them, so many times in turns, short and many: a virtual machine may take twice as long to wake a CPU for seconds on end
-/// (seen: medians of 15, 26 and 36 us in turns, of both programs), and neighbours meet the same.
+/// Each of them, so many times in turns, short and many: a virtual machine may take twice as long
+/// to wake a CPU for seconds on end (seen: medians of 15, 26 and 36 us in turns, of both programs),
+/// and neighbours meet the same.
 const ROUNDS: usize = 41;
 const LOOPS: &str = "250";
 const INTERVAL_US: &str = "1000";
 const PRIORITY: &str = "80";
-/// Largest sample in nanoseconds that cyclictest shall count by itself; its output has a line for each.
+/// Largest sample in nanoseconds that cyclictest shall count by itself; its output has a line for
+/// each.
 const HISTOGRAM_NS: &str = "200000";
 /// How far the median of a run may be from that of its neighbour: the median of all rounds.
 const FACTOR: f64 = 1.5;
@@ -93,7 +96,8 @@ fn hythe(root: &Root, cpu: &str) -> u64 {
     document["results"][0]["p50"].as_u64().expect("a median")
 }
 
-/// One thread, memory locked, an absolute sleep of CLOCK_MONOTONIC, /dev/cpu_dma_latency at 0: as ours.
+/// One thread, memory locked, an absolute sleep of CLOCK_MONOTONIC, /dev/cpu_dma_latency at 0: as
+/// ours.
 fn cyclictest(cpu: &str) -> u64 {
     let arguments = [
         "--quiet",

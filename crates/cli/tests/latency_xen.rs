@@ -1,7 +1,8 @@
-//! `hythe latency board --under xen-…`: the same core alone, beside Linux on its CPU, and with a CPU of its own.
+//! `hythe latency board --under xen-…`: the same core alone, beside Linux on its CPU, and with a
+//! CPU of its own.
 //!
-//! Run by `make test-latency`, which fetches Xen and Linux; `cargo test` says aloud that it leaves the boots out. Instructions are counted,
-//! so nothing here depends on how fast this machine is.
+//! Run by `make test-latency`, which fetches Xen and Linux; `cargo test` says aloud that it leaves
+//! the boots out. Instructions are counted, so nothing here depends on how fast this machine is.
 
 mod support;
 
@@ -99,7 +100,8 @@ fn beside_linux_on_one_cpu_every_run_is_the_same_and_the_tail_is_long() {
     }
 }
 
-/// Linux's time slices, in the samples that met one: again and again, and in between the core has had the CPU for as long.
+/// Linux's time slices, in the samples that met one: again and again, and in between the core has
+/// had the CPU for as long.
 fn shows_slices(document: &Value, metric: &str) {
     const SLICE_NS: u64 = 5_000_000;
     let results = document["results"].as_array().expect("a list");
@@ -174,8 +176,8 @@ fn own_cpu<'d>(document: &'d Value, metric: &str) -> &'d Value {
     found.unwrap_or_else(|| panic!("no {metric}"))
 }
 
-/// Where the other CPU had no turn, instructions are time: nearly everywhere, at the median always. Edges and readings of the clock are
-/// apart by the same with Linux beside it and without.
+/// Where the other CPU had no turn, instructions are time: nearly everywhere, at the median always.
+/// Edges and readings of the clock are apart by the same with Linux beside it and without.
 fn is_counted_as_by_the_clock(document: &Value) {
     /// Two ticks of the core's clock of 62.5 MHz: one reading each.
     const RESOLUTION_NS: f64 = 32.0;
@@ -205,9 +207,10 @@ fn is_counted_as_by_the_clock(document: &Value) {
     assert!((0.99..1.01).contains(&accounted), "{accounted}");
 }
 
-/// No sample is left out. With as many exits they take as long. How many meet with the core's tick depends on how many instructions the
-/// core had from one to the next, which are fewer where Linux has turns, and on chance: where it is about one in a thousand, p99.9 is on
-/// either side of it. So it is one of those that were there before, up to five times as often or as rarely.
+/// No sample is left out. With as many exits they take as long. How many meet with the core's tick
+/// depends on how many instructions the core had from one to the next, which are fewer where Linux
+/// has turns, and on chance: where it is about one in a thousand, p99.9 is on either side of it. So
+/// it is one of those that were there before, up to five times as often or as rarely.
 fn does_not_change(metric: &str, idle: &Value, beside: &Value) {
     let (idle, beside) = (own_cpu(idle, metric), own_cpu(beside, metric));
     let p999 = |of: &Value| of["p999"].as_f64().expect("a number");

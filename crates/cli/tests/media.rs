@@ -1,4 +1,5 @@
-//! `hythe media send` and `recv` to each other over loopback: everything that can be sent, from everywhere, and what is refused.
+//! `hythe media send` and `recv` to each other over loopback: everything that can be sent, from
+//! everywhere, and what is refused.
 //!
 //! Inputs are made by ffmpeg; skipped aloud where there is none, or no shared memory.
 

@@ -1,4 +1,5 @@
-//! `hythe media send --calls`: a prompt to many telephones, and the priority of the thread that sends.
+//! `hythe media send --calls`: a prompt to many telephones, and the priority of the thread that
+//! sends.
 
 mod support;
 
@@ -65,7 +66,8 @@ fn without_privilege(command: &Command) -> Command {
     unprivileged
 }
 
-/// Of the thread that runs the program: the policy, as sched(7) numbers it, and the real-time priority (proc(5), fields 41 and 40).
+/// Of the thread that runs the program: the policy, as sched(7) numbers it, and the real-time
+/// priority (proc(5), fields 41 and 40).
 fn scheduled(running: &Running) -> Option<(u32, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.child.id())).ok()?;
     let behind_name = stat.rsplit_once(')')?.1;

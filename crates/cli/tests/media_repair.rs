@@ -1,5 +1,5 @@
-//! `hythe media send` and `recv` over a way that loses packets: what is repaired, what is not and is named, and options that make no
-//! sense.
+//! `hythe media send` and `recv` over a way that loses packets: what is repaired, what is not and
+//! is named, and options that make no sense.
 //!
 //! Inputs are made by ffmpeg; skipped aloud where there is none, or no shared memory.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -75,7 +75,8 @@ fn what_was_lost_is_sent_again_and_nothing_is_missing() {
         return;
     };
     let source = fs::read(studio.make(&TS)).unwrap().repeat(2);
-    // A quiet machine needs a delay of 200 ms; on a busy one, where everybody waits for a turn, the way itself takes longer.
+    // A quiet machine needs a delay of 200 ms; on a busy one, where everybody waits for a turn, the
+    // way itself takes longer.
     for how in [
         &["--lossless", "1000"][..],
         &["--resend", "plain", "--keep", "2000"],

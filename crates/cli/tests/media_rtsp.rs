@@ -1,4 +1,5 @@
-//! `hythe media recv` and servers of RTSP that go away without a goodbye, or mean harm: it ends, and says why.
+//! `hythe media recv` and servers of RTSP that go away without a goodbye, or mean harm: it ends,
+//! and says why.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,4 +1,5 @@
-//! `hythe media serve`, watched by ffmpeg: films by several clients at once, a channel by all together.
+//! `hythe media serve`, watched by ffmpeg: films by several clients at once, a channel by all
+//! together.
 //!
 //! Skipped aloud where there is no ffmpeg or no shared memory.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -129,7 +130,8 @@ fn a_channel_is_watched_together_from_now_on() {
         assert!(began.elapsed() < BOUND, "the server does not subscribe");
         std::thread::sleep(Duration::from_millis(10));
     }
-    // A WAV file without end, whose samples count up: a player that comes late hears from somewhere on.
+    // A WAV file without end, whose samples count up: a player that comes late hears from somewhere
+    // on.
     let mut publishing = root.command(&["pub", "microphone", "--size", "1600"]);
     publishing.stdin(Stdio::piped());
     let mut publisher = Running::new(publishing);

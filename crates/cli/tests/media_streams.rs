@@ -1,4 +1,5 @@
-//! `hythe media recv` of a description with several streams, as ffmpeg writes it of a film's picture and sound.
+//! `hythe media recv` of a description with several streams, as ffmpeg writes it of a film's
+//! picture and sound.
 //!
 //! Skipped aloud where there is no ffmpeg, or no shared memory.
 

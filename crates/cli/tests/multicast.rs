@@ -1,4 +1,5 @@
-//! `hythe media send` to a group, received by `hythe media recv` in another network namespace: IPv4 and IPv6, joined and left.
+//! `hythe media send` to a group, received by `hythe media recv` in another network namespace: IPv4
+//! and IPv6, joined and left.
 //!
 //! Needs root for the namespaces, and shared memory; skipped, loudly, without.
 
@@ -69,7 +70,8 @@ struct Scene {
 impl Scene {
     fn new(group: &str, host: &str) -> Option<Self> {
         let network = Network::new()?;
-        // While its own address of the link is not sure to be nobody else's, packets would come from another one.
+        // While its own address of the link is not sure to be nobody else's, packets would come
+        // from another one.
         eventually("the addresses are theirs", || {
             let ip = ["-6", "addr", "show", "dev", "near", "tentative"];
             let output = Command::new("ip").args(ip).output().expect("ip");

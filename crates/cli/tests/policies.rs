@@ -1,4 +1,5 @@
-//! `hythe sub --policy --depth --history`, `hythe pub --history --linger`, `hythe pool create --limit`.
+//! `hythe sub --policy --depth --history`, `hythe pub --history --linger`, `hythe pool create
+//! --limit`.
 
 mod support;
 

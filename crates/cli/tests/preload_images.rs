@@ -1,8 +1,9 @@
-//! Images that are laid out by a recording: what is needed first is stored first, nothing is lost, and the same recording is read ahead
-//! from the image.
+//! Images that are laid out by a recording: what is needed first is stored first, nothing is lost,
+//! and the same recording is read ahead from the image.
 //!
-//! The builders are the real ones. mkfs.erofs that takes tar archives is newer than Debian 12's: `make test-boot` fetches it and names
-//! its directory in `HYTHE_EROFS`; else the one in PATH serves, if it is new enough.
+//! The builders are the real ones. mkfs.erofs that takes tar archives is newer than Debian 12's:
+//! `make test-boot` fetches it and names its directory in `HYTHE_EROFS`; else the one in PATH
+//! serves, if it is new enough.
 
 #[path = "recorded/place.rs"]
 mod place;
@@ -15,8 +16,8 @@ use std::process::{Command, Output, Stdio};
 use place::{Place, text};
 use serde_json::Value;
 
-/// In the order in which they are needed, with their bytes; their names are in another. None of more bytes than mksquashfs packs into one
-/// block with others, except where fragments are off.
+/// In the order in which they are needed, with their bytes; their names are in another. None of
+/// more bytes than mksquashfs packs into one block with others, except where fragments are off.
 const NEEDED: [(&str, usize); 8] = [
     ("usr/lib/libz.so", 200_000),
     ("etc/b c", 5_000),
@@ -303,7 +304,8 @@ fn addresses_ascend(image: &Path) {
     assert!(addresses.is_sorted(), "{addresses:?}");
 }
 
-/// Of ` 0:        0..  200000 |  200000 :      20480..    220480 |  200000`: the first byte on the device.
+/// Of ` 0:        0..  200000 |  200000 :      20480..    220480 |  200000`: the first byte on the
+/// device.
 fn first_address(extents: &str) -> Option<u64> {
     let first = extents
         .lines()

@@ -1,7 +1,8 @@
 //! `hythe preload record`: exactly what was needed, and everything as before whatever ends it.
 //!
-//! Read-ahead and caches belong to the whole machine: these tests run one at a time, and record again when somebody else got in
-//! between, which the recorder tells. They need root, a C compiler, and a build directory on storage.
+//! Read-ahead and caches belong to the whole machine: these tests run one at a time, and record
+//! again when somebody else got in between, which the recorder tells. They need root, a C compiler,
+//! and a build directory on storage.
 
 #[path = "recorded/place.rs"]
 mod place;

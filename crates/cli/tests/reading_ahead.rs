@@ -237,7 +237,8 @@ fn finish_sets_the_switch_for_who_cannot_judge() {
             .contains("left unread")
     );
     assert!(case.json("replay", &[])["left_unread"].is_string());
-    // The replay in between saw the switch; the run without reading is known now, and the switch is taken away or stays for good.
+    // The replay in between saw the switch; the run without reading is known now, and the switch is
+    // taken away or stays for good.
     let finished = case.json("finish", &["--auto=1"]);
     let next = finished["next"].as_str().expect("judged").to_owned();
     let off = case.root.path().join("app.pack.off").exists();

@@ -392,7 +392,8 @@ fn long_lines() -> Vec<u8> {
     lines.collect::<String>().into_bytes()
 }
 
-/// Records from a publisher that is not held up, while the disk stands still. Returns the document and the numbers in the file.
+/// Records from a publisher that is not held up, while the disk stands still. Returns the document
+/// and the numbers in the file.
 fn on_a_stuck_disk(policy: &[&str]) -> (Value, Vec<u64>) {
     let root = Root::new();
     let disk = StuckDisk::new(&root);

@@ -1,4 +1,5 @@
-//! `hythe top`: on a terminal of the test's own, as text, as a document, and where there is no terminal.
+//! `hythe top`: on a terminal of the test's own, as text, as a document, and where there is no
+//! terminal.
 
 mod support;
 

@@ -1,7 +1,7 @@
 //! Channels from tokio: a wait set is a file descriptor, and tokio waits for it like for a socket.
 //!
-//! `cargo run -p hythe --example tokio`. A thread with a node of its own publishes on two channels; one task receives from both,
-//! while another keeps time. No thread of the runtime ever blocks.
+//! `cargo run -p hythe --example tokio`. A thread with a node of its own publishes on two channels;
+//! one task receives from both, while another keeps time. No thread of the runtime ever blocks.
 
 use std::error::Error;
 use std::time::Duration;
@@ -23,7 +23,8 @@ async fn ready(wait_set: &mut AsyncFd<WaitSet>) -> Outcome<Vec<Event>> {
         if !events.is_empty() {
             return Ok(events);
         }
-        // Only behind a look that found nothing: from then on a message makes the descriptor readable.
+        // Only behind a look that found nothing: from then on a message makes the descriptor
+        // readable.
         guard.clear_ready();
     }
 }

@@ -1,4 +1,5 @@
-//! What can be seen of a pool from outside: participants, channels, ports, and who holds what since when.
+//! What can be seen of a pool from outside: participants, channels, ports, and who holds what since
+//! when.
 //!
 //! ```
 //! use hythe::prelude::*;

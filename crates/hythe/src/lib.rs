@@ -24,9 +24,9 @@
 //! default), `rtp`, `media`, `recording`, `preload`, `latency`.
 //!
 //! **Trust.** A peer may write the memory that you read, at any time. So [`Sample::read`] and
-//! [`Sample::to_vec`] copy bytes out, and nothing hands out a reference to them; what you check must
-//! be your copy. Where you know every program of a pool, [`TrustPeers`] is how you say so, once, and
-//! [`Sample::as_slice`] then reads in place.
+//! [`Sample::to_vec`] copy bytes out, and nothing hands out a reference to them; what you check
+//! must be your copy. Where you know every program of a pool, [`TrustPeers`] is how you say so,
+//! once, and [`Sample::as_slice`] then reads in place.
 //!
 //! # Publish and subscribe
 //!
@@ -55,8 +55,8 @@
 //! # }
 //! ```
 //!
-//! A subscriber chooses what happens when it is slow ([`SubscriberOptions::policy`]), and a publisher
-//! how long it may be held up ([`PublisherOptions::send_timeout`]).
+//! A subscriber chooses what happens when it is slow ([`SubscriberOptions::policy`]), and a
+//! publisher how long it may be held up ([`PublisherOptions::send_timeout`]).
 //!
 //! # Late joiners
 //!

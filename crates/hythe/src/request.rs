@@ -1,4 +1,5 @@
-//! Asking and answering: a request goes to one of the servers of a channel, and its reply comes back.
+//! Asking and answering: a request goes to one of the servers of a channel, and its reply comes
+//! back.
 //!
 //! Several requests may be open at a time; each ends with a reply or with an error that says why
 //! there is none, at once if the server dies. A reply may travel in the request's own buffer.

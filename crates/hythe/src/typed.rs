@@ -1,4 +1,5 @@
-//! Channels of values instead of bytes, refused when they open if the two sides mean different types.
+//! Channels of values instead of bytes, refused when they open if the two sides mean different
+//! types.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Results of several runs side by side: what is comparable, ratios at each percentile, and the conditions that differ.
+//! Results of several runs side by side: what is comparable, ratios at each percentile, and the
+//! conditions that differ.
 //!
 //! Refuses what would mislead. Never changes a figure.
 
@@ -298,7 +299,8 @@ fn cell(result: &Measurement) -> Cell {
     }
 }
 
-/// The one result of `other` that is the same metric and the nearest case, if the result `at` is its nearest, too.
+/// The one result of `other` that is the same metric and the nearest case, if the result `at` is
+/// its nearest, too.
 fn counterpart(first: &Run, at: usize, other: &Run) -> Option<usize> {
     let there = nearest((first, &first.document.results[at]), other)?;
     let back = nearest((other, &other.document.results[there]), first)?;
@@ -312,7 +314,8 @@ fn nearest((run, result): (&Run, &Measurement), other: &Run) -> Option<usize> {
         let parts = candidate.case.split('/').zip(result.case.split('/'));
         let same_parts = parts.filter(|(one, another)| one == another).count();
         let same_clock = condition(&other.document, candidate, CLOCK) == clock;
-        // The clock only decides between results that are equally near: that it differs shall be seen, not avoided.
+        // The clock only decides between results that are equally near: that it differs shall be
+        // seen, not avoided.
         (candidate.case == result.case, same_parts, same_clock)
     };
     let candidates = other.document.results.iter().enumerate();

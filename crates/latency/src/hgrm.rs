@@ -1,7 +1,9 @@
-//! `.hgrm`: the percentile distribution of HdrHistogram as text, which its plotter and its libraries read.
+//! `.hgrm`: the percentile distribution of HdrHistogram as text, which its plotter and its
+//! libraries read.
 //!
-//! Laid out as `outputPercentileDistribution` of HdrHistogram writes it with 5 ticks for each half distance and without scaling: values
-//! are nanoseconds. That layout ends with mean and deviation; nothing else of ours has them.
+//! Laid out as `outputPercentileDistribution` of HdrHistogram writes it with 5 ticks for each half
+//! distance and without scaling: values are nanoseconds. That layout ends with mean and deviation;
+//! nothing else of ours has them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,7 +15,8 @@ use crate::result::Document;
 
 /// As HdrHistogram's own programs do.
 const TICKS_PER_HALF_DISTANCE: f64 = 5.0;
-/// Less than can be seen of a percentile: the original rounds ties up, which many of its levels are, and Rust to the even digit.
+/// Less than can be seen of a percentile: the original rounds ties up, which many of its levels
+/// are, and Rust to the even digit.
 const TIE: f64 = 1e-14;
 
 /// One file.
@@ -104,8 +107,9 @@ pub fn render(histogram: &Histogram<u64>) -> String {
     text
 }
 
-/// How many steps of the size used at this percentile there would be in all: each half of what is left has the same number of them.
-/// In percents and in this order, as the original reckons: another rounding takes another sample here and there.
+/// How many steps of the size used at this percentile there would be in all: each half of what is
+/// left has the same number of them. In percents and in this order, as the original reckons:
+/// another rounding takes another sample here and there.
 fn ticks_at(percentile: f64) -> f64 {
     let halvings = (100.0 / (100.0 - percentile)).log2().floor() + 1.0;
     TICKS_PER_HALF_DISTANCE * halvings.exp2()
@@ -117,7 +121,8 @@ mod tests {
 
     use super::*;
 
-    /// Written by HdrHistogram 2.1.11 itself (Java, its `HistogramLogProcessor`, without its line about the log) from the same samples.
+    /// Written by HdrHistogram 2.1.11 itself (Java, its `HistogramLogProcessor`, without its line
+    /// about the log) from the same samples.
     const GOLDEN: &str = include_str!("../tests/golden/distribution.hgrm");
 
     #[test]

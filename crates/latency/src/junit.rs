@@ -1,4 +1,5 @@
-//! Results as JUnit XML, for continuous integration: a test case for each threshold and result, else for each result.
+//! Results as JUnit XML, for continuous integration: a test case for each threshold and result,
+//! else for each result.
 
 use std::io;
 
@@ -176,7 +177,8 @@ mod tests {
 
     use super::*;
 
-    /// The start tags of a report, with their attributes decoded; that it can be read to its end is a part of the test.
+    /// The start tags of a report, with their attributes decoded; that it can be read to its end is
+    /// a part of the test.
     fn tags(text: &str) -> Vec<String> {
         let mut reader = Reader::from_str(text);
         let mut found = Vec::new();

@@ -40,7 +40,8 @@ fn cpu_name(cpuinfo: &str) -> Option<&str> {
     field("model name").or_else(|| field("CPU part"))
 }
 
-/// The commit of the sources that this program was built from, if they are still where they were; else "unknown".
+/// The commit of the sources that this program was built from, if they are still where they were;
+/// else "unknown".
 #[must_use]
 pub fn commit() -> String {
     let asked = Command::new("git")

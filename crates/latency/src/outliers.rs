@@ -1,8 +1,11 @@
-//! The largest samples with their instants, in memory that is all there before the measurement begins.
+//! The largest samples with their instants, in memory that is all there before the measurement
+//! begins.
 //!
-//! What a histogram cannot tell: whether the late ones came together, at the start, or once a second. Called for each sample by whoever
-//! has its instant: the threads that measure this machine ([`crate::host`]), and the reader of a board's edges ([`crate::outside`]). Never
-//! allocates for a sample, and never keeps some of those that are equally late: which of them would be chance, and look like a burst.
+//! What a histogram cannot tell: whether the late ones came together, at the start, or once a
+//! second. Called for each sample by whoever has its instant: the threads that measure this machine
+//! ([`crate::host`]), and the reader of a board's edges ([`crate::outside`]). Never allocates for a
+//! sample, and never keeps some of those that are equally late: which of them would be chance, and
+//! look like a burst.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -51,8 +54,8 @@ impl Outliers {
         self.left_out = self.left_out.max(Some(left_out));
     }
 
-    /// In the order of time, which is counted from the start of the measure. Of equal samples all or none; if even the largest is too
-    /// frequent for that, the first of it alone.
+    /// In the order of time, which is counted from the start of the measure. Of equal samples all
+    /// or none; if even the largest is too frequent for that, the first of it alone.
     pub(crate) fn since(&self, start_ns: u64) -> Vec<Outlier> {
         let late = self.heap.iter().map(|Reverse(late)| late);
         let whole = late.clone().filter(|late| Some(late.0) > self.left_out);

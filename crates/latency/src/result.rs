@@ -80,12 +80,14 @@ pub struct Measurement {
     /// How often a sample left the guest for the hypervisor, on average, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exits: Option<f64>,
-    /// The largest samples in the order of time, where whoever measured saw times: 256 at most, and of equal ones all or none (the first alone,
-    /// if more than that are the largest). A core keeps a histogram only; who times it from outside keeps these.
+    /// The largest samples in the order of time, where whoever measured saw times: 256 at most, and
+    /// of equal ones all or none (the first alone, if more than that are the largest). A core keeps
+    /// a histogram only; who times it from outside keeps these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outliers: Vec<Outlier>,
-    /// From the start of the measure to the end of its last sample, in nanoseconds of the same clock: how far times of outliers can reach.
-    /// Known where all of its samples were seen with their times.
+    /// From the start of the measure to the end of its last sample, in nanoseconds of the same
+    /// clock: how far times of outliers can reach. Known where all of its samples were seen with
+    /// their times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lasted_ns: Option<u64>,
 }
@@ -93,8 +95,9 @@ pub struct Measurement {
 /// A sample with its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlier {
-    /// From the start of the measure to the instant from which it was late, in nanoseconds of the clock of its value. Seen from outside, a
-    /// measure starts with its first edge, or with that behind which its timer is programmed.
+    /// From the start of the measure to the instant from which it was late, in nanoseconds of the
+    /// clock of its value. Seen from outside, a measure starts with its first edge, or with that
+    /// behind which its timer is programmed.
     pub at_ns: u64,
     /// The sample itself, exactly: the histogram rounds up by at most 0.1 %.
     pub value: u64,

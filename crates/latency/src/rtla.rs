@@ -1,8 +1,10 @@
-//! Results as `rtla timerlat hist --no-irq` prints them, under the name that `rtla` gives the same latency.
+//! Results as `rtla timerlat hist --no-irq` prints them, under the name that `rtla` gives the same
+//! latency.
 //!
-//! What `hythe latency host` calls `timer` is what `rtla timerlat` calls the latency of the thread: from the time that the timer was set to,
-//! to the running thread. Ours includes the way back from the kernel to the program, as `rtla timerlat --user-threads` does. The latency
-//! of the interrupt is known to the kernel's tracer only: there is no such column.
+//! What `hythe latency host` calls `timer` is what `rtla timerlat` calls the latency of the thread:
+//! from the time that the timer was set to, to the running thread. Ours includes the way back from
+//! the kernel to the program, as `rtla timerlat --user-threads` does. The latency of the interrupt
+//! is known to the kernel's tracer only: there is no such column.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Damaged and invented records of cores and emulators, by a seed that is printed; `HYTHE_TEST_SEED` repeats a run. The fuzz targets
-//! `latency_…` check the same with inputs that libFuzzer finds.
+//! Damaged and invented records of cores and emulators, by a seed that is printed;
+//! `HYTHE_TEST_SEED` repeats a run. The fuzz targets `latency_…` check the same with inputs that
+//! libFuzzer finds.
 
 mod hostile_input;
 
@@ -49,7 +50,8 @@ fn serial_lines() {
     );
 }
 
-/// `edges` as QEMU 7.2 records them, each an instruction count and one byte that left the port; in front what came out of the pin.
+/// `edges` as QEMU 7.2 records them, each an instruction count and one byte that left the port; in
+/// front what came out of the pin.
 fn recorded(edges: &[(u32, u8)]) -> Vec<u8> {
     let mut bytes = vec![u8::try_from(edges.len()).expect("few")];
     bytes.extend(edges.iter().map(|(_, letter)| letter));

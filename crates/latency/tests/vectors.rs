@@ -1,4 +1,5 @@
-//! Histograms of cores against `spec/vectors/histogram.txt`, which was computed from the page and not by this crate.
+//! Histograms of cores against `spec/vectors/histogram.txt`, which was computed from the page and
+//! not by this crate.
 
 use hythe_latency::core::{CoreHistogram, bucket, bucket_count, highest_of};
 use hythe_testing::vectors::{self, Group, bytes};

@@ -1,8 +1,10 @@
-//! What it costs to send a channel: from the slots that its publisher wrote, or copied as a stream of bytes.
+//! What it costs to send a channel: from the slots that its publisher wrote, or copied as a stream
+//! of bytes.
 //!
-//! `cargo run --release -p hythe-media --example channel_cost [DESTINATIONS] [ROUNDS]`. A thread publishes a transport stream in
-//! messages of seven packets as fast as it is taken, another sends it unpaced over loopback to sockets that drop it. Both ways in
-//! turns; the CPU time of all threads but the publisher's, for each packet and destination, medians of the rounds.
+//! `cargo run --release -p hythe-media --example channel_cost [DESTINATIONS] [ROUNDS]`. A thread
+//! publishes a transport stream in messages of seven packets as fast as it is taken, another sends
+//! it unpaced over loopback to sockets that drop it. Both ways in turns; the CPU time of all
+//! threads but the publisher's, for each packet and destination, medians of the rounds.
 #![allow(clippy::unwrap_used, reason = "an example fails by panicking")]
 
 use std::io::{self, Read};
@@ -156,7 +158,8 @@ fn run(way: Way, sender: &Node, camera: &Node, sockets: &[UdpSocket]) -> u64 {
     spent / (packets * sockets.len() as u64)
 }
 
-/// Sockets on even ports that nobody reads: their buffers are full soon, and what comes is dropped at the door.
+/// Sockets on even ports that nobody reads: their buffers are full soon, and what comes is dropped
+/// at the door.
 fn sockets(count: usize) -> Vec<UdpSocket> {
     let bound = std::iter::repeat_with(|| UdpSocket::bind("127.0.0.1:0").unwrap());
     let is_even = |socket: &UdpSocket| socket.local_addr().unwrap().port().is_multiple_of(2);

@@ -1,8 +1,9 @@
 //! What it costs to receive onto a channel: published where it was received, or copied into slots.
 //!
-//! `cargo run --release -p hythe-media --example channel_recv_cost [ROUNDS]`. One thread sends a batch over loopback, receives it and
-//! takes the messages, in turns; only receiving counts. Both ways in turns; CPU time of that thread for each packet, the kernel's
-//! included, medians of the rounds.
+//! `cargo run --release -p hythe-media --example channel_recv_cost [ROUNDS]`. One thread sends a
+//! batch over loopback, receives it and takes the messages, in turns; only receiving counts. Both
+//! ways in turns; CPU time of that thread for each packet, the kernel's included, medians of the
+//! rounds.
 #![allow(clippy::unwrap_used, reason = "an example fails by panicking")]
 
 use std::net::UdpSocket;

@@ -1,4 +1,5 @@
-//! What forward error correction costs: nanoseconds of CPU per media packet of 1,316 bytes (seven packets of a transport stream).
+//! What forward error correction costs: nanoseconds of CPU per media packet of 1,316 bytes (seven
+//! packets of a transport stream).
 //!
 //! `cargo run --release -p hythe-media --example fec_cost`
 
@@ -10,7 +11,8 @@ use hythe_rtp::loss::fec::{BadShape, Decoder, Encoder, Protection, Shape};
 use rustix::time::{ClockId, clock_gettime};
 
 const BODY_BYTES: u16 = 1316;
-/// Different packets, 1.3 MB: more than caches of the first level hold, as when the sender reads them from the pool.
+/// Different packets, 1.3 MB: more than caches of the first level hold, as when the sender reads
+/// them from the pool.
 const PACKETS: usize = 1000;
 const ROUNDS: usize = 40;
 const REPETITIONS: usize = 25;

@@ -1,4 +1,5 @@
-//! Where a stream goes, as people write it: `rtp://HOST:PORT`, with `?ttl=N&interface=NAME` for multicast.
+//! Where a stream goes, as people write it: `rtp://HOST:PORT`, with `?ttl=N&interface=NAME` for
+//! multicast.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, ToSocketAddrs};
@@ -16,19 +17,21 @@ pub struct StreamAddress {
     pub host: String,
     /// The port of RTP; RTCP has the next.
     pub port: u16,
-    /// How many routers a multicast packet may pass; `None`: the system's default, which is to stay on the link.
+    /// How many routers a multicast packet may pass; `None`: the system's default, which is to stay
+    /// on the link.
     pub ttl: Option<u8>,
     /// The interface for multicast, and for IPv6 addresses that mean something on one link only.
     pub interface: Option<String>,
 }
 
 impl StreamAddress {
-    /// The address to send to. Names are looked up, which may take as long as the system's resolver waits.
+    /// The address to send to. Names are looked up, which may take as long as the system's resolver
+    /// waits.
     ///
     /// # Errors
     ///
-    /// [`MediaError::Address`] for a name without address or an interface that is not there, [`MediaError::Destination`] for a port
-    /// that leaves RTCP none.
+    /// [`MediaError::Address`] for a name without address or an interface that is not there,
+    /// [`MediaError::Destination`] for a port that leaves RTCP none.
     pub fn resolve(&self) -> Result<SocketAddr, MediaError> {
         let refused = |reason: String| MediaError::Address {
             address: self.to_string(),

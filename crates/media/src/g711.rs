@@ -1,7 +1,8 @@
 //! G.711: eight bits for a sample of 16, in µ-law and A-law (ITU-T Recommendation G.711, 11/88).
 //!
-//! The WAV source compresses with it, the WAV sink expands. Expanding is a table of 256 values; compressing is one of 8,192 or
-//! fewer steps, computed here by segment and interval as tables 1 and 2 of the Recommendation lay them out.
+//! The WAV source compresses with it, the WAV sink expands. Expanding is a table of 256 values;
+//! compressing is one of 8,192 or fewer steps, computed here by segment and interval as tables 1
+//! and 2 of the Recommendation lay them out.
 
 /// Added to a magnitude so that the segments of µ-law begin at powers of two.
 const ULAW_BIAS: i32 = 33;
@@ -72,8 +73,8 @@ pub const fn compress_alaw(sample: i16) -> u8 {
     (if is_negative { code } else { 0x80 | code }) ^ 0x55
 }
 
-/// Sign and magnitude; negative samples are mirrored about -0.5, as in the reference code of ITU-T G.191, so that both signs have
-/// the same intervals.
+/// Sign and magnitude; negative samples are mirrored about -0.5, as in the reference code of ITU-T
+/// G.191, so that both signs have the same intervals.
 const fn magnitude(sample: i16) -> (bool, i32) {
     if sample < 0 {
         (true, !sample as i32)
@@ -88,7 +89,8 @@ mod tests {
 
     #[test]
     fn decision_values_of_the_recommendation_begin_their_intervals() {
-        // Tables 1a and 2a: decision value, and the 8-bit code of the interval that begins there, for positive values.
+        // Tables 1a and 2a: decision value, and the 8-bit code of the interval that begins there,
+        // for positive values.
         for (value, code) in [
             (0, 0b1111_1111),
             (1, 0b1111_1110),

@@ -1,20 +1,25 @@
-//! The media hop: media in, RTP packets out, and back, with as few copies as the network stack allows. The protocol alone is
-//! [`hythe_rtp`].
+//! The media hop: media in, RTP packets out, and back, with as few copies as the network stack
+//! allows. The protocol alone is [`hythe_rtp`].
 //!
-//! **Out**: a [`source`] yields units of media with their times; [`hythe_rtp::payload`] says which slices of them each packet carries; a
-//! [`send`] session lays the packets out in slots of the pool's wire region ([`wire::layout`]), or leaves them in the messages of a
-//! channel ([`source::channel`]), each with the instant that [`pace`] gives it, and sends every group to all destinations from there
-//! by the fastest way that each allows ([`wire::destinations`]).
-//! [`voice`] sends thousands of telephone calls, [`rtsp`] serves on request, [`sdp`] has files that tell players how to listen.
+//! **Out**: a [`source`] yields units of media with their times; [`hythe_rtp::payload`] says which
+//! slices of them each packet carries; a [`send`] session lays the packets out in slots of the
+//! pool's wire region ([`wire::layout`]), or leaves them in the messages of a channel
+//! ([`source::channel`]), each with the instant that [`pace`] gives it, and sends every group to
+//! all destinations from there by the fastest way that each allows ([`wire::destinations`]).
+//! [`voice`] sends thousands of telephone calls, [`rtsp`] serves on request, [`sdp`] has files that
+//! tell players how to listen.
 //!
-//! **Back**: [`receive`] takes datagrams in batches, puts them in order, joins payloads to units and gives them to a [`sink`], on the
-//! way to a channel in [`slots`] of the pool, from which they are published without a copy. [`hythe_rtp::loss`] repairs what
-//! got lost on the way, on both sides.
+//! **Back**: [`receive`] takes datagrams in batches, puts them in order, joins payloads to units
+//! and gives them to a [`sink`], on the way to a channel in [`slots`] of the pool, from which they
+//! are published without a copy. [`hythe_rtp::loss`] repairs what got lost on the way, on both
+//! sides.
 //!
-//! **Of the demo**: [`mp3`] finds frames that are forwarded as parts of slots, [`wav`] reads what a third party recorded.
+//! **Of the demo**: [`mp3`] finds frames that are forwarded as parts of slots, [`wav`] reads what a
+//! third party recorded.
 //!
-//! Parsers and pacing decide without doing: they are handed bytes and the time and return what to do.
-//! Of a pool only [`send`], [`wire::layout`], [`slots`] with [`receive::memory`], and channels at both ends know. This crate never waits without a bound, and never allocates on the way of a
+//! Parsers and pacing decide without doing: they are handed bytes and the time and return what to
+//! do. Of a pool only [`send`], [`wire::layout`], [`slots`] with [`receive::memory`], and channels
+//! at both ends know. This crate never waits without a bound, and never allocates on the way of a
 //! packet.
 
 pub mod address;

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use crate::MediaError;
 
-/// Where the RTCP of a stream goes: to the port behind an even one (RFC 3550, 11), on the same link.
+/// Where the RTCP of a stream goes: to the port behind an even one (RFC 3550, 11), on the same
+/// link.
 ///
 /// # Errors
 ///

@@ -1,12 +1,14 @@
 //! A conference: what each participant sends goes to all the others, as it came.
 //!
-//! The command owns a [`Relay`] and calls [`turn`](Relay::turn) in a loop. Packets are received in batches, joined by the kernel where
-//! it can, and sent on from the buffer they came in: nobody rewrites or copies a payload. RTCP goes the same way (RFC 3550, section
-//! 7.2: a translator that forwards), so participants see each other's reports.
+//! The command owns a [`Relay`] and calls [`turn`](Relay::turn) in a loop. Packets are received in
+//! batches, joined by the kernel where it can, and sent on from the buffer they came in: nobody
+//! rewrites or copies a payload. RTCP goes the same way (RFC 3550, section 7.2: a translator that
+//! forwards), so participants see each other's reports.
 //!
-//! **Who takes part is said beforehand.** A participant is an address that it sends from and is sent to (symmetric RTP, RFC 4961); its
-//! socket is connected, so the kernel drops what comes from elsewhere. Whoever forges an address can neither join nor have media sent
-//! to somebody who did not ask for it.
+//! **Who takes part is said beforehand.** A participant is an address that it sends from and is
+//! sent to (symmetric RTP, RFC 4961); its socket is connected, so the kernel drops what comes from
+//! elsewhere. Whoever forges an address can neither join nor have media sent to somebody who did
+//! not ask for it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,7 +35,8 @@ pub const PARTICIPANTS_MAX: usize = 64;
 const BATCH: NonZeroUsize = NonZeroUsize::new(BATCH_BYTES).expect("more than none");
 /// Batches taken from one participant before the others have their turn.
 const BATCHES: usize = 8;
-/// The smallest datagram that is RTP or RTCP; version 2 stands in its first two bits (RFC 3550, 5.1 and 6.4).
+/// The smallest datagram that is RTP or RTCP; version 2 stands in its first two bits (RFC 3550, 5.1
+/// and 6.4).
 const VERSION: u8 = 2;
 const RTCP_BYTES_MIN: usize = 8;
 const RTCP_BYTES_MAX: usize = 2048;
@@ -112,7 +115,8 @@ impl Relay {
     ///
     /// # Errors
     ///
-    /// As [`Destination::open`]; [`MediaError::Socket`] beyond [`PARTICIPANTS_MAX`] and for one that is there already.
+    /// As [`Destination::open`]; [`MediaError::Socket`] beyond [`PARTICIPANTS_MAX`] and for one
+    /// that is there already.
     pub fn add(&mut self, address: SocketAddr) -> Result<(), MediaError> {
         let refused = |what, kind: io::ErrorKind| MediaError::Socket {
             what,
@@ -167,7 +171,8 @@ impl Relay {
             })
     }
 
-    /// Waits for packets, `wait` at most or until `stop` can be read, and forwards what came. False: `stop` can be read.
+    /// Waits for packets, `wait` at most or until `stop` can be read, and forwards what came.
+    /// False: `stop` can be read.
     ///
     /// # Errors
     ///
@@ -222,7 +227,8 @@ impl Relay {
         for _ in 0..BATCHES {
             let mut messages = [Message::NONE];
             let socket = self.participants[from].destination.rtp_socket();
-            // An error is the answer to something that was sent there, and the sending side counts it.
+            // An error is the answer to something that was sent there, and the sending side counts
+            // it.
             let taken = udp_receive::receive(socket, &mut self.buffer, BATCH, &mut messages);
             let Ok(1..) = taken else {
                 return;
@@ -255,7 +261,8 @@ impl Relay {
         }
     }
 
-    /// Sends what was laid out to everybody else. Who has no room loses it: a conference does not wait.
+    /// Sends what was laid out to everybody else. Who has no room loses it: a conference does not
+    /// wait.
     fn send_on(&mut self, from: usize) {
         let now = Instant::now();
         for index in (0..self.participants.len()).filter(|index| *index != from) {

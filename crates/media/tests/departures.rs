@@ -1,8 +1,10 @@
-//! Departure times over a link: the kernel keeps packets of one call apart, etf says what it dropped, and a way without them is noticed.
+//! Departure times over a link: the kernel keeps packets of one call apart, etf says what it
+//! dropped, and a way without them is noticed.
 //!
-//! Debian's kernel has `fq` and `etf` as modules; on other machines those tests are skipped, loudly. `make test-media` runs them on an
-//! emulated board, where they have to run. Nothing is asserted about how late packets are: what holds on a machine of any load is
-//! that none arrives before its departure.
+//! Debian's kernel has `fq` and `etf` as modules; on other machines those tests are skipped,
+//! loudly. `make test-media` runs them on an emulated board, where they have to run. Nothing is
+//! asserted about how late packets are: what holds on a machine of any load is that none arrives
+//! before its departure.
 
 mod links;
 #[path = "wire/support.rs"]
@@ -28,9 +30,11 @@ use links::{FAR, FAR_V6, Network, note_arrivals, run};
 use support::{BOUND, Laid, expect_nothing, receiver, send_all};
 
 const MS: u64 = 1_000_000;
-/// How far ahead of the first departure packets are handed over: an emulated board takes some milliseconds for that.
+/// How far ahead of the first departure packets are handed over: an emulated board takes some
+/// milliseconds for that.
 const AHEAD_NS: u64 = 100 * MS;
-/// A class of `prio`, in which etf is put: as the root of an interface it would drop all that has no departure time, ARP for one.
+/// A class of `prio`, in which etf is put: as the root of an interface it would drop all that has
+/// no departure time, ARP for one.
 const CLASS: u32 = 0x1_0001;
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -75,7 +79,8 @@ fn noting_receiver(network: &Network, host: &str) -> (UdpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Waits for all packets of `laid` in order; when each arrived, in nanoseconds of the monotonic clock.
+/// Waits for all packets of `laid` in order; when each arrived, in nanoseconds of the monotonic
+/// clock.
 fn arrivals(socket: &UdpSocket, laid: &Laid) -> Vec<u64> {
     let begun = Instant::now();
     let mut arrived = Vec::new();
@@ -106,7 +111,8 @@ fn arrivals(socket: &UdpSocket, laid: &Laid) -> Vec<u64> {
     arrived
 }
 
-/// None more than `early_ns` before its departure: but for what two clocks are apart when they are read one after the other.
+/// None more than `early_ns` before its departure: but for what two clocks are apart when they are
+/// read one after the other.
 fn none_is_early(arrived: &[u64], departures_ns: &[u64], early_ns: u64) {
     const READING_NS: u64 = MS / 2;
     for (index, (arrived, departure)) in arrived.iter().zip(departures_ns).enumerate() {
@@ -118,7 +124,8 @@ fn none_is_early(arrived: &[u64], departures_ns: &[u64], early_ns: u64) {
     }
 }
 
-/// How far the distances of departures were from those asked for; on an emulated board a proof that it works, no claim about hardware.
+/// How far the distances of departures were from those asked for; on an emulated board a proof that
+/// it works, no claim about hardware.
 fn report(what: &str, arrived: &[u64], departures_ns: &[u64]) {
     let mut errors: Vec<u64> = arrived
         .windows(2)
@@ -232,8 +239,8 @@ fn every_method_but_sendfile_has_departures() {
     }
 }
 
-/// Sends 40 packets through etf, the first `late` of which should have left a second ago, and waits until `lost` are known to be dropped;
-/// the others arrive.
+/// Sends 40 packets through etf, the first `late` of which should have left a second ago, and waits
+/// until `lost` are known to be dropped; the others arrive.
 fn etf_drops(delta_ns: u32, late: usize, lost: usize, expected: Change) {
     let Some(network) = network_with_etf(delta_ns) else {
         return;

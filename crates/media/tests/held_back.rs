@@ -1,7 +1,9 @@
-//! Packets that leave later than they were handed over, because the kernel holds them back: the goodbye, and parity, come behind them.
+//! Packets that leave later than they were handed over, because the kernel holds them back: the
+//! goodbye, and parity, come behind them.
 //!
-//! `fq` is a module of Debian's kernel; on other machines its test is skipped, loudly. `make test-media` runs it on an emulated board,
-//! where it has to run. Nothing is asserted about how late packets are.
+//! `fq` is a module of Debian's kernel; on other machines its test is skipped, loudly. `make
+//! test-media` runs it on an emulated board, where it has to run. Nothing is asserted about how
+//! late packets are.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod links;
@@ -53,7 +55,8 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A player at the far end whose kernel notes when packets arrive: media, reports, and what comes two and four ports above.
+/// A player at the far end whose kernel notes when packets arrive: media, reports, and what comes
+/// two and four ports above.
 struct Player {
     sockets: [UdpSocket; 4],
     address: SocketAddr,
@@ -125,7 +128,8 @@ fn options(patience: Duration) -> SendOptions {
     }
 }
 
-/// Packets of a class that is slow, and a goodbye outside of it: it comes last, whether the stream has ended or somebody has ended it.
+/// Packets of a class that is slow, and a goodbye outside of it: it comes last, whether the stream
+/// has ended or somebody has ended it.
 #[test]
 fn the_goodbye_comes_behind_what_a_class_holds_back() {
     const PACKETS: u32 = 60;
@@ -176,7 +180,8 @@ fn what_does_not_leave_is_not_waited_for_without_end() {
     assert_eq!(session.statistics().delivered, 40);
 }
 
-/// Groups are handed to `fq` up to 20 ms before they leave; the parity that they complete leaves behind them, and in front of the next.
+/// Groups are handed to `fq` up to 20 ms before they leave; the parity that they complete leaves
+/// behind them, and in front of the next.
 #[test]
 fn parity_leaves_behind_what_it_protects() {
     const PACKETS: u32 = 120;

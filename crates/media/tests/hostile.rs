@@ -1,5 +1,5 @@
-//! Damaged and invented input for every parser, by a seed that is printed; `HYTHE_TEST_SEED` repeats a run. The fuzz targets check the
-//! same with inputs that libFuzzer finds.
+//! Damaged and invented input for every parser, by a seed that is printed; `HYTHE_TEST_SEED`
+//! repeats a run. The fuzz targets check the same with inputs that libFuzzer finds.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hostile_input;

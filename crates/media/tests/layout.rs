@@ -1,4 +1,5 @@
-//! Packets laid out in a slot of the wire region: what the kernel sends from, what is found again, and what does not fit.
+//! Packets laid out in a slot of the wire region: what the kernel sends from, what is found again,
+//! and what does not fit.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::File;

@@ -155,7 +155,8 @@ impl Bench {
         fs::create_dir_all(&directory).unwrap();
         let bench = Self { directory };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/minimp3/oracle.c");
-        // On damaged frames minimp3 decodes what its scratch memory happened to hold, on the stack: set to zero.
+        // On damaged frames minimp3 decodes what its scratch memory happened to hold, on the stack:
+        // set to zero.
         let compiled = Command::new("gcc")
             .args(["-O1", "-ffp-contract=off", "-ftrivial-auto-var-init=zero"])
             .arg("-o")

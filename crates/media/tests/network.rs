@@ -1,7 +1,9 @@
-//! Destinations behind networks that misbehave: small MTUs, interfaces that go down, queues that are full, addresses that change.
+//! Destinations behind networks that misbehave: small MTUs, interfaces that go down, queues that
+//! are full, addresses that change.
 //!
-//! Each test that needs one has two network namespaces of its own, joined by a pair of interfaces, which end with it. They need root
-//! and are skipped, loudly, without. One test runs at a time: they start programs, and one uses up the descriptors.
+//! Each test that needs one has two network namespaces of its own, joined by a pair of interfaces,
+//! which end with it. They need root and are skipped, loudly, without. One test runs at a time:
+//! they start programs, and one uses up the descriptors.
 
 mod links;
 #[path = "wire/support.rs"]
@@ -233,7 +235,8 @@ fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
     let Some(network) = Network::new() else {
         return;
     };
-    // Packets wait here and stay on their sender's account: 8 kbit/s are less than one packet a second.
+    // Packets wait here and stay on their sender's account: 8 kbit/s are less than one packet a
+    // second.
     run(
         "tc",
         "qdisc add dev near root tbf rate 8kbit burst 1600 limit 10000000",
@@ -430,7 +433,8 @@ fn more_descriptors_are_asked_for_when_there_are_none_left() {
     assert_eq!(raised.current, limit.maximum);
 }
 
-/// What the kernel's packet scheduler spaces: packets of a class with 8 Mbit/s, handed over all at once.
+/// What the kernel's packet scheduler spaces: packets of a class with 8 Mbit/s, handed over all at
+/// once.
 #[test]
 fn a_class_of_the_interface_paces_what_its_priority_chooses() {
     const PACKETS: u32 = 100;
@@ -468,8 +472,9 @@ fn a_class_of_the_interface_paces_what_its_priority_chooses() {
     assert!(taken[0] < taken[1], "{taken:?}");
 }
 
-/// Before Linux 6.11, `UDP_SEGMENT` needs a device that writes checksums; EIO says that there is none. The emulated board of
-/// `make test-media` has such a kernel, and an environment variable says so.
+/// Before Linux 6.11, `UDP_SEGMENT` needs a device that writes checksums; EIO says that there is
+/// none. The emulated board of `make test-media` has such a kernel, and an environment variable
+/// says so.
 #[test]
 fn a_device_that_refuses_segmentation_is_remembered_and_not_asked_again() {
     let _alone = alone();

@@ -1,4 +1,5 @@
-//! ffmpeg opens our description of each kind of stream, and what it decodes from our packets equals what it decodes from the file.
+//! ffmpeg opens our description of each kind of stream, and what it decodes from our packets equals
+//! what it decodes from the file.
 //!
 //! Packets are numbered here and sent from a plain socket at the pace of the media.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -65,7 +66,8 @@ impl Player {
         player
     }
 
-    /// Sends `packets` when they are due, and the goodbye once all of them were taken and nothing more comes of them.
+    /// Sends `packets` when they are due, and the goodbye once all of them were taken and nothing
+    /// more comes of them.
     fn feed(&mut self, format: &StreamFormat, packets: &[Packet], outputs: &[PathBuf]) {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let start = Instant::now();
@@ -138,8 +140,8 @@ fn waiting_bytes(port: u16) -> Option<u64> {
     })
 }
 
-/// Makes a file with `make`, sends it, and has ffmpeg decode both with each of `decoders`; returns what came of the packets and of
-/// the file. `None`, said aloud, without ffmpeg.
+/// Makes a file with `make`, sends it, and has ffmpeg decode both with each of `decoders`; returns
+/// what came of the packets and of the file. `None`, said aloud, without ffmpeg.
 fn decoded(
     make: &str,
     encoding: Encoding,
@@ -254,7 +256,8 @@ fn transport_stream() {
     let Some(pairs) = decoded(make, Encoding::MpegTs, &[pictures, SAMPLES], false) else {
         return;
     };
-    // The last unit of each is not over for ffmpeg until the next begins: a picture, and a few frames of audio.
+    // The last unit of each is not over for ffmpeg until the next begins: a picture, and a few
+    // frames of audio.
     for ((received, direct), unit_bytes) in pairs.iter().zip([160 * 120 * 3 / 2, 7 * 1152 * 2]) {
         println!(
             "MPEG-TS: {} bytes, {} from the file",

@@ -1,5 +1,5 @@
-//! ffmpeg protects a transport stream (`-fec prompeg`), packets get lost, and our decoder repairs them; and our encoder makes of
-//! the same packets the same parity as ffmpeg.
+//! ffmpeg protects a transport stream (`-fec prompeg`), packets get lost, and our decoder repairs
+//! them; and our encoder makes of the same packets the same parity as ffmpeg.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +249,8 @@ fn sockets() -> (u16, [UdpSocket; 4]) {
     let (port, sockets) = found.expect("free ports");
     for socket in &sockets {
         socket.set_nonblocking(true).unwrap();
-        // Room for all that ffmpeg sends, should this process not run meanwhile; without privilege, for as much as is allowed.
+        // Room for all that ffmpeg sends, should this process not run meanwhile; without privilege,
+        // for as much as is allowed.
         if set_socket_recv_buffer_size_force(socket, RECEIVE_BYTES).is_err() {
             set_socket_recv_buffer_size(socket, RECEIVE_BYTES).unwrap();
         }
@@ -260,7 +261,8 @@ fn sockets() -> (u16, [UdpSocket; 4]) {
 fn ffmpeg(port: u16, shape: Shape) -> std::io::Result<Child> {
     let prompeg = format!("prompeg=l={}:d={}", shape.columns(), shape.rows());
     let address = format!("rtp://127.0.0.1:{port}");
-    // Noise, so that packets are full; at twice the speed of the clock, so that no socket overflows.
+    // Noise, so that packets are full; at twice the speed of the clock, so that no socket
+    // overflows.
     let picture = "testsrc2=size=320x240:rate=25:duration=4,noise=alls=60:allf=t";
     Command::new("ffmpeg")
         .args(["-nostdin", "-v", "error", "-readrate", "2"])

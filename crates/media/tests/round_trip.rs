@@ -1,5 +1,5 @@
-//! What goes in comes out: source, packetizer, depacketizer and sink against each other, for every limit of a payload, and with each
-//! packet lost in turn.
+//! What goes in comes out: source, packetizer, depacketizer and sink against each other, for every
+//! limit of a payload, and with each packet lost in turn.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -186,7 +186,8 @@ fn times_are_those_of_the_media() {
         assert_eq!(units[0].time, 0);
         let last = units.last().unwrap();
         let end = (last.time + u64::from(last.duration)) as f64 / f64::from(format.clock_hz);
-        // Two seconds; encoders add a frame or three, and the first and last pictures of a transport stream take no time in it.
+        // Two seconds; encoders add a frame or three, and the first and last pictures of a
+        // transport stream take no time in it.
         assert!((1.8..2.2).contains(&end), "{:?}: {end} s", format.encoding);
         let later = units
             .windows(2)
@@ -195,8 +196,9 @@ fn times_are_those_of_the_media() {
     }
 }
 
-/// Compares all samples and all codes with an independent implementation, which rounds to the nearest level; the Recommendation
-/// rounds where its tables say, and mirrors negative samples. Then codes are neighbours, and rarely so.
+/// Compares all samples and all codes with an independent implementation, which rounds to the
+/// nearest level; the Recommendation rounds where its tables say, and mirrors negative samples.
+/// Then codes are neighbours, and rarely so.
 #[test]
 fn g711_agrees_with_ffmpeg() {
     let directory = tempfile::tempdir().unwrap();

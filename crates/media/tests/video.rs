@@ -1,4 +1,5 @@
-//! H.264 and H.265 made by ffmpeg: what our sources find in it, and what ffmpeg decodes of our packets.
+//! H.264 and H.265 made by ffmpeg: what our sources find in it, and what ffmpeg decodes of our
+//! packets.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
@@ -84,7 +85,8 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// Two seconds of test picture, encoded so; `None`, and a word about it, where this ffmpeg cannot.
+    /// Two seconds of test picture, encoded so; `None`, and a word about it, where this ffmpeg
+    /// cannot.
     fn encode(&self, name: &str, options: &[&str]) -> Option<PathBuf> {
         let path = self.path(name);
         let output = ffmpeg(&[
@@ -404,7 +406,8 @@ fn interlaced_video_coded_as_frames_is_taken() {
     assert_eq!(units(&mut open_stream(&path)).len(), FRAMES);
 }
 
-/// Every source is given the stream with bytes changed, cut out and cut off: an error or fewer pictures, never a panic.
+/// Every source is given the stream with bytes changed, cut out and cut off: an error or fewer
+/// pictures, never a panic.
 #[test]
 fn damage_is_passed_over_or_refused() {
     let Some(folder) = Folder::new("damage") else {
@@ -546,7 +549,8 @@ fn send(source: &mut dyn Source, port: u16) {
             sequence = sequence.wrapping_add(1);
         });
     }
-    // ffmpeg reads RTCP first and would overlook what still waits; and it takes no goodbye without a report in front.
+    // ffmpeg reads RTCP first and would overlook what still waits; and it takes no goodbye without
+    // a report in front.
     wait_read(port);
     let bye = [[0x80, 201, 0, 1], ssrc, [0x81, 203, 0, 1], ssrc].concat();
     socket.send_to(&bye, ("127.0.0.1", port + 1)).unwrap();

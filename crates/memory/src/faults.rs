@@ -1,13 +1,15 @@
-//! What becomes of a mapping whose file was cut away under it: zeroes, and a flag, instead of the death of the process.
+//! What becomes of a mapping whose file was cut away under it: zeroes, and a flag, instead of the
+//! death of the process.
 //!
-//! A page of a mapped file that has no byte behind it (the file was truncated; it is sparse and the file system full) kills
-//! whoever touches it by SIGBUS. One handler for the process, installed with the first mapping of a file, looks the address
-//! up in a table of our mappings. If it is in one of them, the whole mapping is replaced by private zeroed memory, marked as
-//! lost, and the access is done again. Any other fault goes to the handler that was there before.
+//! A page of a mapped file that has no byte behind it (the file was truncated; it is sparse and the
+//! file system full) kills whoever touches it by SIGBUS. One handler for the process, installed
+//! with the first mapping of a file, looks the address up in a table of our mappings. If it is in
+//! one of them, the whole mapping is replaced by private zeroed memory, marked as lost, and the
+//! access is done again. Any other fault goes to the handler that was there before.
 //!
-//! Called by [`crate::Mapped`] and by the kernel. The handler is async-signal-safe: it takes no lock, allocates nothing, and
-//! calls `mmap`. It never decides what a loss means: whoever acts on the memory asks [`crate::Mapped::is_lost`] when it is
-//! done.
+//! Called by [`crate::Mapped`] and by the kernel. The handler is async-signal-safe: it takes no
+//! lock, allocates nothing, and calls `mmap`. It never decides what a loss means: whoever acts on
+//! the memory asks [`crate::Mapped::is_lost`] when it is done.
 
 #![allow(
     unsafe_code,
@@ -23,11 +25,12 @@ use std::sync::Once;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// Files that one process can have mapped at a time: 32 pools with a control file, 8 regions and 7 links each. The table is
-/// static (32 KiB), because a signal handler reads it.
+/// Files that one process can have mapped at a time: 32 pools with a control file, 8 regions and 7
+/// links each. The table is static (32 KiB), because a signal handler reads it.
 pub const MAPPINGS_MAX: usize = 512;
 
-/// One mapping of a file. Guarded by `version`: odd while it changes; a mapping that somebody touches does not change.
+/// One mapping of a file. Guarded by `version`: odd while it changes; a mapping that somebody
+/// touches does not change.
 #[derive(Debug)]
 pub(crate) struct Place {
     version: AtomicU32,
@@ -39,7 +42,8 @@ pub(crate) struct Place {
 }
 
 static PLACES: [Place; MAPPINGS_MAX] = [const { Place::free() }; MAPPINGS_MAX];
-/// Mappings of this process that were ever lost. Zero nearly always, so that one look spares all others.
+/// Mappings of this process that were ever lost. Zero nearly always, so that one look spares all
+/// others.
 static LOSSES: AtomicU32 = AtomicU32::new(0);
 /// The program settles its faults itself.
 static LEFT_ALONE: AtomicBool = AtomicBool::new(false);
@@ -48,14 +52,16 @@ static INSTALLED: Once = Once::new();
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
-/// For programs that have a SIGBUS handler of their own: none is installed from now on. Call it before the first pool is
-/// opened, and call [`settle`] from that handler. Without it, a pool that is cut away kills the program.
+/// For programs that have a SIGBUS handler of their own: none is installed from now on. Call it
+/// before the first pool is opened, and call [`settle`] from that handler. Without it, a pool that
+/// is cut away kills the program.
 pub fn leave_sigbus_to_the_program() {
     LEFT_ALONE.store(true, Ordering::Relaxed);
 }
 
-/// Settles a fault (`si_addr` of a SIGBUS) inside a mapped file of a pool: the mapping is lost from now on and reads as zeroes.
-/// False: the address is not ours. Async-signal-safe; for SIGBUS handlers of programs, see [`leave_sigbus_to_the_program`].
+/// Settles a fault (`si_addr` of a SIGBUS) inside a mapped file of a pool: the mapping is lost from
+/// now on and reads as zeroes. False: the address is not ours. Async-signal-safe; for SIGBUS
+/// handlers of programs, see [`leave_sigbus_to_the_program`].
 #[must_use]
 pub fn settle(address: usize) -> bool {
     PLACES
@@ -123,7 +129,8 @@ impl Place {
         begun.is_ok()
     }
 
-    /// Forgets a mapping: before it is unmapped, so that nothing is ever mapped over what comes there next.
+    /// Forgets a mapping: before it is unmapped, so that nothing is ever mapped over what comes
+    /// there next.
     pub(crate) fn forget(&self) {
         let version = self.version.load(Ordering::Acquire);
         // Only its owner changes a place that is taken.
@@ -147,9 +154,11 @@ impl Place {
         version.is_multiple_of(2) && same && base != 0 && address >= base && address < end
     }
 
-    /// Replaces the mapping by zeroed memory of this process. May be done again: what is lost stays lost.
+    /// Replaces the mapping by zeroed memory of this process. May be done again: what is lost stays
+    /// lost.
     pub(crate) fn lose(&self) -> bool {
-        // Before the zeroes can be seen, so that who meets them and then looks at the flag finds it set.
+        // Before the zeroes can be seen, so that who meets them and then looks at the flag finds it
+        // set.
         if !self.lost.swap(true, Ordering::SeqCst) {
             LOSSES.fetch_add(1, Ordering::SeqCst);
         }
@@ -163,8 +172,9 @@ impl Place {
             protection |= ProtFlags::WRITE;
         }
         let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE;
-        // SAFETY: the range is exactly that of a mapping of ours, which is there as long as the place is taken: the caller's
-        // access to it, or its owner's, is going on. All access to it is through raw pointers, which stay valid.
+        // SAFETY: the range is exactly that of a mapping of ours, which is there as long as the
+        // place is taken: the caller's access to it, or its owner's, is going on. All access to it
+        // is through raw pointers, which stay valid.
         let mapped = unsafe { mmap_anonymous(base as *mut _, end - base, protection, flags) };
         mapped.is_ok()
     }
@@ -231,7 +241,8 @@ fn pass_on(
         return;
     }
     if previous == libc::SIG_DFL || previous == libc::SIG_IGN {
-        // SAFETY: the default action of a signal can always be set; a fault then happens again, and ends the process.
+        // SAFETY: the default action of a signal can always be set; a fault then happens again, and
+        // ends the process.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
         if code <= 0 {
             // SAFETY: raising a signal in this thread; it is delivered when this handler returns.

@@ -1,8 +1,10 @@
-//! Death by SIGKILL in front of a chosen store into mapped memory: for tests of recovery with real processes.
+//! Death by SIGKILL in front of a chosen store into mapped memory: for tests of recovery with real
+//! processes.
 //!
-//! Only with the feature `kill-points`, which no program but tests turns on. Stores are numbered per thread, from the moment
-//! that the thread asks for it; a swap counts whether or not it succeeds. Never unwinds, never runs a destructor: what it
-//! leaves behind is what `kill -9` leaves.
+//! Only with the feature `kill-points`, which no program but tests turns on. Stores are numbered
+//! per thread, from the moment that the thread asks for it; a swap counts whether or not it
+//! succeeds. Never unwinds, never runs a destructor: what it leaves behind is what `kill -9`
+//! leaves.
 
 use core::cell::Cell;
 
@@ -15,7 +17,8 @@ thread_local! {
     static DIES_BEFORE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Numbers the stores of this thread from 1 on, and kills the process in front of number `dies_before` (0: of none).
+/// Numbers the stores of this thread from 1 on, and kills the process in front of number
+/// `dies_before` (0: of none).
 pub fn arm(dies_before: u32) {
     STORES.set(0);
     DIES_BEFORE.set(dies_before);

@@ -1,12 +1,14 @@
 //! Views on memory that a peer may write at any moment.
 //!
-//! [`Memory`] is the facade through which every shared word is read and written: whole words, each access with an
-//! ordering, no reference ever. [`Mapped`] is the real thing; under `cfg(loom)` `model::ModelMemory` takes its place in
-//! the models of queue, bell and ledger; tests wrap it to count stores and to die at any of them. A file that is cut away under
-//! its mapping becomes zeroes and a flag ([`faults`]).
+//! [`Memory`] is the facade through which every shared word is read and written: whole words, each
+//! access with an ordering, no reference ever. [`Mapped`] is the real thing; under `cfg(loom)`
+//! `model::ModelMemory` takes its place in the models of queue, bell and ledger; tests wrap it to
+//! count stores and to die at any of them. A file that is cut away under its mapping becomes zeroes
+//! and a flag ([`faults`]).
 //!
-//! One of the two crates that may use `unsafe`. Never interprets a byte, never waits except in [`Mapped::wait`], never hands
-//! out a reference to shared bytes but for the named decision [`TrustPeers`].
+//! One of the two crates that may use `unsafe`. Never interprets a byte, never waits except in
+//! [`Mapped::wait`], never hands out a reference to shared bytes but for the named decision
+//! [`TrustPeers`].
 
 #[cfg(not(loom))]
 pub mod faults;
@@ -23,7 +25,8 @@ pub use core::sync::atomic::Ordering;
 pub use mapped::{Access, Mapped, PIECES_PER_CALL, Pieces};
 pub use trust::TrustPeers;
 
-/// A full barrier between this thread's earlier and later accesses (the store-load case that plain orderings leave open).
+/// A full barrier between this thread's earlier and later accesses (the store-load case that plain
+/// orderings leave open).
 #[inline]
 pub fn full_barrier() {
     #[cfg(loom)]
@@ -34,7 +37,8 @@ pub fn full_barrier() {
 
 /// Shared words, addressed by byte offset. Words (32 bits) are aligned to 4, cells (64 bits) to 8.
 ///
-/// Offsets come from private, checked geometry: one that is out of range or misaligned is a bug of ours, and panics.
+/// Offsets come from private, checked geometry: one that is out of range or misaligned is a bug of
+/// ours, and panics.
 pub trait Memory {
     /// Size in bytes.
     fn bytes(&self) -> usize;
@@ -50,13 +54,15 @@ pub trait Memory {
     fn load_cell(&self, at: usize, order: Ordering) -> u64;
     /// Writes a cell.
     fn store_cell(&self, at: usize, value: u64, order: Ordering);
-    /// Replaces `current` by `new` in a cell (acquire and release); otherwise says what stands there.
+    /// Replaces `current` by `new` in a cell (acquire and release); otherwise says what stands
+    /// there.
     ///
     /// # Errors
     /// The value found, if it is not `current`.
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64>;
 
-    /// Says that this word or cell will be written soon: the processor may fetch its line meanwhile. Changes nothing.
+    /// Says that this word or cell will be written soon: the processor may fetch its line
+    /// meanwhile. Changes nothing.
     #[inline(always)]
     fn expect_store(&self, _at: usize) {}
 
@@ -95,7 +101,8 @@ impl<M: Memory + ?Sized> Memory for &M {
     }
 }
 
-/// Reads a zero-padded name of `bytes` bytes (a multiple of 4). Bytes that are not UTF-8 show as replacement characters.
+/// Reads a zero-padded name of `bytes` bytes (a multiple of 4). Bytes that are not UTF-8 show as
+/// replacement characters.
 pub fn read_name<M: Memory>(memory: &M, at: usize, bytes: usize) -> String {
     let mut raw = Vec::with_capacity(bytes);
     for word in (at..at + bytes).step_by(4) {
@@ -105,7 +112,8 @@ pub fn read_name<M: Memory>(memory: &M, at: usize, bytes: usize) -> String {
     String::from_utf8_lossy(&raw[..end]).into_owned()
 }
 
-/// Writes a zero-padded name of `bytes` bytes (a multiple of 4); a longer name is cut at a character.
+/// Writes a zero-padded name of `bytes` bytes (a multiple of 4); a longer name is cut at a
+/// character.
 pub fn write_name<M: Memory>(memory: &M, at: usize, bytes: usize, name: &str) {
     let mut end = name.len().min(bytes);
     while !name.is_char_boundary(end) {

@@ -93,7 +93,8 @@ struct Mapping {
     place: Option<&'static Place>,
 }
 
-// SAFETY: the mapping is plain memory; all access to it is through atomics or raw copies, from any thread.
+// SAFETY: the mapping is plain memory; all access to it is through atomics or raw copies, from any
+// thread.
 unsafe impl Send for Mapped {}
 // SAFETY: as above; nothing in `Mapped` itself changes after it was made.
 unsafe impl Sync for Mapped {}
@@ -107,7 +108,8 @@ impl Drop for Mapping {
         if let Some(place) = self.place {
             place.forget();
         }
-        // SAFETY: `base` and `bytes` are those of a mapping that this value alone owns; no view outlives the `Arc`.
+        // SAFETY: `base` and `bytes` are those of a mapping that this value alone owns; no view
+        // outlives the `Arc`.
         let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
         // Refused by a seccomp filter: the pages stay until the process ends.
         debug_assert_ne!(
@@ -119,10 +121,12 @@ impl Drop for Mapping {
 }
 
 impl Mapped {
-    /// Maps `bytes` of `file` from `offset` (a multiple of the page size), shared with whoever else maps it.
+    /// Maps `bytes` of `file` from `offset` (a multiple of the page size), shared with whoever else
+    /// maps it.
     ///
     /// # Errors
-    /// What `mmap` says: no permission, no memory, a bad offset; [`crate::faults::MAPPINGS_MAX`] files are mapped.
+    /// What `mmap` says: no permission, no memory, a bad offset; [`crate::faults::MAPPINGS_MAX`]
+    /// files are mapped.
     pub fn file(file: impl AsFd, offset: u64, bytes: usize, access: Access) -> io::Result<Self> {
         let protection = match access {
             Access::Read => ProtFlags::READ,
@@ -152,8 +156,9 @@ impl Mapped {
         Ok(self)
     }
 
-    /// Has the file been cut away under the mapping (or could the file system give no page for it)? Then it reads as zeroes, and
-    /// what is written reaches nobody. Found out by whoever touches what is missing, in whatever thread; one relaxed load.
+    /// Has the file been cut away under the mapping (or could the file system give no page for it)?
+    /// Then it reads as zeroes, and what is written reaches nobody. Found out by whoever touches
+    /// what is missing, in whatever thread; one relaxed load.
     #[inline]
     #[must_use]
     pub fn is_lost(&self) -> bool {
@@ -191,7 +196,8 @@ impl Mapped {
         })
     }
 
-    /// Touches every page, so that no first touch is paid later. Returns the sum of one byte per page, which means nothing.
+    /// Touches every page, so that no first touch is paid later. Returns the sum of one byte per
+    /// page, which means nothing.
     #[must_use]
     pub fn prefault(&self) -> u64 {
         let pages = (0..self.bytes / 4).step_by(1024);
@@ -219,7 +225,8 @@ impl Mapped {
     /// If the range is not inside the mapping, or the mapping is read-only.
     pub fn populate(&self, at: usize, bytes: usize) -> io::Result<()> {
         let base = self.writable(at, bytes);
-        // SAFETY: `writable` checked that the range lies in the mapping. Populating changes nothing that can be read from it.
+        // SAFETY: `writable` checked that the range lies in the mapping. Populating changes nothing
+        // that can be read from it.
         Ok(unsafe { madvise(base.cast(), bytes, Advice::LinuxPopulateWrite) }?)
     }
 
@@ -228,7 +235,8 @@ impl Mapped {
     /// # Errors
     /// What `mlock` says: more than `RLIMIT_MEMLOCK` allows, no memory.
     pub fn lock(&self) -> io::Result<()> {
-        // SAFETY: the range is the mapping that this value owns; locking changes nothing that can be read from it.
+        // SAFETY: the range is the mapping that this value owns; locking changes nothing that can
+        // be read from it.
         Ok(unsafe { mlock(self.base.as_ptr().cast(), self.bytes) }?)
     }
 
@@ -238,8 +246,9 @@ impl Mapped {
     /// If the range is not inside the mapping.
     pub fn read(&self, at: usize, into: &mut [u8]) {
         let from = self.range(at, into.len());
-        // SAFETY: `range` checked that the source lies in the mapping; `into` is ours, so they cannot overlap. A peer that
-        // writes meanwhile can tear what is read, which the caller treats as a claim.
+        // SAFETY: `range` checked that the source lies in the mapping; `into` is ours, so they
+        // cannot overlap. A peer that writes meanwhile can tear what is read, which the caller
+        // treats as a claim.
         unsafe { core::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
@@ -249,11 +258,13 @@ impl Mapped {
     /// If the range is not inside the mapping, or the mapping is read-only.
     pub fn write(&self, at: usize, from: &[u8]) {
         let into = self.writable(at, from.len());
-        // SAFETY: `writable` checked that the target lies in the mapping and may be written; `from` is ours.
+        // SAFETY: `writable` checked that the target lies in the mapping and may be written; `from`
+        // is ours.
         unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), into, from.len()) };
     }
 
-    /// Reads from a file straight into the mapping; returns the bytes read, 0 at the end of the file. A signal does not end it.
+    /// Reads from a file straight into the mapping; returns the bytes read, 0 at the end of the
+    /// file. A signal does not end it.
     ///
     /// # Errors
     /// What `pread` says; `EFAULT`: the mapping is lost.
@@ -268,15 +279,17 @@ impl Mapped {
         bytes: usize,
     ) -> io::Result<usize> {
         let into = self.writable(at, bytes);
-        // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
+        // SAFETY: `writable` checked the range. The slice lives for the system call only, and only
+        // the kernel writes it.
         let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
         self.unless_lost(retry_on_intr(|| {
             rustix::io::pread(file, &mut *into, position)
         }))
     }
 
-    /// Reads consecutive bytes of a file into pieces of the mapping; returns the bytes read, fewer only at the end of the file. One
-    /// system call for every [`PIECES_PER_CALL`] pieces, unless the file system gives less at a time. Allocates nothing.
+    /// Reads consecutive bytes of a file into pieces of the mapping; returns the bytes read, fewer
+    /// only at the end of the file. One system call for every [`PIECES_PER_CALL`] pieces, unless
+    /// the file system gives less at a time. Allocates nothing.
     ///
     /// # Errors
     /// What `preadv` says; `EFAULT`: the mapping is lost.
@@ -298,8 +311,8 @@ impl Mapped {
             for (vector, (offset, bytes)) in vectors.iter_mut().zip(pieces.from(done)) {
                 // SAFETY: `from` stays inside the span, which `writable` checked.
                 let into = unsafe { base.add(offset) };
-                // SAFETY: as above; the slices do not overlap, which `span` checked. They live for the system call only, and
-                // only the kernel writes them.
+                // SAFETY: as above; the slices do not overlap, which `span` checked. They live for
+                // the system call only, and only the kernel writes them.
                 let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
                 vector.write(IoSliceMut::new(into));
                 count += 1;
@@ -329,7 +342,8 @@ impl Mapped {
     /// If the range is not inside the mapping, or the mapping is read-only.
     pub fn read_stream(&self, from: BorrowedFd<'_>, at: usize, bytes: usize) -> io::Result<usize> {
         let into = self.writable(at, bytes);
-        // SAFETY: `writable` checked the range. The slice lives for the system call only, and only the kernel writes it.
+        // SAFETY: `writable` checked the range. The slice lives for the system call only, and only
+        // the kernel writes it.
         let into = unsafe { core::slice::from_raw_parts_mut(into, bytes) };
         self.unless_lost(retry_on_intr(|| rustix::io::read(from, &mut *into)))
     }
@@ -341,12 +355,13 @@ impl Mapped {
     #[must_use]
     pub fn trusted(&self, _decision: TrustPeers, at: usize, bytes: usize) -> &[u8] {
         let from = self.range(at, bytes);
-        // SAFETY: the range is inside the mapping, which lives as long as `self`. That no peer writes meanwhile is what
-        // the decision promised.
+        // SAFETY: the range is inside the mapping, which lives as long as `self`. That no peer
+        // writes meanwhile is what the decision promised.
         unsafe { core::slice::from_raw_parts(from, bytes) }
     }
 
-    /// The bytes in place for writing, by decision of trust. The caller holds the lease of the slot and lends the slice once.
+    /// The bytes in place for writing, by decision of trust. The caller holds the lease of the slot
+    /// and lends the slice once.
     ///
     /// # Panics
     /// If the range is not inside the mapping, or the mapping is read-only.
@@ -357,12 +372,14 @@ impl Mapped {
     )]
     pub fn trusted_mut(&self, _decision: TrustPeers, at: usize, bytes: usize) -> &mut [u8] {
         let into = self.writable(at, bytes);
-        // SAFETY: the range is inside the mapping, which lives as long as `self`. The lease is exclusive by the ledger; that
-        // the caller lends it once, and that peers keep to the ledger, is what the decision promised.
+        // SAFETY: the range is inside the mapping, which lives as long as `self`. The lease is
+        // exclusive by the ledger; that the caller lends it once, and that peers keep to the
+        // ledger, is what the decision promised.
         unsafe { core::slice::from_raw_parts_mut(into, bytes) }
     }
 
-    /// Sleeps until the word is woken, if it still holds `expected`; returns at once otherwise. Wakes without reason are possible.
+    /// Sleeps until the word is woken, if it still holds `expected`; returns at once otherwise.
+    /// Wakes without reason are possible.
     pub fn wait(&self, at: usize, expected: u32, timeout: Duration) {
         let timeout = futex::Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
@@ -370,9 +387,11 @@ impl Mapped {
         };
         let word = self.word(at, self.bytes);
         match futex::wait(word, futex::Flags::empty(), expected, Some(&timeout)) {
-            // Woken, changed, timed out, interrupted: all mean the same to the caller, who looks again.
+            // Woken, changed, timed out, interrupted: all mean the same to the caller, who looks
+            // again.
             Ok(()) | Err(Errno::AGAIN | Errno::TIMEDOUT | Errno::INTR) => {}
-            // Refused, by a seccomp filter for instance: a caller that looks again at once would spin.
+            // Refused, by a seccomp filter for instance: a caller that looks again at once would
+            // spin.
             Err(_) => {
                 let nap = futex::Timespec {
                     tv_sec: 0,
@@ -430,8 +449,8 @@ impl Mapped {
         unsafe { self.base.as_ptr().add(at) }
     }
 
-    /// An aligned word of `BYTES` below `limit`. One comparison and one test: an aligned word that begins inside a mapping, which
-    /// has whole pages, ends inside it.
+    /// An aligned word of `BYTES` below `limit`. One comparison and one test: an aligned word that
+    /// begins inside a mapping, which has whole pages, ends inside it.
     #[inline(always)]
     fn aligned<const BYTES: usize>(&self, at: usize, limit: usize) -> *mut u8 {
         if at >= limit || !at.is_multiple_of(BYTES) {
@@ -444,14 +463,16 @@ impl Mapped {
     #[inline(always)]
     fn word(&self, at: usize, limit: usize) -> &AtomicU32 {
         let word = self.aligned::<4>(at, limit);
-        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared words are atomics.
+        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared
+        // words are atomics.
         unsafe { AtomicU32::from_ptr(word.cast()) }
     }
 
     #[inline(always)]
     fn cell(&self, at: usize, limit: usize) -> &AtomicU64 {
         let cell = self.aligned::<8>(at, limit);
-        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared cells are atomics.
+        // SAFETY: in the mapping and aligned, both checked; the base is page-aligned; all shared
+        // cells are atomics.
         unsafe { AtomicU64::from_ptr(cell.cast()) }
     }
 

@@ -1,4 +1,5 @@
-//! Memory for loom models: the same facade over loom's atomics, small, each offset used at one width.
+//! Memory for loom models: the same facade over loom's atomics, small, each offset used at one
+//! width.
 
 #![allow(
     unsafe_code,
@@ -12,7 +13,8 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::Memory;
 
-/// Words and cells that loom schedules. Offsets are those the code under test computes; only those used need to be small.
+/// Words and cells that loom schedules. Offsets are those the code under test computes; only those
+/// used need to be small.
 #[derive(Debug)]
 pub struct ModelMemory {
     words: Vec<AtomicU32>,
@@ -25,18 +27,21 @@ pub struct ModelMemory {
 #[derive(Debug)]
 struct Access(UnsafeCell<()>);
 
-// SAFETY: there is no data in the cell, and nothing ever looks behind its pointer; loom tracks accesses from any thread.
+// SAFETY: there is no data in the cell, and nothing ever looks behind its pointer; loom tracks
+// accesses from any thread.
 unsafe impl Sync for Access {}
 
 impl ModelMemory {
-    /// Zeroed memory of `words` words, the first `cells` x 8 bytes of which can also be used as cells (never both).
+    /// Zeroed memory of `words` words, the first `cells` x 8 bytes of which can also be used as
+    /// cells (never both).
     #[must_use]
     pub fn new(words: usize, cells: usize) -> Self {
         Self::with_plain(words, cells, 0..0)
     }
 
-    /// The same, with bytes that count as plain memory (queue entries, payload): relaxed words that only other words put in
-    /// order. Two accesses of one of them that nothing orders, one of them a write, fail the model.
+    /// The same, with bytes that count as plain memory (queue entries, payload): relaxed words that
+    /// only other words put in order. Two accesses of one of them that nothing orders, one of them
+    /// a write, fail the model.
     #[must_use]
     pub fn with_plain(words: usize, cells: usize, plain: Range<usize>) -> Self {
         Self {

@@ -2,9 +2,10 @@
 
 /// Says that the writers of a pool are trusted not to change a payload after they gave it away.
 ///
-/// A mapped page can be written by everyone who mapped it for writing, whatever the ledger says. Rust's `&[u8]` promises
-/// that the bytes stand still. Whoever makes this value promises it for the peers: right for a pool whose members are all
-/// one's own programs, wrong for a pool open to others. Without it, payload is read by copying.
+/// A mapped page can be written by everyone who mapped it for writing, whatever the ledger says.
+/// Rust's `&[u8]` promises that the bytes stand still. Whoever makes this value promises it for the
+/// peers: right for a pool whose members are all one's own programs, wrong for a pool open to
+/// others. Without it, payload is read by copying.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustPeers(());
 

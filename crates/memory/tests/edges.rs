@@ -1,4 +1,5 @@
-//! The edges of a mapping: every way in refuses what is not wholly inside, whatever number a caller was talked into.
+//! The edges of a mapping: every way in refuses what is not wholly inside, whatever number a caller
+//! was talked into.
 
 #![cfg(not(loom))]
 

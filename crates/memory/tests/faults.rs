@@ -1,6 +1,8 @@
-//! Files that are cut away under a mapping: zeroes and a flag in this process; everybody else's faults as before.
+//! Files that are cut away under a mapping: zeroes and a flag in this process; everybody else's
+//! faults as before.
 //!
-//! What ends a process, or needs one that has opened nothing yet, is played by this test program again, asked by [`ROLE`].
+//! What ends a process, or needs one that has opened nothing yet, is played by this test program
+//! again, asked by [`ROLE`].
 
 // Miri maps no files, delivers no signals and starts no processes.
 #![cfg(not(any(loom, miri)))]
@@ -224,7 +226,8 @@ fn plays_its_role() {
         "sent by hand" => {
             cut_and_look();
             let own = rustix::process::getpid();
-            // The handler of Rust's runtime, which is the earlier one, takes the first for a fault that will come again.
+            // The handler of Rust's runtime, which is the earlier one, takes the first for a fault
+            // that will come again.
             for _ in 0..100 {
                 rustix::process::kill_process(own, rustix::process::Signal::BUS).expect("sent");
                 std::thread::sleep(Duration::from_millis(100));

@@ -13,7 +13,8 @@ use crate::participant::Participant;
 
 /// One reference to a slot, given back when dropped.
 ///
-/// Whole words only: padding is moved byte by byte, which stalls a processor that has just written its neighbours.
+/// Whole words only: padding is moved byte by byte, which stalls a processor that has just written
+/// its neighbours.
 #[derive(Debug)]
 pub(crate) struct Reference {
     shared: Arc<Participant>,
@@ -132,7 +133,8 @@ impl Reference {
         self.count() == 1
     }
 
-    /// Copies bytes into the headroom, from the slot's first byte on. The caller looked whether it is alone with the slot.
+    /// Copies bytes into the headroom, from the slot's first byte on. The caller looked whether it
+    /// is alone with the slot.
     ///
     /// # Errors
     /// The region cannot be written.
@@ -233,7 +235,8 @@ impl Lease {
             .write(self.reference.payload() + at, bytes);
     }
 
-    /// Copies bytes into the headroom in front of the payload, from the slot's first byte on: what travels beside the payload.
+    /// Copies bytes into the headroom in front of the payload, from the slot's first byte on: what
+    /// travels beside the payload.
     ///
     /// # Panics
     /// If they do not fit the headroom.
@@ -255,7 +258,8 @@ impl Lease {
             .read(self.reference.payload() + at, into);
     }
 
-    /// Is the pool whole behind what was written or read? Asked behind the bytes: they may have met no memory, and nobody else.
+    /// Is the pool whole behind what was written or read? Asked behind the bytes: they may have met
+    /// no memory, and nobody else.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`].
@@ -263,7 +267,8 @@ impl Lease {
         self.reference.shared.pool().check_whole()
     }
 
-    /// Reads from a file at `position` straight into the buffer; returns the bytes read, 0 at the end of the file.
+    /// Reads from a file at `position` straight into the buffer; returns the bytes read, 0 at the
+    /// end of the file.
     ///
     /// # Errors
     /// What `pread` says.
@@ -284,7 +289,8 @@ impl Lease {
             .read_file(file.as_fd(), position, target, bytes)
     }
 
-    /// Reads from a pipe or socket straight into the buffer; returns the bytes read, 0 at the end. Goes on after a signal.
+    /// Reads from a pipe or socket straight into the buffer; returns the bytes read, 0 at the end.
+    /// Goes on after a signal.
     ///
     /// # Errors
     /// What `read` says.
@@ -298,8 +304,9 @@ impl Lease {
             .read_stream(from.as_fd(), self.reference.payload() + at, bytes)
     }
 
-    /// Reads consecutive bytes of a file straight into pieces of the buffer, with gaps for what goes between them, a header each
-    /// for instance; returns the bytes read, fewer only at the end of the file.
+    /// Reads consecutive bytes of a file straight into pieces of the buffer, with gaps for what
+    /// goes between them, a header each for instance; returns the bytes read, fewer only at the end
+    /// of the file.
     ///
     /// # Errors
     /// What `preadv` says.
@@ -320,7 +327,8 @@ impl Lease {
             .read_file_scattered(file.as_fd(), position, Pieces { at, ..pieces })
     }
 
-    /// The file that the network stack may send from without a copy, and where the buffer's first byte is in it.
+    /// The file that the network stack may send from without a copy, and where the buffer's first
+    /// byte is in it.
     ///
     /// What was sent so must not be written again: [`Lease::renew`], or give the buffer back.
     ///
@@ -330,16 +338,19 @@ impl Lease {
         self.reference.file_range()
     }
 
-    /// The same buffer with fresh pages: what is being sent from the old ones stays as it is. What was written is gone.
+    /// The same buffer with fresh pages: what is being sent from the old ones stays as it is. What
+    /// was written is gone.
     ///
     /// # Errors
-    /// [`NodeError::NotForTheWire`]; [`NodeError::NoRoom`] if there is no page left for it. The buffer goes back then.
+    /// [`NodeError::NotForTheWire`]; [`NodeError::NoRoom`] if there is no page left for it. The
+    /// buffer goes back then.
     pub fn renew(self) -> Result<Self, NodeError> {
         self.reference.renew()?;
         Ok(self)
     }
 
-    /// Keeps what was written, the first `bytes` of the buffer, to be read only: as if it had been published and received.
+    /// Keeps what was written, the first `bytes` of the buffer, to be read only: as if it had been
+    /// published and received.
     ///
     /// # Panics
     /// If that is more than the buffer has.
@@ -365,8 +376,8 @@ impl Lease {
             .trusted_mut(decision, self.reference.payload(), self.room)
     }
 
-    /// What is behind the first `at` bytes, in place, by decision of trust: for a buffer of which the front is
-    /// [shared](Self::share) already.
+    /// What is behind the first `at` bytes, in place, by decision of trust: for a buffer of which
+    /// the front is [shared](Self::share) already.
     ///
     /// # Panics
     /// If the buffer is shorter than that.
@@ -379,9 +390,11 @@ impl Lease {
             .trusted_mut(decision, reference.payload() + at, self.room - at)
     }
 
-    /// Another reference to the whole buffer, to publish [parts](Sample::part) of it while what is behind them is still written.
+    /// Another reference to the whole buffer, to publish [parts](Sample::part) of it while what is
+    /// behind them is still written.
     ///
-    /// What was published is not to be written again, and nobody prevents it: write by [`Lease::rest_mut`], behind it.
+    /// What was published is not to be written again, and nobody prevents it: write by
+    /// [`Lease::rest_mut`], behind it.
     ///
     /// # Errors
     /// As [`Sample::part`].
@@ -394,7 +407,8 @@ impl Lease {
         self.reference.again(whole).map(Sample::new)
     }
 
-    /// As a payload of the first `bytes`. Not moved: what was just written would have to reach the cache before it can be copied.
+    /// As a payload of the first `bytes`. Not moved: what was just written would have to reach the
+    /// cache before it can be copied.
     #[inline]
     pub(crate) fn as_payload(&mut self, bytes: usize) -> &mut Reference {
         assert!(
@@ -422,7 +436,8 @@ impl Lease {
     }
 }
 
-/// A received buffer, to read. Dropped, it is released; published again by [`crate::Publisher::forward`], it travels on uncopied.
+/// A received buffer, to read. Dropped, it is released; published again by
+/// [`crate::Publisher::forward`], it travels on uncopied.
 #[derive(Debug)]
 pub struct Sample {
     reference: Reference,
@@ -473,7 +488,8 @@ impl Sample {
             .read(self.reference.slot_offset + at, into);
     }
 
-    /// Is the pool whole behind what was read? Asked behind the bytes: those of a lost pool are zeroes.
+    /// Is the pool whole behind what was read? Asked behind the bytes: those of a lost pool are
+    /// zeroes.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`].
@@ -497,8 +513,8 @@ impl Sample {
             .trusted(decision, self.reference.payload(), self.len())
     }
 
-    /// The file that the network stack may send from without a copy, and where the payload's first byte is in it. What was sent so
-    /// stays as it is when the sample is released.
+    /// The file that the network stack may send from without a copy, and where the payload's first
+    /// byte is in it. What was sent so stays as it is when the sample is released.
     ///
     /// # Errors
     /// [`NodeError::NotForTheWire`]: not a buffer of [`crate::Node::wire_region`].
@@ -518,8 +534,8 @@ impl Sample {
         self.reference.again(part).map(Self::new)
     }
 
-    /// The same payload so many more times, into `into`, without copying: all are references to one slot. Cheaper than as many
-    /// [parts](Self::part), which [`Sample::narrow`] makes of them.
+    /// The same payload so many more times, into `into`, without copying: all are references to one
+    /// slot. Cheaper than as many [parts](Self::part), which [`Sample::narrow`] makes of them.
     ///
     /// # Errors
     /// As [`Sample::part`]; nothing was added.
@@ -551,7 +567,8 @@ impl Sample {
         }
     }
 
-    /// How many references there are to its slot, anywhere in the pool. If all are of one holder, none is added by others.
+    /// How many references there are to its slot, anywhere in the pool. If all are of one holder,
+    /// none is added by others.
     #[must_use]
     pub fn references(&self) -> u32 {
         self.reference.count()

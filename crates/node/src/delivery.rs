@@ -13,7 +13,8 @@ use crate::transport::{Message, Sent, StoredTarget};
 pub struct Published {
     /// Subscribers that have it in their queue.
     pub delivered: u32,
-    /// Subscribers that it passed by because their queue was full, or because there was no memory left for one.
+    /// Subscribers that it passed by because their queue was full, or because there was no memory
+    /// left for one.
     pub dropped: u32,
     /// Older messages that it evicted, from queues of subscribers that evict the oldest.
     pub evicted: u32,

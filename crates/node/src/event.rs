@@ -1,12 +1,14 @@
 //! Events: a notifier tells every listener of a channel that something happened, without payload.
 //!
-//! Each listener has one cell, a bit for each event. Raising an event that stands there already changes nothing: a listener that
-//! is late takes it once (events *coalesce*; what must be counted is a message, and goes over publish/subscribe). Whoever takes
-//! an event sees what was written before each of the notifications that it stands for. No queue, no slot, nothing to recover:
-//! raising is one swap, and a notifier that dies between it and the ring is recovered, which rings every bell.
+//! Each listener has one cell, a bit for each event. Raising an event that stands there already
+//! changes nothing: a listener that is late takes it once (events *coalesce*; what must be counted
+//! is a message, and goes over publish/subscribe). Whoever takes an event sees what was written
+//! before each of the notifications that it stands for. No queue, no slot, nothing to recover:
+//! raising is one swap, and a notifier that dies between it and the ring is recovered, which rings
+//! every bell.
 //!
-//! Used by applications through [`crate::Node`]. Never waits for a listener, never drops an event but where somebody writes into
-//! a cell without end (counted as a violation).
+//! Used by applications through [`crate::Node`]. Never waits for a listener, never drops an event
+//! but where somebody writes into a cell without end (counted as a violation).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,7 +134,8 @@ impl Notifier {
         self.port.name()
     }
 
-    /// Raises an event, or several at once, at every listener. Returns how many listeners that were.
+    /// Raises an event, or several at once, at every listener. Returns how many listeners that
+    /// were.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
@@ -249,7 +252,8 @@ impl Listener {
         self.port.name()
     }
 
-    /// Takes the events that were raised since the last time, waiting for at most `timeout` for the first. Empty: there was none.
+    /// Takes the events that were raised since the last time, waiting for at most `timeout` for the
+    /// first. Empty: there was none.
     ///
     /// # Errors
     /// As [`Listener::try_take`].

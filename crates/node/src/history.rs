@@ -1,7 +1,8 @@
 //! What a publisher keeps for those who come late: its last few samples, as references of its own.
 //!
-//! Kept by [`crate::Publisher`], given to a subscriber when the publisher connects to it. It is the first thing that goes when
-//! the pool is full ([`Reserve`]). Never copies payload, never keeps more than was asked for.
+//! Kept by [`crate::Publisher`], given to a subscriber when the publisher connects to it. It is the
+//! first thing that goes when the pool is full ([`Reserve`]). Never copies payload, never keeps
+//! more than was asked for.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -122,7 +123,8 @@ impl FirstMessages for History {
     }
 }
 
-/// False: it did not fit, or the subscriber's words make no sense; whoever sends to it next finds that out.
+/// False: it did not fit, or the subscriber's words make no sense; whoever sends to it next finds
+/// that out.
 fn send_one_more(
     shared: &Participant,
     end: &mut ConnectionEnd<Producer>,

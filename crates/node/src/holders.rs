@@ -1,6 +1,8 @@
-//! Who has what there is none left of: added to the errors of a full pool or table on their way out of this crate.
+//! Who has what there is none left of: added to the errors of a full pool or table on their way out
+//! of this crate.
 //!
-//! One look at the tables, without looking twice: while others work, a figure may be one off. Never called when things go well.
+//! One look at the tables, without looking twice: while others work, a figure may be one off. Never
+//! called when things go well.
 
 use std::time::Duration;
 
@@ -140,7 +142,8 @@ fn slots(pool: &Pool, region: hythe_abi::RegionIndex, bytes: usize) -> Vec<Share
     tally.shares()
 }
 
-/// Owners of the records of a table. Channels are counted for those who have a port on them, connections for their consumers.
+/// Owners of the records of a table. Channels are counted for those who have a port on them,
+/// connections for their consumers.
 fn rows(pool: &Pool, what: &str) -> Vec<Share> {
     let (control, mut tally) = (pool.control(), Tally::new(pool));
     match what {

@@ -1,8 +1,9 @@
 //! What the crates of other hops need of a node, and applications do not.
 //!
-//! A hop brings a [`Transport`]; `join` registers it with a node. Its targets and sources act on the
-//! ledger as the [`Participant`] that has the port. The agent of a core, which is a node itself, has
-//! what it needs as methods of [`HopNode`] and [`HopPool`]. Not re-exported by the facade.
+//! A hop brings a [`Transport`]; `join` registers it with a node. Its targets and sources act on
+//! the ledger as the [`Participant`] that has the port. The agent of a core, which is a node
+//! itself, has what it needs as methods of [`HopNode`] and [`HopPool`]. Not re-exported by the
+//! facade.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,12 +152,12 @@ pub trait HopNode {
     /// [`NodeError::Exhausted`], [`hythe_pool::PoolError::BadName`].
     fn join_core(&self, core: Identity, name: &str) -> Result<MemberIndex, NodeError>;
 
-    /// Adds the region of a core, with its file of `file_bytes` (slots, and the link if it is in the
-    /// same file) and the file of the link if it has one of its own. Both are zero-filled.
+    /// Adds the region of a core, with its file of `file_bytes` (slots, and the link if it is in
+    /// the same file) and the file of the link if it has one of its own. Both are zero-filled.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::TableFull`] if the ledger has no entries left for its slots; no room; no
-    /// permission.
+    /// [`hythe_pool::PoolError::TableFull`] if the ledger has no entries left for its slots; no
+    /// room; no permission.
     fn add_core_region(
         &self,
         plan: &CoreRegionPlan<'_>,
@@ -166,7 +167,8 @@ pub trait HopNode {
     /// Finds or makes a channel, without a port on it.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::TableFull`], [`hythe_pool::PoolError::BadName`], [`hythe_pool::PoolError::Busy`].
+    /// [`hythe_pool::PoolError::TableFull`], [`hythe_pool::PoolError::BadName`],
+    /// [`hythe_pool::PoolError::Busy`].
     fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError>;
 
     /// Sleeps on the own bell until something comes of `attempt` or the time is over (`None`).

@@ -1,4 +1,5 @@
-//! Joining a pool: the socket first, then the record; and making room where only the dead are in the way.
+//! Joining a pool: the socket first, then the record; and making room where only the dead are in
+//! the way.
 
 use hythe_pool::{Identity, Member, MemberIndex, MemberKind, PoolError, Recoverer};
 
@@ -37,7 +38,8 @@ fn take_record(
     }
 }
 
-/// Recovers every participant whose death is proven, as somebody who has no record yet. False: there was none.
+/// Recovers every participant whose death is proven, as somebody who has no record yet. False:
+/// there was none.
 fn recover_the_dead(pool: &Pool, session: u32) -> bool {
     let control = pool.control();
     let recoverer = Recoverer::outsider(session);
@@ -62,10 +64,11 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
     found
 }
 
-/// Takes a record for a core, or for an endpoint of one, whose process this one has started. The record stays until its process is
-/// dead and nobody uses it any more.
+/// Takes a record for a core, or for an endpoint of one, whose process this one has started. The
+/// record stays until its process is dead and nobody uses it any more.
 pub(crate) fn join_core(pool: &Pool, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
-    // While it is joining, this socket says whether the joiner lives; later the core's process does.
+    // While it is joining, this socket says whether the joiner lives; later the core's process
+    // does.
     let presence = Presence::announce(pool)?;
     let joined = take_record(pool, MemberKind::CoreEndpoint, core, name, &presence);
     presence.withdraw();

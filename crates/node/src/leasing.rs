@@ -63,7 +63,8 @@ pub(crate) fn lease_in(
     lease_or(shared, region, bytes, |_, refusal| Err(refusal.into()))
 }
 
-/// Leases; what the pool refuses is `instead`'s. In each caller: the lease is made where it is returned, and moved nowhere.
+/// Leases; what the pool refuses is `instead`'s. In each caller: the lease is made where it is
+/// returned, and moved nowhere.
 #[inline(always)]
 fn lease_or(
     shared: &Arc<Participant>,

@@ -1,10 +1,11 @@
 //! Pools as directories, participants as processes, channels between them.
 //!
-//! [`Pool`] is the directory: made, opened, looked at, removed. [`Node`] is this process taking part in it: it leases buffers,
-//! opens [`Publisher`]s and [`Subscriber`]s, and runs one watcher thread that recovers what dead peers held. A channel may
-//! reach beyond processes: the same ports serve it, through what the crates of other hops register ([`hop`]). Channels of other kinds have a
-//! [`Client`] and a [`Server`], or a [`Notifier`] and a [`Listener`]; [`typed`] carries values instead of bytes. [`WaitSet`] is one
-//! wait for many of them.
+//! [`Pool`] is the directory: made, opened, looked at, removed. [`Node`] is this process taking
+//! part in it: it leases buffers, opens [`Publisher`]s and [`Subscriber`]s, and runs one watcher
+//! thread that recovers what dead peers held. A channel may reach beyond processes: the same ports
+//! serve it, through what the crates of other hops register ([`hop`]). Channels of other kinds have
+//! a [`Client`] and a [`Server`], or a [`Notifier`] and a [`Listener`]; [`typed`] carries values
+//! instead of bytes. [`WaitSet`] is one wait for many of them.
 //!
 //! ```
 //! # fn main() -> Result<(), hythe_node::NodeError> {
@@ -31,7 +32,8 @@
 //! # }
 //! ```
 //!
-//! Never puts payload through a daemon, never waits without a bound, never decides a death by a timer.
+//! Never puts payload through a daemon, never waits without a bound, never decides a death by a
+//! timer.
 
 mod buffer;
 mod clock;

@@ -1,8 +1,9 @@
 //! Is the pool still there? Asked where acts and waits end.
 //!
-//! A thread that touches a page without a byte behind it does not die (`hythe_memory::faults`): the mapping becomes zeroes, and
-//! whatever was going on comes to some end on them, as it would on a liar's words. Here that end becomes
-//! [`NodeError::PoolLost`]. Never repairs anything: files of a pool do not shrink unless somebody shrinks them.
+//! A thread that touches a page without a byte behind it does not die (`hythe_memory::faults`): the
+//! mapping becomes zeroes, and whatever was going on comes to some end on them, as it would on a
+//! liar's words. Here that end becomes [`NodeError::PoolLost`]. Never repairs anything: files of a
+//! pool do not shrink unless somebody shrinks them.
 
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
@@ -12,7 +13,8 @@ use crate::NodeError;
 use crate::pool::Pool;
 
 impl Pool {
-    /// Is every file of the pool that this process has touched still whole? One look at one word, nearly always.
+    /// Is every file of the pool that this process has touched still whole? One look at one word,
+    /// nearly always.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`] naming the file.
@@ -24,7 +26,8 @@ impl Pool {
         self.look_for_loss()
     }
 
-    /// What came of an act, if the pool is whole behind it; else nothing that it says can be believed.
+    /// What came of an act, if the pool is whole behind it; else nothing that it says can be
+    /// believed.
     #[inline]
     pub(crate) fn unless_lost<T>(&self, outcome: Result<T, NodeError>) -> Result<T, NodeError> {
         self.check_whole()?;

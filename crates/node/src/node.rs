@@ -19,11 +19,13 @@ use crate::wait_set::WaitSet;
 use crate::wire::{self, WireOptions};
 use crate::{NodeError, holders};
 
-/// A participant. Clones share it; it leaves the pool when the last clone, port, lease and sample is gone.
+/// A participant. Clones share it; it leaves the pool when the last clone, port, lease and sample
+/// is gone.
 ///
-/// It is this process that takes part. A child made by `fork` alone (without `exec`) has copies of these values and is not the
-/// participant: dropping them there does nothing, using them is [`NodeError::ForkedCopy`], and it may join with a node of its own.
-/// The bytes of leases and samples are shared with the parent there as well: a child must not write them.
+/// It is this process that takes part. A child made by `fork` alone (without `exec`) has copies of
+/// these values and is not the participant: dropping them there does nothing, using them is
+/// [`NodeError::ForkedCopy`], and it may join with a node of its own. The bytes of leases and
+/// samples are shared with the parent there as well: a child must not write them.
 #[derive(Clone, Debug)]
 pub struct Node {
     opener: Arc<Opener>,
@@ -33,8 +35,9 @@ impl Node {
     /// Joins a pool under a name.
     ///
     /// # Errors
-    /// [`NodeError::Exhausted`] if the pool has as many living participants as it can, [`hythe_pool::PoolError::BadName`];
-    /// [`NodeError::NotLocked`] if its maker asks for locked memory and the limit is lower; no permission.
+    /// [`NodeError::Exhausted`] if the pool has as many living participants as it can,
+    /// [`hythe_pool::PoolError::BadName`]; [`NodeError::NotLocked`] if its maker asks for locked
+    /// memory and the limit is lower; no permission.
     pub fn join(pool: &Pool, name: &str) -> Result<Self, NodeError> {
         Self::join_with(pool, name, &[])
     }
@@ -82,8 +85,8 @@ impl Node {
     /// all.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::TooLarge`]; [`NodeError::Exhausted`] if all slots that are large enough stay
-    /// held, also after what the publishers of this node keep as
+    /// [`hythe_pool::PoolError::TooLarge`]; [`NodeError::Exhausted`] if all slots that are large
+    /// enough stay held, also after what the publishers of this node keep as
     /// [history](PublisherOptions::history) was given up.
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
         self.lease_in(RegionIndex(0), bytes)
@@ -105,15 +108,17 @@ impl Node {
         named_lease_in(self.participant(), region, bytes, LeaseWait::NONE)
     }
 
-    /// The region of the pool that the network stack may send from without a copy: found, or added as `options` say. A pool has
-    /// one; many processes lease slots of it by [`Node::lease_in`], each time with fresh pages.
+    /// The region of the pool that the network stack may send from without a copy: found, or added
+    /// as `options` say. A pool has one; many processes lease slots of it by [`Node::lease_in`],
+    /// each time with fresh pages.
     ///
-    /// Those cost about as much as four sends of the same bytes (ADR 0017): who knows that everything was sent by copying keeps its
-    /// lease and writes it again.
+    /// Those cost about as much as four sends of the same bytes (ADR 0017): who knows that
+    /// everything was sent by copying keeps its lease and writes it again.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::TableFull`] if the ledger has no entries left for its slots; no room; only the pool's owner adds it;
-    /// [`NodeError::Unsafe`] if the pool is not on a tmpfs, or on one with huge pages.
+    /// [`hythe_pool::PoolError::TableFull`] if the ledger has no entries left for its slots; no
+    /// room; only the pool's owner adds it; [`NodeError::Unsafe`] if the pool is not on a tmpfs, or
+    /// on one with huge pages.
     pub fn wire_region(&self, options: &WireOptions) -> Result<RegionIndex, NodeError> {
         wire::find_or_add(self.participant(), options).map_err(|error| self.named(error))
     }
@@ -133,7 +138,8 @@ impl Node {
     /// Opens a publisher on a channel, which is made if there is none.
     ///
     /// # Errors
-    /// Another type, a full table, a core endpoint that somebody else is attached to or that carries payload the other way.
+    /// Another type, a full table, a core endpoint that somebody else is attached to or that
+    /// carries payload the other way.
     pub fn publisher(
         &self,
         channel: &str,
@@ -174,8 +180,8 @@ impl Node {
         Client::open(&self.opener, channel, options).map_err(|error| self.named(error))
     }
 
-    /// Opens a server of a request/reply channel, which is made if there is none. Where there are several, requests go to them in
-    /// turn.
+    /// Opens a server of a request/reply channel, which is made if there is none. Where there are
+    /// several, requests go to them in turn.
     ///
     /// # Errors
     /// As [`Node::client`].
@@ -191,7 +197,8 @@ impl Node {
         Notifier::open(&self.opener, channel).map_err(|error| self.named(error))
     }
 
-    /// Opens a listener of an event channel, which is made if there is none. It hears what is raised from now on.
+    /// Opens a listener of an event channel, which is made if there is none. It hears what is
+    /// raised from now on.
     ///
     /// # Errors
     /// As [`Node::notifier`].

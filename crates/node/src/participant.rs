@@ -1,7 +1,9 @@
-//! This process as a participant of a pool: its row in the ledger, and the one place from which it acts there.
+//! This process as a participant of a pool: its row in the ledger, and the one place from which it
+//! acts there.
 //!
-//! Everything that belongs to a node has it in common: ports, leases, samples. Stands below all of them, and knows none: what they
-//! keep that can be given up when the pool is full is a [`Reserve`], and what a wait set must hear goes over [`Routes`].
+//! Everything that belongs to a node has it in common: ports, leases, samples. Stands below all of
+//! them, and knows none: what they keep that can be given up when the pool is full is a
+//! [`Reserve`], and what a wait set must hear goes over [`Routes`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -137,7 +139,8 @@ impl Participant {
         self.mark.is_copy()
     }
 
-    /// Refuses what a copy in a forked child is asked to do: before any lock, which a thread of the parent may have held.
+    /// Refuses what a copy in a forked child is asked to do: before any lock, which a thread of the
+    /// parent may have held.
     ///
     /// # Errors
     /// [`NodeError::ForkedCopy`].
@@ -161,7 +164,8 @@ impl Participant {
         &self,
         step: impl FnOnce(&mut Member, &mut [Cursors; REGIONS_MAX]) -> T,
     ) -> T {
-        // A panic inside a step leaves the journal open, which recovery settles; what is here is still consistent.
+        // A panic inside a step leaves the journal open, which recovery settles; what is here is
+        // still consistent.
         let mut acting = self.acting.lock().unwrap_or_else(PoisonError::into_inner);
         let Acting { member, cursors } = &mut *acting;
         #[allow(
@@ -187,7 +191,8 @@ impl Participant {
         })
     }
 
-    /// Tries until something comes of it or the time is over (`None`), spinning first as far as this place may.
+    /// Tries until something comes of it or the time is over (`None`), spinning first as far as
+    /// this place may.
     ///
     /// # Errors
     /// What `attempt` says.

@@ -119,7 +119,8 @@ impl Port {
             .changes(self.shared.index())
     }
 
-    /// Rings all who have ports on the channel: who waits for this one need not find out by looking.
+    /// Rings all who have ports on the channel: who waits for this one need not find out by
+    /// looking.
     pub(crate) fn ring_others(&self) {
         let control = self.shared.pool().control();
         let others = control
@@ -280,7 +281,8 @@ fn open_port(
 }
 
 impl PortPlan {
-    /// Refuses a depth that the ports which connect to this one, or the first of them, could not make queues for.
+    /// Refuses a depth that the ports which connect to this one, or the first of them, could not
+    /// make queues for.
     fn check_depth(self, shared: &Participant, name: &str) -> Result<(), NodeError> {
         if self.depth as usize <= hythe_abi::pool::GRANULE_DESCRIPTORS {
             // Every connection has memory for that.

@@ -36,7 +36,8 @@ impl Default for PublisherOptions {
 }
 
 impl PublisherOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes if it has to be made.
+    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
+    /// if it has to be made.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
@@ -52,14 +53,16 @@ impl PublisherOptions {
         self
     }
 
-    /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later as many of them as it
-    /// [asks for](crate::SubscriberOptions::history), before anything newer. Each keeps its slot, in the name of this
-    /// participant; when the pool is full, a lease of this node takes the oldest that helps. Cores get none of it.
+    /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later
+    /// as many of them as it [asks for](crate::SubscriberOptions::history), before anything newer.
+    /// Each keeps its slot, in the name of this participant; when the pool is full, a lease of this
+    /// node takes the oldest that helps. Cores get none of it.
     ///
-    /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber is met by the next call that
-    /// looks for new ones: [`Publisher::publish`], [`Publisher::publish_batch`], [`Publisher::forward`],
-    /// [`Publisher::subscribers`], [`Publisher::wait_for_subscribers`]. Who publishes rarely calls `subscribers` now and then, or
-    /// spends the time between messages in `wait_for_subscribers(usize::MAX, …)`.
+    /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber
+    /// is met by the next call that looks for new ones: [`Publisher::publish`],
+    /// [`Publisher::publish_batch`], [`Publisher::forward`], [`Publisher::subscribers`],
+    /// [`Publisher::wait_for_subscribers`]. Who publishes rarely calls `subscribers` now and then,
+    /// or spends the time between messages in `wait_for_subscribers(usize::MAX, …)`.
     #[must_use]
     pub const fn history(mut self, samples: u32) -> Self {
         self.history = samples;
@@ -140,9 +143,10 @@ impl Publisher {
     /// Publishes the first `bytes` of a leased buffer.
     ///
     /// # Errors
-    /// [`NodeError::Blocked`] if a subscriber that is never passed by made no room in time, [`NodeError::ReceiverGone`] if it
-    /// died or left meanwhile: the others have the message. [`NodeError::Exhausted`] if the only subscribers are some that no
-    /// queue could be made to. The core's errors. The buffer is released then.
+    /// [`NodeError::Blocked`] if a subscriber that is never passed by made no room in time,
+    /// [`NodeError::ReceiverGone`] if it died or left meanwhile: the others have the message.
+    /// [`NodeError::Exhausted`] if the only subscribers are some that no queue could be made to.
+    /// The core's errors. The buffer is released then.
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
@@ -161,12 +165,13 @@ impl Publisher {
         self.send(sample.as_reference())
     }
 
-    /// Publishes buffers in this order, each with its bytes of payload; cheaper than one by one: subscribers are looked after, and
-    /// woken, once. Returns how many subscribers got, or missed, a message, summed over all.
+    /// Publishes buffers in this order, each with its bytes of payload; cheaper than one by one:
+    /// subscribers are looked after, and woken, once. Returns how many subscribers got, or missed,
+    /// a message, summed over all.
     ///
     /// # Errors
-    /// As [`Publisher::publish`]; what came before the buffer that could not be published has gone out, it and the rest are
-    /// released.
+    /// As [`Publisher::publish`]; what came before the buffer that could not be published has gone
+    /// out, it and the rest are released.
     ///
     /// # Panics
     /// As [`Publisher::publish`].
@@ -220,15 +225,16 @@ impl Publisher {
     /// Is there a queue to every subscriber? Messages pass the others by, and count as dropped.
     ///
     /// # Errors
-    /// Why there is none to one of them: [`NodeError::Exhausted`], [`hythe_pool::PoolError::QueueTooDeep`].
+    /// Why there is none to one of them: [`NodeError::Exhausted`],
+    /// [`hythe_pool::PoolError::QueueTooDeep`].
     pub fn reaches_all(&mut self) -> Result<(), NodeError> {
         let refreshed = self.refresh();
         self.shared().pool().unless_lost(refreshed)?;
         self.refused.first(self.shared().pool())
     }
 
-    /// Waits until there are at least `count` subscribers. False: the time was over first. Meanwhile it does what
-    /// [`Publisher::subscribers`] does, as they come.
+    /// Waits until there are at least `count` subscribers. False: the time was over first.
+    /// Meanwhile it does what [`Publisher::subscribers`] does, as they come.
     ///
     /// # Errors
     /// As [`Publisher::subscribers`].
@@ -245,7 +251,8 @@ impl Publisher {
         Ok(enough.is_some())
     }
 
-    /// Waits until a core has given back all that was sent to it. For other receivers there is nothing to wait for.
+    /// Waits until a core has given back all that was sent to it. For other receivers there is
+    /// nothing to wait for.
     ///
     /// # Errors
     /// [`NodeError::CoreSilent`] if it does not within the time.
@@ -292,8 +299,8 @@ impl Publisher {
         Ok(published)
     }
 
-    /// Puts a message into the queues, and wakes nobody yet: [`finish`](Self::finish) follows. Its error is boxed, as in
-    /// `SendError`.
+    /// Puts a message into the queues, and wakes nobody yet: [`finish`](Self::finish) follows. Its
+    /// error is boxed, as in `SendError`.
     #[inline(always)]
     fn push(&mut self, reference: &mut Reference) -> Result<Published, Box<NodeError>> {
         assert!(
@@ -363,8 +370,9 @@ impl Publisher {
             // `push` has refused.
             return Ok(());
         }
-        // For all bells at once; and it pairs with the one behind the closing of a subscriber's port: the emptying of the
-        // queue that comes then finds what was sent, or we find the port closed.
+        // For all bells at once; and it pairs with the one behind the closing of a subscriber's
+        // port: the emptying of the queue that comes then finds what was sent, or we find the port
+        // closed.
         hythe_memory::full_barrier();
         let mut all_open = true;
         for target in &mut self.targets {
@@ -376,8 +384,9 @@ impl Publisher {
         Ok(())
     }
 
-    /// A subscriber that left, or died, while something was sent to it does not take that: whoever leaves last releases it,
-    /// so leave now and not when the next message comes. Whatever is found damaged on the way; the first damage is the result.
+    /// A subscriber that left, or died, while something was sent to it does not take that: whoever
+    /// leaves last releases it, so leave now and not when the next message comes. Whatever is found
+    /// damaged on the way; the first damage is the result.
     #[cold]
     fn disconnect_closed(&mut self) -> Result<(), NodeError> {
         let (mut broken, mut outcome) = (0, Ok(()));
@@ -402,8 +411,8 @@ impl Publisher {
         outcome
     }
 
-    /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been forked, which it refuses? Or
-    /// is it time to look for room for those who got no queue?
+    /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been
+    /// forked, which it refuses? Or is it time to look for room for those who got no queue?
     #[inline]
     fn is_stale(&self) -> bool {
         self.epoch != Some(self.port.epoch()) || self.shared().is_a_copy() || self.refused.is_due()
@@ -456,8 +465,8 @@ impl Drop for Publisher {
     }
 }
 
-/// A batch that is being published. What was published before its iterator panicked is announced all the same: those who sleep
-/// are woken by nothing else.
+/// A batch that is being published. What was published before its iterator panicked is announced
+/// all the same: those who sleep are woken by nothing else.
 struct Told<'a>(&'a mut Publisher);
 
 impl Drop for Told<'_> {

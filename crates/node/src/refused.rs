@@ -1,6 +1,7 @@
 //! Subscribers that a publisher could not connect to, because a table or the queue memory is full.
 //!
-//! They keep nothing from the others: the publisher goes on, counts what passes them by, and tries again now and then.
+//! They keep nothing from the others: the publisher goes on, counts what passes them by, and tries
+//! again now and then.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ use crate::delivery::Published;
 use crate::holders;
 use crate::pool::Pool;
 
-/// Nothing says when room comes free, so it is looked for this often while messages are published, or requests taken.
+/// Nothing says when room comes free, so it is looked for this often while messages are published,
+/// or requests taken.
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]

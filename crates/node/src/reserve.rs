@@ -46,7 +46,8 @@ impl Reserves {
         all.push(reserve);
     }
 
-    /// The largest reserve gives up one slot of this region with room for `bytes`. False: there is none.
+    /// The largest reserve gives up one slot of this region with room for `bytes`. False: there is
+    /// none.
     pub(crate) fn give_up_one(&self, pool: &Pool, region: RegionIndex, bytes: usize) -> bool {
         let all: Vec<Arc<dyn Reserve>> = {
             let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

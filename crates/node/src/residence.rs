@@ -1,4 +1,5 @@
-//! Keeping a pool's memory at hand: every page touched, or locked, when a process begins to take part.
+//! Keeping a pool's memory at hand: every page touched, or locked, when a process begins to take
+//! part.
 
 use hythe_abi::RegionIndex;
 use hythe_memory::Mapped;

@@ -1,10 +1,12 @@
 //! Which wait set of this node waits for which port.
 //!
-//! Marks are per participant; a participant may have several wait sets, each on a thread of its own. Whoever takes the marks hands those of
-//! other wait sets on, under one lock: a wait set that takes the lock behind that finds its own in its inbox, one that takes it before finds
-//! them still in the shared words. So nobody sleeps over a mark that another has taken. Ports that close are passed on the same way. Every list
-//! is as long as a wait set has ports. Never touches a queue, never sleeps; in a forked child, never takes the lock, which a thread
-//! of the parent may have held.
+//! Marks are per participant; a participant may have several wait sets, each on a thread of its
+//! own. Whoever takes the marks hands those of other wait sets on, under one lock: a wait set that
+//! takes the lock behind that finds its own in its inbox, one that takes it before finds them still
+//! in the shared words. So nobody sleeps over a mark that another has taken. Ports that close are
+//! passed on the same way. Every list is as long as a wait set has ports. Never touches a queue,
+//! never sleeps; in a forked child, never takes the lock, which a thread of the parent may have
+//! held.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,8 +64,8 @@ impl Routes {
         wait_set
     }
 
-    /// A wait set that goes; `silence` is called for each port that it had, under the lock: as long as that is held, the port is
-    /// nobody else's.
+    /// A wait set that goes; `silence` is called for each port that it had, under the lock: as long
+    /// as that is held, the port is nobody else's.
     pub(crate) fn exit(&self, wait_set: WaitSetId, mut silence: impl FnMut(PortIndex)) {
         let table = &mut *self.lock();
         table.inboxes.remove(&wait_set);
@@ -73,8 +75,8 @@ impl Routes {
         gone.for_each(|(port, _)| silence(port));
     }
 
-    /// Sends a port's marks to a place of a wait set, until [`Routes::end`] is called with the number that this returns. `None`: they
-    /// go elsewhere already.
+    /// Sends a port's marks to a place of a wait set, until [`Routes::end`] is called with the
+    /// number that this returns. `None`: they go elsewhere already.
     pub(crate) fn open(&self, wait_set: WaitSetId, port: PortIndex, place: usize) -> Option<u64> {
         let table = &mut *self.lock();
         if table.by_port.contains_key(&port) {
@@ -109,7 +111,8 @@ impl Routes {
         }
     }
 
-    /// Ends a port's way to a wait set, if that is where it goes; `silence` as for [`Routes::exit`].
+    /// Ends a port's way to a wait set, if that is where it goes; `silence` as for
+    /// [`Routes::exit`].
     pub(crate) fn close(&self, wait_set: WaitSetId, port: PortIndex, silence: impl FnOnce()) {
         let table = &mut *self.lock();
         let entry = table.by_port.get(&port);
@@ -119,7 +122,8 @@ impl Routes {
         }
     }
 
-    /// Takes this participant's marks and hands them out. Says which places of this wait set were marked, and which are gone.
+    /// Takes this participant's marks and hands them out. Says which places of this wait set were
+    /// marked, and which are gone.
     pub(crate) fn collect(
         &self,
         control: &Control<Mapped>,

@@ -1,8 +1,9 @@
-//! How long a wait looks before it sleeps: at most a limit, not at all where nobody else could run meanwhile, and less and less where
-//! looking has not paid.
+//! How long a wait looks before it sleeps: at most a limit, not at all where nobody else could run
+//! meanwhile, and less and less where looking has not paid.
 //!
-//! [`SpinGate`] is the node's: may its peers run while one of its threads spins? The watcher keeps it current. What became of
-//! earlier spins is [`crate::spinner`]'s. Used by every wait. Never sleeps itself.
+//! [`SpinGate`] is the node's: may its peers run while one of its threads spins? The watcher keeps
+//! it current. What became of earlier spins is [`crate::spinner`]'s. Used by every wait. Never
+//! sleeps itself.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -12,15 +13,17 @@ use hythe_pool::{Control, MemberIndex, MemberKind, MemberStatus};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// Longer than a wake-up across two processors takes, which is ten microseconds, and forty in a virtual machine: with less, two
-/// that once missed each other sleep in turn for good, each looking no longer than the other takes to wake.
+/// Longer than a wake-up across two processors takes, which is ten microseconds, and forty in a
+/// virtual machine: with less, two that once missed each other sleep in turn for good, each looking
+/// no longer than the other takes to wake.
 const DEFAULT_LIMIT: Duration = Duration::from_micros(50);
 /// Longer spins are not waits any more but a use of the CPU.
 const LONGEST_LIMIT: Duration = Duration::from_millis(10);
 /// Where a mask is not known.
 const ANY_CPU: u64 = u64::MAX;
 
-/// The limit that was asked for, else `HYTHE_SPIN_US`, else 50 microseconds. What the variable holds beside a number counts as nothing.
+/// The limit that was asked for, else `HYTHE_SPIN_US`, else 50 microseconds. What the variable
+/// holds beside a number counts as nothing.
 pub(crate) fn limit(asked: Option<Duration>) -> Duration {
     let variable = || std::env::var("HYTHE_SPIN_US").ok()?.parse().ok();
     let chosen = asked.or_else(|| variable().map(Duration::from_micros));
@@ -68,7 +71,8 @@ impl SpinGate {
         self.refresh(control, me);
     }
 
-    /// Looks at the own CPUs, tells the others, and decides anew. Called by the watcher from time to time.
+    /// Looks at the own CPUs, tells the others, and decides anew. Called by the watcher from time
+    /// to time.
     pub(crate) fn refresh(&self, control: &Control<Mapped>, me: MemberIndex) {
         let own = cpus_of(self.joiner) | self.noted.load(Ordering::Relaxed);
         if control.tables().cpus(me) != own {
@@ -120,8 +124,8 @@ fn count_list(list: &str) -> Option<u32> {
     })
 }
 
-/// Has the calling thread a real-time policy? Then it outranks whoever should answer. Field 41 of its `stat` is the policy; 1 is
-/// SCHED_FIFO, 2 SCHED_RR, 6 SCHED_DEADLINE.
+/// Has the calling thread a real-time policy? Then it outranks whoever should answer. Field 41 of
+/// its `stat` is the policy; 1 is SCHED_FIFO, 2 SCHED_RR, 6 SCHED_DEADLINE.
 pub(crate) fn is_realtime() -> bool {
     let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     let after_name = stat.rsplit(')').next().unwrap_or_default();

@@ -10,8 +10,9 @@ use crate::wait::{Ending, WaitPlan};
 /// After so many short sleeps at most, spinning is tried again.
 const LONGEST_HOLDOFF: u32 = 256;
 
-/// How long to spin next, learned from what became of earlier waits: as the halt polling of KVM does it
-/// (`Documentation/virt/kvm/halt-polling.rst`), with a holdoff that doubles while trying does not pay.
+/// How long to spin next, learned from what became of earlier waits: as the halt polling of KVM
+/// does it (`Documentation/virt/kvm/halt-polling.rst`), with a holdoff that doubles while trying
+/// does not pay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spinner {
     /// The next spin in eighths of the limit; 0: none.

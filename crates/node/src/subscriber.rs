@@ -57,16 +57,17 @@ impl Default for SubscriberOptions {
 }
 
 impl SubscriberOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes if it has to be made.
+    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
+    /// if it has to be made.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
         self
     }
 
-    /// Messages that may wait, per publisher (rounded up to a power of two, at least 2); default 32. Queues of up to 32 always
-    /// fit; deeper ones share memory, of which a subscriber's node gets at most half
-    /// ([`hythe_pool::PoolError::QueueTooDeep`]).
+    /// Messages that may wait, per publisher (rounded up to a power of two, at least 2); default
+    /// 32. Queues of up to 32 always fit; deeper ones share memory, of which a subscriber's node
+    /// gets at most half ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;
@@ -80,9 +81,10 @@ impl SubscriberOptions {
         self
     }
 
-    /// Earlier messages that each publisher shall give first, as far as it [keeps](crate::PublisherOptions::history) some and
-    /// the depth allows; default: none. A publisher gives them at its next call that looks for subscribers: one that makes none
-    /// keeps them waiting.
+    /// Earlier messages that each publisher shall give first, as far as it
+    /// [keeps](crate::PublisherOptions::history) some and the depth allows; default: none. A
+    /// publisher gives them at its next call that looks for subscribers: one that makes none keeps
+    /// them waiting.
     #[must_use]
     pub const fn history(mut self, messages: u32) -> Self {
         self.history = messages;
@@ -177,7 +179,8 @@ impl Subscriber {
         self.statistics.messages += 1;
         self.statistics.payload_bytes += u64::from(taken.descriptor.length);
         control.tables().set_traffic(*index, &self.statistics);
-        // Made where it is returned: a sample that is moved about costs more than the steps that took it.
+        // Made where it is returned: a sample that is moved about costs more than the steps that
+        // took it.
         match shared.pool().map(taken.descriptor.place.region) {
             Ok(_) => Ok(Some(Sample::new(Reference::own(shared, taken)))),
             Err(error) => self.give_back(taken, error),
@@ -202,7 +205,8 @@ impl Subscriber {
         Ok(max)
     }
 
-    /// Publishers connected at this moment. One that left counts until all it had sent is taken. A core counts as one.
+    /// Publishers connected at this moment. One that left counts until all it had sent is taken. A
+    /// core counts as one.
     ///
     /// # Errors
     /// A damaged pool.
@@ -242,8 +246,8 @@ impl Subscriber {
         Err(why)
     }
 
-    /// Has the channel, or a connection to this participant, changed since the last [`refresh`](Self::refresh)? Or has this
-    /// process been forked, which it refuses?
+    /// Has the channel, or a connection to this participant, changed since the last
+    /// [`refresh`](Self::refresh)? Or has this process been forked, which it refuses?
     #[inline]
     fn is_stale(&self) -> bool {
         self.changes != Some(self.port.changes())
@@ -257,7 +261,8 @@ impl Subscriber {
         self.port.shared.check_original()?;
         let (changes, epoch) = (self.port.changes(), self.port.epoch());
         let all_seen = self.sources.update(&self.port, false)?;
-        // A publisher that left with messages still waiting is looked at again until they are taken.
+        // A publisher that left with messages still waiting is looked at again until they are
+        // taken.
         self.changes = all_seen.then_some(changes);
         self.epoch = Some(epoch);
         Ok(())

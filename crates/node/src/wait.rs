@@ -13,11 +13,13 @@ use crate::spin::{SpinGate, is_realtime};
 pub struct WaitPlan {
     /// Look this long before the first sleep.
     pub(crate) spin: Duration,
-    /// Sleep at most this long before looking again: what bounds a wake-up that an emulator has lost.
+    /// Sleep at most this long before looking again: what bounds a wake-up that an emulator has
+    /// lost.
     pub(crate) nap: Duration,
 }
 
-/// The spin of a plan that has not asked the node's gate yet ([`WaitPlan::gated`]); every wait asks.
+/// The spin of a plan that has not asked the node's gate yet ([`WaitPlan::gated`]); every wait
+/// asks.
 const BRIEFLY: Duration = Duration::from_micros(50);
 
 /// How a wait ended.

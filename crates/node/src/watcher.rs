@@ -1,12 +1,12 @@
-//! The watcher: one thread per node that waits for the death of peers and recovers what they held; and that reads the clock by
-//! which holds are dated, so that no message has to.
+//! The watcher: one thread per node that waits for the death of peers and recovers what they held;
+//! and that reads the clock by which holds are dated, so that no message has to.
 //!
-//! It sleeps in `poll` on what tells the end of each peer ([`crate::pool::peers`]): that of its process,
-//! and the hang-up of its socket, which also tells that it has left or become another program. New
-//! peers are noticed by the pool's membership word, looked at each [`LOOK`]; a peer that joins and
-//! dies between two looks is found dead at the next. At each look it also takes in those who watch
-//! this process over its socket. Where `poll` is refused it sleeps otherwise, and looks at each
-//! peer at each look.
+//! It sleeps in `poll` on what tells the end of each peer ([`crate::pool::peers`]): that of its
+//! process, and the hang-up of its socket, which also tells that it has left or become another
+//! program. New peers are noticed by the pool's membership word, looked at each [`LOOK`]; a peer
+//! that joins and dies between two looks is found dead at the next. At each look it also takes in
+//! those who watch this process over its socket. Where `poll` is refused it sleeps otherwise, and
+//! looks at each peer at each look.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ pub(crate) struct Watcher {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Tells the thread to stop: by the event at once, by the word at its next look, also where no event can be written.
+/// Tells the thread to stop: by the event at once, by the word at its next look, also where no
+/// event can be written.
 #[derive(Debug)]
 struct Stop {
     is_asked: AtomicBool,
@@ -57,7 +58,8 @@ impl Watcher {
         });
         let stopped = Arc::clone(&stop);
         let mut watch = Watch::new(pool, me, recoverer, keeps);
-        // Before the node is used: what dead participants held is there for its first lease, also if nobody was left to recover them.
+        // Before the node is used: what dead participants held is there for its first lease, also
+        // if nobody was left to recover them.
         watch.look_at_all();
         let thread = hythe_sys::wait::spawn("hythe-watcher", move || watch.run(&stopped))?;
         Ok(Self {
@@ -71,7 +73,8 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         // Release pairs with the acquire in `sleep`.
         self.stop.is_asked.store(true, Ordering::Release);
-        // An eventfd that holds nothing takes a write at once. Where writing is refused, the word is seen at the next look.
+        // An eventfd that holds nothing takes a write at once. Where writing is refused, the word
+        // is seen at the next look.
         let _ = rustix::io::write(&self.stop.event, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             hythe_sys::wait::for_end_of(thread);
@@ -120,7 +123,8 @@ impl Watch {
             let membership = self.pool.control().membership();
             self.look_at_all();
             if self.sleep(stop, membership) {
-                // Once more: a dead core's rows may only have waited for the ports of this node to go.
+                // Once more: a dead core's rows may only have waited for the ports of this node to
+                // go.
                 self.look_at_all();
                 return;
             }
@@ -147,7 +151,8 @@ impl Watch {
         if let Some(peer) = peers.get(member.index) {
             match peer.judge(&self.pool, member) {
                 Some(Liveness::Dead) => {
-                    // What told of its end stays ready: kept, it would make us spin while another recovers it.
+                    // What told of its end stays ready: kept, it would make us spin while another
+                    // recovers it.
                     peers.forget(&peer);
                     return Liveness::Dead;
                 }
@@ -159,7 +164,8 @@ impl Watch {
             }
         }
         match first_sight(&self.pool, member) {
-            // What tells of a joiner's end may be another's: a core's row is joined by its agent. It is looked at again soon.
+            // What tells of a joiner's end may be another's: a core's row is joined by its agent.
+            // It is looked at again soon.
             Sight::Alive(peer) if member.status != MemberStatus::Joining => {
                 peers.keep(peer);
                 Liveness::Alive
@@ -257,7 +263,8 @@ impl Watch {
         }
     }
 
-    /// Notes how many slots are in use, for the high-water marks: one process of the pool does, now and then.
+    /// Notes how many slots are in use, for the high-water marks: one process of the pool does, now
+    /// and then.
     fn count_slots(&mut self) {
         self.naps = self.naps.wrapping_add(1);
         if !self.naps.is_multiple_of(NAPS_BETWEEN_COUNTS) {
@@ -272,8 +279,8 @@ impl Watch {
         }
     }
 
-    /// A record whose owner is dead but not recovered yet, because another recoverer may have died over it; or one whose owner
-    /// may die before it raises the membership word.
+    /// A record whose owner is dead but not recovered yet, because another recoverer may have died
+    /// over it; or one whose owner may die before it raises the membership word.
     fn someone_waits(&self) -> bool {
         let mut members = self.pool.control().tables().members();
         members.any(|member| member.status != MemberStatus::Alive)

@@ -1,14 +1,17 @@
 //! The wire region: slots that the network stack may send from without a copy.
 //!
-//! `sendfile` to a socket hands the stack the pages of a file, not their bytes, and nothing says when it lets go of them: a page
-//! that is written again before it left changes what arrives. So **whoever leases a slot of such a region gets it with fresh pages**
-//! ([`renew`], by every lease): the old ones are punched out of the file, and belong to the packets in flight alone, whoever sent
-//! them and whatever became of it.
+//! `sendfile` to a socket hands the stack the pages of a file, not their bytes, and nothing says
+//! when it lets go of them: a page that is written again before it left changes what arrives. So
+//! **whoever leases a slot of such a region gets it with fresh pages** ([`renew`], by every lease):
+//! the old ones are punched out of the file, and belong to the packets in flight alone, whoever
+//! sent them and whatever became of it.
 //!
-//! Who may still send from old pages does not matter, then, and nobody keeps account of it. The lease stands in the ledger before
-//! the punch, so nobody else can be reading or writing the slot. A lessee that dies before the punch, between punch and
-//! reservation, or behind both, leaves a slot that recovery frees like any other, with old pages, without pages, or with new
-//! ones: the next lessee punches out whatever is there. Nobody touches a slot that it does not hold, so nobody meets the hole.
+//! Who may still send from old pages does not matter, then, and nobody keeps account of it. The
+//! lease stands in the ledger before the punch, so nobody else can be reading or writing the slot.
+//! A lessee that dies before the punch, between punch and reservation, or behind both, leaves a
+//! slot that recovery frees like any other, with old pages, without pages, or with new ones: the
+//! next lessee punches out whatever is there. Nobody touches a slot that it does not hold, so
+//! nobody meets the hole.
 //!
 //! Never writes a word of the control file, never touches a slot that is not leased, never waits.
 
@@ -28,11 +31,11 @@ use crate::pool::Pool;
 /// How large the wire region is, if it has to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireOptions {
-    /// Size of a slot in bytes, 256 of them headroom: a multiple of 4096. Default 256 KiB: three sends of 64 KB. Larger ones cost as
-    /// much per byte, but all at once (ADR 0017).
+    /// Size of a slot in bytes, 256 of them headroom: a multiple of 4096. Default 256 KiB: three
+    /// sends of 64 KB. Larger ones cost as much per byte, but all at once (ADR 0017).
     pub slot_bytes: u32,
-    /// How many. Each takes one of the ledger entries that a pool keeps for regions that come later (2,048 unless its maker chose
-    /// otherwise). Default 64: 16 MiB.
+    /// How many. Each takes one of the ledger entries that a pool keeps for regions that come later
+    /// (2,048 unless its maker chose otherwise). Default 64: 16 MiB.
     pub slots: u32,
 }
 
@@ -71,7 +74,8 @@ pub(crate) fn find_or_add(
     Ok(added)
 }
 
-/// Gives a slot, which the caller has leased, fresh pages: old ones stay with whoever still sends from them.
+/// Gives a slot, which the caller has leased, fresh pages: old ones stay with whoever still sends
+/// from them.
 ///
 /// On an error the slot may have a hole, and must not be touched: the caller gives it back.
 pub(crate) fn renew(pool: &Pool, region: &RegionGeometry, slot: u32) -> Result<(), NodeError> {

@@ -1,4 +1,5 @@
-//! Participants in different PID and mount namespaces that share the pool's directory: they talk, and recover each other.
+//! Participants in different PID and mount namespaces that share the pool's directory: they talk,
+//! and recover each other.
 
 mod support;
 
@@ -100,7 +101,8 @@ fn members(pool: &Pool) -> Vec<String> {
         .collect()
 }
 
-/// The kernel kills a container a moment after the program that started it. Nobody recovers anybody meanwhile.
+/// The kernel kills a container a moment after the program that started it. Nobody recovers anybody
+/// meanwhile.
 fn await_ends(pool: &Pool) {
     eventually("all are dead", || {
         let mut members = pool.control().tables().members();
@@ -113,7 +115,8 @@ fn holds_sum_up(pool: &Pool, held: u32) -> bool {
     audit.mismatches.is_empty() && audit.held == held
 }
 
-/// Places for the mounts of containers, outside the root. Skips the test, and says so, where there can be none.
+/// Places for the mounts of containers, outside the root. Skips the test, and says so, where there
+/// can be none.
 fn places(count: usize) -> Option<Vec<PathBuf>> {
     let possible = std::process::Command::new("unshare")
         .args(["--pid", "--mount", "--fork", "--mount-proc", "true"])
@@ -253,7 +256,8 @@ fn the_record_of_a_participant_that_lives_elsewhere_is_never_taken() {
     let pool = root.pool();
     let inside = Player::start_in_container(&root, SINK, &places[0]);
     assert_eq!(inside.hear(), "ready as 1");
-    // Process 1 of the outer namespace has another start time: by number alone it would be a reused id.
+    // Process 1 of the outer namespace has another start time: by number alone it would be a reused
+    // id.
     for _ in 0..3 {
         let node = Node::join(&pool, "passes by").expect("joins");
         std::thread::sleep(Duration::from_millis(120));

@@ -1,4 +1,5 @@
-//! Ways to be dead, or to look like it: zombies, reused process ids, a program replaced by `exec`, a table full of the dead.
+//! Ways to be dead, or to look like it: zombies, reused process ids, a program replaced by `exec`,
+//! a table full of the dead.
 
 mod support;
 
@@ -22,7 +23,8 @@ use support::{Root, eventually};
 const HOLDER: &str = "holder";
 /// Keeps two leases and becomes another program.
 const CHANGER: &str = "changer";
-/// Lets a participant die, gives its process id to another process, and says who is left after joining.
+/// Lets a participant die, gives its process id to another process, and says who is left after
+/// joining.
 const RECYCLER: &str = "recycler";
 
 const CLOSED: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
@@ -133,7 +135,8 @@ fn a_reused_process_id_is_told_by_its_start_time() {
     assert!(sums_up_to(&pool, 1));
 }
 
-/// A record that says `joining` bears no identity yet: its process id may be one of another container.
+/// A record that says `joining` bears no identity yet: its process id may be one of another
+/// container.
 #[test]
 fn a_joiner_is_proven_dead_by_its_socket_alone() {
     let root = Root::new();
@@ -303,7 +306,8 @@ fn has_stopped(pid: u32) -> bool {
         .all(|stat| stat.contains(") T "))
 }
 
-/// Connections to a participant's socket cost it a bounded number of descriptors, and do not keep it from its work.
+/// Connections to a participant's socket cost it a bounded number of descriptors, and do not keep
+/// it from its work.
 #[test]
 fn a_flood_of_connections_does_not_stop_a_watcher() {
     let root = Root::new();

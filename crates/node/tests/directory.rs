@@ -1,4 +1,5 @@
-//! The directory of a pool against squatters, cut files, races, and a lack of room: refused with a reason, never followed, never fatal.
+//! The directory of a pool against squatters, cut files, races, and a lack of room: refused with a
+//! reason, never followed, never fatal.
 
 mod support;
 
@@ -201,7 +202,8 @@ fn what_is_no_regular_file_is_refused() {
     assert!(error.contains("not a regular file"), "{error}");
 }
 
-/// Whatever stands in the first page and the region records: refused or opened, no panic, no access outside.
+/// Whatever stands in the first page and the region records: refused or opened, no panic, no access
+/// outside.
 #[test]
 #[ignore = "slow: make test-slow runs it"]
 fn damaged_headers_never_crash() {

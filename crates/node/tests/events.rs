@@ -1,4 +1,5 @@
-//! Events between nodes and processes: they coalesce, none is lost to a listener that sleeps, none reaches another channel.
+//! Events between nodes and processes: they coalesce, none is lost to a listener that sleeps, none
+//! reaches another channel.
 //!
 //! The other process is this test program again (`support::player`).
 

@@ -108,7 +108,8 @@ enum Forged {
 const ALL: [Forged; 3] = [Forged::Pid, Forged::Session, Forged::Both];
 
 impl Forged {
-    /// Writes it, as any member can: the record then names a process that has ended, or a socket that refuses. Returns what was there.
+    /// Writes it, as any member can: the record then names a process that has ended, or a socket
+    /// that refuses. Returns what was there.
     fn write(self, pool: &Pool, victim: &MemberInfo) -> u64 {
         let control = pool.control();
         let state = control.layout().participant(victim.index.0.into()) + participant::STATE;
@@ -207,7 +208,8 @@ fn a_member_that_may_only_read_cannot_have_another_taken_for_dead() {
     eventually("its death is noticed", || held(&pool) == 0);
 }
 
-/// Another's socket cannot be forged: it says who listens. Only a record of which everything was forged is not seen through.
+/// Another's socket cannot be forged: it says who listens. Only a record of which everything was
+/// forged is not seen through.
 #[test]
 fn a_stranger_with_a_forged_process_is_asked_by_its_socket() {
     let root = Root::new();
@@ -265,7 +267,8 @@ fn a_forked_child_neither_keeps_the_dead_alive_nor_lets_the_living_die() {
     }
 }
 
-/// As [`a_stranger_with_a_forged_process_is_asked_by_its_socket`], and the socket is held open by a child.
+/// As [`a_stranger_with_a_forged_process_is_asked_by_its_socket`], and the socket is held open by a
+/// child.
 #[test]
 fn a_stranger_with_a_forked_child_is_known_by_who_listens() {
     for kernel in kernels() {

@@ -1,4 +1,5 @@
-//! `fork` without `exec` in a participant: the copies in the child act on nothing, whatever becomes of the child.
+//! `fork` without `exec` in a participant: the copies in the child act on nothing, whatever becomes
+//! of the child.
 
 mod support;
 
@@ -319,7 +320,8 @@ fn a_forked_child_may_join_by_itself() {
     assert_eq!(pool.snapshot().audit.held, 0, "before: {before}");
 }
 
-/// The child holds the listening socket open, and so do its connections stay: death is still the parent's.
+/// The child holds the listening socket open, and so do its connections stay: death is still the
+/// parent's.
 #[test]
 fn a_participant_whose_forked_child_lives_on_is_recovered() {
     let root = Root::new();

@@ -1,9 +1,11 @@
-//! A hostile process beside honest ones: it scribbles over every shared word and over payload, and at last cuts the files away.
-//! Nobody crashes, panics, or is kept past its time-outs, and the damage is counted and named.
+//! A hostile process beside honest ones: it scribbles over every shared word and over payload, and
+//! at last cuts the files away. Nobody crashes, panics, or is kept past its time-outs, and the
+//! damage is counted and named.
 //!
-//! The honest processes are this test program again, asked by [`ROLE`] to be one of [`roles`]. Each watches its own calls: one
-//! that lasts [`KEPT`] longer than its time-out ends the process, with the name of the call. Seeded; a certain seed, or more
-//! rounds: `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_ROUNDS=100 cargo test -p hythe-node --test hostile`. How the processes interleave is
+//! The honest processes are this test program again, asked by [`ROLE`] to be one of [`roles`]. Each
+//! watches its own calls: one that lasts [`KEPT`] longer than its time-out ends the process, with
+//! the name of the call. Seeded; a certain seed, or more rounds: `HYTHE_FUZZ_SEED=17
+//! HYTHE_FUZZ_ROUNDS=100 cargo test -p hythe-node --test hostile`. How the processes interleave is
 //! the scheduler's choice: `crates/pool/tests/hostile.rs` has runs that can be had again.
 
 #[path = "../../pool/tests/hostile_peer/choices.rs"]
@@ -36,7 +38,8 @@ const SEED: &str = "HYTHE_TEST_SEED";
 const ROUND: Duration = Duration::from_millis(1500);
 /// The time-out of every call of the honest.
 const SEND_TIMEOUT: Duration = Duration::from_millis(50);
-/// How much longer than that a call may last on a machine with other things to do. It only ends tests that have failed.
+/// How much longer than that a call may last on a machine with other things to do. It only ends
+/// tests that have failed.
 const KEPT: Duration = Duration::from_secs(120);
 /// Exit status of an honest process that was kept.
 const KEPT_STATUS: i32 = 77;
@@ -82,7 +85,8 @@ enum Deed {
     Scribble,
     /// First scribbles, then cuts the file.
     Cut(&'static str, u64),
-    /// First scribbles, then fills the file system, gives the pages of a file away, and fills it again.
+    /// First scribbles, then fills the file system, gives the pages of a file away, and fills it
+    /// again.
     Starve(&'static str),
 }
 
@@ -162,7 +166,8 @@ fn round(root: &Root, seed: u64, deed: Deed) -> usize {
         .enumerate()
         .map(|(index, role)| Honest::start(root, role, seed * 10 + index as u64))
         .collect();
-    // Only now: starting takes as long as it takes, and nobody has to open a pool that is full of lies.
+    // Only now: starting takes as long as it takes, and nobody has to open a pool that is full of
+    // lies.
     honest.iter_mut().for_each(Honest::begin);
     let scribbles = scribble(&pool, seed);
     let filler = match deed {

@@ -1,9 +1,12 @@
-//! Real processes, killed by SIGKILL in front of stores of real operations, and recovered by the watcher of another.
+//! Real processes, killed by SIGKILL in front of stores of real operations, and recovered by the
+//! watcher of another.
 //!
-//! `crates/pool/tests/kill_sweep.rs` visits every store of every step in one process. Here whole operations of [`Node`] are
-//! killed, as a kernel does it, at stores drawn by a printed seed (`HYTHE_KILL_SEED`, `HYTHE_KILL_SAMPLES`; 0 samples visits all).
-//! After each death: the ledger sums up, the other goes on, a restarted participant works. How long the others were held up
-//! is printed, not asserted: it is the machine's business as well. The victims are this test program again, asked by [`ROLE`].
+//! `crates/pool/tests/kill_sweep.rs` visits every store of every step in one process. Here whole
+//! operations of [`Node`] are killed, as a kernel does it, at stores drawn by a printed seed
+//! (`HYTHE_KILL_SEED`, `HYTHE_KILL_SAMPLES`; 0 samples visits all). After each death: the ledger
+//! sums up, the other goes on, a restarted participant works. How long the others were held up is
+//! printed, not asserted: it is the machine's business as well. The victims are this test program
+//! again, asked by [`ROLE`].
 
 #[path = "../../pool/tests/hostile_peer/choices.rs"]
 #[allow(dead_code, reason = "bytes are the fuzzer's")]
@@ -28,7 +31,8 @@ const STORE: &str = "HYTHE_TEST_STORE";
 /// Deaths per operation in an ordinary run of the tests.
 const SAMPLES: u64 = 40;
 
-/// The operations under test, in the words of the pool. Each victim prepares, and then does the one thing that may kill it.
+/// The operations under test, in the words of the pool. Each victim prepares, and then does the one
+/// thing that may kill it.
 const OPERATIONS: [&str; 9] = [
     "join", "lease", "publish", "take", "forward", "release", "connect", "leave", "depart",
 ];
@@ -220,7 +224,8 @@ fn whole_operations_of_processes_are_killed_and_recovered() {
     }
 }
 
-/// A participant dies with much in its hands, then the one that recovers it; whoever joins next recovers both.
+/// A participant dies with much in its hands, then the one that recovers it; whoever joins next
+/// recovers both.
 #[test]
 fn recoverers_are_killed_and_recovered() {
     let seed = number("HYTHE_KILL_SEED", 1);

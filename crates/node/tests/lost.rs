@@ -1,4 +1,5 @@
-//! Pools that are cut away, or whose file system is full, under those who use them: an error that names the file, no death.
+//! Pools that are cut away, or whose file system is full, under those who use them: an error that
+//! names the file, no death.
 
 mod support;
 
@@ -173,7 +174,8 @@ fn every_pattern_tells_the_loss() {
     lost(client.take(LONG));
 }
 
-/// The space of a pool is reserved. If somebody gives it away (punches a hole) and the file system is full then, no page is left.
+/// The space of a pool is reserved. If somebody gives it away (punches a hole) and the file system
+/// is full then, no page is left.
 #[test]
 fn a_full_file_system_loses_the_pool_and_kills_nobody() {
     let name = "a_full_file_system_loses_the_pool_and_kills_nobody";

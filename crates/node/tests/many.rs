@@ -1,4 +1,5 @@
-//! As many of everything as a default pool promises: 64 participants, 1,024 channels, 4,096 connections.
+//! As many of everything as a default pool promises: 64 participants, 1,024 channels, 4,096
+//! connections.
 
 mod support;
 
@@ -51,7 +52,8 @@ fn sixty_four_publish_to_sixty_four_over_one_channel() {
         assert!(from.iter().all(|&heard| heard), "not from each of them");
         assert!(subscriber.try_take().expect("sound").is_none());
     }
-    // One more is one too many: the others are served, and the publisher can say why that one is not.
+    // One more is one too many: the others are served, and the publisher can say why that one is
+    // not.
     let mut late = nodes[0]
         .subscriber("all", &SubscriberOptions::default())
         .expect("a port");

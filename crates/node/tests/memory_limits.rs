@@ -1,4 +1,5 @@
-//! Pools where memory is limited: made smaller or refused with the reason, never at the price of a process.
+//! Pools where memory is limited: made smaller or refused with the reason, never at the price of a
+//! process.
 
 mod support;
 

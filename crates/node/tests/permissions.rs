@@ -1,6 +1,7 @@
 //! Other users in a pool: refused with what is missing, or let in as far as the mode says.
 //!
-//! The pool belongs to root, the others are user [`OTHER`] with or without group [`GROUP`]. Without root all of it is skipped.
+//! The pool belongs to root, the others are user [`OTHER`] with or without group [`GROUP`]. Without
+//! root all of it is skipped.
 
 mod support;
 
@@ -32,7 +33,8 @@ const WRITER: &str = "writer";
 const MAKER: &str = "maker";
 /// Makes a pool and takes part under a umask that forbids others everything.
 const MASKED: &str = "masked";
-/// Makes a pool of its own and takes part under a umask that forbids everybody everything, itself included.
+/// Makes a pool of its own and takes part under a umask that forbids everybody everything, itself
+/// included.
 const MASKED_WHOLLY: &str = "masked wholly";
 
 /// Not a test of its own: the other process of the tests below.

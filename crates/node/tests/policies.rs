@@ -1,4 +1,5 @@
-//! What subscribers ask for: what happens when they are slow, how much may wait, and what they want of the past.
+//! What subscribers ask for: what happens when they are slow, how much may wait, and what they want
+//! of the past.
 
 mod support;
 
@@ -13,7 +14,8 @@ use hythe_node::{
 };
 use support::{Root, eventually};
 
-/// Liars that one subscriber meets, one after the other. Each loses a message with its queue; the pool has room for them all.
+/// Liars that one subscriber meets, one after the other. Each loses a message with its queue; the
+/// pool has room for them all.
 const LIES: u64 = 200;
 
 fn publisher(node: &Node, history: u32) -> Publisher {
@@ -91,8 +93,8 @@ fn evict_oldest_keeps_the_newest_and_counts_the_others() {
     assert!(is_all_free(&pool));
 }
 
-/// A publisher whose counter jumps while the subscriber looks at it: between two looks of one take, too, now and then. That is
-/// counted, the liar is left, and the others are heard.
+/// A publisher whose counter jumps while the subscriber looks at it: between two looks of one take,
+/// too, now and then. That is counted, the liar is left, and the others are heard.
 #[test]
 fn a_liar_on_a_queue_of_the_newest_is_left_and_the_others_are_heard() {
     let root = Root::new();
@@ -138,7 +140,8 @@ fn a_liar_on_a_queue_of_the_newest_is_left_and_the_others_are_heard() {
     }
 }
 
-/// Each side at its own speed, a taker that sleeps among them: it is woken, and what it gets is in order.
+/// Each side at its own speed, a taker that sleeps among them: it is woken, and what it gets is in
+/// order.
 #[test]
 fn a_slow_taker_of_the_newest_sleeps_and_is_woken() {
     let root = Root::new();
@@ -379,7 +382,8 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
     let _deep = subscriber(&greedy, &depth(32768));
     let mut one = publisher(&sender, 0);
     assert_eq!(publish(&mut one, 1).delivered, 1);
-    // All of its half is used: another publisher has no queue to it, and says so if there is nobody else.
+    // All of its half is used: another publisher has no queue to it, and says so if there is nobody
+    // else.
     let mut two = publisher(&sender, 0);
     let lease = two.lease(1).expect("free");
     let refused = two.publish(lease, 1).expect_err("nobody can have it");
@@ -459,7 +463,8 @@ fn a_batch_is_kept_and_evicts_the_oldest() {
     assert!(is_all_free(&pool));
 }
 
-/// Of a queue whose head is elsewhere a wait set says that it holds something, and that it is empty.
+/// Of a queue whose head is elsewhere a wait set says that it holds something, and that it is
+/// empty.
 #[test]
 fn what_a_batch_published_before_it_panicked_is_announced() {
     let root = Root::new();
@@ -524,8 +529,8 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
     let mut publisher = publisher(&sender, 0);
     publish_all(&mut publisher, 0..2);
     assert_eq!(taken(&mut quick), [0, 1]);
-    // Longer than a sleeper naps: without a bell it would find the message by looking again. Should it not sleep yet when the
-    // message comes, the next round is one more chance.
+    // Longer than a sleeper naps: without a bell it would find the message by looking again. Should
+    // it not sleep yet when the message comes, the next round is one more chance.
     let woken = (0..30).any(|_| {
         let before = quick.sleeps();
         std::thread::scope(|scope| {

@@ -1,8 +1,9 @@
-//! The polling path (lease, publish, take, forward, drop) asks neither the allocator nor the kernel for anything.
+//! The polling path (lease, publish, take, forward, drop) asks neither the allocator nor the kernel
+//! for anything.
 //!
-//! Allocations are counted on this thread. System calls are proven absent: a process that plays [`ROLE`] goes the way under a
-//! seccomp filter that ends it at the first call but the one by which it says that it came through. Both proofs are shown to fail
-//! when there is something to find.
+//! Allocations are counted on this thread. System calls are proven absent: a process that plays
+//! [`ROLE`] goes the way under a seccomp filter that ends it at the first call but the one by which
+//! it says that it came through. Both proofs are shown to fail when there is something to find.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! Ports that come and go beside each other: nobody takes what is another's, and nothing waits for a publisher to look.
+//! Ports that come and go beside each other: nobody takes what is another's, and nothing waits for
+//! a publisher to look.
 
 mod support;
 
@@ -36,7 +37,8 @@ fn is_all_free(pool: &Pool) -> bool {
     audit.free == audit.slots
 }
 
-/// Two threads of one node open and close subscribers, so that one gets the port number that the other has just given up.
+/// Two threads of one node open and close subscribers, so that one gets the port number that the
+/// other has just given up.
 #[test]
 fn a_port_number_used_again_takes_nothing_of_the_port_before() {
     let root = Root::new();
@@ -66,7 +68,8 @@ fn a_port_number_used_again_takes_nothing_of_the_port_before() {
     assert!(is_all_free(&pool));
 }
 
-/// A message sent while its subscriber closes is nobody's: it goes back although the publisher does nothing more.
+/// A message sent while its subscriber closes is nobody's: it goes back although the publisher does
+/// nothing more.
 #[test]
 fn what_crosses_with_a_closing_port_comes_back() {
     let root = Root::new();
@@ -95,7 +98,8 @@ fn what_crosses_with_a_closing_port_comes_back() {
     }
 }
 
-/// Who subscribes says how long a publisher may be made to wait; the publisher says for how long at most.
+/// Who subscribes says how long a publisher may be made to wait; the publisher says for how long at
+/// most.
 #[test]
 fn no_subscriber_blocks_for_longer_than_the_publisher_lets_it() {
     let root = Root::new();
@@ -158,7 +162,8 @@ fn a_message_behind_nonsense_is_taken_at_once() {
     assert_eq!(shown.max(), Some(2));
 }
 
-/// A subscriber whose counter is impossible loses what it is sent; the others get it, and the publisher hears of no error.
+/// A subscriber whose counter is impossible loses what it is sent; the others get it, and the
+/// publisher hears of no error.
 #[test]
 fn a_lying_subscriber_keeps_nothing_from_the_others() {
     let root = Root::new();

@@ -1,4 +1,5 @@
-//! Private pools go with their process, and what makers left that are dead is removed: by proof of the death, whatever its age.
+//! Private pools go with their process, and what makers left that are dead is removed: by proof of
+//! the death, whatever its age.
 
 mod support;
 

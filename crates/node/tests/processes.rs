@@ -1,6 +1,7 @@
 //! Channels between processes, and what remains when one is killed.
 //!
-//! The other process is this test program again, asked by `support::player` to play one of [`roles`].
+//! The other process is this test program again, asked by `support::player` to play one of
+//! [`roles`].
 
 mod support;
 
@@ -13,7 +14,8 @@ use hythe_node::{
 use support::player::{Player, own_part, say, until_told};
 use support::{BOUND, Root, eventually};
 
-/// What a child can be. Each prints a line when it is where the test wants it, and goes on until its input ends.
+/// What a child can be. Each prints a line when it is where the test wants it, and goes on until
+/// its input ends.
 mod roles {
     /// Takes two samples and keeps them.
     pub(super) const HOLDER: &str = "holder";
@@ -270,7 +272,8 @@ fn a_blocked_publisher_learns_who_blocks_it() {
     drop(publisher);
 }
 
-/// Killed, or ended in good order, while a publisher waits for it to make room: that ends the wait, with an error of its own.
+/// Killed, or ended in good order, while a publisher waits for it to make room: that ends the wait,
+/// with an error of its own.
 #[test]
 fn a_blocked_publisher_gets_an_error_when_the_receiver_dies_or_leaves() {
     for dies in [true, false] {

@@ -24,7 +24,8 @@ use hythe_node::{
 use support::Root;
 use support::refusing::{Whose, refuse};
 
-/// The environment variable that makes [`lives_with_a_refusal`] do something: a call, an error, and when.
+/// The environment variable that makes [`lives_with_a_refusal`] do something: a call, an error, and
+/// when.
 const CASE: &str = "HYTHE_TEST_REFUSED";
 /// It only ends tests that have failed.
 const DEAD_MAN: Duration = Duration::from_secs(60);

@@ -1,4 +1,5 @@
-//! Requests and replies: between nodes, between processes, and what a client hears when a server goes.
+//! Requests and replies: between nodes, between processes, and what a client hears when a server
+//! goes.
 //!
 //! The other process is this test program again (`support::player`).
 
@@ -244,7 +245,8 @@ fn open_requests_are_bounded_and_abandoned_ones_make_room() {
         "{refused:?}"
     );
     client.abandon(first);
-    // The server still has two of ours, as many as its way back takes: it is passed by, with its name.
+    // The server still has two of ours, as many as its way back takes: it is passed by, with its
+    // name.
     let lease = client.lease(1).expect("free");
     let refused = client.request(lease, 1).expect_err("no room");
     let NodeError::ServersFull { servers, .. } = &refused else {
@@ -415,7 +417,8 @@ fn a_killed_server_is_named_at_once_and_another_goes_on() {
     });
     for pending in [kept, queued] {
         let start = Instant::now();
-        // Far longer than the death takes to be proven: what ends the wait is the bell of the recovery.
+        // Far longer than the death takes to be proven: what ends the wait is the bell of the
+        // recovery.
         let lost = client.wait(pending, BOUND).expect_err("it was killed");
         assert!(start.elapsed() < BOUND, "it was a time-out");
         let NodeError::ServerLost { server, .. } = &lost else {
@@ -437,7 +440,8 @@ fn a_killed_server_is_named_at_once_and_another_goes_on() {
     eventually("all is free", || is_all_free(&pool));
 }
 
-/// Killed at any moment, a server loses no slot, and every request ends: with a reply or with its name.
+/// Killed at any moment, a server loses no slot, and every request ends: with a reply or with its
+/// name.
 #[test]
 fn a_server_killed_anywhere_loses_no_slot_and_no_request() {
     let root = Root::new();
@@ -504,7 +508,8 @@ fn replies_to_a_killed_client_are_dropped_and_counted() {
     assert_eq!(pool.snapshot().connections.len(), 0);
 }
 
-/// A header that makes no sense, a reply to nothing, a counter that is impossible: passed over, counted, named.
+/// A header that makes no sense, a reply to nothing, a counter that is impossible: passed over,
+/// counted, named.
 #[test]
 fn a_lying_peer_is_counted_and_keeps_nothing_from_the_others() {
     let root = Root::new();

@@ -1,4 +1,5 @@
-//! Where a pool's memory is: touched or locked on joining, on huge pages, and refusals that name the limit.
+//! Where a pool's memory is: touched or locked on joining, on huge pages, and refusals that name
+//! the limit.
 
 mod support;
 

@@ -1,7 +1,8 @@
 //! One pool, shared by a 32-bit and a 64-bit process.
 //!
-//! The other process is this test program built for another machine, under its emulator. [`OTHER`] holds the command that
-//! starts it; `make test-targets` and `make arm` set it, and without it these tests are skipped aloud.
+//! The other process is this test program built for another machine, under its emulator. [`OTHER`]
+//! holds the command that starts it; `make test-targets` and `make arm` set it, and without it
+//! these tests are skipped aloud.
 
 mod support;
 
@@ -20,7 +21,8 @@ const OTHER: &str = "HYTHE_OTHER_WIDTH";
 
 /// What the other process can be. Each says its width first.
 mod roles {
-    /// Answers each message on `in` with one of its own on `out`: the same bytes, each complemented.
+    /// Answers each message on `in` with one of its own on `out`: the same bytes, each
+    /// complemented.
     pub(super) const ANSWERER: &str = "answerer";
     /// Forwards from `in` to `out`.
     pub(super) const RELAY: &str = "relay";
@@ -122,7 +124,8 @@ fn publish(publisher: &mut Publisher, bytes: &[u8]) {
     assert_eq!((published.delivered, published.dropped), (1, 0));
 }
 
-/// The other program in a role, once it has shown that it is of the other width; `None`, said aloud, if there is none.
+/// The other program in a role, once it has shown that it is of the other width; `None`, said
+/// aloud, if there is none.
 fn other(root: &Root, role: &str) -> Option<Player> {
     let Ok(words) = std::env::var(OTHER) else {
         eprintln!("SKIPPED (no {OTHER}; `make test-targets` builds the other program): {role}");

@@ -1,4 +1,5 @@
-//! Typed channels: values, fields and slices arrive as they were sent; what is not of the type is skipped, counted or refused.
+//! Typed channels: values, fields and slices arrive as they were sent; what is not of the type is
+//! skipped, counted or refused.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Ports that cannot be connected to, because queue memory or a counter is at its limit: they keep nothing from the others, leave
-//! nothing behind, and are reached once there is room.
+//! Ports that cannot be connected to, because queue memory or a counter is at its limit: they keep
+//! nothing from the others, leave nothing behind, and are reached once there is room.
 
 mod support;
 
@@ -115,7 +115,8 @@ fn a_client_that_could_not_be_answered_is_once_there_is_room() {
     eventually("a reply goes its way", replies);
 }
 
-/// What is kept cannot be given, so it is all tried again: the connection made for it must not stay.
+/// What is kept cannot be given, so it is all tried again: the connection made for it must not
+/// stay.
 #[test]
 fn what_cannot_be_given_to_a_late_subscriber_leaves_no_connection() {
     let root = Root::new();

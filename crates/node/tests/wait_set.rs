@@ -1,4 +1,5 @@
-//! One wait for many ports and file descriptors: what wakes it, what it reports, and that nothing gets lost.
+//! One wait for many ports and file descriptors: what wakes it, what it reports, and that nothing
+//! gets lost.
 //!
 //! The other process is this test program again, asked by [`ROLE`] to publish.
 
@@ -78,7 +79,8 @@ impl Drop for Peer {
     }
 }
 
-/// Not a test of its own: publishes numbers to each of its channels in turn, and stays until it is killed.
+/// Not a test of its own: publishes numbers to each of its channels in turn, and stays until it is
+/// killed.
 #[test]
 fn plays_its_role() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -303,7 +305,8 @@ fn receive_in_order(
         }
     }
     assert!(counts.values().all(|&count| count == each * sources));
-    // A look at everything may come between a message and its mark, once in a while. If marks got lost, it would find every burst.
+    // A look at everything may come between a message and its mark, once in a while. If marks got
+    // lost, it would find every burst.
     let unmarked = wait_set.unmarked();
     assert!(unmarked <= 3, "{unmarked} ports had lost their marks");
 }

@@ -1,5 +1,5 @@
-//! The wire region: what was sent from it without a copy arrives as it was sent, however late it is read, whoever has leased the
-//! slot since, and whatever became of the sender.
+//! The wire region: what was sent from it without a copy arrives as it was sent, however late it is
+//! read, whoever has leased the slot since, and whatever became of the sender.
 
 mod support;
 

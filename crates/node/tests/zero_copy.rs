@@ -1,4 +1,5 @@
-//! The process hop copies nothing: a byte changed in the slot after publishing and before taking is what the reader sees.
+//! The process hop copies nothing: a byte changed in the slot after publishing and before taking is
+//! what the reader sees.
 
 mod support;
 
@@ -9,7 +10,8 @@ use std::time::Duration;
 use hythe_node::{HolderKind, Node, Pool, PublisherOptions, SubscriberOptions, TrustPeers};
 use support::Root;
 
-/// Overwrites a byte of the only payload that is in a queue, behind everybody's back, in the region's file.
+/// Overwrites a byte of the only payload that is in a queue, behind everybody's back, in the
+/// region's file.
 fn change_the_queued_byte(pool: &Pool, at: u64, byte: u8) {
     let held = pool.snapshot().held_buffers();
     let queued: Vec<_> = held

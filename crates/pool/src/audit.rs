@@ -1,7 +1,8 @@
 //! The audit: does the sum hold, and who holds what?
 //!
-//! Reading while others work, it can meet a reference between two records. It therefore looks again at slots that do not add up,
-//! and reports only those that stay wrong while nothing about them moves.
+//! Reading while others work, it can meet a reference between two records. It therefore looks again
+//! at slots that do not add up, and reports only those that stay wrong while nothing about them
+//! moves.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +17,8 @@ use crate::tables::members::{MemberIndex, MemberKind, since_units};
 
 /// Looks at a slot that does not add up before it is reported.
 const LOOKS: usize = 200;
-/// Records read for further looks in all: a liar who makes every slot look wrong does not keep us for longer than a second or so.
+/// Records read for further looks in all: a liar who makes every slot look wrong does not keep us
+/// for longer than a second or so.
 const RECORDS_IN_ALL: usize = 1 << 23;
 
 /// Who answers for references.
@@ -109,7 +111,8 @@ pub fn audit<M: Memory>(control: &Control<M>, regions: &Regions, monotonic_ms: u
     audit
 }
 
-/// Who has these slots, at one glance: while others work, a reference on its way may be missing or there twice.
+/// Who has these slots, at one glance: while others work, a reference on its way may be missing or
+/// there twice.
 pub fn holders_of_slots<M: Memory>(
     control: &Control<M>,
     regions: &Regions,
@@ -127,8 +130,8 @@ type QueueReferences = HashMap<u32, BTreeMap<ConnectionIndex, u32>>;
 
 fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> QueueReferences {
     let mut found = QueueReferences::new();
-    // Queues do not overlap. Where they claim to, or to be longer together than the arena, somebody lies; that shows as slots
-    // that do not add up, and does not keep us.
+    // Queues do not overlap. Where they claim to, or to be longer together than the arena, somebody
+    // lies; that shows as slots that do not add up, and does not keep us.
     let mut left = control.layout().limits().granules as usize * GRANULE_DESCRIPTORS;
     for info in control.tables().connections() {
         for descriptor in control.tables().queued(info).into_iter().take(left) {
@@ -145,7 +148,8 @@ fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> Queue
     found
 }
 
-/// Rows that may hold something: those of all participants. Row numbers of free records are left out; recovery emptied them.
+/// Rows that may hold something: those of all participants. Row numbers of free records are left
+/// out; recovery emptied them.
 fn rows_in_use<M: Memory>(control: &Control<M>) -> Vec<(MemberIndex, MemberKind)> {
     control
         .tables()

@@ -1,20 +1,25 @@
-//! A counter that several participants change, and of which each can say after a crash whether its last change happened.
+//! A counter that several participants change, and of which each can say after a crash whether its
+//! last change happened.
 //!
-//! The cell carries, beside the count, the mark of its last change: who, the low 19 bits of the number of its step, and
-//! whether it was a lease. Before anyone replaces another's mark, it looks into that participant's journal; if the step stands
-//! there as the last one begun, it notes the step's number in a word of its own (the *witness*). So the last change of a dead
-//! participant happened if its mark stands in the cell, or if somebody witnessed it. This is the recoverable compare-and-swap
-//! of Attiya, Ben-Baruch and Hendler ("Nesting-Safe Recoverable Linearizability", PODC 2018), in 64 bits, with one witness
-//! word per pair for all cells. One word is enough because only the last step of an actor is ever asked for, and a note of it
-//! is followed by none about older ones: their numbers are no longer in the journal.
+//! The cell carries, beside the count, the mark of its last change: who, the low 19 bits of the
+//! number of its step, and whether it was a lease. Before anyone replaces another's mark, it looks
+//! into that participant's journal; if the step stands there as the last one begun, it notes the
+//! step's number in a word of its own (the *witness*). So the last change of a dead participant
+//! happened if its mark stands in the cell, or if somebody witnessed it. This is the recoverable
+//! compare-and-swap of Attiya, Ben-Baruch and Hendler ("Nesting-Safe Recoverable Linearizability",
+//! PODC 2018), in 64 bits, with one witness word per pair for all cells. One word is enough because
+//! only the last step of an actor is ever asked for, and a note of it is followed by none about
+//! older ones: their numbers are no longer in the journal.
 //!
-//! A look into a journal costs its owner a cache line, so it is left out where nothing can be learned. A mark that a lease
-//! replaces brought the count to zero: the new generation says for ever that it happened. A lease whose mark anything else
-//! replaces is over: there is no other reference to a slot before its lessee has gone on to the next step.
+//! A look into a journal costs its owner a cache line, so it is left out where nothing can be
+//! learned. A mark that a lease replaces brought the count to zero: the new generation says for
+//! ever that it happened. A lease whose mark anything else replaces is over: there is no other
+//! reference to a slot before its lessee has gone on to the next step.
 //!
-//! Nineteen bits come round. A step therefore never takes a number whose mark stands in its cell already, and a witness looks
-//! at the cell once more behind the journal. What is left: a swap that sleeps through exactly a multiple of 2^19 steps of
-//! one actor, and finds count, generation and mark as they were.
+//! Nineteen bits come round. A step therefore never takes a number whose mark stands in its cell
+//! already, and a witness looks at the cell once more behind the journal. What is left: a swap that
+//! sleeps through exactly a multiple of 2^19 steps of one actor, and finds count, generation and
+//! mark as they were.
 
 use hythe_abi::pool::ControlLayout;
 use hythe_memory::{Memory, Ordering};
@@ -22,7 +27,8 @@ use hythe_memory::{Memory, Ordering};
 use crate::counted::{Counted, LEASE, Mark};
 use crate::journal;
 
-/// Tries of one change before the cell counts as damaged: somebody keeps changing it without reason.
+/// Tries of one change before the cell counts as damaged: somebody keeps changing it without
+/// reason.
 pub(crate) const ATTEMPTS: usize = 1 << 16;
 
 /// Why a change did not happen.
@@ -34,7 +40,8 @@ pub(crate) enum Unchanged {
     Contended,
 }
 
-/// Changes a cell to what `change` makes of count and upper bits; `None` declines. Returns what stood there before.
+/// Changes a cell to what `change` makes of count and upper bits; `None` declines. Returns what
+/// stood there before.
 #[inline]
 pub(crate) fn change<M: Memory>(
     memory: &M,
@@ -88,12 +95,14 @@ fn unfinished<M: Memory>(
 }
 
 fn bear_witness<M: Memory>(memory: &M, layout: &ControlLayout, witness: u8, seen: Mark) {
-    // Made visible by the release half of the swap that follows; `happened` reads the cell first, with acquire.
+    // Made visible by the release half of the swap that follows; `happened` reads the cell first,
+    // with acquire.
     let note = layout.witness(witness.into(), seen.by.into());
     memory.store(note, seen.number, Ordering::Relaxed);
 }
 
-/// Did the change with this mark happen to the cell? Only asked for the last change its maker began.
+/// Did the change with this mark happen to the cell? Only asked for the last change its maker
+/// began.
 pub(crate) fn happened<M: Memory>(
     memory: &M,
     layout: &ControlLayout,

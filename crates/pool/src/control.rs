@@ -1,8 +1,8 @@
 //! The control file of a pool: its header, checked, and where everything stands.
 //!
 //! What stands behind the header is read by views: [`Tables`](crate::Tables),
-//! [`Ledger`](crate::Ledger) and [`Marks`](crate::Marks). Their methods take them by value: behind a
-//! reference to a view the fields of `Control` would be read again after each atomic operation.
+//! [`Ledger`](crate::Ledger) and [`Marks`](crate::Marks). Their methods take them by value: behind
+//! a reference to a view the fields of `Control` would be read again after each atomic operation.
 
 use hythe_abi::LINE_BYTES;
 use hythe_abi::pool::{ControlLayout, Limits, MAGIC, VERSION, header};
@@ -35,7 +35,8 @@ impl<M: Memory> Control<M> {
     /// Opens an existing pool.
     ///
     /// # Errors
-    /// [`PoolError::NotAPool`] saying what does not fit; [`PoolError::Busy`] while it is still being made.
+    /// [`PoolError::NotAPool`] saying what does not fit; [`PoolError::Busy`] while it is still
+    /// being made.
     pub fn open(memory: M) -> Result<Self, PoolError> {
         let refuse = |why: String| Err(PoolError::NotAPool(why));
         if memory.bytes() < hythe_abi::PAGE_BYTES {
@@ -130,7 +131,8 @@ impl<M: Memory> Control<M> {
                 return session;
             }
         }
-        // Zero twice in a row: somebody sets the word back each time. No number is new then, and this one does not keep us here.
+        // Zero twice in a row: somebody sets the word back each time. No number is new then, and
+        // this one does not keep us here.
         1
     }
 }

@@ -89,7 +89,8 @@ impl Mark {
         (self.number & NUMBER_MASK) | if self.lease { LEASE } else { 0 }
     }
 
-    /// The mark of the next step. The low bits are never 0: a sequence of 0 marks a cell that nobody changed yet.
+    /// The mark of the next step. The low bits are never 0: a sequence of 0 marks a cell that
+    /// nobody changed yet.
     #[inline]
     pub(crate) const fn next(self) -> Self {
         let number = self.number.wrapping_add(1);

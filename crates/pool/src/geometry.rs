@@ -46,7 +46,8 @@ const SHARES: [(usize, usize); 6] = [
 /// Ledger entries kept for regions that come later (cores, cards). By its share no class gets more
 /// slots either, so that small slots do not make the control tables large.
 const SPARE_SLOTS: u32 = 2048;
-/// Granules for queues deeper than the usual 32 messages, which need none of these: 65,536 messages, 1 MiB.
+/// Granules for queues deeper than the usual 32 messages, which need none of these: 65,536
+/// messages, 1 MiB.
 const DEEP_GRANULES: u32 = 2048;
 /// The tables of a default pool.
 const DEFAULT_LIMITS: Limits = Limits {
@@ -58,7 +59,8 @@ const DEFAULT_LIMITS: Limits = Limits {
     granules: 4096 + DEEP_GRANULES,
     slots: SPARE_SLOTS,
 };
-/// The tables of a small device, together with those for the slots at most 512 KiB up to a pool of 1 GiB.
+/// The tables of a small device, together with those for the slots at most 512 KiB up to a pool of
+/// 1 GiB.
 const SMALL_LIMITS: Limits = Limits {
     participants: 8,
     channels: 64,
@@ -73,7 +75,8 @@ impl Geometry {
     /// The default geometry for a pool of about `bytes` in all.
     ///
     /// # Errors
-    /// [`PoolError::BadGeometry`] if the control tables alone need more, or a pool cannot have as many slots.
+    /// [`PoolError::BadGeometry`] if the control tables alone need more, or a pool cannot have as
+    /// many slots.
     pub fn for_bytes(bytes: usize) -> Result<Self, PoolError> {
         Self::for_bytes_with(DEFAULT_LIMITS, bytes)
     }
@@ -83,7 +86,8 @@ impl Geometry {
     /// # Errors
     /// As [`Geometry::for_bytes`]; limits out of range.
     pub fn for_bytes_with(limits: Limits, bytes: usize) -> Result<Self, PoolError> {
-        // Two rounds: the number of slots decides the size of the ledger, which decides what is left for slots.
+        // Two rounds: the number of slots decides the size of the ledger, which decides what is
+        // left for slots.
         let mut plan = Self::share(limits, bytes);
         for _ in 0..2 {
             let control = Self::with_classes(limits, &plan)?.layout()?.bytes();
@@ -137,10 +141,12 @@ impl Geometry {
         Some(range.end * MIB)
     }
 
-    /// A geometry with the given classes. `limits.slots` counts the entries kept for later regions; those of the classes are added.
+    /// A geometry with the given classes. `limits.slots` counts the entries kept for later regions;
+    /// those of the classes are added.
     ///
     /// # Errors
-    /// [`PoolError::BadGeometry`] if there is no class, too many, an empty one, or the sum does not fit.
+    /// [`PoolError::BadGeometry`] if there is no class, too many, an empty one, or the sum does not
+    /// fit.
     pub fn with_classes(limits: Limits, plan: &[ClassPlan]) -> Result<Self, PoolError> {
         if plan.is_empty() || plan.len() > CLASSES_MAX {
             return Err(PoolError::BadGeometry(format!(
@@ -259,7 +265,8 @@ impl Geometry {
         for (payload_bytes, percent) in SHARES {
             let budget = bytes / 100 * percent + carried;
             let count = (budget / slot_bytes(payload_bytes)).min(count_max);
-            // Fewer than two slots of a size cannot go back and forth: leave the memory to the smaller classes.
+            // Fewer than two slots of a size cannot go back and forth: leave the memory to the
+            // smaller classes.
             let count = if count < 2 { 0 } else { count };
             carried = budget - count * slot_bytes(payload_bytes);
             if count > 0 {

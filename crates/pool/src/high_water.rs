@@ -1,8 +1,9 @@
 //! High-water marks: the most of each table, and of each class of slots, that was in use at once.
 //!
-//! Tables are filled from their first record on, so whoever takes a record knows how many are in use at least, and notes it: off the
-//! data path. Slots are leased and released too often for that, so the watchers of participants count them now and then
-//! ([`Control::note_slots`]), and so does whoever finds a class full: these marks are samples, a short peak may be missed. Any participant
+//! Tables are filled from their first record on, so whoever takes a record knows how many are in
+//! use at least, and notes it: off the data path. Slots are leased and released too often for that,
+//! so the watchers of participants count them now and then ([`Control::note_slots`]), and so does
+//! whoever finds a class full: these marks are samples, a short peak may be missed. Any participant
 //! may write nonsense here; nothing is decided by a mark.
 
 use hythe_abi::RegionIndex;
@@ -37,8 +38,9 @@ pub struct HighWater {
     pub ports: u32,
     /// Pairs of a publisher and a subscriber.
     pub connections: u32,
-    /// How far queues have reached into the granules, gaps between them counted in: a connection without a deep queue reaches as
-    /// far as its number, the first deep queue past the granules of all connections.
+    /// How far queues have reached into the granules, gaps between them counted in: a connection
+    /// without a deep queue reaches as far as its number, the first deep queue past the granules of
+    /// all connections.
     pub granules: u32,
     /// Slots, sampled.
     pub classes: Vec<ClassHighWater>,
@@ -65,8 +67,8 @@ pub(crate) fn note_table<M: Memory>(control: &Control<M>, table: Table, in_use: 
 }
 
 impl<M: Memory> Control<M> {
-    /// Counts the slots in use of each class, and notes the most. Reads every cell of the ledger: for watchers, and for those who find
-    /// the pool full.
+    /// Counts the slots in use of each class, and notes the most. Reads every cell of the ledger:
+    /// for watchers, and for those who find the pool full.
     pub fn note_slots(&self, regions: &Regions) {
         for (region, number, class) in classes(regions) {
             raise(

@@ -82,7 +82,8 @@ mod tests {
         }
     }
 
-    /// Opens a channel `c` of this kind with a port on it, and says how a second participant is refused.
+    /// Opens a channel `c` of this kind with a port on it, and says how a second participant is
+    /// refused.
     fn refusal(
         theirs: (PortKind, Option<&ChannelType>),
         ours: (ChannelKind, Option<&ChannelType>),

@@ -1,8 +1,9 @@
 //! The journal: one step that a participant has begun, so that its recoverer can finish or undo it.
 //!
-//! A step is: [`begin`], one visible change in a cell or queue word, the own hold record, [`end`]. The own stores need only stay
-//! in program order: a killed thread stops between two instructions, what it stored before becomes visible to all, what came
-//! after never happened. Release stores and one compiler fence keep the compiler to that order.
+//! A step is: [`begin`], one visible change in a cell or queue word, the own hold record, [`end`].
+//! The own stores need only stay in program order: a killed thread stops between two instructions,
+//! what it stored before becomes visible to all, what came after never happened. Release stores and
+//! one compiler fence keep the compiler to that order.
 
 use core::sync::atomic::compiler_fence;
 
@@ -42,9 +43,9 @@ impl Operation {
     }
 }
 
-/// Everything the recoverer needs. `before` is the own hold record as it was, `position` that in the queue, or for a release
-/// the generation of the slot; `row` is a participant's, or the connection of a take of the oldest; fields that a step does
-/// not use are zero.
+/// Everything the recoverer needs. `before` is the own hold record as it was, `position` that in
+/// the queue, or for a release the generation of the slot; `row` is a participant's, or the
+/// connection of a take of the oldest; fields that a step does not use are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) slot: u32,
@@ -99,7 +100,8 @@ pub(crate) fn begin<M: Memory>(
     operation: Operation,
     step: Step,
 ) -> Mark {
-    // The release store below does not hold later stores back. Between a thread and its own end that is the compiler's doing.
+    // The release store below does not hold later stores back. Between a thread and its own end
+    // that is the compiler's doing.
     compiler_fence(Ordering::SeqCst);
     let (memory, at) = (control.memory(), at(control, member.0));
     let last = memory.load(at + intent::SEQUENCE, Ordering::Relaxed);
@@ -128,8 +130,9 @@ pub(crate) fn begin<M: Memory>(
     mark
 }
 
-/// Notes a step whose visible change is a queue's counter: it puts no mark into a cell, so it takes no number, and stores no
-/// field that only other steps use. Whoever looks for the maker of a mark meanwhile finds no step on a cell here.
+/// Notes a step whose visible change is a queue's counter: it puts no mark into a cell, so it takes
+/// no number, and stores no field that only other steps use. Whoever looks for the maker of a mark
+/// meanwhile finds no step on a cell here.
 #[inline(always)]
 pub(crate) fn begin_move<M: Memory>(
     control: &Control<M>,
@@ -163,8 +166,9 @@ pub(crate) fn begun_on<M: Memory>(
     cell: usize,
 ) -> Option<Mark> {
     let at = intent_of(layout, index);
-    // In this order: an operation read behind the number is that of the step, or of a later one, or none; never of an
-    // earlier one. If the journal went on to a later step meanwhile, nobody will ask for this one.
+    // In this order: an operation read behind the number is that of the step, or of a later one, or
+    // none; never of an earlier one. If the journal went on to a later step meanwhile, nobody will
+    // ask for this one.
     let number = memory.load(at + intent::SEQUENCE, Ordering::Acquire);
     let operation = Operation::from_word(memory.load(at + intent::OPERATION, Ordering::Acquire))?;
     let slot = memory.load(at + intent::SLOT, Ordering::Relaxed);

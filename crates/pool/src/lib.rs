@@ -1,17 +1,21 @@
 //! Slots, ledger, leases, recovery: who holds what, as a pure protocol over shared memory.
 //!
-//! One [`Control`] stands for the control file of a pool. Its words are read through views: [`Tables`],
-//! [`Ledger`] and [`Marks`]. A [`Member`] acts on it: it leases, duplicates, sends, takes and releases
-//! references to slots, one journalled step at a time, so that whoever proves its death can finish the
-//! step and give everything back ([`Recoverer`]). The one invariant, at every instant:
+//! One [`Control`] stands for the control file of a pool. Its words are read through views:
+//! [`Tables`], [`Ledger`] and [`Marks`]. A [`Member`] acts on it: it leases, duplicates, sends,
+//! takes and releases references to slots, one journalled step at a time, so that whoever proves
+//! its death can finish the step and give everything back ([`Recoverer`]). The one invariant, at
+//! every instant:
 //!
-//! > the count in a slot's cell = the sum of all hold records of the slot + its descriptors in queues,
+//! > the count in a slot's cell = the sum of all hold records of the slot + its descriptors in
+//! > queues,
 //!
-//! where a step begun by a member and not finished is settled by its journal (`docs/adr/`). [`audit`] checks it.
+//! where a step begun by a member and not finished is settled by its journal (`docs/adr/`).
+//! [`audit`] checks it.
 //!
 //! Ports of channels that carry no payload share a cell of events instead of queues.
 //!
-//! Never calls the system, never waits, never touches payload, never trusts an index it read from shared memory.
+//! Never calls the system, never waits, never touches payload, never trusts an index it read from
+//! shared memory.
 
 mod audit;
 mod cell;

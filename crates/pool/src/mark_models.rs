@@ -1,8 +1,9 @@
-//! Models of the marks (loom): senders push, mark and ring as they do; the owner takes marks, looks at the queues they name, and
-//! would fall asleep. A message is seen, or its mark stands, or the owner is woken.
+//! Models of the marks (loom): senders push, mark and ring as they do; the owner takes marks, looks
+//! at the queues they name, and would fall asleep. A message is seen, or its mark stands, or the
+//! owner is woken.
 //!
-//! A queue is one word here: its tail. A sender that stops halfway is one that goes on to the next word only after the owner
-//! has gone.
+//! A queue is one word here: its tail. A sender that stops halfway is one that goes on to the next
+//! word only after the owner has gone.
 
 use core::ops::Range;
 
@@ -78,7 +79,8 @@ fn look(control: &Shared) -> [bool; 2] {
     std::array::from_fn(|port| named[port] && waits(control, PORTS[port]))
 }
 
-/// Looks, and looks again on the way to bed. What was found, and whether a futex would let the owner sleep in the end.
+/// Looks, and looks again on the way to bed. What was found, and whether a futex would let the
+/// owner sleep in the end.
 fn look_and_lie_down(control: &Shared) -> ([bool; 2], bool) {
     let early = look(control);
     let bell = control.tables().bell(OWNER);
@@ -88,7 +90,8 @@ fn look_and_lie_down(control: &Shared) -> ([bool; 2], bool) {
     (found, bell.is_quiet(control.memory(), ticket))
 }
 
-/// Everything sent was found, or its mark stands for the next look; and who found nothing is not left asleep.
+/// Everything sent was found, or its mark stands for the next look; and who found nothing is not
+/// left asleep.
 fn check(control: &Shared, found: [bool; 2], sent: [bool; 2], woken: bool) {
     let quiet = {
         let count = control.tables().bell(OWNER).count;
@@ -119,8 +122,8 @@ fn loom_nobody_falls_asleep_beside_a_message() {
     });
 }
 
-/// One message to each of two ports that share a cell. Three switches of threads at arbitrary places, which is where such
-/// mistakes show; all of them would take hours.
+/// One message to each of two ports that share a cell. Three switches of threads at arbitrary
+/// places, which is where such mistakes show; all of them would take hours.
 #[test]
 fn loom_marks_of_one_cell_do_not_erase_each_other() {
     let mut model = loom::model::Builder::new();
@@ -170,8 +173,9 @@ fn waiting(control: &Shared) -> u32 {
     tail(0) + tail(2)
 }
 
-/// A sender has stopped between the bit of the cell and that of the summary: another of the same port does not rely on it, nor
-/// on the summary's bit as it was before the owner took an older mark of another port.
+/// A sender has stopped between the bit of the cell and that of the summary: another of the same
+/// port does not rely on it, nor on the summary's bit as it was before the owner took an older mark
+/// of another port.
 #[test]
 fn loom_a_sender_that_stopped_does_not_hide_another() {
     loom::model(|| {
@@ -195,7 +199,8 @@ fn loom_a_sender_that_stopped_does_not_hide_another() {
     });
 }
 
-/// The owner asks for marks while somebody sends: the message is found by the first look, or marked.
+/// The owner asks for marks while somebody sends: the message is found by the first look, or
+/// marked.
 #[test]
 fn loom_asking_for_marks_meets_a_message() {
     loom::model(|| {

@@ -1,13 +1,15 @@
-//! Marks (`spec/pool.md`): which ports of a participant something may wait for, so that waiting for a thousand ports looks at
-//! those few, and not at a thousand queues.
+//! Marks (`spec/pool.md`): which ports of a participant something may wait for, so that waiting for
+//! a thousand ports looks at those few, and not at a thousand queues.
 //!
 //! Senders call [`Marks::announce`] behind each message, the owner of the ports calls
-//! [`Marks::take_marks`] before it looks at queues. One of the two always sees the other: the sender puts a full barrier between message and mark, the owner between
-//! taking a mark and looking at the queue. Whoever dies in between is recovered, which raises the owner's `changes`: then it looks
-//! at all queues.
+//! [`Marks::take_marks`] before it looks at queues. One of the two always sees the other: the
+//! sender puts a full barrier between message and mark, the owner between taking a mark and looking
+//! at the queue. Whoever dies in between is recovered, which raises the owner's `changes`: then it
+//! looks at all queues.
 //!
-//! A mark is a hint. A peer that sets marks of its own invention causes looks in vain; one that erases marks delays a message until
-//! the owner's next look at everything. Never waits, never allocates.
+//! A mark is a hint. A peer that sets marks of its own invention causes looks in vain; one that
+//! erases marks delays a message until the owner's next look at everything. Never waits, never
+//! allocates.
 
 use hythe_abi::pool::port;
 use hythe_memory::{Memory, Ordering, full_barrier};
@@ -18,7 +20,8 @@ use crate::tables::ports::PortIndex;
 
 /// Ports in one cell, and cells' groups in a summary.
 const BITS: usize = 64;
-/// Honest peers change a cell at most so often while one of them tries; beyond, somebody only wants to keep us here.
+/// Honest peers change a cell at most so often while one of them tries; beyond, somebody only wants
+/// to keep us here.
 const TRIES_MAX: u32 = 4096;
 
 /// The marks of a control file, and the bells that are rung behind them.
@@ -44,19 +47,22 @@ impl<M> Control<M> {
 }
 
 impl<M: Memory> Marks<'_, M> {
-    /// Tells the owner of a port, behind a message for it, that there is one: by a mark if it wants marks, and by its bell. True: it
-    /// sleeps, and the caller must wake the futex of its bell.
+    /// Tells the owner of a port, behind a message for it, that there is one: by a mark if it wants
+    /// marks, and by its bell. True: it sleeps, and the caller must wake the futex of its bell.
     ///
-    /// Where no marks are wanted this reads one word more than the bell alone, and writes nothing more.
+    /// Where no marks are wanted this reads one word more than the bell alone, and writes nothing
+    /// more.
     #[must_use]
     #[inline]
     pub fn announce(self, owner: MemberIndex, index: PortIndex) -> bool {
-        // Between the message and the looks at flag, marks and sleepers. Partners: `want_marks`, `take_marks`, `lie_down`.
+        // Between the message and the looks at flag, marks and sleepers. Partners: `want_marks`,
+        // `take_marks`, `lie_down`.
         full_barrier();
         self.announce_behind_barrier(owner, index)
     }
 
-    /// As [`announce`](Self::announce), for a caller that has put one full barrier behind all its messages itself.
+    /// As [`announce`](Self::announce), for a caller that has put one full barrier behind all its
+    /// messages itself.
     #[must_use]
     #[inline]
     pub fn announce_behind_barrier(self, owner: MemberIndex, index: PortIndex) -> bool {
@@ -80,7 +86,8 @@ impl<M: Memory> Marks<'_, M> {
         self.control.memory().load(at, Ordering::Relaxed) & port::MARKS_WANTED != 0
     }
 
-    /// Marks a port of a participant; the caller has put a full barrier behind its message. False: all was marked already.
+    /// Marks a port of a participant; the caller has put a full barrier behind its message. False:
+    /// all was marked already.
     fn mark(self, owner: MemberIndex, index: PortIndex) -> bool {
         if !self.control.tables().has_row(owner) {
             return false;
@@ -94,8 +101,9 @@ impl<M: Memory> Marks<'_, M> {
         set || summed
     }
 
-    /// Takes all marks of the own row, and says which ports they stand for. True: there were some, and a full barrier stands behind
-    /// them, so that looking at the queues of these ports finds all that was marked.
+    /// Takes all marks of the own row, and says which ports they stand for. True: there were some,
+    /// and a full barrier stands behind them, so that looking at the queues of these ports finds
+    /// all that was marked.
     pub fn take_marks(self, own: MemberIndex, mut found: impl FnMut(PortIndex)) -> bool {
         let (layout, memory, row) = (self.control.layout(), self.control.memory(), own.0.into());
         let mut summary = take_cell(memory, layout.mark_summary(row));
@@ -119,7 +127,8 @@ impl<M: Memory> Marks<'_, M> {
                 }
             }
         }
-        // Between the marks and the look at the queues; its partner is the first barrier in `announce`.
+        // Between the marks and the look at the queues; its partner is the first barrier in
+        // `announce`.
         full_barrier();
         true
     }
@@ -134,9 +143,11 @@ pub(crate) fn ask_for_marks<M: Memory>(control: &Control<M>, index: PortIndex, w
     full_barrier();
 }
 
-/// Sets one bit of a cell that many write. False: it was set, or somebody keeps changing the cell to keep us here.
+/// Sets one bit of a cell that many write. False: it was set, or somebody keeps changing the cell
+/// to keep us here.
 fn set_bit<M: Memory>(memory: &M, at: usize, bit: usize) -> bool {
-    // Pairs with the release half of the owner's swap: whoever sees a cell that was emptied sees the summary emptied.
+    // Pairs with the release half of the owner's swap: whoever sees a cell that was emptied sees
+    // the summary emptied.
     let mut found = memory.load_cell(at, Ordering::Acquire);
     for _ in 0..TRIES_MAX {
         if found >> bit & 1 == 1 {

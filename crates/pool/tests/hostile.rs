@@ -1,8 +1,9 @@
-//! A hostile peer scribbles over every shared word between any two accesses of honest members: none of them panics, leaves the
-//! control file, or goes on for ever, and what was destroyed is told.
+//! A hostile peer scribbles over every shared word between any two accesses of honest members: none
+//! of them panics, leaves the control file, or goes on for ever, and what was destroyed is told.
 //!
-//! Seeded and bounded here; `fuzz/` runs the same members on the bytes of a fuzzer. More, or a certain seed:
-//! `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_RUNS=100000 cargo test -p hythe-pool --test hostile`.
+//! Seeded and bounded here; `fuzz/` runs the same members on the bytes of a fuzzer. More, or a
+//! certain seed: `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_RUNS=100000 cargo test -p hythe-pool --test
+//! hostile`.
 
 // One thread, no unsafe code, and hours under Miri.
 #![cfg(not(any(loom, miri)))]

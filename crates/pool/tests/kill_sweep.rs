@@ -1,4 +1,5 @@
-//! Every operation, killed in front of every store, and recovered: nothing is lost, nothing is stuck.
+//! Every operation, killed in front of every store, and recovered: nothing is lost, nothing is
+//! stuck.
 
 #![cfg(not(loom))]
 
@@ -17,7 +18,8 @@ enum Meanwhile {
     Work,
 }
 
-/// Lets the actor die in front of store number `store`. False: it came through, the case has fewer stores.
+/// Lets the actor die in front of store number `store`. False: it came through, the case has fewer
+/// stores.
 fn kill_once(case: &Case, store: u32, meanwhile: Meanwhile) -> bool {
     let context = format!("{} killed before store {store}, {meanwhile:?}", case.name);
     let mut stage = Stage::new();
@@ -49,7 +51,8 @@ fn kill_once(case: &Case, store: u32, meanwhile: Meanwhile) -> bool {
     !lived
 }
 
-/// Kills at every store; returns how many there were. The last round is the death right after the operation.
+/// Kills at every store; returns how many there were. The last round is the death right after the
+/// operation.
 fn sweep(case: &Case, meanwhile: Meanwhile) -> u32 {
     (1..)
         .take_while(|&store| kill_once(case, store, meanwhile))
@@ -107,7 +110,8 @@ fn the_other_side_is_told_of_a_departure_whenever_it_happens() {
     }
 }
 
-/// Makes a connection to a port that is closed by then, and leaves it; dies in front of store `store`. False: it came through.
+/// Makes a connection to a port that is closed by then, and leaves it; dies in front of store
+/// `store`. False: it came through.
 fn meets_a_closed_port(store: u32, attended: bool) -> bool {
     let world = World::new();
     let (mut near, mut victim) = (world.join("near"), world.join("victim"));

@@ -10,8 +10,8 @@ use world::cases;
 use world::stage::{Case, Stage};
 use world::{Dying, Way, World, until_death};
 
-/// One death in front of store `first` of `case`, one of its recoverer in front of store `second`. False: the recoverer
-/// came through.
+/// One death in front of store `first` of `case`, one of its recoverer in front of store `second`.
+/// False: the recoverer came through.
 fn kill_twice(case: &Case, first: u32, second: u32) -> bool {
     let context = format!(
         "{} killed before store {first}, its recoverer before {second}",

@@ -1,4 +1,5 @@
-//! The channel that loses its last port goes, whoever made it, and wherever the owner of the port dies.
+//! The channel that loses its last port goes, whoever made it, and wherever the owner of the port
+//! dies.
 
 #![cfg(not(loom))]
 
@@ -95,7 +96,8 @@ fn so_may_who_recovers_it() {
     }
 }
 
-/// Memory in which something happens behind the first swap of its user, and something else in front of the next store.
+/// Memory in which something happens behind the first swap of its user, and something else in front
+/// of the next store.
 struct Interrupted<'a> {
     memory: Mapped,
     behind_swap: RefCell<Option<Box<dyn FnOnce() + 'a>>>,
@@ -135,8 +137,8 @@ impl Memory for Interrupted<'_> {
     }
 }
 
-/// While the last port goes, another comes as far as store `store` of its opening, is seen or not, and gives up before the
-/// channel is put back or freed. False: the opening came to its end.
+/// While the last port goes, another comes as far as store `store` of its opening, is seen or not,
+/// and gives up before the channel is put back or freed. False: the opening came to its end.
 fn another_comes_and_gives_up(store: u32) -> bool {
     let world = World::new();
     let mut owner = world.join("owner");

@@ -1,7 +1,8 @@
-//! Whatever keeps a channel may end in a death, and in that of its recoverer as well: the channel goes, and no port stays half open.
+//! Whatever keeps a channel may end in a death, and in that of its recoverer as well: the channel
+//! goes, and no port stays half open.
 //!
-//! The channel's maker has left, so nobody but those who used it last can be the reason that it goes. (`last_port.rs` has what
-//! the living do meanwhile.)
+//! The channel's maker has left, so nobody but those who used it last can be the reason that it
+//! goes. (`last_port.rs` has what the living do meanwhile.)
 
 // One thread, no unsafe code, and half an hour under Miri.
 #![cfg(not(any(loom, miri)))]
@@ -66,7 +67,8 @@ impl Scene {
         self.victim.as_mut().expect("it has not departed")
     }
 
-    /// Everyone but `spared` is dead, and is recovered; twice, because a core's row waits for whoever is attached to it.
+    /// Everyone but `spared` is dead, and is recovered; twice, because a core's row waits for
+    /// whoever is attached to it.
     fn bury<M: Memory>(
         &self,
         recoverer: Recoverer,
@@ -192,8 +194,8 @@ fn depart(scene: &mut Scene, control: &Control<Dying>) {
     departed.expect("departure");
 }
 
-/// Dies in front of store `first` of the case; and the recoverer, of the victim and of the core, in front of its store
-/// `second`. Returns who died.
+/// Dies in front of store `first` of the case; and the recoverer, of the victim and of the core, in
+/// front of its store `second`. Returns who died.
 fn dies_twice(case: &Case, first: u32, second: u32, reverse: bool) -> [bool; 2] {
     let mut scene = Scene::new(case);
     let dying = scene.world.dying();
@@ -244,8 +246,9 @@ fn a_channel_goes_with_its_last_use_whoever_dies_over_it() {
     }
 }
 
-/// `near` has the only port on the channel. The victim opens another, dies over it, and so does its recoverer; `near` gives its
-/// own up in front of the first burial, or behind the last. Returns who died.
+/// `near` has the only port on the channel. The victim opens another, dies over it, and so does its
+/// recoverer; `near` gives its own up in front of the first burial, or behind the last. Returns who
+/// died.
 fn half_open(first: u32, second: u32, near_goes_first: bool) -> [bool; 2] {
     let mut scene = Scene::new(&Case {
         name: "open",
@@ -313,8 +316,8 @@ fn a_port_that_was_half_open_leaves_nothing() {
     }
 }
 
-/// Those who stay on a channel look at it again when a port of it, or its core, has gone: whoever died before saying so, or
-/// while saying so for the dead.
+/// Those who stay on a channel look at it again when a port of it, or its core, has gone: whoever
+/// died before saying so, or while saying so for the dead.
 #[test]
 fn those_who_stay_are_told_whoever_dies() {
     for case in CASES.iter().filter(|case| !case.is_attached) {

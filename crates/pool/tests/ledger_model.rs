@@ -1,4 +1,5 @@
-//! Random lives of four members and a core's row, against a model of plain maps: after every step the counts agree.
+//! Random lives of four members and a core's row, against a model of plain maps: after every step
+//! the counts agree.
 
 #![cfg(not(loom))]
 
@@ -77,7 +78,8 @@ impl Lives {
         held + queued.filter(|message| message.slot == slot).count() as u32
     }
 
-    /// Lets `who` take the step, in the pool and in the model. A panic by the fuse leaves the model as it was before.
+    /// Lets `who` take the step, in the pool and in the model. A panic by the fuse leaves the model
+    /// as it was before.
     fn step(&mut self, who: usize, step: &Step) {
         match *step {
             Step::Lease => self.lease(who),
@@ -271,7 +273,8 @@ impl Lives {
         self.members[to].free_port(&self.world.control, way.consumer_port);
     }
 
-    /// `who` is dead: another recovers it, the others leave its ways, and a new member comes in its place.
+    /// `who` is dead: another recovers it, the others leave its ways, and a new member comes in its
+    /// place.
     fn bury(&mut self, who: usize) {
         let undertaker = (who + 1) % MEMBERS;
         let dead = self.members[who].index();
@@ -316,8 +319,8 @@ impl Lives {
         self.learn_what_the_dead_finished();
     }
 
-    /// A step that its doer did not survive happened or not; what is left of it in the core's row is read, and the audit
-    /// says whether it adds up.
+    /// A step that its doer did not survive happened or not; what is left of it in the core's row
+    /// is read, and the audit says whether it adds up.
     fn learn_what_the_dead_finished(&mut self) {
         let row = self.core.index();
         for slot in (0..world::SMALL_SLOTS + world::LARGE_SLOTS).map(LedgerSlot) {

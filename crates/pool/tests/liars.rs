@@ -1,4 +1,5 @@
-//! What a participant may write that no honest one writes: refused or wasted, never a panic, never somebody else's loss.
+//! What a participant may write that no honest one writes: refused or wasted, never a panic, never
+//! somebody else's loss.
 
 #![cfg(not(loom))]
 
@@ -172,7 +173,8 @@ fn records_that_name_nobody_are_not_there() {
     assert!(world.control.tables().connection(index).is_some());
 }
 
-/// Not a lie, but as bad: a port's number given to another while its connections are still being left.
+/// Not a lie, but as bad: a port's number given to another while its connections are still being
+/// left.
 #[test]
 fn a_port_is_not_used_again_before_its_connections_are_left() {
     let world = World::new();

@@ -1,5 +1,5 @@
-//! Deaths that have names: in a diamond, and between a hold and the push that should follow it. (`kill_twice.rs` has the death
-//! of the recoverer; `kill_sweep.rs` every single step.)
+//! Deaths that have names: in a diamond, and between a hold and the push that should follow it.
+//! (`kill_twice.rs` has the death of the recoverer; `kill_sweep.rs` every single step.)
 
 #![cfg(not(loom))]
 
@@ -85,7 +85,8 @@ impl Diamond {
         taken.len()
     }
 
-    /// The three act in turn; `corner` dies before its store number `store`. Returns whether it did.
+    /// The three act in turn; `corner` dies before its store number `store`. Returns whether it
+    /// did.
     fn act(&mut self, corner: Corner, store: u32) -> bool {
         let dying: Control<Dying> = self.world.dying();
         let living = self.world.control.clone();
@@ -157,8 +158,8 @@ fn the_diamond_survives_the_death_of_any_corner() {
     }
 }
 
-/// A reference noted as one's own, then death before (and in) the push that should give it away: the receiver gets the message or
-/// not, and the ledger sums up either way.
+/// A reference noted as one's own, then death before (and in) the push that should give it away:
+/// the receiver gets the message or not, and the ledger sums up either way.
 #[test]
 fn death_between_hold_and_push_loses_no_slot() {
     let (mut arrived, mut lost) = (0, 0);
@@ -208,7 +209,8 @@ fn death_between_hold_and_push_loses_no_slot() {
     assert!(lost > 8 && arrived > 1, "{lost} and {arrived}");
 }
 
-/// The same on the way to a core: the core's row answers for what was never pushed, until the core is recovered.
+/// The same on the way to a core: the core's row answers for what was never pushed, until the core
+/// is recovered.
 #[test]
 fn death_between_the_hold_of_a_core_and_the_push_loses_no_slot() {
     for store in 1.. {

@@ -1,4 +1,5 @@
-//! Queues that evict the oldest: what is taken, by whom, in which order; and what a liar can do to one.
+//! Queues that evict the oldest: what is taken, by whom, in which order; and what a liar can do to
+//! one.
 
 #![cfg(not(loom))]
 
@@ -128,7 +129,8 @@ fn nonsense_is_passed_over_once() {
     assert_eq!(world.take(&mut to, &mut way), None);
 }
 
-/// The high bits of the head are in the count of the cell: a queue goes on where 24 bits end, and where 32 do.
+/// The high bits of the head are in the count of the cell: a queue goes on where 24 bits end, and
+/// where 32 do.
 #[test]
 fn the_head_is_thirty_two_bits_wide() {
     for start in [(1 << 24) - 2, u32::MAX - 1] {
@@ -160,7 +162,8 @@ fn number_of(descriptor: Descriptor) -> u32 {
     descriptor.offset - HEADROOM_BYTES + 400 * descriptor.length
 }
 
-/// Both sides at full speed: everything sent is taken once or dropped once, and what is taken comes in order.
+/// Both sides at full speed: everything sent is taken once or dropped once, and what is taken comes
+/// in order.
 #[test]
 fn nothing_is_lost_or_doubled_between_two_threads() {
     let world = World::new();

@@ -1,4 +1,5 @@
-//! Four members on threads of their own lease, send, take, forward and release at full speed; then the sums are checked.
+//! Four members on threads of their own lease, send, take, forward and release at full speed; then
+//! the sums are checked.
 
 #![cfg(not(loom))]
 
@@ -19,7 +20,8 @@ const MESSAGES: usize = if cfg!(miri) { 300 } else { 300_000 };
 /// A bound for each, should nothing move: far more turns than it takes.
 const TURNS_MAX: u32 = 20_000_000;
 
-/// One word of payload per slot. Relaxed: that a reader finds what the writer left is the work of queue and ledger.
+/// One word of payload per slot. Relaxed: that a reader finds what the writer left is the work of
+/// queue and ledger.
 type Payloads = Arc<Vec<AtomicU64>>;
 
 struct Actor {

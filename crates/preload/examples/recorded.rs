@@ -3,8 +3,8 @@
 //!     recorded record PACK COMMAND ARGUMENTS...    prints each extent: path, first page, pages
 //!     recorded replay PACK                         prints how many pages were asked for, and what became of them
 //!
-//! As root. What a recording changes is put back by a process of its own, which is this program again. `scripts/arm.sh` runs it on kernels of
-//! other machines; a person uses `hythe preload`.
+//! As root. What a recording changes is put back by a process of its own, which is this program
+//! again. `scripts/arm.sh` runs it on kernels of other machines; a person uses `hythe preload`.
 
 use std::env;
 use std::error::Error;

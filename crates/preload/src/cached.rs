@@ -1,7 +1,9 @@
-//! An extent of a pack as pages of this machine: which of them are in the page cache, and bringing one there.
+//! An extent of a pack as pages of this machine: which of them are in the page cache, and bringing
+//! one there.
 //!
-//! Packs count pages of 4096 bytes; a machine may have larger ones, and then several of a pack's are one of the machine's. The loading
-//! threads, the survey and the finish call it. Never maps more than [`MAPPED_PAGES`] at a time: an address space may be small.
+//! Packs count pages of 4096 bytes; a machine may have larger ones, and then several of a pack's
+//! are one of the machine's. The loading threads, the survey and the finish call it. Never maps
+//! more than [`MAPPED_PAGES`] at a time: an address space may be small.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -56,7 +58,8 @@ impl Cached {
         self.places.machine_page(page)
     }
 
-    /// Pages of the extent in front of those that come with page `page`, being of the same page of the machine.
+    /// Pages of the extent in front of those that come with page `page`, being of the same page of
+    /// the machine.
     pub(crate) fn before_those_with(&self, page: u32) -> u32 {
         self.places.before_those_with(page)
     }

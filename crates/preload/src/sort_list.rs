@@ -1,7 +1,8 @@
 //! Lists by which image builders lay out files in the order in which they are needed.
 //!
-//! One recording then serves both: the image is laid out by it, and read ahead by it (with [`Pack::any_inode`], since a new
-//! image numbers its inodes anew). Called by `hythe preload sort-list`. Never looks at the files.
+//! One recording then serves both: the image is laid out by it, and read ahead by it (with
+//! [`Pack::any_inode`], since a new image numbers its inodes anew). Called by `hythe preload
+//! sort-list`. Never looks at the files.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -14,8 +15,8 @@ use crate::pack::{Pack, PackFile};
 /// Priorities of mksquashfs are 16 bits, and files without one have 0.
 const PRIORITY_MAX: usize = 32_767;
 
-/// The files that are needed, in order, named from `root`: where the root of the image was when it was recorded, `/` of a system that
-/// ran. Files elsewhere are not among them.
+/// The files that are needed, in order, named from `root`: where the root of the image was when it
+/// was recorded, `/` of a system that ran. Files elsewhere are not among them.
 pub fn names<'a>(pack: &'a Pack, root: &'a Path) -> impl Iterator<Item = &'a [u8]> {
     let below = in_order(pack).filter_map(move |file| file.path.strip_prefix(root).ok());
     below.map(|name| name.as_os_str().as_bytes())
@@ -27,8 +28,9 @@ pub fn elsewhere(pack: &Pack, root: &Path) -> usize {
     in_order(pack).count() - names(pack, root).count()
 }
 
-/// For `mksquashfs -sort FILE`: a path below the source directory and a priority per line, highest first. Behind the first 32,766
-/// files the rest share the last priority above that of files that are not in the pack.
+/// For `mksquashfs -sort FILE`: a path below the source directory and a priority per line, highest
+/// first. Behind the first 32,766 files the rest share the last priority above that of files that
+/// are not in the pack.
 ///
 /// # Errors
 /// [`PreloadError::Unlisted`] for a name that such a line cannot hold.
@@ -52,8 +54,9 @@ pub fn for_mksquashfs(names: &[&[u8]]) -> Result<Vec<u8>, PreloadError> {
     Ok(list)
 }
 
-/// For `tar --null --files-from FILE`, whose order mkfs.erofs keeps (`--tar=f --sort=none -E^inline_data`, from erofs-utils 1.8
-/// on, without compression): paths below the source directory, each ended by a zero byte.
+/// For `tar --null --files-from FILE`, whose order mkfs.erofs keeps (`--tar=f --sort=none
+/// -E^inline_data`, from erofs-utils 1.8 on, without compression): paths below the source
+/// directory, each ended by a zero byte.
 #[must_use]
 pub fn for_tar(names: &[&[u8]]) -> Vec<u8> {
     let names = names.iter();

@@ -1,8 +1,9 @@
 //! The bell: wakes a participant that sleeps, costs almost nothing when it does not.
 //!
-//! Sleeper: take a [`Ticket`], look for work once more, and only then sleep on the count while it equals the ticket. Ringer:
-//! make the work visible, then [`Bell::ring`]. One of the two always sees the other: both put a full barrier between their own
-//! write (ticket taken, work pushed) and their look at the other's.
+//! Sleeper: take a [`Ticket`], look for work once more, and only then sleep on the count while it
+//! equals the ticket. Ringer: make the work visible, then [`Bell::ring`]. One of the two always
+//! sees the other: both put a full barrier between their own write (ticket taken, work pushed) and
+//! their look at the other's.
 
 use hythe_memory::{Memory, Ordering, full_barrier};
 
@@ -30,10 +31,12 @@ impl Ticket {
 }
 
 impl Bell {
-    /// Announces a sleeper. The caller now looks for work again, sleeps if there is none, and then calls [`Bell::rise`].
+    /// Announces a sleeper. The caller now looks for work again, sleeps if there is none, and then
+    /// calls [`Bell::rise`].
     #[must_use]
     pub fn lie_down<M: Memory>(&self, memory: &M) -> Ticket {
-        // Relaxed: the barrier below stands between it and the look for work, so a count seen here brings the work rung for.
+        // Relaxed: the barrier below stands between it and the look for work, so a count seen here
+        // brings the work rung for.
         let count = memory.load(self.count, Ordering::Relaxed);
         memory.add(self.sleepers, 1, Ordering::Relaxed);
         // Between the announcement and the look for work; its partner is the barrier in `ring`.
@@ -46,7 +49,8 @@ impl Bell {
         memory.add(self.sleepers, u32::MAX, Ordering::Relaxed);
     }
 
-    /// Call after making work visible. True: somebody sleeps, and the caller must wake the futex on `count`.
+    /// Call after making work visible. True: somebody sleeps, and the caller must wake the futex on
+    /// `count`.
     #[must_use]
     #[inline]
     pub fn ring<M: Memory>(&self, memory: &M) -> bool {
@@ -55,7 +59,8 @@ impl Bell {
         self.ring_behind_barrier(memory)
     }
 
-    /// As [`ring`](Self::ring), for a caller that has put one full barrier behind its work itself, perhaps for several bells.
+    /// As [`ring`](Self::ring), for a caller that has put one full barrier behind its work itself,
+    /// perhaps for several bells.
     #[must_use]
     #[inline]
     pub fn ring_behind_barrier<M: Memory>(&self, memory: &M) -> bool {
@@ -67,7 +72,8 @@ impl Bell {
         true
     }
 
-    /// Rings whether or not somebody sleeps: for a peer's death, and for links whose barriers an emulator may leave out.
+    /// Rings whether or not somebody sleeps: for a peer's death, and for links whose barriers an
+    /// emulator may leave out.
     pub fn ring_always<M: Memory>(&self, memory: &M) {
         // Pairs with the acquire load in `is_quiet` and the barrier in `lie_down`.
         memory.add(self.count, 1, Ordering::Release);
@@ -76,7 +82,8 @@ impl Bell {
     /// Has nobody rung since the ticket was taken?
     #[must_use]
     pub fn is_quiet<M: Memory>(&self, memory: &M, ticket: Ticket) -> bool {
-        // Pairs with the barrier of `ring` and the release half of `ring_always`: a moved count brings the work.
+        // Pairs with the barrier of `ring` and the release half of `ring_always`: a moved count
+        // brings the work.
         memory.load(self.count, Ordering::Acquire) == ticket.count
     }
 }

@@ -1,11 +1,13 @@
 //! The cell of a listener: events that were raised and not yet taken, one bit each.
 //!
-//! Notifiers raise bits, the listener takes all of them at once; an event raised again before it is taken is taken once. Each is
-//! one swap, so there is nothing for a death to leave half done. The upper bits say which opening of the port the events are
-//! for: a notifier that comes too late finds another number there and changes nothing.
+//! Notifiers raise bits, the listener takes all of them at once; an event raised again before it is
+//! taken is taken once. Each is one swap, so there is nothing for a death to leave half done. The
+//! upper bits say which opening of the port the events are for: a notifier that comes too late
+//! finds another number there and changes nothing.
 //!
-//! Raising always swaps, also where the bit stands already: only a swap puts what the notifier wrote before in front of the
-//! taking that clears the bit. Who raises then rings the listener's bell, and the two sides of that find each other as always.
+//! Raising always swaps, also where the bit stands already: only a swap puts what the notifier
+//! wrote before in front of the taking that clears the bit. Who raises then rings the listener's
+//! bell, and the two sides of that find each other as always.
 
 use hythe_abi::pool::EVENTS_MAX;
 use hythe_memory::{Memory, Ordering};
@@ -13,7 +15,8 @@ use hythe_memory::{Memory, Ordering};
 /// All bits that are events.
 const EVENTS: u64 = (1 << EVENTS_MAX) - 1;
 
-/// Tries of one swap. Each failure means that another one has succeeded, or that somebody writes nonsense without end.
+/// Tries of one swap. Each failure means that another one has succeeded, or that somebody writes
+/// nonsense without end.
 const TRIES: u32 = 1024;
 
 /// Why nothing was raised.
@@ -33,14 +36,16 @@ pub struct EventCell {
 }
 
 impl EventCell {
-    /// Begins another opening: no events. Only its owner calls this, before anyone else looks for it.
+    /// Begins another opening: no events. Only its owner calls this, before anyone else looks for
+    /// it.
     pub fn begin<M: Memory>(memory: &M, at: usize) {
         // Relaxed: whoever is to see it sees the port's state, which is stored behind it.
         let opening = (memory.load_cell(at, Ordering::Relaxed) >> EVENTS_MAX) + 1;
         memory.store_cell(at, opening << EVENTS_MAX, Ordering::Relaxed);
     }
 
-    /// The opening that stands there now. Notifiers look again afterwards whether the port is still the one they know.
+    /// The opening that stands there now. Notifiers look again afterwards whether the port is still
+    /// the one they know.
     pub fn now<M: Memory>(memory: &M, at: usize) -> Self {
         // Relaxed: who comes here has seen the port's state.
         Self {
@@ -59,7 +64,8 @@ impl EventCell {
             if found >> EVENTS_MAX != self.opening {
                 return Err(NotRaised::Closed);
             }
-            // Pairs with the swap in `take`: what was written before the notification is visible to whoever takes it.
+            // Pairs with the swap in `take`: what was written before the notification is visible to
+            // whoever takes it.
             let after = found | (events & EVENTS);
             match memory.replace_cell(self.at, found, after) {
                 Ok(()) => return Ok(()),

@@ -1,7 +1,8 @@
 //! The ring of descriptors (`spec/descriptor.md`).
 //!
-//! Each side keeps its own counter privately and only publishes it: a peer that scribbles over it confuses itself. What a side
-//! holds between calls: its own counter, and the last it saw of the other's.
+//! Each side keeps its own counter privately and only publishes it: a peer that scribbles over it
+//! confuses itself. What a side holds between calls: its own counter, and the last it saw of the
+//! other's.
 
 use hythe_abi::Descriptor;
 use hythe_memory::{Memory, Ordering};
@@ -28,7 +29,8 @@ impl RingPlaces {
     #[inline(always)]
     fn read<M: Memory>(&self, memory: &M, number: u32) -> Descriptor {
         let entry = self.entry(number);
-        // One by one, into registers: an array filled word by word and then read at once stalls the processor.
+        // One by one, into registers: an array filled word by word and then read at once stalls the
+        // processor.
         let word = |index: usize| memory.load(entry + index * 4, Ordering::Relaxed);
         Descriptor::from_words([word(0), word(1), word(2), word(3)])
     }
@@ -85,7 +87,8 @@ impl Producer {
         self.see_head(head)
     }
 
-    /// As [`Producer::room`], for a head that stands elsewhere than in the consumer's word. It was read with acquire.
+    /// As [`Producer::room`], for a head that stands elsewhere than in the consumer's word. It was
+    /// read with acquire.
     ///
     /// # Errors
     /// As [`Producer::room`].
@@ -118,7 +121,8 @@ impl Producer {
         (self.tail != self.seen_head).then(|| self.places.read(memory, self.seen_head))
     }
 
-    /// Has the line of the next entry come while the caller still prepares its push: the consumer read it last.
+    /// Has the line of the next entry come while the caller still prepares its push: the consumer
+    /// read it last.
     #[inline(always)]
     pub fn expect_push<M: Memory>(&self, memory: &M) {
         memory.expect_store(self.places.entry(self.tail));
@@ -127,7 +131,8 @@ impl Producer {
     /// Pushes one descriptor.
     ///
     /// # Errors
-    /// [`QueueError::Full`], or [`QueueError::Violated`] if the consumer's counter is impossible. Nothing was written.
+    /// [`QueueError::Full`], or [`QueueError::Violated`] if the consumer's counter is impossible.
+    /// Nothing was written.
     #[inline(always)]
     pub fn push<M: Memory>(
         &mut self,
@@ -146,7 +151,8 @@ impl Producer {
         word(2, offset);
         word(3, length);
         self.tail = self.tail.wrapping_add(1);
-        // Pairs with the consumer's acquire load: it sees the entry, and the payload written before this call.
+        // Pairs with the consumer's acquire load: it sees the entry, and the payload written before
+        // this call.
         memory.store(self.places.tail, self.tail, Ordering::Release);
         Ok(())
     }
@@ -184,9 +190,11 @@ impl Consumer {
     /// [`QueueError::Violated`] if the producer's counter is impossible.
     #[inline(always)]
     pub fn waiting<M: Memory>(&mut self, memory: &M) -> Result<u32, QueueError> {
-        // The next entry comes from the producer's cache at the same time as its counter, not after it.
+        // The next entry comes from the producer's cache at the same time as its counter, not after
+        // it.
         memory.expect_load(self.places.entry(self.head));
-        // Pairs with the producer's release store: the entries below `tail`, and their payloads, are visible.
+        // Pairs with the producer's release store: the entries below `tail`, and their payloads,
+        // are visible.
         let tail = memory.load(self.places.tail, Ordering::Acquire);
         let waiting = tail.wrapping_sub(self.head);
         if waiting > self.places.capacity {
@@ -199,8 +207,8 @@ impl Consumer {
         Ok(waiting)
     }
 
-    /// Does something wait? What was seen waiting does until it is taken: its producer's counter, which may be changing just now, is
-    /// left alone.
+    /// Does something wait? What was seen waiting does until it is taken: its producer's counter,
+    /// which may be changing just now, is left alone.
     ///
     /// # Errors
     /// As [`Consumer::waiting`].
@@ -209,8 +217,8 @@ impl Consumer {
         Ok(self.seen_tail != self.head || self.waiting(memory)? > 0)
     }
 
-    /// Copies the next descriptor out and leaves it in the queue: the caller notes what it takes, then calls
-    /// [`advance`](Self::advance).
+    /// Copies the next descriptor out and leaves it in the queue: the caller notes what it takes,
+    /// then calls [`advance`](Self::advance).
     ///
     /// # Errors
     /// [`QueueError::Violated`] if the producer's counter is impossible.
@@ -220,18 +228,20 @@ impl Consumer {
         Ok(waits.then(|| self.places.read(memory, self.head)))
     }
 
-    /// How many descriptors wait behind a head that stands elsewhere than in the consumer's word, and that the producer may
-    /// have moved since it was read, with acquire.
+    /// How many descriptors wait behind a head that stands elsewhere than in the consumer's word,
+    /// and that the producer may have moved since it was read, with acquire.
     ///
     /// # Errors
-    /// [`QueueError::Violated`] if the two do not fit: the head moved meanwhile, or one of them is impossible.
+    /// [`QueueError::Violated`] if the two do not fit: the head moved meanwhile, or one of them is
+    /// impossible.
     pub fn waiting_from<M: Memory>(&mut self, memory: &M, head: u32) -> Result<u32, QueueError> {
         self.head = head;
         self.waiting(memory)
     }
 
-    /// As [`Consumer::peek`], from a head that stands elsewhere. What is read is torn if the producer moves the head
-    /// meanwhile: it counts only if the caller then moves the head itself from where it was.
+    /// As [`Consumer::peek`], from a head that stands elsewhere. What is read is torn if the
+    /// producer moves the head meanwhile: it counts only if the caller then moves the head itself
+    /// from where it was.
     ///
     /// # Errors
     /// As [`Consumer::waiting_from`].
@@ -244,7 +254,8 @@ impl Consumer {
         Ok((waiting > 0).then(|| self.places.read(memory, head)))
     }
 
-    /// A descriptor `ahead` of the next, among those that [`waiting`](Self::waiting) saw: a hint of what will be taken.
+    /// A descriptor `ahead` of the next, among those that [`waiting`](Self::waiting) saw: a hint of
+    /// what will be taken.
     #[inline(always)]
     pub fn peek_seen<M: Memory>(&self, memory: &M, ahead: u32) -> Option<Descriptor> {
         let seen = self.seen_tail.wrapping_sub(self.head);

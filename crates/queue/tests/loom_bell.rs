@@ -25,8 +25,8 @@ fn works_and_rings(memory: &ModelMemory) -> bool {
     BELL.ring(memory)
 }
 
-/// The futex sleeps while the count is what the ticket says. The ringer's last word stands when all threads have ended: a
-/// sleeper that saw no work must not find its count there.
+/// The futex sleeps while the count is what the ticket says. The ringer's last word stands when all
+/// threads have ended: a sleeper that saw no work must not find its count there.
 #[test]
 fn loom_no_wake_up_is_lost() {
     loom::model(|| {
@@ -65,7 +65,8 @@ fn loom_a_moved_count_brings_the_work() {
     });
 }
 
-/// The same for a ring that does not look for sleepers, and for a ticket that already has the new count.
+/// The same for a ring that does not look for sleepers, and for a ticket that already has the new
+/// count.
 #[test]
 fn loom_an_unconditional_ring_brings_the_work() {
     loom::model(|| {
@@ -83,7 +84,8 @@ fn loom_an_unconditional_ring_brings_the_work() {
     });
 }
 
-/// Two threads of one participant sleep; one rises while the other lies down: the sum stays right, both are woken.
+/// Two threads of one participant sleep; one rises while the other lies down: the sum stays right,
+/// both are woken.
 #[test]
 fn loom_two_sleepers_share_a_bell() {
     loom::model(|| {

@@ -1,4 +1,5 @@
-//! Models of a listener's cell: no event is lost, whoever takes one sees what was written before it, and nobody sleeps over one.
+//! Models of a listener's cell: no event is lost, whoever takes one sees what was written before
+//! it, and nobody sleeps over one.
 
 #![cfg(loom)]
 
@@ -8,7 +9,8 @@ use hythe_queue::{Bell, EventCell};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Cells come first: cell 0 is the listener's. Words behind it: the bell, and what two notifiers write before they notify.
+/// Cells come first: cell 0 is the listener's. Words behind it: the bell, and what two notifiers
+/// write before they notify.
 const AT: usize = 0;
 const BELL: Bell = Bell {
     count: 8,
@@ -35,7 +37,8 @@ fn wrote(memory: &ModelMemory, who: usize) -> bool {
     memory.load(WRITTEN[who], Ordering::Relaxed) == 1
 }
 
-/// An event is raised while it stands already: what was written before it is seen by whoever takes it, or it stands again.
+/// An event is raised while it stands already: what was written before it is seen by whoever takes
+/// it, or it stands again.
 #[test]
 fn loom_a_coalesced_event_brings_what_was_written_before() {
     loom::model(|| {

@@ -1,4 +1,5 @@
-//! Model of the queue: entries and payloads count as plain memory, so every ordering between the two sides has to hold.
+//! Model of the queue: entries and payloads count as plain memory, so every ordering between the
+//! two sides has to hold.
 
 #![cfg(loom)]
 
@@ -44,7 +45,8 @@ const fn payload(descriptor: Descriptor) -> usize {
     PAYLOAD + descriptor.place.slot as usize * 4
 }
 
-/// Writes a payload, then pushes. `returned`: ask for room first, as the payload's slot may still be in the reader's hands.
+/// Writes a payload, then pushes. `returned`: ask for room first, as the payload's slot may still
+/// be in the reader's hands.
 fn publish(memory: &ModelMemory, producer: &mut Producer, number: u32, returned: bool) {
     let descriptor = descriptor(number);
     while returned && producer.room(memory) == Ok(0) {

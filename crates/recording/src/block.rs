@@ -74,7 +74,8 @@ impl Head {
         })
     }
 
-    /// Where the block behind this one begins. Saturates: the result is compared with the size of the file.
+    /// Where the block behind this one begins. Saturates: the result is compared with the size of
+    /// the file.
     pub(crate) const fn next_position(&self, position: u64) -> u64 {
         position.saturating_add(BLOCK_HEAD_BYTES as u64 + padded(self.bytes))
     }

@@ -1,8 +1,9 @@
 //! Recordings: the messages of a channel in a file, and back (`spec/recording.md`).
 //!
-//! [`Writer`] appends records, with an index behind each [`INDEX_RECORDS`] of them and an end block; [`Reader`] finds them again, in
-//! order or from a moment on, and makes the best of a file that was cut or damaged. Both work on [`std::io`] traits and are handed the
-//! time. Payloads are not interpreted.
+//! [`Writer`] appends records, with an index behind each [`INDEX_RECORDS`] of them and an end
+//! block; [`Reader`] finds them again, in order or from a moment on, and makes the best of a file
+//! that was cut or damaged. Both work on [`std::io`] traits and are handed the time. Payloads are
+//! not interpreted.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -23,7 +24,8 @@
 //! # }
 //! ```
 //!
-//! Never trusts a length or position in a file, never sizes memory by one, never panics over what a file holds, never looks at a clock.
+//! Never trusts a length or position in a file, never sizes memory by one, never panics over what a
+//! file holds, never looks at a clock.
 
 mod block;
 mod error;
@@ -38,7 +40,8 @@ pub use header::{HEADER_BYTES, Header};
 pub use reader::{Reader, Record, Summary};
 pub use writer::{Totals, Writer};
 
-/// Adds more bytes to a CRC-32C that began with 0: to check a payload that is read in pieces against [`Record::checksum`].
+/// Adds more bytes to a CRC-32C that began with 0: to check a payload that is read in pieces
+/// against [`Record::checksum`].
 #[must_use]
 pub fn checksum(so_far: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(so_far, bytes)

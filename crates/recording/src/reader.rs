@@ -56,7 +56,8 @@ pub struct Reader<R> {
 }
 
 impl<R: Read + Seek> Reader<R> {
-    /// Reads the header, and finds the end: by the end block, or by checking every record of a recording that has none.
+    /// Reads the header, and finds the end: by the end block, or by checking every record of a
+    /// recording that has none.
     ///
     /// # Errors
     /// [`RecordingError::NotARecording`], [`RecordingError::Version`]; what the system says.
@@ -100,7 +101,8 @@ impl<R: Read + Seek> Reader<R> {
         }
     }
 
-    /// Bytes between records that [`Reader::next`] has passed over so far because they are no blocks.
+    /// Bytes between records that [`Reader::next`] has passed over so far because they are no
+    /// blocks.
     pub const fn skipped_bytes(&self) -> u64 {
         self.skipped_bytes
     }
@@ -142,7 +144,8 @@ impl<R: Read + Seek> Reader<R> {
     /// What the system says.
     pub fn seek_time(&mut self, time_ns: u64) -> Result<(), RecordingError> {
         self.rewind();
-        // The newest index that begins before the moment names the place, or all its records are before it.
+        // The newest index that begins before the moment names the place, or all its records are
+        // before it.
         let mut found = None;
         self.walk_indexes_back(|index| {
             let later = index.entries.iter().find(|entry| entry.time_ns >= time_ns);
@@ -208,7 +211,8 @@ impl<R: Read + Seek> Reader<R> {
         mut is_enough: impl FnMut(&Index) -> bool,
     ) -> Result<(), RecordingError> {
         let (mut position, mut limit) = (self.extent.last_index, self.extent.end);
-        // Each must stand in front of the one that names it, and there are not more than fit: the walk ends, whatever the file says.
+        // Each must stand in front of the one that names it, and there are not more than fit: the
+        // walk ends, whatever the file says.
         let mut left = self.extent.end / INDEX_EVERY_BYTES + 1;
         while position > 0 && position < limit && left > 0 {
             left -= 1;

@@ -1,4 +1,5 @@
-//! Looking at blocks in a file whose every byte is a claim: one head, one index, all of a file that has no end.
+//! Looking at blocks in a file whose every byte is a claim: one head, one index, all of a file that
+//! has no end.
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
@@ -15,7 +16,8 @@ const PIECE_BYTES: usize = 64 << 10;
 /// What a file holds, found out when it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extent {
-    /// Behind the last block that belongs to the recording; the end block stands there, if there is one.
+    /// Behind the last block that belongs to the recording; the end block stands there, if there is
+    /// one.
     pub(crate) end: u64,
     pub(crate) records: u64,
     pub(crate) payload_bytes: u64,
@@ -42,7 +44,8 @@ pub(crate) fn read_at(
     }
 }
 
-/// The head of the block at `position`, if there is one whose content ends at `limit` at the latest.
+/// The head of the block at `position`, if there is one whose content ends at `limit` at the
+/// latest.
 pub(crate) fn head_at(
     from: &mut (impl Read + Seek),
     position: u64,

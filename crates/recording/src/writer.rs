@@ -19,7 +19,8 @@ pub struct Totals {
     pub last_time_ns: u64,
 }
 
-/// Writes one recording. Dropped without [`Writer::finish`], it leaves a file that reads up to the last whole record.
+/// Writes one recording. Dropped without [`Writer::finish`], it leaves a file that reads up to the
+/// last whole record.
 #[derive(Debug)]
 pub struct Writer<W> {
     into: W,
@@ -28,7 +29,8 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the header. `into` is best buffered; [`Writer::flush`] says when what was appended must be out.
+    /// Writes the header. `into` is best buffered; [`Writer::flush`] says when what was appended
+    /// must be out.
     ///
     /// # Errors
     /// [`RecordingError::BadName`]; what the system says.
@@ -45,7 +47,8 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Appends one message. `time_ns` counts from the start; a time before that of the last record is taken as equal to it.
+    /// Appends one message. `time_ns` counts from the start; a time before that of the last record
+    /// is taken as equal to it.
     ///
     /// # Errors
     /// [`RecordingError::TooLarge`]; what the system says.
@@ -76,7 +79,8 @@ impl<W: Write> Writer<W> {
         self.totals
     }
 
-    /// Writes the end block and flushes. `dropped` says how many messages publishers dropped meanwhile.
+    /// Writes the end block and flushes. `dropped` says how many messages publishers dropped
+    /// meanwhile.
     ///
     /// # Errors
     /// What the system says.

@@ -1,4 +1,5 @@
-//! Recordings that were cut, damaged or made up: what is whole is read, what is not is counted, nothing panics.
+//! Recordings that were cut, damaged or made up: what is whole is read, what is not is counted,
+//! nothing panics.
 
 use std::io::Cursor;
 

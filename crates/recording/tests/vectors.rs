@@ -1,4 +1,5 @@
-//! Recordings against `spec/vectors/recording.txt`, which was computed from the page and not by this crate.
+//! Recordings against `spec/vectors/recording.txt`, which was computed from the page and not by
+//! this crate.
 
 use std::io::Cursor;
 

@@ -38,13 +38,14 @@ impl Core {
     /// Starts a board's core in a pool, and returns when its endpoints are behind their channels.
     ///
     /// # Errors
-    /// [`CoreError::NotRunnable`], [`CoreError::AlreadyRunning`], [`CoreError::Refused`], [`CoreError::NoAnswer`],
-    /// [`CoreError::Died`]; a pool without room for the core's slots.
+    /// [`CoreError::NotRunnable`], [`CoreError::AlreadyRunning`], [`CoreError::Refused`],
+    /// [`CoreError::NoAnswer`], [`CoreError::Died`]; a pool without room for the core's slots.
     pub fn start(pool: &Pool, board: &Board, options: &CoreOptions) -> Result<Self, CoreError> {
         Self::start_unless(pool, board, options, || false)
     }
 
-    /// As [`Core::start`], asking now and then whether to give up; then nothing of the core is left.
+    /// As [`Core::start`], asking now and then whether to give up; then nothing of the core is
+    /// left.
     ///
     /// # Errors
     /// Those of [`Core::start`]; [`CoreError::GivenUp`].
@@ -158,7 +159,8 @@ impl Core {
         self.shared.wait_until(timeout, wanted)
     }
 
-    /// Waits until the agent has ended by itself: the core died, and may not be started again. False: it runs on.
+    /// Waits until the agent has ended by itself: the core died, and may not be started again.
+    /// False: it runs on.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         self.wait_until(timeout, |status| status.state == CoreState::Stopped)

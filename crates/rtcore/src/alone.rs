@@ -13,12 +13,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Of what its process says, so much is kept.
 const SAID_BYTES_MAX: usize = 4096;
 
-/// Runs an application of `board` until its core ends by itself, which it does when its work is done. What it tells is in the record
-/// that its emulator leaves in `record` ([`crate::Repeatable`]).
+/// Runs an application of `board` until its core ends by itself, which it does when its work is
+/// done. What it tells is in the record that its emulator leaves in `record`
+/// ([`crate::Repeatable`]).
 ///
 /// # Errors
-/// [`CoreError::NotRunnable`], [`CoreError::GivenUp`]; [`CoreError::NoAnswer`]: it did not end within `bound`; [`CoreError::Died`]: its
-/// process failed. Nothing of it is left then.
+/// [`CoreError::NotRunnable`], [`CoreError::GivenUp`]; [`CoreError::NoAnswer`]: it did not end
+/// within `bound`; [`CoreError::Died`]: its process failed. Nothing of it is left then.
 pub fn run_alone(
     board: &Board,
     app: &str,

@@ -43,7 +43,8 @@ pub fn search_path() -> Vec<PathBuf> {
     let Some(folder) = program.parent() else {
         return Vec::new();
     };
-    // `target/debug/hythe`, a folder unpacked as it is, `bin/hythe` installed, `target/debug/deps/some-test`.
+    // `target/debug/hythe`, a folder unpacked as it is, `bin/hythe` installed,
+    // `target/debug/deps/some-test`.
     let places = [
         "../boards",
         "boards",
@@ -185,7 +186,8 @@ impl Board {
         self.folder.join(format!("{app}.elf"))
     }
 
-    /// The flat image of an application for a guest of a hypervisor on this board; it may not be there.
+    /// The flat image of an application for a guest of a hypervisor on this board; it may not be
+    /// there.
     #[must_use]
     pub fn guest_image(&self, app: &str) -> PathBuf {
         self.folder.join(format!("{app}-guest.bin"))

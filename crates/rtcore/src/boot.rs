@@ -1,4 +1,5 @@
-//! Starting a core: its process, its doorbell, the meeting over the link, its endpoints behind channels.
+//! Starting a core: its process, its doorbell, the meeting over the link, its endpoints behind
+//! channels.
 
 use std::time::{Duration, Instant};
 
@@ -91,7 +92,8 @@ pub(crate) fn bind(
 ) -> Result<Vec<Endpoint>, NodeError> {
     let mut endpoints = Vec::new();
     for (index, record) in link.status().endpoints.into_iter().enumerate() {
-        // The record stays when this value goes: recovery frees it when the core is dead and nobody uses it any more.
+        // The record stays when this value goes: recovery frees it when the core is dead and nobody
+        // uses it any more.
         let row = node.join_core(process.identity, &format!("{board}/{}", record.name))?;
         let binding = CoreBinding {
             region: link.region(),
@@ -117,12 +119,14 @@ fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIn
         let channel = node.open_channel(name)?;
         if let Some(other) = channel.core {
             refuse_if_alive(node, name, other.row)?;
-            // Nobody may see half of one binding and half of the other. The channel may go with that: found or made again.
+            // Nobody may see half of one binding and half of the other. The channel may go with
+            // that: found or made again.
             node.act(|member, control| member.unbind_core(control, channel.index))?;
             continue;
         }
         node.act(|member, control| member.bind_core(control, channel.index, binding))?;
-        // Its last port may have retired the channel meanwhile; then that is seen here, or the binding there.
+        // Its last port may have retired the channel meanwhile; then that is seen here, or the
+        // binding there.
         hythe_memory::full_barrier();
         let now = node.pool().control().tables().channel(channel.index);
         if now.is_some_and(|now| now.name == name && now.core == Some(binding)) {

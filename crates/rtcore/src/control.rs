@@ -1,4 +1,5 @@
-//! Looking at, and stopping, an agent that runs in another process. All of it is read from the pool: there is no protocol.
+//! Looking at, and stopping, an agent that runs in another process. All of it is read from the
+//! pool: there is no protocol.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -124,7 +125,8 @@ fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<En
 /// Tells the agent to stop, and waits until it and its core are gone.
 ///
 /// # Errors
-/// [`CoreError::NotRunning`]; [`CoreError::OutOfReach`] in another container; [`CoreError::StillThere`] naming what did not go in time.
+/// [`CoreError::NotRunning`]; [`CoreError::OutOfReach`] in another container;
+/// [`CoreError::StillThere`] naming what did not go in time.
 pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> {
     let not_running = || CoreError::NotRunning {
         board: board.to_owned(),
@@ -200,7 +202,8 @@ fn remains(pool: &Pool, board: &str, agent: &MemberInfo, core_pid: u32) -> Vec<S
     left
 }
 
-/// What the core has said since its agent was started last, or the newest of it. It can be read after both have ended.
+/// What the core has said since its agent was started last, or the newest of it. It can be read
+/// after both have ended.
 ///
 /// # Errors
 /// [`CoreError::System`] if there is none, or it cannot be read.

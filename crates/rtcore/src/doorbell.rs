@@ -41,7 +41,8 @@ impl Entrance {
                 reason,
             });
         }
-        // Left by an agent that died before its core had connected; the log's lock says that it is not in use.
+        // Left by an agent that died before its core had connected; the log's lock says that it is
+        // not in use.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path).map_err(system("listen on", &path))?;
         let entrance = Self { listener, path };
@@ -127,7 +128,8 @@ impl Doorbell {
     }
 }
 
-/// Passes each ring of Linux on to the core, until `over`. Rings are counted in the link, so none is lost between two looks.
+/// Passes each ring of Linux on to the core, until `over`. Rings are counted in the link, so none
+/// is lost between two looks.
 pub(crate) fn pass_on(node: &Node, link: &LinkMap, doorbell: &Doorbell, over: &AtomicBool) {
     let mut seen = link.linux_rings().wrapping_sub(1);
     while !over.load(Ordering::Acquire) {

@@ -1,10 +1,11 @@
-//! The Linux side of a processor core that runs an RTOS: boards, the agent that starts, watches and stops a core, and the core
-//! link, over which the ports of a node reach it.
+//! The Linux side of a processor core that runs an RTOS: boards, the agent that starts, watches and
+//! stops a core, and the core link, over which the ports of a node reach it.
 //!
-//! [`Board`] is what a folder of `rtos/boards/` says about a core. [`Core`] is the agent: it gives the core a region of the pool,
-//! starts it, meets it over the link, puts its endpoints behind channels, passes rings on, and cleans up when it dies.
-//! [`control`] looks at and stops an agent that runs in another process. Programs [`join`] the pool and use the core through
-//! the channels of `hythe-node`, like any other peer, beside processes on the same channel.
+//! [`Board`] is what a folder of `rtos/boards/` says about a core. [`Core`] is the agent: it gives
+//! the core a region of the pool, starts it, meets it over the link, puts its endpoints behind
+//! channels, passes rings on, and cleans up when it dies. [`control`] looks at and stops an agent
+//! that runs in another process. Programs [`join`] the pool and use the core through the channels
+//! of `hythe-node`, like any other peer, beside processes on the same channel.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

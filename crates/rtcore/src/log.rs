@@ -1,6 +1,8 @@
-//! What a core says: kept in `log.BOARD` in the pool's directory, at most [`LIMIT`] bytes of it, the newest.
+//! What a core says: kept in `log.BOARD` in the pool's directory, at most [`LIMIT`] bytes of it,
+//! the newest.
 //!
-//! The open file is also the lock that keeps a second agent away: the kernel lets go of it when the agent dies.
+//! The open file is also the lock that keeps a second agent away: the kernel lets go of it when the
+//! agent dies.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,7 +20,8 @@ use crate::error::system;
 const LIMIT: u64 = 1 << 20;
 /// How long a lock may outlive its agent: many times what starting a program takes.
 const BRIEFLY: Duration = Duration::from_millis(200);
-/// Lines that error messages show: the first ones, where emulators say why they give up, and the last.
+/// Lines that error messages show: the first ones, where emulators say why they give up, and the
+/// last.
 const FIRST_LINES: usize = 4;
 const LAST_LINES: usize = 8;
 /// Longest line that they show.
@@ -39,8 +42,9 @@ pub(crate) fn path(pool: &Path, board: &str) -> PathBuf {
     pool.join(format!("log.{board}"))
 }
 
-/// Locks it; false: somebody else has it locked, and still has after [`BRIEFLY`]. An agent that ended just now may have had a child
-/// of this process made meanwhile, which shares its lock until it becomes another program.
+/// Locks it; false: somebody else has it locked, and still has after [`BRIEFLY`]. An agent that
+/// ended just now may have had a child of this process made meanwhile, which shares its lock until
+/// it becomes another program.
 fn lock(opened: &OwnedFd) -> rustix::io::Result<bool> {
     let begun = Instant::now();
     loop {
@@ -76,7 +80,8 @@ impl Log {
         }))
     }
 
-    /// Adds what the core said. A log that cannot be written is not worth a core's life: only the last lines are kept then.
+    /// Adds what the core said. A log that cannot be written is not worth a core's life: only the
+    /// last lines are kept then.
     pub(crate) fn add(&mut self, said: &[u8]) {
         if self.file.write_all(said).is_ok() {
             self.bytes += said.len() as u64;

@@ -182,7 +182,8 @@ impl Run {
         Ok(Some(shared))
     }
 
-    /// Without memory there is nothing to ring about, and the only way to tell is what the emulator records.
+    /// Without memory there is nothing to ring about, and the only way to tell is what the emulator
+    /// records.
     fn check_alone(&self) -> Result<(), String> {
         match (&self.console, &self.doorbell, &self.repeatable) {
             (None, None, Some(_)) => Ok(()),

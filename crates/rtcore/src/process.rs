@@ -52,7 +52,8 @@ pub(crate) fn start_process(board: &Board, places: &Places<'_>) -> Result<Proces
     for argument in board.manifest.run.args.iter().chain(more) {
         command.arg(fill(argument)?);
     }
-    // A process group of its own: a terminal's interrupt is for the agent, which then ends the core in order.
+    // A process group of its own: a terminal's interrupt is for the agent, which then ends the core
+    // in order.
     command
         .process_group(0)
         .stdin(Stdio::null())

@@ -1,8 +1,9 @@
 //! Taking back what ports that died left with the core.
 //!
-//! An endpoint whose port died goes on holding slots in its row, and its session stays open at the core. If another port attaches,
-//! that port takes everything back; if none does within [`LOOKS`] looks, the agent does: so nothing is lost either way, and what the
-//! dead one had published is still worked off.
+//! An endpoint whose port died goes on holding slots in its row, and its session stays open at the
+//! core. If another port attaches, that port takes everything back; if none does within [`LOOKS`]
+//! looks, the agent does: so nothing is lost either way, and what the dead one had published is
+//! still worked off.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -21,7 +22,8 @@ const LOOKS: u32 = 4;
 /// How long the core may take to let go, until the next try.
 const BOUND: Duration = Duration::from_millis(300);
 
-/// Looks after endpoints that nobody is attached to, until `over`. Unpark the thread to end it at once.
+/// Looks after endpoints that nobody is attached to, until `over`. Unpark the thread to end it at
+/// once.
 pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &AtomicBool) {
     let mut looks = vec![0; endpoints.len()];
     loop {

@@ -48,7 +48,8 @@ impl CoreOptions {
         self
     }
 
-    /// Run it so that its instructions are counted, and let its emulator record into this folder ([`Repeatable`](crate::Repeatable)).
+    /// Run it so that its instructions are counted, and let its emulator record into this folder
+    /// ([`Repeatable`](crate::Repeatable)).
     #[must_use]
     pub fn record(mut self, folder: &Path) -> Self {
         self.record = Some(folder.to_owned());

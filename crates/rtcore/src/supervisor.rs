@@ -1,7 +1,7 @@
 //! The thread that keeps a core: starts its process, passes its rings on, and cleans up after it.
 //!
-//! The process is bound to this thread: it dies when the thread does. One `poll` waits for all that can happen: the process ends,
-//! it says something, it rings, or the agent is told to stop.
+//! The process is bound to this thread: it dies when the thread does. One `poll` waits for all that
+//! can happen: the process ends, it says something, it rings, or the agent is told to stop.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -25,7 +25,8 @@ use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
 use crate::watched::{Ended, Watched, poll_for};
 use crate::{Board, CoreError, reclaim};
 
-/// How long a dead core's rows may take to be recovered before the agent goes on without waiting for it.
+/// How long a dead core's rows may take to be recovered before the agent goes on without waiting
+/// for it.
 const RECOVERY_BOUND: Duration = Duration::from_secs(1);
 /// How long the poll of a running core sleeps at most.
 const LONG: Duration = Duration::from_secs(1);
@@ -45,7 +46,8 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Runs the core until it is told to stop, or it died more often than it may. Says once when it is up or will not be.
+    /// Runs the core until it is told to stop, or it died more often than it may. Says once when it
+    /// is up or will not be.
     pub(crate) fn run(mut self, started: Sender<Result<(), CoreError>>) {
         let mut started = Some(started);
         let mut restarts = 0;
@@ -163,7 +165,8 @@ impl Supervisor {
         self.log
             .note(&format!("started process {}", process.identity.pid));
         *identity = Some(process.identity);
-        // The core as a whole: what a later agent sees of a core whose agent died before it had endpoints.
+        // The core as a whole: what a later agent sees of a core whose agent died before it had
+        // endpoints.
         self.node.join_core(process.identity, &board)?;
         let mut watched = Watched {
             board: &board,
@@ -217,8 +220,9 @@ impl Supervisor {
         })
     }
 
-    /// Takes the endpoints from behind their channels, and waits until the watchers of the pool have emptied and freed the rows of
-    /// a core that is dead. What a port still uses then is freed when the port has noticed.
+    /// Takes the endpoints from behind their channels, and waits until the watchers of the pool
+    /// have emptied and freed the rows of a core that is dead. What a port still uses then is freed
+    /// when the port has noticed.
     fn leave_rows(&self, dead: Identity) {
         let control = self.node.pool().control();
         let rows = || {
@@ -269,7 +273,8 @@ fn listen(
             Ok(false) => continue,
             Ok(true) => open = doorbell.drain() != Rung::Closed,
         }
-        // Whatever the core pushed is visible here: it came before the byte. So the ordinary ring finds every sleeper.
+        // Whatever the core pushed is visible here: it came before the byte. So the ordinary ring
+        // finds every sleeper.
         let attached = endpoints
             .iter()
             .filter_map(|endpoint| node.pool().control().tables().attached(endpoint.channel));

@@ -1,4 +1,5 @@
-//! A core's doorbell hears the rings behind the first, whenever that came: asked of the emulated device itself.
+//! A core's doorbell hears the rings behind the first, whenever that came: asked of the emulated
+//! device itself.
 
 mod support;
 
@@ -18,8 +19,9 @@ const LIVES: u32 = 16;
 const STATE: &str = "0x40005004";
 const RECEIVE_FULL: u32 = 2;
 
-/// The agent rings while the core starts. A byte that the device has taken before its interrupt was enabled raises none, and while it lies
-/// there the device takes no other: the core then lives by its time-outs, a hundred times slower, and nobody is told.
+/// The agent rings while the core starts. A byte that the device has taken before its interrupt was
+/// enabled raises none, and while it lies there the device takes no other: the core then lives by
+/// its time-outs, a hundred times slower, and nobody is told.
 #[test]
 fn a_ring_before_the_core_listens_is_not_the_last_that_it_hears() {
     let Some(plain) = board("mps2-an386") else {

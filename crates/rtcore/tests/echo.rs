@@ -1,4 +1,5 @@
-//! A core's endpoints as channels: any size, both directions, no copy, no lost slot, clear refusals.
+//! A core's endpoints as channels: any size, both directions, no copy, no lost slot, clear
+//! refusals.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! `fork` without `exec` in the agent of a core, and in a process that is attached to one: the child's copies act on nothing.
+//! `fork` without `exec` in the agent of a core, and in a process that is attached to one: the
+//! child's copies act on nothing.
 
 mod support;
 

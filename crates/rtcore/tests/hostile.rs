@@ -1,5 +1,6 @@
-//! A hostile core: somebody scribbles over every word of the link while ports on both of its ends are in use. Nobody panics or is
-//! kept for ever, and the ledger, which a core never touches, has lost nothing at the end.
+//! A hostile core: somebody scribbles over every word of the link while ports on both of its ends
+//! are in use. Nobody panics or is kept for ever, and the ledger, which a core never touches, has
+//! lost nothing at the end.
 //!
 //! Seeded: `HYTHE_FUZZ_SEED=17 HYTHE_FUZZ_ROUNDS=50 cargo test -p hythe-rtcore --test hostile`.
 

@@ -1,4 +1,5 @@
-//! Channels that reach a core and processes at once: each message is in one slot, and none of the receivers stops another.
+//! Channels that reach a core and processes at once: each message is in one slot, and none of the
+//! receivers stops another.
 
 mod support;
 
@@ -48,7 +49,8 @@ fn take(from: &mut Subscriber) -> Vec<u8> {
     sample.to_vec()
 }
 
-/// Publishes until the core gives it back: both ends may have to meet it first. The process gets every message meanwhile.
+/// Publishes until the core gives it back: both ends may have to meet it first. The process gets
+/// every message meanwhile.
 fn echo_beside(
     publisher: &mut Publisher,
     process: &mut Subscriber,

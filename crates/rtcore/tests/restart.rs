@@ -1,4 +1,5 @@
-//! A core that is killed and started again: ports meet it again by themselves, no old message arrives, no slot is lost.
+//! A core that is killed and started again: ports meet it again by themselves, no old message
+//! arrives, no slot is lost.
 
 mod support;
 
@@ -72,7 +73,8 @@ fn send_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32> {
     let mut sent = vec![0; LIVES];
     let mut number = 0;
     while !over.load(Ordering::SeqCst) {
-        // Read before the lease: a message carries the life it was begun in, or an earlier one, never a later.
+        // Read before the lease: a message carries the life it was begun in, or an earlier one,
+        // never a later.
         let now = life.load(Ordering::SeqCst);
         let mut lease = match ping.lease(8) {
             Ok(lease) => lease,
@@ -91,7 +93,8 @@ fn send_until(world: &World, life: &AtomicU32, over: &AtomicBool) -> Vec<u32> {
     sent
 }
 
-/// Takes what comes, and counts it by the life it is of; a message must be of the life in which it was handed to the core.
+/// Takes what comes, and counts it by the life it is of; a message must be of the life in which it
+/// was handed to the core.
 fn receive_until(
     world: &World,
     life: &AtomicU32,
@@ -122,8 +125,9 @@ fn receive_until(
         if life_at_send > session {
             session = life_at_send;
         }
-        // A message of a life that had ended before this take began could only come out of a dead core's queue. One exception: it
-        // was leased before the core died and published after the next had started.
+        // A message of a life that had ended before this take began could only come out of a dead
+        // core's queue. One exception: it was leased before the core died and published after the
+        // next had started.
         if before > life_at_send {
             assert!(
                 before - life_at_send == 1,

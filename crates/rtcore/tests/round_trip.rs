@@ -1,4 +1,5 @@
-//! `rtos/apps/rhealstone` and a Linux that answers it badly, not at all, and again: what the core makes of it, as it tells.
+//! `rtos/apps/rhealstone` and a Linux that answers it badly, not at all, and again: what the core
+//! makes of it, as it tells.
 
 mod support;
 
@@ -27,7 +28,8 @@ impl Answers {
         Self { questions, answers }
     }
 
-    /// Hands the next question on as its answer, behind what `before` does. Returns how many answers the core still wants.
+    /// Hands the next question on as its answer, behind what `before` does. Returns how many
+    /// answers the core still wants.
     fn answer(&mut self, before: impl FnOnce(&mut Publisher, u32)) -> u32 {
         let question = self.question(LONG).expect("a question");
         before(&mut self.answers, word(&question, 0));
@@ -92,7 +94,8 @@ fn bad_answers_are_passed_over_and_missing_ones_end_it() {
     let mut linux = Answers::open(&node);
     let wanted = linux.answer(|_, _| ());
     assert!(wanted > 1000, "{wanted}");
-    // Another's number, and none at all: had they counted, they would be answers to the next questions, too.
+    // Another's number, and none at all: had they counted, they would be answers to the next
+    // questions, too.
     let left = linux.answer(|answers, number| {
         send(answers, &[(number + 1).to_le_bytes(), [0; 4]].concat());
         send(answers, &[number.to_le_bytes(), [0; 4]].concat()[..7]);

@@ -117,7 +117,8 @@ fn a_wrong_image_is_told_with_what_was_said() {
     for board in boards() {
         let world = World::new();
         let copied = Copied::of(&board);
-        // Hosted: a program that says something and ends. Emulated: no image at all, which the emulator complains about.
+        // Hosted: a program that says something and ends. Emulated: no image at all, which the
+        // emulator complains about.
         let image = copied.0.join("decoder.elf");
         std::fs::write(&image, "#!/bin/sh\necho not a core >&2\nexit 7\n").expect("written");
         let error = start(

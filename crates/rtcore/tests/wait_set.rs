@@ -1,4 +1,5 @@
-//! A channel from a core in one wait with others: its payload wakes, and a core that was started anew is met again.
+//! A channel from a core in one wait with others: its payload wakes, and a core that was started
+//! anew is met again.
 
 mod support;
 
@@ -47,7 +48,8 @@ fn what_a_core_sends_wakes_a_wait_set_also_after_it_was_started_anew() {
         core.stop().expect("stopped");
         let core = start(&world, &board);
         let sent = pattern(700, 9);
-        // A message that is sent before the way back has met the new core is one that nobody listens for.
+        // A message that is sent before the way back has met the new core is one that nobody
+        // listens for.
         let begun = Instant::now();
         let mut back = None;
         while back.as_ref() != Some(&sent) {

@@ -4,7 +4,8 @@
 //! can do the same.
 //!
 //! **A stream**: [`mod@format`] says what it carries, [`Identity`] what is chosen at random for it,
-//! [`mod@unit`] what its media comes in. [`video`] and [`mpeg_audio`] read the headers of coded media.
+//! [`mod@unit`] what its media comes in. [`video`] and [`mpeg_audio`] read the headers of coded
+//! media.
 //!
 //! [`payload`] cuts units into payloads and joins them again.
 //!
@@ -15,8 +16,8 @@
 //! what to ask for again and to report.
 //!
 //! Whatever comes from a peer is checked before it is used, and no number in it decides how much is
-//! allocated. This crate never opens a file or a socket, calls the kernel, reads a clock, sleeps, or
-//! chooses at random.
+//! allocated. This crate never opens a file or a socket, calls the kernel, reads a clock, sleeps,
+//! or chooses at random.
 
 mod error;
 pub mod format;

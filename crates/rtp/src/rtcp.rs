@@ -1,7 +1,8 @@
 //! What a sender says about itself over RTCP (RFC 3550, section 6): reports and the goodbye.
 //!
-//! A sending session asks when a report is due and sends what is written here, as compound packets: sender report and
-//! canonical name, at the end with a BYE. Everything that does not change is laid out at the start, so that nothing is allocated later.
+//! A sending session asks when a report is due and sends what is written here, as compound packets:
+//! sender report and canonical name, at the end with a BYE. Everything that does not change is laid
+//! out at the start, so that nothing is allocated later.
 
 use rtcp_types::prelude::*;
 use rtcp_types::{Bye, Sdes, SdesChunk, SdesItem, SenderReport, SenderReportBuilder};

@@ -22,9 +22,9 @@ use crate::shown::{VALUE, shown};
 
 pub use listing::{Listed, list};
 
-/// Payload types whose descriptions VLC 3 gives to its reader of announcements (SAP), which takes them, plays nothing, and ends: as `vlc`
-/// does then, unless it is told to have live555 read them. Nothing that a description may say keeps
-/// that reader away, so the description says what to do.
+/// Payload types whose descriptions VLC 3 gives to its reader of announcements (SAP), which takes
+/// them, plays nothing, and ends: as `vlc` does then, unless it is told to have live555 read them.
+/// Nothing that a description may say keeps that reader away, so the description says what to do.
 const TYPES_OF_VLC: [u8; 9] = [0, 3, 8, 10, 11, 12, 14, 32, 33];
 /// What it says of them (`i=`), for people.
 const HINT_FOR_VLC: &str = "VLC 3 plays this with --no-sap-parse";
@@ -73,8 +73,8 @@ pub struct Retransmission {
 /// Parity packets beside a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parity {
-    /// SMPTE ST 2022-1: columns on the port two above, rows four above. No attribute for it is registered; ours is
-    /// `a=smpte2022-1:L=…;D=…;protects=…`, which others pass over.
+    /// SMPTE ST 2022-1: columns on the port two above, rows four above. No attribute for it is
+    /// registered; ours is `a=smpte2022-1:L=…;D=…;protects=…`, which others pass over.
     Smpte2022(Shape, Protection),
     /// RFC 5109, as a stream of its own in the same session.
     Ulpfec {
@@ -277,7 +277,8 @@ fn parse_media(media: &Media, session: &Session) -> Result<StreamDescription, St
     let own = [Some(payload_type), of_retransmission, of_parity].map(|own| own.map(u16::from));
     for attribute in &media.attributes {
         let value = attribute.value.as_deref().unwrap_or("");
-        // The first word of most is a number: the payload type that they are about, or all they say.
+        // The first word of most is a number: the payload type that they are about, or all they
+        // say.
         let number: Option<u16> = value.split(' ').next().and_then(|word| word.parse().ok());
         match (&attribute.attribute[..], number) {
             ("rtpmap" | "fmtp", Some(number)) if own.contains(&Some(number)) => {}
@@ -317,7 +318,8 @@ fn payload_types(formats: &str) -> Vec<u8> {
     types
 }
 
-/// The first `a=rtpmap` of each payload type: read once, because there may be as many as a description has room for.
+/// The first `a=rtpmap` of each payload type: read once, because there may be as many as a
+/// description has room for.
 struct Maps(BTreeMap<u8, RtpMap>);
 
 impl Maps {

@@ -1,7 +1,8 @@
 //! Text that a peer wrote, as it may be shown to people: shortened, and escaped by
 //! `hythe_terminal`.
 //!
-//! Used wherever an error or a list repeats what a server or a description says. Never here: what a person typed.
+//! Used wherever an error or a list repeats what a server or a description says. Never here: what a
+//! person typed.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! What all RTP streams here share, and linear PCM: L16 of RFC 3551, section 4.5.11, identities of RFC 3550, section 5.1.
+//! What all RTP streams here share, and linear PCM: L16 of RFC 3551, section 4.5.11, identities of
+//! RFC 3550, section 5.1.
 //!
 //! Samples are in network byte order: whoever decodes them writes them so, or calls
 //! [`to_network_order`] before they are published.

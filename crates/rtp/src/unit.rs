@@ -1,17 +1,19 @@
 //! A unit of media: the smallest piece that has an instant of its own.
 //!
-//! An access unit of video, a frame of coded audio, a block of PCM, a few packets of a transport stream. Units come from a
-//! source or from a depacketizer, and go to a packetizer or a sink.
+//! An access unit of video, a frame of coded audio, a block of PCM, a few packets of a transport
+//! stream. Units come from a source or from a depacketizer, and go to a packetizer or a sink.
 
 /// One unit. It borrows its bytes from whoever made it.
 #[derive(Clone, Copy, Debug)]
 pub struct Unit<'u> {
-    /// The bytes, in order. Video has one piece per NAL unit, without start code or length; everything else has one piece.
+    /// The bytes, in order. Video has one piece per NAL unit, without start code or length;
+    /// everything else has one piece.
     pub pieces: &'u [&'u [u8]],
-    /// When it is shown or heard: ticks of the stream's clock since its start. The RTP timestamp is this plus a random offset.
+    /// When it is shown or heard: ticks of the stream's clock since its start. The RTP timestamp is
+    /// this plus a random offset.
     pub time: u64,
-    /// When it is to be sent, in the same ticks: the decoding time. Never less than that of the unit before; differs from `time`
-    /// where video is reordered.
+    /// When it is to be sent, in the same ticks: the decoding time. Never less than that of the
+    /// unit before; differs from `time` where video is reordered.
     pub due: u64,
     /// How long it lasts, in ticks; 0 where that is not known.
     pub duration: u32,

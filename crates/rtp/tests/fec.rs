@@ -1,5 +1,6 @@
-//! Forward error correction from end to end: what the encoder made of a stream, less what is lost, through the decoder. What it
-//! repairs is compared, byte by byte, with what was lost; what it leaves, with a model that knows nothing of packets.
+//! Forward error correction from end to end: what the encoder made of a stream, less what is lost,
+//! through the decoder. What it repairs is compared, byte by byte, with what was lost; what it
+//! leaves, with a model that knows nothing of packets.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -92,7 +93,8 @@ impl Stream {
         self.sent.iter().map(is_lost).collect()
     }
 
-    /// Loses anything but the first packet, without which a decoder does not know where the stream begins.
+    /// Loses anything but the first packet, without which a decoder does not know where the stream
+    /// begins.
     fn lose_at_random(&self, loss: f64, chance: &mut Chance) -> Lost {
         let mut lost: Lost = self.sent.iter().map(|_| chance.happens(loss)).collect();
         lost[0] = false;

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 pub struct GroupMemory {
     /// The directory of the group.
     pub group: PathBuf,
-    /// Bytes that its processes may use together. Beyond, the kernel reclaims, then kills one of them.
+    /// Bytes that its processes may use together. Beyond, the kernel reclaims, then kills one of
+    /// them.
     pub limit_bytes: u64,
     /// Bytes in use that cannot be reclaimed at once: what is in use, less the page cache of files
     /// that the kernel would give up first, as it counts for `MemAvailable`.
@@ -61,7 +62,8 @@ impl ControlGroups {
     }
 }
 
-/// The directories of the groups and of all their ancestors, by `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// The directories of the groups and of all their ancestors, by `/proc/self/cgroup` and
+/// `/proc/self/mountinfo`.
 fn directories(groups: &str, mounts: &str) -> Vec<(Version, PathBuf)> {
     let mut found = Vec::new();
     for line in groups.lines() {
@@ -301,7 +303,8 @@ mod tests {
 
     #[test]
     fn a_container_sees_its_own_group_as_the_root_of_the_mount() {
-        // Without a namespace of its own for groups: the path is the host's, the mount a part of it.
+        // Without a namespace of its own for groups: the path is the host's, the mount a part of
+        // it.
         let tree = Tree::new(
             "4:memory:/docker/77/x\n",
             &[("/docker/77", "/my\\040groups/memory", V1)],

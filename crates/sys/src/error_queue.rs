@@ -1,8 +1,12 @@
 //! The error queue of a socket: what became of packets sent earlier.
 //!
-//! The media hop reads there what hosts and routers say about its packets (ICMP) and which packets a packet scheduler dropped because
-//! their departure time had passed, and whoever sends with `MSG_ZEROCOPY` when the kernel let go of the pages. Needs [`Ipv4Errors`](crate::socket_option::SocketOption::Ipv4Errors), its sibling for IPv6, or
-//! [`ZeroCopy`](crate::socket_option::SocketOption::ZeroCopy), or `SO_TXTIME` with `SOF_TXTIME_REPORT_ERRORS`. Nothing is held between calls. Never blocks, and never reads a datagram.
+//! The media hop reads there what hosts and routers say about its packets (ICMP) and which packets
+//! a packet scheduler dropped because their departure time had passed, and whoever sends with
+//! `MSG_ZEROCOPY` when the kernel let go of the pages. Needs
+//! [`Ipv4Errors`](crate::socket_option::SocketOption::Ipv4Errors), its sibling for IPv6, or
+//! [`ZeroCopy`](crate::socket_option::SocketOption::ZeroCopy), or `SO_TXTIME` with
+//! `SOF_TXTIME_REPORT_ERRORS`. Nothing is held between calls. Never blocks, and never reads a
+//! datagram.
 #![allow(
     unsafe_code,
     reason = "this crate is the island for system calls that rustix does not have"
@@ -17,7 +21,8 @@ use std::ptr;
 const ORIGIN_ZEROCOPY: u8 = 5;
 /// `SO_EE_CODE_ZEROCOPY_COPIED`, from there, too.
 const ZEROCOPY_COPIED: u8 = 1;
-/// `SO_EE_ORIGIN_TXTIME`, and its code for packets that came to the scheduler in time and left it too late.
+/// `SO_EE_ORIGIN_TXTIME`, and its code for packets that came to the scheduler in time and left it
+/// too late.
 const ORIGIN_TXTIME: u8 = 6;
 const TXTIME_MISSED: u8 = 2;
 
@@ -25,7 +30,8 @@ const TXTIME_MISSED: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum QueuedError {
-    /// Sends with `MSG_ZEROCOPY`, counted from 0 per socket, whose pages the kernel no longer needs.
+    /// Sends with `MSG_ZEROCOPY`, counted from 0 per socket, whose pages the kernel no longer
+    /// needs.
     ZeroCopy {
         /// The first that is complete.
         first: u32,
@@ -46,18 +52,21 @@ pub enum QueuedError {
         /// Why, as an `errno`.
         code: i32,
     },
-    /// The packet scheduler (etf) dropped what one call sent: it was not to leave at its departure time.
+    /// The packet scheduler (etf) dropped what one call sent: it was not to leave at its departure
+    /// time.
     Departure {
         /// The departure time, by the clock that was chosen with `SO_TXTIME`.
         departure_ns: u64,
-        /// The time passed while the scheduler had it. Otherwise it was past already, had no time, or another clock's.
+        /// The time passed while the scheduler had it. Otherwise it was past already, had no time,
+        /// or another clock's.
         was_missed: bool,
     },
     /// A report that this program has not asked for.
     Other,
 }
 
-/// Takes the oldest entry; `None` if there is none. Taking the last one also clears the error that the next send would return.
+/// Takes the oldest entry; `None` if there is none. Taking the last one also clears the error that
+/// the next send would return.
 ///
 /// # Errors
 ///
@@ -70,7 +79,8 @@ pub fn take_queued_error(socket: impl AsFd) -> io::Result<Option<QueuedError>> {
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
     let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
-    // SAFETY: `message` is valid; its one buffer, `control`, is writable for the length it gives and outlives the call.
+    // SAFETY: `message` is valid; its one buffer, `control`, is writable for the length it gives
+    // and outlives the call.
     let result = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, flags) };
     if result < 0 {
         let error = io::Error::last_os_error();
@@ -100,7 +110,8 @@ fn report_in(message: &libc::msghdr) -> Option<libc::sock_extended_err> {
         if is_report && header.cmsg_len as usize >= needed as usize {
             // SAFETY: `next` points to a header in the control buffer.
             let data = unsafe { libc::CMSG_DATA(next) };
-            // SAFETY: the length was checked, so a whole report lies there; any bytes are a valid value of it.
+            // SAFETY: the length was checked, so a whole report lies there; any bytes are a valid
+            // value of it.
             return Some(unsafe { ptr::read_unaligned(data.cast()) });
         }
         // SAFETY: as for the first; `next` is one of its headers.
@@ -213,7 +224,8 @@ mod tests {
 
     #[test]
     fn departure_times_that_were_not_kept_are_read_with_their_time() {
-        // What `etf` reports (net/sched/sch_etf.c, report_sock_error): the time in two halves, the upper one in `ee_data`.
+        // What `etf` reports (net/sched/sch_etf.c, report_sock_error): the time in two halves, the
+        // upper one in `ee_data`.
         let report = |code| libc::sock_extended_err {
             ee_errno: libc::ECANCELED as u32,
             ee_origin: 6,

@@ -1,7 +1,8 @@
 //! Which files are opened, and which are written, anywhere on the machine: fanotify.
 //!
-//! The recorder of the storage hop calls it. A [`Group`] holds its marks and its queue until it is dropped. Needs `CAP_SYS_ADMIN`.
-//! Nobody who opens a file ever waits for us: events are told, permission is never asked.
+//! The recorder of the storage hop calls it. A [`Group`] holds its marks and its queue until it is
+//! dropped. Needs `CAP_SYS_ADMIN`. Nobody who opens a file ever waits for us: events are told,
+//! permission is never asked.
 
 #![allow(
     unsafe_code,
@@ -14,12 +15,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// `struct fanotify_event_metadata`: length, version, reserved, its own length, mask, descriptor, process.
+/// `struct fanotify_event_metadata`: length, version, reserved, its own length, mask, descriptor,
+/// process.
 const METADATA_BYTES: usize = 24;
 /// Each event opens a descriptor: few at a time, so that the usual limit of 1024 is never met.
 const EVENTS_AT_A_TIME: usize = 128;
 
-/// What is told: every opening (also those of `exec`), every change of the content, every end of writing. Not of directories.
+/// What is told: every opening (also those of `exec`), every change of the content, every end of
+/// writing. Not of directories.
 const TOLD: u64 = libc::FAN_OPEN | libc::FAN_MODIFY | libc::FAN_CLOSE_WRITE;
 
 /// How many events may wait to be read.
@@ -99,7 +102,8 @@ impl Group {
     /// From now on events of the mount or file system that `path` leads to are told.
     ///
     /// # Errors
-    /// What `fanotify_mark` says: no such path; invalid argument where the kernel does not know the scope.
+    /// What `fanotify_mark` says: no such path; invalid argument where the kernel does not know the
+    /// scope.
     pub fn mark(&self, path: &Path, scope: Scope) -> io::Result<()> {
         let path = CString::new(path.as_os_str().as_bytes())?;
         let scope = match scope {
@@ -118,10 +122,12 @@ impl Group {
         }
     }
 
-    /// Hands the events that wait to `take`, at most some hundred. Returns how many those were; 0: none waits.
+    /// Hands the events that wait to `take`, at most some hundred. Returns how many those were; 0:
+    /// none waits.
     ///
     /// # Errors
-    /// What `read` says, except that nothing waits; a kernel that speaks another version of the interface.
+    /// What `read` says, except that nothing waits; a kernel that speaks another version of the
+    /// interface.
     pub fn read(&mut self, mut take: impl FnMut(Event)) -> io::Result<usize> {
         match rustix::io::read(&self.descriptor, &mut self.buffer) {
             Ok(length) => {
@@ -139,7 +145,8 @@ impl Group {
                 | rustix::io::Errno::FAULT
                 | rustix::io::Errno::INVAL),
             ) => Err(error.into()),
-            // The kernel took the event out of its queue and could not open its file: a device that is not there, a pipe.
+            // The kernel took the event out of its queue and could not open its file: a device that
+            // is not there, a pipe.
             Err(_) => {
                 take(unopened());
                 Ok(1)
@@ -171,8 +178,8 @@ fn event(bytes: &[u8]) -> io::Result<Event> {
         |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let descriptor = number(16).cast_signed();
     let file = (descriptor >= 0).then(|| {
-        // SAFETY: these bytes were filled by a read of the group just now, which opened this descriptor for us alone; each event
-        // is looked at once.
+        // SAFETY: these bytes were filled by a read of the group just now, which opened this
+        // descriptor for us alone; each event is looked at once.
         unsafe { OwnedFd::from_raw_fd(descriptor) }
     });
     let plain = number(0) as usize == METADATA_BYTES && bytes[4] == libc::FANOTIFY_METADATA_VERSION;

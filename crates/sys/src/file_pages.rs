@@ -1,8 +1,10 @@
-//! A range of a file as pages of the page cache: which are there, bringing one there, and which frame it is in.
+//! A range of a file as pages of the page cache: which are there, bringing one there, and which
+//! frame it is in.
 //!
-//! The storage hop calls it. A [`FilePages`] maps the range without ever reading through the mapping, so that a file which
-//! shrinks under it costs an error and not a SIGBUS: a page is fetched by letting the kernel copy one byte out of it
-//! ([`FilePages::fetch`]). Unlike `read(2)` and `MADV_POPULATE_READ`, neither that nor unmapping marks a page as used, so that whoever asks
+//! The storage hop calls it. A [`FilePages`] maps the range without ever reading through the
+//! mapping, so that a file which shrinks under it costs an error and not a SIGBUS: a page is
+//! fetched by letting the kernel copy one byte out of it ([`FilePages::fetch`]). Unlike `read(2)`
+//! and `MADV_POPULATE_READ`, neither that nor unmapping marks a page as used, so that whoever asks
 //! later sees only what others did. Never changes a page, never maps one writable.
 #![allow(
     unsafe_code,
@@ -33,7 +35,8 @@ impl FilePages {
     ///
     /// What `mmap` returns: an empty range, an offset inside a page, a file that cannot be mapped.
     pub fn map(file: impl AsFd, offset: u64, bytes: usize) -> io::Result<Self> {
-        // The call of 32-bit machines counts in units of 4 KiB, so that the kernel never sees the rest.
+        // The call of 32-bit machines counts in units of 4 KiB, so that the kernel never sees the
+        // rest.
         if !offset.is_multiple_of(page_size() as u64) {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
@@ -55,7 +58,8 @@ impl FilePages {
     }
 
     fn advise(&self, advice: Advice) -> io::Result<()> {
-        // SAFETY: exactly the mapping that this value owns; both pieces of advice in use leave its contents as they are.
+        // SAFETY: exactly the mapping that this value owns; both pieces of advice in use leave its
+        // contents as they are.
         unsafe { madvise(self.address, self.bytes, advice)? };
         Ok(())
     }
@@ -66,7 +70,8 @@ impl FilePages {
         self.bytes.div_ceil(page_size())
     }
 
-    /// The number of its first page in the address space: where `/proc/self/pagemap` has its entries.
+    /// The number of its first page in the address space: where `/proc/self/pagemap` has its
+    /// entries.
     #[must_use]
     pub fn first_virtual_page(&self) -> usize {
         self.address.addr() / page_size()
@@ -81,7 +86,8 @@ impl FilePages {
     /// What `mincore` returns.
     pub fn resident(&self) -> io::Result<Vec<bool>> {
         let mut residency = vec![0_u8; self.count()];
-        // SAFETY: the mapping that this value owns, and `residency` has room for one byte per page of it.
+        // SAFETY: the mapping that this value owns, and `residency` has room for one byte per page
+        // of it.
         let result =
             unsafe { libc::mincore(self.address, self.bytes, residency.as_mut_ptr().cast()) };
         if result != 0 {
@@ -90,19 +96,21 @@ impl FilePages {
         Ok(residency.iter().map(|page| page & 1 == 1).collect())
     }
 
-    /// Waits until page `index` of the range is in the page cache and in the table of this process, and reads it where nobody
-    /// has asked for it.
+    /// Waits until page `index` of the range is in the page cache and in the table of this process,
+    /// and reads it where nobody has asked for it.
     ///
     /// # Errors
     ///
-    /// `EFAULT`: the file has no such page any more, or its storage cannot be read. `EINVAL`: the range has no such page.
+    /// `EFAULT`: the file has no such page any more, or its storage cannot be read. `EINVAL`: the
+    /// range has no such page.
     pub fn fetch(&self, index: usize, sink: &Sink) -> io::Result<()> {
         if index >= self.count() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let page = self.address.wrapping_byte_add(index * page_size());
-        // SAFETY: the kernel reads one byte at an address inside the mapping that this value owns, and answers with an error
-        // where none is behind it. Nothing in this process reads or writes there.
+        // SAFETY: the kernel reads one byte at an address inside the mapping that this value owns,
+        // and answers with an error where none is behind it. Nothing in this process reads or
+        // writes there.
         let written = unsafe { libc::pwrite(sink.0.as_raw_fd(), page, 1, 0) };
         if written == 1 {
             Ok(())
@@ -114,14 +122,16 @@ impl FilePages {
 
 impl Drop for FilePages {
     fn drop(&mut self) {
-        // Kernels before 6.3 mark the pages of a mapping as used when it ends, unless it was read in sequence.
+        // Kernels before 6.3 mark the pages of a mapping as used when it ends, unless it was read
+        // in sequence.
         let _ = self.advise(Advice::Sequential);
         // SAFETY: exactly the mapping made in `map`, to which no reference exists.
         let _ = unsafe { munmap(self.address, self.bytes) };
     }
 }
 
-/// Where the one byte of a page goes. One for each thread: the kernel lets only one write into it at a time.
+/// Where the one byte of a page goes. One for each thread: the kernel lets only one write into it
+/// at a time.
 #[derive(Debug)]
 pub struct Sink(File);
 

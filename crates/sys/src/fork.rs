@@ -13,14 +13,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
-/// An advice that there is not. QEMU's user mode (7.2) says yes to any advice and does nothing: where this one is taken, a yes
-/// means nothing.
+/// An advice that there is not. QEMU's user mode (7.2) says yes to any advice and does nothing:
+/// where this one is taken, a yes means nothing.
 const NO_ADVICE: i32 = -1;
 
-/// A word that only the process which made it reads as set: the kernel clears its page in a child (`MADV_WIPEONFORK`, Linux
-/// 4.14). Asking costs one load.
+/// A word that only the process which made it reads as set: the kernel clears its page in a child
+/// (`MADV_WIPEONFORK`, Linux 4.14). Asking costs one load.
 ///
-/// Where the kernel or an emulator cannot do that, asking costs a system call: the process id is compared.
+/// Where the kernel or an emulator cannot do that, asking costs a system call: the process id is
+/// compared.
 #[derive(Debug)]
 pub struct ForkMark {
     page: NonNull<u32>,
@@ -45,7 +46,8 @@ impl ForkMark {
         // SAFETY: a null hint never replaces an existing mapping.
         let page =
             unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) }?;
-        // SAFETY: exactly the mapping made above; the kernel refuses to do what no number stands for.
+        // SAFETY: exactly the mapping made above; the kernel refuses to do what no number stands
+        // for.
         let believable = unsafe { libc::madvise(page, bytes, NO_ADVICE) } != 0;
         // SAFETY: exactly the mapping made above; the advice changes nothing for this process.
         let wiped = unsafe { madvise(page, bytes, Advice::LinuxWipeOnFork) };
@@ -71,14 +73,16 @@ impl ForkMark {
 
     #[inline]
     fn word(&self) -> &AtomicU32 {
-        // SAFETY: the page is mapped and aligned for as long as `self` lives, and only used as this atomic.
+        // SAFETY: the page is mapped and aligned for as long as `self` lives, and only used as this
+        // atomic.
         unsafe { AtomicU32::from_ptr(self.page.as_ptr()) }
     }
 }
 
 impl Drop for ForkMark {
     fn drop(&mut self) {
-        // SAFETY: `page` and `bytes` are those of a mapping that this value alone owns; no reference outlives it.
+        // SAFETY: `page` and `bytes` are those of a mapping that this value alone owns; no
+        // reference outlives it.
         let unmapped = unsafe { munmap(self.page.as_ptr().cast(), self.bytes) };
         // Refused by a seccomp filter: the page stays until the process ends.
         debug_assert_ne!(
@@ -89,10 +93,12 @@ impl Drop for ForkMark {
     }
 }
 
-/// Runs `body` in a child made by `fork` alone and returns its exit status, or 128 and more if a signal ended it. The child
-/// runs nothing but `body`: no destructors of the caller, no handlers at exit. For tests of what such a child may do.
+/// Runs `body` in a child made by `fork` alone and returns its exit status, or 128 and more if a
+/// signal ended it. The child runs nothing but `body`: no destructors of the caller, no handlers at
+/// exit. For tests of what such a child may do.
 ///
-/// The child of a process with several threads may call only what does not wait for another thread: those are not there.
+/// The child of a process with several threads may call only what does not wait for another thread:
+/// those are not there.
 ///
 /// # Errors
 /// What `fork` or `waitpid` says.

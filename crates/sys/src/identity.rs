@@ -7,7 +7,8 @@
     reason = "this is the island: calls of the C library that take no pointers"
 )]
 
-/// What stands for a user that the kernel does not tell: the id that `chown` takes for "leave it", which nobody has.
+/// What stands for a user that the kernel does not tell: the id that `chown` takes for "leave it",
+/// which nobody has.
 pub const NOBODY_KNOWN: u32 = u32::MAX;
 
 /// The real user id; [`NOBODY_KNOWN`] where it is not told.

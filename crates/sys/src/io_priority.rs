@@ -1,7 +1,7 @@
 //! At which priority the calling thread's reads stand in the queue of a device.
 //!
-//! The storage hop calls it in each of its threads. Schedulers that know no priorities (`none`, `kyber`) take the call and ignore
-//! it. Never touches another thread.
+//! The storage hop calls it in each of its threads. Schedulers that know no priorities (`none`,
+//! `kyber`) take the call and ignore it. Never touches another thread.
 #![allow(
     unsafe_code,
     reason = "this crate is the island for system calls that rustix does not have"

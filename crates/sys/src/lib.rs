@@ -1,8 +1,8 @@
 //! Linux system calls that rustix does not have, behind safe functions: an island of `unsafe`.
 //!
-//! The node, the hop crates and `hythe doctor` call it. Each module is small and belongs to one caller:
-//! [`fork`], [`identity`] and [`peer`] to the node, [`wait`] to whoever has a thread that waits,
-//! [`control_group`] (files of the kernel) to the node and the storage hop, [`packet`],
+//! The node, the hop crates and `hythe doctor` call it. Each module is small and belongs to one
+//! caller: [`fork`], [`identity`] and [`peer`] to the node, [`wait`] to whoever has a thread that
+//! waits, [`control_group`] (files of the kernel) to the node and the storage hop, [`packet`],
 //! [`socket_option`], [`error_queue`] and [`udp_receive`] to the media hop, [`probe`] to the
 //! doctor, [`regular_file`] to all that read files by their names, [`scheduling`] to the doctor and
 //! to the latency of this machine, [`spawn`] to the agent of a core and to the benchmarks,

@@ -9,18 +9,21 @@ use std::io;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// A pidfd of the process that made the other end: for a connected socket, of the one that called `listen` (`SO_PEERPIDFD`,
-/// Linux 6.5). It serves across PID namespaces, also where the process has no number here.
+/// A pidfd of the process that made the other end: for a connected socket, of the one that called
+/// `listen` (`SO_PEERPIDFD`, Linux 6.5). It serves across PID namespaces, also where the process
+/// has no number here.
 ///
 /// # Errors
-/// What `getsockopt` says: `ENOPROTOOPT` on older kernels; `ESRCH` or `EINVAL` if the process has ended and was waited for.
+/// What `getsockopt` says: `ENOPROTOOPT` on older kernels; `ESRCH` or `EINVAL` if the process has
+/// ended and was waited for.
 pub fn peer_pidfd(socket: impl AsFd) -> io::Result<OwnedFd> {
     let descriptor: libc::c_int = option(socket, libc::SO_PEERPIDFD)?;
     // SAFETY: the call succeeded, so this is a new descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// The effective user of the process that made the other end (`SO_PEERCRED`), as this user namespace numbers it.
+/// The effective user of the process that made the other end (`SO_PEERCRED`), as this user
+/// namespace numbers it.
 ///
 /// # Errors
 /// What `getsockopt` says.
@@ -76,7 +79,8 @@ impl Plain for libc::ucred {
 fn option<T: Plain>(socket: impl AsFd, name: libc::c_int) -> io::Result<T> {
     let mut value = T::ZERO;
     let mut bytes = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` is valid for writes of `bytes` bytes, any of which make a valid value; the kernel keeps no pointer.
+    // SAFETY: `value` is valid for writes of `bytes` bytes, any of which make a valid value; the
+    // kernel keeps no pointer.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),

@@ -1,7 +1,8 @@
-//! Asking the kernel for pages of a file before they are needed, and where a file lies on its device.
+//! Asking the kernel for pages of a file before they are needed, and where a file lies on its
+//! device.
 //!
-//! The storage hop calls it. [`read_ahead`] only asks: whether anything comes is for the caller to see. Never reads a file's
-//! bytes, never changes one.
+//! The storage hop calls it. [`read_ahead`] only asks: whether anything comes is for the caller to
+//! see. Never reads a file's bytes, never changes one.
 #![allow(
     unsafe_code,
     reason = "this crate is the island for system calls that rustix does not have"
@@ -24,7 +25,8 @@ pub struct PhysicalExtent {
 
 /// What `readahead(2)` does: puts reads of this range into the queue of the device.
 ///
-/// The kernel cuts one call off at the greater of the device's window and largest request; it may block where the queue is full.
+/// The kernel cuts one call off at the greater of the device's window and largest request; it may
+/// block where the queue is full.
 ///
 /// # Errors
 ///
@@ -75,15 +77,18 @@ struct Fiemap {
     extents: [FiemapExtent; ROOM],
 }
 
-// The number of the call holds the size of the head, and the kernel writes extents of this size behind it.
+// The number of the call holds the size of the head, and the kernel writes extents of this size
+// behind it.
 const _: () = assert!(size_of::<FiemapExtent>() == 56);
 const _: () = assert!(size_of::<Fiemap>() == 32 + ROOM * 56);
 
-/// Where `file` lies on its device, in ascending order. Holes, and what has no address, are left out.
+/// Where `file` lies on its device, in ascending order. Holes, and what has no address, are left
+/// out.
 ///
 /// # Errors
 ///
-/// What `FS_IOC_FIEMAP` returns: most often that the file system keeps no such map (`EOPNOTSUPP`, `ENOTTY`).
+/// What `FS_IOC_FIEMAP` returns: most often that the file system keeps no such map (`EOPNOTSUPP`,
+/// `ENOTTY`).
 pub fn physical_extents(file: impl AsFd) -> io::Result<Vec<PhysicalExtent>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -119,8 +124,8 @@ fn fiemap(file: impl AsFd, start: u64) -> io::Result<Fiemap> {
         reserved: 0,
         extents: [FiemapExtent::default(); ROOM],
     };
-    // SAFETY: `map` is the structure that this call reads and writes, with room for the extents that it announces; the kernel
-    // keeps no pointer, and any bytes are a valid value of it.
+    // SAFETY: `map` is the structure that this call reads and writes, with room for the extents
+    // that it announces; the kernel keeps no pointer, and any bytes are a valid value of it.
     let result = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), FS_IOC_FIEMAP, &raw mut map) };
     if result == 0 {
         Ok(map)

@@ -60,8 +60,8 @@ pub fn read_regular_text(path: &Path, bytes_max: u64) -> io::Result<String> {
         .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
-/// Makes the file at `path` for writing, or empties it. A character device, such as `/dev/null`, and
-/// a pipe that somebody reads are opened as they are.
+/// Makes the file at `path` for writing, or empties it. A character device, such as `/dev/null`,
+/// and a pipe that somebody reads are opened as they are.
 ///
 /// # Errors
 /// What the system says; [`ErrorKind::InvalidInput`], saying what it is, if it is anything else, or
@@ -96,8 +96,8 @@ pub fn create_output(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a regular file under another name first, so that whoever reads meanwhile finds the old one
-/// or the new one. A symbolic link is followed.
+/// Writes a regular file under another name first, so that whoever reads meanwhile finds the old
+/// one or the new one. A symbolic link is followed.
 ///
 /// # Errors
 /// What the system says; [`ErrorKind::InvalidInput`], saying what it is, if there is something else
@@ -113,7 +113,8 @@ pub fn replace_regular(path: &Path, bytes: &[u8]) -> io::Result<()> {
     };
     let mut draft = target.clone().into_os_string();
     draft.push(".unfinished");
-    // What a death left there is of no use; and a link that somebody put there is not written through.
+    // What a death left there is of no use; and a link that somebody put there is not written
+    // through.
     let _ = std::fs::remove_file(&draft);
     let written = File::create_new(&draft)
         .and_then(|mut file| file.write_all(bytes))

@@ -1,7 +1,7 @@
 //! Which pages of a file are in memory, and which have been: `mincore` and `cachestat`.
 //!
-//! The storage hop calls it, to find out what was needed and what was used. Asking loads no page, and what is mapped for it is
-//! unmapped again. Never says who put a page there.
+//! The storage hop calls it, to find out what was needed and what was used. Asking loads no page,
+//! and what is mapped for it is unmapped again. Never says who put a page there.
 
 #![allow(
     unsafe_code,
@@ -16,14 +16,16 @@ use rustix::param::page_size;
 
 use crate::file_pages::FilePages;
 
-/// Mapped at a time: little enough for the addresses of a 32-bit process, a whole number of pages of every machine.
+/// Mapped at a time: little enough for the addresses of a 32-bit process, a whole number of pages
+/// of every machine.
 const WINDOW_BYTES: u64 = 64 << 20;
 
-/// Ranges of bytes in memory, each of whole pages of this machine, ascending and apart; the last may reach beyond `bytes`.
+/// Ranges of bytes in memory, each of whole pages of this machine, ascending and apart; the last
+/// may reach beyond `bytes`.
 ///
 /// # Errors
-/// What `mmap` and `mincore` say. The kernel tells the truth (since Linux 5.2) only to the file's owner, to who may write it, or
-/// to root: others are told that all pages are there.
+/// What `mmap` and `mincore` say. The kernel tells the truth (since Linux 5.2) only to the file's
+/// owner, to who may write it, or to root: others are told that all pages are there.
 pub fn resident_ranges(file: impl AsFd, bytes: u64) -> io::Result<Vec<Range<u64>>> {
     let page = page_size() as u64;
     let mut ranges: Vec<Range<u64>> = Vec::new();
@@ -57,7 +59,8 @@ pub struct CacheState {
     pub dirty: u64,
     /// Of those: being written.
     pub writeback: u64,
-    /// Have been in memory, and the kernel threw them out for want of room. Those that were dropped on request do not count.
+    /// Have been in memory, and the kernel threw them out for want of room. Those that were dropped
+    /// on request do not count.
     pub evicted: u64,
     /// Of those: lately.
     pub recently_evicted: u64,
@@ -75,8 +78,8 @@ pub fn cache_state(file: impl AsFd, range: Range<u64>) -> io::Result<CacheState>
         return Ok(state);
     }
     let descriptor = file.as_fd().as_raw_fd();
-    // SAFETY: both pointers lead to structures of the layout and size that the kernel reads and writes, which live through the
-    // call; it keeps neither.
+    // SAFETY: both pointers lead to structures of the layout and size that the kernel reads and
+    // writes, which live through the call; it keeps neither.
     let result = unsafe { libc::syscall(CACHESTAT, descriptor, asked.as_ptr(), &raw mut state, 0) };
     if result == 0 {
         Ok(state)
@@ -85,15 +88,16 @@ pub fn cache_state(file: impl AsFd, range: Range<u64>) -> io::Result<CacheState>
     }
 }
 
-/// Ranges of bytes that have been in memory and were thrown out for want of room, ascending; whole pages, the last may reach
-/// beyond `bytes`. The kernel forgets the oldest.
+/// Ranges of bytes that have been in memory and were thrown out for want of room, ascending; whole
+/// pages, the last may reach beyond `bytes`. The kernel forgets the oldest.
 ///
 /// # Errors
 /// As [`cache_state`].
 pub fn evicted_ranges(file: impl AsFd, bytes: u64) -> io::Result<Vec<Range<u64>>> {
     let page = page_size() as u64;
     let mut found: Vec<Range<u64>> = Vec::new();
-    // What is left to be looked at, the next last. Halved again and again, it is at most 64 ranges long.
+    // What is left to be looked at, the next last. Halved again and again, it is at most 64 ranges
+    // long.
     let whole = 0..bytes.div_ceil(page);
     let mut left = vec![whole];
     while let Some(pages) = left.pop() {
@@ -178,7 +182,8 @@ mod tests {
             // SAFETY: as above; it has a byte of the file behind it.
             unsafe { ptr::read_volatile(byte) };
         }
-        // SAFETY: exactly the mapping made above; what is thrown out is read again when it is needed.
+        // SAFETY: exactly the mapping made above; what is thrown out is read again when it is
+        // needed.
         let advised = unsafe { libc::madvise(address, bytes, libc::MADV_PAGEOUT) };
         // SAFETY: exactly the mapping made above, to which no reference exists.
         unsafe { munmap(address, bytes) }.unwrap();

@@ -1,6 +1,7 @@
 //! Under which policy the calling thread is scheduled.
 //!
-//! `hythe doctor` tries it, the measurements of real-time latency run under it. Never touches another thread.
+//! `hythe doctor` tries it, the measurements of real-time latency run under it. Never touches
+//! another thread.
 #![allow(
     unsafe_code,
     reason = "this crate is the island for system calls that rustix does not have"

@@ -1,8 +1,9 @@
 //! Socket options that rustix does not have, and what a socket says of its queue.
 //!
-//! The media hop sets them on its sockets, the doctor tries them, and the tap of [`packet`](crate::packet) sets its own through here.
-//! What rustix has (sizes of buffers, multicast, the path's MTU) is called there. Nothing is held between calls, and
-//! nothing here decides what a refusal means.
+//! The media hop sets them on its sockets, the doctor tries them, and the tap of
+//! [`packet`](crate::packet) sets its own through here. What rustix has (sizes of buffers,
+//! multicast, the path's MTU) is called there. Nothing is held between calls, and nothing here
+//! decides what a refusal means.
 #![allow(
     unsafe_code,
     reason = "this crate is the island for system calls that rustix does not have"
@@ -25,10 +26,11 @@ pub enum SocketOption {
     UdpGro,
     /// `SO_ZEROCOPY`: allow `MSG_ZEROCOPY`.
     ZeroCopy,
-    /// `SO_PRIORITY`: the class of the interface's queueing discipline. Above 6 needs `CAP_NET_ADMIN` (socket(7)).
+    /// `SO_PRIORITY`: the class of the interface's queueing discipline. Above 6 needs
+    /// `CAP_NET_ADMIN` (socket(7)).
     Priority,
-    /// `SO_NO_CHECK`: send IPv4 datagrams without a checksum (RFC 768). The kernel then refuses to segment, as it does for devices that
-    /// do not allow it.
+    /// `SO_NO_CHECK`: send IPv4 datagrams without a checksum (RFC 768). The kernel then refuses to
+    /// segment, as it does for devices that do not allow it.
     NoChecksum,
     /// `IP_RECVERR`: keep what routers and hosts say about packets sent over IPv4 in the
     /// [error queue](crate::error_queue), and report what the interface's queue drops.
@@ -41,7 +43,8 @@ pub enum SocketOption {
 ///
 /// # Errors
 ///
-/// What `setsockopt` returns: the protocol does not have the option, or the value is out of its range.
+/// What `setsockopt` returns: the protocol does not have the option, or the value is out of its
+/// range.
 pub fn set_socket_option(socket: impl AsFd, option: SocketOption, value: i32) -> io::Result<()> {
     let (level, name) = match option {
         SocketOption::UdpSegment => (libc::SOL_UDP, libc::UDP_SEGMENT),
@@ -55,13 +58,15 @@ pub fn set_socket_option(socket: impl AsFd, option: SocketOption, value: i32) ->
     set_raw(socket, level, name, &value)
 }
 
-/// Lets the `fq` queueing discipline spread what `socket` sends (`SO_MAX_PACING_RATE`); without it, UDP is not held back.
+/// Lets the `fq` queueing discipline spread what `socket` sends (`SO_MAX_PACING_RATE`); without it,
+/// UDP is not held back.
 ///
 /// # Errors
 ///
 /// What `setsockopt` returns.
 pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
-    // The kernel takes an `unsigned long` since Linux 4.20, which is 64 bits wide only on some processors.
+    // The kernel takes an `unsigned long` since Linux 4.20, which is 64 bits wide only on some
+    // processors.
     let rate = libc::c_ulong::try_from(bytes_per_second).unwrap_or(libc::c_ulong::MAX);
     set_raw(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &rate)
 }
@@ -75,8 +80,9 @@ pub enum DepartureClock {
     Tai,
 }
 
-/// Lets the packets of `socket` have departure times (`SO_TXTIME`, with which `SCM_TXTIME` is taken), and has what a scheduler drops for
-/// their sake put into the [error queue](crate::error_queue). Whether anybody heeds them it does not say. rustix has no name for
+/// Lets the packets of `socket` have departure times (`SO_TXTIME`, with which `SCM_TXTIME` is
+/// taken), and has what a scheduler drops for their sake put into the [error
+/// queue](crate::error_queue). Whether anybody heeds them it does not say. rustix has no name for
 /// `CLOCK_TAI` here.
 ///
 /// # Errors
@@ -93,15 +99,17 @@ pub fn set_departure_clock(socket: impl AsFd, clock: DepartureClock) -> io::Resu
     set_raw(socket, libc::SOL_SOCKET, libc::SO_TXTIME, &value)
 }
 
-/// Bytes that `socket` sent and the network stack still holds on this host, with what it reckons for its own needs (`SIOCOUTQ`): in a
-/// queueing discipline, at a neighbour that is being looked for, or in a card. 0: all have left, or lie in another socket of this host.
+/// Bytes that `socket` sent and the network stack still holds on this host, with what it reckons
+/// for its own needs (`SIOCOUTQ`): in a queueing discipline, at a neighbour that is being looked
+/// for, or in a card. 0: all have left, or lie in another socket of this host.
 ///
 /// # Errors
 ///
 /// What `ioctl` returns: it is no socket, or of a protocol that does not say.
 pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: for this request the kernel writes one `int`, for which `bytes` is valid, and keeps no pointer.
+    // SAFETY: for this request the kernel writes one `int`, for which `bytes` is valid, and keeps
+    // no pointer.
     let result = unsafe {
         libc::ioctl(
             socket.as_fd().as_raw_fd(),
@@ -123,8 +131,8 @@ pub(crate) fn set_raw<T: Copy>(
     name: libc::c_int,
     value: &T,
 ) -> io::Result<()> {
-    // SAFETY: `value` is valid for reads of its size. The kernel copies it (and, of a packet filter, what it points to, which
-    // lives as long as the caller's borrow) and keeps no pointer.
+    // SAFETY: `value` is valid for reads of its size. The kernel copies it (and, of a packet
+    // filter, what it points to, which lives as long as the caller's borrow) and keeps no pointer.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),

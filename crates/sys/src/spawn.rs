@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
-/// Makes the child die with SIGKILL when its parent dies. The parent is, for the kernel, the *thread* that spawns it: spawn from
-/// one that lives as long as the child shall.
+/// Makes the child die with SIGKILL when its parent dies. The parent is, for the kernel, the
+/// *thread* that spawns it: spawn from one that lives as long as the child shall.
 ///
 /// A program that changes its user on `exec` is no longer bound by this.
 pub fn die_with_parent(command: &mut Command) {
@@ -27,12 +27,13 @@ pub fn die_with_parent(command: &mut Command) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec the closure makes two system calls and nothing else: it takes no lock and allocates
-    // nothing, since an errno becomes an `io::Error` in place.
+    // SAFETY: between fork and exec the closure makes two system calls and nothing else: it takes
+    // no lock and allocates nothing, since an errno becomes an `io::Error` in place.
     unsafe { command.pre_exec(bind) };
 }
 
-/// Waits for a child, and says how long it was on a CPU, all its threads and the children that it waited for together.
+/// Waits for a child, and says how long it was on a CPU, all its threads and the children that it
+/// waited for together.
 ///
 /// # Errors
 ///
@@ -40,7 +41,8 @@ pub fn die_with_parent(command: &mut Command) {
 pub fn wait_with_cpu_time(child: Child) -> io::Result<(ExitStatus, Duration)> {
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::uninit());
     loop {
-        // SAFETY: both places are valid for writes of their types, and the kernel keeps neither pointer.
+        // SAFETY: both places are valid for writes of their types, and the kernel keeps neither
+        // pointer.
         let waited = unsafe {
             libc::wait4(
                 child.id() as libc::pid_t,

@@ -1,7 +1,9 @@
-//! Receiving datagrams: many per call, or many in one buffer (`UDP_GRO`), each with its source and its instant.
+//! Receiving datagrams: many per call, or many in one buffer (`UDP_GRO`), each with its source and
+//! its instant.
 //!
-//! The receiving socket of the media hop calls it; rustix knows neither `recvmmsg` nor these control messages. What holds between
-//! calls: nothing. A call never blocks, never allocates, and never believes a length that it did not get from the kernel itself.
+//! The receiving socket of the media hop calls it; rustix knows neither `recvmmsg` nor these
+//! control messages. What holds between calls: nothing. A call never blocks, never allocates, and
+//! never believes a length that it did not get from the kernel itself.
 
 #![allow(
     unsafe_code,
@@ -19,12 +21,14 @@ use crate::socket_option::{SocketOption, set_raw, set_socket_option};
 /// Most messages of one call.
 pub const MESSAGES_MAX: usize = 32;
 
-/// A buffer of this size holds whatever the kernel joins: a UDP datagram, or a batch of them, has less than 64 KiB.
+/// A buffer of this size holds whatever the kernel joins: a UDP datagram, or a batch of them, has
+/// less than 64 KiB.
 pub const BATCH_BYTES: usize = 1 << 16;
 
 /// `struct sockaddr_in6`, which is the larger one.
 const NAME_BYTES: usize = 28;
-/// Two control messages: segment size (header of 16, 4 bytes, padding) and time (header, 16 bytes), and room for a third.
+/// Two control messages: segment size (header of 16, 4 bytes, padding) and time (header, 16 bytes),
+/// and room for a third.
 const CONTROL_WORDS: usize = 16;
 /// `struct cmsghdr`: a length as wide as a pointer, level, type.
 const CONTROL_HEADER_BYTES: usize = size_of::<usize>() + 8;
@@ -34,7 +38,8 @@ const CONTROL_HEADER_BYTES: usize = size_of::<usize>() + 8;
 pub struct Message {
     /// Length of all.
     pub bytes: usize,
-    /// Length of each datagram in it; the last one may be shorter. As [`Self::bytes`] where nothing was joined.
+    /// Length of each datagram in it; the last one may be shorter. As [`Self::bytes`] where nothing
+    /// was joined.
     pub segment_bytes: usize,
     /// Who sent it.
     pub source: SocketAddr,
@@ -55,8 +60,8 @@ impl Message {
     };
 }
 
-/// Lets the kernel hand over datagrams that came together, from one source and of one size, as one message. From then on a buffer
-/// of less than [`BATCH_BYTES`] may truncate.
+/// Lets the kernel hand over datagrams that came together, from one source and of one size, as one
+/// message. From then on a buffer of less than [`BATCH_BYTES`] may truncate.
 ///
 /// # Errors
 ///
@@ -65,8 +70,8 @@ pub fn enable_gro(socket: impl AsFd) -> io::Result<()> {
     set_socket_option(socket, SocketOption::UdpGro, 1)
 }
 
-/// Has the kernel note when each datagram arrived. It begins a little later, if no socket had it do so: those that come before are given
-/// the time at which they are read.
+/// Has the kernel note when each datagram arrived. It begins a little later, if no socket had it do
+/// so: those that come before are given the time at which they are read.
 ///
 /// # Errors
 ///
@@ -75,8 +80,9 @@ pub fn enable_timestamps(socket: impl AsFd) -> io::Result<()> {
     set_raw(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)
 }
 
-/// How many datagrams (joined ones count once) this socket lost since it was made because its buffer was full, modulo 2^32. Unlike
-/// the control message `SO_RXQ_OVFL` it knows of those that were lost behind the last one received.
+/// How many datagrams (joined ones count once) this socket lost since it was made because its
+/// buffer was full, modulo 2^32. Unlike the control message `SO_RXQ_OVFL` it knows of those that
+/// were lost behind the last one received.
 ///
 /// # Errors
 ///
@@ -84,8 +90,8 @@ pub fn enable_timestamps(socket: impl AsFd) -> io::Result<()> {
 pub fn drops(socket: impl AsFd) -> io::Result<u32> {
     let mut figures = [0_u32; libc::SK_MEMINFO_DROPS as usize + 1];
     let mut length = size_of_val(&figures) as libc::socklen_t;
-    // SAFETY: `figures` is valid for writes of `length` bytes, and any bytes are a valid value of it; `length` is valid for reads
-    // and writes. The kernel keeps neither pointer.
+    // SAFETY: `figures` is valid for writes of `length` bytes, and any bytes are a valid value of
+    // it; `length` is valid for reads and writes. The kernel keeps neither pointer.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -99,7 +105,8 @@ pub fn drops(socket: impl AsFd) -> io::Result<u32> {
     Ok(figures[libc::SK_MEMINFO_DROPS as usize])
 }
 
-/// Joins a multicast group, for packets of one source only. `interface` by its index, 0: where the way to the group leads.
+/// Joins a multicast group, for packets of one source only. `interface` by its index, 0: where the
+/// way to the group leads.
 ///
 /// # Errors
 ///
@@ -113,7 +120,8 @@ pub fn join_source(
     if group.is_ipv4() != source.is_ipv4() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    // `struct group_source_req`: the index, then two `struct sockaddr_storage`, each aligned as a pointer.
+    // `struct group_source_req`: the index, then two `struct sockaddr_storage`, each aligned as a
+    // pointer.
     const STORAGE_BYTES: usize = size_of::<libc::sockaddr_storage>();
     const GROUP_AT: usize = mem::offset_of!(libc::group_source_req, gsr_group);
     const SOURCE_AT: usize = mem::offset_of!(libc::group_source_req, gsr_source);
@@ -129,8 +137,9 @@ pub fn join_source(
     set_raw(socket, level, libc::MCAST_JOIN_SOURCE_GROUP, &request)
 }
 
-/// Takes what waits in `socket`, at most `messages.len()`, [`MESSAGES_MAX`], and as many as `buffer` has parts of `part` bytes;
-/// message `n` lies at `n * part`. Returns how many; 0 if none waits.
+/// Takes what waits in `socket`, at most `messages.len()`, [`MESSAGES_MAX`], and as many as
+/// `buffer` has parts of `part` bytes; message `n` lies at `n * part`. Returns how many; 0 if none
+/// waits.
 ///
 /// # Errors
 ///
@@ -148,7 +157,8 @@ pub fn receive(
     let mut names = [[0_u32; NAME_BYTES / 4]; MESSAGES_MAX];
     let mut controls = [[0_u64; CONTROL_WORDS]; MESSAGES_MAX];
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; MESSAGES_MAX];
-    // SAFETY: all bytes zero are a valid value of these structures: null pointers and lengths of zero.
+    // SAFETY: all bytes zero are a valid value of these structures: null pointers and lengths of
+    // zero.
     let mut headers: [libc::mmsghdr; MESSAGES_MAX] = unsafe { mem::zeroed() };
     for (index, bytes) in buffer.chunks_exact_mut(part.get()).take(count).enumerate() {
         let vector = vectors[index].write(libc::iovec {
@@ -163,8 +173,9 @@ pub fn receive(
         header.msg_control = controls[index].as_mut_ptr().cast();
         header.msg_controllen = size_of_val(&controls[index]) as _;
     }
-    // SAFETY: the first `count` headers point to a vector, a name and control words of their own, each valid for writes of the
-    // length that stands beside it, which live through the call; vectors point to distinct parts of `buffer`. Nothing is kept.
+    // SAFETY: the first `count` headers point to a vector, a name and control words of their own,
+    // each valid for writes of the length that stands beside it, which live through the call;
+    // vectors point to distinct parts of `buffer`. Nothing is kept.
     let received = unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),

@@ -24,7 +24,8 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 use rustix::param::page_size;
 use rustix::thread::{NanosleepRelativeResult, futex, nanosleep};
 
-/// Waits until a descriptor is ready, at most for `timeout`. Returns how many are; 0 also after an interruption.
+/// Waits until a descriptor is ready, at most for `timeout`. Returns how many are; 0 also after an
+/// interruption.
 ///
 /// # Errors
 /// The kernel refuses to wait: there are more descriptors than RLIMIT_NOFILE (`EINVAL`), or a
@@ -60,7 +61,8 @@ pub fn ready(descriptors: &mut [PollFd<'_>], timeout: Duration) -> Vec<bool> {
     }
 }
 
-/// Only for descriptors that are waited for to become readable, which is all that a thread of ours waits for in a loop.
+/// Only for descriptors that are waited for to become readable, which is all that a thread of ours
+/// waits for in a loop.
 fn selected(descriptors: &[PollFd<'_>], timeout: Duration) -> rustix::io::Result<Vec<bool>> {
     let numbers: Vec<RawFd> = descriptors
         .iter()
@@ -88,12 +90,14 @@ pub fn sleep(duration: Duration) {
     let duration = timespec(duration);
     if let NanosleepRelativeResult::Err(_) = nanosleep(&duration) {
         let nobody = AtomicU32::new(0);
-        // It times out, is interrupted, or is refused as well: then there is nothing left to sleep by.
+        // It times out, is interrupted, or is refused as well: then there is nothing left to sleep
+        // by.
         let _ = futex::wait(&nobody, futex::Flags::PRIVATE, 0, Some(&duration));
     }
 }
 
-/// Does the kernel let this thread use futexes? Where it does not, the C library ends the process in the middle of `pthread_join`.
+/// Does the kernel let this thread use futexes? Where it does not, the C library ends the process
+/// in the middle of `pthread_join`.
 ///
 /// # Errors
 /// What `futex` says.

@@ -1,6 +1,8 @@
-//! Chances by a seed, and inputs damaged by them: for tests called `hostile`, whose bodies the fuzz targets share.
+//! Chances by a seed, and inputs damaged by them: for tests called `hostile`, whose bodies the fuzz
+//! targets share.
 
-/// Where nothing else is said: the same in every run, so that what passed yesterday is what runs today.
+/// Where nothing else is said: the same in every run, so that what passed yesterday is what runs
+/// today.
 const SEED: u64 = 20_261_122;
 /// Says which seed is used instead.
 const SEED_VARIABLE: &str = "HYTHE_TEST_SEED";
@@ -16,8 +18,8 @@ impl Dice {
         Self(seed)
     }
 
-    /// By the seed of the environment variable `HYTHE_TEST_SEED`, else by one that is always the same; printed, so that a run that
-    /// fails can be repeated.
+    /// By the seed of the environment variable `HYTHE_TEST_SEED`, else by one that is always the
+    /// same; printed, so that a run that fails can be repeated.
     #[must_use]
     pub fn from_environment() -> Self {
         let given = std::env::var(SEED_VARIABLE).ok();
@@ -49,8 +51,9 @@ impl Dice {
         &from[self.below(from.len())]
     }
 
-    /// `original`, changed in one to four places: bits, extreme bytes, pieces that are missing, doubled, moved or invented. Pieces are of
-    /// a few bytes, as fields are, or of some hundred, as records and packets are.
+    /// `original`, changed in one to four places: bits, extreme bytes, pieces that are missing,
+    /// doubled, moved or invented. Pieces are of a few bytes, as fields are, or of some hundred, as
+    /// records and packets are.
     pub fn damage(&mut self, original: &[u8]) -> Vec<u8> {
         let mut bytes = original.to_vec();
         for _ in 0..=self.below(4) {
@@ -76,7 +79,8 @@ impl Dice {
     }
 }
 
-/// Hands `check` each of `originals` as it is, and then `rounds` times one of them damaged, by the seed of the environment.
+/// Hands `check` each of `originals` as it is, and then `rounds` times one of them damaged, by the
+/// seed of the environment.
 ///
 /// # Panics
 ///
@@ -103,7 +107,8 @@ mod tests {
         assert!(run(1) == run(1) && run(1) != run(2));
     }
 
-    /// The first numbers of seed 1234567, as the authors' program prints them (https://prng.di.unimi.it/splitmix64.c).
+    /// The first numbers of seed 1234567, as the authors' program prints them
+    /// (https://prng.di.unimi.it/splitmix64.c).
     #[test]
     fn numbers_are_those_of_the_paper() {
         let mut dice = Dice::new(1_234_567);

@@ -1,8 +1,8 @@
 //! What tests of several crates share: chances that a seed repeats, damaged inputs, golden vectors,
 //! reserved ports, turns among processes, programs to run, limits of memory.
 //!
-//! A dev-dependency only: it is never a part of a product, and never knows one of our crates. What one crate's tests need alone
-//! stands beside them.
+//! A dev-dependency only: it is never a part of a product, and never knows one of our crates. What
+//! one crate's tests need alone stands beside them.
 
 mod control_group;
 mod dice;

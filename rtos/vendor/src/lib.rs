@@ -1,1 +1,2 @@
-//! Empty on purpose: this package only pins and locates C sources (see its manifest). It is never compiled.
+//! Empty on purpose: this package only pins and locates C sources (see its manifest). It is never
+//! compiled.

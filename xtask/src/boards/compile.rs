@@ -1,8 +1,9 @@
 //! Compiling and linking one program, and leaving alone what is fresh.
 //!
-//! An object is fresh if it was made by the same command, and is newer than every file that the compiler said it read (`-MD`: by `-MMD`
-//! it would leave out FreeRTOSConfig.h, which a system header includes). An image is fresh if it was linked by the same command and is
-//! newer than its objects and linker script.
+//! An object is fresh if it was made by the same command, and is newer than every file that the
+//! compiler said it read (`-MD`: by `-MMD` it would leave out FreeRTOSConfig.h, which a system
+//! header includes). An image is fresh if it was linked by the same command and is newer than its
+//! objects and linker script.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -132,7 +133,8 @@ impl Compiler {
 
     fn run(&self, output: &Path, arguments: &[String]) -> Result<(), String> {
         let record = command_file(output);
-        // Without its record an output is not fresh: a build that is cut off here starts again at this file.
+        // Without its record an output is not fresh: a build that is cut off here starts again at
+        // this file.
         drop(fs::remove_file(&record));
         let status = Command::new(&self.command)
             .args(arguments)
@@ -196,7 +198,9 @@ fn modified(path: &Path) -> Option<SystemTime> {
         .ok()
 }
 
-/// The files behind the colon of a make rule, as `-MD`: FreeRTOS includes its configuration, and what a system header includes `-MMD` would leave out writes it; blanks in names are escaped with a backslash.
+/// The files behind the colon of a make rule, as `-MD`: FreeRTOS includes its configuration, and
+/// what a system header includes `-MMD` would leave out writes it; blanks in names are escaped with
+/// a backslash.
 fn dependencies(rule: &str) -> Vec<PathBuf> {
     let Some((_, files)) = rule.split_once(": ") else {
         return Vec::new();

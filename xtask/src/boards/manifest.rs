@@ -1,4 +1,5 @@
-//! The part of `board.toml` that building needs (schema: `rtos/boards/README.md`). The rest is the agent's.
+//! The part of `board.toml` that building needs (schema: `rtos/boards/README.md`). The rest is the
+//! agent's.
 
 use serde::Deserialize;
 use std::path::Path;

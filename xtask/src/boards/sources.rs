@@ -1,6 +1,7 @@
 //! What an image is made of: which files, in whose name, with which flags.
 //!
-//! Our own code is compiled with warnings as errors, third-party code without warnings: it is not ours to change.
+//! Our own code is compiled with warnings as errors, third-party code without warnings: it is not
+//! ours to change.
 
 use super::compile::Unit;
 use super::manifest::Board;
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 /// Files of the FreeRTOS kernel that every image needs; mutexes are in `queue.c`.
 const KERNEL: [&str; 3] = ["tasks.c", "list.c", "queue.c"];
 
-/// Both sides of an exact comparison of samples are built with these (`rtos/apps/decoder/README.md`).
+/// Both sides of an exact comparison of samples are built with these
+/// (`rtos/apps/decoder/README.md`).
 const EXACT: &str = "-ffp-contract=off";
 
 /// Where the pinned crates were unpacked.

@@ -1,4 +1,5 @@
-//! SPDX licence expressions: `(MIT OR Apache-2.0) AND Unicode-3.0`, `Apache-2.0 WITH LLVM-exception`.
+//! SPDX licence expressions: `(MIT OR Apache-2.0) AND Unicode-3.0`, `Apache-2.0 WITH
+//! LLVM-exception`.
 //!
 //! The grammar, with the older `MIT/Apache-2.0` for OR:
 //!
@@ -10,8 +11,8 @@
 //!
 //! Never knows which licences are good: the caller judges each term.
 
-/// Whether some choice in `expression` consists of terms for which `is_permitted` holds. A term with an exception
-/// is judged as a whole, `NAME WITH EXCEPTION`.
+/// Whether some choice in `expression` consists of terms for which `is_permitted` holds. A term
+/// with an exception is judged as a whole, `NAME WITH EXCEPTION`.
 pub(crate) fn is_satisfied(
     expression: &str,
     is_permitted: impl Fn(&str) -> bool,

@@ -1,4 +1,5 @@
-//! Rule `folder`: a folder or file is named after its role; names that fit anything collect everything.
+//! Rule `folder`: a folder or file is named after its role; names that fit anything collect
+//! everything.
 
 use super::finding::Finding;
 use super::tree::Source;

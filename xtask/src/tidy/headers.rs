@@ -1,4 +1,5 @@
-//! Rule `header`: a file opens by saying what it is; a crate's header also says what the crate never does.
+//! Rule `header`: a file opens by saying what it is; a crate's header also says what the crate
+//! never does.
 
 use super::finding::Finding;
 use super::tree::{Language, Source};

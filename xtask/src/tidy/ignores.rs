@@ -1,4 +1,5 @@
-//! Rule `ignore`: a test that does not run by default says why, in the attribute where the test report shows it.
+//! Rule `ignore`: a test that does not run by default says why, in the attribute where the test
+//! report shows it.
 
 use super::finding::Finding;
 use super::tree::{Language, Source};
@@ -17,7 +18,8 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     silent.map(finding).collect()
 }
 
-/// Whether the line has an `ignore` attribute, directly or inside `cfg_attr`, with no reason or an empty one.
+/// Whether the line has an `ignore` attribute, directly or inside `cfg_attr`, with no reason or an
+/// empty one.
 fn ignores_silently(text: &str, code: &str) -> bool {
     let attribute = code.trim_start().starts_with("#[");
     let Some(at) = code.find("ignore").filter(|_| attribute) else {

@@ -1,12 +1,13 @@
 //! Rule `unsafe`: it stands only in the islands, and each block says why it is sound.
 //!
-//! The compiler checks the same for the code it builds; this rule also sees code behind any `cfg`, and any
-//! attempt to `allow` its way around.
+//! The compiler checks the same for the code it builds; this rule also sees code behind any `cfg`,
+//! and any attempt to `allow` its way around.
 
 use super::finding::Finding;
 use super::tree::{Language, Source};
 
-/// Where `unsafe` may stand: the views on shared memory, the system calls, the glue to other languages.
+/// Where `unsafe` may stand: the views on shared memory, the system calls, the glue to other
+/// languages.
 const ISLANDS: &[&str] = &["crates/memory/", "crates/sys/", "bindings/"];
 
 const OUTSIDE: &str = "unsafe outside the islands crates/memory, crates/sys and bindings";
@@ -55,7 +56,8 @@ fn uses(code: &str, matches: impl Fn(&str) -> bool) -> bool {
     })
 }
 
-/// Whether `SAFETY:` stands in the last of `lines`, in the same statement, or in the comment directly above it.
+/// Whether `SAFETY:` stands in the last of `lines`, in the same statement, or in the comment
+/// directly above it.
 fn is_argued(lines: &[(usize, &str, &str)]) -> bool {
     let mut is_above_statement = false;
     for (steps_up, (_line, text, code)) in lines.iter().rev().enumerate() {

@@ -1,7 +1,7 @@
 //! Rule `layers`: dependencies between the crates of the workspace point one way.
 //!
-//! The table is the picture of ARCHITECTURE.md. It covers normal and build dependencies; tests may import anything
-//! but `xtask`.
+//! The table is the picture of ARCHITECTURE.md. It covers normal and build dependencies; tests may
+//! import anything but `xtask`.
 
 use super::finding::Finding;
 use crate::metadata::{Dependency, Metadata, Package};
@@ -90,7 +90,8 @@ const ALONE: &[&str] = &["hythe-abi", "hythe-terminal"];
 /// What the benchmarks compare with: never a part of the product, nor of its tests.
 const PEERS: &[&str] = &["iceoryx2"];
 
-/// Crates in these folders stand outside the picture: they may use everything, and nothing uses them.
+/// Crates in these folders stand outside the picture: they may use everything, and nothing uses
+/// them.
 const OUTSIDE: &[&str] = &["bench", "tests", "examples", "fuzz"];
 
 pub(crate) fn check(metadata: &Metadata) -> Vec<Finding> {

@@ -1,4 +1,5 @@
-//! Rule `leftover`: main holds no notes about work to be done, which belong into an issue, and no marks of a merge.
+//! Rule `leftover`: main holds no notes about work to be done, which belong into an issue, and no
+//! marks of a merge.
 //!
 //! Markdown may speak about the words in backticks.
 

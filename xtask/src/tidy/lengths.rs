@@ -1,4 +1,5 @@
-//! Rule `length`: files of at most 800 lines, and C functions of at most 70 (clippy measures the Rust ones).
+//! Rule `length`: files of at most 800 lines, and C functions of at most 70 (clippy measures the
+//! Rust ones).
 
 use super::finding::Finding;
 use super::tree::{Language, Source};
@@ -36,15 +37,16 @@ fn is_generated(source: &Source) -> bool {
     source.language == Language::C && header.contains("Made by cbindgen")
 }
 
-/// A C function: where its body opens, and how many lines of code the body has, as clippy counts them for Rust:
-/// without comments and empty lines.
+/// A C function: where its body opens, and how many lines of code the body has, as clippy counts
+/// them for Rust: without comments and empty lines.
 struct Function {
     line: usize,
     lines: usize,
 }
 
-/// Finds bodies by the layout that clang-format enforces: `{` alone in the first column opens a function and nothing
-/// else, the next `}` in the first column closes it. `code` is free of comments and literals.
+/// Finds bodies by the layout that clang-format enforces: `{` alone in the first column opens a
+/// function and nothing else, the next `}` in the first column closes it. `code` is free of
+/// comments and literals.
 fn c_functions(code: &str) -> Vec<Function> {
     let mut functions = Vec::new();
     let mut open: Option<Function> = None;

@@ -1,6 +1,8 @@
-//! Rule `link`: a relative link in a Markdown file leads to a file, folder or heading of this repository.
+//! Rule `link`: a relative link in a Markdown file leads to a file, folder or heading of this
+//! repository.
 //!
-//! Links to other hosts are not followed: a check that needs the network fails for reasons that are not ours.
+//! Links to other hosts are not followed: a check that needs the network fails for reasons that are
+//! not ours.
 
 use super::finding::Finding;
 use super::tree::{Language, Source, Tree};
@@ -65,8 +67,8 @@ fn resolves(source: &Source, target: &str, tree: &Tree) -> bool {
     }
 }
 
-/// `target` as seen from the folder of `page`, or from the root if it starts with `/`; `None` if it leaves the
-/// repository.
+/// `target` as seen from the folder of `page`, or from the root if it starts with `/`; `None` if it
+/// leaves the repository.
 fn joined(page: &str, target: &str) -> Option<String> {
     let folder = page.rsplit_once('/').map_or("", |(folder, _name)| folder);
     let start = if target.starts_with('/') { "" } else { folder };

@@ -1,7 +1,9 @@
-//! Text with what it merely quotes blanked out, so that a rule finds `unsafe` in code and not in a comment.
+//! Text with what it merely quotes blanked out, so that a rule finds `unsafe` in code and not in a
+//! comment.
 //!
-//! Every function returns text of the same length with the same line breaks: positions stay valid. The quotes
-//! around a literal stay, its content goes. Never a full parser: it knows comments and literals, nothing more.
+//! Every function returns text of the same length with the same line breaks: positions stay valid.
+//! The quotes around a literal stay, its content goes. Never a full parser: it knows comments and
+//! literals, nothing more.
 
 /// Rust without comments and without the content of string and character literals.
 pub(crate) fn rust(text: &str) -> String {
@@ -37,14 +39,15 @@ pub(crate) fn markdown(text: &str) -> String {
     blank(&unfenced, code_span)
 }
 
-/// Something quoted: `end` is the first byte behind it, the outermost `kept` bytes on each side stay.
+/// Something quoted: `end` is the first byte behind it, the outermost `kept` bytes on each side
+/// stay.
 struct Quote {
     end: usize,
     kept: usize,
 }
 
-/// Blanks every quote that `quote_at` recognises. It is asked at each byte that is not inside a quote; identifiers
-/// are skipped as a whole, so that it sees their first byte only.
+/// Blanks every quote that `quote_at` recognises. It is asked at each byte that is not inside a
+/// quote; identifiers are skipped as a whole, so that it sees their first byte only.
 fn blank(text: &str, quote_at: fn(&[u8], usize) -> Option<Quote>) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());
@@ -239,7 +242,8 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Each pair is a text and what is left of it, with `.` for each blanked byte; the texts have no dots or blanks.
+    /// Each pair is a text and what is left of it, with `.` for each blanked byte; the texts have
+    /// no dots or blanks.
     fn assert_masks(mask: fn(&str) -> String, pairs: &[(&str, &str)]) {
         for (text, left) in pairs {
             assert_eq!(mask(text).replace(' ', "."), *left, "{text}");

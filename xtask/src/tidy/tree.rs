@@ -1,7 +1,7 @@
 //! The files that the rules look at: what git tracks, and what it would track if added.
 //!
-//! The only part of tidy that reads the file system. A copy of the tree without git (a release archive) is walked
-//! instead. Never follows symbolic links and never enters `target`.
+//! The only part of tidy that reads the file system. A copy of the tree without git (a release
+//! archive) is walked instead. Never follows symbolic links and never enters `target`.
 
 use super::finding::Finding;
 use super::mask;
@@ -18,7 +18,8 @@ pub(crate) enum Language {
     Python,
     Shell,
     Markdown,
-    /// Text that is only searched for left-over notes: TOML, assembler, linker scripts, makefiles, systemd units.
+    /// Text that is only searched for left-over notes: TOML, assembler, linker scripts, makefiles,
+    /// systemd units.
     Plain,
     /// Not read at all; a link may still point at it.
     Unread,
@@ -29,8 +30,8 @@ pub(crate) struct Source {
     pub(crate) path: String,
     pub(crate) language: Language,
     pub(crate) text: String,
-    /// `text` with comments and literals blanked (Rust, C), or what stands in backticks (Markdown). Byte for byte
-    /// as long as `text`, line for line in step with it.
+    /// `text` with comments and literals blanked (Rust, C), or what stands in backticks (Markdown).
+    /// Byte for byte as long as `text`, line for line in step with it.
     pub(crate) code: String,
 }
 
@@ -158,7 +159,8 @@ impl Tree {
 
 /// What `git ls-files` lists, or `None` where there is no git or no repository.
 fn listed_by_git(root: &Path) -> Option<Vec<String>> {
-    // safe.directory: a checkout owned by another user (a CI container) is only listed here, nothing in it is run.
+    // safe.directory: a checkout owned by another user (a CI container) is only listed here,
+    // nothing in it is run.
     let output = Command::new("git")
         .args([
             "-c",

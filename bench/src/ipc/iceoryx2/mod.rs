@@ -1,8 +1,9 @@
-//! iceoryx2 as its users use it: a publish/subscribe service each way, buffers as deep as the case needs, and for sleeping an event
-//! service each way whose listener is attached to a `WaitSet`. Its files are under a name of this run alone.
+//! iceoryx2 as its users use it: a publish/subscribe service each way, buffers as deep as the case
+//! needs, and for sleeping an event service each way whose listener is attached to a `WaitSet`. Its
+//! files are under a name of this run alone.
 //!
-//! A received sample cannot be forwarded there, so `untouched` sends a loaned buffer without writing to it; that costs iceoryx2
-//! nothing that forwarding would save.
+//! A received sample cannot be forwarded there, so `untouched` sends a loaned buffer without
+//! writing to it; that costs iceoryx2 nothing that forwarding would save.
 
 mod place;
 
@@ -195,7 +196,8 @@ fn channel<W: Word>(
     })
 }
 
-/// Both sides come at once, and what one is making the other sometimes finds broken: then it looks again.
+/// Both sides come at once, and what one is making the other sometimes finds broken: then it looks
+/// again.
 fn until_made<T, E: Debug>(
     lookout: &Lookout,
     what: &'static str,
@@ -217,8 +219,8 @@ fn publisher<W: Word>(
     words: usize,
     lookout: Lookout,
 ) -> Result<Publisher<ipc::Service, [W], ()>, BenchError> {
-    // Its own way of waiting for room does not end when the subscriber dies. How long it has waited is not asked: its clock can be
-    // set, and a silent peer is ended by its watchdog.
+    // Its own way of waiting for room does not end when the subscriber dies. How long it has waited
+    // is not asked: its clock can be set, and a silent peer is ended by its watchdog.
     let retry = move |_: &BackpressureInfo| match lookout.check_for(Duration::ZERO) {
         Ok(()) => BackpressureAction::Retry,
         Err(_) => BackpressureAction::DiscardDataAndFail,
@@ -285,7 +287,8 @@ impl<'a, W: Word> Iceoryx2End<'a, W> {
         Ok(end)
     }
 
-    /// A subscriber finds its publisher when it first looks; what does not fit its queue until then is lost to it.
+    /// A subscriber finds its publisher when it first looks; what does not fit its queue until then
+    /// is lost to it.
     fn greet(&mut self) -> Result<(), BenchError> {
         match self.ports.side {
             Side::Near => {

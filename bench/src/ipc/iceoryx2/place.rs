@@ -1,4 +1,5 @@
-//! Where iceoryx2 keeps its files: under a name of this run alone, so that nobody else is met and nothing stays behind.
+//! Where iceoryx2 keeps its files: under a name of this run alone, so that nobody else is met and
+//! nothing stays behind.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,8 @@ use iceoryx2::prelude::{FileName, SemanticString};
 use super::refused;
 use crate::error::BenchError;
 
-/// Where iceoryx2 keeps its files in this run; removed at the end, with what a killed process left there.
+/// Where iceoryx2 keeps its files in this run; removed at the end, with what a killed process left
+/// there.
 #[derive(Debug)]
 pub(crate) struct Place {
     name: String,

@@ -1,8 +1,10 @@
-//! Thousands of telephone calls at once: G.711, a packet of each every 20 ms, from one thread on one CPU.
+//! Thousands of telephone calls at once: G.711, a packet of each every 20 ms, from one thread on
+//! one CPU.
 //!
-//! The product (`hythe_media::voice`) beside one thread that sleeps and calls `sendto`, both by the same schedule: a wheel with a tooth
-//! every 0.25 ms, each call at one of them. How far packets of a call are off from 20 ms is noted by the sender, and by the kernel
-//! where they arrive (`SO_TIMESTAMPNS`).
+//! The product (`hythe_media::voice`) beside one thread that sleeps and calls `sendto`, both by the
+//! same schedule: a wheel with a tooth every 0.25 ms, each call at one of them. How far packets of
+//! a call are off from 20 ms is noted by the sender, and by the kernel where they arrive
+//! (`SO_TIMESTAMPNS`).
 
 mod receiver;
 mod row;
@@ -83,7 +85,8 @@ pub(super) struct Paced {
 pub(super) struct Heard {
     /// Packets that were right.
     pub(super) delivered: u64,
-    /// Packets that came twice, in another order, with another content than was sent, or without the time of their arrival.
+    /// Packets that came twice, in another order, with another content than was sent, or without
+    /// the time of their arrival.
     pub(super) wrong: u64,
     /// A histogram, encoded.
     pub(super) spacing: String,

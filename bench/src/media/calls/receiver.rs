@@ -1,9 +1,11 @@
-//! The far end of all calls: a pair of sockets each, and the kernel's notes of when packets arrived.
+//! The far end of all calls: a pair of sockets each, and the kernel's notes of when packets
+//! arrived.
 //!
-//! It sleeps, looks into a few sockets at a time, and is woken by none: on a veth link a wake-up would be the sender's work, which on
-//! a real network it is not. Nor does it read all sockets at once: the two CPUs of a small machine are often the two threads of one
-//! core, and thousands of reads in a row would slow the sender down for as long. The instants are the kernel's, so that reading late
-//! changes none.
+//! It sleeps, looks into a few sockets at a time, and is woken by none: on a veth link a wake-up
+//! would be the sender's work, which on a real network it is not. Nor does it read all sockets at
+//! once: the two CPUs of a small machine are often the two threads of one core, and thousands of
+//! reads in a row would slow the sender down for as long. The instants are the kernel's, so that
+//! reading late changes none.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::num::NonZeroUsize;
@@ -40,7 +42,8 @@ const OTHER_FILES: u64 = 100;
 #[derive(Debug)]
 pub(in super::super) struct Receiver {
     calls: Vec<UdpSocket>,
-    /// Where reports go, which nobody reads: without them every report would be answered by the kernel.
+    /// Where reports go, which nobody reads: without them every report would be answered by the
+    /// kernel.
     _reports: Vec<UdpSocket>,
     ear: Ear,
 }
@@ -148,7 +151,8 @@ impl Ear {
         }
     }
 
-    /// The number of a packet that is as it was sent, and newer than the one before. No call lasts so long that numbers wrap.
+    /// The number of a packet that is as it was sent, and newer than the one before. No call lasts
+    /// so long that numbers wrap.
     fn check(&self, call: usize, packet: &[u8]) -> Option<u64> {
         let number = u64::from(sequence(packet)?);
         let is_newer = self.last[call].is_none_or(|(before, _)| before < number);

@@ -56,7 +56,8 @@ pub(in super::super) struct CallConditions {
     reports: u64,
     /// How often the machine stood still for more than 20 ms.
     pub(in super::super) stalls: u64,
-    /// Of the time of all CPUs, what was not idle, sender and receiver included: the greatest of all repetitions.
+    /// Of the time of all CPUs, what was not idle, sender and receiver included: the greatest of
+    /// all repetitions.
     pub(in super::super) machine_busy: f64,
     /// Of the time of all CPUs, what a hypervisor gave to others: the greatest of all repetitions.
     pub(in super::super) machine_stolen: f64,

@@ -146,7 +146,8 @@ impl Plain {
     fn turn(&mut self, start_ns: u64, turn: u64, calls: u16) {
         let due_ns = start_ns + turn * TOOTH_NS;
         sleep_until(due_ns);
-        // One reading for all that are due, as the product does: neither pays more for being measured.
+        // One reading for all that are due, as the product does: neither pays more for being
+        // measured.
         let now_ns = monotonic_ns();
         let was_late = std::mem::replace(&mut self.is_late, now_ns - due_ns > INTERVAL_NS);
         self.stalls += u64::from(self.is_late && !was_late);

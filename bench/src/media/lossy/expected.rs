@@ -1,8 +1,9 @@
 //! What a code should leave, and how far chance may take a run from it.
 //!
-//! The share is the library's (`loss::fec::predict::residual`). How many packets of a run stay lost varies with how losses cluster within a
-//! matrix, for which there is no short formula: matrices are played here, of the same chances, and their distribution is added up as
-//! often as the run has matrices. Where events are rare, five standard errors would say less.
+//! The share is the library's (`loss::fec::predict::residual`). How many packets of a run stay lost
+//! varies with how losses cluster within a matrix, for which there is no short formula: matrices
+//! are played here, of the same chances, and their distribution is added up as often as the run has
+//! matrices. Where events are rare, five standard errors would say less.
 
 use hythe_rtp::loss::fec::predict::{Chance, Losses, residual};
 use hythe_rtp::loss::fec::{Protection, Shape};
@@ -40,7 +41,8 @@ impl Expected {
         }
     }
 
-    /// When a packet that is lost is asked for and sent again so often, at most: a try fails if the request or the answer is lost.
+    /// When a packet that is lost is asked for and sent again so often, at most: a try fails if the
+    /// request or the answer is lost.
     pub(super) fn after_requests(tries: u8, loss: f64, packets: u32) -> Self {
         let fails = 1.0 - (1.0 - loss).powi(2);
         let residual = loss * fails.powi(tries.into());
@@ -86,8 +88,8 @@ fn play(shape: Shape, protection: Protection, loss: f64, chance: &mut Chance) ->
     losses.repair().count()
 }
 
-/// The distribution of the sum of so many independent numbers, each distributed as `each`. Entry 0 of the result stands for the
-/// number beside it: what is negligible in front of it is left out.
+/// The distribution of the sum of so many independent numbers, each distributed as `each`. Entry 0
+/// of the result stands for the number beside it: what is negligible in front of it is left out.
 fn repeated(each: &[f64], times: u32) -> (usize, Vec<f64>) {
     let (mut first, mut sum) = (0, vec![1.0]);
     for _ in 0..times {

@@ -1,8 +1,9 @@
 //! A stream over a way that loses 5 % in both directions and takes 20 ms: what repair leaves.
 //!
-//! This kernel has no netem, so a third process stands in a network of its own between sender and receiver and is the way (`relay`). Sender and
-//! receiver are the product's sessions; what they send is numbered and checked byte by byte (`numbered`). What a code should
-//! leave is computed (`expected`).
+//! This kernel has no netem, so a third process stands in a network of its own between sender and
+//! receiver and is the way (`relay`). Sender and receiver are the product's sessions; what they
+//! send is numbered and checked byte by byte (`numbered`). What a code should leave is computed
+//! (`expected`).
 
 mod expected;
 mod numbered;

@@ -18,7 +18,8 @@ pub(in super::super) struct LossyOutcome {
 }
 
 impl LossyOutcome {
-    /// Why the figures are not to be trusted: something was lost where nothing should be, or came out as it was not sent.
+    /// Why the figures are not to be trusted: something was lost where nothing should be, or came
+    /// out as it was not sent.
     pub(in super::super) fn invalid(&self) -> Option<String> {
         let Self {
             case,
@@ -75,7 +76,8 @@ pub(in super::super) struct LossyRow {
     destinations: u8,
     /// From the first packet to the last.
     seconds: f64,
-    /// By the way, of media and of what was sent again, those behind the packets that count included.
+    /// By the way, of media and of what was sent again, those behind the packets that count
+    /// included.
     pub(in super::super) lost: u64,
     pub(in super::super) lost_parity: u64,
     /// Reports and requests of the receiver.
@@ -156,7 +158,8 @@ impl LossyRow {
         }
     }
 
-    /// Are as many missing as was predicted, as far as chance allows? `None` where nothing is predicted.
+    /// Are as many missing as was predicted, as far as chance allows? `None` where nothing is
+    /// predicted.
     pub(in super::super) fn is_as_predicted(&self) -> Option<bool> {
         let [fewest, most] = self.expected?.map(u64::from);
         Some((fewest..=most).contains(&self.missing))

@@ -1,4 +1,5 @@
-//! A staged installation and what is compiled against it, for the tests. Never touches the system's folders.
+//! A staged installation and what is compiled against it, for the tests. Never touches the system's
+//! folders.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,7 +1,8 @@
-//! `hythe core run --detach`: starts the agent as a process of its own, and returns when the core is up.
+//! `hythe core run --detach`: starts the agent as a process of its own, and returns when the core
+//! is up.
 //!
-//! The agent is this program again, without a terminal. It says on its standard output when the core is up, or ends with an error;
-//! both are passed on.
+//! The agent is this program again, without a terminal. It says on its standard output when the
+//! core is up, or ends with an error; both are passed on.
 
 use std::io::{self, Read};
 use std::process::{Child, ChildStderr, Command, Stdio};
@@ -54,7 +55,8 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     }
 }
 
-/// What the agent says when the core is up: a line, or a JSON document. `None`: it ended before, or somebody asked to stop.
+/// What the agent says when the core is up: a line, or a JSON document. `None`: it ended before, or
+/// somebody asked to stop.
 fn hear(agent: &mut Child, json: bool, stop: &Stop) -> io::Result<Option<Vec<u8>>> {
     let Some(mut output) = agent.stdout.take() else {
         return Ok(None);

@@ -1,4 +1,5 @@
-//! `hythe core run`: the agent of a core, in the foreground until it is told to stop or the core dies for good.
+//! `hythe core run`: the agent of a core, in the foreground until it is told to stop or the core
+//! dies for good.
 
 use std::time::Instant;
 
@@ -92,7 +93,8 @@ fn options(args: &CoreRunArgs) -> CoreOptions {
     options
 }
 
-/// Tells each change of the core's status, until somebody asks to stop or the core is gone for good.
+/// Tells each change of the core's status, until somebody asks to stop or the core is gone for
+/// good.
 fn attend(
     core: &Core,
     started: CoreStatus,

@@ -1,4 +1,5 @@
-//! `hythe core stop`: stops an agent, in whatever process it runs, and waits until it and its core are gone.
+//! `hythe core stop`: stops an agent, in whatever process it runs, and waits until it and its core
+//! are gone.
 
 use hythe::core::control;
 use serde::Serialize;

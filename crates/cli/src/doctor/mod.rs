@@ -274,7 +274,8 @@ mod tests {
                 .filter_map(|list| std::fs::read_to_string(list).ok())
                 .collect::<String>()
         };
-        // Other tests of this process run at the same time and have descriptors of their own, but not all of the time.
+        // Other tests of this process run at the same time and have descriptors of their own, but
+        // not all of the time.
         let seen = || (descriptors(), children());
         let leaves_nothing = || {
             let before = seen();

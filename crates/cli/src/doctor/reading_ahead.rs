@@ -1,6 +1,8 @@
-//! What `hythe preload` finds out and decides by: which files are opened, which pages are there, how short memory is, who reads first.
+//! What `hythe preload` finds out and decides by: which files are opened, which pages are there,
+//! how short memory is, who reads first.
 //!
-//! Everything is tried as `hythe preload` uses it; what is missing here makes packs or verdicts less exact, never wrong.
+//! Everything is tried as `hythe preload` uses it; what is missing here makes packs or verdicts
+//! less exact, never wrong.
 
 use std::fs::{self, File};
 use std::thread;

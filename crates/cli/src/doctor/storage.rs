@@ -1,8 +1,8 @@
 //! Whether a file system reads ahead when asked: tried on each that is mounted and writable.
 //!
 //! A file without a name is written, dropped from the page cache, asked for with
-//! `posix_fadvise(WILLNEED)`, and its pages in the cache are counted. UBIFS and JFFS2 take the request
-//! and load nothing; there, reading in a thread is the way.
+//! `posix_fadvise(WILLNEED)`, and its pages in the cache are counted. UBIFS and JFFS2 take the
+//! request and load nothing; there, reading in a thread is the way.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,4 +1,5 @@
-//! Bells and wait sets: futexes, waiting on several of them, io_uring; hearing of the death of a peer.
+//! Bells and wait sets: futexes, waiting on several of them, io_uring; hearing of the death of a
+//! peer.
 
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU32;

@@ -1,6 +1,7 @@
 //! The times between messages, as a subscriber meets them: `hythe hz --gaps`.
 //!
-//! It takes part: its queue drops the newest, so that it delays nobody. `Gaps` only counts, and is handed the time.
+//! It takes part: its queue drops the newest, so that it delays nobody. `Gaps` only counts, and is
+//! handed the time.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! `hythe hz`: the rates of a channel, from what its ports have counted.
 //!
-//! It only looks: it takes no place in the pool, delays nobody, and takes nothing away from a core's endpoint. What only a subscriber can
-//! know, the times between messages, is in `gaps`.
+//! It only looks: it takes no place in the pool, delays nobody, and takes nothing away from a
+//! core's endpoint. What only a subscriber can know, the times between messages, is in `gaps`.
 
 mod gaps;
 

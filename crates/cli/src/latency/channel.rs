@@ -1,6 +1,7 @@
 //! A channel of the pool as a way to wake: from one participant of this process to another.
 //!
-//! Each pair has participants of its own, because a participant has one bell. Nothing of it stays in the pool.
+//! Each pair has participants of its own, because a participant has one bell. Nothing of it stays
+//! in the pool.
 
 use std::time::Duration;
 

@@ -24,7 +24,8 @@ pub(crate) struct HostArgs {
     /// On which CPUs, such as 0,2-3 [default: all that this process may use]
     #[arg(short = 'a', long, value_name = "LIST", visible_alias = "affinity", value_parser = parse_cpus)]
     cpus: Option<CpuList>,
-    /// Real-time priority of the measuring threads, 1 to 99, under SCHED_FIFO; 0: an ordinary thread
+    /// Real-time priority of the measuring threads, 1 to 99, under SCHED_FIFO; 0: an ordinary
+    /// thread
     #[arg(short, long, default_value_t = 80, value_parser = clap::value_parser!(u8).range(0..=99))]
     priority: u8,
     /// Microseconds between two wake-ups, 20 to 1000000
@@ -42,7 +43,8 @@ pub(crate) struct HostArgs {
     /// What the measured CPUs do meanwhile, at ordinary priority
     #[arg(long, value_name = "NAME", default_value = "idle")]
     load: LoadArg,
-    /// Where the load `io` writes its file, which has no name there [default: that of temporary files]
+    /// Where the load `io` writes its file, which has no name there [default: that of temporary
+    /// files]
     #[arg(long, value_name = "DIR")]
     load_directory: Option<PathBuf>,
     /// Leave memory unlocked
@@ -54,7 +56,8 @@ pub(crate) struct HostArgs {
     /// Fail where something of this is not permitted, instead of measuring without it
     #[arg(long)]
     strict: bool,
-    /// Name and print the timer's latency as `rtla timerlat hist --no-irq` does: `thread`, a histogram in microseconds
+    /// Name and print the timer's latency as `rtla timerlat hist --no-irq` does: `thread`, a
+    /// histogram in microseconds
     #[arg(long)]
     rtla: bool,
     #[command(flatten)]
@@ -184,7 +187,8 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
     };
     let mut outcome = host::run(&plan, permissions, &around)?;
     around.progress.finish_and_clear();
-    // What was granted at first may have been refused since: what was measured before is not lost for it.
+    // What was granted at first may have been refused since: what was measured before is not lost
+    // for it.
     let refused = tell(
         outcome.refusals.get(told..).unwrap_or_default(),
         args.strict,

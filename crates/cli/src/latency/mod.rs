@@ -1,7 +1,8 @@
-//! `hythe latency`: real-time latency, of this machine or of an RTOS on a board, measured, judged and compared.
+//! `hythe latency`: real-time latency, of this machine or of an RTOS on a board, measured, judged
+//! and compared.
 //!
-//! One file per command; `output` is what all that measure end with, `channel` lends them a channel of the pool. Never computes a
-//! figure: `hythe_latency` does.
+//! One file per command; `output` is what all that measure end with, `channel` lends them a channel
+//! of the pool. Never computes a figure: `hythe_latency` does.
 
 mod alone;
 mod board;
@@ -24,21 +25,26 @@ use crate::error::CliError;
 /// What can be done about latency.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LatencyCommand {
-    /// Measure this machine: how late its timers are, and how long wake-ups by futex, eventfd and channel take
+    /// Measure this machine: how late its timers are, and how long wake-ups by futex, eventfd and
+    /// channel take
     ///
-    /// Like cyclictest: on each CPU a thread of real-time priority, its memory locked, the CPU kept from deep sleep. What of that is not permitted is said, and stands in the result. Runs one measure after the other, each for the time of --for.
+    /// Like cyclictest: on each CPU a thread of real-time priority, its memory locked, the CPU kept
+    /// from deep sleep. What of that is not permitted is said, and stands in the result. Runs one
+    /// measure after the other, each for the time of --for.
     #[command(
         after_help = "Examples:\n  hythe latency host\n  hythe latency host --for 60 --load hog --json > hog.json\n  hythe latency host --cpus 2-3 --priority 90 --interval 250 --loops 100000 --measure timer\n  hythe latency host --strict --fail-above timer:p99.9=50us --junit latency.xml --hgrm plots\n  hythe latency host --measure timer --rtla"
     )]
     Host(host::HostArgs),
-    /// Measure FreeRTOS on a board: the six figures of Rhealstone, how late a timer is, and the round trip of a channel to Linux
+    /// Measure FreeRTOS on a board: the six figures of Rhealstone, how late a timer is, and the
+    /// round trip of a channel to Linux
     #[command(
         after_help = "Examples:\n  hythe latency board mps2-an386\n  hythe latency board virt-a53 --under xen-shared --load hog\n  hythe latency board virt-a53 --under xen-partitioned --json > partitioned.json"
     )]
     Board(board_args::BoardArgs),
     /// Compare results: the ratio at each percentile, with the conditions side by side
     ///
-    /// The first file is what the others are compared with. Emulated and real times, and times of differing clocks, are compared only with --force.
+    /// The first file is what the others are compared with. Emulated and real times, and times of
+    /// differing clocks, are compared only with --force.
     #[command(
         after_help = "Examples:\n  hythe latency compare idle.json hog.json\n  hythe latency compare before.json after.json --json | jq '.ratios[]'"
     )]

@@ -1,4 +1,5 @@
-//! What every command that measures latency ends with: a table or a document, files for other programs, a verdict.
+//! What every command that measures latency ends with: a table or a document, files for other
+//! programs, a verdict.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +18,16 @@ use crate::output;
 /// What to do with the results besides printing them.
 #[derive(Args, Debug)]
 pub(super) struct OutputArgs {
-    /// Write the percentile distribution of each result into this directory, as HdrHistogram's plotter reads it; made if it is missing
+    /// Write the percentile distribution of each result into this directory, as HdrHistogram's
+    /// plotter reads it; made if it is missing
     #[arg(long, value_name = "DIR", help_heading = HEADING)]
     hgrm: Option<PathBuf>,
-    /// Write a report for continuous integration: JUnit XML, a test case for each threshold and result
+    /// Write a report for continuous integration: JUnit XML, a test case for each threshold and
+    /// result
     #[arg(long, value_name = "FILE", help_heading = HEADING)]
     junit: Option<PathBuf>,
-    /// Exit with 1 if a figure is larger: p99.9=50us, max=1ms, or of one metric only, timer:p99=20us; may be repeated
+    /// Exit with 1 if a figure is larger: p99.9=50us, max=1ms, or of one metric only,
+    /// timer:p99=20us; may be repeated
     #[arg(long, value_name = "[METRIC:]FIGURE=TIME", value_parser = parse_threshold, help_heading = HEADING)]
     fail_above: Vec<Threshold>,
 }

@@ -1,8 +1,9 @@
-//! The round trip of a channel between Linux and a core: Linux answers whatever the core asks, and the core measures how long that
-//! took (`rtos/apps/rhealstone/round_trip.c`).
+//! The round trip of a channel between Linux and a core: Linux answers whatever the core asks, and
+//! the core measures how long that took (`rtos/apps/rhealstone/round_trip.c`).
 //!
-//! Linux measures, too, in its own time: from handing an answer on to the core's next question. By the ordinary calls, as any program
-//! would; neither side looks for a message before it sleeps, so that every one needs its bell.
+//! Linux measures, too, in its own time: from handing an answer on to the core's next question. By
+//! the ordinary calls, as any program would; neither side looks for a message before it sleeps, so
+//! that every one needs its bell.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -89,8 +89,8 @@ impl Told {
     }
 }
 
-/// Runs the core in the pool until it has told everything; recorded into a folder, where there is one. Before that it has Linux for as
-/// long as `meanwhile` takes, whose result comes back, too.
+/// Runs the core in the pool until it has told everything; recorded into a folder, where there is
+/// one. Before that it has Linux for as long as `meanwhile` takes, whose result comes back, too.
 pub(super) fn in_pool<T>(
     board: &Board,
     workspace: &Workspace,

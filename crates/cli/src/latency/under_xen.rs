@@ -113,8 +113,9 @@ fn unable(board: &Board, why: &str) -> CliError {
     ))
 }
 
-/// On CPUs that Debian's Xen mends against speculation it stops all of them more than once while it boots. Who waits for the others spins,
-/// and an emulator that counts instructions (QEMU 7.2) then goes on with the same CPU for ever. The Xen that is built here yields there.
+/// On CPUs that Debian's Xen mends against speculation it stops all of them more than once while it
+/// boots. Who waits for the others spins, and an emulator that counts instructions (QEMU 7.2) then
+/// goes on with the same CPU for ever. The Xen that is built here yields there.
 fn refuse_hanging(cpu: &str, setup: &Setup, clock: ClockArg) -> Result<(), CliError> {
     if setup.partition == Partition::Partitioned
         && setup.hypervisor == Hypervisor::Debian
@@ -233,7 +234,8 @@ fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
     ratios
 }
 
-/// Alone, and for each exit what an exit costs: by what was measured. `clocks` stand behind the measures' names, alone and under Xen.
+/// Alone, and for each exit what an exit costs: by what was measured. `clocks` stand behind the
+/// measures' names, alone and under Xen.
 fn account(alone: &[Measurement], under: &[Measurement], clocks: [&str; 2]) -> Option<Ratio> {
     let find = |all: &[Measurement], metric: &str, clock: &str| {
         let metric = format!("{metric}{clock}");

@@ -13,7 +13,8 @@ const OWN_CPU_SAMPLES: u64 = 10_000;
 /// Of the hypervisor.
 #[derive(Args, Debug)]
 pub(super) struct XenArgs {
-    /// Which Xen: Debian's package, or one built from its source with the null scheduler, pools of CPUs at boot and static memory [default: built for xen-partitioned, else debian]
+    /// Which Xen: Debian's package, or one built from its source with the null scheduler, pools of
+    /// CPUs at boot and static memory [default: built for xen-partitioned, else debian]
     #[arg(long, value_name = "XEN")]
     xen: Option<HypervisorArg>,
     /// Leave out one of the settings of xen-partitioned, to see what it brings; may be repeated
@@ -22,10 +23,13 @@ pub(super) struct XenArgs {
     /// One more word for Xen's command line; may be repeated
     #[arg(long, value_name = "WORD")]
     xen_option: Vec<String>,
-    /// How many samples of each measure of xen-partitioned are counted by the instructions of the core's own CPU, which the emulator's turns are not in; 0 for none, 40000 for all behind the first 1000, which takes minutes [default: 10000]
+    /// How many samples of each measure of xen-partitioned are counted by the instructions of the
+    /// core's own CPU, which the emulator's turns are not in; 0 for none, 40000 for all behind the
+    /// first 1000, which takes minutes [default: 10000]
     #[arg(long, value_name = "SAMPLES")]
     own_cpu: Option<u64>,
-    /// Where `scripts/xen-tools.sh` has put Xen and Linux [default: $HYTHE_XEN, else target/xen beside this program]
+    /// Where `scripts/xen-tools.sh` has put Xen and Linux [default: $HYTHE_XEN, else target/xen
+    /// beside this program]
     #[arg(long, value_name = "DIR")]
     xen_tools: Option<PathBuf>,
 }

@@ -42,7 +42,8 @@ pub(super) struct Pacing<'a> {
     pub(super) stop: &'a Stop,
 }
 
-/// Sends to `count` telephones on consecutive even ports from `first` on, until the end or until somebody asks to stop.
+/// Sends to `count` telephones on consecutive even ports from `first` on, until the end or until
+/// somebody asks to stop.
 pub(super) fn run(
     mut source: Box<dyn Source + Send>,
     first: SocketAddr,

@@ -52,8 +52,8 @@ pub(super) struct Chosen {
     pub(super) stream: StreamDescription,
 }
 
-/// What `choice` means for the streams of `description`; without one, the only one that is understood. What is left out then is
-/// given to `tell`.
+/// What `choice` means for the streams of `description`; without one, the only one that is
+/// understood. What is left out then is given to `tell`.
 pub(super) fn choose(
     choice: Option<Choice>,
     description: &Path,
@@ -119,7 +119,8 @@ fn listing(listed: &[Listed]) -> String {
     text
 }
 
-/// The file of one stream of several: `out` with the stream's number, and the ending of what is in it.
+/// The file of one stream of several: `out` with the stream's number, and the ending of what is in
+/// it.
 pub(super) fn file_of(out: &Path, chosen: &Chosen) -> PathBuf {
     let ending = match chosen.stream.format.encoding {
         Encoding::MpegTs => "ts",

@@ -19,25 +19,29 @@ use crate::units;
 
 /// What an input that is a channel begins with.
 pub(super) const CHANNEL: &str = "channel:";
-/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport packets.
+/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport
+/// packets.
 const DEPTH: u32 = 256;
 
 /// The input and what it cannot tell by itself.
 #[derive(Args, Debug)]
 pub(super) struct InputArgs {
-    /// A file, a directory or .m3u file with a playlist, - for standard input, or channel:NAME; its first bytes tell what it is
+    /// A file, a directory or .m3u file with a playlist, - for standard input, or channel:NAME; its
+    /// first bytes tell what it is
     #[arg(value_name = "INPUT")]
     input: PathBuf,
     /// What samples of a WAV file are sent as
     #[arg(long, value_name = "PAYLOAD", value_enum, default_value_t = Samples::L16)]
     payload: Samples,
-    /// The input is nothing but samples, as PAYLOAD:RATE:CHANNELS, such as l16:48000:2 (network byte order) or pcmu:8000:1
+    /// The input is nothing but samples, as PAYLOAD:RATE:CHANNELS, such as l16:48000:2 (network
+    /// byte order) or pcmu:8000:1
     #[arg(long, value_name = "FORMAT")]
     raw: Option<Raw>,
     /// Bits a second of a transport stream without clock references, such as 4M
     #[arg(long, value_name = "BITS", value_parser = units::parse_bits)]
     bitrate: Option<u64>,
-    /// Frames a second of an H.264 or H.265 byte stream that does not say it, such as 25 or 30000/1001
+    /// Frames a second of an H.264 or H.265 byte stream that does not say it, such as 25 or
+    /// 30000/1001
     #[arg(long, value_name = "RATE")]
     frame_rate: Option<Frames>,
     /// Play the input so many times; 0: without end
@@ -112,7 +116,8 @@ impl FromStr for Frames {
 }
 
 impl InputArgs {
-    /// Opens it. Messages of a channel are sent from where they lie; standard input is read by a thread of its own. Until `stop` is asked.
+    /// Opens it. Messages of a channel are sent from where they lie; standard input is read by a
+    /// thread of its own. Until `stop` is asked.
     pub(super) fn open(
         &self,
         payload_bytes: usize,

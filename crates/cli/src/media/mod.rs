@@ -1,6 +1,7 @@
 //! `hythe media`: RTP out of files and channels, and back.
 //!
-//! `send` and `recv` are thin: sessions of the library do the work, these files turn options into theirs, wait, and print.
+//! `send` and `recv` are thin: sessions of the library do the work, these files turn options into
+//! theirs, wait, and print.
 
 mod calls;
 mod choice;

@@ -14,7 +14,8 @@ pub(crate) struct Published {
     dropped: u64,
     /// Not published: longer than any slot.
     too_large: u64,
-    /// How often there was no slot to receive into, or to put a unit together in, because readers held all that may be.
+    /// How often there was no slot to receive into, or to put a unit together in, because readers
+    /// held all that may be.
     none_back: u64,
     /// The same, because the pool had none left.
     none_free: u64,

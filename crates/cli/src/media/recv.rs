@@ -47,29 +47,35 @@ pub(crate) struct RecvArgs {
     /// @TYPE if its payload type is another one than usual, such as h264@99
     #[arg(long, value_name = "PAYLOAD")]
     payload: Option<Payload>,
-    /// Which stream of it: its number, counted from 1, audio, video, or all, each to a file of its own [default: the only one]
+    /// Which stream of it: its number, counted from 1, audio, video, or all, each to a file of its
+    /// own [default: the only one]
     #[arg(long, value_name = "N|audio|video|all")]
     stream: Option<Choice>,
-    /// The file to write; what it is follows from the stream (TS, WAV, MP3, Ogg, H.264 or H.265 byte stream). Of all streams, the
-    /// beginning of the names: film becomes film-1.h264, film-2.opus
+    /// The file to write; what it is follows from the stream (TS, WAV, MP3, Ogg, H.264 or H.265
+    /// byte stream). Of all streams, the beginning of the names: film becomes film-1.h264,
+    /// film-2.opus
     #[arg(short, long, value_name = "FILE", required_unless_present = "channel")]
     out: Option<PathBuf>,
     /// Publish what comes on a Hythe channel, a message for each picture, frame or block
     #[arg(long, value_name = "CHANNEL", conflicts_with = "out")]
     channel: Option<String>,
-    /// How long a missing packet is waited for, in milliseconds [default: as the description says; where it does not, 200 with repair and 50 without]
+    /// How long a missing packet is waited for, in milliseconds [default: as the description says;
+    /// where it does not, 200 with repair and 50 without]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=60_000))]
     delay: Option<u64>,
-    /// End so many seconds after the last packet, or after the start if none came; default: at the sender's goodbye only
+    /// End so many seconds after the last packet, or after the start if none came; default: at the
+    /// sender's goodbye only
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     idle: Option<Duration>,
-    /// The interface on which a group is joined, or that a link-local address is of [default: where the way leads]
+    /// The interface on which a group is joined, or that a link-local address is of [default: where
+    /// the way leads]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
     /// Never ask for packets again, even if the description allows it; parity is still used
     #[arg(long)]
     no_nack: bool,
-    /// Repair nothing, whatever the description offers: neither ask for packets again nor use parity
+    /// Repair nothing, whatever the description offers: neither ask for packets again nor use
+    /// parity
     #[arg(long)]
     no_repair: bool,
 }
@@ -203,8 +209,8 @@ impl Part {
     }
 }
 
-/// Receives several streams, each in a thread of its own. One that fails ends none of the others; that nothing comes of one is no
-/// failure as long as something comes of another.
+/// Receives several streams, each in a thread of its own. One that fails ends none of the others;
+/// that nothing comes of one is no failure as long as something comes of another.
 fn receive_all<S: Sink + Send>(
     args: &RecvArgs,
     parts: Vec<(Part, Way<S>)>,

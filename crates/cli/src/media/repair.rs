@@ -1,4 +1,5 @@
-//! What is done about packets that get lost on their way: options of sending and serving, and what came of it.
+//! What is done about packets that get lost on their way: options of sending and serving, and what
+//! came of it.
 
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -15,13 +16,15 @@ use hythe_terminal::escaped;
 
 use crate::error::CliError;
 
-/// Packets are kept so much longer than receivers wait for them: until a loss shows, and for the way of the request.
+/// Packets are kept so much longer than receivers wait for them: until a loss shows, and for the
+/// way of the request.
 const LOSSLESS_MARGIN: Duration = Duration::from_millis(500);
 /// Packets kept for each second: 45 Mbit/s of packets as long as ours.
 const KEPT_PER_SECOND: u128 = 4096;
 /// Payload type of parity beside media (RFC 5109). Media has 96 or 97, packets sent again 98.
 const ULPFEC_PAYLOAD_TYPE: u8 = 100;
-/// Longer packets would not fit Ethernet with what repair adds (18 bytes, 30 with parity's own header), and no receiver of ours takes them.
+/// Longer packets would not fit Ethernet with what repair adds (18 bytes, 30 with parity's own
+/// header), and no receiver of ours takes them.
 const PACKET_BYTES_MAX: u16 = 1440;
 /// SMPTE ST 2022-1 takes the port of the media, of its RTCP, and those two and four above.
 const PARITY_PORTS: u16 = 6;
@@ -29,10 +32,12 @@ const PARITY_PORTS: u16 = 6;
 /// Sending again.
 #[derive(Args, Debug)]
 pub(super) struct ResendArgs {
-    /// Without loss, as far as a delay of so many milliseconds allows: receivers ask for what they miss, wait that long for it, and are sent it again (RFC 4588)
+    /// Without loss, as far as a delay of so many milliseconds allows: receivers ask for what they
+    /// miss, wait that long for it, and are sent it again (RFC 4588)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(20..=10_000), conflicts_with_all = ["resend", "keep"])]
     lossless: Option<u16>,
-    /// Send again what receivers ask for: rtx, as a stream of its own (RFC 4588), or plain, the same packet once more
+    /// Send again what receivers ask for: rtx, as a stream of its own (RFC 4588), or plain, the
+    /// same packet once more
     #[arg(long, value_name = "HOW", value_enum)]
     resend: Option<How>,
     /// How far back packets are sent again, in milliseconds [default: 1000]
@@ -43,10 +48,12 @@ pub(super) struct ResendArgs {
 /// Parity.
 #[derive(Args, Debug)]
 pub(super) struct ParityArgs {
-    /// Send parity along, from which receivers compute what they miss without asking: packets of a row x packets of a column, such as 8x5
+    /// Send parity along, from which receivers compute what they miss without asking: packets of a
+    /// row x packets of a column, such as 8x5
     #[arg(long, value_name = "COLUMNSxROWS")]
     parity: Option<Matrix>,
-    /// What of it gets parity: columns repair a burst as long as a row, rows single losses, and both help each other
+    /// What of it gets parity: columns repair a burst as long as a row, rows single losses, and
+    /// both help each other
     #[arg(
         long,
         value_name = "WHICH",
@@ -55,7 +62,8 @@ pub(super) struct ParityArgs {
         default_value = "both"
     )]
     protect: Protect,
-    /// How parity is sent: smpte2022-1, on the ports two and four above, or ulpfec (RFC 5109), beside the media [default: smpte2022-1 for MPEG-TS, ulpfec for all else]
+    /// How parity is sent: smpte2022-1, on the ports two and four above, or ulpfec (RFC 5109),
+    /// beside the media [default: smpte2022-1 for MPEG-TS, ulpfec for all else]
     #[arg(long, value_name = "FORMAT", value_enum, requires = "parity")]
     parity_format: Option<ParityFormat>,
 }

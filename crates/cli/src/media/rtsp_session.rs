@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use crate::stop::Stop;
 
-/// A stream whose session is lost goes on for as long as packets come, with no longer gap than this.
+/// A stream whose session is lost goes on for as long as packets come, with no longer gap than
+/// this.
 const GAP_WHEN_LOST_NS: u64 = 5_000_000_000;
 /// Between two looks at the session.
 const LOOK: Duration = Duration::from_millis(500);

@@ -38,7 +38,8 @@ use super::priority::PriorityArgs;
 use super::repair::{self, ParityArgs, ResendArgs};
 use super::targets::{TargetArgs, Targets};
 
-/// Receivers read RTCP before RTP that came earlier (ffmpeg does, and ends at a BYE): the time they have to empty their sockets.
+/// Receivers read RTCP before RTP that came earlier (ffmpeg does, and ends at a BYE): the time they
+/// have to empty their sockets.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// What to send, where to, and how.
@@ -51,8 +52,9 @@ pub(crate) struct SendArgs {
     /// Write a session description for players; they open it as it is
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// When packets leave: media (as it plays), max (at once), so many bits a second, such as 8M, or kernel (as it plays, kept apart by
-    /// the interface's scheduler: fq or etf by departure times, htb by the rate of --class; kernel:8M at a rate)
+    /// When packets leave: media (as it plays), max (at once), so many bits a second, such as 8M,
+    /// or kernel (as it plays, kept apart by the interface's scheduler: fq or etf by departure
+    /// times, htb by the rate of --class; kernel:8M at a rate)
     #[arg(long, value_name = "PACE", default_value = "media")]
     pace: PaceArg,
     #[command(flatten)]
@@ -64,7 +66,8 @@ pub(crate) struct SendArgs {
     resend: ResendArgs,
     #[command(flatten)]
     parity: ParityArgs,
-    /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that of --to on, again and again
+    /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that
+    /// of --to on, again and again
     #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "lossless", "resend", "parity"])]
     calls: Option<u16>,
     #[command(flatten)]
@@ -74,7 +77,8 @@ pub(crate) struct SendArgs {
     duration: Option<Duration>,
 }
 
-/// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual queue takes at a few kbit/s.
+/// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual
+/// queue takes at a few kbit/s.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is later than this is worth a line.
@@ -265,7 +269,8 @@ struct Sending<'a> {
     args: &'a SendArgs,
     targets: Targets,
     plan: Plan,
-    /// Who keeps packets apart, if that was said: by the kernel, or not although that was asked for.
+    /// Who keeps packets apart, if that was said: by the kernel, or not although that was asked
+    /// for.
     told_pace: Option<SpacedBy>,
     /// It was said that packets leave late, and not yet that they do no more.
     told_late: bool,

@@ -46,7 +46,8 @@ pub(crate) struct ServeArgs {
     /// Conference: forward what each participant sends to this even UDP port to all the others
     #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen", "lossless", "resend"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
     relay: Option<u16>,
-    /// Who takes part in the conference: rtp://HOST:PORT, where it sends from and is sent to; may be repeated
+    /// Who takes part in the conference: rtp://HOST:PORT, where it sends from and is sent to; may
+    /// be repeated
     #[arg(long, value_name = "URL", requires = "relay")]
     participant: Vec<StreamAddress>,
 }
@@ -163,7 +164,8 @@ fn addresses(asked: &[Listen]) -> Vec<SocketAddr> {
         .collect()
 }
 
-/// A directory's files that cannot be sent are named and left out; anything else that was asked for has to be there.
+/// A directory's files that cannot be sent are named and left out; anything else that was asked for
+/// has to be there.
 fn add(programme: &mut Programme, item: &Path) -> Result<(), CliError> {
     if let Some(channel) = item.to_str().and_then(|name| name.strip_prefix(CHANNEL)) {
         return add_channel(programme, channel);

@@ -30,10 +30,12 @@ pub(super) struct TargetArgs {
     /// Destinations from a file, one a line; SIGHUP has it read again
     #[arg(long, value_name = "FILE")]
     pub(super) to_file: Option<PathBuf>,
-    /// Send by this method only, for measurement: sendfile-gso, gso, sendmmsg or sendto [default: the best that each way allows]
+    /// Send by this method only, for measurement: sendfile-gso, gso, sendmmsg or sendto [default:
+    /// the best that each way allows]
     #[arg(long, value_name = "METHOD")]
     pub(super) method: Option<Method>,
-    /// The class of the interface's packet scheduler that takes the packets, as MAJOR:MINOR in hexadecimal, such as 1:10 (SO_PRIORITY; HTB and its like)
+    /// The class of the interface's packet scheduler that takes the packets, as MAJOR:MINOR in
+    /// hexadecimal, such as 1:10 (SO_PRIORITY; HTB and its like)
     #[arg(long, value_name = "CLASS", value_parser = parse_class)]
     pub(super) class: Option<i32>,
 }
@@ -92,8 +94,9 @@ impl Targets {
         }
     }
 
-    /// Adds and removes destinations until the session has those that are wanted. Those that stay are not disturbed, and one that
-    /// cannot be added does not keep the others away: what is wrong with it is given to `tell`.
+    /// Adds and removes destinations until the session has those that are wanted. Those that stay
+    /// are not disturbed, and one that cannot be added does not keep the others away: what is wrong
+    /// with it is given to `tell`.
     pub(super) fn follow(
         &mut self,
         args: &TargetArgs,

@@ -35,7 +35,8 @@ pub(crate) struct ClassDocument {
     pub(crate) free: u32,
     pub(crate) held: u32,
     pub(crate) queued: u32,
-    /// The most that were in use at once, sampled five times a second and whenever the class was full.
+    /// The most that were in use at once, sampled five times a second and whenever the class was
+    /// full.
     pub(crate) highest_sampled: u32,
 }
 
@@ -90,7 +91,8 @@ fn link_bytes(region: &RegionGeometry) -> u64 {
 
 /// The regions with the use of each class.
 pub(crate) fn regions(snapshot: &Snapshot) -> Vec<RegionDocument> {
-    // A slot that a participant holds counts as held, whatever queues it is in as well: as in the audit.
+    // A slot that a participant holds counts as held, whatever queues it is in as well: as in the
+    // audit.
     let mut in_use: HashMap<(u8, u32), bool> = HashMap::new();
     for held in snapshot.held_buffers() {
         let is_held = in_use

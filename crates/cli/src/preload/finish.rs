@@ -21,13 +21,16 @@ use crate::output;
 pub(crate) struct FinishArgs {
     /// The pack
     pack: PathBuf,
-    /// Time it from the start of the machine; a boot for which nobody read ahead counts as one to compare with
+    /// Time it from the start of the machine; a boot for which nobody read ahead counts as one to
+    /// compare with
     #[arg(long)]
     boot: bool,
-    /// Judge by the history, for packs of preload-init: leave some boots unread to compare with, and switch the pack off when it did not help by the medians of so many runs of each kind
+    /// Judge by the history, for packs of preload-init: leave some boots unread to compare with,
+    /// and switch the pack off when it did not help by the medians of so many runs of each kind
     #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true, default_missing_value = RUNS_WANTED_TEXT)]
     auto: Option<NonZeroUsize>,
-    /// Where the replay has left word [default: /run/hythe-preload, and before that $XDG_RUNTIME_DIR/hythe-preload for other users than root]
+    /// Where the replay has left word [default: /run/hythe-preload, and before that
+    /// $XDG_RUNTIME_DIR/hythe-preload for other users than root]
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
     /// The directory that the pack's paths begin at

@@ -22,7 +22,8 @@ use crate::error::CliError;
 pub(crate) enum PreloadCommand {
     /// Find out what a command or a boot needs from storage, and write it as a pack
     ///
-    /// Takes root. While it records, the kernel's read-ahead is off and the machine slower: both end with it. A command runs from cold caches, with mounts of its own.
+    /// Takes root. While it records, the kernel's read-ahead is off and the machine slower: both
+    /// end with it. A command runs from cold caches, with mounts of its own.
     #[command(
         after_help = "Examples:\n  hythe preload record -o app.pack -- /usr/bin/app --once\n  hythe preload record -o app.pack --for 20 -- /usr/bin/service\n  hythe preload record -o /etc/hythe/boot.pack --boot --until /run/system-is-up --for 120"
     )]
@@ -32,15 +33,17 @@ pub(crate) enum PreloadCommand {
     RecordGuard,
     /// Read ahead what a pack lists, then start the program that needs it
     ///
-    /// Files that are not what was recorded are skipped and named. What does not fit the budget is left out, the least needed first, and reading ahead ends
-    /// at once when memory becomes scarce.
+    /// Files that are not what was recorded are skipped and named. What does not fit the budget is
+    /// left out, the least needed first, and reading ahead ends at once when memory becomes scarce.
     #[command(
         after_help = "Examples:\n  hythe preload replay app.pack -- /usr/bin/app --full-screen\n  hythe preload replay boot.pack --budget 25% --priority idle --json"
     )]
     Replay(replay::ReplayArgs),
-    /// Say that start-up is over: enter into the pack's history how long it took, and what was used of what was read ahead
+    /// Say that start-up is over: enter into the pack's history how long it took, and what was used
+    /// of what was read ahead
     ///
-    /// Called once for each start-up, by a unit of systemd, a script, or the program itself. Of the last replay, or of preload-init. Which pages were used is told to root only.
+    /// Called once for each start-up, by a unit of systemd, a script, or the program itself. Of the
+    /// last replay, or of preload-init. Which pages were used is told to root only.
     #[command(
         after_help = "Examples:\n  hythe preload finish app.pack\n  hythe preload finish boot.pack --boot --auto"
     )]
@@ -67,7 +70,8 @@ pub(crate) enum PreloadCommand {
     Merge(merge::MergeArgs),
     /// Print the list by which an image builder lays out files in the order of the pack
     ///
-    /// mksquashfs takes it as it is. mkfs.erofs takes no list: it keeps the order of a tar archive, which tar makes by the list of the whole tree.
+    /// mksquashfs takes it as it is. mkfs.erofs takes no list: it keeps the order of a tar archive,
+    /// which tar makes by the list of the whole tree.
     #[command(
         after_help = "Examples:\n  hythe preload sort-list boot.pack > boot.sort && mksquashfs root/ root.squashfs -sort boot.sort\n  hythe preload sort-list boot.pack --for erofs --tree root/ |\n    tar -C root --null --no-recursion -T - -c | mkfs.erofs --tar=f --sort=none -E^inline_data root.erofs"
     )]

@@ -1,9 +1,11 @@
-//! `hythe preload record`: finds out what a command or a boot needs from storage, and writes it as a pack.
+//! `hythe preload record`: finds out what a command or a boot needs from storage, and writes it as
+//! a pack.
 //!
-//! The command runs as if it had been started directly: its standard output stays its own, so the account of a command's
-//! recording goes to standard error. With `--json`, standard output is the document's, and the command's goes to standard error.
-//! Exit code 1 also if the command failed or the recording is known to have holes: the pack is written all the same, and the
-//! message says so. Never decides what is needed: `hythe_preload` does.
+//! The command runs as if it had been started directly: its standard output stays its own, so the
+//! account of a command's recording goes to standard error. With `--json`, standard output is the
+//! document's, and the command's goes to standard error. Exit code 1 also if the command failed or
+//! the recording is known to have holes: the pack is written all the same, and the message says so.
+//! Never decides what is needed: `hythe_preload` does.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -47,16 +49,20 @@ pub(crate) struct RecordArgs {
     /// End when this path exists
     #[arg(long, value_name = "PATH")]
     until: Option<PathBuf>,
-    /// The pack goes into an image that is still to be built: inode numbers are not compared at replay
+    /// The pack goes into an image that is still to be built: inode numbers are not compared at
+    /// replay
     #[arg(long)]
     any_inode: bool,
-    /// Leave out a path and what is below it, or what matches a pattern with *, ? or []; may be repeated
+    /// Leave out a path and what is below it, or what matches a pattern with *, ? or []; may be
+    /// repeated
     #[arg(long, value_name = "PATH|PATTERN")]
     exclude: Vec<Exclusion>,
-    /// Do not drop what is in memory before the command runs: what it uses of that is taken as needed, also if it was only read around
+    /// Do not drop what is in memory before the command runs: what it uses of that is taken as
+    /// needed, also if it was only read around
     #[arg(long, conflicts_with = "boot")]
     keep_caches: bool,
-    /// Where to copy files that running programs hold in memory, so that the command's own need of them is seen: a directory on storage [default: /var/tmp, else that of the pack]
+    /// Where to copy files that running programs hold in memory, so that the command's own need of
+    /// them is seen: a directory on storage [default: /var/tmp, else that of the pack]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["boot", "keep_caches"])]
     scratch: Option<PathBuf>,
     /// Copy at most so much

@@ -1,7 +1,8 @@
 //! `hythe preload replay`: reads ahead by a pack, then becomes the program that needs it.
 //!
-//! Whatever goes wrong with reading ahead, the program is started: it only starts slower. Ctrl-C and SIGTERM end the command at once, since
-//! there is nothing to put in order. Never reads anything itself.
+//! Whatever goes wrong with reading ahead, the program is started: it only starts slower. Ctrl-C
+//! and SIGTERM end the command at once, since there is nothing to put in order. Never reads
+//! anything itself.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -41,16 +42,20 @@ pub(crate) struct ReplayArgs {
     /// Threads that load [default: 1 where readahead works, else 2 if there are as many processors]
     #[arg(long, value_name = "COUNT")]
     threads: Option<NonZeroUsize>,
-    /// Priority of the reads in the device's queue: idle, best-effort:N or realtime:N, N from 0, first, to 7, last
+    /// Priority of the reads in the device's queue: idle, best-effort:N or realtime:N, N from 0,
+    /// first, to 7, last
     #[arg(long, value_name = "CLASS")]
     priority: Option<Priority>,
-    /// Judge by the history: leave some runs unread to compare with, and switch the pack off when it did not help by the medians of so many runs of each kind
+    /// Judge by the history: leave some runs unread to compare with, and switch the pack off when
+    /// it did not help by the medians of so many runs of each kind
     #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true, default_missing_value = RUNS_WANTED_TEXT)]
     auto: Option<NonZeroUsize>,
-    /// Where this replay leaves word for `finish` [default: /run/hythe-preload, or $XDG_RUNTIME_DIR/hythe-preload for other users than root]
+    /// Where this replay leaves word for `finish` [default: /run/hythe-preload, or
+    /// $XDG_RUNTIME_DIR/hythe-preload for other users than root]
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
-    /// The directory that the pack's paths begin at, such as a root that is mounted but not yet entered
+    /// The directory that the pack's paths begin at, such as a root that is mounted but not yet
+    /// entered
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }
@@ -66,7 +71,8 @@ enum MethodArg {
     Populate,
 }
 
-/// How often the bar is drawn: the terminal may be a serial line, on which each takes 10 ms of what reading ahead is to save.
+/// How often the bar is drawn: the terminal may be a serial line, on which each takes 10 ms of what
+/// reading ahead is to save.
 const BAR_HZ: u8 = 2;
 /// [`hythe_preload::runs::RUNS_WANTED`], as the command line's definitions want it.
 pub(super) const RUNS_WANTED_TEXT: &str = "5";

@@ -1,6 +1,7 @@
 //! The tree that an image is made of, in the order in which an archive is to have it.
 //!
-//! `hythe preload sort-list --tree` calls it. Names only: never opens a file, never follows a symbolic link.
+//! `hythe preload sort-list --tree` calls it. Names only: never opens a file, never follows a
+//! symbolic link.
 
 use std::collections::HashSet;
 use std::fs;
@@ -47,7 +48,8 @@ impl Tree {
         (known, missing)
     }
 
-    /// All of it, each name ended by a zero byte: the directories, which hold no data; what is needed, in its order; the rest.
+    /// All of it, each name ended by a zero byte: the directories, which hold no data; what is
+    /// needed, in its order; the rest.
     pub(super) fn listed(&self, needed: &[&[u8]]) -> Vec<u8> {
         let first: HashSet<&[u8]> = needed.iter().copied().collect();
         let rest = self.others.iter().map(|path| bytes(path));

@@ -284,7 +284,8 @@ fn fill_from_file(
     Ok((lease, bytes))
 }
 
-/// Straight from the pipe into the pool. What arrived before the end, or before somebody asked to stop, is a message too.
+/// Straight from the pipe into the pool. What arrived before the end, or before somebody asked to
+/// stop, is a message too.
 fn fill_from_stream(
     publisher: &Publisher,
     file: &File,

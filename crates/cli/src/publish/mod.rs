@@ -1,6 +1,7 @@
 //! `hythe pub`: publishes from standard input or a file.
 //!
-//! `input` cuts the input into messages, `pace` keeps the rate. A file's bytes are read straight into the pool's buffers.
+//! `input` cuts the input into messages, `pace` keeps the rate. A file's bytes are read straight
+//! into the pool's buffers.
 
 mod input;
 pub(crate) mod losses;

@@ -1,9 +1,11 @@
 //! What the publishers of a channel dropped while it was recorded.
 //!
-//! Each publisher counts the messages that passed by a full queue, or were evicted from one, whichever subscriber's it was: with the
-//! recorder as the only subscriber that drops, the count is the recording's own. It stays in the table behind the publisher's end until
-//! another port gets its number, so it is looked at often, and by a thread of its own: a disk that keeps the recorder waiting hides no
-//! loss. What is not seen: a publisher that came and went between two looks, and drops in front of which its number changed hands.
+//! Each publisher counts the messages that passed by a full queue, or were evicted from one,
+//! whichever subscriber's it was: with the recorder as the only subscriber that drops, the count is
+//! the recording's own. It stays in the table behind the publisher's end until another port gets
+//! its number, so it is looked at often, and by a thread of its own: a disk that keeps the recorder
+//! waiting hides no loss. What is not seen: a publisher that came and went between two looks, and
+//! drops in front of which its number changed hands.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
@@ -88,7 +90,8 @@ impl<'a> Losses<'a> {
         };
         let open = pool.ports();
         for (&(index, _), (_, last)) in &mut self.ports {
-            // Of one that has left; one that is there is looked at below. A number that is being used again counts from zero.
+            // Of one that has left; one that is there is looked at below. A number that is being
+            // used again counts from zero.
             if open.iter().all(|port| port.index != index) {
                 *last = pool.last_statistics(index).dropped.max(*last);
             }

@@ -1,8 +1,9 @@
 //! `hythe record`: writes what arrives on a channel into a file, as `spec/recording.md` says.
 //!
-//! It subscribes like anybody else. Where the disk is slower than the publishers, its queues fill, and what happens then is the
-//! subscriber's policy: nobody waits for the disk unless told to. `losses` counts what publishers dropped meanwhile. What was written is whole whatever ends it: the
-//! end block only spares the next reader a walk through the file.
+//! It subscribes like anybody else. Where the disk is slower than the publishers, its queues fill,
+//! and what happens then is the subscriber's policy: nobody waits for the disk unless told to.
+//! `losses` counts what publishers dropped meanwhile. What was written is whole whatever ends it:
+//! the end block only spares the next reader a walk through the file.
 
 mod losses;
 
@@ -48,15 +49,18 @@ pub(crate) struct RecordArgs {
     /// Messages that may wait, per publisher
     #[arg(long, value_name = "MESSAGES", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=32768))]
     depth: u32,
-    /// What publishers do when as many wait, because the disk is slow [default: drop-newest, or block if --block says for how long]
+    /// What publishers do when as many wait, because the disk is slow [default: drop-newest, or
+    /// block if --block says for how long]
     #[arg(long, value_name = "POLICY")]
     policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, instead of dropping a message [default with --policy block: 1]
+    /// Let publishers wait so many seconds for room, instead of dropping a message [default with
+    /// --policy block: 1]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     block: Option<Duration>,
 }
 
-/// How long publishers wait when nobody says: a recorder watches, and shall not hold up those who work.
+/// How long publishers wait when nobody says: a recorder watches, and shall not hold up those who
+/// work.
 const BLOCK: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]

@@ -1,6 +1,8 @@
-//! `hythe replay`: publishes a recording again, at its original timing; `--list` only shows what is in it.
+//! `hythe replay`: publishes a recording again, at its original timing; `--list` only shows what is
+//! in it.
 //!
-//! `timing` keeps the clock. A payload is read straight from the file into a leased buffer, and checked there before it is published.
+//! `timing` keeps the clock. A payload is read straight from the file into a leased buffer, and
+//! checked there before it is published.
 
 mod listing;
 mod timing;

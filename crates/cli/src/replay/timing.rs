@@ -1,7 +1,8 @@
 //! The clock of a replay: each message at its instant, and how late they were.
 //!
-//! The last stretch of each wait is an absolute sleep on the monotonic clock with the least timer slack; what is before it can be
-//! interrupted. Errors do not add up: each instant counts from the beginning of the round.
+//! The last stretch of each wait is an absolute sleep on the monotonic clock with the least timer
+//! slack; what is before it can be interrupted. Errors do not add up: each instant counts from the
+//! beginning of the round.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -58,7 +59,8 @@ impl Timing {
         self.from_ns = from_ns;
     }
 
-    /// Waits for a moment of the recording, and notes how late it became. False: somebody asked to stop.
+    /// Waits for a moment of the recording, and notes how late it became. False: somebody asked to
+    /// stop.
     pub(super) fn wait_for(&mut self, time_ns: u64, stop: &Stop) -> bool {
         let due_ns = self.due_ns(time_ns);
         let last_stretch = u64::try_from(LAST_STRETCH.as_nanos()).unwrap_or(0);
@@ -102,7 +104,8 @@ fn sleep_until(due_ns: u64) {
         tv_sec: (due_ns / 1_000_000_000).cast_signed(),
         tv_nsec: (due_ns % 1_000_000_000).cast_signed(),
     };
-    // A signal does not make the message early; a clock that refuses to sleep may, by the last stretch at most.
+    // A signal does not make the message early; a clock that refuses to sleep may, by the last
+    // stretch at most.
     while monotonic_ns() < due_ns
         && clock_nanosleep_absolute(ClockId::Monotonic, &due) == Err(rustix::io::Errno::INTR)
     {}

@@ -1,7 +1,7 @@
 //! `hythe top`: a live view of a pool.
 //!
-//! `model` makes figures of two looks, `view` draws them, `screen` owns the terminal; here is the loop. It only looks: it takes no place
-//! in the pool and delays nobody.
+//! `model` makes figures of two looks, `view` draws them, `screen` owns the terminal; here is the
+//! loop. It only looks: it takes no place in the pool and delays nobody.
 
 mod model;
 mod screen;

@@ -150,7 +150,8 @@ fn channel(found: &ChannelInfo, before: &Counts, now: Instant, snapshot: &Snapsh
     };
     let published = before.until(now, of(PortKind::Publisher));
     let taken = before.until(now, of(PortKind::Subscriber));
-    // A core counts nothing here, and a publisher that left takes its counter along: what is taken is what is known.
+    // A core counts nothing here, and a publisher that left takes its counter along: what is taken
+    // is what is known.
     let seen = if published.ports > 0 {
         &published
     } else {
@@ -211,8 +212,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Two seconds of a pool: six messages of 100 bytes on `busy`, of which a queue of four drops two and two are taken and held; none
-    /// on `idle`.
+    /// Two seconds of a pool: six messages of 100 bytes on `busy`, of which a queue of four drops
+    /// two and two are taken and held; none on `idle`.
     pub(in crate::top) fn two_seconds() -> Model {
         let root = tempfile::tempdir().expect("a directory");
         let options = PoolOptions::new("watched")

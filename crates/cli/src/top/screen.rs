@@ -1,4 +1,5 @@
-//! The terminal while `hythe top` has it: entered, drawn on, asked for keys, and given back whatever ends the command.
+//! The terminal while `hythe top` has it: entered, drawn on, asked for keys, and given back
+//! whatever ends the command.
 
 use std::io;
 use std::time::Duration;

@@ -1,7 +1,9 @@
-//! `hythe demo` as a user runs it: on both boards, with all sorts of files, and with everything going wrong.
+//! `hythe demo` as a user runs it: on both boards, with all sorts of files, and with everything
+//! going wrong.
 //!
-//! Every test has a root of its own for pools, so that "nothing left behind" can be seen. Boards and recording come from `make setup`;
-//! without them the tests fail, because then the product does not work.
+//! Every test has a root of its own for pools, so that "nothing left behind" can be seen. Boards
+//! and recording come from `make setup`; without them the tests fail, because then the product does
+//! not work.
 
 mod formats;
 mod refusals;

@@ -193,7 +193,8 @@ fn a_file_system_without_room_is_named_with_what_is_needed() {
     world.is_clean();
 }
 
-/// Starts a long demo, waits until the process with that word runs, ends it, and returns what the demo said.
+/// Starts a long demo, waits until the process with that word runs, ends it, and returns what the
+/// demo said.
 fn killing(word: &str, with: Signal) -> (World, String) {
     let world = World::new();
     let file = world.recording("long.mp3", &["-t", "3"]);

@@ -51,8 +51,8 @@ fn plays(studio: &Studio, sample: &Sample, repair: &[&str]) {
     assert_same(sample.name, &content(kind, &out), &source);
 }
 
-/// Every stream has the packets of the source. ffmpeg keeps the last of a transport stream's for itself where nothing follows that
-/// would show where it ends.
+/// Every stream has the packets of the source. ffmpeg keeps the last of a transport stream's for
+/// itself where nothing follows that would show where it ends.
 fn begins_like(name: &str, received: &[String], source: &[String]) {
     for stream in ["0 ", "1 "] {
         let of = |packets: &[String]| -> Vec<String> {
@@ -110,7 +110,8 @@ fn sent_as(sample: &Sample, input: &str, port: u16) -> String {
     format!("{read} {muxer} rtp://127.0.0.1:{port}")
 }
 
-/// The description that ffmpeg writes, of a run that nobody hears. It writes none of a transport stream, which needs little.
+/// The description that ffmpeg writes, of a run that nobody hears. It writes none of a transport
+/// stream, which needs little.
 fn described_by_ffmpeg(studio: &Studio, sample: &Sample, send: &str, port: u16) -> String {
     let sdp = studio.file(&format!("{port}.sdp"));
     if sample.kind == Kind::TransportStream {

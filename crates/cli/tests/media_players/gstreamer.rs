@@ -55,7 +55,8 @@ fn plays(studio: &Studio, sample: &Sample) {
     assert_same(name, &content(kind, &out), &content(sample.kind, &input));
 }
 
-/// A stream has no header that says how many samples at its beginning are no sound, and none that says where the last frame ends.
+/// A stream has no header that says how many samples at its beginning are no sound, and none that
+/// says where the last frame ends.
 fn sounds_like(studio: &Studio, input: &str, played: &[u8]) {
     let wanted = studio.file("opus.pcm");
     run(
@@ -145,7 +146,8 @@ fn is_received(studio: &Studio, sample: &Sample) {
     let pipeline =
         format!("-q filesrc location={input} ! {how} ! udpsink host=127.0.0.1 port={port}");
     run("gst-launch-1.0", &pipeline);
-    // Such a pipeline says no goodbye. What it has sent lies in the receiver's socket, or was taken.
+    // Such a pipeline says no goodbye. What it has sent lies in the receiver's socket, or was
+    // taken.
     eventually("all is taken", || streams::waiting_bytes(port) == Some(0));
     receiver.interrupt();
     let received = document(&receiver.end());

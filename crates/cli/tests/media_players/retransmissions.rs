@@ -1,5 +1,5 @@
-//! Wireshark's analyser reads requests for lost packets (RFC 4585) and what is sent again for them (RFC 4588), and each is what it
-//! claims to be.
+//! Wireshark's analyser reads requests for lost packets (RFC 4585) and what is sent again for them
+//! (RFC 4588), and each is what it claims to be.
 //!
 //! Captured between the sender and a way that loses packets: everything that is sent is there.
 
@@ -12,7 +12,8 @@ use crate::tools::studio_of_root;
 use crate::way::Way;
 use crate::wire::{Capture, Listening, NEEDED, fields, finds_nothing};
 
-/// One packet of the transport stream in each, so that there are many; by a method whose packets pass the loopback interface uncut.
+/// One packet of the transport stream in each, so that there are many; by a method whose packets
+/// pass the loopback interface uncut.
 const OPTIONS: [&str; 6] = [
     "--lossless",
     "500",
@@ -65,7 +66,8 @@ fn an_analyser_reads_requests_and_what_is_sent_again() {
         "rtp.marker",
         "rtp.payload",
     ];
-    // Transport streams are read further than the payload, unless their type is told to mean nothing.
+    // Transport streams are read further than the payload, unless their type is told to mean
+    // nothing.
     let whole = "--disable-protocol mp2t";
     let media = fields(&capture, whole, "rtp.p_type==33", &names);
     assert_eq!(media.len() as u64, capture.packets);

@@ -1,7 +1,8 @@
-//! VLC with live555 as a player: of our description as it is, and of what `hythe media serve` offers.
+//! VLC with live555 as a player: of our description as it is, and of what `hythe media serve`
+//! offers.
 //!
-//! It writes what it plays into a file. At our goodbye it throws away what it has not played yet: the end of a stream is missing there, and
-//! nothing else may be.
+//! It writes what it plays into a file. At our goodbye it throws away what it has not played yet:
+//! the end of a stream is missing there, and nothing else may be.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -15,10 +16,11 @@ use crate::support::{Running, eventually};
 use crate::tools::{ended_well, program_of_environment, studio};
 
 const SCRIPT: &str = "scripts/vlc-live555.sh";
-/// How long VLC keeps what came before it plays it; not above the half of a stream that has to be played.
+/// How long VLC keeps what came before it plays it; not above the half of a stream that has to be
+/// played.
 const KEPT: &str = "--network-caching=100";
-/// VLC has opened a description, and reads from its sockets next, without a word. If packets and a report wait there, it reads packets
-/// first.
+/// VLC has opened a description, and reads from its sockets next, without a word. If packets and a
+/// report wait there, it reads packets first.
 const BEGINS_TO_READ: Duration = Duration::from_millis(300);
 /// Bytes of a decoded picture.
 const PICTURE_BYTES: usize = 160 * 120 * 3 / 2;
@@ -119,8 +121,9 @@ fn assert_played(sample: &Sample, input: &str, out: &str, said: &str) {
     );
 }
 
-/// Two frames may be missing behind the first packet: where that and the report in front of it wait in its sockets together, VLC reads
-/// the packet first, and finds its way into MPEG audio once more when it knows the time.
+/// Two frames may be missing behind the first packet: where that and the report in front of it wait
+/// in its sockets together, VLC reads the packet first, and finds its way into MPEG audio once more
+/// when it knows the time.
 fn assert_frames_played(input: &str, out: &str, said: &str) {
     let (played, source) = (streams::packets(out), streams::packets(input));
     let in_order = in_order(&played, &source);
@@ -168,8 +171,8 @@ fn assert_packets_played(input: &str, out: &str, said: &str) {
     }
 }
 
-/// What was received decodes to the pictures of the source, and what VLC has decoded itself are such, in their order. Its encoder of
-/// raw pictures leaves out those that it thinks to be late.
+/// What was received decodes to the pictures of the source, and what VLC has decoded itself are
+/// such, in their order. Its encoder of raw pictures leaves out those that it thinks to be late.
 fn assert_pictures_played(sample: &Sample, input: &str, out: &str, said: &str) {
     let format = if sample.name.contains("h265") {
         "hevc"
@@ -296,7 +299,8 @@ fn it_plays_every_payload_that_is_served() {
     cinema.studio.is_clean();
 }
 
-/// It knows neither requests nor the profile that has them (RFC 4585), and says so: such a description is for others.
+/// It knows neither requests nor the profile that has them (RFC 4585), and says so: such a
+/// description is for others.
 #[test]
 fn it_refuses_a_description_of_a_stream_without_loss() {
     let Some(cinema) = Cinema::open("VLC does not play what is sent again") else {

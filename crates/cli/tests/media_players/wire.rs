@@ -1,7 +1,8 @@
-//! Wireshark's analyser reads what we send and what we answer: no malformed packet, no complaint, nothing missing.
+//! Wireshark's analyser reads what we send and what we answer: no malformed packet, no complaint,
+//! nothing missing.
 //!
-//! Captured as root on the loopback interface, where a datagram that is to be cut up passes uncut: these streams leave packet by
-//! packet. Packets that are sent again are in `retransmissions.rs`.
+//! Captured as root on the loopback interface, where a datagram that is to be cut up passes uncut:
+//! these streams leave packet by packet. Packets that are sent again are in `retransmissions.rs`.
 
 use std::thread;
 
@@ -91,7 +92,8 @@ impl Listening {
     /// Ends when our goodbye is captured, behind `packets` of a stream.
     pub(crate) fn end(self, packets: u64) -> Capture {
         let read = self.read;
-        // What the kernel hands over comes in batches; our goodbye is the last that is sure to come.
+        // What the kernel hands over comes in batches; our goodbye is the last that is sure to
+        // come.
         eventually("the goodbye is captured", || {
             let mut listed = start(
                 "tshark",
@@ -153,7 +155,8 @@ pub(crate) fn finds_nothing(capture: &Capture, how: &str, filter: &str, name: &s
 fn is_sound(studio: &Studio, carried: &Carried) {
     let name = carried.sample.name;
     let capture = capture(studio, carried);
-    // Of its own dissectors for pictures the analyser complains that they are not complete; what they cannot read counts all the same.
+    // Of its own dissectors for pictures the analyser complains that they are not complete; what
+    // they cannot read counts all the same.
     finds_nothing(&capture, "", "_ws.malformed||_ws.expert", name);
     finds_nothing(&capture, carried.payload, "_ws.malformed", name);
 

@@ -1,7 +1,9 @@
-//! A place to record in: a directory on storage, the turn to change the machine, and the pack that comes of it.
+//! A place to record in: a directory on storage, the turn to change the machine, and the pack that
+//! comes of it.
 //!
-//! Read-ahead and caches belong to the whole machine: one test records at a time, and again when somebody else got in between, which the
-//! recorder tells. It takes root, and a build directory on storage: else tests are skipped, aloud.
+//! Read-ahead and caches belong to the whole machine: one test records at a time, and again when
+//! somebody else got in between, which the recorder tells. It takes root, and a build directory on
+//! storage: else tests are skipped, aloud.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

@@ -1,6 +1,8 @@
-//! Chromium without a window, led over a pipe: messages of its DevTools protocol, JSON with a zero byte behind each.
+//! Chromium without a window, led over a pipe: messages of its DevTools protocol, JSON with a zero
+//! byte behind each.
 //!
-//! It gets a profile of its own, which is empty at first and removed at last, and no names are resolved for it. Every wait has an end.
+//! It gets a profile of its own, which is empty at first and removed at last, and no names are
+//! resolved for it. Every wait has an end.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -16,7 +18,8 @@ use serde_json::{Value, json};
 
 use crate::support::eventually;
 
-/// For one answer. A page of a hundred drawings on a machine that does something else as well takes seconds.
+/// For one answer. A page of a hundred drawings on a machine that does something else as well takes
+/// seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Highest picture: what is longer goes on in the next.
 const PICTURE_HEIGHT: u64 = 5000;

@@ -1,7 +1,9 @@
-//! Pages of `hythe report` in a real browser: they ask for nothing, say nothing on the console, and read well in light and dark and on a
-//! phone's width. What is seen is kept as pictures, because no check sees everything.
+//! Pages of `hythe report` in a real browser: they ask for nothing, say nothing on the console, and
+//! read well in light and dark and on a phone's width. What is seen is kept as pictures, because no
+//! check sees everything.
 //!
-//! Run by `make test-latency`, which fails without Chromium; `cargo test` says aloud that it leaves this out.
+//! Run by `make test-latency`, which fails without Chromium; `cargo test` says aloud that it leaves
+//! this out.
 
 mod browser;
 #[path = "../support/mod.rs"]
@@ -35,7 +37,8 @@ const VIEWS: [View; 6] = [
     view("desk-dark", 1280, true),
     view("phone-light", 390, false),
     view("phone-dark", 390, true),
-    // Just wide enough for the drawings that are made for a desk, and the narrowest phone that is still sold.
+    // Just wide enough for the drawings that are made for a desk, and the narrowest phone that is
+    // still sold.
     view("tablet-light", 700, false),
     view("small-light", 360, false),
 ];
@@ -78,7 +81,8 @@ fn kept(wanted: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// This machine, measured in short: with and without a load, so that two runs are laid over each other.
+/// This machine, measured in short: with and without a load, so that two runs are laid over each
+/// other.
 fn measured(root: &Root) -> Vec<PathBuf> {
     let loads = ["idle", "hog"].map(|load| {
         let document = root.json(&[

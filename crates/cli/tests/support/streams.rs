@@ -1,4 +1,5 @@
-//! Media for tests of `hythe media`: made by ffmpeg when they are needed, described, received, and compared by what is in them.
+//! Media for tests of `hythe media`: made by ffmpeg when they are needed, described, received, and
+//! compared by what is in them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +19,8 @@ pub(crate) enum Kind {
     TransportStream,
     /// Decoded samples of a WAV file.
     Samples,
-    /// Samples in a file of nothing else, by ffmpeg's name for their format, with their rate and channels.
+    /// Samples in a file of nothing else, by ffmpeg's name for their format, with their rate and
+    /// channels.
     RawSamples(&'static str, &'static str, &'static str),
     /// Every byte, frame behind frame.
     MpegAudio,
@@ -143,7 +145,8 @@ impl Studio {
         path
     }
 
-    /// The description that `hythe media send` writes of it. The sender ends at once, so that receivers can be started first.
+    /// The description that `hythe media send` writes of it. The sender ends at once, so that
+    /// receivers can be started first.
     pub(crate) fn describe(&self, input: &str, options: &[&str], port: u16) -> String {
         let path = self.file(&format!("{port}.sdp"));
         let arguments = ["--for", "0.001", "--sdp", &path];
@@ -279,7 +282,8 @@ pub(crate) fn wait_until_listening(port: u16) {
     eventually("somebody listens", || is_bound(port) && is_bound(port + 1));
 }
 
-/// Is there a UDP socket on this port? By the kernel's tables: number, then local address and port in hexadecimal.
+/// Is there a UDP socket on this port? By the kernel's tables: number, then local address and port
+/// in hexadecimal.
 pub(crate) fn is_bound(port: u16) -> bool {
     waiting_bytes(port).is_some()
 }

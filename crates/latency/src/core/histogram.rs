@@ -197,7 +197,8 @@ impl CoreHistogram {
         (u64::from(ticks) * 1_000_000_000 + hz / 2) / hz
     }
 
-    /// In nanoseconds, each sample as the largest value of its bucket, and none larger than `max`; those of `overflow` as `max`.
+    /// In nanoseconds, each sample as the largest value of its bucket, and none larger than `max`;
+    /// those of `overflow` as `max`.
     #[must_use]
     pub fn to_nanoseconds(&self) -> Histogram<u64> {
         #[allow(

@@ -1,4 +1,5 @@
-//! What an RTOS core says of its latencies: histograms as records (`spec/histogram.md`), over the pool or a serial line.
+//! What an RTOS core says of its latencies: histograms as records (`spec/histogram.md`), over the
+//! pool or a serial line.
 
 mod conditions;
 mod histogram;

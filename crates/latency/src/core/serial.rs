@@ -13,7 +13,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes one line, without its end; returns a record if the line ends one. Lines of the console are passed over.
+    /// Takes one line, without its end; returns a record if the line ends one. Lines of the console
+    /// are passed over.
     ///
     /// # Errors
     /// [`LatencyError::Serial`]: what begins like a line of a record and is none. What came of that record is dropped.

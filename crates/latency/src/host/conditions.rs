@@ -65,7 +65,8 @@ fn told(path: &str) -> Value {
     text.map_or(Value::Null, |text| json!(text.trim()))
 }
 
-/// How the kernel preempts itself: what it was built for, and what was chosen where that can be seen.
+/// How the kernel preempts itself: what it was built for, and what was chosen where that can be
+/// seen.
 fn preemption() -> String {
     let built = rustix::system::uname()
         .version()

@@ -1,7 +1,8 @@
 //! The threads of one measure: set up one by one, let go together, waited for within a bound.
 //!
-//! Between [`Crew::add`] and [`Crew::run`] a thread stands pinned and prioritised at a gate, so that its memory can be locked. Never
-//! leaves a thread behind unless the kernel never lets it run again, which is an error then.
+//! Between [`Crew::add`] and [`Crew::run`] a thread stands pinned and prioritised at a gate, so
+//! that its memory can be locked. Never leaves a thread behind unless the kernel never lets it run
+//! again, which is an error then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,7 +17,8 @@ use super::cpus;
 use super::recorder::Recorder;
 use crate::LatencyError;
 
-/// No thread is longer on its way to the gate, nor from the word to end to its end, unless something is wrong.
+/// No thread is longer on its way to the gate, nor from the word to end to its end, unless
+/// something is wrong.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Enough for the few frames of a cycle; small, because all of it is locked.
 const STACK_BYTES: usize = 256 << 10;
@@ -147,7 +149,8 @@ impl Crew {
         }
     }
 
-    /// Lets all threads go and waits for their ends, for at most `limit`. `stop` ends them early, as does the failure of one.
+    /// Lets all threads go and waits for their ends, for at most `limit`. `stop` ends them early,
+    /// as does the failure of one.
     pub(super) fn run(
         mut self,
         limit: Duration,

@@ -13,7 +13,8 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Of the thread at `place` of `places` in a row, in which the last is the neighbour of the first.
+    /// Of the thread at `place` of `places` in a row, in which the last is the neighbour of the
+    /// first.
     pub(super) fn new(plan: &Plan, place: usize, places: usize) -> Self {
         let interval_ns = u64::try_from(plan.interval.as_nanos()).unwrap_or(u64::MAX);
         // Two phases keep neighbours apart, and a third closes a ring of odd length.
@@ -63,7 +64,8 @@ impl Cycles {
         is_left.then_some(self.next_ns)
     }
 
-    /// A cycle is over at `now_ns`; those whose time has passed meanwhile are left out, as cyclictest does it.
+    /// A cycle is over at `now_ns`; those whose time has passed meanwhile are left out, as
+    /// cyclictest does it.
     pub(super) fn done(&mut self, now_ns: u64) {
         self.left -= 1;
         self.next_ns += self.interval_ns;

@@ -1,7 +1,8 @@
-//! What the machine does while it is measured: threads of our own at ordinary priority, ended in order.
+//! What the machine does while it is measured: threads of our own at ordinary priority, ended in
+//! order.
 //!
-//! They are threads and their file has no name, so nothing of them outlives the process, however it ends. Never runs at real-time
-//! priority: a load is what a real-time thread shall win against.
+//! They are threads and their file has no name, so nothing of them outlives the process, however it
+//! ends. Never runs at real-time priority: a load is what a real-time thread shall win against.
 
 use std::fs::File;
 use std::hint::black_box;

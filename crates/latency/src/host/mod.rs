@@ -1,8 +1,10 @@
-//! The latency of the machine this runs on: of timers as cyclictest measures it, and of wake-ups between threads.
+//! The latency of the machine this runs on: of timers as cyclictest measures it, and of wake-ups
+//! between threads.
 //!
-//! A [`Plan`] says what, [`Permissions`] what of it the machine allows, [`run`] measures, one measure after the other and all CPUs at
-//! once. While it measures, its threads allocate nothing. How a channel wakes is handed in ([`Ends`]): this crate knows no pool. Never
-//! leaves a thread, a file or a changed setting behind.
+//! A [`Plan`] says what, [`Permissions`] what of it the machine allows, [`run`] measures, one
+//! measure after the other and all CPUs at once. While it measures, its threads allocate nothing.
+//! How a channel wakes is handed in ([`Ends`]): this crate knows no pool. Never leaves a thread, a
+//! file or a changed setting behind.
 
 mod clock;
 mod conditions;
@@ -36,7 +38,8 @@ use recorder::Recorder;
 
 /// Beyond what a measure should take by its plan: a loaded machine may let ordinary threads wait.
 const GRACE: Duration = Duration::from_secs(10);
-/// How much longer than its plan a measure by loops may take, where cycles come too late and are left out.
+/// How much longer than its plan a measure by loops may take, where cycles come too late and are
+/// left out.
 const LOOPS_STRETCH: u32 = 10;
 
 /// What is asked and told while it runs.

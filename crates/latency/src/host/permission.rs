@@ -1,6 +1,8 @@
-//! What this machine and its administrator allow, asked for before anything is measured, and held while it is.
+//! What this machine and its administrator allow, asked for before anything is measured, and held
+//! while it is.
 //!
-//! What is refused is told, with what would enable it. Never decides that a refusal does not matter.
+//! What is refused is told, with what would enable it. Never decides that a refusal does not
+//! matter.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -98,7 +100,8 @@ impl Permissions {
         self.locks_memory
     }
 
-    /// Locks what has been mapped since, too. False: it is not, for the reason that is now the last of the refusals.
+    /// Locks what has been mapped since, too. False: it is not, for the reason that is now the last
+    /// of the refusals.
     pub(super) fn lock_again(&mut self) -> bool {
         if self.locks_memory
             && let Err(refusal) = (self.lock)()
@@ -143,7 +146,8 @@ fn try_cpu(cpu: usize) -> Result<(), Refusal> {
     })
 }
 
-/// Only what is mapped now: with what will be, a thread that starts later would fail where the limit is reached.
+/// Only what is mapped now: with what will be, a thread that starts later would fail where the
+/// limit is reached.
 fn lock() -> Result<(), Refusal> {
     mlockall(MlockAllFlags::CURRENT).map_err(|error| Refusal {
         what: "mlockall".to_owned(),

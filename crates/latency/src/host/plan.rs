@@ -9,8 +9,8 @@ use super::load::Load;
 
 /// Real-time priorities that a thread may have.
 pub const PRIORITIES: RangeInclusive<u8> = 1..=99;
-/// Time between two wake-ups. Below, a real-time thread would leave nothing of its CPU to others; above, a measurement could not be
-/// ended in reasonable time.
+/// Time between two wake-ups. Below, a real-time thread would leave nothing of its CPU to others;
+/// above, a measurement could not be ended in reasonable time.
 pub const INTERVALS_US: RangeInclusive<u64> = 20..=1_000_000;
 
 /// One kind of latency.
@@ -77,7 +77,8 @@ pub struct Plan {
     pub lock_memory: bool,
     /// Keep the CPUs from idle states that take long to leave.
     pub hold_dma_latency: bool,
-    /// End, with the results so far, before a measure for which something is refused that was granted before.
+    /// End, with the results so far, before a measure for which something is refused that was
+    /// granted before.
     pub is_strict: bool,
 }
 

@@ -24,7 +24,8 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// All of its memory is touched here, so that recording meets no page fault where memory cannot be locked.
+    /// All of its memory is touched here, so that recording meets no page fault where memory cannot
+    /// be locked.
     pub(super) fn new() -> Result<Self, LatencyError> {
         let histogram = Histogram::new_with_bounds(1, VALUE_MAX_NS, DIGITS);
         let mut histogram = histogram.map_err(|error| LatencyError::Host {

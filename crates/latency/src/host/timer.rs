@@ -1,4 +1,5 @@
-//! Timer latency, as cyclictest takes it: a thread asks to be woken at an absolute time, and looks how late it is.
+//! Timer latency, as cyclictest takes it: a thread asks to be woken at an absolute time, and looks
+//! how late it is.
 
 use super::clock::{now_ns, sleep_until};
 use super::crew::{Found, Start};

@@ -1,7 +1,7 @@
 //! Wake-up latency: one thread sleeps until another wakes it, and looks how long that took.
 //!
-//! The two threads are the same for every way of waking; a way is a [`Sleeper`] and a [`Waker`]. The next wake-up is sent when the one
-//! before has arrived, so that none hides another.
+//! The two threads are the same for every way of waking; a way is a [`Sleeper`] and a [`Waker`].
+//! The next wake-up is sent when the one before has arrived, so that none hides another.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -24,7 +24,8 @@ const LAST_NS: u64 = 5_000_000_000;
 
 /// The end that is woken.
 pub trait Sleeper: Send {
-    /// Sleeps for at most `nap`; the instant that the waker gave with the wake-up, if there was one.
+    /// Sleeps for at most `nap`; the instant that the waker gave with the wake-up, if there was
+    /// one.
     ///
     /// # Errors
     /// What the way of waking says: it can no longer be used.
@@ -119,7 +120,8 @@ fn wake_in_turn(
     let mut left_out = 0;
     while let Some(at_ns) = cycles.next(start) {
         sleep_until(at_ns);
-        // A sleeper that is late by more than an interval has its one long sample, and no second one beside it.
+        // A sleeper that is late by more than an interval has its one long sample, and no second
+        // one beside it.
         if between.taken.load(Ordering::Acquire) == count.sent {
             waker.wake(now_ns)?;
             count.sent += 1;

@@ -1,7 +1,8 @@
-//! How late a timer's handler is, seen from outside: its edges against the instants that the timer was programmed for.
+//! How late a timer's handler is, seen from outside: its edges against the instants that the timer
+//! was programmed for.
 //!
-//! The core shows on its pin when it programs the timer, and says with which period: from then on each alarm's instant is known, and
-//! the core's clock takes no part.
+//! The core shows on its pin when it programs the timer, and says with which period: from then on
+//! each alarm's instant is known, and the core's clock takes no part.
 
 use super::Edge;
 use super::samples::{Gathering, Samples};
@@ -42,15 +43,19 @@ impl Period {
 /// A timer's alarms.
 #[derive(Clone, Debug)]
 pub struct Alarms {
-    /// From the instant that each was programmed for to the edge of its handler, in nanoseconds; times since the programming.
+    /// From the instant that each was programmed for to the edge of its handler, in nanoseconds;
+    /// times since the programming.
     pub lateness: Samples,
-    /// The programming is known to this: every lateness may be so much too large, and none is too small.
+    /// The programming is known to this: every lateness may be so much too large, and none is too
+    /// small.
     pub programmed_within_ns: u64,
 }
 
-/// The alarms of the measure that ends its samples with `letter`, at so many nanoseconds an instruction.
+/// The alarms of the measure that ends its samples with `letter`, at so many nanoseconds an
+/// instruction.
 ///
-/// An alarm whose handler comes a period late or later stands for those that were missed meanwhile, as on the core itself.
+/// An alarm whose handler comes a period late or later stands for those that were missed meanwhile,
+/// as on the core itself.
 ///
 /// # Errors
 /// [`LatencyError::RecordLog`]: there is no programming before the first alarm, or a handler ran before its time: not the edges of such a
@@ -79,8 +84,9 @@ pub fn alarms(
     let mut next = 1;
     for edge in edges.iter().filter(is_alarm) {
         let now = ns(edge.instruction.saturating_sub(from.instruction));
-        // The core took the time before it wrote the last edge, and may have been stopped in between: what became due then was still to
-        // come. Of several the first, so that no lateness is too small.
+        // The core took the time before it wrote the last edge, and may have been stopped in
+        // between: what became due then was still to come. Of several the first, so that no
+        // lateness is too small.
         if now < period.until(next) {
             next = last + 1;
         }
@@ -178,7 +184,8 @@ mod tests {
         // The first comes 25 late: 2 more were due meanwhile. The next is the fourth.
         let text = [(0, b'+'), (1, b'+'), (35, b'g'), (44, b'g'), (50, b'g')];
         assert_eq!(lateness(&text), [0, 4, 25]);
-        // The time was taken before 20, the edge came behind it: the second alarm is the next all the same.
+        // The time was taken before 20, the edge came behind it: the second alarm is the next all
+        // the same.
         let text = [(0, b'+'), (1, b'+'), (20, b'g'), (22, b'g'), (31, b'g')];
         assert_eq!(lateness(&text), [1, 2, 10]);
         // It was stopped there until 34.

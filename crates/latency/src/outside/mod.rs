@@ -1,8 +1,10 @@
 //! Times from outside of the guest: edges on its pin, by the emulator's count of instructions.
 //!
-//! An emulator that counts instructions (`-icount`) and records (`rr=record`) writes down at which instruction each byte left a serial
-//! port. That is an oscilloscope on the port which the guest cannot influence: its clock takes no part. Instructions are time as long as
-//! the CPU runs: a record of one that slept between two edges is refused. Never asks the emulator or the guest anything.
+//! An emulator that counts instructions (`-icount`) and records (`rr=record`) writes down at which
+//! instruction each byte left a serial port. That is an oscilloscope on the port which the guest
+//! cannot influence: its clock takes no part. Instructions are time as long as the CPU runs: a
+//! record of one that slept between two edges is refused. Never asks the emulator or the guest
+//! anything.
 
 mod alarms;
 mod record_log;
@@ -21,14 +23,16 @@ pub use samples::Samples;
 pub struct Edge {
     /// Counted since the machine started.
     pub instruction: u64,
-    /// What was written: an upper-case letter begins a sample of a measure, the lower-case one ends it.
+    /// What was written: an upper-case letter begins a sample of a measure, the lower-case one ends
+    /// it.
     pub letter: u8,
 }
 
 /// The edges of a run.
 ///
-/// `log` is QEMU's record, `bytes` what came out of the pin. The record does not tell ports from each other: whoever measures writes to
-/// no other before it has done with the pin, so the pin's bytes are the first.
+/// `log` is QEMU's record, `bytes` what came out of the pin. The record does not tell ports from
+/// each other: whoever measures writes to no other before it has done with the pin, so the pin's
+/// bytes are the first.
 ///
 /// # Errors
 /// [`LatencyError::RecordLog`]: written by another version of QEMU, cut off, or not of the same run as the bytes; or the CPU slept between
@@ -61,10 +65,11 @@ pub fn edges(log: &[u8], bytes: &[u8]) -> Result<Vec<Edge>, LatencyError> {
     Ok(edges)
 }
 
-/// Pairs edges: for each letter the nanoseconds from its upper to its lower case, at so many of them an instruction.
+/// Pairs edges: for each letter the nanoseconds from its upper to its lower case, at so many of
+/// them an instruction.
 ///
-/// A beginning that is followed by another one of its measure has no end, and an end without beginning is none: neither is a sample,
-/// as on the core itself.
+/// A beginning that is followed by another one of its measure has no end, and an end without
+/// beginning is none: neither is a sample, as on the core itself.
 #[must_use]
 pub fn intervals(edges: &[Edge], instruction_ns: u32) -> BTreeMap<u8, Samples> {
     let mut measures: BTreeMap<u8, Measure> = BTreeMap::new();

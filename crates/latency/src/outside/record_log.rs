@@ -1,8 +1,9 @@
-//! The record of QEMU (`-icount shift=N,rr=record`), as of version 7.2: a list of events, numbers big endian.
+//! The record of QEMU (`-icount shift=N,rr=record`), as of version 7.2: a list of events, numbers
+//! big endian.
 //!
-//! Read from a record that QEMU wrote and QEMU's own names of the events; the format is not documented, and carries a version of its
-//! own, which is checked. All that is taken from it is how many instructions had run when bytes left a serial port, and whether the CPU
-//! slept meanwhile.
+//! Read from a record that QEMU wrote and QEMU's own names of the events; the format is not
+//! documented, and carries a version of its own, which is checked. All that is taken from it is how
+//! many instructions had run when bytes left a serial port, and whether the CPU slept meanwhile.
 
 use crate::LatencyError;
 
@@ -17,7 +18,8 @@ pub(super) struct Write {
     /// Instructions that had run since the machine started.
     pub(super) instruction: u64,
     pub(super) bytes: u32,
-    /// Since the write before, no CPU had anything to do, and the emulator moved its clock on to the next timer.
+    /// Since the write before, no CPU had anything to do, and the emulator moved its clock on to
+    /// the next timer.
     pub(super) has_slept: bool,
 }
 
@@ -152,8 +154,8 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// The beginning and the end of a record that QEMU 7.2.22 wrote: a program that sent `AB` over and over, 605 instructions between
-    /// the two at first.
+    /// The beginning and the end of a record that QEMU 7.2.22 wrote: a program that sent `AB` over
+    /// and over, 605 instructions between the two at first.
     const RECORDED: &[u8] = &[
         0x00, 0xe0, 0x20, 0x0c, 0, 0, 0, 0, 0, 0, 0, 0, // header
         0x1c, 0x18, 0xea, 0x62, 0x32, 0x7e, 0x49, 0x12, 0xe8, // the host's clock
@@ -166,7 +168,8 @@ mod tests {
         0, 0, 0, 0x17, 0x78, 0x0e, 0x27, // the end
     ];
 
-    /// A part of the record of a board that waits for its tick: it sleeps twice, and takes its interrupt in between.
+    /// A part of the record of a board that waits for its tick: it sleeps twice, and takes its
+    /// interrupt in between.
     const SLEEPING: &[u8] = &[
         0x1e, 0x1d, 0, 0, 0, 1, 0xc4, 0xab, 0x5a, 0x22, 0x22, // the host's clock, a timer
         0x1e, 0x1d, 0, 0, 0, 1, 0xc4, 0xab, 0x74, 0xbc, 0x22, // once more

@@ -1,19 +1,23 @@
-//! The device tree that tells Xen whom to start (Xen, docs/misc/arm/device-tree/booting.txt), and the part of it that the RTOS gets.
+//! The device tree that tells Xen whom to start (Xen, docs/misc/arm/device-tree/booting.txt), and
+//! the part of it that the RTOS gets.
 
 use super::{Files, Setting, Setup, bytes_of, settings};
 use crate::LatencyError;
 
-/// Where QEMU puts the modules, behind Xen and apart from each other. Xen moves them to where the guests want them.
+/// Where QEMU puts the modules, behind Xen and apart from each other. Xen moves them to where the
+/// guests want them.
 pub(super) const KERNEL_AT: u64 = 0x4900_0000;
 pub(super) const INITRAMFS_AT: u64 = 0x4c00_0000;
 pub(super) const IMAGE_AT: u64 = 0x4e00_0000;
 pub(super) const DEVICES_AT: u64 = 0x4f00_0000;
-/// Of the RTOS, and where it is if that is said beforehand: behind all that QEMU loads, in front of where Xen moves to.
+/// Of the RTOS, and where it is if that is said beforehand: behind all that QEMU loads, in front of
+/// where Xen moves to.
 const GUEST_KIB: u64 = 16 << 10;
 const GUEST_AT: u64 = 0x7000_0000;
 /// Where it sees it (Xen, xen/include/public/arch-arm.h, GUEST_RAM0_BASE).
 pub(super) const GUEST_SEES: std::ops::Range<u64> = 0x4000_0000..0x4000_0000 + (GUEST_KIB << 10);
-/// Which CPU of the board a pool of the core's own consists of. The first one boots Xen, and stays with Linux.
+/// Which CPU of the board a pool of the core's own consists of. The first one boots Xen, and stays
+/// with Linux.
 const POOL: &str = "cpu@1";
 /// The board's UART, as its own device tree names it.
 const UART: &str = "pl011@9000000";

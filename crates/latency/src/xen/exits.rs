@@ -1,7 +1,8 @@
-//! How often a guest was left for the hypervisor while it was being measured: from the emulator's log of exceptions.
+//! How often a guest was left for the hypervisor while it was being measured: from the emulator's
+//! log of exceptions.
 //!
-//! QEMU writes each exception (`-d int`) and each byte that the guest sends (`trace:pl011_write`) into one log, in order: between the
-//! two edges of a sample stand the exceptions that it met with.
+//! QEMU writes each exception (`-d int`) and each byte that the guest sends (`trace:pl011_write`)
+//! into one log, in order: between the two edges of a sample stand the exceptions that it met with.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +78,8 @@ impl Counter {
         }
     }
 
-    /// By the letter that begins a sample, of the core's CPU: it is the one with most exits between edges.
+    /// By the letter that begins a sample, of the core's CPU: it is the one with most exits between
+    /// edges.
     pub(super) fn finish(self) -> BTreeMap<u8, Exits> {
         let of = |cpu: usize| {
             self.counted

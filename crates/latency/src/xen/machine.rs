@@ -25,7 +25,8 @@ const DISK_BYTES: u64 = 64 << 20;
 /// Whose time it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Instructions are counted, each taking two to this power of nanoseconds: every run is the same.
+    /// Instructions are counted, each taking two to this power of nanoseconds: every run is the
+    /// same.
     Instructions {
         /// The power.
         shift: u32,
@@ -46,7 +47,8 @@ pub struct Ended {
 /// By the emulator's count; samples by the letter that begins them.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Which instruction each byte was at, for [`crate::outside::edges`]; none with several CPUs, which QEMU cannot record.
+    /// Which instruction each byte was at, for [`crate::outside::edges`]; none with several CPUs,
+    /// which QEMU cannot record.
     pub log: Option<PathBuf>,
     /// How often the core was left for the hypervisor.
     pub exits: BTreeMap<u8, Exits>,
@@ -57,7 +59,8 @@ pub struct Record {
 /// Boots it, and waits until the core has told everything. `give_up` is asked now and then.
 ///
 /// # Errors
-/// [`LatencyError::Tools`], [`LatencyError::Program`], [`LatencyError::Silent`]; nothing runs any more then.
+/// [`LatencyError::Tools`], [`LatencyError::Program`], [`LatencyError::Silent`]; nothing runs any
+/// more then.
 pub fn run(
     setup: &Setup,
     clock: Clock,
@@ -140,7 +143,8 @@ fn machine(setup: &Setup) -> Command {
     command
 }
 
-/// The board's tree with what Xen is to start, and the part for the RTOS, both compiled. Returns the first.
+/// The board's tree with what Xen is to start, and the part for the RTOS, both compiled. Returns
+/// the first.
 fn trees(setup: &Setup, files: &Files, folder: &Path) -> Result<PathBuf, LatencyError> {
     let path = |name: &str| folder.join(name);
     let write = |name: &str, text: &str| {
@@ -191,7 +195,8 @@ fn plain(path: &Path) -> Result<&str, LatencyError> {
     })
 }
 
-/// Waits for the core's last word, and ends QEMU in order, so that its record is whole. Its log is read meanwhile.
+/// Waits for the core's last word, and ends QEMU in order, so that its record is whole. Its log is
+/// read meanwhile.
 fn wait(
     mut child: Child,
     serial: &Path,

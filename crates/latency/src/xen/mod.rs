@@ -1,8 +1,10 @@
-//! A core as a guest of Xen beside Linux, on an emulated board: what is booted, how, and until when.
+//! A core as a guest of Xen beside Linux, on an emulated board: what is booted, how, and until
+//! when.
 //!
-//! Xen boots first and starts both guests itself (dom0less): Linux as dom0, and the RTOS image, to which it hands the board's only
-//! UART, so that edges of the pin leave the machine as they do without a hypervisor. Xen has no console then. Called by
-//! `hythe latency board --under`; the files come from `scripts/xen-tools.sh`. Never judges the figures.
+//! Xen boots first and starts both guests itself (dom0less): Linux as dom0, and the RTOS image, to
+//! which it hands the board's only UART, so that edges of the pin leave the machine as they do
+//! without a hypervisor. Xen has no console then. Called by `hythe latency board --under`; the
+//! files come from `scripts/xen-tools.sh`. Never judges the figures.
 
 mod device_tree;
 mod emulator_log;
@@ -87,7 +89,8 @@ pub struct Setup {
     pub settings: Vec<Setting>,
     /// More words for Xen's command line.
     pub options: Vec<String>,
-    /// How many samples of each measure are counted by the instructions of the core's own CPU, where instructions are counted.
+    /// How many samples of each measure are counted by the instructions of the core's own CPU,
+    /// where instructions are counted.
     pub own_cpu_samples: u64,
 }
 

@@ -1,10 +1,13 @@
-//! How many instructions the core's own CPU executed in a sample, whatever the emulator ran in between: from its log of blocks.
+//! How many instructions the core's own CPU executed in a sample, whatever the emulator ran in
+//! between: from its log of blocks.
 //!
-//! Where instructions are counted, the CPUs run in turns, and a clock counts the turns of both. QEMU's log tells of each block that begins
-//! (`exec`), on which CPU, and how many instructions are in it when it is made (`in_asm`); nothing is chained past the log (`nochain`).
-//! What stands between the two edges of a sample are then the core's instructions and those of Xen on its CPU: every sample can be judged,
-//! also one in which the other CPU had a turn. Such a log has a line for every three instructions, so it is switched on when the core
-//! begins to measure, and off when enough samples of a measure have been counted. Counts line by line; never reads or waits.
+//! Where instructions are counted, the CPUs run in turns, and a clock counts the turns of both.
+//! QEMU's log tells of each block that begins (`exec`), on which CPU, and how many instructions are
+//! in it when it is made (`in_asm`); nothing is chained past the log (`nochain`). What stands
+//! between the two edges of a sample are then the core's instructions and those of Xen on its CPU:
+//! every sample can be judged, also one in which the other CPU had a turn. Such a log has a line
+//! for every three instructions, so it is switched on when the core begins to measure, and off when
+//! enough samples of a measure have been counted. Counts line by line; never reads or waits.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -18,8 +21,9 @@ use crate::LatencyError;
 
 /// Where Xen 4.17 is on Arm, as it sees itself: `XEN_VIRT_START`, and room for one.
 const XEN: Range<u64> = 0x20_0000..0x40_0000;
-/// The first sample of a measure that is counted. The log is asked for with the first one of all, and QEMU obeys when it comes to it:
-/// within 160 samples, as was seen on a busy machine. What it took longer is left out, and is in [`OwnCpu::first`].
+/// The first sample of a measure that is counted. The log is asked for with the first one of all,
+/// and QEMU obeys when it comes to it: within 160 samples, as was seen on a busy machine. What it
+/// took longer is left out, and is in [`OwnCpu::first`].
 const FIRST: u64 = 1001;
 /// Fewer are no 99.9 %.
 const FEWEST: u64 = 1000;
@@ -37,7 +41,8 @@ pub struct OwnCpu {
     pub first: u64,
     /// Samples in which another CPU had a turn.
     pub with_a_turn: u64,
-    /// What the core's CPU executed from the first sample to the last, and how many interrupts it took at EL2 meanwhile.
+    /// What the core's CPU executed from the first sample to the last, and how many interrupts it
+    /// took at EL2 meanwhile.
     pub executed: u64,
     /// See `executed`.
     pub interrupts: u64,
@@ -101,7 +106,8 @@ struct Listing {
     instructions: u64,
 }
 
-/// The block that the log told of last. All of it is counted when it begins; what did not run is taken back.
+/// The block that the log told of last. All of it is counted when it begins; what did not run is
+/// taken back.
 #[derive(Clone, Copy)]
 struct Running {
     block: Block,
@@ -274,7 +280,8 @@ impl Counter {
 
     /// Where an exception interrupted the program.
     fn left(&mut self, at: u64) {
-        /// What traps, and both kinds of aborts: the instruction there did not run. All others come behind one.
+        /// What traps, and both kinds of aborts: the instruction there did not run. All others come
+        /// behind one.
         const OF_AN_INSTRUCTION: [u32; 3] = [1, 3, 4];
         if let (Some((number, cpu)), Some(running)) = (self.exception, self.running)
             && OF_AN_INSTRUCTION.contains(&number)
@@ -306,7 +313,8 @@ impl Counter {
         {
             self.end(&sample)
         } else if !letter.is_ascii_lowercase() && self.log == Log::On {
-            // A timer is programmed: it has no samples between edges, and its task computes for seconds.
+            // A timer is programmed: it has no samples between edges, and its task computes for
+            // seconds.
             Some(self.stop_logging())
         } else {
             None
@@ -415,7 +423,8 @@ fn histogram() -> Histogram<u64> {
 mod tests {
     use super::*;
 
-    /// A sample of an interrupt, as QEMU 7.2.22 writes it; addresses and lengths of blocks as the test wants them.
+    /// A sample of an interrupt, as QEMU 7.2.22 writes it; addresses and lengths of blocks as the
+    /// test wants them.
     struct Log {
         counter: Counter,
         wishes: Vec<Wish>,
@@ -523,7 +532,8 @@ mod tests {
             log.list(0x32, 0x20_000c, 4);
         });
         assert_eq!(own.instructions.max(), 7);
-        // The count of instructions was used up, or an interrupt came: the block did not begin, another did.
+        // The count of instructions was used up, or an interrupt came: the block did not begin,
+        // another did.
         let own = Log::ready(1).sample(|log| {
             log.list(0x30, 0x20_0000, 7);
             log.block(1, 0x20, 0x4008_0100);
@@ -533,7 +543,8 @@ mod tests {
             log.lines("Stopped execution of TB chain before 0x30 [0000000000200000] ");
         });
         assert_eq!(own.instructions.max(), 12);
-        // The third instruction traps; an interrupt comes behind a block that ran to its end, though it is to go on at its beginning.
+        // The third instruction traps; an interrupt comes behind a block that ran to its end,
+        // though it is to go on at its beginning.
         let own = Log::ready(1).sample(|log| {
             log.list(0x30, 0x4008_0200, 7);
             log.exception((1, 1), 0x4008_0208, 0x25_9400);

@@ -8,15 +8,16 @@ use crate::LatencyError;
 /// Whose build of Xen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hypervisor {
-    /// Debian's package. It has neither the null scheduler nor pools of CPUs at boot nor static memory; it takes `sched=null` without a
-    /// word, and goes on with credit2.
+    /// Debian's package. It has neither the null scheduler nor pools of CPUs at boot nor static
+    /// memory; it takes `sched=null` without a word, and goes on with credit2.
     Debian,
     /// The source of Debian's package, built with those (`scripts/xen-build.sh`).
     Built,
 }
 
 impl Hypervisor {
-    /// Its file in [`super::Setup::tools`]; beside it, in a file with `.about` behind its name, stands what it is.
+    /// Its file in [`super::Setup::tools`]; beside it, in a file with `.about` behind its name,
+    /// stands what it is.
     pub(super) const fn file(self) -> &'static str {
         match self {
             Self::Debian => "xen",
@@ -98,8 +99,8 @@ pub(super) fn words(partition: Partition, settings: &[Setting]) -> String {
     words
 }
 
-/// Of Linux's command line, which `rtos/xen/init.sh` reads. Beside a core on another CPU the program that computes gives the emulator's
-/// turn on (`rtos/xen/hog.c`).
+/// Of Linux's command line, which `rtos/xen/init.sh` reads. Beside a core on another CPU the
+/// program that computes gives the emulator's turn on (`rtos/xen/hog.c`).
 pub(super) fn linux_words(partition: Partition, load: Load) -> String {
     let load = match (partition, load) {
         (Partition::Partitioned, Load::Hog) => "hog-in-turns",

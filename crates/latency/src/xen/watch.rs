@@ -1,7 +1,9 @@
-//! The emulator's log while it runs: read from a pipe, counted line by line, and made longer or shorter over its monitor.
+//! The emulator's log while it runs: read from a pipe, counted line by line, and made longer or
+//! shorter over its monitor.
 //!
-//! The log is gigabytes where it tells of blocks, so it goes to no file. QEMU writes each line by a call of its own: a reader that wakes up
-//! for each would take longer than the emulator. So this one sleeps between two looks, and finds thousands.
+//! The log is gigabytes where it tells of blocks, so it goes to no file. QEMU writes each line by a
+//! call of its own: a reader that wakes up for each would take longer than the emulator. So this
+//! one sleeps between two looks, and finds thousands.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -30,7 +32,8 @@ pub(super) struct Watched {
     pub(super) own_cpu: BTreeMap<u8, OwnCpu>,
 }
 
-/// Reads to the end of the log, which is that of QEMU. `said` is given what QEMU said that is no line of the log.
+/// Reads to the end of the log, which is that of QEMU. `said` is given what QEMU said that is no
+/// line of the log.
 pub(super) fn watch(
     log: impl Read + std::os::fd::AsFd,
     mut monitor: impl Write,

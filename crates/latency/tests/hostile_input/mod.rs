@@ -1,11 +1,13 @@
-//! What holds for every reader of what a core or an emulator says, whatever it is given: no panic, no more out than in, and what is taken
-//! agrees with itself. Used by `tests/hostile.rs` with seeds, and by the fuzz targets.
+//! What holds for every reader of what a core or an emulator says, whatever it is given: no panic,
+//! no more out than in, and what is taken agrees with itself. Used by `tests/hostile.rs` with
+//! seeds, and by the fuzz targets.
 #![allow(dead_code, reason = "each fuzz target uses a part of it")]
 
 use hythe_latency::core::{Conditions, CoreHistogram, serial};
 use hythe_latency::outside::{self, Period, Samples};
 
-/// Records of a core, as they came; and with their checksums put right, so that what lies behind those is reached, too.
+/// Records of a core, as they came; and with their checksums put right, so that what lies behind
+/// those is reached, too.
 pub(crate) fn record(bytes: &[u8]) {
     one_record(bytes);
     if let Some(mended) = mended_histogram(bytes) {
@@ -34,7 +36,8 @@ fn one_record(bytes: &[u8]) {
     }
 }
 
-/// With the number of pairs that the bytes hold, and their checksum. None: there is no room for a header.
+/// With the number of pairs that the bytes hold, and their checksum. None: there is no room for a
+/// header.
 fn mended_histogram(bytes: &[u8]) -> Option<Vec<u8>> {
     let pairs = bytes.len().checked_sub(64)? / 8;
     let mut mended = bytes[..64 + 8 * pairs].to_vec();

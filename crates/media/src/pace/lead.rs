@@ -1,15 +1,15 @@
 //! How far ahead of their departure groups are handed to the kernel.
 //!
-//! Far enough that a sender that wakes up late is still in time, and wakes up seldom; no farther than schedulers and sockets have room
-//! for. Pure: the time is handed in.
+//! Far enough that a sender that wakes up late is still in time, and wakes up seldom; no farther
+//! than schedulers and sockets have room for. Pure: the time is handed in.
 
 use std::collections::VecDeque;
 
-/// How long before its departure a group is handed over at the earliest: more than a busy machine mostly keeps a thread waiting, and a
-/// delay that nobody sees.
+/// How long before its departure a group is handed over at the earliest: more than a busy machine
+/// mostly keeps a thread waiting, and a delay that nobody sees.
 const LEAD_NS: u64 = 20_000_000;
-/// Packets of a flow that wait in the scheduler, at most. `fq` drops those beyond 100 (`flow_limit`), and a group may reach it in single
-/// packets.
+/// Packets of a flow that wait in the scheduler, at most. `fq` drops those beyond 100
+/// (`flow_limit`), and a group may reach it in single packets.
 const PACKETS_MAX: usize = 64;
 /// With what is sent beside them, such as parity: some room is left for what is sent again.
 pub(crate) const FLOW_PACKETS_MAX: usize = 96;
@@ -18,8 +18,8 @@ const BYTES_MAX: u64 = 131_072;
 
 /// Hands groups over ahead of time.
 ///
-/// Ask [`ready_ns`](Self::ready_ns) when there is something to do, then [`take`](Self::take) one group after the other for as long as it
-/// says yes.
+/// Ask [`ready_ns`](Self::ready_ns) when there is something to do, then [`take`](Self::take) one
+/// group after the other for as long as it says yes.
 #[derive(Clone, Debug)]
 pub struct Lead {
     lead_ns: u64,
@@ -59,7 +59,8 @@ impl Lead {
         }
     }
 
-    /// With no more than so many packets ahead, because others are sent beside them; with none it makes no difference.
+    /// With no more than so many packets ahead, because others are sent beside them; with none it
+    /// makes no difference.
     #[must_use]
     pub fn with_packets(self, packets: usize) -> Self {
         Self {
@@ -74,7 +75,8 @@ impl Lead {
         self.lead_ns
     }
 
-    /// Something beside the groups was handed over, to leave then: what is handed over next leaves behind it.
+    /// Something beside the groups was handed over, to leave then: what is handed over next leaves
+    /// behind it.
     pub fn is_followed(&mut self, departure_ns: u64) {
         self.last_ns = self.last_ns.max(departure_ns);
     }
@@ -85,8 +87,8 @@ impl Lead {
         self.last_ns
     }
 
-    /// When groups are handed over next, of which the first is planned to leave at `planned_ns`: once half of what may be ahead has left,
-    /// so that many go at once.
+    /// When groups are handed over next, of which the first is planned to leave at `planned_ns`:
+    /// once half of what may be ahead has left, so that many go at once.
     #[must_use]
     pub fn ready_ns(&self, planned_ns: u64) -> u64 {
         let near_ns = planned_ns.saturating_sub(self.lead_ns / 2);
@@ -111,8 +113,8 @@ impl Lead {
             .map_or(now_ns, |oldest| oldest.departure_ns)
     }
 
-    /// The departure of a group that is planned for `planned_ns`: then, or as soon as it can be kept. Always after the one before, so that
-    /// no two groups become one burst.
+    /// The departure of a group that is planned for `planned_ns`: then, or as soon as it can be
+    /// kept. Always after the one before, so that no two groups become one burst.
     #[must_use]
     pub fn departure_ns(&self, planned_ns: u64, now_ns: u64) -> u64 {
         let soonest_ns = now_ns.saturating_add(self.margin_ns);
@@ -156,7 +158,8 @@ mod tests {
         }
     }
 
-    /// What is handed over in one go at `now_ns`, of groups of `packets` that are planned `apart_ns` from each other.
+    /// What is handed over in one go at `now_ns`, of groups of `packets` that are planned
+    /// `apart_ns` from each other.
     fn batch(
         lead: &mut Lead,
         planned_ns: &mut u64,

@@ -2,9 +2,9 @@
 //!
 //! A [`Schedule`] gives each packet its instant when it is laid out, and a [`Pacer`] says which of
 //! them leave together, when that is on the system's clock, and how well it was kept. Where the
-//! kernel spaces packets by their departure times, a [`Lead`] says how far
-//! ahead groups are handed over. All are pure: they are handed packets and the time, and whoever sends
-//! does the waiting. Instants of packets are nanoseconds since the start of the stream.
+//! kernel spaces packets by their departure times, a [`Lead`] says how far ahead groups are handed
+//! over. All are pure: they are handed packets and the time, and whoever sends does the waiting.
+//! Instants of packets are nanoseconds since the start of the stream.
 
 mod bucket;
 mod lead;

@@ -1,8 +1,9 @@
 //! The instant of each packet.
 //!
-//! A picture becomes dozens of packets that are all due at one instant; a transport stream becomes packets that are due a fraction of a
-//! millisecond apart. The one is spread over the time until the next picture, the other gathered into groups that one send can
-//! take. A [`Limit`] decides both; the [`Pacer`](super::Pacer) gathers.
+//! A picture becomes dozens of packets that are all due at one instant; a transport stream becomes
+//! packets that are due a fraction of a millisecond apart. The one is spread over the time until
+//! the next picture, the other gathered into groups that one send can take. A [`Limit`] decides
+//! both; the [`Pacer`](super::Pacer) gathers.
 
 use hythe_rtp::unit::Unit;
 
@@ -78,7 +79,8 @@ impl Schedule {
         }
     }
 
-    /// What follows are the `packets` packets of `unit`. If it does not know how long it lasts, it lasts as long as the one before was apart from it.
+    /// What follows are the `packets` packets of `unit`. If it does not know how long it lasts, it
+    /// lasts as long as the one before was apart from it.
     pub fn begin(&mut self, unit: &Unit<'_>, packets: usize) {
         let apart = unit.due.saturating_sub(self.due);
         self.duration = match unit.duration {
@@ -90,7 +92,8 @@ impl Schedule {
         self.packet = 0;
     }
 
-    /// When the next packet, of `bytes` bytes with its header, is due. Never before the one in front of it.
+    /// When the next packet, of `bytes` bytes with its header, is due. Never before the one in
+    /// front of it.
     pub fn next_ns(&mut self, bytes: usize) -> u64 {
         let due_ns = match self.pace {
             Pace::Media => self.media_ns(),
@@ -110,7 +113,8 @@ impl Schedule {
     fn media_ns(&self) -> u64 {
         let pieces = self.packets.div_ceil(self.burst);
         let piece = (self.packet / self.burst).min(pieces);
-        // At most 2^65 ticks, in pieces of which there are far fewer than 2^32, times 2^30: no overflow.
+        // At most 2^65 ticks, in pieces of which there are far fewer than 2^32, times 2^30: no
+        // overflow.
         let in_pieces = u128::from(self.due) * u128::from(pieces)
             + u128::from(self.duration) * u128::from(piece);
         saturate(in_pieces * NANOS_PER_SECOND / (u128::from(pieces) * u128::from(self.clock_hz)))

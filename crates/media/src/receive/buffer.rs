@@ -1,8 +1,9 @@
 //! Memory that datagrams are received into, and that packets lie in until they are out.
 //!
-//! [`stream`](crate::receive::stream) lets the kernel write into [`ReceiveBuffer::room`] and holds [`Span`]s of what came, usually for no
-//! longer than the call. It is a ring: a batch of datagrams takes what it needs, and its room is free again once all its packets and
-//! those of older batches are released. Nothing is copied and nothing allocated after it was made.
+//! [`stream`](crate::receive::stream) lets the kernel write into [`ReceiveBuffer::room`] and holds
+//! [`Span`]s of what came, usually for no longer than the call. It is a ring: a batch of datagrams
+//! takes what it needs, and its room is free again once all its packets and those of older batches
+//! are released. Nothing is copied and nothing allocated after it was made.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -69,7 +70,8 @@ impl ReceiveBuffer {
             let is_enough = end.saturating_sub(start) >= BATCH_BYTES;
             is_enough.then(|| start..start + BATCH_BYTES)
         };
-        // The head never comes to stand on the oldest batch from behind, so that it does so only if nothing is used.
+        // The head never comes to stand on the oldest batch from behind, so that it does so only if
+        // nothing is used.
         if self.head > oldest.start {
             let behind = room_at(self.head, self.bytes.len());
             behind.or_else(|| room_at(0, oldest.start.saturating_sub(1)))
@@ -78,7 +80,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// The first `bytes` (at least 1) of the room given last are used; the number of this batch. It stays until [`Self::done`].
+    /// The first `bytes` (at least 1) of the room given last are used; the number of this batch. It
+    /// stays until [`Self::done`].
     pub fn take(&mut self, bytes: usize) -> u64 {
         debug_assert!(
             bytes > 0,

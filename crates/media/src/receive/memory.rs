@@ -1,11 +1,13 @@
-//! Where datagrams are received: in slots of a pool, to be published from there, or in memory of our own.
+//! Where datagrams are received: in slots of a pool, to be published from there, or in memory of
+//! our own.
 //!
-//! [`stream`](crate::receive::stream) asks for room, says how much of it came, and holds [`Span`]s of that. With [slots](Slots) the
-//! room is in one of them as long as there is one; else, and without, in the [ring](ReceiveBuffer), from which the sink copies. Both
-//! go together: spans of either may be held at once, and what waits for a missing packet is a handle in each case.
+//! [`stream`](crate::receive::stream) asks for room, says how much of it came, and holds [`Span`]s
+//! of that. With [slots](Slots) the room is in one of them as long as there is one; else, and
+//! without, in the [ring](ReceiveBuffer), from which the sink copies. Both go together: spans of
+//! either may be held at once, and what waits for a missing packet is a handle in each case.
 //!
-//! In a slot bytes may change under whoever reads them, if somebody with the right to write into the pool does not keep to the rules:
-//! what is decided by is read once.
+//! In a slot bytes may change under whoever reads them, if somebody with the right to write into
+//! the pool does not keep to the rules: what is decided by is read once.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -99,7 +101,8 @@ impl Memory {
         slots.filling.as_mut()
     }
 
-    /// Room for a batch of [`BATCH_BYTES`], where [`Self::choose`] said; `None` until spans of the ring are released.
+    /// Room for a batch of [`BATCH_BYTES`], where [`Self::choose`] said; `None` until spans of the
+    /// ring are released.
     pub fn room(&mut self) -> Option<&mut [u8]> {
         if self.chosen().is_none() {
             return self.ring.room();
@@ -108,7 +111,8 @@ impl Memory {
             .map(|filling| &mut filling.room()[..BATCH_BYTES])
     }
 
-    /// The first `bytes` (at least 1) of the room given last are used. The batch stays until [`Self::done`].
+    /// The first `bytes` (at least 1) of the room given last are used. The batch stays until
+    /// [`Self::done`].
     pub fn take(&mut self, bytes: usize) -> Batch {
         if let Some(filling) = self.chosen() {
             let start = filling.fill(bytes);
@@ -172,7 +176,8 @@ impl Memory {
         }
     }
 
-    /// Is the pool whole, as far as slots are used? Asked when the kernel could not write into the room.
+    /// Is the pool whole, as far as slots are used? Asked when the kernel could not write into the
+    /// room.
     ///
     /// # Errors
     ///

@@ -1,7 +1,9 @@
-//! Repairs a stream as its description says: packets sent again (RFC 4588), and parity (SMPTE ST 2022-1, RFC 5109).
+//! Repairs a stream as its description says: packets sent again (RFC 4588), and parity (SMPTE ST
+//! 2022-1, RFC 5109).
 //!
-//! [`stream`](crate::receive::stream) shows it each packet and takes what it repairs. What was sent again counts for parity, too, so
-//! that both help each other. Nothing is allocated after it was made, and nothing is believed: see [`loss`](hythe_rtp::loss).
+//! [`stream`](crate::receive::stream) shows it each packet and takes what it repairs. What was sent
+//! again counts for parity, too, so that both help each other. Nothing is allocated after it was
+//! made, and nothing is believed: see [`loss`](hythe_rtp::loss).
 
 use hythe_rtp::loss::fec::decoder::{DecoderLimits, FecCounts};
 use hythe_rtp::loss::fec::parity::{BadParity, Parity};
@@ -26,7 +28,8 @@ pub struct Repairer {
 }
 
 impl Repairer {
-    /// For what a stream is described to have; `None`: neither. (Packets that are sent again as they were need no repairer.)
+    /// For what a stream is described to have; `None`: neither. (Packets that are sent again as
+    /// they were need no repairer.)
     #[must_use]
     pub fn new(stream: &StreamDescription) -> Option<Self> {
         if stream.retransmission.is_none() && stream.parity.is_none() {

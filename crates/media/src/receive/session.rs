@@ -1,7 +1,8 @@
 //! A stream and its sockets: what `hythe media recv` runs.
 //!
-//! One thread: it waits, takes what came, emits what is due, and sends RTCP. Every wait has a bound, and so has the work between two
-//! waits. Between calls nothing is pending but what lies in the sockets.
+//! One thread: it waits, takes what came, emits what is due, and sends RTCP. Every wait has a
+//! bound, and so has the work between two waits. Between calls nothing is pending but what lies in
+//! the sockets.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::sink::Sink;
 
 /// Receiving calls between two looks at the clock: more are worth nothing, and RTCP has its turn.
 const CALLS_MAX: usize = 32;
-/// A datagram of RTCP or parity is cut off here, and malformed then: it has to fit a packet of Ethernet.
+/// A datagram of RTCP or parity is cut off here, and malformed then: it has to fit a packet of
+/// Ethernet.
 const DATAGRAM_BYTES: usize = 2048;
 /// The longest wait, so that the caller can be asked whether to go on.
 const WAIT_MAX: Duration = Duration::from_millis(500);

@@ -1,8 +1,10 @@
-//! The sockets of a receiver: RTP on an even port, RTCP on the next one, or as a description says; parity on those behind.
+//! The sockets of a receiver: RTP on an even port, RTCP on the next one, or as a description says;
+//! parity on those behind.
 //!
-//! [`session`](crate::receive::session) waits on them and takes what came. Datagrams are received straight into the caller's memory:
-//! joined by the kernel where it can (`UDP_GRO`), else many per call (`recvmmsg`), with source and instant. Nothing here looks into a
-//! datagram, allocates after [`Sockets::open`], or blocks but in [`Sockets::wait`], which has a bound.
+//! [`session`](crate::receive::session) waits on them and takes what came. Datagrams are received
+//! straight into the caller's memory: joined by the kernel where it can (`UDP_GRO`), else many per
+//! call (`recvmmsg`), with source and instant. Nothing here looks into a datagram, allocates after
+//! [`Sockets::open`], or blocks but in [`Sockets::wait`], which has a bound.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -17,8 +19,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, netdevice, socke
 
 use crate::MediaError;
 
-/// What a socket holds while nobody reads, as the kernel accounts for it: 50 ms of 400 Mbit/s, which with the kernel's own overhead
-/// (a packet of 1,400 bytes costs 2,304) are 4 MiB.
+/// What a socket holds while nobody reads, as the kernel accounts for it: 50 ms of 400 Mbit/s,
+/// which with the kernel's own overhead (a packet of 1,400 bytes costs 2,304) are 4 MiB.
 pub const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 /// Room for one datagram where the kernel does not join them: what Ethernet carries, and some more.
 const DATAGRAM_BYTES: usize = BATCH_BYTES / MESSAGES_MAX;
@@ -29,7 +31,8 @@ const PAIR_TRIES: usize = 100;
 /// What to bind to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// Address and port of RTP: of this host, unspecified (all of this host), or a multicast group. Port 0: any even one.
+    /// Address and port of RTP: of this host, unspecified (all of this host), or a multicast group.
+    /// Port 0: any even one.
     pub address: SocketAddr,
     /// Port of RTCP; `None`: the one behind RTP's, which has to be even then (RFC 3550, 11).
     pub rtcp_port: Option<u16>,
@@ -91,8 +94,9 @@ impl Sockets {
     ///
     /// # Errors
     ///
-    /// [`MediaError::PortTaken`]; [`MediaError::Interface`] for one that is not there, even if there is no group to join;
-    /// [`MediaError::Socket`] for what else the kernel refuses, and for an odd port without one for RTCP.
+    /// [`MediaError::PortTaken`]; [`MediaError::Interface`] for one that is not there, even if
+    /// there is no group to join; [`MediaError::Socket`] for what else the kernel refuses, and for
+    /// an odd port without one for RTCP.
     pub fn open(binding: &Binding) -> Result<Self, MediaError> {
         let Bound { rtp, rtcp, parity } = bind_all(binding)?;
         let failed = failed(binding.address);
@@ -103,7 +107,8 @@ impl Sockets {
         let of_parity = parity.iter().flatten();
         let of_parity = of_parity.map(|socket| (socket, binding.receive_buffer_bytes / 4));
         for (socket, bytes) in of_media.into_iter().chain(of_parity) {
-            // What the system's administrator allows to everybody may be less; forcing it takes CAP_NET_ADMIN.
+            // What the system's administrator allows to everybody may be less; forcing it takes
+            // CAP_NET_ADMIN.
             sockopt::set_socket_recv_buffer_size_force(socket, bytes)
                 .or_else(|_| sockopt::set_socket_recv_buffer_size(socket, bytes))
                 .map_err(|error| failed("size the receive buffer", error.into()))?;
@@ -195,8 +200,8 @@ impl Sockets {
         })
     }
 
-    /// Takes RTP that waits into `buffer`, of [`BATCH_BYTES`]: message `n` at `n *` [`Self::part`]. Returns how many; 0 if none
-    /// waits.
+    /// Takes RTP that waits into `buffer`, of [`BATCH_BYTES`]: message `n` at `n *` [`Self::part`].
+    /// Returns how many; 0 if none waits.
     ///
     /// # Errors
     ///
@@ -265,7 +270,8 @@ impl Sockets {
         self.rtcp.send_to(packet, to).map(|_| ())
     }
 
-    /// How many datagrams of RTP the kernel dropped because the buffer was full; joined ones count once.
+    /// How many datagrams of RTP the kernel dropped because the buffer was full; joined ones count
+    /// once.
     ///
     /// # Errors
     ///

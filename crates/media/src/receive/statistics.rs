@@ -8,9 +8,11 @@ pub struct Statistics {
     pub packets: u64,
     /// Their payload bytes.
     pub bytes: u64,
-    /// Packets that were given up: [`Stream::gaps`](super::stream::Stream::gaps) names the last of them. Those of [`Self::late`] are among them.
+    /// Packets that were given up: [`Stream::gaps`](super::stream::Stream::gaps) names the last of
+    /// them. Those of [`Self::late`] are among them.
     pub lost: u64,
-    /// Packets that were missing and came by repair, in time: those of [`Self::recovered_by_parity`], and others that were sent again.
+    /// Packets that were missing and came by repair, in time: those of
+    /// [`Self::recovered_by_parity`], and others that were sent again.
     pub recovered: u64,
     /// Those of them that parity repaired.
     pub recovered_by_parity: u64,
@@ -34,8 +36,8 @@ pub struct Statistics {
     pub restarts: u64,
     /// Packets with our own SSRC.
     pub collisions: u64,
-    /// Interarrival jitter (RFC 3550, 6.4.1), in ticks of the stream's clock. Packets that the sender sent in one batch arrive at
-    /// one instant, which counts.
+    /// Interarrival jitter (RFC 3550, 6.4.1), in ticks of the stream's clock. Packets that the
+    /// sender sent in one batch arrive at one instant, which counts.
     pub jitter_ticks: u32,
     /// Datagrams that the kernel dropped because nobody took them, batches counting once.
     pub kernel_drops: u32,

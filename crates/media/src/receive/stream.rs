@@ -1,10 +1,12 @@
 //! One stream from datagrams to units: joins what the other modules decide.
 //!
-//! [`session`](crate::receive::session) feeds it what the sockets hand over and the time, and sends what it wants sent; a reader of
-//! interleaved RTP, a test or a fuzzer can do the same. Between calls, packets that wait for one that is missing lie in its memory.
+//! [`session`](crate::receive::session) feeds it what the sockets hand over and the time, and sends
+//! what it wants sent; a reader of interleaved RTP, a test or a fuzzer can do the same. Between
+//! calls, packets that wait for one that is missing lie in its memory.
 //!
-//! Pure: it calls no kernel and reads no clock. Memory is set at the start: once it is full, missing packets are waited for no
-//! longer. Times are nanoseconds of one clock that never goes back, except where a name says that they count from 1970.
+//! Pure: it calls no kernel and reads no clock. Memory is set at the start: once it is full,
+//! missing packets are waited for no longer. Times are nanoseconds of one clock that never goes
+//! back, except where a name says that they count from 1970.
 
 use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
@@ -47,10 +49,11 @@ pub struct Settings {
     pub takeover_ns: u64,
     /// Ask for missing packets, within these limits; `None`: never.
     pub requests: Option<Limits>,
-    /// What is sent again comes as it was sent first, and not as a stream of its own (RFC 4588): a packet that was asked for and then
-    /// came counts as repaired, not as overtaken.
+    /// What is sent again comes as it was sent first, and not as a stream of its own (RFC 4588): a
+    /// packet that was asked for and then came counts as repaired, not as overtaken.
     pub resent_as_first: bool,
-    /// Where our RTCP goes; `None`: to where the sender's comes from, and before that to the port behind its RTP.
+    /// Where our RTCP goes; `None`: to where the sender's comes from, and before that to the port
+    /// behind its RTP.
     pub reports_to: Option<SocketAddr>,
 }
 
@@ -58,7 +61,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             delay_ns: 50_000_000,
-            // What 50 ms of 400 Mbit/s are, and again as much for bursts: packets of 1,400 bytes, and their room.
+            // What 50 ms of 400 Mbit/s are, and again as much for bursts: packets of 1,400 bytes,
+            // and their room.
             packets_max: 4096,
             buffer_bytes: 6 << 20,
             ssrc: None,
@@ -87,9 +91,10 @@ pub trait Repair: Send {
     /// A stream begins, whose source is `ssrc`: what was before means nothing for it.
     fn begin(&mut self, ssrc: u32);
 
-    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether a number is waited for, or may be one
-    /// that nothing behind it has shown to be missing yet; it is asked once for each packet that was sent again. What could
-    /// be repaired is emitted as whole packets of the stream.
+    /// Takes a packet, whole. Is it one of the stream, or of the repair? `is_missing` says whether
+    /// a number is waited for, or may be one that nothing behind it has shown to be missing yet; it
+    /// is asked once for each packet that was sent again. What could be repaired is emitted as
+    /// whole packets of the stream.
     fn take(
         &mut self,
         packet: &[u8],
@@ -199,14 +204,16 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self
     }
 
-    /// Receives into `slots` as long as there are some, so that a sink can publish what came where it lies.
+    /// Receives into `slots` as long as there are some, so that a sink can publish what came where
+    /// it lies.
     #[must_use]
     pub fn with_slots(mut self, slots: &Slots) -> Self {
         self.memory.prefer(slots.clone());
         self
     }
 
-    /// Is the pool whole, if anything is received into it? To be asked when the kernel could not write into [`Self::room`].
+    /// Is the pool whole, if anything is received into it? To be asked when the kernel could not
+    /// write into [`Self::room`].
     ///
     /// # Errors
     ///
@@ -215,8 +222,9 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         Ok(self.memory.check_whole()?)
     }
 
-    /// Room for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is none, packets come out before
-    /// their turn. Empty after the sink failed: nothing but [`Self::finish`] makes sense then.
+    /// Room for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is
+    /// none, packets come out before their turn. Empty after the sink failed: nothing but
+    /// [`Self::finish`] makes sense then.
     ///
     /// # Errors
     ///
@@ -235,7 +243,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         Ok(room.unwrap_or_default())
     }
 
-    /// Takes what was received on the RTP port into [`Self::room`]: message `n` at `n * part`. Emits what is complete.
+    /// Takes what was received on the RTP port into [`Self::room`]: message `n` at `n * part`.
+    /// Emits what is complete.
     ///
     /// # Errors
     ///
@@ -259,7 +268,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             let mut start = index * part;
             let end = start + message.bytes;
             self.statistics.malformed += u64::from(message.is_truncated || message.bytes == 0);
-            // Of one that was cut off, the packets that are whole cannot be told from the one that is not.
+            // Of one that was cut off, the packets that are whole cannot be told from the one that
+            // is not.
             while start < end && !message.is_truncated {
                 let range = start..end.min(start + message.segment_bytes.max(1));
                 start = range.end;
@@ -270,8 +280,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self.take_repaired(now_ns)
     }
 
-    /// Takes one datagram that lies elsewhere, and copies it; for ways that are no UDP socket. One longer than [`BATCH_BYTES`] is
-    /// malformed.
+    /// Takes one datagram that lies elsewhere, and copies it; for ways that are no UDP socket. One
+    /// longer than [`BATCH_BYTES`] is malformed.
     ///
     /// # Errors
     ///
@@ -430,7 +440,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         Ok(())
     }
 
-    /// Takes a packet that was lost and is there all the same, whole. One that does not belong to the stream is malformed.
+    /// Takes a packet that was lost and is there all the same, whole. One that does not belong to
+    /// the stream is malformed.
     ///
     /// # Errors
     ///
@@ -590,7 +601,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self.believe(&said, source, now_ns);
     }
 
-    /// Only the stream's own host is believed: everybody else could end it, or have our reports sent elsewhere.
+    /// Only the stream's own host is believed: everybody else could end it, or have our reports
+    /// sent elsewhere.
     fn believe(&mut self, said: &Said, source: SocketAddr, now_ns: u64) {
         self.statistics.malformed += u64::from(!said.is_valid);
         for heard in said.heard.iter().flatten() {
@@ -620,7 +632,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         Ok(())
     }
 
-    /// When [`Self::expire`] or [`Self::report`] may have something to do; `None`: not before something comes.
+    /// When [`Self::expire`] or [`Self::report`] may have something to do; `None`: not before
+    /// something comes.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         self.sources.stream()?;
@@ -674,7 +687,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         self.last_ns
     }
 
-    /// Ends the stream: what is held is emitted, the sink completed. The goodbye to be sent, if one is, and where to.
+    /// Ends the stream: what is held is emitted, the sink completed. The goodbye to be sent, if one
+    /// is, and where to.
     ///
     /// # Errors
     ///
@@ -744,8 +758,8 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     }
 }
 
-/// Shows a packet to the repair, if there is one; whether it was for it. `late` counts what was sent again and is not waited for any
-/// more.
+/// Shows a packet to the repair, if there is one; whether it was for it. `late` counts what was
+/// sent again and is not waited for any more.
 fn show(
     (repair, repaired): (&mut Option<Box<dyn Repair>>, &mut Repaired),
     reorder: &Reorder<Held>,

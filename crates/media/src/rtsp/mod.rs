@@ -1,6 +1,8 @@
-//! Serving on request, and asking for it: the connections of RTSP, whose protocol is [`hythe_rtp::rtsp`].
+//! Serving on request, and asking for it: the connections of RTSP, whose protocol is
+//! [`hythe_rtp::rtsp`].
 //!
-//! `hythe media serve` calls [`server`]; the other side is [`client`]. No packet of media passes here.
+//! `hythe media serve` calls [`server`]; the other side is [`client`]. No packet of media passes
+//! here.
 
 pub mod client;
 pub mod server;

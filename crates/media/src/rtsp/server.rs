@@ -1,8 +1,10 @@
-//! The TCP side: one thread that accepts clients, waits for all of them at once, and has [`Service`] decide.
+//! The TCP side: one thread that accepts clients, waits for all of them at once, and has
+//! [`Service`] decide.
 //!
-//! `hythe media serve` binds a [`Server`] and calls [`Server::run`] with the owner of the media. What holds between waits: everything
-//! that was whole is answered, or waits until its client reads, or until its media was started; no
-//! client can make another wait. The limits of [`Limits`] bound memory and descriptors.
+//! `hythe media serve` binds a [`Server`] and calls [`Server::run`] with the owner of the media.
+//! What holds between waits: everything that was whole is answered, or waits until its client
+//! reads, or until its media was started; no client can make another wait. The limits of [`Limits`]
+//! bound memory and descriptors.
 //!
 //! Never here: threads, blocking calls other than the one wait, packets of media.
 
@@ -48,7 +50,8 @@ pub trait Media: Catalogue {
     /// Stops sending for good; also after a pause, and while a start is not answered yet.
     fn stop(&mut self, session: SessionId, stream: usize);
 
-    /// Called about once a second while there are clients: shows the counters, and asks for what the owner noticed of sessions.
+    /// Called about once a second while there are clients: shows the counters, and asks for what
+    /// the owner noticed of sessions.
     fn look(&mut self, counters: &Counters) -> Vec<Sign> {
         let _ = counters;
         Vec::new()

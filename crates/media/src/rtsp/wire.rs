@@ -1,6 +1,7 @@
 //! The TCP socket of one client: what could not be sent yet, and how it comes to its end.
 //!
-//! The server owns it. It never blocks. Between calls it holds at most [`UNSENT_BYTES`] and one answer more.
+//! The server owns it. It never blocks. Between calls it holds at most [`UNSENT_BYTES`] and one
+//! answer more.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -9,7 +10,8 @@ use rustix::event::PollFlags;
 
 /// As long as so much is unsent, no further request is answered.
 pub(super) const UNSENT_BYTES: usize = 16 << 10;
-/// How long a client may go on talking after its last answer. Closing at once would make the kernel throw the answer away.
+/// How long a client may go on talking after its last answer. Closing at once would make the kernel
+/// throw the answer away.
 const DRAIN_NS: u64 = 2_000_000_000;
 
 #[derive(Debug)]
@@ -64,7 +66,8 @@ impl Wire {
         matches!(self.stage, Stage::Open | Stage::HeardOut) && self.unsent.len() < UNSENT_BYTES
     }
 
-    /// Reads what there is, at most `buffer`; nothing once the client is heard out, or will not be heard any more.
+    /// Reads what there is, at most `buffer`; nothing once the client is heard out, or will not be
+    /// heard any more.
     pub(super) fn read<'b>(&mut self, buffer: &'b mut [u8]) -> &'b [u8] {
         if buffer.is_empty() || matches!(self.stage, Stage::HeardOut | Stage::Closed) {
             return &[];
@@ -110,7 +113,8 @@ impl Wire {
         }
     }
 
-    /// All that came is answered: that is the end of a client which sends nothing more, once it has the answers.
+    /// All that came is answered: that is the end of a client which sends nothing more, once it has
+    /// the answers.
     pub(super) fn settle(&mut self) {
         if self.stage == Stage::HeardOut && self.unsent.is_empty() {
             self.stage = Stage::Closed;

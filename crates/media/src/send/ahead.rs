@@ -84,7 +84,8 @@ impl Ahead {
             self.has_ended = true;
             return Ok(false);
         };
-        // Cut twice, because how many packets a unit becomes decides when each of them is due; that costs no copy.
+        // Cut twice, because how many packets a unit becomes decides when each of them is due; that
+        // costs no copy.
         let mut packets = 0;
         let limit = self.payload_bytes_max;
         self.packetizer

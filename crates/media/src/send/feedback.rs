@@ -1,12 +1,14 @@
 //! What receivers say, and what is sent again for it.
 //!
-//! The [session](super::session) lets it read the RTCP that came, between two groups. Reports say how a destination receives, requests
-//! are followed as far as a [`Resender`] of each destination allows, and packets leave again straight from the slot that they are
-//! kept in. Between calls nothing is pending but what lies in sockets.
+//! The [session](super::session) lets it read the RTCP that came, between two groups. Reports say
+//! how a destination receives, requests are followed as far as a [`Resender`] of each destination
+//! allows, and packets leave again straight from the slot that they are kept in. Between calls
+//! nothing is pending but what lies in sockets.
 //!
-//! Whoever can write to our RTCP port may lie. Sockets of single destinations are connected, so the kernel drops what others send; a
-//! call reads one datagram of each of a few destinations, and no more once a request made it send. A destination takes memory for requests when it
-//! first makes one.
+//! Whoever can write to our RTCP port may lie. Sockets of single destinations are connected, so the
+//! kernel drops what others send; a call reads one datagram of each of a few destinations, and no
+//! more once a request made it send. A destination takes memory for requests when it first makes
+//! one.
 
 use std::collections::BTreeMap;
 use std::io::IoSlice;
@@ -48,7 +50,8 @@ struct Place {
 pub struct Received {
     /// Its last report on the stream.
     pub last: Reception,
-    /// From a sender report to its answer, less the time that it lay there. None before the first such.
+    /// From a sender report to its answer, less the time that it lay there. None before the first
+    /// such.
     pub round_trip_ns: Option<u64>,
     /// Reports so far.
     pub reports: u64,
@@ -220,8 +223,9 @@ impl Feedback {
         has_more
     }
 
-    /// Sends a packet again to all, though nobody asked, as a stream of its own. Where packets are sent again as they were nothing
-    /// is: players that know nothing of repair would play it twice (ffmpeg does with the last one).
+    /// Sends a packet again to all, though nobody asked, as a stream of its own. Where packets are
+    /// sent again as they were nothing is: players that know nothing of repair would play it twice
+    /// (ffmpeg does with the last one).
     pub(super) fn repeat(
         &mut self,
         header: &[u8; HEADER_BYTES],
@@ -324,7 +328,8 @@ impl Listener {
         is_new
     }
 
-    /// Sends again what a datagram asks for, as far as it may; how many packets left and how many were refused.
+    /// Sends again what a datagram asks for, as far as it may; how many packets left and how many
+    /// were refused.
     fn answer(
         &mut self,
         (datagram, from): (&[u8], SocketAddr),
@@ -347,8 +352,8 @@ impl Listener {
             Resender::new(ssrc, askers, limits, rate, history.capacity())
         });
         resender.set_rate(rate, now_ns);
-        // One member of a group is not as far away as another. A request comes again after a round trip, which is measured too long
-        // where our report lay in the receiver's socket.
+        // One member of a group is not as far away as another. A request comes again after a round
+        // trip, which is measured too long where our report lay in the receiver's socket.
         if let (Some(least_ns), Askers::Host(_)) = (self.least_trip_ns, askers) {
             resender.set_round_trip(least_ns / 2);
         }
@@ -367,8 +372,8 @@ impl Listener {
     }
 }
 
-/// Sends a packet again from where it is kept; whether the network took it. Its header is ours, without contributing sources,
-/// extension or padding, so all of its body is payload.
+/// Sends a packet again from where it is kept; whether the network took it. Its header is ours,
+/// without contributing sources, extension or padding, so all of its body is payload.
 fn send_again(
     method: &mut Method,
     header: &[u8; HEADER_BYTES],
@@ -403,7 +408,8 @@ mod tests {
 
     #[test]
     fn the_round_trip_is_that_of_the_example_in_rfc_3550() {
-        // Figure 2: 6.125 s from the report to the arrival of its answer, which lay at the receiver for 5.250 s of them.
+        // Figure 2: 6.125 s from the report to the arrival of its answer, which lay at the receiver
+        // for 5.250 s of them.
         let reception = Reception {
             stream: 1,
             fraction_lost: 0,

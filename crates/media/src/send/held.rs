@@ -1,12 +1,15 @@
-//! Packets that lie in messages of a channel: headers here, payloads in the very slots that the publisher wrote.
+//! Packets that lie in messages of a channel: headers here, payloads in the very slots that the
+//! publisher wrote.
 //!
-//! A message is held from when its first packet is cut until its last one was sent to all destinations and is not kept for
-//! resending any more; then its slot goes back to the publisher. All sends are by copying into the kernel's own buffers (`sendmsg` of header and
-//! payload vectors), so when the call returns the network stack refers to nothing of ours: no completion is waited for, and the
-//! slot may be written again at once.
+//! A message is held from when its first packet is cut until its last one was sent to all
+//! destinations and is not kept for resending any more; then its slot goes back to the publisher.
+//! All sends are by copying into the kernel's own buffers (`sendmsg` of header and payload
+//! vectors), so when the call returns the network stack refers to nothing of ours: no completion is
+//! waited for, and the slot may be written again at once.
 //!
-//! What is kept for resending is bounded by [`Budget`]: its publisher has only so many slots, and a history must not stop a camera.
-//! Nothing is allocated for a packet once the queues have grown to what the stream needs.
+//! What is kept for resending is bounded by [`Budget`]: its publisher has only so many slots, and a
+//! history must not stop a camera. Nothing is allocated for a packet once the queues have grown to
+//! what the stream needs.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -22,12 +25,14 @@ use crate::wire::run::PacketPlace;
 
 /// A header, and the payload header behind it.
 const FRONT_BYTES_MAX: usize = HEADER_BYTES + PREFIX_BYTES_MAX;
-/// Bytes made for a packet that stand between those of messages: the length of an aggregated NAL unit.
+/// Bytes made for a packet that stand between those of messages: the length of an aggregated NAL
+/// unit.
 const BETWEEN_BYTES_MAX: usize = 2;
-/// Most pieces of a packet behind its front: sixteen aggregated NAL units with their lengths, and some room.
+/// Most pieces of a packet behind its front: sixteen aggregated NAL units with their lengths, and
+/// some room.
 const PIECES_MAX: usize = 40;
-/// So many messages with so many packets that wait for their instant are enough: a group has at most 64, and who publishes needs
-/// slots, too.
+/// So many messages with so many packets that wait for their instant are enough: a group has at
+/// most 64, and who publishes needs slots, too.
 const WAITING_MESSAGES: usize = 16;
 const WAITING_PACKETS: usize = 65;
 /// More of either do not wait, beside those of one unit.
@@ -283,7 +288,8 @@ impl HeldStore {
         self.pieces.range(begin..begin + usize::from(packet.pieces))
     }
 
-    /// Its length was fixed when the packet was cut; what it says is what the publisher's slot says now.
+    /// Its length was fixed when the packet was cut; what it says is what the publisher's slot says
+    /// now.
     fn slice<'s>(&'s self, piece: &'s Piece) -> &'s [u8] {
         match piece {
             Piece::Between(made, bytes) => &made[..usize::from(*bytes)],
@@ -330,7 +336,8 @@ impl HeldStore {
         }
     }
 
-    /// Lets go of packets that left before `before_ns`, and of more if too much is kept; how many those are.
+    /// Lets go of packets that left before `before_ns`, and of more if too much is kept; how many
+    /// those are.
     pub(super) fn recycle(&mut self, before_ns: u64) -> u64 {
         let mut early = 0;
         while self.left > 0 {

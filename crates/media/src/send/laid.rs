@@ -1,4 +1,5 @@
-//! Packets laid out with their headers in slots of the wire region, or of the pool's own where there can be none, ahead of their instant, and kept in case somebody asks for them again.
+//! Packets laid out with their headers in slots of the wire region, or of the pool's own where
+//! there can be none, ahead of their instant, and kept in case somebody asks for them again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use super::share::{Share, SlotShare};
 
 /// Packets of a slot, at most: small ones (20 ms of telephone audio) do not fill it.
 const PACKETS_PER_SLOT: usize = 1 << 11;
-/// Slots with packets that have not left yet, at most: several megabytes, which is seconds of most media.
+/// Slots with packets that have not left yet, at most: several megabytes, which is seconds of most
+/// media.
 const AHEAD_MAX: usize = 8;
 /// The region that every pool has.
 const OWN_REGION: RegionIndex = RegionIndex(0);
@@ -228,7 +230,8 @@ impl LaidStore {
         Some(laid.layout.packet(place))
     }
 
-    /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if `lent`.
+    /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if
+    /// `lent`.
     pub(super) fn left(&mut self, count: usize, lent: bool, now_ns: u64) {
         let (slot, index) = &mut self.next;
         let Some(laid) = self.laid.get_mut(*slot) else {

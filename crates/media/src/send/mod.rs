@@ -1,8 +1,9 @@
 //! Sending: packets on the wire, each at its instant.
 //!
-//! A [`session`] takes units of a source and sends them as packets to its destinations: laid out beforehand in slots of our own
-//! (`laid`), or from the slots of a channel that their publisher wrote (`held`). What receivers say is heard ([`feedback`]), what
-//! they miss is sent again or repaired by parity ([`repair`]), and they get reports.
+//! A [`session`] takes units of a source and sends them as packets to its destinations: laid out
+//! beforehand in slots of our own (`laid`), or from the slots of a channel that their publisher
+//! wrote (`held`). What receivers say is heard ([`feedback`]), what they miss is sent again or
+//! repaired by parity ([`repair`]), and they get reports.
 
 mod ahead;
 pub mod feedback;

@@ -1,8 +1,9 @@
-//! Parity of a stream on its way: made as packets leave, and sent one by one between the groups that follow. Where the kernel keeps
-//! packets apart, groups leave some time after they were handed over; their parity is handed over with them then, and leaves between
-//! their departures.
+//! Parity of a stream on its way: made as packets leave, and sent one by one between the groups
+//! that follow. Where the kernel keeps packets apart, groups leave some time after they were handed
+//! over; their parity is handed over with them then, and leaves between their departures.
 //!
-//! Between calls the queue has room for what the next packet makes. Nothing is allocated after [`ParitySender::new`].
+//! Between calls the queue has room for what the next packet makes. Nothing is allocated after
+//! [`ParitySender::new`].
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -18,7 +19,8 @@ use super::repair::Parity;
 
 /// What a packet makes, at most: a row and a column.
 const PER_PACKET: usize = 2;
-/// Parity packets that wait, at most: those of a group of the largest size where each row and column is one packet.
+/// Parity packets that wait, at most: those of a group of the largest size where each row and
+/// column is one packet.
 const WAITING_MAX: usize = 64 * PER_PACKET;
 /// SMPTE ST 2022-1, annex: where parity goes, counted from the port of the media.
 const COLUMN_PORTS_ABOVE: u16 = 2;
@@ -71,7 +73,8 @@ impl ParitySender {
         })
     }
 
-    /// Takes a packet that left, its header and what follows in pieces. Sends what waits if there would be no room for what it makes.
+    /// Takes a packet that left, its header and what follows in pieces. Sends what waits if there
+    /// would be no room for what it makes.
     pub(super) fn push(
         &mut self,
         header: &[u8; HEADER_BYTES],
@@ -98,7 +101,8 @@ impl ParitySender {
         self.sent
     }
 
-    /// Hands all that wait over, to leave evenly spread between two departures; the last of theirs, if there were any.
+    /// Hands all that wait over, to leave evenly spread between two departures; the last of theirs,
+    /// if there were any.
     pub(super) fn send_between(
         &mut self,
         behind_ns: u64,
@@ -114,7 +118,8 @@ impl ParitySender {
         last_ns
     }
 
-    /// Sends one to all destinations: at its departure, where it has one and the way heeds it, else at once.
+    /// Sends one to all destinations: at its departure, where it has one and the way heeds it, else
+    /// at once.
     pub(super) fn send_one(&mut self, destinations: &mut Destinations, departure_ns: Option<u64>) {
         let Some(mut made) = self.waiting.pop_front() else {
             return;
@@ -128,7 +133,8 @@ impl ParitySender {
         self.spare.push(made.bytes);
     }
 
-    /// At the end of the stream: lets the next of the columns that are left wait; whether there was one.
+    /// At the end of the stream: lets the next of the columns that are left wait; whether there was
+    /// one.
     pub(super) fn flush(&mut self) -> bool {
         let (waiting, spare, format) = (&mut self.waiting, &mut self.spare, self.format);
         self.encoder
@@ -169,7 +175,8 @@ fn made_at_most(parity: &Parity, packets: usize) -> usize {
     of_rows.unwrap_or(0) + of_columns.unwrap_or(0)
 }
 
-/// How many packets of a stream may be on their way in a scheduler that takes `room` of them, if their parity is there, too.
+/// How many packets of a stream may be on their way in a scheduler that takes `room` of them, if
+/// their parity is there, too.
 pub(super) fn packets_beside(parity: Option<&Parity>, room: usize) -> usize {
     let all = |packets: &usize| {
         packets + parity.map_or(0, |parity| made_at_most(parity, *packets)) <= room

@@ -1,4 +1,5 @@
-//! What a sender does about packets that get lost on their way: what can be asked of a [session](super::session).
+//! What a sender does about packets that get lost on their way: what can be asked of a
+//! [session](super::session).
 
 use std::time::Duration;
 
@@ -23,15 +24,18 @@ pub struct Repair {
 /// How packets are sent again.
 #[derive(Clone, Debug)]
 pub struct Resend {
-    /// Payload type of packets sent again (RFC 4588). None: the same packet once more, for receivers that know nothing of it.
+    /// Payload type of packets sent again (RFC 4588). None: the same packet once more, for
+    /// receivers that know nothing of it.
     pub payload_type: Option<u8>,
     /// How long packets are kept for it; less where the pool has no slots left.
     pub keep: Duration,
-    /// How long receivers are told to wait for a packet that is sent again. None: as long as packets are kept.
+    /// How long receivers are told to wait for a packet that is sent again. None: as long as
+    /// packets are kept.
     pub wait: Option<Duration>,
     /// How many are kept, at most. Each destination that asks takes 24 bytes for each of them.
     pub packets_max: usize,
-    /// How many slots of a channel are kept for it, at most, where packets are sent from where they were published: the publisher needs the others.
+    /// How many slots of a channel are kept for it, at most, where packets are sent from where they
+    /// were published: the publisher needs the others.
     pub messages_max: usize,
     /// How many bytes those have, at most.
     pub message_bytes_max: usize,
@@ -40,8 +44,8 @@ pub struct Resend {
 }
 
 impl Default for Resend {
-    /// As payload type 98, from the last second or 4,096 packets, of a channel 256 messages of 4 MiB: a fifth of the small slots
-    /// of a pool of 64 MiB, and less than it has of the largest.
+    /// As payload type 98, from the last second or 4,096 packets, of a channel 256 messages of 4
+    /// MiB: a fifth of the small slots of a pool of 64 MiB, and less than it has of the largest.
     fn default() -> Self {
         Self {
             payload_type: Some(98),
@@ -62,8 +66,8 @@ pub struct Parity {
     pub shape: Shape,
     /// What of it gets parity.
     pub protection: Protection,
-    /// Payload type of parity beside the media on its port (RFC 5109). None: SMPTE ST 2022-1, on the ports two (columns) and four
-    /// (rows) above; it is made for MPEG-TS.
+    /// Payload type of parity beside the media on its port (RFC 5109). None: SMPTE ST 2022-1, on
+    /// the ports two (columns) and four (rows) above; it is made for MPEG-TS.
     pub payload_type: Option<u8>,
 }
 

@@ -7,7 +7,8 @@ use crate::MediaError;
 use crate::instant::unix_ns;
 use crate::wire::destinations::{DestinationId, Destinations};
 
-/// Newcomers that get their first report in front of one group, at most: together they hold it up for less than a millisecond.
+/// Newcomers that get their first report in front of one group, at most: together they hold it up
+/// for less than a millisecond.
 const GREETED_AT_ONCE: usize = 64;
 
 /// A packet that left, or is the next one, and when.
@@ -50,9 +51,10 @@ impl Reporting {
         newcomer(self.greeted, destinations).is_some()
     }
 
-    /// Sends a report to those who have had none. Before any packet has left, the `next` one tells the time. A player shows media by the
-    /// sender's clock as soon as it knows that: VLC, when it learns it behind the first packets, throws away all that it gets until the
-    /// next key frame. That this report counts no packets yet is new to no player: ffmpeg sends such a one, too.
+    /// Sends a report to those who have had none. Before any packet has left, the `next` one tells
+    /// the time. A player shows media by the sender's clock as soon as it knows that: VLC, when it
+    /// learns it behind the first packets, throws away all that it gets until the next key frame.
+    /// That this report counts no packets yet is new to no player: ffmpeg sends such a one, too.
     pub(super) fn greet(
         &mut self,
         next: Reference,
@@ -84,8 +86,9 @@ impl Reporting {
         }
     }
 
-    /// Sends a report to the destination whose turn it is, if it is time; whether one was sent. Turns are spread over the interval,
-    /// so that a thousand reports never stand between two packets.
+    /// Sends a report to the destination whose turn it is, if it is time; whether one was sent.
+    /// Turns are spread over the interval, so that a thousand reports never stand between two
+    /// packets.
     pub(super) fn report_one(
         &mut self,
         now_ns: u64,
@@ -142,7 +145,8 @@ impl Reporting {
         self.next_ns = now_ns + REPORT_INTERVAL_NS / destinations.len().max(1) as u64;
     }
 
-    /// The timestamp of a report is that of the media at this instant: counted on from the last packet, or back from one that will leave.
+    /// The timestamp of a report is that of the media at this instant: counted on from the last
+    /// packet, or back from one that will leave.
     fn counts(&self, reference: Reference, now_ns: u64, clock_hz: u32) -> Counts {
         let elapsed = i128::from(now_ns) - i128::from(reference.sent_ns);
         let ticks = elapsed * i128::from(clock_hz) / 1_000_000_000;

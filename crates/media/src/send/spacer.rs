@@ -1,9 +1,9 @@
-//! Who keeps the packets of a stream apart: this program, which sends each group at its instant, or the kernel, to which groups are handed
-//! over ahead of time, each with its departure.
+//! Who keeps the packets of a stream apart: this program, which sends each group at its instant, or
+//! the kernel, to which groups are handed over ahead of time, each with its departure.
 //!
-//! The kernel does only if the ways to all destinations heed departure times; with one that does not, packets leave in timed groups to all.
-//! What holds between calls: schedulers were asked when a destination came, and are asked again when the kernel says that something
-//! about them changed.
+//! The kernel does only if the ways to all destinations heed departure times; with one that does
+//! not, packets leave in timed groups to all. What holds between calls: schedulers were asked when
+//! a destination came, and are asked again when the kernel says that something about them changed.
 
 use std::fmt;
 
@@ -23,7 +23,8 @@ pub enum SpacedBy {
     Own,
     /// The kernel, by departure times: who, on the way of the first destination.
     Kernel(Departures),
-    /// This program, because the way of a destination does not heed departure times: the first such, and why.
+    /// This program, because the way of a destination does not heed departure times: the first
+    /// such, and why.
     Fallback(std::net::SocketAddr, Departures),
     /// Nothing is sent to anybody.
     Nobody,
@@ -47,7 +48,8 @@ impl fmt::Display for SpacedBy {
 pub(super) enum Way {
     /// At their instant.
     AtOnce,
-    /// At their instant, with a departure so much later, because a scheduler drops those that have none.
+    /// At their instant, with a departure so much later, because a scheduler drops those that have
+    /// none.
     Stamped { margin_ns: u64 },
     /// Ahead of their departure.
     Ahead { lead_ns: u64 },
@@ -76,7 +78,8 @@ struct Asked {
 }
 
 impl Spacer {
-    /// With departure times, if the ways heed them; or not. At most so many packets of the stream are ahead.
+    /// With departure times, if the ways heed them; or not. At most so many packets of the stream
+    /// are ahead.
     pub(super) fn new(with_departures: bool, packets_max: usize) -> Self {
         let asked = with_departures.then(|| Asked {
             watch: Watch::begin().ok(),

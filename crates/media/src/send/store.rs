@@ -1,7 +1,9 @@
-//! Where the packets of a stream are: laid out in slots of our own, or in the messages of a channel.
+//! Where the packets of a stream are: laid out in slots of our own, or in the messages of a
+//! channel.
 //!
-//! Packets wait for their instant here, and are kept in case somebody asks for them again. A packet is known by the number of its
-//! slot (laid out) or its own (in messages), together with its [`PacketPlace`].
+//! Packets wait for their instant here, and are kept in case somebody asks for them again. A packet
+//! is known by the number of its slot (laid out) or its own (in messages), together with its
+//! [`PacketPlace`].
 
 use std::sync::Arc;
 
@@ -73,7 +75,8 @@ impl Store {
         }
     }
 
-    /// The number that the packet is known by which is so many behind the first that is [`waiting`](Self::waiting).
+    /// The number that the packet is known by which is so many behind the first that is
+    /// [`waiting`](Self::waiting).
     pub(super) fn number(&self, index: usize) -> u64 {
         match self {
             Self::Laid(store) => store.slot(),
@@ -141,7 +144,8 @@ impl Store {
         }
     }
 
-    /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if `lent`.
+    /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if
+    /// `lent`.
     pub(super) fn left(&mut self, count: usize, lent: bool, now_ns: u64) {
         match self {
             Self::Laid(store) => store.left(count, lent, now_ns),

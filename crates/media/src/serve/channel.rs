@@ -1,4 +1,5 @@
-//! A channel that is served: nothing of it is known before its first messages, which may be long in coming.
+//! A channel that is served: nothing of it is known before its first messages, which may be long in
+//! coming.
 //!
 //! A thread waits for them, so that everything else is served meanwhile. What cannot be served is
 //! looked at again, with growing pauses: whoever published it may publish something else. So it is

@@ -1,4 +1,5 @@
-//! The media behind an RTSP server: files that each client sees from its beginning, and channels that all watch together.
+//! The media behind an RTSP server: files that each client sees from its beginning, and channels
+//! that all watch together.
 //!
 //! A [`Programme`] is given to [`rtsp::server::Server::run`](crate::rtsp::server::Server::run),
 //! whose thread calls it. Each client's film, and each channel, is a show (`show.rs`): a thread
@@ -37,7 +38,8 @@ use self::show::{Show, Spectator};
 
 /// What an input that is a channel begins with, in errors.
 const CHANNEL: &str = "channel:";
-/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport packets.
+/// Messages of a channel that may wait: a key frame of 400 KB in messages of seven transport
+/// packets.
 const DEPTH: u32 = 256;
 /// Slots that a film is given before it begins: one that is sent from, one that is filled; and one
 /// of packets that may be asked for again.
@@ -132,8 +134,8 @@ impl Programme {
         self
     }
 
-    /// Adds a file under a path. It is opened to see what it is. Returns what of it clients will not get: one stream of each file is
-    /// served ([`Source::left_out`]).
+    /// Adds a file under a path. It is opened to see what it is. Returns what of it clients will
+    /// not get: one stream of each file is served ([`Source::left_out`]).
     ///
     /// # Errors
     ///

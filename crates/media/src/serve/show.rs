@@ -25,7 +25,8 @@ use crate::wire::health::Event;
 
 /// Without requests the thread looks at the clock so often.
 const NAP_NS: u64 = 100_000_000;
-/// Receivers read RTCP before RTP that came earlier: the time they have to empty their sockets before the goodbye.
+/// Receivers read RTCP before RTP that came earlier: the time they have to empty their sockets
+/// before the goodbye.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Who watches, and where.
@@ -215,7 +216,8 @@ impl Stage {
                 self.take(session, request);
             }
         }
-        // It is over: the last packets are played before the goodbye, unless somebody says otherwise.
+        // It is over: the last packets are played before the goodbye, unless somebody says
+        // otherwise.
         let log = Arc::clone(&self.log);
         let tell = &mut |event: &Event| log.info(event);
         let woken = Some(self.shared.wake.as_fd());
@@ -224,8 +226,8 @@ impl Stage {
         }
     }
 
-    /// Sends what is due; until when there is nothing to do then. `None`: it has ended, or failed, which is the same to those who
-    /// watch.
+    /// Sends what is due; until when there is nothing to do then. `None`: it has ended, or failed,
+    /// which is the same to those who watch.
     fn act(&mut self) -> Option<u64> {
         if self.is_paused {
             return Some(now_ns() + NAP_NS);
@@ -295,7 +297,8 @@ impl Stage {
             let added = self.session.destinations().add(*destination, options);
             let id = added.map_err(|error| error.to_string())?;
             self.spectators.insert(*session, (id, *destination));
-            // Before the answer, at which it begins to read what came: whoever reads packets first is told the time too late.
+            // Before the answer, at which it begins to read what came: whoever reads packets first
+            // is told the time too late.
             self.session.greet().map_err(|error| error.to_string())?;
         }
         let (sequence, timestamp) = self.session.position();

@@ -1,7 +1,7 @@
 //! Video as a byte stream: Annex B of H.264 and of H.265, which ffmpeg, VLC and GStreamer read.
 //!
-//! NAL units one behind the other, each behind a start code of four bytes. Times are lost: a player assumes a frame rate. A file
-//! that ends anywhere can be played up to there.
+//! NAL units one behind the other, each behind a start code of four bytes. Times are lost: a player
+//! assumes a frame rate. A file that ends anywhere can be played up to there.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -1,8 +1,9 @@
 //! Received media onto a Hythe channel: one message for each unit.
 //!
-//! A unit that lies in one of the stream's [slots](Slots) is published there, as a part of the slot. Any other is copied into a slot
-//! of its own, once; where the pool has none left for that, it is dropped and counted, and the stream goes on. Who reads has the same
-//! messages in both cases, but that the first kind may begin at any byte.
+//! A unit that lies in one of the stream's [slots](Slots) is published there, as a part of the
+//! slot. Any other is copied into a slot of its own, once; where the pool has none left for that,
+//! it is dropped and counted, and the stream goes on. Who reads has the same messages in both
+//! cases, but that the first kind may begin at any byte.
 
 use hythe_node::{Lease, NodeError, PoolError, Publisher};
 use hythe_rtp::format::{Encoding, StreamFormat};
@@ -21,8 +22,9 @@ pub struct ChannelSink {
 }
 
 impl ChannelSink {
-    /// Publishes units of `format` with `publisher`, whose policy says what happens to subscribers that are slow. `slots` are those
-    /// that the stream is received into, or its units are put together in.
+    /// Publishes units of `format` with `publisher`, whose policy says what happens to subscribers
+    /// that are slow. `slots` are those that the stream is received into, or its units are put
+    /// together in.
     #[must_use]
     pub fn new(publisher: Publisher, slots: &Slots, format: &StreamFormat) -> Self {
         Self {
@@ -50,8 +52,8 @@ impl ChannelSink {
         Ok(())
     }
 
-    /// A slot; `None`, and counted: there is none at this moment, or never one of that size. Neither a slow reader nor a sender of
-    /// large units is to end the stream.
+    /// A slot; `None`, and counted: there is none at this moment, or never one of that size.
+    /// Neither a slow reader nor a sender of large units is to end the stream.
     fn lease(&self, bytes: usize) -> Result<Option<Lease>, MediaError> {
         match self.publisher.lease(bytes) {
             Ok(lease) => return Ok(Some(lease)),

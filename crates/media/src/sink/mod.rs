@@ -1,7 +1,7 @@
 //! Where received media goes: files of the formats that sources read.
 //!
-//! One module per container. A sink is complete on disk after [`Sink::finish`]; what was written before a crash can be played as far
-//! as the container allows.
+//! One module per container. A sink is complete on disk after [`Sink::finish`]; what was written
+//! before a crash can be played as far as the container allows.
 
 pub mod annex_b;
 pub mod channel;

@@ -1,4 +1,5 @@
-//! A file of MPEG audio: frame after frame. Decoders find the next one by themselves where some are missing.
+//! A file of MPEG audio: frame after frame. Decoders find the next one by themselves where some are
+//! missing.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! Opus in Ogg (RFC 7845), pages and their sums by the crate `ogg`.
 //!
-//! A page ends with each second, so a crash costs no more. A hole is filled with packets that hold nothing, which tell a decoder to
-//! conceal it (RFC 7845, section 4.1); the recording keeps time. What the sender's encoder wants cut at the start is not told in
-//! RTP: pre-skip is 0.
+//! A page ends with each second, so a crash costs no more. A hole is filled with packets that hold
+//! nothing, which tell a decoder to conceal it (RFC 7845, section 4.1); the recording keeps time.
+//! What the sender's encoder wants cut at the start is not told in RTP: pre-skip is 0.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! What is missing in a received stream, in ticks of its clock, for sinks that keep time by filling it.
+//! What is missing in a received stream, in ticks of its clock, for sinks that keep time by filling
+//! it.
 
 /// A longer hole is a jump of the sender's clock, not something to fill.
 const GAP_SECONDS_MAX: u64 = 60;

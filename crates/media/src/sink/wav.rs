@@ -1,7 +1,9 @@
-//! WAV files of 16-bit samples. G.711 is expanded, and what is missing becomes silence, so that the recording keeps time.
+//! WAV files of 16-bit samples. G.711 is expanded, and what is missing becomes silence, so that the
+//! recording keeps time.
 //!
-//! The header is written again with each second of samples: after a crash at most a second is missing. It is written here, not by
-//! `hound`, whose lengths overflow in a recording of more than 4 GiB; here they stay at the most that a WAV file can say.
+//! The header is written again with each second of samples: after a crash at most a second is
+//! missing. It is written here, not by `hound`, whose lengths overflow in a recording of more than
+//! 4 GiB; here they stay at the most that a WAV file can say.
 
 use std::path::Path;
 

@@ -7,8 +7,8 @@ use hythe_rtp::unit::UnitMemory;
 use super::{Filling, Refusal, Slots};
 use crate::MediaError;
 
-/// A depacketizer for streams of `format` that go on a channel: what it puts together it puts together in `slots`, as the
-/// [sink](crate::sink::channel) publishes it.
+/// A depacketizer for streams of `format` that go on a channel: what it puts together it puts
+/// together in `slots`, as the [sink](crate::sink::channel) publishes it.
 ///
 /// # Errors
 ///
@@ -20,8 +20,9 @@ pub fn depacketizer_for_channel(
     Ok(depacketizer_within(format, SlotMemory::new(slots))?)
 }
 
-/// Slots in which units lie one behind the other. One that does not fit any more is moved on to the next slot; one for which there is no
-/// slot is put together in memory of our own, and copied from there when it is published.
+/// Slots in which units lie one behind the other. One that does not fit any more is moved on to the
+/// next slot; one for which there is no slot is put together in memory of our own, and copied from
+/// there when it is published.
 #[derive(Debug)]
 pub struct SlotMemory {
     slots: Slots,

@@ -1,12 +1,15 @@
-//! Slots of a pool that are filled from front to back, and published in parts while there is still room behind them.
+//! Slots of a pool that are filled from front to back, and published in parts while there is still
+//! room behind them.
 //!
-//! What a receiver puts on a channel lies in them: datagrams as the kernel wrote them ([`receive::memory`](crate::receive::memory)),
-//! and units that were put together from several ([`depacketizer_for_channel`]). The
-//! [channel's sink](crate::sink::channel) finds a unit here by its address and publishes that part of the slot: nothing is copied.
+//! What a receiver puts on a channel lies in them: datagrams as the kernel wrote them
+//! ([`receive::memory`](crate::receive::memory)), and units that were put together from several
+//! ([`depacketizer_for_channel`]). The [channel's sink](crate::sink::channel) finds a unit here by
+//! its address and publishes that part of the slot: nothing is copied.
 //!
-//! A slot is ours until it is full and the last subscriber has released the last part of it. There are never more than
-//! [`Slots::slots_max`], however slow somebody is: then, or when the pool has none left, whoever wants to fill one is told so, and
-//! does with memory of its own, from which the sink copies. [`Slots::counts`] says how often.
+//! A slot is ours until it is full and the last subscriber has released the last part of it. There
+//! are never more than [`Slots::slots_max`], however slow somebody is: then, or when the pool has
+//! none left, whoever wants to fill one is told so, and does with memory of its own, from which the
+//! sink copies. [`Slots::counts`] says how often.
 //!
 //! Allocates two handles for each slot, nothing for a packet. Never waits.
 
@@ -19,8 +22,9 @@ use hythe_sys::udp_receive::BATCH_BYTES;
 
 pub use memory::{SlotMemory, depacketizer_for_channel};
 
-/// Most bytes of a slot that is filled with many batches or units: larger ones are few, and for those who need them. In small ones a
-/// batch of one packet, as a paced stream has them, would take as much as one that the kernel joined.
+/// Most bytes of a slot that is filled with many batches or units: larger ones are few, and for
+/// those who need them. In small ones a batch of one packet, as a paced stream has them, would take
+/// as much as one that the kernel joined.
 const SLOT_BYTES_MAX: usize = 2 << 20;
 /// Bytes of all slots together: as much as a receiver's own buffer has.
 const BYTES_MAX: usize = 6 << 20;
@@ -28,9 +32,11 @@ const BYTES_MAX: usize = 6 << 20;
 const SHARE: u32 = 4;
 /// With one slot, nothing could be received while somebody reads.
 const SLOTS_MIN: usize = 2;
-/// After the pool had none left, it is asked again so many times later: a refusal costs more than a copy.
+/// After the pool had none left, it is asked again so many times later: a refusal costs more than a
+/// copy.
 const REST: u32 = 32;
-/// So many references to a slot are taken at once: each taking costs about as much as copying a packet of telephone audio.
+/// So many references to a slot are taken at once: each taking costs about as much as copying a
+/// packet of telephone audio.
 const SPARE: u32 = 32;
 /// Where the next batch or unit begins: a cache line of its own.
 const ALIGNED: usize = 64;
@@ -50,7 +56,8 @@ pub struct Counts {
     pub too_large: u64,
     /// Bytes of units that were moved on to another slot, because the one they began in was full.
     pub moved_bytes: u64,
-    /// Batches and units for which there was no slot, because subscribers held all that may be ours.
+    /// Batches and units for which there was no slot, because subscribers held all that may be
+    /// ours.
     pub none_back: u64,
     /// Batches and units for which there was no slot, because the pool had none left.
     pub none_free: u64,
@@ -110,8 +117,8 @@ impl Held {
 }
 
 impl Slots {
-    /// For what `publisher`, a port of `node`, publishes. None is taken yet. The `trust` is that no other writer of the pool writes
-    /// into our slots meanwhile.
+    /// For what `publisher`, a port of `node`, publishes. None is taken yet. The `trust` is that no
+    /// other writer of the pool writes into our slots meanwhile.
     #[must_use]
     pub fn new(node: &Node, publisher: &Publisher, trust: TrustPeers) -> Self {
         let region = publisher.region();
@@ -218,8 +225,9 @@ impl Slots {
         })
     }
 
-    /// A sample of where `pieces` lie one behind the other, each behind the bytes of `front`; `None`: not all of them lie so in one
-    /// of these slots, or there are too many references to it.
+    /// A sample of where `pieces` lie one behind the other, each behind the bytes of `front`;
+    /// `None`: not all of them lie so in one of these slots, or there are too many references to
+    /// it.
     pub(crate) fn part(&self, pieces: &[&[u8]], front: &[u8]) -> Option<Sample> {
         let start = pieces.first()?.as_ptr().addr().checked_sub(front.len())?;
         let mut end = start;
@@ -254,7 +262,8 @@ impl Slots {
 }
 
 impl Shared {
-    /// A slot of the size that was chosen, or of the one that is needed. None of a larger kind in its place: those are few.
+    /// A slot of the size that was chosen, or of the one that is needed. None of a larger kind in
+    /// its place: those are few.
     fn lease(&self, bytes: usize) -> Option<(Lease, Sample)> {
         let wanted = bytes.max(self.slot_bytes);
         let lease = self.node.try_lease_in(self.region, wanted).ok()?;
@@ -297,8 +306,8 @@ impl Filling {
         &self.whole
     }
 
-    /// Is the pool whole, as far as the first [`BATCH_BYTES`] of the room go? Touches them: where the kernel found no memory, it has told
-    /// its caller and nobody else.
+    /// Is the pool whole, as far as the first [`BATCH_BYTES`] of the room go? Touches them: where
+    /// the kernel found no memory, it has told its caller and nobody else.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`].

@@ -1,7 +1,9 @@
-//! The bytes that a source reads: a file, standard input or anything else that can be read, through one window of bounded size.
+//! The bytes that a source reads: a file, standard input or anything else that can be read, through
+//! one window of bounded size.
 //!
-//! Sources ask for bytes with [`Input::fill`], look at them in place, and pass over them with [`Input::consume`]. Nothing is ever
-//! read twice, so a pipe is as good as a file. The window grows to twice what was asked for at most, never to what a file claims.
+//! Sources ask for bytes with [`Input::fill`], look at them in place, and pass over them with
+//! [`Input::consume`]. Nothing is ever read twice, so a pipe is as good as a file. The window grows
+//! to twice what was asked for at most, never to what a file claims.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
@@ -71,7 +73,8 @@ impl Input {
         Ok(Self::new(path, file))
     }
 
-    /// Reads until the window has `wanted` bytes or the input ends, and returns the whole window, which may have more.
+    /// Reads until the window has `wanted` bytes or the input ends, and returns the whole window,
+    /// which may have more.
     ///
     /// # Errors
     ///
@@ -100,7 +103,8 @@ impl Input {
         if self.start + wanted <= self.buffer.len() && self.end < self.buffer.len() {
             return;
         }
-        // Whoever looks far ahead has much in the window: moving it shall cost less than reading did.
+        // Whoever looks far ahead has much in the window: moving it shall cost less than reading
+        // did.
         let moved = self.end - self.start;
         let room = wanted.max(2 * moved).max(READ_BYTES);
         if self.buffer.len() < room {
@@ -127,8 +131,8 @@ impl Input {
         self.position += bytes as u64;
     }
 
-    /// Takes `bytes` out of the window, `at` bytes behind its beginning; as many as there are, if it has fewer. Positions are those of what
-    /// follows then.
+    /// Takes `bytes` out of the window, `at` bytes behind its beginning; as many as there are, if
+    /// it has fewer. Positions are those of what follows then.
     pub(super) fn cut(&mut self, at: usize, bytes: usize) {
         let at = (self.start + at).min(self.end);
         let bytes = bytes.min(self.end - at);

@@ -1,7 +1,8 @@
 //! A source of live media: read in a thread of its own, so that whoever sends never waits for it.
 //!
-//! Standard input gives media when there is some, and so do channels whose messages cannot be sent from where they lie. The thread parses it and leaves whole units in a queue with limits; if
-//! the queue is full it waits, and then so does whoever produces the media.
+//! Standard input gives media when there is some, and so do channels whose messages cannot be sent
+//! from where they lie. The thread parses it and leaves whole units in a queue with limits; if the
+//! queue is full it waits, and then so does whoever produces the media.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -66,8 +67,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// Reads `source` in a thread from now on. The thread ends with the source, or after the unit at which this value is dropped: a
-    /// source that waits for ever keeps its thread.
+    /// Reads `source` in a thread from now on. The thread ends with the source, or after the unit
+    /// at which this value is dropped: a source that waits for ever keeps its thread.
     ///
     /// # Errors
     ///

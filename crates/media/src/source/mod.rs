@@ -1,7 +1,7 @@
 //! Where media comes from: files of every format that can be sent, as units with their times.
 //!
-//! One module per container. Each reads through a bounded window: what a file claims about itself never decides how much is
-//! allocated. Sources never wait for an instant: pacing is the sender's.
+//! One module per container. Each reads through a bounded window: what a file claims about itself
+//! never decides how much is allocated. Sources never wait for an instant: pacing is the sender's.
 
 pub mod annex_b;
 pub mod channel;
@@ -48,8 +48,8 @@ pub trait Source {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Input`] for what is damaged beyond going on, [`MediaError::File`] for what the kernel says. What can be passed
-    /// over is passed over and counted in [`Source::damaged`].
+    /// [`MediaError::Input`] for what is damaged beyond going on, [`MediaError::File`] for what the
+    /// kernel says. What can be passed over is passed over and counted in [`Source::damaged`].
     fn next(&mut self) -> Result<Option<Unit<'_>>, MediaError>;
 
     /// Do units lie in messages of a channel, to be sent from there? Does not change.
@@ -57,7 +57,8 @@ pub trait Source {
         false
     }
 
-    /// The next unit, as [`next`](Self::next), and the messages that it lies in, for sources that are [in place](Self::is_in_place).
+    /// The next unit, as [`next`](Self::next), and the messages that it lies in, for sources that
+    /// are [in place](Self::is_in_place).
     ///
     /// # Errors
     ///
@@ -69,7 +70,8 @@ pub trait Source {
         }))
     }
 
-    /// Will [`next`](Self::next) answer without waiting? Sources of live media say no while nothing has come; the others never do.
+    /// Will [`next`](Self::next) answer without waiting? Sources of live media say no while nothing
+    /// has come; the others never do.
     ///
     /// # Errors
     ///
@@ -78,13 +80,14 @@ pub trait Source {
         Ok(true)
     }
 
-    /// Bytes of media that were copied because the end of a message cut them in two, for sources that are
-    /// [in place](Self::is_in_place).
+    /// Bytes of media that were copied because the end of a message cut them in two, for sources
+    /// that are [in place](Self::is_in_place).
     fn joined_bytes(&self) -> u64 {
         0
     }
 
-    /// Streams of picture or sound beside this one that are in the input and not read, a few words each. Does not change.
+    /// Streams of picture or sound beside this one that are in the input and not read, a few words
+    /// each. Does not change.
     fn left_out(&self) -> &[String] {
         &[]
     }

@@ -1,6 +1,8 @@
-//! Files of MPEG audio, layers I to III: the frames that [`mp3`](crate::mp3) finds, with their times at 90 kHz.
+//! Files of MPEG audio, layers I to III: the frames that [`mp3`](crate::mp3) finds, with their
+//! times at 90 kHz.
 //!
-//! A unit is as many neighbouring frames as fit one packet, at least one. Tags (ID3, APE) are passed over; so is what is damaged.
+//! A unit is as many neighbouring frames as fit one packet, at least one. Tags (ID3, APE) are
+//! passed over; so is what is damaged.
 
 use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_rtp::payload::mpeg_audio::{MPEG_AUDIO_CLOCK_HZ, MPEG_AUDIO_HEADER_BYTES};
@@ -106,7 +108,8 @@ impl MpegAudioSource {
         loop {
             let window = self.input.window();
             let (offset, is_last) = (self.input.position(), self.input.is_ended());
-            // Tags at the end are no audio. Whether bytes are part of one is not known before the end is.
+            // Tags at the end are no audio. Whether bytes are part of one is not known before the
+            // end is.
             let bytes = if is_last {
                 let end = audio_end(window, offset + window.len() as u64);
                 end.saturating_sub(offset) as usize
@@ -244,11 +247,13 @@ mod tests {
 
     #[test]
     fn all_layers_are_taken_and_time_goes_on_at_another_rate() {
-        // Layer II, 32 kbit/s mono at 48 kHz, 96 bytes; then layer I, 32 kbit/s at 32 kHz, 48 bytes.
+        // Layer II, 32 kbit/s mono at 48 kHz, 96 bytes; then layer I, 32 kbit/s at 32 kHz, 48
+        // bytes.
         let two = frames([0xff, 0xfd, 0x14, 0xc0], 96, 12);
         let one = frames([0xff, 0xff, 0x18, 0xc0], 48, 12);
         let (found, damaged) = units([two, one].concat(), 964);
-        // The last frame of layer II has no successor and is lost with the change, as every frame before garbage is.
+        // The last frame of layer II has no successor and is lost with the change, as every frame
+        // before garbage is.
         assert_eq!(
             found,
             [(960, 0, 21_600), (96, 21_600, 2_160), (576, 23_760, 12_960)]

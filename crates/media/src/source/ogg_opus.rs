@@ -1,8 +1,8 @@
 //! Opus in Ogg (RFC 7845): the packets as they are, timed by their own durations at 48 kHz.
 //!
-//! Granule positions count the same samples. They decide where pages are missing: time goes on by what was lost. What a decoder is to
-//! cut at the start (pre-skip) and at the end is sent all the same, since RTP cannot say so. Streams chained in one file follow each
-//! other without a gap.
+//! Granule positions count the same samples. They decide where pages are missing: time goes on by
+//! what was lost. What a decoder is to cut at the start (pre-skip) and at the end is sent all the
+//! same, since RTP cannot say so. Streams chained in one file follow each other without a gap.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,8 @@ const HEAD_BYTES: usize = 19;
 /// A longer hole in the granule positions is not believed: an hour.
 const GAP_TICKS_MAX: u64 = 3600 * OPUS_CLOCK_HZ as u64;
 
-/// What SDP says of Opus with `channels` channels (RFC 7587, section 6.1): without it a receiver may take the stream as mono.
+/// What SDP says of Opus with `channels` channels (RFC 7587, section 6.1): without it a receiver
+/// may take the stream as mono.
 #[must_use]
 pub fn opus_format(channels: u8) -> StreamFormat {
     StreamFormat {
@@ -60,8 +61,8 @@ impl OggOpusSource {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Input`] if there is no Opus stream in it, or one of more than two channels, which RFC 7587 does not carry;
-    /// [`MediaError::File`].
+    /// [`MediaError::Input`] if there is no Opus stream in it, or one of more than two channels,
+    /// which RFC 7587 does not carry; [`MediaError::File`].
     pub fn new(input: Input) -> Result<Self, MediaError> {
         let mut source = Self {
             pages: OggPages::new(input, HEAD_MAGIC),

@@ -1,8 +1,10 @@
-//! Pages of an Ogg file (RFC 3533), found and bounded here, checked and taken apart by the crate `ogg`.
+//! Pages of an Ogg file (RFC 3533), found and bounded here, checked and taken apart by the crate
+//! `ogg`.
 //!
-//! The crate's own file reader needs to seek, keeps a page of every stream that a file claims to have, and joins packets without a
-//! limit. So pages are found here, those of other streams are left out, and a packet that grows beyond [`PACKET_BYTES_MAX`] is
-//! dropped; the crate checks the sum of each page and joins what continues from page to page.
+//! The crate's own file reader needs to seek, keeps a page of every stream that a file claims to
+//! have, and joins packets without a limit. So pages are found here, those of other streams are
+//! left out, and a packet that grows beyond [`PACKET_BYTES_MAX`] is dropped; the crate checks the
+//! sum of each page and joins what continues from page to page.
 
 use ogg::reading::{BasePacketReader, OggPage, OggReadError, PageParser};
 
@@ -13,7 +15,8 @@ use crate::MediaError;
 pub(super) const CAPTURE: &[u8; 4] = b"OggS";
 /// Bytes of a page's header, in front of the table of segments.
 const HEADER_BYTES: usize = 27;
-/// The longest packet joined: RFC 7845, section 6 wants 61,440 bytes of audio; tags with a picture are longer.
+/// The longest packet joined: RFC 7845, section 6 wants 61,440 bytes of audio; tags with a picture
+/// are longer.
 const PACKET_BYTES_MAX: usize = 4 << 20;
 /// Granule position of a page on which no packet ends.
 const NO_GRANULE: u64 = u64::MAX;
@@ -77,7 +80,8 @@ pub(super) struct OggPages {
     serial: Option<u32>,
     /// Number of the next page.
     sequence: u32,
-    /// Only pages that begin a stream were read so far: another one of our kind lies beside ours, not behind it.
+    /// Only pages that begin a stream were read so far: another one of our kind lies beside ours,
+    /// not behind it.
     is_beginning: bool,
     /// Of a packet that goes on on the next page.
     joined_bytes: usize,
@@ -134,7 +138,8 @@ impl OggPages {
         Ok(None)
     }
 
-    /// Finds the next page; returns its header, then its table of segments and its packets. It is not passed over yet.
+    /// Finds the next page; returns its header, then its table of segments and its packets. It is
+    /// not passed over yet.
     fn read_page(&mut self) -> Result<Option<(Header, Vec<u8>)>, MediaError> {
         loop {
             if !self.find_capture()? {
@@ -224,7 +229,8 @@ impl OggPages {
             some => some * 255,
         };
         if after_gap || self.joined_bytes > PACKET_BYTES_MAX {
-            // What continues a page that is missing, or goes on too long, is dropped by the crate then.
+            // What continues a page that is missing, or goes on too long, is dropped by the crate
+            // then.
             self.damaged += 1;
             self.joined_bytes = 0;
             self.reader.update_after_seek();

@@ -29,7 +29,8 @@ const LOOK_BYTES: usize = 4096;
 /// What an input cannot tell by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
-    /// Bits per second of a transport stream, whose clock references are then not looked at; `None`: they tell.
+    /// Bits per second of a transport stream, whose clock references are then not looked at;
+    /// `None`: they tell.
     pub bits_per_second: Option<u32>,
     /// What 16-bit samples of a WAV file are sent as: L16, PCMU or PCMA.
     pub samples_as: Encoding,
@@ -128,8 +129,8 @@ pub(super) enum Container {
 }
 
 impl Container {
-    /// Looks at the first bytes of an input, all of them if `is_all`: marks first, then patterns that repeat, since those might
-    /// occur by accident.
+    /// Looks at the first bytes of an input, all of them if `is_all`: marks first, then patterns
+    /// that repeat, since those might occur by accident.
     pub(super) fn of(start: &[u8], is_all: bool) -> Option<Self> {
         if wav::is_wav(start) {
             Some(Self::Wav)
@@ -161,7 +162,8 @@ fn behind_start_code(start: &[u8]) -> Option<u8> {
     behind(&[0, 0, 1]).or_else(|| behind(&[0, 0, 0, 1]))
 }
 
-/// The first box of an ISO base media file (ISO/IEC 14496-12, 4.3), or of a QuickTime movie without a type.
+/// The first box of an ISO base media file (ISO/IEC 14496-12, 4.3), or of a QuickTime movie without
+/// a type.
 fn is_movie(start: &[u8]) -> bool {
     let first = start.get(4..8).unwrap_or_default();
     [b"ftyp", b"styp", b"moov", b"wide"]
@@ -169,8 +171,8 @@ fn is_movie(start: &[u8]) -> bool {
         .any(|kind| first == *kind)
 }
 
-/// A frame somewhere in `start` that another of the same kind follows, or that begins it and is all of it: encoders and cut
-/// recordings leave bytes in front.
+/// A frame somewhere in `start` that another of the same kind follows, or that begins it and is all
+/// of it: encoders and cut recordings leave bytes in front.
 fn is_mpeg_audio(start: &[u8]) -> bool {
     (0..start.len()).any(|at| {
         let rest = &start[at..];

@@ -1,8 +1,9 @@
 //! Where the list of a unit's pieces lives while the caller has the unit.
 //!
-//! A [`Unit`](hythe_rtp::unit::Unit) borrows a slice of slices. The bytes stay in the source's window; the list of them has to stand
-//! somewhere too, and a struct cannot hold a list of slices of itself. A bump allocator that the source owns can: emptied before
-//! each unit, it keeps its memory, so nothing is allocated once the longest list was seen.
+//! A [`Unit`](hythe_rtp::unit::Unit) borrows a slice of slices. The bytes stay in the source's
+//! window; the list of them has to stand somewhere too, and a struct cannot hold a list of slices
+//! of itself. A bump allocator that the source owns can: emptied before each unit, it keeps its
+//! memory, so nothing is allocated once the longest list was seen.
 
 use bumpalo::Bump;
 

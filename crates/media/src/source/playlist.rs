@@ -137,7 +137,8 @@ impl Source for Playlist {
         require_same(path, source.format(), &self.format)?;
         self.shift = self.end;
         let unit = self.following.insert(source).next()?;
-        // Sources refuse files without a unit, all but those of samples, where one that is empty ends the list.
+        // Sources refuse files without a unit, all but those of samples, where one that is empty
+        // ends the list.
         Ok(unit.map(|unit| shifted(unit, self.shift, &mut self.end)))
     }
 

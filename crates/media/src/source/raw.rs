@@ -1,7 +1,7 @@
 //! Samples in blocks: the common part of sources of PCM, and files of nothing but samples.
 //!
-//! A file of raw L16 is in network byte order; G.711 has one byte per sample. What such a file cannot tell, its rate and channels,
-//! the caller does.
+//! A file of raw L16 is in network byte order; G.711 has one byte per sample. What such a file
+//! cannot tell, its rate and channels, the caller does.
 
 use hythe_rtp::L16;
 use hythe_rtp::format::{Encoding, StreamFormat};
@@ -87,7 +87,8 @@ pub struct PcmSource {
 }
 
 impl PcmSource {
-    /// Reads `input`, which holds samples of `format` and nothing else, in blocks of `block_ms` milliseconds.
+    /// Reads `input`, which holds samples of `format` and nothing else, in blocks of `block_ms`
+    /// milliseconds.
     ///
     /// # Errors
     ///

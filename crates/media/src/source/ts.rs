@@ -1,8 +1,10 @@
-//! MPEG-2 transport streams: packets of 188 bytes, timed by the clock references (PCR) in them (ISO/IEC 13818-1, 2.4.2).
+//! MPEG-2 transport streams: packets of 188 bytes, timed by the clock references (PCR) in them
+//! (ISO/IEC 13818-1, 2.4.2).
 //!
-//! A unit is seven packets, the most that fit the customary payload of 1316 bytes. Between two clock references time runs evenly
-//! over the bytes, so packets are read ahead up to the next one, 8,192 at most. Where a reference jumps or the next one
-//! is too far, time goes on at the rate it had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four.
+//! A unit is seven packets, the most that fit the customary payload of 1316 bytes. Between two
+//! clock references time runs evenly over the bytes, so packets are read ahead up to the next one,
+//! 8,192 at most. Where a reference jumps or the next one is too far, time goes on at the rate it
+//! had. Packets of 192 bytes (M2TS, four bytes of its own time in front) lose those four.
 
 use hythe_rtp::format::{Encoding, StreamFormat};
 use hythe_rtp::payload::mpeg_ts::{TS_BYTES, TS_SYNC};
@@ -14,7 +16,8 @@ use crate::MediaError;
 
 /// Packets of a unit: what fits 1316 bytes.
 pub const UNIT_PACKETS: usize = 7;
-/// How far a clock reference may be: 1.5 MB, a tenth of a second (the longest the standard allows) at 120 Mbit/s.
+/// How far a clock reference may be: 1.5 MB, a tenth of a second (the longest the standard allows)
+/// at 120 Mbit/s.
 pub(super) const AHEAD_PACKETS: usize = 8192;
 /// Bytes in front of each packet of M2TS.
 const M2TS_EXTRA_BYTES: usize = 4;
@@ -36,8 +39,8 @@ pub(super) fn stream_format() -> StreamFormat {
     }
 }
 
-/// Bytes between the starts of packets, where `window` begins with a packet; `None` if it does not. At the end of a stream fewer
-/// packets than usual are enough.
+/// Bytes between the starts of packets, where `window` begins with a packet; `None` if it does not.
+/// At the end of a stream fewer packets than usual are enough.
 pub(super) fn packet_stride(window: &[u8], is_last: bool) -> Option<usize> {
     [TS_BYTES, TS_BYTES + M2TS_EXTRA_BYTES]
         .into_iter()
@@ -61,7 +64,8 @@ pub struct TsSource {
     input: Input,
     first: u64,
     whole: usize,
-    /// Packets at the beginning of the window that a unit was made of: the caller has it until it asks for the next one.
+    /// Packets at the beginning of the window that a unit was made of: the caller has it until it
+    /// asks for the next one.
     given: usize,
     /// Bytes between packets in the input.
     stride: usize,
@@ -78,12 +82,13 @@ pub struct TsSource {
 }
 
 impl TsSource {
-    /// Reads `input`. With `bits_per_second`, packets are timed by that instead of by clock references.
+    /// Reads `input`. With `bits_per_second`, packets are timed by that instead of by clock
+    /// references.
     ///
     /// # Errors
     ///
-    /// [`MediaError::Input`] if this is no transport stream, or one without clock references and no rate is given;
-    /// [`MediaError::File`].
+    /// [`MediaError::Input`] if this is no transport stream, or one without clock references and no
+    /// rate is given; [`MediaError::File`].
     pub fn new(mut input: Input, bits_per_second: Option<u32>) -> Result<Self, MediaError> {
         input.fill(SYNC_BYTES)?;
         let stride = packet_stride(input.window(), input.is_ended())
@@ -108,7 +113,8 @@ impl TsSource {
         Ok(source)
     }
 
-    /// Finds two clock references that follow each other; what is in front of them runs at their rate.
+    /// Finds two clock references that follow each other; what is in front of them runs at their
+    /// rate.
     fn first_interval(&mut self) -> Result<(), MediaError> {
         loop {
             let before = self.clock.last();
@@ -121,7 +127,8 @@ impl TsSource {
         }
     }
 
-    /// Begins the interval behind the present one: up to the next clock reference, at the rate that it tells.
+    /// Begins the interval behind the present one: up to the next clock reference, at the rate that
+    /// it tells.
     fn next_interval(&mut self) -> Result<(), MediaError> {
         let before = self.clock.last();
         let found = self.next_reference()?;
@@ -129,7 +136,8 @@ impl TsSource {
         Ok(())
     }
 
-    /// Reads ahead to the next clock reference of the PID that had the first one. `None`: there is none within reach.
+    /// Reads ahead to the next clock reference of the PID that had the first one. `None`: there is
+    /// none within reach.
     fn next_reference(&mut self) -> Result<Option<Reference>, MediaError> {
         while self.has_packet(self.searched)? {
             let number = self.searched;

@@ -1,7 +1,9 @@
-//! The time of packets of a transport stream, told by the clock references (PCR) in them (ISO/IEC 13818-1, 2.4.2).
+//! The time of packets of a transport stream, told by the clock references (PCR) in them (ISO/IEC
+//! 13818-1, 2.4.2).
 //!
-//! Between two clock references time runs evenly over the packets. Where a reference jumps or the next one is too far, time goes on at
-//! the rate it had. Pure: whoever reads the packets shows them here, and says how far was looked.
+//! Between two clock references time runs evenly over the packets. Where a reference jumps or the
+//! next one is too far, time goes on at the rate it had. Pure: whoever reads the packets shows them
+//! here, and says how far was looked.
 
 use hythe_rtp::payload::mpeg_ts::TS_BYTES;
 
@@ -9,7 +11,8 @@ use hythe_rtp::payload::mpeg_ts::TS_BYTES;
 const SYSTEM_CLOCK_HZ: u64 = 27_000_000;
 /// Where a clock reference begins again: 33 bits at 90 kHz, by 300.
 pub(super) const PCR_WRAP: u64 = (1 << 33) * 300;
-/// More between two neighbouring references is a jump. The standard allows 0.1 s; muxers are known to exceed it.
+/// More between two neighbouring references is a jump. The standard allows 0.1 s; muxers are known
+/// to exceed it.
 const PCR_STEP_MAX: u64 = 5 * SYSTEM_CLOCK_HZ;
 /// A tick of RTP, in the system clock.
 const TICK: u64 = SYSTEM_CLOCK_HZ / 90_000;
@@ -17,7 +20,8 @@ const TICK: u64 = SYSTEM_CLOCK_HZ / 90_000;
 /// Time between two clock references, or beyond the last one.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
-    /// Packet from which on it holds, and the time there, in the system clock since the first packet.
+    /// Packet from which on it holds, and the time there, in the system clock since the first
+    /// packet.
     packet: u64,
     time: u64,
     /// Packets that follow before the next interval begins.
@@ -110,7 +114,8 @@ impl Clock {
         self.last
     }
 
-    /// The first rate, if `found` continues the reference `before`: what is in front runs at it, too.
+    /// The first rate, if `found` continues the reference `before`: what is in front runs at it,
+    /// too.
     pub(super) fn begin(&mut self, before: Option<Reference>, found: Reference) -> bool {
         let (packet, reference) = found;
         let continued = before.and_then(|(from, before)| {
@@ -128,8 +133,8 @@ impl Clock {
         continued.is_some()
     }
 
-    /// Begins the interval behind the present one, up to the reference `found` behind `before`; if none was found, as far as packets
-    /// were `searched`, at the rate that was.
+    /// Begins the interval behind the present one, up to the reference `found` behind `before`; if
+    /// none was found, as far as packets were `searched`, at the rate that was.
     pub(super) fn next(
         &mut self,
         before: Option<Reference>,

@@ -1,7 +1,8 @@
 //! WAV files: 16-bit PCM, sent as L16 or as G.711, and files that hold G.711 already.
 //!
-//! The header is read here, not by `hound`, which reads one sample at a time, takes neither G.711 nor a file that was written to a
-//! pipe: there the length is 0 or 0xffffffff, and the samples go on to the end.
+//! The header is read here, not by `hound`, which reads one sample at a time, takes neither G.711
+//! nor a file that was written to a pipe: there the length is 0 or 0xffffffff, and the samples go
+//! on to the end.
 
 use hythe_rtp::format::Encoding;
 
@@ -27,12 +28,13 @@ pub(super) fn is_wav(window: &[u8]) -> bool {
     window.len() >= RIFF_BYTES && window.starts_with(b"RIFF") && &window[8..12] == b"WAVE"
 }
 
-/// Reads `input` in blocks of `block_ms` milliseconds. 16-bit samples are sent as `encoding`: L16, PCMU or PCMA.
+/// Reads `input` in blocks of `block_ms` milliseconds. 16-bit samples are sent as `encoding`: L16,
+/// PCMU or PCMA.
 ///
 /// # Errors
 ///
-/// [`MediaError::Input`] for what is no WAV file, or holds something else than these samples; [`MediaError::Rtp`];
-/// [`MediaError::File`].
+/// [`MediaError::Input`] for what is no WAV file, or holds something else than these samples;
+/// [`MediaError::Rtp`]; [`MediaError::File`].
 pub fn open(mut input: Input, encoding: Encoding, block_ms: u32) -> Result<PcmSource, MediaError> {
     input.fill(RIFF_BYTES)?;
     if !is_wav(input.window()) {

@@ -19,13 +19,14 @@ pub(super) const PACKET_SAMPLES: usize = 160;
 const REPORT_PACKETS: u64 = 250;
 /// How long a packet lasts.
 pub(super) const INTERVAL_NS: u64 = 20_000_000;
-/// The wheel has a tooth every 0.25 ms: fine enough that no tooth of 2,000 calls has more packets than a network card's queue likes,
-/// coarse enough that sleeping is not the most of the work.
+/// The wheel has a tooth every 0.25 ms: fine enough that no tooth of 2,000 calls has more packets
+/// than a network card's queue likes, coarse enough that sleeping is not the most of the work.
 const TEETH: usize = 80;
 /// From one tooth to the next.
 pub(super) const TOOTH_NS: u64 = INTERVAL_NS / TEETH as u64;
 
-/// What is said: G.711 samples in memory that any number of calls share. Said again from the start when it ends.
+/// What is said: G.711 samples in memory that any number of calls share. Said again from the start
+/// when it ends.
 #[derive(Clone)]
 pub struct Prompt {
     samples: Arc<dyn AsRef<[u8]> + Send + Sync>,
@@ -33,8 +34,9 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Whole packets of `samples`, which may lie in a buffer of the pool; what is left over behind the last one is not said.
-    /// `None` for another format than PCMU or PCMA with one channel at 8 kHz, or less than one packet.
+    /// Whole packets of `samples`, which may lie in a buffer of the pool; what is left over behind
+    /// the last one is not said. `None` for another format than PCMU or PCMA with one channel at 8
+    /// kHz, or less than one packet.
     #[must_use]
     pub fn new(
         format: &StreamFormat,
@@ -123,7 +125,8 @@ impl Calls {
         }
     }
 
-    /// Adds a call that says `prompt` from its start. `None` if there are as many calls as there is room for.
+    /// Adds a call that says `prompt` from its start. `None` if there are as many calls as there is
+    /// room for.
     ///
     /// # Errors
     ///
@@ -213,7 +216,8 @@ impl Calls {
             .map_or(&[], |packet| packet)
     }
 
-    /// The report of a call that it is time for: one in [`REPORT_PACKETS`] packets, the calls of a tooth at different ones.
+    /// The report of a call that it is time for: one in [`REPORT_PACKETS`] packets, the calls of a
+    /// tooth at different ones.
     pub(super) fn due_report(&mut self, due: &Due, unix_ns: u64) -> Option<&[u8]> {
         let call = self.calls.get_mut(due.call as usize)?.as_mut()?;
         let said = call.time / PACKET_SAMPLES as u64 + u64::from(due.call);
@@ -231,7 +235,8 @@ impl Calls {
         call.reports.report(counts).ok()
     }
 
-    /// Tells what became of the packet before: sent at `now_ns`, or not. Returns the time since the one before that, if both were.
+    /// Tells what became of the packet before: sent at `now_ns`, or not. Returns the time since the
+    /// one before that, if both were.
     pub(super) fn note(&mut self, number: u32, sent_ns: Option<u64>) -> Option<u64> {
         let call = self.calls.get_mut(number as usize)?.as_mut()?;
         let Some(now_ns) = sent_ns else {

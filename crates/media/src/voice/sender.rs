@@ -30,7 +30,8 @@ pub struct VoiceStatistics {
     pub unsent: u64,
     /// Reports given to the network.
     pub reports: u64,
-    /// Times that the machine stood still for longer than a packet, and the wheel was turned on without sending twice.
+    /// Times that the machine stood still for longer than a packet, and the wheel was turned on
+    /// without sending twice.
     pub stalls: u64,
     /// By how much the distance between two packets of a call was off from 20 ms, in nanoseconds.
     pub spacing_errors: Histogram<u64>,
@@ -56,7 +57,8 @@ struct Sockets {
 }
 
 impl VoiceSender {
-    /// A sender of these calls. Lets the calling thread's timers be precise to the nanosecond: it is the one to send.
+    /// A sender of these calls. Lets the calling thread's timers be precise to the nanosecond: it
+    /// is the one to send.
     ///
     /// # Errors
     ///
@@ -105,7 +107,8 @@ impl VoiceSender {
         &self.statistics
     }
 
-    /// Waits for the next tooth, 0.25 ms after the one before, and sends the packets that are due there.
+    /// Waits for the next tooth, 0.25 ms after the one before, and sends the packets that are due
+    /// there.
     pub fn turn(&mut self) {
         let due_ns = self.start_ns + self.turn * TOOTH_NS;
         let late_ns = sleep_until(due_ns);
@@ -169,7 +172,8 @@ impl VoiceSender {
             let Some(report) = self.calls.due_report(due, unix_ns()) else {
                 continue;
             };
-            // A call without room for RTCP was refused when it was added; a report that is lost is followed by another.
+            // A call without room for RTCP was refused when it was added; a report that is lost is
+            // followed by another.
             if let (Some(sockets), Ok(address)) = (sockets, rtcp_address(due.destination))
                 && sockets.rtcp.send_to(report, address).is_ok()
             {
@@ -179,7 +183,8 @@ impl VoiceSender {
     }
 }
 
-/// Gives packets to the network, in order, as few system calls as possible; says of each whether it was taken.
+/// Gives packets to the network, in order, as few system calls as possible; says of each whether it
+/// was taken.
 fn give(socket: &UdpSocket, calls: &Calls, batch: &[Option<&Due>; BATCH], taken: &mut [bool]) {
     let vectors: [[IoSlice<'_>; 2]; BATCH] = array::from_fn(|index| match batch[index] {
         Some(due) => [IoSlice::new(&due.header), IoSlice::new(calls.payload(due))],

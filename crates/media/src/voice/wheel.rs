@@ -7,7 +7,8 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    /// Teeth without calls; each has room for `calls` in all, so that adding them allocates nothing more.
+    /// Teeth without calls; each has room for `calls` in all, so that adding them allocates nothing
+    /// more.
     pub(super) fn new(teeth: usize, calls: usize) -> Self {
         let room = calls.div_ceil(teeth.max(1));
         Self {

@@ -1,8 +1,10 @@
-//! Departure times: the instant that the kernel is asked to send a packet at (`SO_TXTIME`, `SCM_TXTIME`).
+//! Departure times: the instant that the kernel is asked to send a packet at (`SO_TXTIME`,
+//! `SCM_TXTIME`).
 //!
-//! Above this, departure times are nanoseconds of the monotonic clock. A [`DepartureClock`] is what a socket's scheduler reckons by, and
-//! `Handed` remembers which packets a time stood for, because a scheduler that drops them names only the time. Decides nothing, and
-//! calls the kernel only for the time.
+//! Above this, departure times are nanoseconds of the monotonic clock. A [`DepartureClock`] is what
+//! a socket's scheduler reckons by, and `Handed` remembers which packets a time stood for, because
+//! a scheduler that drops them names only the time. Decides nothing, and calls the kernel only for
+//! the time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,7 +15,8 @@ use rustix::io::Errno;
 use super::scheduler::{Scheduler, Timing};
 use crate::instant::{now_ns, tai_ns};
 
-/// How long before its departure a packet has to be handed over at the least: the way through the stack, on a busy machine.
+/// How long before its departure a packet has to be handed over at the least: the way through the
+/// stack, on a busy machine.
 const MARGIN_NS: u64 = 1_000_000;
 /// Calls whose packets may be under way; a sender hands over far fewer at a time.
 const CALLS_MAX: usize = 256;
@@ -72,7 +75,8 @@ pub(crate) fn clock_of(timing: Timing) -> Option<DepartureClock> {
     }
 }
 
-/// What has to be added to an instant of the monotonic clock to have that of `clock`; asked for each call, because TAI may be set.
+/// What has to be added to an instant of the monotonic clock to have that of `clock`; asked for
+/// each call, because TAI may be set.
 pub(crate) fn ahead_ns(clock: DepartureClock) -> i64 {
     match clock {
         DepartureClock::Monotonic => 0,
@@ -93,7 +97,8 @@ pub(crate) fn margin_ns(timing: Timing) -> u64 {
 pub(crate) struct Given {
     pub(crate) departure_ns: u64,
     pub(crate) packets: u32,
-    /// The call said at once that they were dropped; the scheduler says so as well, and that it was for their time.
+    /// The call said at once that they were dropped; the scheduler says so as well, and that it was
+    /// for their time.
     pub(crate) was_refused: bool,
 }
 

@@ -1,11 +1,14 @@
-//! One destination: sockets of its own, the [method](super::method) that its way allows, and a count of all that happens.
+//! One destination: sockets of its own, the [method](super::method) that its way allows, and a
+//! count of all that happens.
 //!
-//! A sender gives each group of packets to each destination, mostly through [`Destinations`](super::destinations::Destinations).
-//! What holds between calls: no packet is pending or will be sent again, and the error queue has been read as far as it has mattered.
+//! A sender gives each group of packets to each destination, mostly through
+//! [`Destinations`](super::destinations::Destinations). What holds between calls: no packet is
+//! pending or will be sent again, and the error queue has been read as far as it has mattered.
 //!
-//! A receiver that is not there, a full socket buffer or a network that is down is counted, not an error: the stream goes on. Each
-//! change of state is told once. Never waits, never allocates on the way of a packet, never sends a packet twice, never tries a call
-//! more often than a bound says.
+//! A receiver that is not there, a full socket buffer or a network that is down is counted, not an
+//! error: the stream goes on. Each change of state is told once. Never waits, never allocates on
+//! the way of a packet, never sends a packet twice, never tries a call more often than a bound
+//! says.
 
 use std::io::IoSlice;
 use std::net::{SocketAddr, UdpSocket};
@@ -23,7 +26,8 @@ use super::method::{Method, Refusal};
 use super::packets::Packets;
 use crate::MediaError;
 
-/// How often one call is made when it fails for the sake of earlier packets: their answers may come in while it is repeated.
+/// How often one call is made when it fails for the sake of earlier packets: their answers may come
+/// in while it is repeated.
 const TRIES: usize = 3;
 
 /// Most entries of the error queue that are read at a time; it holds a few hundred.
@@ -63,7 +67,8 @@ pub struct DestinationStatistics {
     pub repairs: u64,
     /// Those that it did not.
     pub repairs_lost: u64,
-    /// Packets that the scheduler dropped because it could not send them at their departure time: of [`lost`](Self::lost).
+    /// Packets that the scheduler dropped because it could not send them at their departure time:
+    /// of [`lost`](Self::lost).
     pub missed: u64,
     /// How packets were last sent.
     pub method: Method,
@@ -117,8 +122,8 @@ impl Destination {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Destination`] for an address without a port for RTCP; [`MediaError::Socket`] if the kernel refuses a socket or
-    /// an option, or knows no way there.
+    /// [`MediaError::Destination`] for an address without a port for RTCP; [`MediaError::Socket`]
+    /// if the kernel refuses a socket or an option, or knows no way there.
     pub fn open(address: SocketAddr, options: &DestinationOptions) -> Result<Self, MediaError> {
         let ladder = Ladder::new(options.method);
         let (method, method_reason) = ladder.method();
@@ -160,13 +165,15 @@ impl Destination {
         self.endpoint.address
     }
 
-    /// The socket that sends RTP, to wait for room with, and for what the receiver sends to its port.
+    /// The socket that sends RTP, to wait for room with, and for what the receiver sends to its
+    /// port.
     #[must_use]
     pub fn rtp_socket(&self) -> &UdpSocket {
         self.endpoint.rtp.socket()
     }
 
-    /// The socket for RTCP; it never blocks, and is connected to the receiver's, unless that is a group whose members are heard.
+    /// The socket for RTCP; it never blocks, and is connected to the receiver's, unless that is a
+    /// group whose members are heard.
     #[must_use]
     pub fn rtcp_socket(&self) -> &UdpSocket {
         &self.endpoint.rtcp
@@ -201,18 +208,21 @@ impl Destination {
         self.endpoint.find_scheduler();
     }
 
-    /// Packets that a scheduler dropped; and of those, the ones that counted as sent until it said so.
+    /// Packets that a scheduler dropped; and of those, the ones that counted as sent until it said
+    /// so.
     pub(crate) fn missed_packets(&self) -> (u64, u64) {
         (self.counts.missed, self.missed_later)
     }
 
-    /// Packets that the network took and those that it did not so far, whatever a scheduler dropped of them later.
+    /// Packets that the network took and those that it did not so far, whatever a scheduler dropped
+    /// of them later.
     pub(crate) fn totals(&self) -> (u64, u64) {
         (self.counts.packets, self.counts.lost)
     }
 
-    /// Sends `packets` and says how many it is done with, sent or lost: all, or fewer if the socket's buffer is full. Then wait for
-    /// room and give it [those left](Packets::after), or [give them up](Self::give_up). What changed is added to `events`.
+    /// Sends `packets` and says how many it is done with, sent or lost: all, or fewer if the
+    /// socket's buffer is full. Then wait for room and give it [those left](Packets::after), or
+    /// [give them up](Self::give_up). What changed is added to `events`.
     pub fn send(&mut self, packets: &Packets<'_>, now: Instant, events: &mut Vec<Event>) -> usize {
         self.reconnect_if_due(now);
         self.look_for_missed(now, events);
@@ -250,8 +260,9 @@ impl Destination {
         went
     }
 
-    /// Sends one datagram that repairs what was lost, in parts, to a port so many above that of RTP: at its departure, if it has one
-    /// and the way heeds it, else at once. Like a report, it is not worth waiting for room.
+    /// Sends one datagram that repairs what was lost, in parts, to a port so many above that of
+    /// RTP: at its departure, if it has one and the way heeds it, else at once. Like a report, it
+    /// is not worth waiting for room.
     pub(crate) fn send_repair(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -274,8 +285,8 @@ impl Destination {
         self.endpoint.hear_members()
     }
 
-    /// Takes one datagram of RTCP that waits; it is cut off if it is longer than `buffer`. None: nothing waits, or an answer to a
-    /// report that nobody wanted (ICMP).
+    /// Takes one datagram of RTCP that waits; it is cut off if it is longer than `buffer`. None:
+    /// nothing waits, or an answer to a report that nobody wanted (ICMP).
     pub(crate) fn receive_rtcp<'b>(&self, buffer: &'b mut [u8]) -> Option<(&'b [u8], SocketAddr)> {
         let (bytes, from) = self.endpoint.rtcp.recv_from(buffer).ok()?;
         Some((&buffer[..bytes], from))
@@ -312,7 +323,8 @@ impl Destination {
                         method = lower;
                     }
                     None => {
-                        // No method does it, so it is not the method: the first reason is the one to tell.
+                        // No method does it, so it is not the method: the first reason is the one
+                        // to tell.
                         let errno = first_refusal.unwrap_or(refusal.errno);
                         self.counts.unreachable += 1;
                         self.trouble(State::Unreachable { errno }, now, events);
@@ -349,7 +361,8 @@ impl Destination {
                 Verdict::TooLate(refusal.packets)
             }
             Errno::NOBUFS | Errno::NOMEM => {
-                // Some of a run may have passed the interface's queue before it was full, so none is sent again.
+                // Some of a run may have passed the interface's queue before it was full, so none
+                // is sent again.
                 self.counts.overflows += 1;
                 Verdict::Lost(State::Full, refusal.packets)
             }
@@ -367,8 +380,8 @@ impl Destination {
         }
     }
 
-    /// Is it the packet that `errno` is about? A send that is segmented says so with `EMSGSIZE`, before Linux 6.14 with `EINVAL`;
-    /// others only if the packet cannot be fragmented.
+    /// Is it the packet that `errno` is about? A send that is segmented says so with `EMSGSIZE`,
+    /// before Linux 6.14 with `EINVAL`; others only if the packet cannot be fragmented.
     fn exceeds_path(&self, method: Method, packets: &Packets<'_>, errno: Errno) -> bool {
         let bytes = packets.places().first().map_or(0, |first| first.bytes);
         let limit = self.endpoint.path_limit();
@@ -380,7 +393,8 @@ impl Destination {
         }
     }
 
-    /// Remembers that the path does not take packets this large in one piece; whether another method may get them through.
+    /// Remembers that the path does not take packets this large in one piece; whether another
+    /// method may get them through.
     fn limit(
         &mut self,
         method: Method,
@@ -438,7 +452,8 @@ impl Destination {
         }
     }
 
-    /// Reads now and then which packets the scheduler dropped: it says so long after they were sent.
+    /// Reads now and then which packets the scheduler dropped: it says so long after they were
+    /// sent.
     fn look_for_missed(&mut self, now: Instant, events: &mut Vec<Event>) {
         let since = self.looked_at;
         let is_soon = since.is_some_and(|at| now.saturating_duration_since(at) < LOOK_AFTER);
@@ -519,13 +534,15 @@ impl Destination {
     }
 }
 
-/// Is an error the answer to earlier packets, so that the call it came from has sent nothing? `was_answered`: hosts or routers have said
-/// something meanwhile.
+/// Is an error the answer to earlier packets, so that the call it came from has sent nothing?
+/// `was_answered`: hosts or routers have said something meanwhile.
 fn is_about_earlier(errno: Errno, was_answered: bool) -> bool {
     match errno {
-        // Known without their words: the kernel passes the error on when its queue of them is full, too.
+        // Known without their words: the kernel passes the error on when its queue of them is full,
+        // too.
         Errno::CONNREFUSED | Errno::INTR => true,
-        // These are about the packets at hand, and part of a run may be gone where the interface's queue was full.
+        // These are about the packets at hand, and part of a run may be gone where the interface's
+        // queue was full.
         Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM => false,
         _ => was_answered,
     }

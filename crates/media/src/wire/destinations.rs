@@ -1,11 +1,12 @@
 //! All that one stream is sent to: from one destination to [`DESTINATIONS_MAX`].
 //!
-//! The thread that paces a stream owns this and calls [`Destinations::send`] with each group of packets; between two groups it adds
-//! and removes. What holds between calls: destinations know nothing of each other, and each call begins with another one, so that
-//! none is always last.
+//! The thread that paces a stream owns this and calls [`Destinations::send`] with each group of
+//! packets; between two groups it adds and removes. What holds between calls: destinations know
+//! nothing of each other, and each call begins with another one, so that none is always last.
 //!
-//! One that is refused, out of reach or full costs the others nothing but the calls to find out. Waiting for room is bounded by the
-//! caller's patience, all destinations together, and one that stayed full is not waited for again until it has taken a packet.
+//! One that is refused, out of reach or full costs the others nothing but the calls to find out.
+//! Waiting for room is bounded by the caller's patience, all destinations together, and one that
+//! stayed full is not waited for again until it has taken a packet.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -243,7 +244,8 @@ impl Destinations {
         }
     }
 
-    /// Packets that schedulers dropped so far, all destinations together; and of those, the ones that counted as sent until then.
+    /// Packets that schedulers dropped so far, all destinations together; and of those, the ones
+    /// that counted as sent until then.
     pub(crate) fn missed_packets(&self) -> (u64, u64) {
         self.iter().fold((0, 0), |(all, later), (_, destination)| {
             let (more, more_later) = destination.missed_packets();
@@ -265,7 +267,8 @@ impl Destinations {
         &self.events
     }
 
-    /// Sends a group of packets to each. Waits for those without room, `patience` at most; what they have not taken by then is lost.
+    /// Sends a group of packets to each. Waits for those without room, `patience` at most; what
+    /// they have not taken by then is lost.
     pub fn send(&mut self, packets: &Packets<'_>, patience: Duration) -> Outcome<'_> {
         let begun = Instant::now();
         self.events.clear();
@@ -352,7 +355,8 @@ impl Member {
     }
 }
 
-/// Opens a destination. Where the process has no descriptor left, its limit is raised as far as it may be.
+/// Opens a destination. Where the process has no descriptor left, its limit is raised as far as it
+/// may be.
 fn open_with_room(
     address: SocketAddr,
     options: &DestinationOptions,

@@ -1,8 +1,10 @@
 //! The sockets of a destination: RTP, and RTCP beside it.
 //!
-//! Both are connected, because `sendfile` takes no address, and because only connected sockets are told what hosts answer. Our own
-//! ports are a pair, even and odd (RFC 3550, 11): some receivers send their reports to the port behind the one that RTP comes from.
-//! What holds between calls: the sockets never block, and what goes wrong with a packet is kept in their error queues. Never sends.
+//! Both are connected, because `sendfile` takes no address, and because only connected sockets are
+//! told what hosts answer. Our own ports are a pair, even and odd (RFC 3550, 11): some receivers
+//! send their reports to the port behind the one that RTP comes from. What holds between calls: the
+//! sockets never block, and what goes wrong with a packet is kept in their error queues. Never
+//! sends.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -25,8 +27,9 @@ use super::scheduler::Scheduler;
 use crate::MediaError;
 use crate::ports::rtcp_address;
 
-/// Room in a socket for packets that the interface has not taken yet: four runs of the largest size, so that one can be on the wire
-/// while this process waits for its turn. The kernel reckons with twice that for its own needs (socket(7)).
+/// Room in a socket for packets that the interface has not taken yet: four runs of the largest
+/// size, so that one can be on the wire while this process waits for its turn. The kernel reckons
+/// with twice that for its own needs (socket(7)).
 pub const SEND_BUFFER_BYTES: usize = 4 * 65_536;
 
 /// A port's neighbour is taken now and then, hardly so often.
@@ -40,7 +43,8 @@ pub struct DestinationOptions {
     pub method: Option<Method>,
     /// Where RTCP goes; none: to the port behind the destination's, which has to be even.
     pub rtcp: Option<SocketAddr>,
-    /// How many routers a multicast packet may pass, plus one: 1 (the default) stays on the link, 0 on this host.
+    /// How many routers a multicast packet may pass, plus one: 1 (the default) stays on the link, 0
+    /// on this host.
     pub multicast_hops: u8,
     /// The interface that multicast packets leave by; none: as routed.
     pub multicast_interface: Option<String>,
@@ -48,8 +52,9 @@ pub struct DestinationOptions {
     pub multicast_loop: bool,
     /// Room for packets that the interface has not taken yet.
     pub send_buffer_bytes: usize,
-    /// Our own even port, which several destinations may share: each is told what comes from it alone, and what comes from nobody
-    /// else. None: a pair of its own. Whoever names one holds it with [`PortPair`].
+    /// Our own even port, which several destinations may share: each is told what comes from it
+    /// alone, and what comes from nobody else. None: a pair of its own. Whoever names one holds it
+    /// with [`PortPair`].
     pub local_port: Option<u16>,
     /// `SO_PRIORITY`, which can choose a class of the interface's queueing discipline.
     pub priority: Option<i32>,
@@ -83,7 +88,8 @@ pub(crate) struct Endpoint {
     pub(crate) rtcp_to: SocketAddr,
     /// Who heeds departure times, if packets have any.
     pub(crate) departures: Departures,
-    /// What decides which scheduler it is: the interface, if it is named, and the priority. None: no departure times.
+    /// What decides which scheduler it is: the interface, if it is named, and the priority. None:
+    /// no departure times.
     way: Option<(Option<String>, Option<i32>)>,
 }
 
@@ -92,8 +98,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Destination`] for an address without a port for RTCP, [`MediaError::Socket`] if the kernel refuses a socket or
-    /// an option, or knows no way there.
+    /// [`MediaError::Destination`] for an address without a port for RTCP, [`MediaError::Socket`]
+    /// if the kernel refuses a socket or an option, or knows no way there.
     pub(crate) fn open(
         address: SocketAddr,
         options: &DestinationOptions,
@@ -142,7 +148,8 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Finds out who heeds departure times on the way, if packets may have any: when it is opened, and when the way may have changed.
+    /// Finds out who heeds departure times on the way, if packets may have any: when it is opened,
+    /// and when the way may have changed.
     pub(crate) fn find_scheduler(&mut self) {
         let Some((interface, priority)) = &self.way else {
             return;
@@ -164,7 +171,8 @@ impl Endpoint {
         }
     }
 
-    /// Bytes of the largest packet, from the RTP header on, that goes unfragmented, and the path's MTU itself.
+    /// Bytes of the largest packet, from the RTP header on, that goes unfragmented, and the path's
+    /// MTU itself.
     pub(crate) fn path_limit(&self) -> Option<(u16, u32)> {
         /// IP and UDP header.
         const HEADERS_V4: u32 = 20 + 8;
@@ -178,7 +186,8 @@ impl Endpoint {
         Some((packet, mtu))
     }
 
-    /// Lets the RTCP of a group's members in, who answer from addresses of their own. For others it changes nothing.
+    /// Lets the RTCP of a group's members in, who answer from addresses of their own. For others it
+    /// changes nothing.
     pub(crate) fn hear_members(&self) -> io::Result<()> {
         if self.rtcp_to.ip().is_multicast() {
             disconnect(&self.rtcp, self.address)?;
@@ -186,8 +195,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Connects the RTP socket anew, from the same port: its own address may be gone with the interface that had it. A failure shows
-    /// in the next send.
+    /// Connects the RTP socket anew, from the same port: its own address may be gone with the
+    /// interface that had it. A failure shows in the next send.
     pub(crate) fn reconnect(&self) -> io::Result<()> {
         let socket = self.rtp.socket();
         disconnect(socket, self.address)?;
@@ -237,7 +246,8 @@ fn bound_pair(address: SocketAddr) -> io::Result<(UdpSocket, UdpSocket)> {
     Err(io::ErrorKind::AddrInUse.into())
 }
 
-/// A pair of ports of this host, held for as long as the value lives, for [`DestinationOptions::local_port`].
+/// A pair of ports of this host, held for as long as the value lives, for
+/// [`DestinationOptions::local_port`].
 #[derive(Debug)]
 pub struct PortPair {
     port: u16,
@@ -315,8 +325,8 @@ fn set_multicast(
         _ => 0, // as routed
     };
     let hops = options.multicast_hops;
-    // Linux keeps packets with 0 hops on the host only if somebody there has joined the group, so we do. Ours come from another
-    // port than they go to, so they do not come back to this socket.
+    // Linux keeps packets with 0 hops on the host only if somebody there has joined the group, so
+    // we do. Ours come from another port than they go to, so they do not come back to this socket.
     let stays = hops == 0;
     let does_loop = options.multicast_loop || stays;
     match address.ip() {

@@ -4,7 +4,8 @@ use rtp_types::RtpPacketBuilder;
 
 use hythe_rtp::{HEADER_BYTES, Identity};
 
-/// Writes the headers of a stream: source, numbers and times count on from what its [`Identity`] drew.
+/// Writes the headers of a stream: source, numbers and times count on from what its [`Identity`]
+/// drew.
 #[derive(Clone, Debug)]
 pub struct Headers {
     payload_type: u8,
@@ -25,7 +26,8 @@ impl Headers {
         }
     }
 
-    /// The header of the next packet, whose media is at `time`: ticks since the start of the stream.
+    /// The header of the next packet, whose media is at `time`: ticks since the start of the
+    /// stream.
     pub fn next(&mut self, marker: bool, time: u64) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         RtpPacketBuilder::<&[u8], &[u8]>::new()

@@ -1,7 +1,9 @@
-//! Whether a destination can be reached, as far as this end can know, and what it says when that changes.
+//! Whether a destination can be reached, as far as this end can know, and what it says when that
+//! changes.
 //!
-//! A refusal answers an earlier packet, and the packets between two answers seem to go. So a destination in trouble is reachable
-//! again only when [`QUIET`] has passed without any. Never calls the kernel; the time is handed in.
+//! A refusal answers an earlier packet, and the packets between two answers seem to go. So a
+//! destination in trouble is reachable again only when [`QUIET`] has passed without any. Never
+//! calls the kernel; the time is handed in.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,8 +14,9 @@ use rustix::io::Errno;
 use super::ladder::MethodReason;
 use super::method::Method;
 
-/// How long nothing may go wrong before a destination in trouble counts as reachable again. Hosts limit what they answer, Linux to
-/// one message a second (icmp(7), `icmp_ratelimit`); that a neighbour does not answer is found out every three (arp(7)).
+/// How long nothing may go wrong before a destination in trouble counts as reachable again. Hosts
+/// limit what they answer, Linux to one message a second (icmp(7), `icmp_ratelimit`); that a
+/// neighbour does not answer is found out every three (arp(7)).
 pub const QUIET: Duration = Duration::from_secs(5);
 
 /// How it stands with a destination.
@@ -62,9 +65,11 @@ pub enum Change {
         /// Why.
         reason: MethodReason,
     },
-    /// The scheduler on its way dropped packets, because it had or got them too late for their departure times. Told once.
+    /// The scheduler on its way dropped packets, because it had or got them too late for their
+    /// departure times. Told once.
     Missed {
-        /// The time passed while it had them. Otherwise they came too late, or it reckons by another clock.
+        /// The time passed while it had them. Otherwise they came too late, or it reckons by
+        /// another clock.
         was_late: bool,
     },
     /// Its receiver said goodbye (RTCP BYE). Sending goes on until somebody ends it.
@@ -138,7 +143,8 @@ impl Health {
         (self.state != State::Reachable && is_quiet).then(|| self.turn(State::Reachable, now))
     }
 
-    /// Something went wrong; whether that is news. Where different troubles take turns, the first is told until it has lasted.
+    /// Something went wrong; whether that is news. Where different troubles take turns, the first
+    /// is told until it has lasted.
     pub(crate) fn troubled(&mut self, trouble: State, now: Instant) -> Option<State> {
         self.troubled_at = Some(now);
         let may_turn = self.state == State::Reachable || has_passed(QUIET, self.changed_at, now);

@@ -1,8 +1,9 @@
 //! Which [`Method`] a destination uses, and what it has learnt about the way there.
 //!
-//! One per [`Destination`](super::destination::Destination), which asks before each call and tells what a call taught. What holds
-//! between calls: a method that was refused is not tried again, and neither is segmentation of packets larger than the path's MTU,
-//! until [`PROBE_AGAIN`] has passed or the way was interrupted, when another device may be in use. Never calls the kernel.
+//! One per [`Destination`](super::destination::Destination), which asks before each call and tells
+//! what a call taught. What holds between calls: a method that was refused is not tried again, and
+//! neither is segmentation of packets larger than the path's MTU, until [`PROBE_AGAIN`] has passed
+//! or the way was interrupted, when another device may be in use. Never calls the kernel.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,8 @@ use rustix::io::Errno;
 use super::method::Method;
 use super::packets::Packets;
 
-/// How long what a way refused is remembered. Routes and devices change without telling; a call per minute does not show.
+/// How long what a way refused is remembered. Routes and devices change without telling; a call per
+/// minute does not show.
 pub const PROBE_AGAIN: Duration = Duration::from_secs(60);
 
 /// Why a destination does not use the best method.
@@ -109,7 +111,8 @@ impl Ladder {
         self.learnt_at.get_or_insert(now);
     }
 
-    /// Packets of more than `bytes` are not segmented on this way. Whether that helps: not where a method is forced.
+    /// Packets of more than `bytes` are not segmented on this way. Whether that helps: not where a
+    /// method is forced.
     pub(crate) fn limit_segments(&mut self, bytes: u16, now: Instant) -> bool {
         self.segment_bytes_max = Some(bytes);
         self.learnt_at.get_or_insert(now);

@@ -1,12 +1,15 @@
-//! Packets laid out in a slot of the wire region: header in front of payload, one packet behind the other.
+//! Packets laid out in a slot of the wire region: header in front of payload, one packet behind the
+//! other.
 //!
-//! A sender fills a layout from a packetizer ([`Layout::push`]) or straight from a file ([`Layout::extend_from_file`]), sends its
-//! [packets](Layout::packets) to every destination from its [memory](Layout::memory), and keeps it for as long as a packet may be asked for
-//! again ([`Layout::find`]). Then it begins anew: by [`Layout::clear`] if the kernel copied whatever was sent, else by
-//! [`Layout::renew`], or by dropping it, which gives the slot back. Between calls what `packets` names is whole, and nothing behind
-//! it means anything.
+//! A sender fills a layout from a packetizer ([`Layout::push`]) or straight from a file
+//! ([`Layout::extend_from_file`]), sends its [packets](Layout::packets) to every destination from
+//! its [memory](Layout::memory), and keeps it for as long as a packet may be asked for again
+//! ([`Layout::find`]). Then it begins anew: by [`Layout::clear`] if the kernel copied whatever was
+//! sent, else by [`Layout::renew`], or by dropping it, which gives the slot back. Between calls
+//! what `packets` names is whole, and nothing behind it means anything.
 //!
-//! Never sends, never waits, never decides when something is sent. Nothing is allocated but by [`Layout::new`].
+//! Never sends, never waits, never decides when something is sent. Nothing is allocated but by
+//! [`Layout::new`].
 
 use std::io;
 use std::os::fd::AsFd;
@@ -41,7 +44,8 @@ pub struct Full {
     pub payload_bytes: usize,
 }
 
-/// What a packet has besides its payload. The header is without contributing sources and extensions (RFC 3550, section 5.1).
+/// What a packet has besides its payload. The header is without contributing sources and extensions
+/// (RFC 3550, section 5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The RTP header, sequence number included.
@@ -68,8 +72,8 @@ pub struct FilePayloads {
 }
 
 impl Layout {
-    /// An empty layout in `lease`, for at most `packets_max` packets. It is our own lease: the `trust` is that no other writer of the
-    /// pool writes into it meanwhile.
+    /// An empty layout in `lease`, for at most `packets_max` packets. It is our own lease: the
+    /// `trust` is that no other writer of the pool writes into it meanwhile.
     ///
     /// # Errors
     ///
@@ -91,13 +95,15 @@ impl Layout {
         })
     }
 
-    /// Is there room for one more packet with so many bytes of payload? For more than [`PAYLOAD_BYTES_MAX`] there never is.
+    /// Is there room for one more packet with so many bytes of payload? For more than
+    /// [`PAYLOAD_BYTES_MAX`] there never is.
     #[must_use]
     pub fn has_room(&self, payload_bytes: usize) -> bool {
         self.packets_left(payload_bytes) > 0
     }
 
-    /// Lays out one packet behind the others. Headers count packets: let [`Layout::has_room`] say yes before one is made.
+    /// Lays out one packet behind the others. Headers count packets: let [`Layout::has_room`] say
+    /// yes before one is made.
     ///
     /// # Errors
     ///
@@ -123,8 +129,9 @@ impl Layout {
     }
 
     /// Reads payloads of one size straight from a file, with one system call for up to
-    /// [`PIECES_PER_CALL`](hythe_node::PIECES_PER_CALL) of them, as many as there is room for. `head` says what stands in front of
-    /// each, and is shown it. Returns the bytes taken from the file: 0 at its end, or if the layout is full.
+    /// [`PIECES_PER_CALL`](hythe_node::PIECES_PER_CALL) of them, as many as there is room for.
+    /// `head` says what stands in front of each, and is shown it. Returns the bytes taken from the
+    /// file: 0 at its end, or if the layout is full.
     ///
     /// # Errors
     ///
@@ -179,7 +186,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// What [`Lease::file_range`] says; not after it was answered once, as it was for [`Layout::new`].
+    /// What [`Lease::file_range`] says; not after it was answered once, as it was for
+    /// [`Layout::new`].
     pub fn memory(&self) -> Result<PacketMemory<'_>, NodeError> {
         let (file, file_offset) = if self.is_for_the_wire {
             let (file, offset) = self.lease.file_range()?;
@@ -213,7 +221,8 @@ impl Layout {
         &self.lease.as_slice(self.trust)[..self.used][at..at + usize::from(place.bytes)]
     }
 
-    /// Empty again, in the same pages: only if everything that was sent was copied by the kernel when it was sent.
+    /// Empty again, in the same pages: only if everything that was sent was copied by the kernel
+    /// when it was sent.
     pub fn clear(&mut self) {
         self.places.clear();
         self.used = 0;

@@ -1,21 +1,27 @@
-//! The ways to give packets to the network, from the cheapest for the sender down to the one that always works.
+//! The ways to give packets to the network, from the cheapest for the sender down to the one that
+//! always works.
 //!
-//! 1. [`Method::SendfileGso`]: the kernel takes a run of packets from a file by reference and cuts it into datagrams (`UDP_SEGMENT`).
-//!    No byte is copied. There is no sign by which a sender could know when a page has left, so only packets in pages that are
-//!    never overwritten ([`Packets::lasting`]) may go this way.
-//! 2. [`Method::MappedGso`]: one send per run; the kernel copies the bytes once. Headers may differ from what lies in memory.
-//! 3. [`Method::Sendmmsg`]: one system call for many packets, each of which travels through the stack by itself.
+//! 1. [`Method::SendfileGso`]: the kernel takes a run of packets from a file by reference and cuts
+//!    it into datagrams (`UDP_SEGMENT`). No byte is copied. There is no sign by which a sender
+//!    could know when a page has left, so only packets in pages that are never overwritten
+//!    ([`Packets::lasting`]) may go this way.
+//! 2. [`Method::MappedGso`]: one send per run; the kernel copies the bytes once. Headers may differ
+//!    from what lies in memory.
+//! 3. [`Method::Sendmmsg`]: one system call for many packets, each of which travels through the
+//!    stack by itself.
 //! 4. [`Method::Sendto`]: one system call per packet.
 //!
-//! `MSG_ZEROCOPY` is not among them: virtual links (loopback, veth) copy what it sends all the same, it gains nothing for single
-//! packets, and its sender has to read completions from the error queue, which `sendfile` from pages that last does without.
+//! `MSG_ZEROCOPY` is not among them: virtual links (loopback, veth) copy what it sends all the
+//! same, it gains nothing for single packets, and its sender has to read completions from the error
+//! queue, which `sendfile` from pages that last does without.
 //!
-//! Packets with departure times ([`Packets::with_departures`]) go in one call, too, however many times there are: a message for each
-//! time, with what leaves then cut by the kernel. `sendfile` has no room for a time, so by reference they do not go.
+//! Packets with departure times ([`Packets::with_departures`]) go in one call, too, however many
+//! times there are: a message for each time, with what leaves then cut by the kernel. `sendfile`
+//! has no room for a time, so by reference they do not go.
 //!
-//! A [`WireSocket`] does one system call and says what came of it; which method is used, and what to do about a refusal, is decided
-//! by the [destination](super::destination). What holds between calls: the socket's segment size is known. Never sends a packet
-//! twice, never waits.
+//! A [`WireSocket`] does one system call and says what came of it; which method is used, and what
+//! to do about a refusal, is decided by the [destination](super::destination). What holds between
+//! calls: the socket's segment size is known. Never sends a packet twice, never waits.
 
 use std::array;
 use std::fmt;
@@ -42,14 +48,17 @@ use super::packets::{Packets, VECTORS_MAX};
 use super::run::{self, PacketPlace, Run};
 use crate::instant::now_ns;
 
-/// Pages that `sendfile` moves at once (the kernel's `PIPE_DEF_BUFFERS`). A run in more of them would be taken in two steps, and a
-/// failure in the second would look like a short count, without a reason.
+/// Pages that `sendfile` moves at once (the kernel's `PIPE_DEF_BUFFERS`). A run in more of them
+/// would be taken in two steps, and a failure in the second would look like a short count, without
+/// a reason.
 const SENDFILE_PAGES: u64 = 16;
 
-/// Most packets of one `sendmmsg`. More gain nothing: the way through the stack is what costs, not the call.
+/// Most packets of one `sendmmsg`. More gain nothing: the way through the stack is what costs, not
+/// the call.
 const MESSAGES_MAX: usize = 64;
 
-/// When a datagram leaves that is to leave at once, where each needs a time: after etf had time to take it up. Its `delta` is mostly less.
+/// When a datagram leaves that is to leave at once, where each needs a time: after etf had time to
+/// take it up. Its `delta` is mostly less.
 const SOON_NS: u64 = 2_000_000;
 
 /// Room for a departure time beside a message.
@@ -188,12 +197,14 @@ impl WireSocket {
         &self.socket
     }
 
-    /// Sends the first of `packets`, as many as one system call takes, and says how many those were. Packets that are written again
-    /// or have headers of their own cannot be sent by reference: for them, [`Method::SendfileGso`] is [`Method::MappedGso`].
+    /// Sends the first of `packets`, as many as one system call takes, and says how many those
+    /// were. Packets that are written again or have headers of their own cannot be sent by
+    /// reference: for them, [`Method::SendfileGso`] is [`Method::MappedGso`].
     ///
     /// # Errors
     ///
-    /// What the kernel says; none of the packets that the call was for has been sent. An error may be the answer to an earlier packet.
+    /// What the kernel says; none of the packets that the call was for has been sent. An error may
+    /// be the answer to an earlier packet.
     pub fn send_some(&mut self, method: Method, packets: &Packets<'_>) -> Result<usize, Refusal> {
         let first = packets.after(packets.len().min(MESSAGES_MAX));
         let count = packets.len() - first.len();
@@ -367,8 +378,8 @@ impl WireSocket {
         self.clock.is_some() && packets.departure_ns(0).is_some()
     }
 
-    /// Sends one datagram of its own, in parts: to where the socket is connected to, or elsewhere; at once, or at its departure if the
-    /// way heeds it.
+    /// Sends one datagram of its own, in parts: to where the socket is connected to, or elsewhere;
+    /// at once, or at its departure if the way heeds it.
     pub(crate) fn send_datagram(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -380,7 +391,8 @@ impl WireSocket {
             // It would be cut.
             self.segment(0, 1)?;
         }
-        // Without a time of its own it leaves as soon as it can: fq lets that pass, etf would drop it.
+        // Without a time of its own it leaves as soon as it can: fq lets that pass, etf would drop
+        // it.
         let soon_ns = || self.may_miss_departures().then(|| now_ns() + SOON_NS);
         let departure_ns = departure_ns.or_else(soon_ns);
         let of_clock = |clock| departure_ns?.checked_add_signed(ahead_ns(clock));
@@ -401,7 +413,8 @@ impl WireSocket {
 
     /// Lets the kernel cut what is sent next, `packets` of them, into datagrams of `bytes`.
     fn segment(&mut self, bytes: u16, packets: usize) -> Result<(), Refusal> {
-        // One datagram that is no longer than a segment is not cut, so that short packets between long runs cost no call.
+        // One datagram that is no longer than a segment is not cut, so that short packets between
+        // long runs cost no call.
         let is_uncut =
             packets == 1 && bytes != 0 && (self.segment_bytes == 0 || bytes <= self.segment_bytes);
         if self.segment_bytes == bytes || is_uncut {
@@ -467,7 +480,8 @@ mod tests {
         SIZES.into_iter().map(place).collect()
     }
 
-    /// Packets that leave at those times, laid out and then in pieces, and a connected socket with the one it sends to.
+    /// Packets that leave at those times, laid out and then in pieces, and a connected socket with
+    /// the one it sends to.
     fn with_packets(departures_ns: &[u64], test: impl Fn(Packets<'_>, WireSocket, UdpSocket)) {
         let input = io::stdin();
         let bytes = bytes();
@@ -515,7 +529,8 @@ mod tests {
         sizes
     }
 
-    /// The kernel refuses a time on a socket that was not told of times, and only a time: so what is sent is one.
+    /// The kernel refuses a time on a socket that was not told of times, and only a time: so what
+    /// is sent is one.
     #[test]
     fn a_departure_time_is_what_the_kernel_takes_for_one() {
         for method in METHODS {
@@ -544,14 +559,16 @@ mod tests {
         }
     }
 
-    /// In the past, so that they leave at once whatever schedules this machine's loopback interface.
+    /// In the past, so that they leave at once whatever schedules this machine's loopback
+    /// interface.
     #[test]
     fn one_call_takes_a_message_for_each_time_as_long_as_they_are_cut_alike() {
         let departures_ns = [1, 1, 2, 2, 3, 3, 4, 5];
         with_packets(&departures_ns, |packets, mut socket, receiver| {
             let clock = Some(DepartureClock::Monotonic);
             socket.keep_departures(clock).unwrap();
-            // 1000+1000, 1000+400, 1000+300, 300, 1000: each is cut into pieces of 1,000 bytes, or not at all.
+            // 1000+1000, 1000+400, 1000+300, 300, 1000: each is cut into pieces of 1,000 bytes, or
+            // not at all.
             assert_eq!(socket.send_some(Method::MappedGso, &packets), Ok(8));
             assert_eq!(received(&receiver), SIZES);
         });

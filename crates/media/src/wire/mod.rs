@@ -1,7 +1,8 @@
 //! Packets on their way from memory to the network.
 //!
-//! Packets are laid out once, header in front of payload, one behind the other ([`run`]), in memory that the kernel can send from
-//! without a copy; every destination is then sent the same bytes, by the fastest method that its way allows.
+//! Packets are laid out once, header in front of payload, one behind the other ([`run`]), in memory
+//! that the kernel can send from without a copy; every destination is then sent the same bytes, by
+//! the fastest method that its way allows.
 
 pub mod departure;
 pub mod destination;

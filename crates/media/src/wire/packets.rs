@@ -1,7 +1,8 @@
 //! A group of packets that leave together: where they lie, and what may be done with them.
 //!
-//! Made once per group by whoever paces, then given to every [destination](super::destination). What is checked when it is made
-//! (every packet lies in the memory and has a header) holds from then on, so that nobody on the way checks again.
+//! Made once per group by whoever paces, then given to every [destination](super::destination).
+//! What is checked when it is made (every packet lies in the memory and has a header) holds from
+//! then on, so that nobody on the way checks again.
 
 use std::io::IoSlice;
 use std::ops::Range;
@@ -16,11 +17,13 @@ use crate::MediaError;
 /// An RTP header that replaces the first [`HEADER_BYTES`] of a packet.
 pub type Header = [u8; HEADER_BYTES];
 
-/// Most vectors of one group, and of one system call: a header and a payload for each of the packets that a call takes, and as many
-/// again for payloads in several pieces. The kernel allows 1,024 (`UIO_MAXIOV`).
+/// Most vectors of one group, and of one system call: a header and a payload for each of the
+/// packets that a call takes, and as many again for payloads in several pieces. The kernel allows
+/// 1,024 (`UIO_MAXIOV`).
 pub const VECTORS_MAX: usize = 256;
 
-/// Packets whose bytes do not lie one behind the other: headers in one place, slices of the payload in others.
+/// Packets whose bytes do not lie one behind the other: headers in one place, slices of the payload
+/// in others.
 #[derive(Clone, Copy, Debug)]
 pub struct Apart<'p> {
     /// The bytes of all packets, in order.
@@ -51,8 +54,9 @@ pub struct Packets<'p> {
 }
 
 impl<'p> Packets<'p> {
-    /// Packets whose pages nobody will overwrite: once sent, they are only ever replaced by fresh pages. They may be sent by
-    /// reference (`sendfile`), so that what is on its way is the page itself, for as long as a receiver leaves it in its socket.
+    /// Packets whose pages nobody will overwrite: once sent, they are only ever replaced by fresh
+    /// pages. They may be sent by reference (`sendfile`), so that what is on its way is the page
+    /// itself, for as long as a receiver leaves it in its socket.
     ///
     /// # Errors
     ///
@@ -80,7 +84,8 @@ impl<'p> Packets<'p> {
         })
     }
 
-    /// Packets in memory that is written again: the kernel copies them, and the caller may overwrite them as soon as they were sent.
+    /// Packets in memory that is written again: the kernel copies them, and the caller may
+    /// overwrite them as soon as they were sent.
     ///
     /// # Errors
     ///
@@ -96,12 +101,14 @@ impl<'p> Packets<'p> {
         })
     }
 
-    /// Packets in pieces, such as headers and slices of messages: the `vectors` of packet `n` end in front of `ends[n]`, at most
-    /// [`VECTORS_MAX`] in all. The kernel copies them; of `places` the lengths and instants count, not the offsets.
+    /// Packets in pieces, such as headers and slices of messages: the `vectors` of packet `n` end
+    /// in front of `ends[n]`, at most [`VECTORS_MAX`] in all. The kernel copies them; of `places`
+    /// the lengths and instants count, not the offsets.
     ///
     /// # Errors
     ///
-    /// [`MediaError::Packet`] if the vectors of a packet are not as long as its place says, or are too many.
+    /// [`MediaError::Packet`] if the vectors of a packet are not as long as its place says, or are
+    /// too many.
     pub fn apart(
         vectors: &'p [IoSlice<'p>],
         ends: &'p [usize],
@@ -145,7 +152,8 @@ impl<'p> Packets<'p> {
     ///
     /// # Errors
     ///
-    /// [`MediaError::Packet`] if there are not as many headers as packets, or the packets lie apart from their headers already.
+    /// [`MediaError::Packet`] if there are not as many headers as packets, or the packets lie apart
+    /// from their headers already.
     pub fn with_headers(self, headers: &'p [Header]) -> Result<Self, MediaError> {
         if headers.len() != self.places.len() {
             let (headers, packets) = (headers.len(), self.places.len());
@@ -160,8 +168,9 @@ impl<'p> Packets<'p> {
         })
     }
 
-    /// The same packets, each with the instant of the monotonic clock at which the kernel is to send it. Those with the same instant, one
-    /// behind the other, leave together. Destinations whose way does not heed departure times send them at once.
+    /// The same packets, each with the instant of the monotonic clock at which the kernel is to
+    /// send it. Those with the same instant, one behind the other, leave together. Destinations
+    /// whose way does not heed departure times send them at once.
     ///
     /// # Errors
     ///
@@ -220,7 +229,8 @@ impl<'p> Packets<'p> {
         self.by_reference().is_some()
     }
 
-    /// Where they lie in which file, if they may be sent by reference. Not with departure times, which `sendfile` has no room for.
+    /// Where they lie in which file, if they may be sent by reference. Not with departure times,
+    /// which `sendfile` has no room for.
     pub(crate) fn by_reference(&self) -> Option<(&PacketMemory<'p>, BorrowedFd<'p>)> {
         if !self.is_lasting || self.departures_ns.is_some() {
             return None;

@@ -1,11 +1,14 @@
 //! Runs: neighbouring packets that one call can send.
 //!
-//! UDP segmentation offload cuts one send into datagrams of one size; only the last may be shorter. So packets laid out one behind
-//! the other are sent in runs. Which packets go now is the pacer's business; this module only groups them.
+//! UDP segmentation offload cuts one send into datagrams of one size; only the last may be shorter.
+//! So packets laid out one behind the other are sent in runs. Which packets go now is the pacer's
+//! business; this module only groups them.
 
-/// Most bytes of one UDP send (RFC 768, less the IPv4 and UDP headers; IPv6 allows 20 more, which is not used).
+/// Most bytes of one UDP send (RFC 768, less the IPv4 and UDP headers; IPv6 allows 20 more, which
+/// is not used).
 pub const RUN_BYTES_MAX: usize = 65_507;
-/// Most datagrams of one send; the kernel's `UDP_MAX_SEGMENTS` is 64 before Linux 6.9 and 128 since.
+/// Most datagrams of one send; the kernel's `UDP_MAX_SEGMENTS` is 64 before Linux 6.9 and 128
+/// since.
 pub const RUN_PACKETS_MAX: usize = 64;
 
 /// Where a packet lies, and when it is to leave.
@@ -17,7 +20,8 @@ pub struct PacketPlace {
     pub bytes: u16,
     /// Of its RTP header.
     pub sequence: u16,
-    /// When it is to leave, in nanoseconds since the start of the stream: [`Schedule`](crate::pace::Schedule) decides.
+    /// When it is to leave, in nanoseconds since the start of the stream:
+    /// [`Schedule`](crate::pace::Schedule) decides.
     pub due_ns: u64,
 }
 
@@ -46,7 +50,8 @@ pub struct Run {
     pub packets: u16,
 }
 
-/// The runs of `packets`, in order. Packets that do not follow each other in memory begin a new run.
+/// The runs of `packets`, in order. Packets that do not follow each other in memory begin a new
+/// run.
 pub fn runs(packets: &[PacketPlace]) -> impl Iterator<Item = Run> {
     let mut rest = packets;
     std::iter::from_fn(move || {
@@ -57,8 +62,8 @@ pub fn runs(packets: &[PacketPlace]) -> impl Iterator<Item = Run> {
 }
 
 impl Run {
-    /// The run that `packets` begin with, as long as each of its packets [follows](PacketPlace::follows) the one before and
-    /// `may_take` says yes to it.
+    /// The run that `packets` begin with, as long as each of its packets
+    /// [follows](PacketPlace::follows) the one before and `may_take` says yes to it.
     pub(crate) fn first_of(
         packets: &[PacketPlace],
         may_take: impl Fn(&PacketPlace) -> bool,
@@ -76,7 +81,8 @@ impl Run {
     }
 }
 
-/// How many of the first packets one send can be cut into, as long as `may_follow` says yes to each and the one before.
+/// How many of the first packets one send can be cut into, as long as `may_follow` says yes to each
+/// and the one before.
 pub(crate) fn length(
     packets: &[PacketPlace],
     may_follow: impl Fn(&PacketPlace, &PacketPlace) -> bool,

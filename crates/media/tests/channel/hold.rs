@@ -1,4 +1,5 @@
-//! How long messages are held: until their last packet was sent, or left the history, and no longer.
+//! How long messages are held: until their last packet was sent, or left the history, and no
+//! longer.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Streams from a channel to destinations over the loopback interface, sent from the slots that their publisher wrote.
+//! Streams from a channel to destinations over the loopback interface, sent from the slots that
+//! their publisher wrote.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hold;

@@ -1,4 +1,5 @@
-//! What a channel has sent is what a file has: the same packets, byte for byte, whatever messages it came in.
+//! What a channel has sent is what a file has: the same packets, byte for byte, whatever messages
+//! it came in.
 
 use std::io::Cursor;
 
@@ -56,7 +57,8 @@ fn from_file(stage: &Stage, bytes: &[u8], options: &OpenOptions) -> Vec<Vec<u8>>
     sent(stage, open_input(input, options).unwrap()).0
 }
 
-/// Messages of each of these lengths make the same packets, and not more than `joined` bytes for each message are copied.
+/// Messages of each of these lengths make the same packets, and not more than `joined` bytes for
+/// each message are copied.
 fn compare(name: &str, bytes: &[u8], lengths: &[(usize, usize)], options: &OpenOptions) {
     let Some(stage) = Stage::new(name) else {
         return;
@@ -146,7 +148,8 @@ fn byte_streams_of_video() {
         let Some(bytes) = ffmpeg(&format!("{source} {arguments}")) else {
             return;
         };
-        // Of what is cut anywhere, NAL units that go over the end of a message are joined: here, none of those is longer.
+        // Of what is cut anywhere, NAL units that go over the end of a message are joined: here,
+        // none of those is longer.
         let lengths = [
             (bytes.len(), 0),
             (200_000, 100_000),

@@ -39,7 +39,8 @@ fn survives(name: &str, bytes: &[u8], message: usize, options: &OpenOptions) {
         scope.spawn(|| {
             let mut chances = Dice::new(11);
             while !is_over.load(Ordering::Relaxed) {
-                // Neither longer nor shorter, only other bytes: garbage, and pieces that look like something.
+                // Neither longer nor shorter, only other bytes: garbage, and pieces that look like
+                // something.
                 let at = chances.below(length - 64) as u64;
                 let mut garbage = [0; 64];
                 garbage.fill_with(|| chances.below(256) as u8);

@@ -23,7 +23,8 @@ pub(crate) const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_po
 const CHANNEL: &str = "camera";
 /// Ends tests that have failed.
 const BOUND: Duration = Duration::from_secs(120);
-/// A publisher that is blocked for as long gives up; the sender that it waits for runs in the same thread or has failed.
+/// A publisher that is blocked for as long gives up; the sender that it waits for runs in the same
+/// thread or has failed.
 const PATIENCE_MS: u32 = 20_000;
 
 /// A pool in a directory of its own; it goes with the value.

@@ -1,5 +1,5 @@
-//! What holds for every parser of media whatever it is given: no panic, no more out than in, time that never runs backwards. Used by
-//! `tests/hostile.rs` with seeds, and by the fuzz targets.
+//! What holds for every parser of media whatever it is given: no panic, no more out than in, time
+//! that never runs backwards. Used by `tests/hostile.rs` with seeds, and by the fuzz targets.
 #![allow(dead_code, reason = "each fuzz target uses a part of it")]
 
 use std::io::Cursor;
@@ -57,7 +57,8 @@ pub(crate) fn ogg_opus(bytes: &[u8]) {
     drain(OggOpusSource::new(input(bytes)), bytes);
 }
 
-/// Takes `bytes` as payloads: the first says of which encoding; then a byte of flags, one of length and so many follow each other.
+/// Takes `bytes` as payloads: the first says of which encoding; then a byte of flags, one of length
+/// and so many follow each other.
 pub(crate) fn payloads(bytes: &[u8]) {
     const ENCODINGS: [Encoding; 6] = [
         Encoding::MpegTs,

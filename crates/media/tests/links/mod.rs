@@ -95,7 +95,8 @@ impl Network {
         Some(Self { far, _near: near })
     }
 
-    /// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot be had.
+    /// A link whose near end is scheduled as `tc` is told, or `None`, said aloud, where that cannot
+    /// be had.
     pub(crate) fn scheduled(tc: &[&str]) -> Option<Self> {
         let is_board = std::env::var_os("HYTHE_TEST_BOARD").is_some();
         let network = Self::new();
@@ -152,8 +153,9 @@ fn until_ready(interface: &str) {
     }
 }
 
-/// Has the kernel note when each datagram arrives, from the first one on. It begins some time after it is asked, for all sockets at
-/// once, and tells until then when a datagram was *read*: so another socket tries that out first.
+/// Has the kernel note when each datagram arrives, from the first one on. It begins some time after
+/// it is asked, for all sockets at once, and tells until then when a datagram was *read*: so
+/// another socket tries that out first.
 pub(crate) fn note_arrivals(socket: &UdpSocket) {
     enable_timestamps(socket).expect("works");
     let trial = UdpSocket::bind("127.0.0.1:0").expect("a loopback");

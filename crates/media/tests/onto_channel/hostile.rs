@@ -1,4 +1,5 @@
-//! Senders that lie about lengths, and a peer that writes over what is being received: garbage is published, and nothing else happens.
+//! Senders that lie about lengths, and a peer that writes over what is being received: garbage is
+//! published, and nothing else happens.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -131,7 +132,8 @@ fn whoever_scribbles_over_what_is_received_has_garbage_published() {
                     let mut garbage = [0; 64];
                     garbage.fill_with(|| dice.below(256) as u8);
                     garbage[0] = 0x80 | dice.below(64) as u8;
-                    // The slots that are received into lie together, somewhere behind the small ones.
+                    // The slots that are received into lie together, somewhere behind the small
+                    // ones.
                     for _ in 0..64 {
                         let at = dice.below(length - garbage.len()) as u64;
                         region.write_all_at(&garbage, at).unwrap();

@@ -1,4 +1,5 @@
-//! Streams received onto a channel: published where they lie in slots of the pool, or copied where that cannot be.
+//! Streams received onto a channel: published where they lie in slots of the pool, or copied where
+//! that cannot be.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod holding;

@@ -56,7 +56,8 @@ fn described(format: &StreamFormat) -> StreamDescription {
     }
 }
 
-/// In turns two matrices of which parity repairs what is lost, and as much in which whole bursts are lost, which come again.
+/// In turns two matrices of which parity repairs what is lost, and as much in which whole bursts
+/// are lost, which come again.
 fn feed(stream: &mut Onto, sent: &[Vec<u8>], mut look: impl FnMut()) {
     let (mut now_ns, mut resent) = (0, 0);
     for (index, (datagram, parity)) in protected(sent).iter().enumerate() {

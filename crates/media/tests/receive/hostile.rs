@@ -149,7 +149,8 @@ fn an_honest_stream_comes_through_a_flood() {
             )
             .unwrap();
         expected.push(sequence as u8 & 0x7f);
-        // Before anybody is followed, lies may cost the honest one its first packet, which is kept until the second came.
+        // Before anybody is followed, lies may cost the honest one its first packet, which is kept
+        // until the second came.
         for _ in 0..if sequence == 0 { 0 } else { 10 } {
             // The right SSRC and numbers, or others, from elsewhere; goodbyes and reports for it.
             let bad = SocketAddr::from((

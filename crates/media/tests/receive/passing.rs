@@ -1,4 +1,5 @@
-//! A depacketizer that hands payloads on as they are, a sink that keeps them, and packets to feed both with.
+//! A depacketizer that hands payloads on as they are, a sink that keeps them, and packets to feed
+//! both with.
 
 use hythe_media::MediaError;
 use hythe_media::receive::stream::{Settings, Stream};

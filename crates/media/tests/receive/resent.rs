@@ -1,4 +1,5 @@
-//! What is sent again: as a stream of its own (RFC 4588) or as it was, in time, too late, and of the end of a stream.
+//! What is sent again: as a stream of its own (RFC 4588) or as it was, in time, too late, and of
+//! the end of a stream.
 
 use std::net::SocketAddr;
 
@@ -16,7 +17,8 @@ fn host() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 5004))
 }
 
-/// A stream of which packets 1 and 2 came, whose lost packets are sent again as a stream of its own.
+/// A stream of which packets 1 and 2 came, whose lost packets are sent again as a stream of its
+/// own.
 fn repaired() -> Stream<Passing, Kept> {
     let description = StreamDescription {
         takes_nack: true,

@@ -57,7 +57,8 @@ fn units_come_in_order_with_their_times_and_gaps() {
     stream
         .take_datagram(&packet(7, 5, &[5]), host(1), 172 * MS)
         .unwrap();
-    // The test's timestamps begin at 0 again with the sequence number, so they jump back by 65,536 * 160.
+    // The test's timestamps begin at 0 again with the sequence number, so they jump back by 65,536
+    // * 160.
     let back = 65_536 * 160_u64;
     let times: Vec<u64> = stream
         .sink()

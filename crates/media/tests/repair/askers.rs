@@ -101,7 +101,8 @@ fn rtcp_of(session: &mut Session, id: DestinationId) -> SocketAddr {
     destination.rtcp_socket().local_addr().unwrap()
 }
 
-/// Sends to the end and a little longer, and lets somebody act after each step. What changed about destinations.
+/// Sends to the end and a little longer, and lets somebody act after each step. What changed about
+/// destinations.
 fn run(session: &mut Session, mut act: impl FnMut(&Session)) -> Vec<Change> {
     let begun = Instant::now();
     let mut changes = Vec::new();
@@ -158,7 +159,8 @@ fn a_flood_of_requests_gets_its_share_and_the_stream_goes_on() {
     });
     let elapsed = begun.elapsed().as_secs_f64();
     let counts = session.resends(id).unwrap();
-    // A tenth of half a megabyte per second; twice that, because the machine may stand still and packets come together.
+    // A tenth of half a megabyte per second; twice that, because the machine may stand still and
+    // packets come together.
     let share = 5000.0 + 2.0 * 50_600.0 * elapsed;
     assert!(
         counts.packets > 5 && (counts.bytes as f64) < share,

@@ -1,8 +1,10 @@
-//! A way that delays and loses: what comes to its ports goes on to a receiver's, and the receiver's RTCP back, later or never.
+//! A way that delays and loses: what comes to its ports goes on to a receiver's, and the receiver's
+//! RTCP back, later or never.
 //!
-//! One loop with a bounded queue, which a seed decides for; whoever runs it has the sockets. Its ports lie as those of a stream do: RTP,
-//! RTCP one above, parity two and four above. Nothing is lost of the first [`SPARED`] datagrams of each port, so that both ends know each
-//! other. Used by the tests of repair, and by `hythe bench media` between its networks.
+//! One loop with a bounded queue, which a seed decides for; whoever runs it has the sockets. Its
+//! ports lie as those of a stream do: RTP, RTCP one above, parity two and four above. Nothing is
+//! lost of the first [`SPARED`] datagrams of each port, so that both ends know each other. Used by
+//! the tests of repair, and by `hythe bench media` between its networks.
 
 use std::collections::VecDeque;
 use std::io;

@@ -29,8 +29,9 @@ use crate::way::Way;
 /// Ends tests that have failed.
 const BOUND: Duration = Duration::from_secs(120);
 const DELAY: Duration = Duration::from_millis(20);
-/// What receivers wait for a missing packet. A quiet machine needs 200 ms, for which requests are made a few times; on a busy one,
-/// where threads wait for their turn, the way itself takes longer than that.
+/// What receivers wait for a missing packet. A quiet machine needs 200 ms, for which requests are
+/// made a few times; on a busy one, where threads wait for their turn, the way itself takes longer
+/// than that.
 const BUFFER: Duration = Duration::from_millis(1000);
 const LOSS: f64 = 0.05;
 

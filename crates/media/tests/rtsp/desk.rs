@@ -1,4 +1,5 @@
-//! The service without a network: requests as text, answers and actions to look at, and a clock to turn.
+//! The service without a network: requests as text, answers and actions to look at, and a clock to
+//! turn.
 
 use hythe_rtp::rtsp::{
     Action, ConnectionId, Counters, Expired, Limits, Service, SessionId, Started,
@@ -137,7 +138,8 @@ impl Desk {
         self.service.counters()
     }
 
-    /// Sets `stream` of `path` up at client port `port`, in a session or a new one; its header line.
+    /// Sets `stream` of `path` up at client port `port`, in a session or a new one; its header
+    /// line.
     pub(crate) fn set_up(
         &mut self,
         path: &str,

@@ -161,7 +161,8 @@ fn run_ffmpeg(url: &str, folder: &Folder) -> bool {
     }
 }
 
-/// Sends both streams from their beginning to wherever they were started, a packet each every 20 ms.
+/// Sends both streams from their beginning to wherever they were started, a packet each every 20
+/// ms.
 fn send(running: &Running, rtp: &std::net::UdpSocket, ended: &AtomicBool) {
     let format = L16::new(RATE, 1).unwrap();
     let mut headers = Headers::new(format.payload_type(), &IDENTITY);

@@ -1,4 +1,5 @@
-//! Clients that mean harm: garbage, endless messages, floods of connections and sessions, slow ones. Memory stays bounded.
+//! Clients that mean harm: garbage, endless messages, floods of connections and sessions, slow
+//! ones. Memory stays bounded.
 
 use hythe_rtp::rtsp::{Action, ConnectionId, Full, Limits};
 
@@ -73,8 +74,9 @@ fn line_breaks_without_end_are_nothing() {
     assert_eq!(desk.ask("OPTIONS", "*", &[]).status, 200);
 }
 
-/// Requests made of parts that fit and parts that do not, split anywhere, with bytes changed at random. Whatever comes: no panic, the
-/// limits hold, and the owner is told nothing that does not follow from what it was told before.
+/// Requests made of parts that fit and parts that do not, split anywhere, with bytes changed at
+/// random. Whatever comes: no panic, the limits hold, and the owner is told nothing that does not
+/// follow from what it was told before.
 #[test]
 fn random_clients_keep_the_rules() {
     for seed in 1..=60 {

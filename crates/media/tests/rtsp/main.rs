@@ -1,4 +1,5 @@
-//! RTSP serving as players meet it: each method and refusal, hostile clients, many clients, and ffmpeg.
+//! RTSP serving as players meet it: each method and refusal, hostile clients, many clients, and
+//! ffmpeg.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod desk;

@@ -133,7 +133,8 @@ fn vlc() {
     assert_played(desk, &answers);
 }
 
-/// live555 takes no other profile than RTP/AVP from a description; everybody else is offered the one with feedback.
+/// live555 takes no other profile than RTP/AVP from a description; everybody else is offered the
+/// one with feedback.
 #[test]
 fn vlc_is_offered_what_it_takes() {
     let mut desk = Desk::new(Limits::default());

@@ -19,7 +19,8 @@ impl Catalogue for Shelf {
 }
 
 impl Shelf {
-    /// `voice` (one stream of ten seconds), `film` (two streams), `live` (no pause, no seeking, on a group, too).
+    /// `voice` (one stream of ten seconds), `film` (two streams), `live` (no pause, no seeking, on
+    /// a group, too).
     pub(crate) fn new() -> Self {
         let stored = |streams| Presentation {
             streams,

@@ -1,4 +1,5 @@
-//! The server's state machine of RFC 2326, appendix A.2, one stream at a time and all together; time-outs; whose session it is.
+//! The server's state machine of RFC 2326, appendix A.2, one stream at a time and all together;
+//! time-outs; whose session it is.
 
 use hythe_rtp::rtsp::{Action, Limits};
 

@@ -77,7 +77,8 @@ fn answers_may_come_byte_by_byte_or_behind_other_things() {
         Act::Hear,
         Act::Drip(described().into_bytes(), apart),
         Act::Hear,
-        // Packets that nobody asked for, a request, an answer that announces another, one to an earlier request.
+        // Packets that nobody asked for, a request, an answer that announces another, one to an
+        // earlier request.
         Act::Say(b"$\x00\x00\x04abcd\r\n$\x01\x00\x00".to_vec()),
         Act::Say(b"OPTIONS * RTSP/1.0\r\nCSeq: 77\r\nContent-Length: 2\r\n\r\nab".to_vec()),
         Act::Say(b"RTSP/1.0 100 Continue\r\nCSeq: NUMBER\r\n\r\n".to_vec()),

@@ -1,6 +1,8 @@
-//! Servers that mean harm: each is an error that names the server and what was wrong, within a bounded time.
+//! Servers that mean harm: each is an error that names the server and what was wrong, within a
+//! bounded time.
 //!
-//! A client whose waits start anew with each byte would see the end of what these servers say, and another error, or none.
+//! A client whose waits start anew with each byte would see the end of what these servers say, and
+//! another error, or none.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! A server that says anything, as seen by the client's side of the talk: no panic, bounded buffers, no word of it in a request that
-//! could add a header, no host but its own to send to.
+//! A server that says anything, as seen by the client's side of the talk: no panic, bounded
+//! buffers, no word of it in a request that could add a header, no host but its own to send to.
 //!
-//! Shared by a seeded test and by the fuzz target `rtsp_answers`, which choose the bytes. Bytes from 0x80 on stand for words of the
-//! protocol, so that answers are found without a dictionary.
+//! Shared by a seeded test and by the fuzz target `rtsp_answers`, which choose the bytes. Bytes
+//! from 0x80 on stand for words of the protocol, so that answers are found without a dictionary.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,5 @@
-//! A session that is played is kept alive whatever the server answers, found lost where it is, and ended within bounds.
+//! A session that is played is kept alive whatever the server answers, found lost where it is, and
+//! ended within bounds.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! A server on this host that follows a script: what it says to each request, when, and when it closes.
+//! A server on this host that follows a script: what it says to each request, when, and when it
+//! closes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};

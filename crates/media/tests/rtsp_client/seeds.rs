@@ -1,4 +1,5 @@
-//! Seeded runs of the server that `fuzz/fuzz_targets/rtsp_answers.rs` plays without end; `HYTHE_TEST_SEED` repeats one.
+//! Seeded runs of the server that `fuzz/fuzz_targets/rtsp_answers.rs` plays without end;
+//! `HYTHE_TEST_SEED` repeats one.
 
 use hythe_testing::Dice;
 

@@ -171,7 +171,8 @@ fn reports_and_the_goodbye_come_over_rtcp() {
         (reports[0].said_goodbye, reports[1].said_goodbye),
         (false, true)
     );
-    // The first one is in front of all packets: VLC begins anew when it is told the time behind some.
+    // The first one is in front of all packets: VLC begins anew when it is told the time behind
+    // some.
     assert_eq!((reports[0].packets, reports[0].bytes), (0, 0));
     assert_eq!((reports[1].packets, reports[1].bytes), (20, 2000));
 }

@@ -27,7 +27,8 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
-    /// Sends `samples`, in network byte order; returns when the last packet has left. Says what is left out without shared memory.
+    /// Sends `samples`, in network byte order; returns when the last packet has left. Says what is
+    /// left out without shared memory.
     pub(crate) fn speak(
         destination: SocketAddr,
         format: L16,
@@ -54,7 +55,8 @@ impl Speaker {
         let source = PcmSource::new(input, pcm, BLOCK_MS).unwrap();
         let packetizer = packetizer(source.format()).unwrap();
         let trust = TrustPeers::i_trust_every_writer_of_this_pool();
-        // One by one: packets that leave together count as one where they are counted on their way over loopback.
+        // One by one: packets that leave together count as one where they are counted on their way
+        // over loopback.
         let limit = Limit {
             burst: 1,
             early_ns: 0,

@@ -1,4 +1,5 @@
-//! What the tests of sources, payloads and sinks share: inputs made by ffmpeg or by hand, packets in between.
+//! What the tests of sources, payloads and sinks share: inputs made by ffmpeg or by hand, packets
+//! in between.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +13,8 @@ use hythe_rtp::format::StreamFormat;
 use hythe_rtp::payload::{Malformed, Received, depacketizer, packetizer};
 use hythe_rtp::unit::Unit;
 
-/// Runs ffmpeg with these arguments and returns what it writes to standard output; `None`, said aloud, where it is not installed.
+/// Runs ffmpeg with these arguments and returns what it writes to standard output; `None`, said
+/// aloud, where it is not installed.
 pub(crate) fn ffmpeg(arguments: &str) -> Option<Vec<u8>> {
     let mut command = Command::new("ffmpeg");
     command.args(["-v", "error", "-nostdin", "-y"]);

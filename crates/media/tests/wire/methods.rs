@@ -22,7 +22,8 @@ fn hosts() -> Vec<&'static str> {
     vec!["127.0.0.1"]
 }
 
-/// Sizes of the packets of some groups: one, few, more than a call takes; equal, with a short end, of all sizes.
+/// Sizes of the packets of some groups: one, few, more than a call takes; equal, with a short end,
+/// of all sizes.
 fn groups() -> Vec<Vec<u16>> {
     vec![
         vec![1400],
@@ -233,7 +234,8 @@ fn a_dead_receiver_is_told_once_and_no_packet_is_held_back() {
         assert!(statistics.refused >= 19, "{statistics:?}");
         assert_eq!(events.len(), 1, "{events:?}");
         assert_eq!(events[0].change, Change::State(State::Refused));
-        // It comes back: the next packets arrive, although the first call is the answer to the last ones.
+        // It comes back: the next packets arrive, although the first call is the answer to the last
+        // ones.
         let socket = std::net::UdpSocket::bind(address).unwrap();
         let few = Laid::equal(3);
         send_all(&mut destination, &few.packets());

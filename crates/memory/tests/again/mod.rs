@@ -1,7 +1,8 @@
 //! How a test program starts itself again, as another process of its test.
 //!
-//! Under an emulator it cannot do so by its name alone: the kernel does not know its format. [`RUNNER`] then holds the command
-//! that goes in front; without it nothing does. `make arm` sets it. Never decides what the other process does.
+//! Under an emulator it cannot do so by its name alone: the kernel does not know its format.
+//! [`RUNNER`] then holds the command that goes in front; without it nothing does. `make arm` sets
+//! it. Never decides what the other process does.
 
 use std::path::Path;
 use std::process::Command;

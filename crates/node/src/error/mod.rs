@@ -205,8 +205,9 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
-    /// A file of the pool was cut away under this process, or its file system has no page left for it. The pool is gone for this
-    /// process: leases and samples in it read as zeroes, and what is written reaches nobody.
+    /// A file of the pool was cut away under this process, or its file system has no page left for
+    /// it. The pool is gone for this process: leases and samples in it read as zeroes, and what is
+    /// written reaches nobody.
     #[error(
         "the pool is lost: {} was {what}; end whoever does that, then remove the pool and make it anew (`hythe pool remove --force`)",
         escaped(path),

@@ -11,7 +11,8 @@ pub enum SizeBound {
     FileSystem,
     /// The memory of the machine that is available, less what must be left to others.
     Machine,
-    /// The memory limit of a control group, less what is in use and what must be left to its processes.
+    /// The memory limit of a control group, less what is in use and what must be left to its
+    /// processes.
     ControlGroup {
         /// Its directory.
         group: PathBuf,

@@ -1,7 +1,8 @@
 //! The directory of a pool, made and opened so that nobody can slip something else in.
 //!
-//! `ROOT/<uid>/<pool>/` with the files `control`, `region.N`, `link.N`, and the directory `members`. Every directory on the way is opened without following
-//! links and its owner checked. A pool is made under another name and then renamed: it is seen whole or not at all.
+//! `ROOT/<uid>/<pool>/` with the files `control`, `region.N`, `link.N`, and the directory
+//! `members`. Every directory on the way is opened without following links and its owner checked. A
+//! pool is made under another name and then renamed: it is seen whole or not at all.
 
 use std::ffi::OsStr;
 use std::io;
@@ -33,7 +34,8 @@ pub(crate) fn open_user_directory(options: &PoolOptions, make: bool) -> Result<O
     )?;
     let found = stat(&root, &options.root)?;
     let is_sticky = found.st_mode & 0o1000 != 0;
-    // Whoever made a place for all, like /tmp, can take a user's directory away, but not pass off another as that user's.
+    // Whoever made a place for all, like /tmp, can take a user's directory away, but not pass off
+    // another as that user's.
     let is_for_all = is_sticky && found.st_mode & 0o007 == 0o007;
     let foreign = ![0, own, options.owner].contains(&found.st_uid) && !is_for_all;
     let open_to_all = found.st_mode & 0o022 != 0 && !is_sticky;
@@ -70,7 +72,8 @@ fn open_or_make(
         Ok(opened) => return Ok(opened),
         Err(rustix::io::Errno::NOENT) if make.is_some() => {}
         Err(rustix::io::Errno::ACCESS) if make.is_none() => {
-            // Another user's directory may be searched without being readable; the names in it are not our business.
+            // Another user's directory may be searched without being readable; the names in it are
+            // not our business.
             return fs::openat(&at, name, DIRECTORY | OFlags::PATH, Mode::empty())
                 .map_err(|error| refused("open", path, error.into()));
         }
@@ -89,7 +92,8 @@ fn open_or_make(
     }
 }
 
-/// Opens a directory that was made just now, also where the umask took its owner's own permissions away.
+/// Opens a directory that was made just now, also where the umask took its owner's own permissions
+/// away.
 pub(super) fn open_made(at: impl AsFd, name: &Path, path: &Path) -> Result<OwnedFd, NodeError> {
     match fs::openat(&at, name, DIRECTORY, Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) => {}
@@ -99,7 +103,8 @@ pub(super) fn open_made(at: impl AsFd, name: &Path, path: &Path) -> Result<Owned
         .map_err(io(("open", path)))?;
     // Ours, and not what somebody put there meanwhile.
     check_owner(&place, path, hythe_sys::identity::user())?;
-    // By its descriptor, which `fchmod` does not take: it was opened without permission to do anything.
+    // By its descriptor, which `fchmod` does not take: it was opened without permission to do
+    // anything.
     let itself = format!("/proc/self/fd/{}", place.as_raw_fd());
     fs::chmod(itself, Mode::RWXU).map_err(io(("open up", path)))?;
     fs::openat(&at, name, DIRECTORY, Mode::empty()).map_err(io(("open", path)))
@@ -169,7 +174,8 @@ pub(crate) fn control_mode(directory: &OwnedFd) -> u32 {
 /// A number that nobody else has.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0; 8];
-    // Without random bytes the name may exist already; that is an error there, and nothing is overwritten.
+    // Without random bytes the name may exist already; that is an error there, and nothing is
+    // overwritten.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     u64::from_le_bytes(bytes)
 }

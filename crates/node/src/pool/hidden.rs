@@ -1,6 +1,8 @@
-//! Directories of pools that nobody looks for: while a pool is made, while it is removed, and of private ones.
+//! Directories of pools that nobody looks for: while a pool is made, while it is removed, and of
+//! private ones.
 //!
-//! A maker keeps a lock on its directory; what is not locked was left by one that died, and is removed.
+//! A maker keeps a lock on its directory; what is not locked was left by one that died, and is
+//! removed.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -18,12 +20,14 @@ use crate::{NodeError, PoolOptions};
 /// How often a maker starts again because another sweeps.
 const SWEPT_MAX: u32 = 100;
 
-/// What the names of directories begin with that nobody looks for: of pools in the making or going, and of private ones.
+/// What the names of directories begin with that nobody looks for: of pools in the making or going,
+/// and of private ones.
 const MAKING: &str = ".making.";
 const PRIVATE: &str = ".private.";
 
-/// Makes a directory that nobody looks for, empty but for the place of sockets, to be filled and then given its name by [`reveal`].
-/// It is locked for as long as the descriptor is open: that tells it from what a dead maker left.
+/// Makes a directory that nobody looks for, empty but for the place of sockets, to be filled and
+/// then given its name by [`reveal`]. It is locked for as long as the descriptor is open: that
+/// tells it from what a dead maker left.
 pub(crate) fn make_hidden(
     user: &OwnedFd,
     options: &PoolOptions,
@@ -96,7 +100,8 @@ pub(crate) fn reveal(
     }
 }
 
-/// Takes the name from a pool, so that nobody finds it any more, then removes it: wholly or, without permission, not at all.
+/// Takes the name from a pool, so that nobody finds it any more, then removes it: wholly or,
+/// without permission, not at all.
 pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), NodeError> {
     let hidden = hidden_name(MAKING, options);
     fs::renameat(user, &options.name, user, &hidden)
@@ -112,7 +117,8 @@ pub(crate) fn remove_pool(user: &OwnedFd, options: &PoolOptions) -> Result<(), N
     })
 }
 
-/// A name that nobody looks for, and nobody else uses: process ids are not enough, each container has its own.
+/// A name that nobody looks for, and nobody else uses: process ids are not enough, each container
+/// has its own.
 fn hidden_name(prefix: &str, options: &PoolOptions) -> String {
     format!("{prefix}{:016x}.{}", random(), options.name)
 }
@@ -139,7 +145,8 @@ fn remove_entries(directory: &OwnedFd) {
     }
 }
 
-/// Removes the user's directory, and the default root, if they are empty: a machine without pools has no trace of them.
+/// Removes the user's directory, and the default root, if they are empty: a machine without pools
+/// has no trace of them.
 pub(crate) fn remove_if_empty(options: &PoolOptions) {
     // Not empty, not ours, gone already: each is fine.
     let _ = fs::unlinkat(CWD, options.user_path(), AtFlags::REMOVEDIR);
@@ -158,7 +165,8 @@ pub(crate) fn sweep_hidden(user: &OwnedFd, options: &PoolOptions) {
         let Ok(left) = open_made(user, Path::new(name), &options.user_path().join(name)) else {
             continue;
         };
-        // One that was made this moment and is not locked yet is made again by its maker ([`make_hidden`]).
+        // One that was made this moment and is not locked yet is made again by its maker
+        // ([`make_hidden`]).
         if fs::flock(&left, FlockOperation::NonBlockingLockExclusive).is_ok() {
             remove_directory(user, name, options);
         }

@@ -1,10 +1,10 @@
 //! Whether a participant still exists: asked of the kernel, never guessed by time.
 //!
-//! A peer that this process knows is judged by what it has of that peer itself ([`crate::pool::peers`]).
-//! A stranger, here, by its record and its socket ([`crate::pool::presence`]): the socket that the record
-//! names says who listens, and only where it says nothing the process id and start time of the
-//! record decide, within one PID namespace. The watcher, joining and the commands ask. Nothing here
-//! changes anything.
+//! A peer that this process knows is judged by what it has of that peer itself
+//! ([`crate::pool::peers`]). A stranger, here, by its record and its socket
+//! ([`crate::pool::presence`]): the socket that the record names says who listens, and only where
+//! it says nothing the process id and start time of the record decide, within one PID namespace.
+//! The watcher, joining and the commands ask. Nothing here changes anything.
 
 use std::os::fd::OwnedFd;
 
@@ -49,7 +49,8 @@ impl Pool {
     }
 }
 
-/// Asks the kernel about a stranger: a participant, or a process that recovers others before it is one.
+/// Asks the kernel about a stranger: a participant, or a process that recovers others before it is
+/// one.
 pub(crate) fn first_sight(pool: &Pool, member: &MemberInfo) -> Sight {
     let is_joining = member.status == MemberStatus::Joining;
     // A core has no socket: the one that its row names was that of its agent, while it joined.
@@ -117,8 +118,8 @@ fn by_record(member: &MemberInfo, connection: Option<OwnedFd>) -> Sight {
     }
 }
 
-/// Does it recover others without a record of its own? It drops its claims before it closes its socket, and claims that are
-/// gone meanwhile are not taken over.
+/// Does it recover others without a record of its own? It drops its claims before it closes its
+/// socket, and claims that are gone meanwhile are not taken over.
 fn is_outsider(pool: &Pool, index: MemberIndex) -> bool {
     u32::from(index.0) >= pool.control().layout().limits().participants
 }

@@ -17,7 +17,8 @@ impl Pool {
     /// Makes a pool. False: it exists already, and was left as it is.
     ///
     /// # Errors
-    /// No permission, an unsafe directory, a geometry that does not work; [`NodeError::TooLarge`]: more memory than there is.
+    /// No permission, an unsafe directory, a geometry that does not work; [`NodeError::TooLarge`]:
+    /// more memory than there is.
     pub fn create(options: &PoolOptions) -> Result<bool, NodeError> {
         let (user, hidden, _locked) = make(options, hidden::make_hidden)?;
         hidden::reveal(&user, &hidden, options)
@@ -61,7 +62,8 @@ impl Drop for PrivateDirectory {
     }
 }
 
-/// The user's directory; name and descriptor of a hidden one in it, which is locked as long as the descriptor is open.
+/// The user's directory; name and descriptor of a hidden one in it, which is locked as long as the
+/// descriptor is open.
 type Made = (OwnedFd, String, OwnedFd);
 type MakeDirectory = fn(&OwnedFd, &PoolOptions) -> Result<(String, OwnedFd), NodeError>;
 
@@ -111,7 +113,8 @@ fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Resu
     let memory = Mapped::file(&control, 0, bytes, Access::Write)
         .map_err(crate::error::file("map", options.path().join("control")))?;
     let mut id = [0; 8];
-    // An id only tells pools apart in messages: whatever is there will do if the kernel gives no random bytes.
+    // An id only tells pools apart in messages: whatever is there will do if the kernel gives no
+    // random bytes.
     let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
     let control = Control::create(memory, geometry, u64::from_le_bytes(id))?;
     control.ask_residence(Residence {

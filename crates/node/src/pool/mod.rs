@@ -69,7 +69,8 @@ impl Pool {
     /// Opens an existing pool.
     ///
     /// # Errors
-    /// [`NodeError::NoSuchPool`]; no permission; a file that is not a pool's, or of another version.
+    /// [`NodeError::NoSuchPool`]; no permission; a file that is not a pool's, or of another
+    /// version.
     pub fn open(options: &PoolOptions) -> Result<Self, NodeError> {
         options.check_name()?;
         let user = user_directory(options)?;
@@ -138,7 +139,8 @@ impl Pool {
         Self::remove_by_force(options)
     }
 
-    /// Removes a pool whether or not somebody takes part: those who do keep their mappings, and meet nobody new.
+    /// Removes a pool whether or not somebody takes part: those who do keep their mappings, and
+    /// meet nobody new.
     ///
     /// # Errors
     /// [`NodeError::NoSuchPool`], no permission.
@@ -207,7 +209,8 @@ impl Pool {
         self.control().tables().ports().collect()
     }
 
-    /// What a port had counted when it was last seen; one that is closed keeps it until its number is used again.
+    /// What a port had counted when it was last seen; one that is closed keeps it until its number
+    /// is used again.
     #[must_use]
     pub fn last_statistics(&self, port: hythe_pool::PortIndex) -> hythe_pool::PortStatistics {
         self.control().tables().last_statistics(port)
@@ -228,7 +231,8 @@ impl Pool {
         &self.shared.peers
     }
 
-    /// Of how many living peers the nodes of this process found the record changed: by a member that writes what is not its own.
+    /// Of how many living peers the nodes of this process found the record changed: by a member
+    /// that writes what is not its own.
     #[must_use]
     pub fn damaged_records(&self) -> u64 {
         self.peers().damaged()
@@ -303,7 +307,8 @@ impl Pool {
         region_files::path_of(&self.shared.directory, index, &self.shared.options)
     }
 
-    /// Makes the files of a core's region. What is there already was left by somebody who died over it.
+    /// Makes the files of a core's region. What is there already was left by somebody who died over
+    /// it.
     pub(crate) fn make_core_files(
         &self,
         region: RegionIndex,
@@ -321,7 +326,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Makes the file of the wire region. What is there already was left by somebody who died over it.
+    /// Makes the file of the wire region. What is there already was left by somebody who died over
+    /// it.
     pub(crate) fn make_wire_file(
         &self,
         region: RegionIndex,

@@ -32,15 +32,16 @@ pub struct PoolOptions {
 /// What the members of a group may do in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupAccess {
-    /// Subscribe, and read what is published. They take part in the control file, but cannot open regions for writing.
+    /// Subscribe, and read what is published. They take part in the control file, but cannot open
+    /// regions for writing.
     Read,
     /// Everything but what the owner alone may: remove the pool, and run cores in it.
     Write,
 }
 
 impl PoolOptions {
-    /// The pool of this user with that name. `USER/NAME` names another user's, the user by number or by name
-    /// ([`crate::user_id`]).
+    /// The pool of this user with that name. `USER/NAME` names another user's, the user by number
+    /// or by name ([`crate::user_id`]).
     #[must_use]
     pub fn new(name: &str) -> Self {
         let own = hythe_sys::identity::user();
@@ -95,15 +96,17 @@ impl PoolOptions {
         self.limits(hythe_pool::Geometry::small_limits())
     }
 
-    /// Exact sizes, if it has to be made: neither [`PoolOptions::bytes`] nor [`PoolOptions::limits`] count then.
+    /// Exact sizes, if it has to be made: neither [`PoolOptions::bytes`] nor
+    /// [`PoolOptions::limits`] count then.
     #[must_use]
     pub fn geometry(mut self, geometry: hythe_pool::Geometry) -> Self {
         self.geometry = Some(geometry);
         self
     }
 
-    /// Permissions of the regions, if the pool has to be made; default 0600. Exactly these, whatever the umask. Who may read
-    /// regions may take part: the control file is writable for all of them, and the directory can be searched by them.
+    /// Permissions of the regions, if the pool has to be made; default 0600. Exactly these,
+    /// whatever the umask. Who may read regions may take part: the control file is writable for all
+    /// of them, and the directory can be searched by them.
     #[must_use]
     pub const fn mode(mut self, mode: u32) -> Self {
         // Writing without reading makes no sense.
@@ -111,14 +114,16 @@ impl PoolOptions {
         self
     }
 
-    /// Gives the pool to a group, if it has to be made; default: the maker's own. Who makes it must be in the group, or root.
+    /// Gives the pool to a group, if it has to be made; default: the maker's own. Who makes it must
+    /// be in the group, or root.
     #[must_use]
     pub const fn group(mut self, gid: u32) -> Self {
         self.group = Some(gid);
         self
     }
 
-    /// What the group may do, if the pool has to be made; default: nothing. As [`PoolOptions::mode`] 0640 or 0660.
+    /// What the group may do, if the pool has to be made; default: nothing. As
+    /// [`PoolOptions::mode`] 0640 or 0660.
     #[must_use]
     pub const fn group_access(self, access: GroupAccess) -> Self {
         let bits = match access {
@@ -136,33 +141,36 @@ impl PoolOptions {
         self
     }
 
-    /// Touch every page when joining, so that no first touch is paid on the data path. Asked for when the pool is made, it holds
-    /// for everybody who joins.
+    /// Touch every page when joining, so that no first touch is paid on the data path. Asked for
+    /// when the pool is made, it holds for everybody who joins.
     #[must_use]
     pub const fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
         self
     }
 
-    /// How long a wait looks at most before it sleeps, where the peer can run meanwhile: less where looking does not pay, nothing on a
-    /// single CPU and under a real-time policy. At most 10 ms. Default: `HYTHE_SPIN_US` microseconds, else 50. Zero: always
-    /// sleep at once.
+    /// How long a wait looks at most before it sleeps, where the peer can run meanwhile: less where
+    /// looking does not pay, nothing on a single CPU and under a real-time policy. At most 10 ms.
+    /// Default: `HYTHE_SPIN_US` microseconds, else 50. Zero: always sleep at once.
     #[must_use]
     pub const fn spin(mut self, limit: std::time::Duration) -> Self {
         self.spin = Some(limit);
         self
     }
 
-    /// Lock every page of the control file and of Linux's slots into memory when joining: no page is ever fetched or swapped on the data path. Asked for when the pool is
-    /// made, it holds for everybody who joins. Needs `RLIMIT_MEMLOCK`, or the capability to lock memory, for all of the pool.
+    /// Lock every page of the control file and of Linux's slots into memory when joining: no page
+    /// is ever fetched or swapped on the data path. Asked for when the pool is made, it holds for
+    /// everybody who joins. Needs `RLIMIT_MEMLOCK`, or the capability to lock memory, for all of
+    /// the pool.
     #[must_use]
     pub const fn lock(mut self, lock: bool) -> Self {
         self.lock = lock;
         self
     }
 
-    /// Put the slots on huge pages, if the pool has to be made: `mount` is a hugetlbfs mount. When opening: the slots are on this
-    /// mount, where it is not at the place that the maker saw (another container).
+    /// Put the slots on huge pages, if the pool has to be made: `mount` is a hugetlbfs mount. When
+    /// opening: the slots are on this mount, where it is not at the place that the maker saw
+    /// (another container).
     #[must_use]
     pub fn huge_pages(mut self, mount: &Path) -> Self {
         self.huge_pages = Some(mount.to_owned());
@@ -198,7 +206,8 @@ impl PoolOptions {
         self.mode & 0o077 == 0
     }
 
-    /// Permissions of a file of the pool: who may read slots writes its records in the control file.
+    /// Permissions of a file of the pool: who may read slots writes its records in the control
+    /// file.
     pub(crate) fn file_mode(&self, name: &str) -> u32 {
         let control = u32::from(name == "control") * ((self.mode & 0o044) >> 1);
         self.mode | control
@@ -209,7 +218,8 @@ impl PoolOptions {
         0o700 | (self.mode & 0o044) | ((self.mode & 0o044) >> 2)
     }
 
-    /// Permissions of the sockets' directory: everybody who takes part makes one, nobody removes another's, all get the group.
+    /// Permissions of the sockets' directory: everybody who takes part makes one, nobody removes
+    /// another's, all get the group.
     pub(crate) const fn members_mode(&self) -> u32 {
         let taking_part = self.mode & 0o044;
         if taking_part == 0 {
@@ -267,7 +277,8 @@ impl PoolOptions {
         }
     }
 
-    /// What another makes in a user's directory, be it root, would be refused there as a squatter's.
+    /// What another makes in a user's directory, be it root, would be refused there as a
+    /// squatter's.
     pub(crate) fn check_maker(&self) -> Result<(), NodeError> {
         let own = hythe_sys::identity::user();
         if self.owner == own {

@@ -1,11 +1,11 @@
 //! What this process knows of its peers by itself, since it first saw each of them.
 //!
 //! A participant's record lies in the control file, which every member may write, also one that may
-//! only read payload. So a record is believed once, at first sight ([`crate::pool::life`]). From then on
-//! a peer is judged by what is kept here: its session, its process (a pidfd), and a connection to
-//! its socket, which hangs up when the process ends, leaves the pool, or calls `exec`. A record
-//! that says something else while its owner is there is damage: counted and reported, never a
-//! death.
+//! only read payload. So a record is believed once, at first sight ([`crate::pool::life`]). From
+//! then on a peer is judged by what is kept here: its session, its process (a pidfd), and a
+//! connection to its socket, which hangs up when the process ends, leaves the pool, or calls
+//! `exec`. A record that says something else while its owner is there is damage: counted and
+//! reported, never a death.
 //!
 //! The watchers of a process fill this and forget who is gone; whoever judges a participant asks.
 //! One lock, never held over a system call.
@@ -43,7 +43,8 @@ pub(crate) struct Peers {
     known: Mutex<BTreeMap<MemberIndex, Arc<Peer>>>,
     damaged: AtomicU64,
     process: u32,
-    /// Those of a child that was forked, which may open nodes of its own: a thread of the parent may have had the lock meanwhile.
+    /// Those of a child that was forked, which may open nodes of its own: a thread of the parent
+    /// may have had the lock meanwhile.
     after_fork: OnceLock<Box<Self>>,
 }
 
@@ -68,7 +69,8 @@ pub(crate) struct Peer {
     name: String,
     /// Its pidfd: readable when the process has ended.
     process: Option<OwnedFd>,
-    /// To its socket. `None`: it hung up, or there was no way to it; it is asked for again from time to time.
+    /// To its socket. `None`: it hung up, or there was no way to it; it is asked for again from
+    /// time to time.
     connection: Mutex<Option<Arc<OwnedFd>>>,
     other_records_seen: AtomicU32,
     is_reported: AtomicBool,
@@ -90,7 +92,8 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// For `poll`. Of a connection only the hang-up is asked for: what is sent over it means nothing.
+    /// For `poll`. Of a connection only the hang-up is asked for: what is sent over it means
+    /// nothing.
     pub(crate) fn poll_fds(&self) -> impl Iterator<Item = PollFd<'_>> {
         let process = self.peer.process.as_ref();
         let process = process.map(|process| PollFd::new(process, PollFlags::IN));
@@ -202,7 +205,8 @@ impl Peer {
         self.kept_connection().clone()
     }
 
-    /// Is what `member` says about this peer's record so that this peer decides? Then its life; `None`: the record is a stranger's.
+    /// Is what `member` says about this peer's record so that this peer decides? Then its life;
+    /// `None`: the record is a stranger's.
     pub(crate) fn judge(&self, pool: &Pool, member: &MemberInfo) -> Option<Liveness> {
         if member.session != self.session {
             // What was read before this peer came is about somebody earlier.
@@ -231,18 +235,21 @@ impl Peer {
         })
     }
 
-    /// Was its record another's at the last look, and is not damage yet? Then it is looked at again soon.
+    /// Was its record another's at the last look, and is not damage yet? Then it is looked at again
+    /// soon.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.other_records_seen.load(Ordering::Relaxed) > 0
             && !self.is_reported.load(Ordering::Relaxed)
     }
 
-    /// Asks the socket that was there at first sight; a connection to it is kept from the next look on.
+    /// Asks the socket that was there at first sight; a connection to it is kept from the next look
+    /// on.
     fn ask_again(&self, pool: &Pool, member: &MemberInfo) -> Liveness {
         match presence::look_at(pool, self.session) {
             Seen::Ended => Liveness::Dead,
             Seen::There { .. } => Liveness::Alive,
-            // It has become another program, or its process is dead and said so by the connection first.
+            // It has become another program, or its process is dead and said so by the connection
+            // first.
             Seen::Refused if presence::still_stands(pool, member) => Liveness::Dead,
             Seen::Refused | Seen::Nothing => Liveness::Unknown,
         }

@@ -1,10 +1,12 @@
 //! The socket by which others see that a participant is there, also from another container.
 //!
-//! Process ids mean nothing across PID namespaces, but a directory can be shared. So each participant listens on a socket
-//! `members/<session>` in the pool's directory *before* its record names that session, and until after the record is free. Who
-//! connects gets a pidfd of the listener (Linux 6.5), and a connection that hangs up when it dies, leaves, or calls `exec`. A socket that
-//! refuses while the record still stands is the proof of a death: the kernel closes it only after the memory of the process is gone.
-//! Joining, the watcher and [`crate::pool::life`] call this. Nothing is ever sent over these sockets, and accepting never waits.
+//! Process ids mean nothing across PID namespaces, but a directory can be shared. So each
+//! participant listens on a socket `members/<session>` in the pool's directory *before* its record
+//! names that session, and until after the record is free. Who connects gets a pidfd of the
+//! listener (Linux 6.5), and a connection that hangs up when it dies, leaves, or calls `exec`. A
+//! socket that refuses while the record still stands is the proof of a death: the kernel closes it
+//! only after the memory of the process is gone. Joining, the watcher and [`crate::pool::life`]
+//! call this. Nothing is ever sent over these sockets, and accepting never waits.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -29,7 +31,8 @@ const ACCEPTED_AT_ONCE: usize = 64;
 const KEPT_MAX: usize = 256;
 /// Every participant has a place.
 const _: () = assert!(KEPT_MAX > hythe_abi::pool::PARTICIPANTS_MAX as usize);
-/// Session numbers tried: one is in use only if it was left behind 2^24 sessions ago, or put there to annoy.
+/// Session numbers tried: one is in use only if it was left behind 2^24 sessions ago, or put there
+/// to annoy.
 const TRIES: u32 = 64;
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
@@ -77,7 +80,8 @@ impl Presence {
         })
     }
 
-    /// Takes the name away and closes. Only when no record bears the session any more: a refusal is the proof of a death.
+    /// Takes the name away and closes. Only when no record bears the session any more: a refusal is
+    /// the proof of a death.
     pub(crate) fn withdraw(self) {
         let _ = fs::unlinkat(&self.members, file_name(self.session), AtFlags::empty());
     }
@@ -91,7 +95,8 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Takes in whoever waits, and lets go of those who went. Never waits, and never does more than a fixed number.
+    /// Takes in whoever waits, and lets go of those who went. Never waits, and never does more than
+    /// a fixed number.
     pub(crate) fn look(&mut self) {
         self.forget_gone();
         for _ in 0..ACCEPTED_AT_ONCE {
@@ -301,13 +306,15 @@ impl Hidden {
     }
 }
 
-/// A path to what is open that is short, and the same in every mount namespace. `None` without `/proc`.
+/// A path to what is open that is short, and the same in every mount namespace. `None` without
+/// `/proc`.
 fn by_descriptor(open: impl AsFd) -> Option<PathBuf> {
     let path = PathBuf::from(format!("/proc/self/fd/{}", open.as_fd().as_raw_fd()));
     Path::new("/proc/self/fd").exists().then_some(path)
 }
 
-/// Does this record still say what it said? Asked after a refusal: in good order the record goes before the socket.
+/// Does this record still say what it said? Asked after a refusal: in good order the record goes
+/// before the socket.
 pub(crate) fn still_stands(pool: &Pool, member: &hythe_pool::MemberInfo) -> bool {
     hythe_memory::full_barrier();
     pool.control()
@@ -335,7 +342,8 @@ mod tests {
         (root, Pool::open_or_create(&options).expect("made"))
     }
 
-    /// What a kernel without pidfds of peers has: the connection hangs up with the listener, accepted or not.
+    /// What a kernel without pidfds of peers has: the connection hangs up with the listener,
+    /// accepted or not.
     #[test]
     fn a_connection_hangs_up_when_the_listener_ends() {
         let (root, pool) = pool("hangs-up");

@@ -41,12 +41,14 @@ fn own_namespace() -> u64 {
     fs::metadata("/proc/self/ns/pid").map_or(0, |file| file.ino())
 }
 
-/// Is it a process of this PID namespace, so that its process id means something here? Not if either namespace is unknown.
+/// Is it a process of this PID namespace, so that its process id means something here? Not if
+/// either namespace is unknown.
 pub(crate) fn is_here(identity: &Identity) -> bool {
     identity.pid_namespace != 0 && identity.pid_namespace == own_namespace()
 }
 
-/// The process id under which `/proc` shows the process of a pidfd: another one where `/proc` is that of an outer namespace.
+/// The process id under which `/proc` shows the process of a pidfd: another one where `/proc` is
+/// that of an outer namespace.
 fn shown_as(descriptor: impl AsFd) -> Option<String> {
     let number = descriptor.as_fd().as_raw_fd();
     let shown = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
@@ -62,7 +64,9 @@ fn own_number() -> Option<String> {
     Some(shown.to_str()?.to_owned())
 }
 
-/// Field 22 of `stat`, of the first thread: emulators of Linux make up their own `stat` of the process, seen by nobody else. The name in field 2 may hold anything, so fields are counted from its closing parenthesis.
+/// Field 22 of `stat`, of the first thread: emulators of Linux make up their own `stat` of the
+/// process, seen by nobody else. The name in field 2 may hold anything, so fields are counted from
+/// its closing parenthesis.
 fn start_time(pid: &str) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{pid}/stat")).ok()?;
     let after_name = &stat[stat.rfind(')')? + 1..];
@@ -85,17 +89,19 @@ pub(crate) enum Process {
     Unknown,
 }
 
-/// Asks the kernel about a process of this namespace ([`is_here`]). A process id that now belongs to another process (another
-/// start time) is a process that has ended.
+/// Asks the kernel about a process of this namespace ([`is_here`]). A process id that now belongs
+/// to another process (another start time) is a process that has ended.
 pub(crate) fn process_of(identity: &Identity) -> Process {
     let descriptor = match open(identity.pid) {
         Err(rustix::io::Errno::SRCH) => return Process::Ended,
-        // No descriptor left, or the call is refused: whether there is such a process can be asked for all the same.
+        // No descriptor left, or the call is refused: whether there is such a process can be asked
+        // for all the same.
         Err(_) if !exists(identity.pid) => return Process::Ended,
         Err(_) => return Process::Unknown,
         Ok(descriptor) => descriptor,
     };
-    // The start time is read after the descriptor was opened: if it is the right one, so is the descriptor.
+    // The start time is read after the descriptor was opened: if it is the right one, so is the
+    // descriptor.
     let now = shown_as(&descriptor).and_then(|shown| start_time(&shown));
     let is_reused = identity.start_time != 0 && now.is_some_and(|now| now != identity.start_time);
     if is_reused || has_ended(&descriptor) {

@@ -1,6 +1,8 @@
-//! The files that hold slots: in the pool's directory, or on a hugetlbfs mount that `region.0.at` names.
+//! The files that hold slots: in the pool's directory, or on a hugetlbfs mount that `region.0.at`
+//! names.
 //!
-//! Who may not write a region gets it mapped for reading. Called when a pool is made, opened and removed; never on a data path.
+//! Who may not write a region gets it mapped for reading. Called when a pool is made, opened and
+//! removed; never on a data path.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,7 +25,8 @@ use crate::{NodeError, PoolOptions};
 const HUGETLBFS: u64 = 0x9584_58F6;
 /// `f_type` of tmpfs (linux/magic.h).
 const TMPFS: u64 = 0x0102_1994;
-/// What stands in front of the names of files on a hugetlbfs mount: nothing else there is ever removed.
+/// What stands in front of the names of files on a hugetlbfs mount: nothing else there is ever
+/// removed.
 const PREFIX: &str = "hythe.";
 /// The file that says where the region is instead.
 const ELSEWHERE: &str = "region.0.at";
@@ -43,7 +46,8 @@ pub(crate) fn make(
     }
 }
 
-/// First the record, then the file: so that whoever dies in between leaves nothing that nobody knows of.
+/// First the record, then the file: so that whoever dies in between leaves nothing that nobody
+/// knows of.
 fn make_huge(
     directory: &OwnedFd,
     mount: &Path,
@@ -172,7 +176,8 @@ fn open(
     }
 }
 
-/// Where the region is, as the record says; on the mount of the options if they name one: containers mount things elsewhere.
+/// Where the region is, as the record says; on the mount of the options if they name one:
+/// containers mount things elsewhere.
 fn elsewhere(directory: &OwnedFd, options: &PoolOptions) -> Result<PathBuf, NodeError> {
     let (record, _) = open_file(directory, ELSEWHERE, false, options)?;
     let path = options.path().join(ELSEWHERE);
@@ -208,10 +213,11 @@ pub(crate) fn path_of(directory: &OwnedFd, region: RegionIndex, options: &PoolOp
     here
 }
 
-/// Removes what is not in the directory itself. False: it is still there, and so must its record be.
+/// Removes what is not in the directory itself. False: it is still there, and so must its record
+/// be.
 ///
-/// The record is the word of the pool's owner, whoever removes: so only a file of that owner is removed, with the name of a
-/// pool's file, on a hugetlbfs mount.
+/// The record is the word of the pool's owner, whoever removes: so only a file of that owner is
+/// removed, with the name of a pool's file, on a hugetlbfs mount.
 pub(crate) fn remove_elsewhere(directory: &OwnedFd, options: &PoolOptions) -> bool {
     if fs::statat(directory, ELSEWHERE, AtFlags::SYMLINK_NOFOLLOW).is_err() {
         return true;
@@ -246,9 +252,10 @@ pub(crate) fn remove_elsewhere(directory: &OwnedFd, options: &PoolOptions) -> bo
 
 /// Refuses a file whose pages cannot be taken out slot by slot.
 ///
-/// Where one page of the file system holds bytes of two slots, it stays when one of them is punched out, and is only written with
-/// zeroes, while the stack may be sending from it: so with huge pages, and in the page cache of a disk. Whoever maps a region for writing could have its
-/// pages joined to huge ones (`MADV_COLLAPSE`), but might as well write nonsense there.
+/// Where one page of the file system holds bytes of two slots, it stays when one of them is punched
+/// out, and is only written with zeroes, while the stack may be sending from it: so with huge
+/// pages, and in the page cache of a disk. Whoever maps a region for writing could have its pages
+/// joined to huge ones (`MADV_COLLAPSE`), but might as well write nonsense there.
 pub(crate) fn check_pages(opened: &OwnedFd, path: &Path, slot_bytes: u32) -> Result<(), NodeError> {
     let unsafe_to_use = |reason| NodeError::Unsafe {
         path: path.to_owned(),

@@ -1,4 +1,5 @@
-//! How large a pool can be: by its file system, by the memory of the machine, by the limits of control groups.
+//! How large a pool can be: by its file system, by the memory of the machine, by the limits of
+//! control groups.
 //!
 //! Asked before memory is reserved. A file system in memory takes what it is asked for until the
 //! kernel kills somebody: the refusal has to come before. Reads files of `/proc` and of the control
@@ -23,7 +24,8 @@ pub(crate) struct SizeLimit {
 
 /// `f_type` of file systems whose files are in memory (linux/magic.h): tmpfs and ramfs.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58F6];
-/// Left to others is a sixteenth of the memory, within these: for page tables, and for what the processes need besides.
+/// Left to others is a sixteenth of the memory, within these: for page tables, and for what the
+/// processes need besides.
 const LEFT_SHARE: u64 = 16;
 const LEFT_MIN_BYTES: u64 = 4 << 20;
 const LEFT_MAX_BYTES: u64 = 64 << 20;

@@ -90,7 +90,8 @@ pub struct Client {
     send_timeout: Duration,
     epoch: Option<u32>,
     changes: Option<u32>,
-    /// Why a server could not be connected to. The others serve on; whoever finds none with room is told.
+    /// Why a server could not be connected to. The others serve on; whoever finds none with room is
+    /// told.
     refused: Option<NodeError>,
     servers: Servers,
     sources: Sources,
@@ -147,8 +148,8 @@ impl Client {
     /// Asks with the first `bytes` of a leased buffer, without waiting for the reply.
     ///
     /// # Errors
-    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if none had room in time, [`NodeError::TooManyRequests`]. The buffer is
-    /// released then.
+    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if none had room in time,
+    /// [`NodeError::TooManyRequests`]. The buffer is released then.
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
@@ -176,7 +177,8 @@ impl Client {
     /// Asks, and waits for the reply for at most `timeout`.
     ///
     /// # Errors
-    /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if the time was over first: the request is abandoned.
+    /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if the time was over
+    /// first: the request is abandoned.
     ///
     /// # Panics
     /// As [`Client::request`].
@@ -200,10 +202,12 @@ impl Client {
         Err(late)
     }
 
-    /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet, and may still be waited for.
+    /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet, and
+    /// may still be waited for.
     ///
     /// # Errors
-    /// [`NodeError::ServerLost`], [`NodeError::Unanswered`]: the request is over. [`NodeError::NotPending`]; a damaged pool.
+    /// [`NodeError::ServerLost`], [`NodeError::Unanswered`]: the request is over.
+    /// [`NodeError::NotPending`]; a damaged pool.
     pub fn wait(
         &mut self,
         request: PendingReply,
@@ -232,7 +236,8 @@ impl Client {
         })
     }
 
-    /// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear of it.
+    /// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not
+    /// hear of it.
     pub fn abandon(&mut self, request: PendingReply) {
         self.table.forget(request.0);
     }
@@ -267,8 +272,8 @@ impl Client {
         Ok(enough.is_some())
     }
 
-    /// What this port has counted: as messages, the requests sent; as dropped, those that no server took and the replies that
-    /// nobody waited for.
+    /// What this port has counted: as messages, the requests sent; as dropped, those that no server
+    /// took and the replies that nobody waited for.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
@@ -340,7 +345,8 @@ impl Client {
         reference.moved();
         self.table.open(number);
         if sent == Sent::ToOneThatGoes {
-            // It crossed with the server's closing: whoever leaves last releases it, so leave now, not when somebody next asks.
+            // It crossed with the server's closing: whoever leaves last releases it, so leave now,
+            // not when somebody next asks.
             self.epoch = None;
             self.poll()?;
         }
@@ -375,7 +381,8 @@ impl Client {
         }
     }
 
-    /// Takes all replies that are there; where ports or connections changed, loses servers that are gone and finds new ones.
+    /// Takes all replies that are there; where ports or connections changed, loses servers that are
+    /// gone and finds new ones.
     fn poll(&mut self) -> Result<(), NodeError> {
         self.port.shared.check_original()?;
         let epoch = Some(self.port.epoch());
@@ -384,7 +391,8 @@ impl Client {
         if (self.epoch, self.changes) == (epoch, changes) && !self.servers.has_liars() {
             self.take_replies()?;
         } else {
-            // In this order: what a server had sent before it was seen gone is found by the taking behind that.
+            // In this order: what a server had sent before it was seen gone is found by the taking
+            // behind that.
             self.servers.find_gone();
             let all_seen = self.sources.update(&self.port, false)?;
             self.take_replies()?;
@@ -404,7 +412,8 @@ impl Client {
 
     fn take_replies(&mut self) -> Result<(), NodeError> {
         let statistics = &mut self.statistics;
-        // All that waits now; a server that keeps sending what nobody asked for does not keep us here.
+        // All that waits now; a server that keeps sending what nobody asked for does not keep us
+        // here.
         for _ in 0..self.sources.capacity() {
             let shared = &self.port.shared;
             let taken = intake::take(&mut self.sources, shared, &mut statistics.violations)?;

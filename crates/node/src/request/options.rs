@@ -23,16 +23,18 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes if it has to be made.
+    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
+    /// if it has to be made.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
         self
     }
 
-    /// Requests that may be open at a time, at least 1 and at most 32,768; default 32. A server has at most as many of this client
-    /// unanswered (rounded up to a power of two), abandoned ones included. Up to 32 always fit; for more, the queues of replies share
-    /// memory ([`hythe_pool::PoolError::QueueTooDeep`]).
+    /// Requests that may be open at a time, at least 1 and at most 32,768; default 32. A server has
+    /// at most as many of this client unanswered (rounded up to a power of two), abandoned ones
+    /// included. Up to 32 always fit; for more, the queues of replies share memory
+    /// ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn outstanding(mut self, outstanding: u32) -> Self {
         self.outstanding = outstanding;
@@ -64,15 +66,17 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes if it has to be made.
+    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
+    /// if it has to be made.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
         self
     }
 
-    /// Requests that may wait to be taken, per client (rounded up to a power of two); default 32. Queues of up to 32 always fit;
-    /// deeper ones share memory, of which a server's node gets at most half ([`hythe_pool::PoolError::QueueTooDeep`]).
+    /// Requests that may wait to be taken, per client (rounded up to a power of two); default 32.
+    /// Queues of up to 32 always fit; deeper ones share memory, of which a server's node gets at
+    /// most half ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;

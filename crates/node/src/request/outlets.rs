@@ -1,5 +1,6 @@
-//! The targets of a server: one for each client that has asked. Shared by the server and the requests it has handed out, so that a
-//! reply can come from any thread, also after the server closed (then it is counted, and goes nowhere).
+//! The targets of a server: one for each client that has asked. Shared by the server and the
+//! requests it has handed out, so that a reply can come from any thread, also after the server
+//! closed (then it is counted, and goes nowhere).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -66,7 +67,8 @@ impl Outlets {
         }
     }
 
-    /// Leaves clients that are gone, and connects to those whose requests arrive. False: some could not be connected to.
+    /// Leaves clients that are gone, and connects to those whose requests arrive. False: some could
+    /// not be connected to.
     pub(super) fn update(&self, sources: &Sources) -> Result<bool, NodeError> {
         let mut state = self.lock();
         let gone = |outlet: &mut Outlet| outlet.replies.state() != TargetState::Open;
@@ -97,7 +99,8 @@ impl Outlets {
         Ok(all)
     }
 
-    /// Sends a reply to where the request came from. False: the client is gone, or has no room; it is counted.
+    /// Sends a reply to where the request came from. False: the client is gone, or has no room; it
+    /// is counted.
     pub(super) fn send(
         &self,
         shared: &Arc<Participant>,
@@ -139,7 +142,8 @@ impl Outlets {
         if pushed {
             reference.moved();
         }
-        // Behind the sending, as a publisher does: what crossed with the client's closing is released by whoever leaves last.
+        // Behind the sending, as a publisher does: what crossed with the client's closing is
+        // released by whoever leaves last.
         hythe_memory::full_barrier();
         let now = if pushed {
             replies.wake()
@@ -154,7 +158,8 @@ impl Outlets {
         Ok(pushed && now == TargetState::Open)
     }
 
-    /// No reply goes anywhere from now on, and nothing is shown. Returns the targets that are to be left.
+    /// No reply goes anywhere from now on, and nothing is shown. Returns the targets that are to be
+    /// left.
     pub(super) fn close(&self) -> impl Iterator<Item = Box<dyn Target>> {
         let mut state = self.lock();
         state.closed = true;

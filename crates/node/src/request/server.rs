@@ -104,7 +104,8 @@ impl Server {
         Ok(arrived.map(|arrived| self.request_of(arrived)))
     }
 
-    /// A client that sends replies instead of requests is not listened to for longer than its queue holds.
+    /// A client that sends replies instead of requests is not listened to for longer than its queue
+    /// holds.
     fn next_request(&mut self, violations: &mut u64) -> Result<Option<Arrived>, NodeError> {
         let shared = &self.port.shared;
         while let Some(arrived) = intake::take(&mut self.sources, shared, violations)? {
@@ -154,8 +155,9 @@ impl Server {
         Ok(self.sources.count())
     }
 
-    /// What this port has counted: as messages, the requests taken; as dropped, the replies that reached nobody. Nothing
-    /// in a forked copy: another thread of the parent may have held the lock.
+    /// What this port has counted: as messages, the requests taken; as dropped, the replies that
+    /// reached nobody. Nothing in a forked copy: another thread of the parent may have held the
+    /// lock.
     #[must_use]
     pub fn statistics(&self) -> PortStatistics {
         if self.port.shared.is_a_copy() {
@@ -235,7 +237,8 @@ impl Request {
         self.sample.as_ref().expect("a whole request")
     }
 
-    /// What was asked, and the duty to reply: for handing the buffer on elsewhere, or a part of it back.
+    /// What was asked, and the duty to reply: for handing the buffer on elsewhere, or a part of it
+    /// back.
     #[must_use]
     pub fn into_parts(mut self) -> (Sample, Responder) {
         #[allow(
@@ -246,8 +249,8 @@ impl Request {
         parts.expect("a whole request")
     }
 
-    /// Replies with the first `bytes` of a leased buffer. False: the client is gone, or left no room; the reply is counted as
-    /// dropped.
+    /// Replies with the first `bytes` of a leased buffer. False: the client is gone, or left no
+    /// room; the reply is counted as dropped.
     ///
     /// # Errors
     /// A damaged pool.
@@ -258,10 +261,12 @@ impl Request {
         self.into_parts().1.reply(lease, bytes)
     }
 
-    /// Replies with the buffer that the request came in, without copying. False: as [`Request::reply`].
+    /// Replies with the buffer that the request came in, without copying. False: as
+    /// [`Request::reply`].
     ///
     /// # Errors
-    /// [`NodeError::SharedBuffer`] if the client kept a reference to it, or sent one that others hold.
+    /// [`NodeError::SharedBuffer`] if the client kept a reference to it, or sent one that others
+    /// hold.
     pub fn reply_in_kind(self) -> Result<bool, NodeError> {
         let (sample, responder) = self.into_parts();
         responder.forward(sample)
@@ -319,11 +324,12 @@ impl Responder {
         self.send(lease.into_reference(bytes as u32))
     }
 
-    /// Replies with a received sample, or a part of one, without copying: that of the request, or any other that nobody else
-    /// holds. False: as [`Request::reply`].
+    /// Replies with a received sample, or a part of one, without copying: that of the request, or
+    /// any other that nobody else holds. False: as [`Request::reply`].
     ///
     /// # Errors
-    /// [`NodeError::SharedBuffer`] if somebody else holds it as well; the client is then told that no reply comes.
+    /// [`NodeError::SharedBuffer`] if somebody else holds it as well; the client is then told that
+    /// no reply comes.
     ///
     /// # Panics
     /// If the sample is another node's.

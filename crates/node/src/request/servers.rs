@@ -1,8 +1,10 @@
-//! The targets of a client: one for each server of the channel, with the requests that it has not answered.
+//! The targets of a client: one for each server of the channel, with the requests that it has not
+//! answered.
 //!
-//! Used by `Client`. A server is passed by while its queue is full, or while it has as many requests unanswered as fit the queue
-//! of its replies: so an honest pair never loses a reply for want of room. It is passed by, too,
-//! while it occupies as many slots as one receiver may ([`crate::quota`]).
+//! Used by `Client`. A server is passed by while its queue is full, or while it has as many
+//! requests unanswered as fit the queue of its replies: so an honest pair never loses a reply for
+//! want of room. It is passed by, too, while it occupies as many slots as one receiver may
+//! ([`crate::quota`]).
 
 use std::sync::Arc;
 
@@ -30,7 +32,8 @@ struct Link {
     /// Name and process: asked for when it may be gone.
     name: String,
     unanswered: Vec<u64>,
-    /// As it was last seen: one that is not open is sent nothing, and left when its replies are taken.
+    /// As it was last seen: one that is not open is sent nothing, and left when its replies are
+    /// taken.
     seen: TargetState,
 }
 
@@ -134,7 +137,8 @@ impl Servers {
         Ok(None)
     }
 
-    /// Marks servers that left, or closed their port, which they do before. Their replies are all in their queues by then.
+    /// Marks servers that left, or closed their port, which they do before. Their replies are all
+    /// in their queues by then.
     pub(super) fn find_gone(&mut self) {
         for link in &mut self.links {
             if link.seen == TargetState::Open {
@@ -163,8 +167,8 @@ impl Servers {
         outcome.map(|()| lost)
     }
 
-    /// Connects to servers that there is no connection to yet. One that cannot be connected to hides no other; the first such
-    /// error is the result.
+    /// Connects to servers that there is no connection to yet. One that cannot be connected to
+    /// hides no other; the first such error is the result.
     pub(super) fn update(&mut self, port: &Port) -> Result<(), NodeError> {
         let known = self.links.iter().map(|link| &*link.target).collect();
         let found = port.find_targets(PortKind::Server, None, known, false);

@@ -1,4 +1,5 @@
-//! The open requests of a client: sent and not yet answered, or answered and not yet taken. As many as it may have, no more.
+//! The open requests of a client: sent and not yet answered, or answered and not yet taken. As many
+//! as it may have, no more.
 //!
 //! Used by `Client`. Pure bookkeeping: never touches shared memory but for the samples it keeps.
 

@@ -25,7 +25,8 @@ pub(super) fn find(seeking: &Seeking<'_>, found: &mut Vec<Box<dyn EventTarget>>)
         .filter(|port| port.kind == PortKind::Listener && port.channel == channel);
     for listener in listeners {
         let cell = tables.events(listener.index);
-        // The second look: the cell is that of the port seen before, or of the same listener's next.
+        // The second look: the cell is that of the port seen before, or of the same listener's
+        // next.
         if tables.is_still_open(&listener) {
             found.push(Box::new(CellTarget {
                 shared: Arc::clone(seeking.shared),

@@ -75,7 +75,8 @@ impl Transport for ProcessQueues {
                 let end = control.tables().consumer_end(info);
                 let source = QueueSource::new(shared, end, find.rings_back);
                 find.sources.push(StoredSource::Queue(source));
-                // As where the other side connects: it may be on another CPU, and worth spinning for.
+                // As where the other side connects: it may be on another CPU, and worth spinning
+                // for.
                 shared.spin_gate().refresh(control, shared.index());
             }
         }

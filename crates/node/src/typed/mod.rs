@@ -1,10 +1,12 @@
-//! Typed channels: values and slices of plain types instead of bytes, refused at connection if name, size, alignment or version
-//! differ.
+//! Typed channels: values and slices of plain types instead of bytes, refused at connection if
+//! name, size, alignment or version differ.
 //!
-//! A type that is [`Payload`] has no padding and no forbidden bytes (`zerocopy` proves it), so whatever a peer writes is *some*
-//! value of it. But the peer may still be writing while we read: so a received value is copied out ([`TypedSample::read`]), or
-//! only those of its fields that are wanted ([`TypedSample::field`]); a reference into shared memory is had by decision of trust
-//! only ([`TypedSample::trusted`]). What has another length than the channel's type is a peer's doing: skipped and counted.
+//! A type that is [`Payload`] has no padding and no forbidden bytes (`zerocopy` proves it), so
+//! whatever a peer writes is *some* value of it. But the peer may still be writing while we read:
+//! so a received value is copied out ([`TypedSample::read`]), or only those of its fields that are
+//! wanted ([`TypedSample::field`]); a reference into shared memory is had by decision of trust only
+//! ([`TypedSample::trusted`]). What has another length than the channel's type is a peer's doing:
+//! skipped and counted.
 //!
 //! ```
 //! # fn main() -> Result<(), hythe_node::NodeError> {
@@ -42,7 +44,8 @@
 //! # }
 //! ```
 //!
-//! Used by applications. Never hands out a reference to bytes that a peer may write, but by [`crate::TrustPeers`].
+//! Used by applications. Never hands out a reference to bytes that a peer may write, but by
+//! [`crate::TrustPeers`].
 
 mod plain;
 mod publish;
@@ -58,13 +61,15 @@ pub use publish::{TypedLease, TypedPublisher, TypedSubscriber};
 pub use request::{TypedClient, TypedRequest, TypedServer};
 pub use sample::TypedSample;
 
-/// Messages of a wrong length that one wait passes over once its time is over: as many as the longest queue holds.
+/// Messages of a wrong length that one wait passes over once its time is over: as many as the
+/// longest queue holds.
 const SKIPPED_MAX: u32 = 32768;
 
-/// A plain type that channels carry. Both sides must give it the same name, version, size and alignment.
+/// A plain type that channels carry. Both sides must give it the same name, version, size and
+/// alignment.
 ///
-/// Integers and floating-point numbers are payload under their own names (`u32`, `f64`), and so are arrays of payload
-/// (`[f64; 3]`), without more ado.
+/// Integers and floating-point numbers are payload under their own names (`u32`, `f64`), and so are
+/// arrays of payload (`[f64; 3]`), without more ado.
 pub trait Payload: FromBytes + IntoBytes + Immutable + KnownLayout {
     /// What it is called on both sides, at most 64 bytes (less for slices and requests).
     const NAME: &'static str;
@@ -72,7 +77,8 @@ pub trait Payload: FromBytes + IntoBytes + Immutable + KnownLayout {
     const VERSION: u32 = 0;
 }
 
-/// What one message of a channel is: a value of a [`Payload`] type, or a slice of as many as the sender likes.
+/// What one message of a channel is: a value of a [`Payload`] type, or a slice of as many as the
+/// sender likes.
 pub trait Carried: IntoBytes + Immutable {
     /// The value, or what the slice is of.
     type Element: Payload;
@@ -110,7 +116,8 @@ impl<T: Payload> Carried for [T] {
     }
 }
 
-/// The type of a channel whose requests are `Q` and whose replies are `R`: that of the requests, with the replies in its name.
+/// The type of a channel whose requests are `Q` and whose replies are `R`: that of the requests,
+/// with the replies in its name.
 fn request_type<Q: Carried + ?Sized, R: Carried + ?Sized>() -> ChannelType {
     let (asked, replied) = (Q::channel_type(), R::channel_type());
     let name = format!(
@@ -165,7 +172,8 @@ impl<T, F> std::fmt::Debug for Field<T, F> {
 }
 
 /// A field of a type, by name (`field!(Pose, heading)`; nested: `field!(Pose, position.x)`): for
-/// [`TypedSample::field`](crate::typed::TypedSample::field) and [`TypedLease::set`](crate::typed::TypedLease::set).
+/// [`TypedSample::field`](crate::typed::TypedSample::field) and
+/// [`TypedLease::set`](crate::typed::TypedLease::set).
 #[macro_export]
 macro_rules! field {
     ($type:ty, $($name:tt).+) => {

@@ -81,8 +81,8 @@ impl<V: Carried + ?Sized> TypedPublisher<V> {
         self.publisher.forward(sample.into_raw())
     }
 
-    /// The port for bytes: to wait for subscribers, to flush, to see what it counted. What is published through it must be what
-    /// the channel carries, or every typed subscriber skips it.
+    /// The port for bytes: to wait for subscribers, to flush, to see what it counted. What is
+    /// published through it must be what the channel carries, or every typed subscriber skips it.
     pub const fn raw(&mut self) -> &mut Publisher {
         &mut self.publisher
     }
@@ -99,7 +99,8 @@ impl<T: Payload> TypedPublisher<T> {
 }
 
 impl<T: Payload> TypedPublisher<[T]> {
-    /// Leases a buffer for `count` values. Until they are written, it holds what the slot held before.
+    /// Leases a buffer for `count` values. Until they are written, it holds what the slot held
+    /// before.
     ///
     /// # Errors
     /// As [`Publisher::lease`].
@@ -188,8 +189,8 @@ impl<V: Carried + ?Sized> Parts for TypedSubscriber<V> {
 }
 
 impl<V: Carried + ?Sized> TypedSubscriber<V> {
-    /// Takes the next sample, waiting for at most `timeout`. `None`: there was none. One of a wrong length is skipped, and counted
-    /// as a violation.
+    /// Takes the next sample, waiting for at most `timeout`. `None`: there was none. One of a wrong
+    /// length is skipped, and counted as a violation.
     ///
     /// # Errors
     /// As [`Subscriber::take`].

@@ -74,7 +74,8 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedClient<Q, R> {
     /// Asks, and waits for the reply for at most `timeout`.
     ///
     /// # Errors
-    /// As [`Client::call`]; [`NodeError::NotThisType`] if the reply has a wrong length, which is counted as a violation.
+    /// As [`Client::call`]; [`NodeError::NotThisType`] if the reply has a wrong length, which is
+    /// counted as a violation.
     pub fn call(&mut self, question: &Q, timeout: Duration) -> Result<TypedSample<R>, NodeError> {
         let bytes = question.as_bytes();
         let mut lease = self.client.lease(bytes.len())?;
@@ -119,8 +120,8 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> Parts for TypedServer<Q, R> {
 }
 
 impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedServer<Q, R> {
-    /// Takes the next request, waiting for at most `timeout`. `None`: there was none. One of a wrong length is given up, which its
-    /// client hears of, and counted as a violation.
+    /// Takes the next request, waiting for at most `timeout`. `None`: there was none. One of a
+    /// wrong length is given up, which its client hears of, and counted as a violation.
     ///
     /// # Errors
     /// As [`Server::take`].
@@ -165,7 +166,8 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedRequest<Q, R> {
         })
     }
 
-    /// Copies a reply into a buffer and sends it. False: the client is gone, or left no room; the reply is counted as dropped.
+    /// Copies a reply into a buffer and sends it. False: the client is gone, or left no room; the
+    /// reply is counted as dropped.
     ///
     /// # Errors
     /// As [`Node::lease`]; a damaged pool.
@@ -187,7 +189,8 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedRequest<Q, R> {
 }
 
 impl<Q: Carried + ?Sized> TypedRequest<Q, Q> {
-    /// Replies with the buffer that the request came in, without copying. False: as [`TypedRequest::reply`].
+    /// Replies with the buffer that the request came in, without copying. False: as
+    /// [`TypedRequest::reply`].
     ///
     /// # Errors
     /// As [`Request::reply_in_kind`].

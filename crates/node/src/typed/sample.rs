@@ -8,7 +8,8 @@ use super::{Carried, Field, Payload};
 use crate::buffer::Sample;
 use crate::{NodeError, TrustPeers};
 
-/// A received value, or slice of values. Dropped, it is released; forwarded, it travels on uncopied.
+/// A received value, or slice of values. Dropped, it is released; forwarded, it travels on
+/// uncopied.
 #[derive(Debug)]
 pub struct TypedSample<V: Carried + ?Sized> {
     sample: Sample,
@@ -66,7 +67,8 @@ impl<T: Payload> TypedSample<T> {
     /// The value in place, by decision of trust.
     ///
     /// # Errors
-    /// [`NodeError::NotThisType`] if it was sent from an address that is not aligned for it, as a part of a buffer may be.
+    /// [`NodeError::NotThisType`] if it was sent from an address that is not aligned for it, as a
+    /// part of a buffer may be.
     pub fn trusted(&self, decision: TrustPeers) -> Result<&T, NodeError> {
         T::ref_from_bytes(self.sample.as_slice(decision))
             .map_err(|_| no::<T>(&self.sample, "the payload is not aligned for it"))

@@ -1,8 +1,10 @@
-//! From the bell to a file descriptor: a thread that sleeps on the bell's futex and writes an eventfd when it was rung.
+//! From the bell to a file descriptor: a thread that sleeps on the bell's futex and writes an
+//! eventfd when it was rung.
 //!
-//! Started only where a wait set also waits for file descriptors or is waited for by one. It always sleeps on the count that it saw
-//! last, so that asking for rings ([`Bridge::arm`]) wakes nobody: it announces a sleeper, as every sleep does, and looks for work again.
-//! The first ring takes the announcement back, so that a burst of messages costs one. Bounded naps; ends with the wait set.
+//! Started only where a wait set also waits for file descriptors or is waited for by one. It always
+//! sleeps on the count that it saw last, so that asking for rings ([`Bridge::arm`]) wakes nobody:
+//! it announces a sleeper, as every sleep does, and looks for work again. The first ring takes the
+//! announcement back, so that a burst of messages costs one. Bounded naps; ends with the wait set.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -1,7 +1,9 @@
-//! The file descriptors of one wait set: an epoll instance that also holds the eventfd of the bridge.
+//! The file descriptors of one wait set: an epoll instance that also holds the eventfd of the
+//! bridge.
 //!
-//! The instance itself can be waited for by others ([`Files::descriptor`]): it is readable while something may be ready. Each
-//! descriptor is a duplicate, so that no number can come to mean another file. Never touches shared memory but through the bridge.
+//! The instance itself can be waited for by others ([`Files::descriptor`]): it is readable while
+//! something may be ready. Each descriptor is a duplicate, so that no number can come to mean
+//! another file. Never touches shared memory but through the bridge.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -126,7 +128,8 @@ impl Files {
         Ok(())
     }
 
-    /// The wait is over. With something found, whoever waits for the instance finds it readable; without, a ring makes it so.
+    /// The wait is over. With something found, whoever waits for the instance finds it readable;
+    /// without, a ring makes it so.
     pub(super) fn rise(&self, found: bool) {
         let exported = self.exported.load(Ordering::Relaxed);
         if let Some(bridge) = self.bridge.as_ref().filter(|_| found || !exported) {
@@ -137,7 +140,8 @@ impl Files {
         }
     }
 
-    /// Sleeps until a descriptor is ready or the bell was rung (true), for at most `timeout`, and appends the descriptors.
+    /// Sleeps until a descriptor is ready or the bell was rung (true), for at most `timeout`, and
+    /// appends the descriptors.
     pub(super) fn sleep(
         &self,
         timeout: Duration,

@@ -31,12 +31,14 @@
 //! # }
 //! ```
 //!
-//! What it costs: a wait looks at the ports that were marked since the last one, and at those that still had something; idle ports cost
-//! nothing, once a second excepted. Waiting for ports only sleeps on the bell's futex, as a single port does. Where file descriptors
-//! are attached, or the wait set's own is asked for, a thread carries rings from the futex to an eventfd: one more wake-up for
-//! each sleep.
+//! What it costs: a wait looks at the ports that were marked since the last one, and at those that
+//! still had something; idle ports cost nothing, once a second excepted. Waiting for ports only
+//! sleeps on the bell's futex, as a single port does. Where file descriptors are attached, or the
+//! wait set's own is asked for, a thread carries rings from the futex to an eventfd: one more
+//! wake-up for each sleep.
 //!
-//! Never takes a message itself, never holds one back: what is reported may be taken by any thread, at any time.
+//! Never takes a message itself, never holds one back: what is reported may be taken by any thread,
+//! at any time.
 
 mod bridge;
 mod files;
@@ -132,8 +134,9 @@ impl Event {
     }
 }
 
-/// What can be attached to a [`WaitSet`]: the taking ends of channels ([`crate::Subscriber`], [`crate::Server`], [`crate::Client`],
-/// [`crate::Listener`]). A client is reported for replies, and when a server goes that owes it some. Implemented in this crate only.
+/// What can be attached to a [`WaitSet`]: the taking ends of channels ([`crate::Subscriber`],
+/// [`crate::Server`], [`crate::Client`], [`crate::Listener`]). A client is reported for replies,
+/// and when a server goes that owes it some. Implemented in this crate only.
 pub trait Waitable: sealed::Parts {}
 
 /// What a wait set needs of a port.
@@ -158,9 +161,10 @@ pub(crate) mod sealed {
 
 /// One bounded wait for any number of ports and file descriptors of a node.
 ///
-/// Level-triggered: what is attached is reported by each [`WaitSet::wait`] while something is there. A port that is reported may
-/// turn out to have nothing after all: another thread may have taken it, or a publisher may have left, which the port notes when
-/// it tries to take. A dropped port detaches itself.
+/// Level-triggered: what is attached is reported by each [`WaitSet::wait`] while something is
+/// there. A port that is reported may turn out to have nothing after all: another thread may have
+/// taken it, or a publisher may have left, which the port notes when it tries to take. A dropped
+/// port detaches itself.
 ///
 /// A node may have several wait sets, for different ports.
 #[derive(Debug)]
@@ -193,10 +197,12 @@ impl WaitSet {
         })
     }
 
-    /// Waits for a port from now on, too. It stays the caller's: when it is reported, try to take from it.
+    /// Waits for a port from now on, too. It stays the caller's: when it is reported, try to take
+    /// from it.
     ///
     /// # Errors
-    /// [`NodeError::Attached`] if a wait set has it already; [`NodeError::ForeignPort`], [`NodeError::ForkedCopy`].
+    /// [`NodeError::Attached`] if a wait set has it already; [`NodeError::ForeignPort`],
+    /// [`NodeError::ForkedCopy`].
     pub fn attach(&mut self, port: &mut impl Waitable) -> Result<Token, NodeError> {
         let PortParts { port, events } = port.parts();
         let channel = || port.name().to_owned();
@@ -215,8 +221,8 @@ impl WaitSet {
         Ok(token)
     }
 
-    /// Waits for a file descriptor from now on, too. The wait set keeps a duplicate: what it names stays open until
-    /// [`WaitSet::detach`].
+    /// Waits for a file descriptor from now on, too. The wait set keeps a duplicate: what it names
+    /// stays open until [`WaitSet::detach`].
     ///
     /// # Errors
     /// [`NodeError::WaitSet`]: a kind of file that is always ready, or too many open files; [`NodeError::ForkedCopy`].
@@ -228,7 +234,8 @@ impl WaitSet {
         Ok(token)
     }
 
-    /// Waits for something no longer. False: it was not attached, or was dropped meanwhile; or this is a forked copy.
+    /// Waits for something no longer. False: it was not attached, or was dropped meanwhile; or this
+    /// is a forked copy.
     pub fn detach(&mut self, token: Token) -> bool {
         if self.shared.is_a_copy() {
             return false;
@@ -239,8 +246,9 @@ impl WaitSet {
         }
     }
 
-    /// Waits until something is ready, for at most `timeout`; zero looks without waiting. Returns every port that is ready, and up
-    /// to 64 file descriptors, each in its turn; nothing if the time was over first.
+    /// Waits until something is ready, for at most `timeout`; zero looks without waiting. Returns
+    /// every port that is ready, and up to 64 file descriptors, each in its turn; nothing if the
+    /// time was over first.
     ///
     /// # Errors
     /// [`NodeError::WaitSet`] if the system refuses to wait for file descriptors.
@@ -262,8 +270,9 @@ impl WaitSet {
         self.sleeps
     }
 
-    /// How often the look at everything, once a second, found messages that nobody had marked. It may come between a message and its
-    /// mark once in a while; if this keeps growing, a peer erases marks.
+    /// How often the look at everything, once a second, found messages that nobody had marked. It
+    /// may come between a message and its mark once in a while; if this keeps growing, a peer
+    /// erases marks.
     #[must_use]
     pub const fn unmarked(&self) -> u64 {
         self.ports.unmarked
@@ -318,9 +327,9 @@ impl WaitSet {
     }
 }
 
-/// The wait set as a file descriptor, for event loops: it is readable while something may be ready. Only a [`WaitSet::wait`] that
-/// returns nothing makes it unreadable: call `wait` with a time-out of zero until then. Asked for once, each such wait asks the
-/// senders for a ring.
+/// The wait set as a file descriptor, for event loops: it is readable while something may be ready.
+/// Only a [`WaitSet::wait`] that returns nothing makes it unreadable: call `wait` with a time-out
+/// of zero until then. Asked for once, each such wait asks the senders for a ring.
 impl AsFd for WaitSet {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.files.descriptor()
@@ -349,7 +358,8 @@ mod tests {
     use super::*;
     use crate::{Node, Pool, PoolOptions, SubscriberOptions};
 
-    /// The lock may be held by a thread that is not there: whoever dropped a copy would wait for ever.
+    /// The lock may be held by a thread that is not there: whoever dropped a copy would wait for
+    /// ever.
     #[test]
     fn a_copy_of_a_way_ends_without_the_lock() {
         let root = std::env::temp_dir().join(format!("hythe-routes-{}", std::process::id()));

@@ -1,8 +1,9 @@
 //! The ports of one wait set: which may have something, and which have.
 //!
-//! A port is *listed* when it was marked, and stays so while something is there to take: a look goes over the listed ones only.
-//! All of them are listed when a connection of this participant has changed, and once in a while, which bounds what an erased mark
-//! can delay. What holds between calls: a port that is not listed had nothing when it was looked at behind its last mark.
+//! A port is *listed* when it was marked, and stays so while something is there to take: a look
+//! goes over the listed ones only. All of them are listed when a connection of this participant has
+//! changed, and once in a while, which bounds what an erased mark can delay. What holds between
+//! calls: a port that is not listed had nothing when it was looked at behind its last mark.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -99,8 +99,8 @@ pub(crate) fn is_root(left_out: &str) -> bool {
 /// Names the root in the child of [`in_a_small_file_system`].
 const SMALL: &str = "HYTHE_TEST_SMALL";
 
-/// Runs the body of the test of that name with a root on a file system of its own, of 24 MiB: in another process, which has mounts
-/// of its own. Where that is not possible it says so.
+/// Runs the body of the test of that name with a root on a file system of its own, of 24 MiB: in
+/// another process, which has mounts of its own. Where that is not possible it says so.
 pub(crate) fn in_a_small_file_system(test: &str, body: impl FnOnce(&Root)) {
     if let Some(root) = std::env::var_os(SMALL) {
         return body(&Root(PathBuf::from(root)));

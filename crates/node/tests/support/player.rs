@@ -1,6 +1,7 @@
-//! Another process of a test: this test program again, asked by [`ROLE`] to play one of the roles of its `plays_its_role`, as
-//! another user or in a container of its own if wanted; or the same program built for another machine. It says where it is in
-//! lines, goes on when it is told to, and never outlives the value that started it.
+//! Another process of a test: this test program again, asked by [`ROLE`] to play one of the roles
+//! of its `plays_its_role`, as another user or in a container of its own if wanted; or the same
+//! program built for another machine. It says where it is in lines, goes on when it is told to, and
+//! never outlives the value that started it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -44,7 +45,8 @@ impl Player {
         Self::become_and_run(root, role, &[], user, &[user.to_string()], words)
     }
 
-    /// As another user, in a container of that user's own: root there, with the user's pools at `place`, which is that user's.
+    /// As another user, in a container of that user's own: root there, with the user's pools at
+    /// `place`, which is that user's.
     pub(crate) fn start_rootless(root: &Root, role: &str, user: u32, place: &Path) -> Self {
         let own = place.join("0");
         let theirs = root.path().join(user.to_string());
@@ -83,8 +85,8 @@ impl Player {
         let become_user = [
             "setpriv", "--reuid", &user, "--regid", &groups[0], "--groups", &all,
         ];
-        // A copy, because the way to the program may be closed to others. Not by this process: what it has open for writing
-        // while another test forks cannot be run.
+        // A copy, because the way to the program may be closed to others. Not by this process: what
+        // it has open for writing while another test forks cannot be run.
         let program = root.path().join("player");
         if !program.exists() {
             let own = std::env::current_exe().expect("known");
@@ -112,7 +114,8 @@ impl Player {
         )
     }
 
-    /// In PID and mount namespaces of its own, where it is process 1 and the root of the pools is at `place`.
+    /// In PID and mount namespaces of its own, where it is process 1 and the root of the pools is
+    /// at `place`.
     pub(crate) fn start_in_container(root: &Root, role: &str, place: &Path) -> Self {
         let script = format!(
             "mount --bind '{}' '{}' && mount -t tmpfs hidden '{}' && exec \"$@\"",

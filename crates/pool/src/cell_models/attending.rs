@@ -1,7 +1,9 @@
-//! Models of a connection whose record is used again: by a maker that leaves it for both sides, because the port has closed, while
-//! the consumer has just found it; while a message waits in it; while somebody looks at it.
+//! Models of a connection whose record is used again: by a maker that leaves it for both sides,
+//! because the port has closed, while the consumer has just found it; while a message waits in it;
+//! while somebody looks at it.
 //!
-//! The steps are the shipped ones: connecting, leaving, emptying, sending, taking. The queue's entries count as plain memory.
+//! The steps are the shipped ones: connecting, leaving, emptying, sending, taking. The queue's
+//! entries count as plain memory.
 
 use hythe_abi::Descriptor;
 use hythe_abi::pool::{connection, header};
@@ -143,7 +145,8 @@ fn loom_what_waits_is_read_before_the_record_is_used_again() {
     });
 }
 
-/// Somebody looks at the record while its connection ends and the next is made: it sees one of them, whole, or neither.
+/// Somebody looks at the record while its connection ends and the next is made: it sees one of
+/// them, whole, or neither.
 #[test]
 fn loom_a_record_that_is_made_anew_is_seen_whole_or_not_at_all() {
     model(|| {
@@ -195,7 +198,8 @@ fn loom_an_end_made_anew_overwrites_only_what_was_read() {
             send(&control, info);
         }
         let own = Arc::clone(&control);
-        // Made here: loom turns two accesses round only if none of the same thread to the same word stands between them.
+        // Made here: loom turns two accesses round only if none of the same thread to the same word
+        // stands between them.
         let mut end = control.tables().consumer_end(info);
         let taking = thread::spawn(move || {
             let taken = member(OTHER).take(&*own, &regions(), &mut end);

@@ -1,8 +1,8 @@
-//! Models of the counted cell (loom): a participant dies right before or after its swap, others go on changing the cell,
-//! somebody asks meanwhile; the answer is what happened.
+//! Models of the counted cell (loom): a participant dies right before or after its swap, others go
+//! on changing the cell, somebody asks meanwhile; the answer is what happened.
 //!
-//! The steps are the real ones, with their journal. A death is a step that stops: the recoverer that asks has joined the
-//! thread, as it has learned of a death from the operating system.
+//! The steps are the real ones, with their journal. A death is a step that stops: the recoverer
+//! that asks has joined the thread, as it has learned of a death from the operating system.
 
 mod attending;
 mod oldest;
@@ -146,7 +146,8 @@ fn go_on(control: &Shared, slot: LedgerSlot) {
         .expect("it holds some");
 }
 
-/// Makes a cell, or a participant, look as if 2^19 steps had passed: the next number of `by` has the mark of its first step.
+/// Makes a cell, or a participant, look as if 2^19 steps had passed: the next number of `by` has
+/// the mark of its first step.
 fn alias(control: &Shared, by: u8) -> Counted {
     let at = journal::at(control, by) + intent::SEQUENCE;
     control.memory().store(at, ROUND, Ordering::Relaxed);
@@ -164,7 +165,8 @@ fn model(body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-/// Runs the last deed of `A` beside `others`, and answers what is known of it afterwards, while `others` may go on.
+/// Runs the last deed of `A` beside `others`, and answers what is known of it afterwards, while
+/// `others` may go on.
 fn last_deed(
     control: &Shared,
     deed: fn(&Shared) -> Death,
@@ -238,7 +240,8 @@ fn loom_a_mark_of_2_19_steps_ago_elsewhere_proves_nothing() {
     model(|| {
         let control = control();
         let mut stale = alias(&control, A);
-        // Two steps on, since A takes a step that finds nothing to do at Y before the one that it dies in.
+        // Two steps on, since A takes a step that finds nothing to do at Y before the one that it
+        // dies in.
         stale.sequence = 2;
         stand(&control, Y, stale);
         let (death, living) = last_deed(
@@ -266,7 +269,8 @@ fn loom_a_mark_of_2_19_steps_ago_that_is_gone_proves_nothing() {
         let (death, living) = last_deed(
             &control,
             |control| {
-                // The old mark goes; then A takes the number that it stood for. The living may still have it in mind.
+                // The old mark goes; then A takes the number that it stood for. The living may
+                // still have it in mind.
                 member(B).release(control, X, 1).expect("it holds some");
                 die_before(control, A, X, 1)
             },
@@ -315,7 +319,8 @@ fn loom_a_death_behind_another_is_remembered() {
     });
 }
 
-/// The next lease takes the mark of the last release away without a witness: its generation is the proof.
+/// The next lease takes the mark of the last release away without a witness: its generation is the
+/// proof.
 #[test]
 fn loom_a_last_release_is_remembered_by_the_next_lease() {
     model(|| {

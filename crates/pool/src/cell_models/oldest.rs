@@ -1,8 +1,9 @@
-//! Models of queues that evict the oldest: the consumer takes, the producer drops and pushes, one of them dies in its swap.
+//! Models of queues that evict the oldest: the consumer takes, the producer drops and pushes, one
+//! of them dies in its swap.
 //!
-//! The steps are the shipped ones. In the first model the queue's entries and the payload count as plain memory: without a drop,
-//! nobody may read an entry while it is written. In the others a read may meet a write, as it may in truth; what it read must
-//! then count for nothing.
+//! The steps are the shipped ones. In the first model the queue's entries and the payload count as
+//! plain memory: without a drop, nobody may read an entry while it is written. In the others a read
+//! may meet a write, as it may in truth; what it read must then count for nothing.
 
 use hythe_abi::pool::{GRANULE_DESCRIPTORS, connection};
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place, RegionIndex};
@@ -20,7 +21,8 @@ const CAPACITY: u32 = 2;
 /// The tail wraps on the second push, and so does the head, through both parts of its cell.
 const START: u32 = u32::MAX;
 
-/// The queue between the two, with two references of each to both slots; `plain`: entries and payload are plain memory.
+/// The queue between the two, with two references of each to both slots; `plain`: entries and
+/// payload are plain memory.
 fn queue(plain: bool) -> Shared {
     let layout = ControlLayout::new(LIMITS).expect("layout");
     let mut places = vec![eight(layout.oldest(0))];
@@ -193,7 +195,8 @@ fn held(control: &Shared) -> u32 {
         .sum()
 }
 
-/// Nobody drops: the consumer's swap lets the producer overwrite what was read, and the payload comes with the tail.
+/// Nobody drops: the consumer's swap lets the producer overwrite what was read, and the payload
+/// comes with the tail.
 #[test]
 fn loom_an_entry_of_a_head_cell_is_overwritten_after_it_was_read() {
     model(|| {
@@ -225,7 +228,8 @@ fn loom_an_entry_of_a_head_cell_is_overwritten_after_it_was_read() {
     });
 }
 
-/// Full, and both want the oldest: each message is taken once or dropped once, whole and in order, and counted by who has it.
+/// Full, and both want the oldest: each message is taken once or dropped once, whole and in order,
+/// and counted by who has it.
 #[test]
 fn loom_each_message_is_taken_or_dropped_once() {
     model(|| {
@@ -278,7 +282,8 @@ fn die_in_take(control: &Shared, behind: bool) -> Death {
     Death { step, mark }
 }
 
-/// The producer goes on where the dead has moved the head, or has not: it is known which, also afterwards.
+/// The producer goes on where the dead has moved the head, or has not: it is known which, also
+/// afterwards.
 #[test]
 fn loom_a_dead_take_of_the_oldest_is_known() {
     for behind in [false, true] {

@@ -1,7 +1,7 @@
 //! Adding a region while the pool is in use: for a core, or for the wire.
 //!
-//! Called by whoever sets a hop up; never on a data path. At most one record is claimed at a time, by somebody whose death frees it.
-//! A region that is ready never changes or goes.
+//! Called by whoever sets a hop up; never on a data path. At most one record is claimed at a time,
+//! by somebody whose death frees it. A region that is ready never changes or goes.
 
 use hythe_abi::pool::{REGIONS_MAX, region};
 use hythe_abi::{PAGE_BYTES, RegionIndex};
@@ -47,11 +47,12 @@ impl WireRegionPlan {
 impl Member {
     /// Adds a region for a core: its slots become part of the pool for as long as the pool lives.
     ///
-    /// `make_file` is called with the number of the region while the record is claimed, before anyone else can see it.
+    /// `make_file` is called with the number of the region while the record is claimed, before
+    /// anyone else can see it.
     ///
     /// # Errors
-    /// [`PoolError::TableFull`] for regions or ledger entries, [`PoolError::Busy`] while another is being added,
-    /// [`PoolError::BadGeometry`], or what `make_file` says.
+    /// [`PoolError::TableFull`] for regions or ledger entries, [`PoolError::Busy`] while another is
+    /// being added, [`PoolError::BadGeometry`], or what `make_file` says.
     pub fn add_core_region<M: Memory, E: From<PoolError>>(
         &self,
         control: &Control<M>,
@@ -79,10 +80,11 @@ impl Member {
         })
     }
 
-    /// Finds the region for the wire, or adds it: a pool has one, which stays for as long as the pool lives. One that is there is
-    /// left as it is.
+    /// Finds the region for the wire, or adds it: a pool has one, which stays for as long as the
+    /// pool lives. One that is there is left as it is.
     ///
-    /// `make_file` is called with the number of the region while the record is claimed, before anyone else can see it.
+    /// `make_file` is called with the number of the region while the record is claimed, before
+    /// anyone else can see it.
     ///
     /// # Errors
     /// As [`Member::add_core_region`].
@@ -190,7 +192,8 @@ fn release_record<M: Memory>(control: &Control<M>, index: usize) {
         .store_cell(state, STATUS_FREE, Ordering::Release);
 }
 
-/// Claims a free record; only one may be claimed at a time, because each one's place in the ledger depends on the others.
+/// Claims a free record; only one may be claimed at a time, because each one's place in the ledger
+/// depends on the others.
 fn claim_record<M: Memory>(control: &Control<M>, claim: u64) -> Result<usize, PoolError> {
     let memory = control.memory();
     let state = |index| control.layout().region(index) + region::STATE;

@@ -1,7 +1,8 @@
 //! Making, binding and retiring channels: names under which ports meet.
 //!
-//! A name is claimed by whoever uses it first. Of two claims of one name at the same moment at least one sees the other, takes
-//! itself back, and tries again a little later ([`PoolError::Busy`]).
+//! A name is claimed by whoever uses it first. Of two claims of one name at the same moment at
+//! least one sees the other, takes itself back, and tries again a little later
+//! ([`PoolError::Busy`]).
 
 use hythe_abi::pool::{NAME_BYTES, NOBODY, channel};
 use hythe_memory::{Memory, Ordering, write_name};
@@ -15,7 +16,8 @@ use crate::tables::channels::{
 };
 use crate::{PoolError, incompatible_channel};
 
-/// How often a channel is looked at that somebody else takes up whenever it is about to go. After that it has a user.
+/// How often a channel is looked at that somebody else takes up whenever it is about to go. After
+/// that it has a user.
 const RETIRE_ATTEMPTS: usize = 64;
 
 /// The bits of `attached` that name the endpoint's row.
@@ -35,12 +37,13 @@ impl Member {
         self.open_channel_of(control, ChannelKind::PublishSubscribe, name, Some(carries))
     }
 
-    /// Finds the channel of that kind and name, or makes it. `None` as type takes whatever an existing channel carries, and makes
-    /// one for raw bytes.
+    /// Finds the channel of that kind and name, or makes it. `None` as type takes whatever an
+    /// existing channel carries, and makes one for raw bytes.
     ///
     /// # Errors
-    /// [`PoolError::KindMismatch`], [`PoolError::TypeMismatch`], [`PoolError::TableFull`], [`PoolError::BadName`];
-    /// [`PoolError::Busy`] while another participant makes a channel that may be this one: try again.
+    /// [`PoolError::KindMismatch`], [`PoolError::TypeMismatch`], [`PoolError::TableFull`],
+    /// [`PoolError::BadName`]; [`PoolError::Busy`] while another participant makes a channel that
+    /// may be this one: try again.
     pub fn open_channel_of<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -64,7 +67,8 @@ impl Member {
         let hash = hash_of(name);
         let mine = self.claim_channel(control, hash)?;
         note_table(control, Table::Channels, mine + 1);
-        // Our claim is visible; now every other claim or channel of this hash is visible to us, or its maker sees ours.
+        // Our claim is visible; now every other claim or channel of this hash is visible to us, or
+        // its maker sees ours.
         hythe_memory::full_barrier();
         let rivals = (0..control.layout().limits().channels).filter(|&index| index != mine);
         for index in rivals {
@@ -120,7 +124,8 @@ impl Member {
         control.memory().store_cell(at, FREE, Ordering::Release);
     }
 
-    /// Frees a channel that has no port and no core behind it, and to whose core nobody is attached any more.
+    /// Frees a channel that has no port and no core behind it, and to whose core nobody is attached
+    /// any more.
     pub fn retire_channel<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
         if index.0 >= control.layout().limits().channels {
             return;
@@ -135,8 +140,8 @@ impl Member {
                 || control.tables().core_binding(index).is_some()
         };
         for _ in 0..RETIRE_ATTEMPTS {
-            // Of two who close their ports at once, one sees that no other is open; and whoever puts the channel back below sees
-            // what we closed, or we see the channel back.
+            // Of two who close their ports at once, one sees that no other is open; and whoever
+            // puts the channel back below sees what we closed, or we see the channel back.
             hythe_memory::full_barrier();
             let ready = memory.load_cell(at, Ordering::Acquire);
             if status_of(ready) != READY || is_used() {
@@ -147,14 +152,16 @@ impl Member {
             if memory.replace_cell(at, ready, closing).is_err() {
                 return;
             }
-            // What came between the look and the claim keeps the channel. Whoever comes later looks whether it still is one.
+            // What came between the look and the claim keeps the channel. Whoever comes later looks
+            // whether it still is one.
             hythe_memory::full_barrier();
             if !is_used() {
                 memory.store_cell(at, FREE, Ordering::Release);
                 return;
             }
-            // It may have been closed again already, by one who found the channel being retired and left it to us: so it is ours
-            // from here on, also if we die, and is looked at once more.
+            // It may have been closed again already, by one who found the channel being retired and
+            // left it to us: so it is ours from here on, also if we die, and is looked at once
+            // more.
             let back = state(READY, self.index().0, hash);
             memory.store_cell(at, back, Ordering::Release);
         }
@@ -202,7 +209,8 @@ impl Member {
         let at = control.layout().channel(index.0 as usize) + channel::CORE_ROW;
         let was_mine = control.memory().load(at, Ordering::Acquire) == me.0.into();
         if was_mine && status_of(control.tables().channel_state(index.0)) != FREE {
-            // Whoever unbound it may have died before it said so, or looked whether that was the channel's last use.
+            // Whoever unbound it may have died before it said so, or looked whether that was the
+            // channel's last use.
             control.tables().note_ports_changed(index);
             self.retire_channel(control, index);
         }
@@ -241,7 +249,8 @@ impl Member {
         control.tables().note_ports_changed(index);
     }
 
-    /// Takes the core's endpoint away again. Its row stays named, and whoever recovers that looks at the channel again.
+    /// Takes the core's endpoint away again. Its row stays named, and whoever recovers that looks
+    /// at the channel again.
     pub fn unbind_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
         let at = control.layout().channel(index.0 as usize) + channel::CORE_REGION;
         control.memory().store(at, 0, Ordering::Release);
@@ -249,11 +258,13 @@ impl Member {
         self.retire_channel(control, index);
     }
 
-    /// Attaches to the core endpoint behind a channel: the only one to do so. Until [`Member::detach_core`] no row of that core is
-    /// recovered, so what is given to one meanwhile is not lost, even if the core has died.
+    /// Attaches to the core endpoint behind a channel: the only one to do so. Until
+    /// [`Member::detach_core`] no row of that core is recovered, so what is given to one meanwhile
+    /// is not lost, even if the core has died.
     ///
     /// # Errors
-    /// [`PoolError::EndpointTaken`]; [`PoolError::Busy`] if `channel` does not say what is behind the channel now.
+    /// [`PoolError::EndpointTaken`]; [`PoolError::Busy`] if `channel` does not say what is behind
+    /// the channel now.
     pub fn attach_core<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -279,7 +290,8 @@ impl Member {
                 }),
             );
         }
-        // The attachment comes before this look, or the unbinding before the recoverer's look for attachments.
+        // The attachment comes before this look, or the unbinding before the recoverer's look for
+        // attachments.
         hythe_memory::full_barrier();
         let now = control
             .tables()
@@ -292,7 +304,8 @@ impl Member {
         Ok(())
     }
 
-    /// Detaches from the core endpoint behind a channel, if attached; a channel that this was the last to use goes with it.
+    /// Detaches from the core endpoint behind a channel, if attached; a channel that this was the
+    /// last to use goes with it.
     pub fn detach_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
         let at = control.layout().channel(index.0 as usize) + channel::ATTACHED;
         let found = control.memory().load_cell(at, Ordering::Acquire);
@@ -301,7 +314,8 @@ impl Member {
         }
     }
 
-    /// First the channel, then the word, as with a port: whoever recovers us finds by the word which channel may be left unused.
+    /// First the channel, then the word, as with a port: whoever recovers us finds by the word
+    /// which channel may be left unused.
     fn let_go_of_core<M: Memory>(
         &mut self,
         control: &Control<M>,

@@ -57,7 +57,8 @@ impl Member {
         })?;
         note_table(control, Table::Connections, index + 1);
         note_table(control, Table::Granules, granule + granules_for(capacity));
-        // Each pairs with an acquire load in `Tables::connection`: whoever reads it there sees the nonce of the claim, too.
+        // Each pairs with an acquire load in `Tables::connection`: whoever reads it there sees the
+        // nonce of the claim, too.
         let word = |offset, value| memory.store(at + offset, value, Ordering::Release);
         word(connection::PRODUCER_PORT, producer_port.0);
         word(connection::CONSUMER_PORT, consumer_port.0);
@@ -66,8 +67,8 @@ impl Member {
         word(connection::EVICTS_OLDEST, queue.evicts_oldest.into());
         word(connection::TAIL, 0);
         word(connection::HEAD, 0);
-        // No mark in it is asked for any more: whoever was on this connection has left it, and settled its last step before.
-        // Relaxed: it is seen by those who see the state below.
+        // No mark in it is asked for any more: whoever was on this connection has left it, and
+        // settled its last step before. Relaxed: it is seen by those who see the state below.
         memory.store_cell(at + connection::OLDEST, 0, Ordering::Relaxed);
         let open = State {
             status: Status::Open,
@@ -117,7 +118,8 @@ impl Member {
         })
     }
 
-    /// Leaves a connection. The last to leave empties its queue and frees it. Leaving twice does nothing.
+    /// Leaves a connection. The last to leave empties its queue and frees it. Leaving twice does
+    /// nothing.
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if shared words contradict each other.
@@ -132,8 +134,9 @@ impl Member {
         self.leave_with(control, regions, index, nonce, |_| side.bit())
     }
 
-    /// Leaves a connection that this participant has made to a port which closed meanwhile: for both sides in one step, so
-    /// that nobody has to notice that it was there, or for the producer only if the consumer attends to it, and leaves itself.
+    /// Leaves a connection that this participant has made to a port which closed meanwhile: for
+    /// both sides in one step, so that nobody has to notice that it was there, or for the producer
+    /// only if the consumer attends to it, and leaves itself.
     ///
     /// # Errors
     /// As [`Member::leave_connection`].
@@ -150,8 +153,9 @@ impl Member {
         self.leave_with(control, regions, info.index, info.nonce, sides)
     }
 
-    /// Begins to take part in a connection as its consumer. From here on only this participant, or its recoverer, leaves on
-    /// this side. False: it is gone; nothing of it may be touched, it may be another's already.
+    /// Begins to take part in a connection as its consumer. From here on only this participant, or
+    /// its recoverer, leaves on this side. False: it is gone; nothing of it may be touched, it may
+    /// be another's already.
     pub fn attend<M: Memory>(&mut self, control: &Control<M>, info: &ConnectionInfo) -> bool {
         let at = control.layout().connection(info.index.0 as usize) + connection::STATE;
         let memory = control.memory();
@@ -227,7 +231,8 @@ impl Member {
         Err(PoolError::Damaged(why))
     }
 
-    /// Empties and frees a connection that both sides left. Can be done again from the start if its doer dies.
+    /// Empties and frees a connection that both sides left. Can be done again from the start if its
+    /// doer dies.
     pub(crate) fn finalize<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -271,22 +276,25 @@ impl Member {
         info: ConnectionInfo,
     ) -> Result<(), PoolError> {
         let (mut end, mut outcome) = (control.tables().consumer_end(info), Ok(()));
-        // As many as the queue can hold: a producer that keeps pushing meanwhile does not keep us here.
+        // As many as the queue can hold: a producer that keeps pushing meanwhile does not keep us
+        // here.
         for _ in 0..info.places.capacity {
             match self.take(control, regions, &mut end) {
                 Ok(Some(taken)) => {
                     outcome = outcome.and(self.release(control, taken.slot, 1).map(drop));
                 }
                 Err(PoolError::BadDescriptor { .. }) => {}
-                // Empty; or an impossible counter: what the queue held is lost with whoever wrote that, and shows in the audit.
+                // Empty; or an impossible counter: what the queue held is lost with whoever wrote
+                // that, and shows in the audit.
                 Ok(None) | Err(_) => break,
             }
         }
         outcome
     }
 
-    /// Leaves every connection of this participant, frees those it had claimed, finishes those it was freeing. All of them,
-    /// whatever is found damaged on the way; the first damage is the result.
+    /// Leaves every connection of this participant, frees those it had claimed, finishes those it
+    /// was freeing. All of them, whatever is found damaged on the way; the first damage is the
+    /// result.
     pub(crate) fn leave_all_connections<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -322,8 +330,9 @@ impl Member {
     ) -> Result<(), PoolError> {
         let mut outcome = Ok(());
         if state.consumer == self.index().0 {
-            // Now, not when the producer next looks: it may be idle for long, and others want the buffers. Not without
-            // attending: a producer that leaves for both sides may be freeing it.
+            // Now, not when the producer next looks: it may be idle for long, and others want the
+            // buffers. Not without attending: a producer that leaves for both sides may be freeing
+            // it.
             let attended = control
                 .tables()
                 .connection(index)
@@ -339,7 +348,8 @@ impl Member {
         }
         if state.left & BOTH_LEFT != 0 && [state.producer, state.consumer].contains(&self.index().0)
         {
-            // A death between leaving and telling leaves the other side untold. Telling twice does no harm.
+            // A death between leaving and telling leaves the other side untold. Telling twice does
+            // no harm.
             control.tables().note_change(state.producer);
             control.tables().note_change(state.consumer);
         }
@@ -347,14 +357,16 @@ impl Member {
     }
 }
 
-/// Bit of `left` that is none: the consumer attends to the connection, and nobody leaves it in its place.
+/// Bit of `left` that is none: the consumer attends to the connection, and nobody leaves it in its
+/// place.
 const ATTENDED: u8 = 4;
 /// Tries to change the state of a connection against others who change it.
 const STATE_ATTEMPTS: usize = 64;
 const BOTH_LEFT: u8 = Side::Producer.bit() | Side::Consumer.bit();
 
 impl Member {
-    /// Whoever makes a connection to a port that closes meanwhile leaves it for both sides; or dies over it.
+    /// Whoever makes a connection to a port that closes meanwhile leaves it for both sides; or dies
+    /// over it.
     fn leave_as_producer<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -373,7 +385,8 @@ impl Member {
     }
 }
 
-/// Gives a record back, of which nothing is in use any more. Pairs with the swap of the next maker in `claim_connection`.
+/// Gives a record back, of which nothing is in use any more. Pairs with the swap of the next maker
+/// in `claim_connection`.
 fn free_record<M: Memory>(control: &Control<M>, index: ConnectionIndex, nonce: u32) {
     let at = control.layout().connection(index.0 as usize) + connection::STATE;
     let free = State::free(nonce).to_bits();

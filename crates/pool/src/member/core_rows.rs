@@ -1,8 +1,9 @@
 //! Accounting by proxy: references that cross to a core and back.
 //!
-//! A core never touches the ledger. Before a descriptor is pushed over a link, the pusher moves its reference into the row of
-//! the core's endpoint; when one comes back, the taker moves it into its own row. Several may take from one row, and a core may lie
-//! about what it gives back: the row's cell decides, and a taker that finds no reference there has caught a lie.
+//! A core never touches the ledger. Before a descriptor is pushed over a link, the pusher moves its
+//! reference into the row of the core's endpoint; when one comes back, the taker moves it into its
+//! own row. Several may take from one row, and a core may lie about what it gives back: the row's
+//! cell decides, and a taker that finds no reference there has caught a lie.
 
 use hythe_memory::Memory;
 
@@ -16,7 +17,8 @@ use crate::ledger::{LedgerSlot, contended};
 use crate::tables::members::{MemberIndex, MemberInfo, MemberKind};
 
 impl Member {
-    /// Moves one own reference into the row of a core's endpoint. Call before pushing the descriptor.
+    /// Moves one own reference into the row of a core's endpoint. Call before pushing the
+    /// descriptor.
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if this participant holds none.
@@ -39,7 +41,8 @@ impl Member {
         }
     }
 
-    /// Moves one reference from the row of a core's endpoint into the own row. False: the row has none.
+    /// Moves one reference from the row of a core's endpoint into the own row. False: the row has
+    /// none.
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if the cell never stands still.
@@ -93,8 +96,9 @@ impl Member {
     }
 }
 
-/// Unbinds the channels of a dead core. True: somebody is still attached to one of its endpoints, and may be giving to a row, or
-/// taking from it, at this moment: then no row of that core may be recovered yet.
+/// Unbinds the channels of a dead core. True: somebody is still attached to one of its endpoints,
+/// and may be giving to a row, or taking from it, at this moment: then no row of that core may be
+/// recovered yet.
 pub(super) fn is_in_use<M: Memory>(
     control: &Control<M>,
     ghost: &mut Member,

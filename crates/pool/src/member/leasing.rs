@@ -13,15 +13,16 @@ use crate::journal::{self, Operation, Step};
 use crate::ledger::{LedgerSlot, contended};
 use crate::regions::{RegionGeometry, SlotClass};
 
-/// Where one participant looks first for a free slot, in each class of a region. It may point anywhere.
+/// Where one participant looks first for a free slot, in each class of a region. It may point
+/// anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursors {
     first_looks: [u32; CLASSES_MAX],
 }
 
 impl Cursors {
-    /// A slot has become free by this participant's release. It is the next to be leased: its bytes are still in this processor's
-    /// cache.
+    /// A slot has become free by this participant's release. It is the next to be leased: its bytes
+    /// are still in this processor's cache.
     #[inline]
     pub fn note_free(&mut self, region: &RegionGeometry, slot: LedgerSlot) {
         let index = slot.0.wrapping_sub(region.ledger_base);
@@ -75,7 +76,8 @@ impl Member {
         }
     }
 
-    /// Leases a free slot of a region that takes `payload_bytes`, looking from the cursor on in each class, smallest first.
+    /// Leases a free slot of a region that takes `payload_bytes`, looking from the cursor on in
+    /// each class, smallest first.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`], [`PoolError::PoolFull`], [`PoolError::Damaged`].
@@ -213,8 +215,8 @@ impl Member {
     }
 }
 
-/// In a stream, slots are leased one behind the other, and each was last changed by the receiver: its line takes about as long to
-/// come as so many messages take to be made.
+/// In a stream, slots are leased one behind the other, and each was last changed by the receiver:
+/// its line takes about as long to come as so many messages take to be made.
 pub const LEASES_AHEAD: u32 = 4;
 
 /// Has the line of a cell come while the messages before it are made.

@@ -24,8 +24,8 @@ use crate::tables::members::{
     Identity, MemberIndex, MemberKind, MemberStatus, since_units, state_bits,
 };
 
-/// A participant as itself: the right to act under its number. One at a time; its methods take `&mut self` because the journal
-/// has room for one step.
+/// A participant as itself: the right to act under its number. One at a time; its methods take
+/// `&mut self` because the journal has room for one step.
 #[derive(Debug)]
 pub struct Member {
     index: MemberIndex,
@@ -47,8 +47,9 @@ impl Member {
         Self::join_with_session(control, kind, identity, name, control.new_session())
     }
 
-    /// As [`Member::join`], under a session number that the caller has got from [`Control::new_session`]: so that what proves its
-    /// life can bear that number before anybody sees the record.
+    /// As [`Member::join`], under a session number that the caller has got from
+    /// [`Control::new_session`]: so that what proves its life can bear that number before anybody
+    /// sees the record.
     ///
     /// # Errors
     /// As [`Member::join`].
@@ -90,7 +91,8 @@ impl Member {
         memory.store(at + participant::UID, identity.uid, Ordering::Relaxed);
         memory.store(at + participant::BELL_SLEEPERS, 0, Ordering::Relaxed);
         write_name(memory, at + participant::NAME, NAME_BYTES, name);
-        // First the word: watchers look at a joining participant again and again, at one that is there only when the word moves.
+        // First the word: watchers look at a joining participant again and again, at one that is
+        // there only when the word moves.
         memory.add(header::MEMBERSHIP, 1, Ordering::Release);
         let alive = state_bits(identity.pid, MemberStatus::Alive, session);
         memory.store_cell(at + participant::STATE, alive, Ordering::Release);

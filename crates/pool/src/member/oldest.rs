@@ -1,10 +1,12 @@
-//! Queues that evict the oldest: either end may take from them, so their head is a counted cell and not a word of the consumer.
+//! Queues that evict the oldest: either end may take from them, so their head is a counted cell and
+//! not a word of the consumer.
 //!
-//! Taking is one step for both sides: read head and descriptor, note both, swap the head from that place to the next, count
-//! the hold. If the swap fails, another was faster, and what was read may be torn: it counts for nothing. If it succeeds, the
-//! producer had not moved past this place, so the descriptor was whole. The cell carries the marks of `cell`: recovery can
-//! tell whether the last swap of a dead one happened. Called by [`Member::send`] and [`Member::take`] on such queues, and by
-//! publishers that find one full. Queues with any other policy never come here.
+//! Taking is one step for both sides: read head and descriptor, note both, swap the head from that
+//! place to the next, count the hold. If the swap fails, another was faster, and what was read may
+//! be torn: it counts for nothing. If it succeeds, the producer had not moved past this place, so
+//! the descriptor was whole. The cell carries the marks of `cell`: recovery can tell whether the
+//! last swap of a dead one happened. Called by [`Member::send`] and [`Member::take`] on such
+//! queues, and by publishers that find one full. Queues with any other policy never come here.
 
 use hythe_abi::Descriptor;
 use hythe_memory::Memory;
@@ -22,7 +24,8 @@ use crate::regions::{Regions, Taken};
 use crate::tables::connections::ConnectionInfo;
 use crate::tables::ends::ConnectionEnd;
 
-/// Tries of one take. Each that fails met a message that the other side took: the caller looks again when it is rung.
+/// Tries of one take. Each that fails met a message that the other side took: the caller looks
+/// again when it is rung.
 const ATTEMPTS: usize = 64;
 
 /// Lets the producer's end know of room, so that its push looks at no word of the consumer's.
@@ -63,7 +66,8 @@ impl Member {
                         return Ok(Some(taken));
                     }
                 }
-                // The tail was read behind the head: the two fit unless the producer has moved the head meanwhile.
+                // The tail was read behind the head: the two fit unless the producer has moved the
+                // head meanwhile.
                 Err(QueueError::Violated { own, claimed })
                     if control.tables().oldest_cell(end.info.index) == seen =>
                 {
@@ -75,7 +79,8 @@ impl Member {
         Ok(None)
     }
 
-    /// The producer's: takes the oldest of a full queue back, to make room. `None`: the consumer was faster, there is room.
+    /// The producer's: takes the oldest of a full queue back, to make room. `None`: the consumer
+    /// was faster, there is room.
     ///
     /// # Errors
     /// [`PoolError::BadDescriptor`]: nonsense stood there, and was removed; [`PoolError::Damaged`] if the consumer's counter
@@ -100,8 +105,8 @@ impl Member {
         }
     }
 
-    /// Moves the head on from `seen`, and with it the reference that `descriptor` names to this participant. `None`: it is
-    /// not there any more, and `descriptor` says nothing.
+    /// Moves the head on from `seen`, and with it the reference that `descriptor` names to this
+    /// participant. `None`: it is not there any more, and `descriptor` says nothing.
     fn take_if_still<M: Memory>(
         &mut self,
         control: &Control<M>,

@@ -50,7 +50,8 @@ impl Member {
     /// Opens a port on a channel.
     ///
     /// # Errors
-    /// [`PoolError::TableFull`]; [`PoolError::Busy`] if the channel was retired since it was found: find or make it again.
+    /// [`PoolError::TableFull`]; [`PoolError::Busy`] if the channel was retired since it was found:
+    /// find or make it again.
     pub fn open_port_with<M: Memory>(
         &mut self,
         control: &Control<M>,
@@ -95,8 +96,9 @@ impl Member {
         Ok(PortIndex(index))
     }
 
-    /// Closes an own port: nobody connects to it any more. Its number stays taken until [`Member::free_port`], so that whoever
-    /// gets it next does not meet connections that are still being left.
+    /// Closes an own port: nobody connects to it any more. Its number stays taken until
+    /// [`Member::free_port`], so that whoever gets it next does not meet connections that are still
+    /// being left.
     pub fn close_port<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
         let Some(info) = control
             .tables()
@@ -111,8 +113,8 @@ impl Member {
         control.tables().note_ports_changed(info.channel);
     }
 
-    /// Closes an own port, if that has not been done, and gives its number back; a channel that it was the last to use goes
-    /// with it. Call when its connections are left.
+    /// Closes an own port, if that has not been done, and gives its number back; a channel that it
+    /// was the last to use goes with it. Call when its connections are left.
     pub fn free_port<M: Memory>(&mut self, control: &Control<M>, index: PortIndex) {
         self.close_port(control, index);
         let at = control.layout().port(index.0 as usize) + port::STATE;
@@ -122,8 +124,9 @@ impl Member {
         }
     }
 
-    /// First the channel, then the number: whoever recovers us finds by the closed port which channel may be left without one.
-    /// One that is only half open may name a channel of before, which is then looked at for nothing.
+    /// First the channel, then the number: whoever recovers us finds by the closed port which
+    /// channel may be left without one. One that is only half open may name a channel of before,
+    /// which is then looked at for nothing.
     fn let_go_of_port<M: Memory>(&mut self, control: &Control<M>, index: u32) {
         let (memory, at) = (control.memory(), control.layout().port(index as usize));
         let channel = memory.load(at + port::CHANNEL, Ordering::Relaxed);
@@ -141,7 +144,8 @@ impl Member {
             }
             self.close_port(control, PortIndex(index));
             if state & 0xFF == STATUS_CLAIMED {
-                // Whoever closed it may have died before it said so. Saying it twice does no harm, nor about a channel of before.
+                // Whoever closed it may have died before it said so. Saying it twice does no harm,
+                // nor about a channel of before.
                 let at = control.layout().port(index as usize) + port::CHANNEL;
                 let channel = ChannelIndex(control.memory().load(at, Ordering::Relaxed));
                 if channel.0 < control.layout().limits().channels {
@@ -152,7 +156,8 @@ impl Member {
         }
     }
 
-    /// Says whether an own port wants a mark for each message. What was sent before is found by looking at its queues now.
+    /// Says whether an own port wants a mark for each message. What was sent before is found by
+    /// looking at its queues now.
     pub fn want_marks<M: Memory>(&self, control: &Control<M>, index: PortIndex, wanted: bool) {
         let found = control.tables().port(index);
         if found.is_none_or(|info| info.member != self.index()) {

@@ -1,9 +1,9 @@
 //! Giving back what a dead participant held.
 //!
-//! The recoverer first claims the dead participant's record, then acts *as* it: it settles the one step that the journal may
-//! have left open, and then leaves, as the participant itself would have. Every part can be done again from the start; if the
-//! recoverer dies too, the next one takes over its claim and goes on. A participant that leaves in good order does the same
-//! to itself.
+//! The recoverer first claims the dead participant's record, then acts *as* it: it settles the one
+//! step that the journal may have left open, and then leaves, as the participant itself would have.
+//! Every part can be done again from the start; if the recoverer dies too, the next one takes over
+//! its claim and goes on. A participant that leaves in good order does the same to itself.
 
 use hythe_abi::pool::{connection, header, participant};
 use hythe_memory::{Memory, Ordering};
@@ -31,8 +31,8 @@ pub struct Recovered {
     pub settled: u32,
 }
 
-/// The right of a participant to recover others. Unlike the participant itself it uses no journal, so a thread of its own can
-/// hold it.
+/// The right of a participant to recover others. Unlike the participant itself it uses no journal,
+/// so a thread of its own can hold it.
 #[derive(Clone, Copy, Debug)]
 pub struct Recoverer {
     index: MemberIndex,
@@ -43,8 +43,8 @@ pub struct Recoverer {
 const OUTSIDER: MemberIndex = MemberIndex(hythe_abi::pool::PARTICIPANTS_MAX as u8);
 
 impl Recoverer {
-    /// The right of a process that finds the pool full to recover the dead, under a session of its own. It must be able to prove
-    /// its life by that number alone, as one that is joining does.
+    /// The right of a process that finds the pool full to recover the dead, under a session of its
+    /// own. It must be able to prove its life by that number alone, as one that is joining does.
     #[must_use]
     pub const fn outsider(session: u32) -> Self {
         Self {
@@ -53,9 +53,10 @@ impl Recoverer {
         }
     }
 
-    /// Recovers a participant. `is_dead` answers whether the operating system has proven the death of a participant; it is asked
-    /// about this one, and about an earlier recoverer. `None`: it is alive, or another recovers it, or it is gone already, or it
-    /// is the row of a core that somebody is still attached to: try again later.
+    /// Recovers a participant. `is_dead` answers whether the operating system has proven the death
+    /// of a participant; it is asked about this one, and about an earlier recoverer. `None`: it is
+    /// alive, or another recovers it, or it is gone already, or it is the row of a core that
+    /// somebody is still attached to: try again later.
     ///
     /// # Errors
     /// [`PoolError::Damaged`]: the record stays claimed, for another try.
@@ -113,7 +114,8 @@ impl Recoverer {
         {
             return false;
         }
-        // The claim may have come after another recoverer's last step: then the record is free, or somebody new's.
+        // The claim may have come after another recoverer's last step: then the record is free, or
+        // somebody new's.
         let still = control
             .tables()
             .member(dead.index)
@@ -135,7 +137,8 @@ impl Recoverer {
     }
 }
 
-/// Who claimed a record: a participant, if it still is that one, or an outsider, of whom no more is known than the session.
+/// Who claimed a record: a participant, if it still is that one, or an outsider, of whom no more is
+/// known than the session.
 fn claimant<M: Memory>(
     control: &Control<M>,
     index: MemberIndex,
@@ -206,9 +209,11 @@ impl Member {
         };
         // First the ports, so that no publisher connects behind the look at the connections.
         self.close_all_ports(control);
-        // Whoever sent before this is found by the emptying of the queues; whoever does later sees the port closed, and leaves.
+        // Whoever sent before this is found by the emptying of the queues; whoever does later sees
+        // the port closed, and leaves.
         hythe_memory::full_barrier();
-        // Damage somewhere does not keep the rest from going back: the first is reported at the end.
+        // Damage somewhere does not keep the rest from going back: the first is reported at the
+        // end.
         let mut outcome = self.leave_all_connections(control, regions);
         for slot in (0..control.layout().limits().slots).map(LedgerSlot) {
             let count = control.ledger().hold(self.index(), slot).count;
@@ -288,8 +293,9 @@ pub(crate) fn happened<M: Memory>(
     }
 }
 
-/// Does the slot of a release have another generation than when the release began? The lease behind the last release leaves
-/// no witness. Asked behind the cell: a lease that took the mark away in between is seen here.
+/// Does the slot of a release have another generation than when the release began? The lease behind
+/// the last release leaves no witness. Asked behind the cell: a lease that took the mark away in
+/// between is seen here.
 fn was_leased_since<M: Memory>(control: &Control<M>, step: Step) -> bool {
     control.ledger().slot(LedgerSlot(step.slot)).1.0 != step.position
 }

@@ -1,4 +1,5 @@
-//! Moving a reference through a queue. The count in the slot's cell does not change: only who answers for it.
+//! Moving a reference through a queue. The count in the slot's cell does not change: only who
+//! answers for it.
 
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_memory::Memory;
@@ -17,7 +18,8 @@ impl Member {
     /// Moves one own reference into a queue.
     ///
     /// # Errors
-    /// [`SendError::Full`]; [`PoolError::Damaged`] if the consumer's counter is impossible or this participant holds nothing.
+    /// [`SendError::Full`]; [`PoolError::Damaged`] if the consumer's counter is impossible or this
+    /// participant holds nothing.
     #[inline(always)]
     pub fn send<M: Memory>(
         &mut self,
@@ -66,7 +68,8 @@ impl Member {
         self.take_announced(control, regions, end, |_, _| {})
     }
 
-    /// As [`take`](Self::take); says early where the payload begins, so that its first line comes while the ledger is asked.
+    /// As [`take`](Self::take); says early where the payload begins, so that its first line comes
+    /// while the ledger is asked.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -123,9 +126,9 @@ impl Member {
     }
 }
 
-/// Has the lines come that the take and the release of a message will need which waits `ahead` of the next one, if it was seen
-/// waiting: its cell was last changed by whoever leased the slot. Says where its payload begins. Takes nothing and believes
-/// nothing.
+/// Has the lines come that the take and the release of a message will need which waits `ahead` of
+/// the next one, if it was seen waiting: its cell was last changed by whoever leased the slot. Says
+/// where its payload begins. Takes nothing and believes nothing.
 #[inline(always)]
 pub fn expect_take<M: Memory>(
     control: &Control<M>,

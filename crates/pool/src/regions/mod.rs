@@ -20,8 +20,8 @@ pub enum RegionKind {
     Linux,
     /// A core as well.
     Core,
-    /// Processes of this Linux; the network stack may still have pages that were in it. Whoever leases a slot gives it fresh
-    /// pages first.
+    /// Processes of this Linux; the network stack may still have pages that were in it. Whoever
+    /// leases a slot gives it fresh pages first.
     Wire,
 }
 
@@ -171,8 +171,8 @@ impl RegionGeometry {
     }
 }
 
-/// The regions that this process knows, by number. A region never changes or goes while its pool lives, so what is known stays
-/// true; what is not known yet may have been added since.
+/// The regions that this process knows, by number. A region never changes or goes while its pool
+/// lives, so what is known stays true; what is not known yet may have been added since.
 #[derive(Debug, Default)]
 pub struct Regions {
     known: [OnceLock<RegionGeometry>; REGIONS_MAX],
@@ -309,7 +309,8 @@ impl Regions {
         descriptor: Descriptor,
     ) -> Result<ClaimedSlot, PoolError> {
         if self.region(descriptor.place.region).is_none() {
-            // It may have been added since we last looked. If it makes no sense, it is not there for us.
+            // It may have been added since we last looked. If it makes no sense, it is not there
+            // for us.
             let _ = self.refresh(control);
         }
         self.check(descriptor)

@@ -125,7 +125,8 @@ pub struct ChannelInfo {
 }
 
 impl ChannelInfo {
-    /// Do the same ports meet on it under the same name? Then whoever opened one channel may use the other.
+    /// Do the same ports meet on it under the same name? Then whoever opened one channel may use
+    /// the other.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.name, self.kind, &self.carries) == (&other.name, other.kind, &other.carries)
@@ -191,7 +192,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         })
     }
 
-    /// The participant attached to the core endpoint behind a channel: one load, for whoever passes rings on.
+    /// The participant attached to the core endpoint behind a channel: one load, for whoever passes
+    /// rings on.
     pub fn attached(self, index: ChannelIndex) -> Option<MemberIndex> {
         let member = (self.attachment(index) as u8).checked_sub(1);
         member
@@ -199,7 +201,8 @@ impl<'c, M: Memory> Tables<'c, M> {
             .filter(move |&member| self.has_row(member))
     }
 
-    /// The row of the endpoint that somebody is attached to over a channel, or over one on its way in or out.
+    /// The row of the endpoint that somebody is attached to over a channel, or over one on its way
+    /// in or out.
     pub(crate) fn attached_row(self, index: ChannelIndex) -> Option<MemberIndex> {
         let row = ((self.attachment(index) >> 8) as u8).checked_sub(1);
         row.map(MemberIndex)

@@ -142,7 +142,8 @@ const fn capacity_is_possible(capacity: u32) -> bool {
 }
 
 impl<'c, M: Memory> Tables<'c, M> {
-    /// A connection that is open or closing; `None` if it is free, being made, or its record makes no sense.
+    /// A connection that is open or closing; `None` if it is free, being made, or its record makes
+    /// no sense.
     pub fn connection(self, index: ConnectionIndex) -> Option<ConnectionInfo> {
         if index.0 >= self.layout().limits().connections {
             return None;
@@ -152,7 +153,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         if !matches!(state.status, Status::Open | Status::Closing) {
             return None;
         }
-        // Each pairs with a release store in `Member::connect`: what a later maker wrote comes with its nonce.
+        // Each pairs with a release store in `Member::connect`: what a later maker wrote comes with
+        // its nonce.
         let word = |offset| memory.load(at + offset, Ordering::Acquire);
         let (producer_port, consumer_port) = (
             PortIndex(word(connection::PRODUCER_PORT)),
@@ -192,7 +194,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         })
     }
 
-    /// Does the consumer of a connection still take part in it? One look at one word, for every message.
+    /// Does the consumer of a connection still take part in it? One look at one word, for every
+    /// message.
     #[inline]
     pub fn consumer_stays(self, info: &ConnectionInfo) -> bool {
         let at = self.layout().connection(info.index.0 as usize) + connection::STATE;

@@ -91,10 +91,12 @@ impl<'c, M: Memory> Tables<'c, M> {
             })
     }
 
-    /// Does something wait in the queue of a connection? Its consumer's look from outside, which takes nothing: nonsense counts.
+    /// Does something wait in the queue of a connection? Its consumer's look from outside, which
+    /// takes nothing: nonsense counts.
     #[inline]
     pub fn queue_waits(self, info: &ConnectionInfo) -> bool {
-        // Relaxed: what is fresh enough is the barrier's doing in `take_marks`; whoever takes reads both words again.
+        // Relaxed: what is fresh enough is the barrier's doing in `take_marks`; whoever takes reads
+        // both words again.
         let tail = self.memory().load(info.places.tail, Ordering::Relaxed);
         let head = if info.evicts_oldest {
             self.oldest_head(info.index)
@@ -140,7 +142,8 @@ impl<'c, M: Memory> Tables<'c, M> {
     /// The cell with the head of a queue that evicts the oldest.
     pub(crate) fn oldest_cell(self, index: ConnectionIndex) -> Counted {
         let at = self.layout().oldest(index.0 as usize);
-        // Pairs with the swap of whoever moved the head: what that one read there, it has finished reading.
+        // Pairs with the swap of whoever moved the head: what that one read there, it has finished
+        // reading.
         Counted::from_bits(self.memory().load_cell(at, Ordering::Acquire))
     }
 
@@ -153,12 +156,14 @@ impl<'c, M: Memory> Tables<'c, M> {
         if info.evicts_oldest {
             self.oldest_head(info.index)
         } else {
-            // For a producer's end made anew: pairs with the consumer's advance, behind which it has finished reading.
+            // For a producer's end made anew: pairs with the consumer's advance, behind which it
+            // has finished reading.
             self.memory().load(info.places.head, Ordering::Acquire)
         }
     }
 
-    /// Descriptors that wait in a connection's queue, read without taking them. A snapshot: the ends may move meanwhile.
+    /// Descriptors that wait in a connection's queue, read without taking them. A snapshot: the
+    /// ends may move meanwhile.
     pub(crate) fn queued(self, info: ConnectionInfo) -> Vec<Descriptor> {
         let memory = self.memory();
         let head = self.head_of(&info);

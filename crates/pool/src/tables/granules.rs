@@ -1,8 +1,9 @@
 //! Owners of the memory for queues, in granules of 32 descriptors.
 //!
-//! Connection number i has granule i: a queue of the usual depth always fits, and making it looks for nothing. Deeper queues
-//! share the granules behind those; a consumer gets at most half of them, so that no subscriber keeps deep queues from all
-//! others. Called when connections are made and freed, and by subscribers that want to know beforehand.
+//! Connection number i has granule i: a queue of the usual depth always fits, and making it looks
+//! for nothing. Deeper queues share the granules behind those; a consumer gets at most half of
+//! them, so that no subscriber keeps deep queues from all others. Called when connections are made
+//! and freed, and by subscribers that want to know beforehand.
 
 use hythe_abi::pool::GRANULE_DESCRIPTORS;
 use hythe_memory::{Memory, Ordering};
@@ -34,8 +35,8 @@ impl<'c, M: Memory> Tables<'c, M> {
     }
 }
 
-/// The capacity of a queue for `depth` descriptors to this consumer. Two publishers that ask at the same instant may both be
-/// let past the consumer's half.
+/// The capacity of a queue for `depth` descriptors to this consumer. Two publishers that ask at the
+/// same instant may both be let past the consumer's half.
 pub(crate) fn check_depth<M: Memory>(
     control: &Control<M>,
     consumer: MemberIndex,
@@ -94,7 +95,8 @@ fn take_deep<M: Memory>(control: &Control<M>, index: u32, count: u32) -> Option<
     None
 }
 
-/// Gives back what connection number `index` has of the granules for deep queues, all or a part of what it asked for.
+/// Gives back what connection number `index` has of the granules for deep queues, all or a part of
+/// what it asked for.
 pub(crate) fn free<M: Memory>(control: &Control<M>, index: u32) {
     let (memory, layout) = (control.memory(), control.layout());
     let owner = u64::from(index) + 1;

@@ -59,7 +59,8 @@ impl MemberStatus {
 pub struct Identity {
     /// Process id, in the namespace below.
     pub pid: u32,
-    /// Start of the process, in clock ticks since boot (`/proc/PID/stat`): tells a reused id apart. 0: not known yet.
+    /// Start of the process, in clock ticks since boot (`/proc/PID/stat`): tells a reused id apart.
+    /// 0: not known yet.
     pub start_time: u64,
     /// Inode of the PID namespace. 0: not known yet.
     pub pid_namespace: u64,
@@ -125,7 +126,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         })
     }
 
-    /// While a participant joins, its record still holds start time and namespace of an earlier one: only the process id is its own.
+    /// While a participant joins, its record still holds start time and namespace of an earlier
+    /// one: only the process id is its own.
     fn identity(self, at: usize, pid: u32, status: MemberStatus) -> Identity {
         let joining = status == MemberStatus::Joining;
         let cell = |offset| self.memory().load_cell(at + offset, Ordering::Relaxed);
@@ -200,7 +202,8 @@ impl<'c, M: Memory> Tables<'c, M> {
             .load(at + intent::OPERATION, Ordering::Acquire)
     }
 
-    /// The CPUs that a participant may run on, as bits (`cpu % 64`); 0: not known. A claim, good for nothing but choosing how to wait.
+    /// The CPUs that a participant may run on, as bits (`cpu % 64`); 0: not known. A claim, good
+    /// for nothing but choosing how to wait.
     pub fn cpus(self, index: MemberIndex) -> u64 {
         if !self.has_row(index) {
             return 0;
@@ -215,7 +218,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         self.memory().store_cell(at, cpus, Ordering::Relaxed);
     }
 
-    /// Sessions under which somebody is recovering a participant: what proves the life of an outsider must stay for these.
+    /// Sessions under which somebody is recovering a participant: what proves the life of an
+    /// outsider must stay for these.
     pub fn claiming_sessions(self) -> impl Iterator<Item = u32> {
         let rows = 0..self.layout().limits().participants as usize;
         rows.filter_map(move |index| {

@@ -1,9 +1,9 @@
 //! The tables of a pool: who takes part, which channels, ports and connections there are.
 //!
-//! [`Tables`] reads the records of a control file, and checks them: no number that a peer wrote leads
-//! outside a table. Records are made and freed by a [`Member`](crate::Member); only words with one
-//! writer, such as a port's statistics, and counters of changes are written here. Never touches the
-//! ledger.
+//! [`Tables`] reads the records of a control file, and checks them: no number that a peer wrote
+//! leads outside a table. Records are made and freed by a [`Member`](crate::Member); only words
+//! with one writer, such as a port's statistics, and counters of changes are written here. Never
+//! touches the ledger.
 
 pub(crate) mod channels;
 pub(crate) mod connections;

@@ -187,7 +187,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         })
     }
 
-    /// What the last port of this number counted: also behind its end, until the number is used again.
+    /// What the last port of this number counted: also behind its end, until the number is used
+    /// again.
     ///
     /// # Panics
     /// If the table has no such number.
@@ -203,8 +204,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         }
     }
 
-    /// Is a port that was seen open still so, and still the same to whoever sends to it? Reads nothing that its owner keeps
-    /// writing.
+    /// Is a port that was seen open still so, and still the same to whoever sends to it? Reads
+    /// nothing that its owner keeps writing.
     #[inline]
     pub fn is_still_open(self, known: &PortInfo) -> bool {
         let (memory, at) = (self.memory(), self.layout().port(known.index.0 as usize));
@@ -243,8 +244,9 @@ impl<'c, M: Memory> Tables<'c, M> {
         count(port::VIOLATIONS, statistics.violations);
     }
 
-    /// The events of a listener's port, for its owner and for those who raise them. Look again afterwards whether the port
-    /// [`is_still_open`](Self::is_still_open): then it is this opening's.
+    /// The events of a listener's port, for its owner and for those who raise them. Look again
+    /// afterwards whether the port [`is_still_open`](Self::is_still_open): then it is this
+    /// opening's.
     pub fn events(self, index: PortIndex) -> EventCell {
         let at = self.layout().port(index.0 as usize) + port::EVENTS;
         EventCell::now(self.memory(), at)

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 /// A stream of choices.
 #[derive(Debug)]
 pub(crate) enum Choices {
-    /// The state of a splitmix64 generator (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+    /// The state of a splitmix64 generator (Steele, Lea, Flood: "Fast splittable pseudorandom
+    /// number generators", 2014).
     Seed(u64),
     /// Bytes, the next one first; zeroes behind the last.
     Bytes(VecDeque<u8>),

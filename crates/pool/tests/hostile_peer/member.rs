@@ -126,7 +126,8 @@ impl Scene {
         }
     }
 
-    /// Some turns, each of a random member, beside a peer of that manner. Then everybody goes, however that ends.
+    /// Some turns, each of a random member, beside a peer of that manner. Then everybody goes,
+    /// however that ends.
     pub(crate) fn run(mut self, turns: u32, manner: Manner) -> Told {
         for _ in 0..turns {
             if self.peer.is_exhausted() {

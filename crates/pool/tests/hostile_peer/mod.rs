@@ -1,8 +1,10 @@
-//! A peer that writes anything anywhere at any moment, as memory that changes between two accesses of an honest member.
+//! A peer that writes anything anywhere at any moment, as memory that changes between two accesses
+//! of an honest member.
 //!
-//! Used by `tests/hostile.rs` with seeded choices, and by `fuzz/` with the fuzzer's bytes. One thread: a seed is a run that can
-//! be had again. What no honest member may do, whatever it reads: panic, access anything outside the control file (the memory
-//! panics then), or go on for ever (the budget of accesses panics then).
+//! Used by `tests/hostile.rs` with seeded choices, and by `fuzz/` with the fuzzer's bytes. One
+//! thread: a seed is a run that can be had again. What no honest member may do, whatever it reads:
+//! panic, access anything outside the control file (the memory panics then), or go on for ever (the
+//! budget of accesses panics then).
 
 #![allow(dead_code, reason = "each user uses its part")]
 
@@ -17,7 +19,8 @@ use choices::Choices;
 use hythe_abi::pool::ControlLayout;
 use hythe_memory::{Mapped, Memory, Ordering};
 
-/// Accesses that one operation may need: the longest honest one, and a cell that somebody keeps changing (65,536 tries).
+/// Accesses that one operation may need: the longest honest one, and a cell that somebody keeps
+/// changing (65,536 tries).
 pub(crate) const ACCESSES_MAX: u64 = 3_000_000;
 
 /// How the peer goes about it.
@@ -104,9 +107,11 @@ impl Peer {
     fn step_swap(&self, memory: &Mapped, at: usize) {
         self.step(memory, at);
         let bit = match self.manner.get() {
-            // The lowest byte, which is mostly a status, stays: the member believes that it only has to try again.
+            // The lowest byte, which is mostly a status, stays: the member believes that it only
+            // has to try again.
             Manner::Relentless => 8 + self.below(56),
-            // Of a mark in a counted cell; of the number of who frees a connection, which nobody does yet.
+            // Of a mark in a counted cell; of the number of who frees a connection, which nobody
+            // does yet.
             Manner::Stubborn => 39,
             Manner::Quiet | Manner::Scattered | Manner::Aimed => return,
         };

@@ -1,4 +1,5 @@
-//! Every operation of the crate that stores, as a case that can be killed. Those of request/reply and of events are in `patterns`.
+//! Every operation of the crate that stores, as a case that can be killed. Those of request/reply
+//! and of events are in `patterns`.
 
 use hythe_abi::RegionIndex;
 use hythe_memory::Memory;

@@ -1,6 +1,8 @@
-//! A small pool in anonymous memory, members that can be made to die before any store, and what must hold afterwards.
+//! A small pool in anonymous memory, members that can be made to die before any store, and what
+//! must hold afterwards.
 //!
-//! Used by every test of this folder. A death is a panic in front of a store that others would see, caught by
+//! Used by every test of this folder. A death is a panic in front of a store that others would see,
+//! caught by
 //! [`until_death`]: what `kill -9` between two instructions leaves behind, since nothing in the crate has a destructor.
 
 #![allow(dead_code, reason = "each test uses its part of the harness")]
@@ -104,7 +106,8 @@ impl Memory for Dying {
         self.memory.store_cell(at, value, order);
     }
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
-        // A swap that fails changes nothing; nobody else runs meanwhile, so the look ahead is right.
+        // A swap that fails changes nothing; nobody else runs meanwhile, so the look ahead is
+        // right.
         if self.memory.load_cell(at, Ordering::Acquire) == current {
             self.fuse.step();
         }

@@ -1,4 +1,5 @@
-//! Cases about queues that evict the oldest: either side may die in its take, and the other goes on meanwhile.
+//! Cases about queues that evict the oldest: either side may die in its take, and the other goes on
+//! meanwhile.
 
 use hythe_pool::{Control, PortPolicy, Regions, SendError};
 
@@ -111,7 +112,8 @@ fn connects(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
         .expect("connection");
 }
 
-/// `near` moves the head on, so that the mark of the dead is not in the cell any more, and keeps nothing.
+/// `near` moves the head on, so that the mark of the dead is not in the cell any more, and keeps
+/// nothing.
 pub(crate) fn near_takes_part(stage: &mut Stage) {
     let Stage {
         world, actor, near, ..

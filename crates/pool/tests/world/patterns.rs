@@ -1,5 +1,5 @@
-//! The cases of request/reply and of events: ports of other kinds, connections both ways between two of them, and the cell of
-//! a listener.
+//! The cases of request/reply and of events: ports of other kinds, connections both ways between
+//! two of them, and the cell of a listener.
 
 use hythe_pool::{
     ChannelKind, ChannelType, Control, Member, PortIndex, PortKind, PortPolicy, Regions,

@@ -1,4 +1,5 @@
-//! A scene with everything in it that a step can touch: shared slots, queues with messages, a core's row, older marks.
+//! A scene with everything in it that a step can touch: shared slots, queues with messages, a
+//! core's row, older marks.
 
 use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
@@ -31,7 +32,8 @@ pub(crate) struct Actor {
     pub(crate) core_channel: ChannelIndex,
     /// A member that somebody shall recover; dead if a case killed it.
     pub(crate) other: Option<MemberInfo>,
-    /// A full queue that evicts the oldest, if the case is about one; `true`: the actor pushes, and `near` takes.
+    /// A full queue that evicts the oldest, if the case is about one; `true`: the actor pushes, and
+    /// `near` takes.
     pub(crate) contested: Option<(Way, bool)>,
     /// A port here and one at `near` that meet on a channel of another kind, if a case needs them.
     pub(crate) ports: Option<(PortIndex, PortIndex)>,
@@ -141,7 +143,8 @@ impl Stage {
         (connections, self.world.control.tables().changes(near))
     }
 
-    /// What `near` does between a death and the recovery: changes cells that carry marks of the dead, the latest first.
+    /// What `near` does between a death and the recovery: changes cells that carry marks of the
+    /// dead, the latest first.
     pub(crate) fn work_meanwhile(&mut self) {
         let (world, held, older) = (&self.world, self.actor.held, self.older);
         for slot in [held.slot, older.slot] {
@@ -202,7 +205,8 @@ impl Stage {
         self.world.check_sums(context);
     }
 
-    /// New members find their places, connect, reach `near`; they depart, or die, and the places are free again.
+    /// New members find their places, connect, reach `near`; they depart, or die, and the places
+    /// are free again.
     fn check_a_newcomer(&mut self, context: &str) {
         let world = &self.world;
         let mut newcomer = world.join("newcomer");

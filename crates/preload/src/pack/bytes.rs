@@ -33,7 +33,8 @@ impl Pack {
     /// The pack as bytes.
     ///
     /// # Errors
-    /// [`PreloadError::TooLarge`], [`PreloadError::BadPath`]; [`PreloadError::NotAPack`] if an extent is not inside its file.
+    /// [`PreloadError::TooLarge`], [`PreloadError::BadPath`]; [`PreloadError::NotAPack`] if an
+    /// extent is not inside its file.
     pub fn to_bytes(&self) -> Result<Vec<u8>, PreloadError> {
         check_count("files", self.files.len(), FILES_MAX)?;
         check_count("extents", self.extents.len(), EXTENTS_MAX)?;

@@ -1,7 +1,7 @@
 //! Packs: in memory, and as the bytes of `spec/pack.md`.
 //!
-//! A [`Pack`] that [`Pack::from_bytes`] returned keeps every rule of that page. One made by hand is checked when it is written.
-//! Never touches the files that it names.
+//! A [`Pack`] that [`Pack::from_bytes`] returned keeps every rule of that page. One made by hand is
+//! checked when it is written. Never touches the files that it names.
 
 mod bytes;
 mod union;
@@ -62,7 +62,8 @@ impl Pack {
         Self::from_bytes(&bytes)
     }
 
-    /// Writes the pack: under another name first, so that whoever boots meanwhile finds the old one or the new one whole.
+    /// Writes the pack: under another name first, so that whoever boots meanwhile finds the old one
+    /// or the new one whole.
     ///
     /// # Errors
     /// As [`Pack::to_bytes`]; the directory cannot be written.

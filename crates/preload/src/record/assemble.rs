@@ -43,11 +43,13 @@ pub struct Account {
     pub evicted_pages: u64,
     /// How often somebody had the caches dropped meanwhile: pages that were needed are missing.
     pub caches_dropped: u64,
-    /// How often the kernel's trace lost something, which only disturbs the order of pages; none without a trace.
+    /// How often the kernel's trace lost something, which only disturbs the order of pages; none
+    /// without a trace.
     pub trace_lost: Option<u64>,
     /// Devices whose read-ahead was off.
     pub read_ahead_off: u64,
-    /// Those whose read-ahead could not be switched off: what the kernel read around is in the pack.
+    /// Those whose read-ahead could not be switched off: what the kernel read around is in the
+    /// pack.
     pub read_ahead_on: Vec<PathBuf>,
 }
 
@@ -160,8 +162,9 @@ struct Extents {
 }
 
 impl Extents {
-    /// Adds those of the next file. What was not traced comes with the file's first page, and a file of which nothing was traced
-    /// behind the one that was opened before. What does not fit the numbers of a pack (16 TiB into a file) is not added.
+    /// Adds those of the next file. What was not traced comes with the file's first page, and a
+    /// file of which nothing was traced behind the one that was opened before. What does not fit
+    /// the numbers of a pack (16 TiB into a file) is not added.
     fn add(&mut self, file: u32, entry: &Entry, pages: &Pages) {
         let needs: Vec<_> = pages.iter().map(|range| entry.first_need(range)).collect();
         let first = needs.iter().flatten().min().copied().unwrap_or(self.last);

@@ -1,8 +1,8 @@
 //! The recording of a boot: what all processes need, until somebody says that the system is up.
 //!
-//! Begun as early as can be. What was used before is found where it is still in use. Nothing is dropped from memory, and no
-//! process is touched: the boot goes its way, slower because the kernel reads nothing ahead.
-//! Never counts what the recorder itself opens.
+//! Begun as early as can be. What was used before is found where it is still in use. Nothing is
+//! dropped from memory, and no process is touched: the boot goes its way, slower because the kernel
+//! reads nothing ahead. Never counts what the recorder itself opens.
 
 use std::collections::HashMap;
 use std::fs;

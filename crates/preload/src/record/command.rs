@@ -1,8 +1,9 @@
 //! The recording of a command: what it and the processes that it starts need, from cold caches.
 //!
-//! It runs under mounts of its own, made by a thread of ours that shares them. Only those mounts are watched, so that every event
-//! is the command's or one of its descendants', however short they live, and nobody else's. Beside these mounts (see `stand_ins`) nothing of the
-//! command's surroundings is changed. It never outlives us.
+//! It runs under mounts of its own, made by a thread of ours that shares them. Only those mounts
+//! are watched, so that every event is the command's or one of its descendants', however short they
+//! live, and nobody else's. Beside these mounts (see `stand_ins`) nothing of the command's
+//! surroundings is changed. It never outlives us.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

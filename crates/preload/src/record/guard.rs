@@ -1,11 +1,13 @@
-//! The guard: a process of its own that puts back what a recording changed, whatever ends the recorder.
+//! The guard: a process of its own that puts back what a recording changed, whatever ends the
+//! recorder.
 //!
-//! The recorder starts it first, tells it by a pipe what it is *about to* change, and only then changes it. When the pipe comes to
-//! its end, because the recorder closed it or because it was killed, the guard undoes everything, last change first, and ends. It
-//! also holds the lock by which there is one recording at a time: until everything is as before.
+//! The recorder starts it first, tells it by a pipe what it is *about to* change, and only then
+//! changes it. When the pipe comes to its end, because the recorder closed it or because it was
+//! killed, the guard undoes everything, last change first, and ends. It also holds the lock by
+//! which there is one recording at a time: until everything is as before.
 //!
-//! Never changes anything but what it was told, never ends by the signals that ask a program to stop: systemd and Ctrl-C
-//! send those to it as well.
+//! Never changes anything but what it was told, never ends by the signals that ask a program to
+//! stop: systemd and Ctrl-C send those to it as well.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -26,9 +28,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::PreloadError;
 
-/// Locked by the guard of a recording. Every machine whose read-ahead can be switched off has it, and nothing is left of a lock.
+/// Locked by the guard of a recording. Every machine whose read-ahead can be switched off has it,
+/// and nothing is left of a lock.
 const LOCKED: &str = "/sys/class/bdi";
-/// How long a guard may take to start and to answer, and to undo everything: it waits for nothing but the processor and a disk.
+/// How long a guard may take to start and to answer, and to undo everything: it waits for nothing
+/// but the processor and a disk.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const READY: u8 = b'R';

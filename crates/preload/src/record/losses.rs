@@ -1,6 +1,8 @@
-//! What throws pages out of memory while a recording runs: they were needed, and are not there any more when it is measured.
+//! What throws pages out of memory while a recording runs: they were needed, and are not there any
+//! more when it is measured.
 //!
-//! The kernel counts both ways since it was started; a recorder compares. Never throws out anything itself.
+//! The kernel counts both ways since it was started; a recorder compares. Never throws out anything
+//! itself.
 
 use std::fs;
 
@@ -17,7 +19,8 @@ pub(super) struct Losses {
     pub(super) dropped: u64,
 }
 
-/// Kinds of reclaim. Older kernels have one line for each zone of memory. Reclaim for the limit of a control group is in none.
+/// Kinds of reclaim. Older kernels have one line for each zone of memory. Reclaim for the limit of
+/// a control group is in none.
 const RECLAIM: &[&str] = &[
     "pgsteal_kswapd",
     "pgsteal_direct",

@@ -1,12 +1,15 @@
 //! Recording: which files, and which pages of them, a command or a boot needs from storage.
 //!
-//! `hythe preload record` calls [`record`]. The method: fanotify tells which files are opened, in order; the kernel's read-ahead
-//! is off meanwhile, so that a page gets into memory only because somebody needed it; `mincore` tells at the end which are there,
-//! and `cachestat`, where the kernel has it, which have been there. Where tracefs is mounted, the order of their pages is that of the kernel's trace, and what was thrown out again is known, too. What was there before is thrown out, or replaced by [copies](Scratch), or at least counted.
+//! `hythe preload record` calls [`record`]. The method: fanotify tells which files are opened, in
+//! order; the kernel's read-ahead is off meanwhile, so that a page gets into memory only because
+//! somebody needed it; `mincore` tells at the end which are there, and `cachestat`, where the
+//! kernel has it, which have been there. Where tracefs is mounted, the order of their pages is that
+//! of the kernel's trace, and what was thrown out again is known, too. What was there before is
+//! thrown out, or replaced by [copies](Scratch), or at least counted.
 //!
-//! One recording runs at a time. Whatever it changes, a [guard](stand_guard) puts back, also when the recorder is killed. Needs
-//! `CAP_SYS_ADMIN`, `/proc` and, for switching read-ahead off, `/sys`. Never waits without looking at what is to end it, never
-//! changes a file that it records.
+//! One recording runs at a time. Whatever it changes, a [guard](stand_guard) puts back, also when
+//! the recorder is killed. Needs `CAP_SYS_ADMIN`, `/proc` and, for switching read-ahead off,
+//! `/sys`. Never waits without looking at what is to end it, never changes a file that it records.
 
 mod assemble;
 mod boot;
@@ -92,8 +95,9 @@ struct Inode {
 /// Records until the command ends, or the settings say, or `asked` returns true.
 ///
 /// # Errors
-/// Not permitted, no fanotify in this kernel, another recording, a command that cannot be run. What was changed is put back
-/// then, too. The failure of a command that ran is none of ours: the account tells its status.
+/// Not permitted, no fanotify in this kernel, another recording, a command that cannot be run. What
+/// was changed is put back then, too. The failure of a command that ran is none of ours: the
+/// account tells its status.
 pub fn record(
     subject: &Subject,
     settings: &Settings,

@@ -123,7 +123,8 @@ impl AsFd for Mounts {
     }
 }
 
-/// One line: number, parent, device, root, point, options, optional fields up to a hyphen, kind, source, options.
+/// One line: number, parent, device, root, point, options, optional fields up to a hyphen, kind,
+/// source, options.
 fn mount(line: &[u8]) -> Option<Mount> {
     let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
     let mut fields = line.split(|byte| *byte == b' ');

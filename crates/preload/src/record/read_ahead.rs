@@ -1,7 +1,8 @@
 //! The kernel's read-ahead, switched off: what is in memory afterwards is what somebody needed.
 //!
-//! Called before anything is recorded, and again when a file system was mounted. Covers every device that the kernel reads ahead
-//! from; file systems on bare flash have none. The guard puts the values back. Never changes a value before the guard knows it.
+//! Called before anything is recorded, and again when a file system was mounted. Covers every
+//! device that the kernel reads ahead from; file systems on bare flash have none. The guard puts
+//! the values back. Never changes a value before the guard knows it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

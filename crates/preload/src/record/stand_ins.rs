@@ -1,11 +1,12 @@
 //! Stand-ins: fresh copies of files whose pages are in memory and cannot be thrown out of it.
 //!
-//! A page that a running process maps stays when the caches are dropped: those of the C library always. Whether the recorded
-//! command needed it cannot be seen, since it was there before. So the command runs with mounts of its own, in which a copy,
-//! of which nothing is in memory, stands in the place of each such file. What is in memory of the copy afterwards was needed.
+//! A page that a running process maps stays when the caches are dropped: those of the C library
+//! always. Whether the recorded command needed it cannot be seen, since it was there before. So the
+//! command runs with mounts of its own, in which a copy, of which nothing is in memory, stands in
+//! the place of each such file. What is in memory of the copy afterwards was needed.
 //!
-//! The copies are read-only mounts: a change is refused, never lost. Files that somebody may be changing through a mapping are
-//! never copied. The guard removes the copies, whatever happens.
+//! The copies are read-only mounts: a change is refused, never lost. Files that somebody may be
+//! changing through a mapping are never copied. The guard removes the copies, whatever happens.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
@@ -54,7 +55,8 @@ pub(super) struct StandIns {
 }
 
 impl StandIns {
-    /// Copies of those of `mapped` that can be copied, most used first. Few or none where there is no room.
+    /// Copies of those of `mapped` that can be copied, most used first. Few or none where there is
+    /// no room.
     pub(super) fn make(
         mapped: &[Mapped],
         scratch: &Scratch,
@@ -83,7 +85,8 @@ impl StandIns {
                 continue;
             }
             let copy = directory.join(made.made.len().to_string());
-            // What cannot be copied is as if there were no room for it: it is told as in memory before.
+            // What cannot be copied is as if there were no room for it: it is told as in memory
+            // before.
             let Ok(inode) = copy_to(&copy, &mapped.path, &metadata) else {
                 continue;
             };
@@ -98,7 +101,8 @@ impl StandIns {
         Ok(made)
     }
 
-    /// Puts the copies into the place of their files, in the mounts of the calling thread, which nobody else may see.
+    /// Puts the copies into the place of their files, in the mounts of the calling thread, which
+    /// nobody else may see.
     pub(super) fn mount(&self) {
         for stand_in in &self.made {
             // Whatever of this fails, the command finds the file itself.
@@ -135,7 +139,8 @@ impl StandIns {
     }
 }
 
-/// From now on, what the calling thread mounts is seen by nobody else. It has mounts of its own already.
+/// From now on, what the calling thread mounts is seen by nobody else. It has mounts of its own
+/// already.
 pub(super) fn keep_mounts_to_ourselves() -> Result<(), PreloadError> {
     let inwards = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     if mount_change("/", inwards).is_ok() {
@@ -188,7 +193,8 @@ fn usable(
     Ok(None)
 }
 
-/// A copy that programs cannot tell from the file but by its inode number. Nothing of it stays in memory.
+/// A copy that programs cannot tell from the file but by its inode number. Nothing of it stays in
+/// memory.
 fn copy_to(copy: &Path, path: &Path, metadata: &fs::Metadata) -> std::io::Result<Inode> {
     fs::copy(path, copy)?;
     let file = File::options().read(true).write(true).open(copy)?;

@@ -1,8 +1,9 @@
 //! What running processes have in use: the files that they map, and those that they have open.
 //!
-//! Asked before a command is recorded, because pages that are mapped stay in memory when the caches are dropped, and at the start
-//! of the recording of a boot, because those files were used before anybody looked. Processes that end meanwhile are passed by.
-//! Never opens what it finds: it compares names and inodes.
+//! Asked before a command is recorded, because pages that are mapped stay in memory when the caches
+//! are dropped, and at the start of the recording of a boot, because those files were used before
+//! anybody looked. Processes that end meanwhile are passed by. Never opens what it finds: it
+//! compares names and inodes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -84,7 +85,8 @@ pub(super) fn mapped_files(but: &[u32]) -> Vec<Mapped> {
     found
 }
 
-/// Names of the files that processes have open, those of `but` not asked; oldest process first. Not all are regular files.
+/// Names of the files that processes have open, those of `but` not asked; oldest process first. Not
+/// all are regular files.
 pub(super) fn open_files(but: &[u32]) -> Vec<PathBuf> {
     let open = processes(but)
         .into_iter()
@@ -118,7 +120,8 @@ fn regular(path: &Path) -> Option<Inode> {
     metadata.is_file().then(|| Inode::of(&metadata))
 }
 
-/// File, inode number, and whether it may be written through it, of one line: addresses, permissions, offset, device, inode, path.
+/// File, inode number, and whether it may be written through it, of one line: addresses,
+/// permissions, offset, device, inode, path.
 ///
 /// The device is not compared: on btrfs and overlays, this is another number than `stat` tells.
 fn mapping(line: &[u8]) -> Option<(PathBuf, u64, bool)> {

@@ -1,7 +1,9 @@
-//! The files that were opened while a recording ran, in the order of their first use, and which of their pages are needed.
+//! The files that were opened while a recording ran, in the order of their first use, and which of
+//! their pages are needed.
 //!
-//! Filled by the events of `watch`, measured once at the end. A file is known by its inode: it has one entry, whatever names it
-//! was opened by, under the name of its first use. Never opens a file before the end.
+//! Filled by the events of `watch`, measured once at the end. A file is known by its inode: it has
+//! one entry, whatever names it was opened by, under the name of its first use. Never opens a file
+//! before the end.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, Metadata, OpenOptions};
@@ -144,7 +146,8 @@ impl Table {
         self.views.insert(inode, (entry, views.len() - 1));
     }
 
-    /// The name of an earlier use led nowhere: from where we stand, or because the file was just being renamed.
+    /// The name of an earlier use led nowhere: from where we stand, or because the file was just
+    /// being renamed.
     fn find_again(&mut self, entry: usize, view: usize, name: impl FnOnce() -> Option<PathBuf>) {
         let entry = &mut self.entries[entry];
         let first = &mut entry.views[view];
@@ -173,7 +176,8 @@ impl Table {
         self.entries.len()
     }
 
-    /// Looks at each file: what is in memory of it now, or was when it was needed, and is it still the same?
+    /// Looks at each file: what is in memory of it now, or was when it was needed, and is it still
+    /// the same?
     pub(super) fn measure(mut self, sources: Sources<'_>) -> Vec<(Entry, Outcome)> {
         let mut entries = std::mem::take(&mut self.entries);
         let outcomes: Vec<Outcome> = entries
@@ -221,7 +225,8 @@ impl Table {
 
     fn was_written(&self, view: &View, now: &Identity) -> bool {
         let inode = view.identity.inode;
-        // The clock may have been set during a boot: what it says counts only for files that were open for writing.
+        // The clock may have been set during a boot: what it says counts only for files that were
+        // open for writing.
         let late = self.closed_after_writing.contains(&inode) && now.mtime_ns >= self.begun_ns;
         late || self.modified.contains(&inode) || *now != view.identity
     }

@@ -1,8 +1,9 @@
 //! The kernel's own account of what comes into the page cache, where it keeps one: tracefs.
 //!
-//! It tells each page at the moment when it was first needed, in order, and also pages that are thrown out again before the
-//! recording ends. A recorder uses it beside everything else if tracefs is mounted, in an instance of its own,
-//! which the guard removes. Never switches on anything that is not its own, never mounts tracefs.
+//! It tells each page at the moment when it was first needed, in order, and also pages that are
+//! thrown out again before the recording ends. A recorder uses it beside everything else if tracefs
+//! is mounted, in an instance of its own, which the guard removes. Never switches on anything that
+//! is not its own, never mounts tracefs.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -42,7 +43,8 @@ pub(super) struct Need {
 pub(super) struct Needs {
     files: HashMap<Name, Vec<Need>>,
     count: u64,
-    /// The kernel's words have 32 bits: of an inode number, and of a place in a file, it tells the low ones.
+    /// The kernel's words have 32 bits: of an inode number, and of a place in a file, it tells the
+    /// low ones.
     narrow: bool,
     /// How often the kernel overwrote what was not read yet.
     pub(super) lost: u64,
@@ -116,8 +118,9 @@ impl Trace {
 }
 
 impl Needs {
-    /// The pages of a file of `bytes` bytes, in the order of their first need. Empty for files whose device `stat` calls otherwise
-    /// than the kernel (btrfs), and for those of more than 4 GiB where the kernel does not tell which of them it means.
+    /// The pages of a file of `bytes` bytes, in the order of their first need. Empty for files
+    /// whose device `stat` calls otherwise than the kernel (btrfs), and for those of more than 4
+    /// GiB where the kernel does not tell which of them it means.
     pub(super) fn of(&self, inode: Inode, bytes: u64) -> &[Need] {
         let mut number = inode.number;
         if self.narrow {
@@ -152,13 +155,15 @@ impl Needs {
     }
 }
 
-/// Does a kernel that describes its event so have words of 32 bits? A recorder of 32 bits may run under one of 64.
+/// Does a kernel that describes its event so have words of 32 bits? A recorder of 32 bits may run
+/// under one of 64.
 fn is_narrow(format: &str) -> bool {
     let inode = format.lines().find(|line| line.contains(" i_ino;"));
     inode.is_some_and(|line| line.contains("size:4;"))
 }
 
-/// File and pages of a line: `… mm_filemap_add_to_page_cache: dev 254:0 ino 1a2b pfn=0x3c4d ofs=4096 order=0`.
+/// File and pages of a line: `… mm_filemap_add_to_page_cache: dev 254:0 ino 1a2b pfn=0x3c4d
+/// ofs=4096 order=0`.
 fn added(line: &str) -> Option<(Name, std::ops::Range<u64>)> {
     let (_, told) = line.split_once(EVENT)?;
     let mut words = told.split_whitespace();

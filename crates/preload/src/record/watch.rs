@@ -1,7 +1,8 @@
 //! The events of a recording: which files are opened and written, by whomever or in one name space.
 //!
-//! The calling thread's mounts are marked, and those that come later as soon as they are seen. Names are asked for at once, while
-//! they still hold. Never keeps a file open: that would hold up whoever unmounts it.
+//! The calling thread's mounts are marked, and those that come later as soon as they are seen.
+//! Names are asked for at once, while they still hold. Never keeps a file open: that would hold up
+//! whoever unmounts it.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -20,7 +21,8 @@ use crate::PreloadError;
 
 /// Events that are taken before anything else is looked at again.
 const AT_A_TIME: u64 = 1 << 14;
-/// Events that are taken at the end at most. Only a machine that opens files faster than we read has more.
+/// Events that are taken at the end at most. Only a machine that opens files faster than we read
+/// has more.
 const AT_THE_END: u64 = 1 << 22;
 
 /// Marks, and counts of what they told.
@@ -56,7 +58,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Waits for events or new mounts, at most for `tick`. True: something was mounted or unmounted.
+    /// Waits for events or new mounts, at most for `tick`. True: something was mounted or
+    /// unmounted.
     pub(super) fn wait(&mut self, tick: Duration) -> Result<bool, PreloadError> {
         let timeout = Timespec {
             tv_sec: tick.as_secs().cast_signed(),

@@ -1,7 +1,8 @@
 //! Opening the files of a pack, and only if they are still those that were recorded.
 //!
-//! Called once by the survey and once by the thread that loads: between the two a file may change. Never opens anything but a
-//! regular file, and never follows a symbolic link at the end of a path: paths are recorded resolved.
+//! Called once by the survey and once by the thread that loads: between the two a file may change.
+//! Never opens anything but a regular file, and never follows a symbolic link at the end of a path:
+//! paths are recorded resolved.
 
 use std::fmt;
 use std::fs::File;
@@ -168,7 +169,8 @@ fn check(status: &Stat, wanted: &PackFile, any_inode: bool) -> Result<(), NotTha
     Ok(())
 }
 
-/// Of a file of an image, one of the two may be known in whole seconds only: SquashFS and JFFS2 keep no more.
+/// Of a file of an image, one of the two may be known in whole seconds only: SquashFS and JFFS2
+/// keep no more.
 fn is_same_time(now_ns: i128, recorded_ns: i64, any_inode: bool) -> bool {
     const SECOND: i128 = 1_000_000_000;
     let recorded_ns = i128::from(recorded_ns);
@@ -180,7 +182,8 @@ fn is_same_time(now_ns: i128, recorded_ns: i64, any_inode: bool) -> bool {
             && now_ns.div_euclid(SECOND) == recorded_ns.div_euclid(SECOND)
 }
 
-/// `mincore` tells the truth to the owner of a file and to whoever may write it, and everybody else that all is there.
+/// `mincore` tells the truth to the owner of a file and to whoever may write it, and everybody else
+/// that all is there.
 fn residency_visible(file: &OwnedFd, status: &Stat) -> bool {
     use std::os::fd::AsRawFd;
     let user = geteuid();

@@ -1,7 +1,8 @@
 //! The threads that load, step by step.
 //!
-//! They take the steps of the plan in turn, so that the device sees the plan's order, until none is left or memory becomes scarce.
-//! What each achieved is summed up into the outcome. Never loads anything itself: a `Worker` does.
+//! They take the steps of the plan in turn, so that the device sees the plan's order, until none is
+//! left or memory becomes scarce. What each achieved is summed up into the outcome. Never loads
+//! anything itself: a `Worker` does.
 
 use std::sync::atomic::AtomicUsize;
 use std::thread;
@@ -33,7 +34,8 @@ pub(super) fn run(job: &Job<'_>, memory: &mut dyn Memory, outcome: &mut Outcome)
             .map(|_| scope.spawn(|| Worker::new(job, &methods, &gate).run(&next)))
             .collect();
         for thread in threads {
-            // One that panicked has said so on standard error; what it did not load was not reached.
+            // One that panicked has said so on standard error; what it did not load was not
+            // reached.
             if let Ok(done) = thread.join() {
                 tally.add(done);
             }

@@ -1,9 +1,10 @@
 //! How much may be read ahead, and when it must end: the memory as the kernel tells it.
 //!
-//! The page cache may fill all memory, so that reading ahead too much costs nobody an error, but throws out what was read before.
-//! Hence a budget, taken of what is available, and a look at the pressure before every step. What
-//! is read counts for the control group of whoever reads it: where its limit leaves less than the
-//! machine, that is what is available. Never waits, never asks for memory itself.
+//! The page cache may fill all memory, so that reading ahead too much costs nobody an error, but
+//! throws out what was read before. Hence a budget, taken of what is available, and a look at the
+//! pressure before every step. What is read counts for the control group of whoever reads it: where
+//! its limit leaves less than the machine, that is what is available. Never waits, never asks for
+//! memory itself.
 
 use std::fs;
 use std::io;
@@ -110,7 +111,8 @@ pub struct SystemMemory {
     stalled_before_us: Option<u64>,
 }
 
-/// Growth of the time in which somebody waited for memory that is more than chance: reclaim has begun.
+/// Growth of the time in which somebody waited for memory that is more than chance: reclaim has
+/// begun.
 const STALL_US: u64 = 1_000;
 /// What must be left is a sixteenth of the memory, within these.
 const FLOOR_SHARE: u64 = 16;

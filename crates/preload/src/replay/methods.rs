@@ -1,7 +1,9 @@
-//! By which way pages are loaded: what a file system honours, found by trying it on pages that are wanted anyway.
+//! By which way pages are loaded: what a file system honours, found by trying it on pages that are
+//! wanted anyway.
 //!
-//! `readahead(2)` puts the reads into the device's queue and is the fastest where it loads at all; on UBIFS and JFFS2 it succeeds and
-//! loads nothing. There, pages are fetched one by one, which is how those file systems read in any case. Never believes a name: only what was loaded counts.
+//! `readahead(2)` puts the reads into the device's queue and is the fastest where it loads at all;
+//! on UBIFS and JFFS2 it succeeds and loads nothing. There, pages are fetched one by one, which is
+//! how those file systems read in any case. Never believes a name: only what was loaded counts.
 
 use std::cmp::Reverse;
 use std::io;
@@ -19,7 +21,8 @@ use super::outcome::FileSystem;
 use crate::cached::Cached;
 use crate::pack::{Extent, PAGE_BYTES};
 
-/// How long the other pages may take to come once one has: so many times as long as that one, and this much on top.
+/// How long the other pages may take to come once one has: so many times as long as that one, and
+/// this much on top.
 const PATIENCE_TIMES: u32 = 2;
 const PATIENCE: Duration = Duration::from_millis(2);
 /// And where some came, so that it is known to work.
@@ -64,8 +67,8 @@ impl Methods {
         known.map_or(Method::Read, |known| known.method)
     }
 
-    /// Threads that serve these methods: one keeps the queue of a device full by `readahead`; the others wait for each page, and
-    /// while one thread waits for the device, another unpacks.
+    /// Threads that serve these methods: one keeps the queue of a device full by `readahead`; the
+    /// others wait for each page, and while one thread waits for the device, another unpacks.
     pub(super) fn threads(&self) -> usize {
         let asked_in_steps = self.0.iter().all(|known| known.method == Method::Readahead);
         let processors = thread::available_parallelism().map_or(1, usize::from);

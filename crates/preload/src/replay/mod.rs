@@ -1,12 +1,14 @@
 //! Reading ahead by a pack: what `hythe preload replay` does.
 //!
-//! [`replay`] checks each file, sees which of the wanted pages are missing, takes as many as the budget allows from the front of
-//! the pack, puts them into an order that suits the device, and loads them by the fastest way that each file system honours.
-//! `plan` decides, without a system call; `files`, `survey`, `methods` and `load` do. Where a file is not the one that was recorded, or cannot be
-//! read, the rest is read ahead all the same, and [`Outcome`] names it.
+//! [`replay`] checks each file, sees which of the wanted pages are missing, takes as many as the
+//! budget allows from the front of the pack, puts them into an order that suits the device, and
+//! loads them by the fastest way that each file system honours. `plan` decides, without a system
+//! call; `files`, `survey`, `methods` and `load` do. Where a file is not the one that was recorded,
+//! or cannot be read, the rest is read ahead all the same, and [`Outcome`] names it.
 //!
-//! Never waits for memory: under pressure it stops, so that nothing that was read too early is thrown out again. Never dereferences
-//! a mapping of a file that it reads ahead, so that one that shrinks meanwhile is an error and not a signal.
+//! Never waits for memory: under pressure it stops, so that nothing that was read too early is
+//! thrown out again. Never dereferences a mapping of a file that it reads ahead, so that one that
+//! shrinks meanwhile is an error and not a signal.
 
 mod files;
 mod job;
@@ -52,19 +54,20 @@ pub struct Options {
     pub priority: Option<Priority>,
 }
 
-/// Reads ahead, and returns when all is read or a reason to stop came. `progress` is called with the number of pages that were
-/// settled since the last call.
+/// Reads ahead, and returns when all is read or a reason to stop came. `progress` is called with
+/// the number of pages that were settled since the last call.
 ///
 /// # Errors
-/// [`Options::root`] cannot be opened, or the memory does not say how much of it is free and the budget is a share of it.
-/// What is wrong with single files stands in the outcome.
+/// [`Options::root`] cannot be opened, or the memory does not say how much of it is free and the
+/// budget is a share of it. What is wrong with single files stands in the outcome.
 pub fn replay(
     pack: &Pack,
     options: &Options,
     memory: &mut dyn Memory,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Outcome, PreloadError> {
-    // In a thread of its own, since already the looking reads, and the caller shall keep its priority: it may become another program.
+    // In a thread of its own, since already the looking reads, and the caller shall keep its
+    // priority: it may become another program.
     let done = thread::scope(|scope| {
         let thread = scope.spawn(|| replay_here(pack, options, memory, progress));
         thread.join()

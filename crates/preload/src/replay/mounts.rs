@@ -34,7 +34,8 @@ impl Mounts {
     }
 }
 
-/// `36 35 8:1 / /mnt\040x rw - ext4 /dev/sda1 rw`, with any number of optional fields before the dash.
+/// `36 35 8:1 / /mnt\040x rw - ext4 /dev/sda1 rw`, with any number of optional fields before the
+/// dash.
 fn parse(line: &str, number: &str) -> Option<Mount> {
     let (head, tail) = line.split_once(" - ")?;
     let mut fields = head.split(' ').skip(2);

@@ -1,6 +1,7 @@
 //! What came of reading ahead, for documents, reports and the run record.
 //!
-//! Never says more than was seen: pages count as loaded when they were in the page cache afterwards.
+//! Never says more than was seen: pages count as loaded when they were in the page cache
+//! afterwards.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! What is read, and in which order. Pure: handed facts, it returns extents.
 //!
-//! Most needed first where the budget cuts; inside what fits, window by window, the order in which the device delivers fastest. A window bounds how
-//! much that is needed later may come before what is needed now, should reading ahead be stopped. Never reads a page twice, never
-//! one that was not asked for.
+//! Most needed first where the budget cuts; inside what fits, window by window, the order in which
+//! the device delivers fastest. A window bounds how much that is needed later may come before what
+//! is needed now, should reading ahead be stopped. Never reads a page twice, never one that was not
+//! asked for.
 
 use hythe_sys::read_ahead::PhysicalExtent;
 
@@ -22,7 +23,8 @@ pub(super) struct PhysicalMap {
 }
 
 impl PhysicalMap {
-    /// The address of a page, and how many pages from it on lie one behind the other. None: it has no address.
+    /// The address of a page, and how many pages from it on lie one behind the other. None: it has
+    /// no address.
     fn at(&self, page: u32) -> Option<(u64, u32)> {
         let byte = u64::from(page) * PAGE_BYTES;
         let behind = self
@@ -84,7 +86,8 @@ pub(crate) fn within_budget(wanted: &[Extent], budget_bytes: u64) -> (Vec<Extent
 
 /// The steps in which `taken` is read, each of at most [`STEP_PAGES`].
 ///
-/// Files without a map follow in the order of first use: nothing is known about their device, or it has no order (MTD).
+/// Files without a map follow in the order of first use: nothing is known about their device, or it
+/// has no order (MTD).
 pub(super) fn arrange<'a>(
     taken: &[Extent],
     map_of: impl Fn(u32) -> Option<&'a PhysicalMap>,

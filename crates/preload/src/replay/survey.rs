@@ -1,7 +1,8 @@
-//! Looking at the files of a pack before anything is read: which are still what was recorded, which of their pages are missing, and
-//! where they lie.
+//! Looking at the files of a pack before anything is read: which are still what was recorded, which
+//! of their pages are missing, and where they lie.
 //!
-//! Never holds a file open: a pack may list more files than a process may open. Whoever loads checks again.
+//! Never holds a file open: a pack may list more files than a process may open. Whoever loads
+//! checks again.
 
 use std::os::fd::AsFd;
 
@@ -108,7 +109,8 @@ fn facts(opened: &Opened, wanted: bool) -> Facts {
     }
 }
 
-/// What of an extent is to be read. Where it cannot be seen, all of it: reading what is there costs little.
+/// What of an extent is to be read. Where it cannot be seen, all of it: reading what is there costs
+/// little.
 fn missing_of(opened: &Opened, extent: Extent) -> Vec<Extent> {
     let look = |piece: Extent| {
         let resident = opened

@@ -1,8 +1,10 @@
 //! One thread that loads, step by step.
 //!
-//! With `readahead` a few steps are under way at a time and the oldest is waited for, which bounds what may still come when memory
-//! becomes scarce. A page that cannot be read costs that page; a file with many such pages is left. Never loads a page that is
-//! not in a step (the kernel may, where a file system packs several into a block), never keeps more files open than steps under way.
+//! With `readahead` a few steps are under way at a time and the oldest is waited for, which bounds
+//! what may still come when memory becomes scarce. A page that cannot be read costs that page; a
+//! file with many such pages is left. Never loads a page that is not in a step (the kernel may,
+//! where a file system packs several into a block), never keeps more files open than steps under
+//! way.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,7 +27,8 @@ use crate::pack::{Extent, PAGE_BYTES};
 
 /// Steps that are asked for and not yet there: 2 MiB.
 const STEPS_UNDER_WAY: usize = 16;
-/// Pages of a step, and of a file, that may fail before the rest of it is left: each may take the device seconds.
+/// Pages of a step, and of a file, that may fail before the rest of it is left: each may take the
+/// device seconds.
 const FAILURES_MAX: usize = 8;
 
 /// A page of a step that could not be read.
@@ -197,7 +200,8 @@ fn fetch_all(pages: &Cached, step: Extent, sink: &Sink) -> Vec<Failed> {
     fetch(pages, 0..step.pages, sink)
 }
 
-/// Waits for the last page of a step, behind which the others have come if any do, and fetches what did not.
+/// Waits for the last page of a step, behind which the others have come if any do, and fetches what
+/// did not.
 fn fetch_rest(pages: &Cached, step: Extent, sink: &Sink) -> Vec<Failed> {
     let last = step.pages - 1;
     let mut failed = fetch(pages, last..=last, sink);

@@ -1,6 +1,7 @@
 //! Start-up is over: what is to be learnt of it is entered into the history.
 //!
-//! Called by a unit of systemd, a script, or the application itself, once for each start-up. Never enters a start-up twice.
+//! Called by a unit of systemd, a script, or the application itself, once for each start-up. Never
+//! enters a start-up twice.
 
 use std::fs;
 use std::io;
@@ -84,7 +85,8 @@ struct Begun {
 /// Ends the start-up that began with the last replay of `pack`, and enters it into the history.
 ///
 /// # Errors
-/// [`PreloadError::NoRun`] if nothing says that one began, or it has been entered already; the pack, or the place of its history, cannot be read or written.
+/// [`PreloadError::NoRun`] if nothing says that one began, or it has been entered already; the
+/// pack, or the place of its history, cannot be read or written.
 pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finish, PreloadError> {
     let now_ns = mark::boottime_ns();
     let pack = Pack::read(pack_path)?;
@@ -121,7 +123,8 @@ pub fn finish(pack_path: &Path, options: &FinishOptions) -> Result<Finish, Prelo
     Ok(Finish::Entered(Finished { run, entries }))
 }
 
-/// The last that began: a replay's mark, or the line of `preload-init`. None: the pack was recorded since, in this boot.
+/// The last that began: a replay's mark, or the line of `preload-init`. None: the pack was recorded
+/// since, in this boot.
 fn begun(
     pack_path: &Path,
     pack: &Pack,

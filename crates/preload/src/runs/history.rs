@@ -1,7 +1,7 @@
 //! The history of a pack: `PACK.runs` beside it, one JSON document a line, the last so many.
 //!
-//! A line that cannot be read, as one written by a later version, is dropped with the next write. Never grows without bound, never
-//! replaced but whole.
+//! A line that cannot be read, as one written by a later version, is dropped with the next write.
+//! Never grows without bound, never replaced but whole.
 
 use std::ffi::OsString;
 use std::io;

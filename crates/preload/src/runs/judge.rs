@@ -1,7 +1,8 @@
 //! What follows from the history: read, leave a run unread to compare with, or switch off. Pure.
 //!
-//! The start-ups with reading ahead are compared with those without, by their medians, so that one run in which something else took long decides
-//! nothing. Never compares runs of different packs, or times taken from different beginnings.
+//! The start-ups with reading ahead are compared with those without, by their medians, so that one
+//! run in which something else took long decides nothing. Never compares runs of different packs,
+//! or times taken from different beginnings.
 
 use serde::Serialize;
 

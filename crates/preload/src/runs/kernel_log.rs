@@ -1,7 +1,8 @@
 //! What `preload-init` left in the kernel's log: one line, long before anybody could write a file.
 //!
-//! `preload-init: pack=PATH end=all pages=N wanted=N ... ns=N boottime_ns=N`, with blanks and backslashes of the path as `\xNN`; `/dev/kmsg` escapes once more. The
-//! time is that of the end. Never believes that a line is there: the log is a ring, and what stood in it first goes first.
+//! `preload-init: pack=PATH end=all pages=N wanted=N ... ns=N boottime_ns=N`, with blanks and
+//! backslashes of the path as `\xNN`; `/dev/kmsg` escapes once more. The time is that of the end.
+//! Never believes that a line is there: the log is a ring, and what stood in it first goes first.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -56,7 +57,8 @@ impl KernelLog {
         Ok(log)
     }
 
-    /// Records are `priority,number,time,flags;message`; lines that begin with a blank belong to the one before.
+    /// Records are `priority,number,time,flags;message`; lines that begin with a blank belong to
+    /// the one before.
     fn parse(text: &str) -> Self {
         let mut log = Self::default();
         let mut first = None;
@@ -85,7 +87,8 @@ impl KernelLog {
     }
 }
 
-/// Seen from an initramfs, the pack may have had a longer path; and a long one has lost its beginning.
+/// Seen from an initramfs, the pack may have had a longer path; and a long one has lost its
+/// beginning.
 fn is_that(logged: &str, pack: &Path) -> bool {
     match logged.strip_prefix("...") {
         Some(end) => pack.to_string_lossy().ends_with(end),

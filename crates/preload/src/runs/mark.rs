@@ -1,7 +1,8 @@
-//! What a replay, or the recording of a boot, leaves for the finish to find: gone after a reboot, as are the pages.
+//! What a replay, or the recording of a boot, leaves for the finish to find: gone after a reboot,
+//! as are the pages.
 //!
-//! In `/run/hythe-preload` for root, `$XDG_RUNTIME_DIR/hythe-preload` for others. One for each pack; the last replay's counts. Never in the
-//! pack's own directory: that is flash.
+//! In `/run/hythe-preload` for root, `$XDG_RUNTIME_DIR/hythe-preload` for others. One for each
+//! pack; the last replay's counts. Never in the pack's own directory: that is flash.
 
 use std::fs;
 use std::io::{self, Read};
@@ -41,7 +42,8 @@ pub struct Mark {
     pub loaded: Option<Vec<[u32; 3]>>,
     /// Files whose pages the replay itself marked as used.
     pub marked_files: Vec<u32>,
-    /// The pack is of this very boot: nobody could read it ahead, and the boot is none to compare with.
+    /// The pack is of this very boot: nobody could read it ahead, and the boot is none to compare
+    /// with.
     #[serde(default)]
     pub recorded: bool,
 }
@@ -171,7 +173,8 @@ pub(super) fn boot_id() -> Result<String, PreloadError> {
     Ok(text.trim().to_owned())
 }
 
-/// By the name of the pack, for people, and a checksum of its whole path, for those of the same name.
+/// By the name of the pack, for people, and a checksum of its whole path, for those of the same
+/// name.
 fn file_name(directory: &Path, pack: &Path) -> Result<PathBuf, PreloadError> {
     let whole = fs::canonicalize(pack).map_err(PreloadError::file("find", pack))?;
     let name = whole.file_name().unwrap_or_default().to_string_lossy();

@@ -1,8 +1,11 @@
-//! Did it help? What became of the pages that were read ahead, how long start-up took with and without, and what follows from it.
+//! Did it help? What became of the pages that were read ahead, how long start-up took with and
+//! without, and what follows from it.
 //!
-//! A replay leaves a [`Mark`] of itself where everything is gone after a reboot (`mark`); when start-up is over, [`finish`] finds it, or the line
-//! that `preload-init` left in the kernel's log (`kernel_log`), looks at the pages (`usage`), and appends a [`Run`] to the history beside the pack
-//! (`history`). [`advise`] judges the history, without a system call, and [`off`] keeps the verdict.
+//! A replay leaves a [`Mark`] of itself where everything is gone after a reboot (`mark`); when
+//! start-up is over, [`finish`] finds it, or the line that `preload-init` left in the kernel's log
+//! (`kernel_log`), looks at the pages (`usage`), and appends a [`Run`] to the history beside the
+//! pack (`history`). [`advise`] judges the history, without a system call, and [`off`] keeps the
+//! verdict.
 //!
 //! Never counts a page as used without a sign of it, never touches the pack.
 
@@ -68,12 +71,14 @@ pub enum MeasuredFrom {
     Boot,
 }
 
-/// What became of the pages that were read ahead. `used`, `unused`, `evicted` and `unknown` sum up to `read`.
+/// What became of the pages that were read ahead. `used`, `unused`, `evicted` and `unknown` sum up
+/// to `read`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Pages that were read ahead.
     pub read: u64,
-    /// Those that a program has mapped or read since. Mapping one page maps those around it that are there (64 KiB), which count, too.
+    /// Those that a program has mapped or read since. Mapping one page maps those around it that
+    /// are there (64 KiB), which count, too.
     pub used: u64,
     /// Those that nobody did.
     pub unused: u64,

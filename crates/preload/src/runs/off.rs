@@ -1,7 +1,10 @@
-//! Switching a pack off: a file `PACK.off` beside it, which `replay` and `preload-init` honour by being there.
+//! Switching a pack off: a file `PACK.off` beside it, which `replay` and `preload-init` honour by
+//! being there.
 //!
-//! Its text is for people. One that was only written to leave a run unread, to compare with, says so in its first line, and is taken away after
-//! that run. A verdict goes when the pack is recorded anew: it was about another one. What somebody else put there is never taken away: who removes it switches the pack on.
+//! Its text is for people. One that was only written to leave a run unread, to compare with, says
+//! so in its first line, and is taken away after that run. A verdict goes when the pack is recorded
+//! anew: it was about another one. What somebody else put there is never taken away: who removes it
+//! switches the pack on.
 
 use std::fs;
 use std::io;
@@ -62,7 +65,8 @@ pub fn switch_off(pack: &Path, reason: &str) -> Result<(), PreloadError> {
     Ok(())
 }
 
-/// Sets the switch for the next start-up as `advice` says: for packs that are read by `preload-init`, which judges nothing.
+/// Sets the switch for the next start-up as `advice` says: for packs that are read by
+/// `preload-init`, which judges nothing.
 ///
 /// # Errors
 /// As [`switch_off`].
@@ -82,7 +86,8 @@ pub fn set_for_next(pack: &Path, advice: &Advice) -> Result<(), PreloadError> {
     }
 }
 
-/// `pack` was recorded anew: a switch that was set by judging the old one is taken away. True: it is off nevertheless, by somebody else.
+/// `pack` was recorded anew: a switch that was set by judging the old one is taken away. True: it
+/// is off nevertheless, by somebody else.
 ///
 /// # Errors
 /// The switch cannot be read or removed.

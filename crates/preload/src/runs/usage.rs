@@ -1,9 +1,10 @@
 //! What became of pages that were read ahead: used, unused, or gone.
 //!
-//! A page was used if a process maps it (`/proc/kpagecount`), or if the kernel has marked it as referenced or active (`/proc/kpageflags`), which
-//! `read(2)` does at once and the end of a mapping does for what was touched through it. Reading ahead leaves neither mark, except by `read`; there
-//! only the second use shows, as active. Frames are found by mapping the file and fetching what is there, which leaves no mark either.
-//! Never loads a page to look at it.
+//! A page was used if a process maps it (`/proc/kpagecount`), or if the kernel has marked it as
+//! referenced or active (`/proc/kpageflags`), which `read(2)` does at once and the end of a mapping
+//! does for what was touched through it. Reading ahead leaves neither mark, except by `read`; there
+//! only the second use shows, as active. Frames are found by mapping the file and fetching what is
+//! there, which leaves no mark either. Never loads a page to look at it.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,7 +27,8 @@ use crate::replay::{Root, pieces};
 const REFERENCED: u64 = 1 << 2;
 const ACTIVE: u64 = 1 << 6;
 const COMPOUND_TAIL: u64 = 1 << 16;
-/// Most frames of a folio: 512 MiB where a page has 64 KiB; with pages of 4 KiB none has more than 512.
+/// Most frames of a folio: 512 MiB where a page has 64 KiB; with pages of 4 KiB none has more than
+/// 512.
 const FOLIO_FRAMES: u64 = 8192;
 /// The frame number in an entry of `/proc/self/pagemap`.
 const FRAME_MASK: u64 = (1 << 55) - 1;
@@ -76,7 +78,8 @@ pub(super) fn look(question: &Question<'_>) -> Usage {
     usage
 }
 
-/// Enters the pages of one extent; was the file one that reading ahead marked itself? Errors leave the rest of it unknown.
+/// Enters the pages of one extent; was the file one that reading ahead marked itself? Errors leave
+/// the rest of it unknown.
 fn look_at(
     question: &Question<'_>,
     extent: Extent,
@@ -160,8 +163,9 @@ fn word(file: &File, index: u64) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes))
 }
 
-/// Makes the kernel enter the marks that it still gathers for each processor. A page that is mapped, and is asked to leave the cache, makes it do so
-/// everywhere, to see whether that is what holds the page; the pack is at hand and was just read.
+/// Makes the kernel enter the marks that it still gathers for each processor. A page that is
+/// mapped, and is asked to leave the cache, makes it do so everywhere, to see whether that is what
+/// holds the page; the pack is at hand and was just read.
 fn settle_marks(pack: &Path) {
     let settle = || -> io::Result<()> {
         let file = open_regular(pack)?;

@@ -1,6 +1,7 @@
 //! Files on a real disk, whose pages can be dropped from the page cache and counted there.
 //!
-//! Never on a file system in memory: there is nothing to read ahead. Tests are skipped loudly where there is no disk.
+//! Never on a file system in memory: there is nothing to read ahead. Tests are skipped loudly where
+//! there is no disk.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 

@@ -11,7 +11,8 @@ use super::settle;
 use hythe_node::NodeError;
 use hythe_node::hop::Participant;
 
-/// Has the endpoint behind a channel, which nobody is attached to, something that belongs to nobody?
+/// Has the endpoint behind a channel, which nobody is attached to, something that belongs to
+/// nobody?
 pub(crate) fn is_left_alone(
     shared: &Arc<Participant>,
     link: &LinkMap,
@@ -23,8 +24,8 @@ pub(crate) fn is_left_alone(
     channel.attached.is_none() && link.life().is_some() && !settle::is_clean(shared, link, core)
 }
 
-/// Ends the session that a dead port left open, and takes back its slots once the core has let go of them. False: not within
-/// the bound, or a port was quicker.
+/// Ends the session that a dead port left open, and takes back its slots once the core has let go
+/// of them. False: not within the bound, or a port was quicker.
 pub(crate) fn take_back(
     shared: &Arc<Participant>,
     link: &LinkMap,

@@ -1,9 +1,11 @@
 //! Being attached to one endpoint of a core: the handshake, and the two queues.
 //!
-//! An attachment clears first: whatever session an earlier port left open is ended, and once the core has echoed that, what it left
-//! is taken back (only then: under a new session the core would write over it). Then it proposes a session, and when that is
-//! echoed both sides use the queues. It is over when the core, its agent, or the binding of the channel is another. None of the
-//! steps waits; [`attach`] is the loop around them. While an attachment exists, no row of its core is recovered.
+//! An attachment clears first: whatever session an earlier port left open is ended, and once the
+//! core has echoed that, what it left is taken back (only then: under a new session the core would
+//! write over it). Then it proposes a session, and when that is echoed both sides use the queues.
+//! It is over when the core, its agent, or the binding of the channel is another. None of the steps
+//! waits; [`attach`] is the loop around them. While an attachment exists, no row of its core is
+//! recovered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +141,8 @@ impl Attachment {
             max_bytes: record.max_bytes,
             link,
             life,
-            // Taking the right does not change it, so this attachment need not look at the binding before others do something.
+            // Taking the right does not change it, so this attachment need not look at the binding
+            // before others do something.
             epoch,
             session: 0,
             start: 0,
@@ -199,7 +202,8 @@ impl Attachment {
         }
     }
 
-    /// Is the session the one that both sides agreed on, and the core the one it was agreed on with?
+    /// Is the session the one that both sides agreed on, and the core the one it was agreed on
+    /// with?
     pub(super) fn is_current(&mut self) -> bool {
         let (ours, theirs) = self.link.endpoint_sessions(self.core.endpoint as usize);
         self.queues.is_some() && ours == self.session && theirs == self.session && !self.is_over()
@@ -245,23 +249,24 @@ impl Attachment {
         Err(silent(&self.right.channel, reason))
     }
 
-    /// What the core pushed next, unchecked; it stays in the queue until [`Attachment::advance`]. `None`: nothing, or a session
-    /// that is over.
+    /// What the core pushed next, unchecked; it stays in the queue until [`Attachment::advance`].
+    /// `None`: nothing, or a session that is over.
     pub(super) fn peek(&mut self) -> Option<Descriptor> {
         let queues = self.queues.as_mut()?;
         let descriptor = queues.from_core.peek(self.link.memory()).ok().flatten()?;
         self.is_current().then_some(descriptor)
     }
 
-    /// Removes what [`Attachment::peek`] showed. Call when the ledger knows where the reference is now: whoever finds the entry
-    /// after our death then finds nothing to do for it.
+    /// Removes what [`Attachment::peek`] showed. Call when the ledger knows where the reference is
+    /// now: whoever finds the entry after our death then finds nothing to do for it.
     pub(super) fn advance(&mut self) {
         if let Some(queues) = &mut self.queues {
             queues.from_core.advance(self.link.memory());
         }
     }
 
-    /// Moves a reference that came back out of a row of this core. `None`: the core did not hold it.
+    /// Moves a reference that came back out of a row of this core. `None`: the core did not hold
+    /// it.
     pub(super) fn reclaim(
         &self,
         row: MemberIndex,
@@ -281,8 +286,8 @@ impl Attachment {
         self.ring_core();
     }
 
-    /// Ends the session and takes back what the core lets go of within the bound. What it does not is taken back at the next
-    /// session, or by the agent.
+    /// Ends the session and takes back what the core lets go of within the bound. What it does not
+    /// is taken back at the next session, or by the agent.
     pub(super) fn end_session(&mut self, bound: Duration) -> Result<(), NodeError> {
         if !self.is_current() {
             return Ok(());
@@ -319,8 +324,8 @@ pub(super) fn end_session(
     Ok(let_go)
 }
 
-/// Ends the sessions that dead ports left open at other endpoints of the core, so that nothing of theirs is forwarded to us: the
-/// core sees these ends before it sees our session.
+/// Ends the sessions that dead ports left open at other endpoints of the core, so that nothing of
+/// theirs is forwarded to us: the core sees these ends before it sees our session.
 fn withdraw_abandoned(
     shared: &Arc<Participant>,
     link: &LinkMap,
@@ -360,8 +365,8 @@ pub(super) struct Right {
 }
 
 impl Right {
-    /// `None`: the core behind the channel has just changed, or its agent is taking back what the last one left there: in a
-    /// moment it will be free.
+    /// `None`: the core behind the channel has just changed, or its agent is taking back what the
+    /// last one left there: in a moment it will be free.
     pub(super) fn take(
         shared: &Arc<Participant>,
         channel: &ChannelInfo,

@@ -95,7 +95,8 @@ impl LinkMap {
         })
     }
 
-    /// Maps the link of a core's region and fills the Linux section, all but the session. For the agent.
+    /// Maps the link of a core's region and fills the Linux section, all but the session. For the
+    /// agent.
     ///
     /// # Errors
     /// [`NodeError::BadLink`] if the sizes do not fit.
@@ -221,7 +222,8 @@ impl LinkMap {
             1,
             Ordering::Release,
         );
-        // Our tail before the core's "I sleep": its mirror image there is "I sleep" before our tail.
+        // Our tail before the core's "I sleep": its mirror image there is "I sleep" before our
+        // tail.
         full_barrier();
         self.memory.load(
             self.layout.core_bell() + bell_line::WANTED,
@@ -308,7 +310,8 @@ impl LinkMap {
         self.memory.store(ours, head, Ordering::Release);
     }
 
-    /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent, between two lives.
+    /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent,
+    /// between two lives.
     pub(crate) fn forget_queues(&self) {
         (0..self.layout.endpoints()).for_each(|endpoint| self.forget_queue(endpoint));
     }

@@ -1,7 +1,9 @@
-//! The core link: the Linux side of `spec/link.md`, as a transport of ports whose channel reaches a core.
+//! The core link: the Linux side of `spec/link.md`, as a transport of ports whose channel reaches a
+//! core.
 //!
-//! One participant at a time is attached to an endpoint. Whatever crosses is moved in the ledger first: into the endpoint's row
-//! before a push, out of it after a take. A core that is gone or new is noticed by its echo; the next use attaches again.
+//! One participant at a time is attached to an endpoint. Whatever crosses is moved in the ledger
+//! first: into the endpoint's row before a push, out of it after a take. A core that is gone or new
+//! is noticed by its echo; the next use attaches again.
 
 pub(crate) mod abandoned;
 mod attachment;

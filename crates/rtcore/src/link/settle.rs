@@ -1,7 +1,8 @@
 //! Taking back what a session that is over left: in the rows of the ledger, and in the queues.
 //!
-//! Called when the core has echoed session 0 of the endpoint: it holds nothing then, and pushes nothing. What is left is in the
-//! endpoint's row, or was forwarded by the core and waits in the queue of another endpoint, where its reader will find it.
+//! Called when the core has echoed session 0 of the endpoint: it holds nothing then, and pushes
+//! nothing. What is left is in the endpoint's row, or was forwarded by the core and waits in the
+//! queue of another endpoint, where its reader will find it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ pub(super) fn endpoint(
     empty_row(shared, link, core)
 }
 
-/// Rows of the same core's endpoints that take payload: what came in there may be forwarded out of here.
+/// Rows of the same core's endpoints that take payload: what came in there may be forwarded out of
+/// here.
 pub(super) fn rows_to_core(shared: &Arc<Participant>, core: CoreBinding) -> Vec<MemberIndex> {
     let bindings = shared
         .pool()
@@ -92,7 +94,8 @@ pub(super) fn is_clean(shared: &Arc<Participant>, link: &LinkMap, core: CoreBind
     empty && !(nobody_reads && link.has_waiting(core.endpoint as usize))
 }
 
-/// Releases everything that the row of an endpoint answers for, except what was forwarded and is still to be taken.
+/// Releases everything that the row of an endpoint answers for, except what was forwarded and is
+/// still to be taken.
 fn empty_row(
     shared: &Arc<Participant>,
     link: &LinkMap,

@@ -124,7 +124,8 @@ impl CoreSource {
                 .iter()
                 .filter(|class| class.payload_bytes() >= room);
             let fitting: u32 = fitting.map(|class| class.count).sum();
-            // Half of what is large enough stays with Linux: without it nobody could send to the core.
+            // Half of what is large enough stays with Linux: without it nobody could send to the
+            // core.
             self.level = self.level.min((fitting / 2).max(1));
         }
         self.restock()

@@ -1,4 +1,5 @@
-//! A core as a target: buffers go to an endpoint that takes payload, and come back when it has read them.
+//! A core as a target: buffers go to an endpoint that takes payload, and come back when it has read
+//! them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

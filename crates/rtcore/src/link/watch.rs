@@ -1,6 +1,7 @@
 //! A core's endpoint as a wait set sees it: its link, from outside.
 //!
-//! A core makes no marks; its ring wakes the participant, and the wait set then looks here. Never takes anything, and never writes.
+//! A core makes no marks; its ring wakes the participant, and the wait set then looks here. Never
+//! takes anything, and never writes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +48,8 @@ impl Watch for EndpointWatch {
         if wanted != 0 && wanted == agreed && self.link.life().is_some() {
             return self.link.has_waiting(self.endpoint);
         }
-        // The port takes that step when it tries to take; asked for again and again, but not so that the wait becomes a spin.
+        // The port takes that step when it tries to take; asked for again and again, but not so
+        // that the wait becomes a spin.
         let due = self.asked.is_none_or(|asked| asked.elapsed() >= NAP);
         if due {
             self.asked = Some(Instant::now());

@@ -1,4 +1,5 @@
-//! What the tests of this folder share: boards that can run here, pools of their own, and an echo over a core.
+//! What the tests of this folder share: boards that can run here, pools of their own, and an echo
+//! over a core.
 
 #![allow(
     dead_code,
@@ -129,8 +130,9 @@ impl Echo {
         self.pong.take(LONG).expect("taken").expect("an echo")
     }
 
-    /// As [`Echo::round_trip`], from ports that do not know yet that there is a new core: a message that is sent before the
-    /// subscriber has met it is one that nobody listens for, and comes back to us unread.
+    /// As [`Echo::round_trip`], from ports that do not know yet that there is a new core: a message
+    /// that is sent before the subscriber has met it is one that nobody listens for, and comes back
+    /// to us unread.
     pub fn round_trip_anew(&mut self, payload: &[u8]) -> Sample {
         let start = Instant::now();
         loop {

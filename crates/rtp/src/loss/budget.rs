@@ -1,7 +1,7 @@
 //! How much may be sent again: a bucket of bytes that fills at a share of the stream's rate.
 //!
-//! One for each destination, used by [`nack`](super::nack). It is what keeps feedback, which anybody can write, from turning a
-//! stream into a flood. Never counts on the clock going forward.
+//! One for each destination, used by [`nack`](super::nack). It is what keeps feedback, which
+//! anybody can write, from turning a stream into a flood. Never counts on the clock going forward.
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -10,7 +10,8 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 pub struct Budget {
     bytes_per_second: u64,
     burst_bytes: u64,
-    /// Parts of a byte, `NS_PER_SECOND` of them each, so that frequent small refills are not rounded away.
+    /// Parts of a byte, `NS_PER_SECOND` of them each, so that frequent small refills are not
+    /// rounded away.
     parts: u128,
     filled_ns: u64,
 }
@@ -44,7 +45,8 @@ impl Budget {
 
     fn fill(&mut self, now_ns: u64) {
         let elapsed = now_ns.saturating_sub(self.filled_ns);
-        // Both factors are 64 bits: the product fits, and so does the sum with what is at most 94 bits.
+        // Both factors are 64 bits: the product fits, and so does the sum with what is at most 94
+        // bits.
         let gained = u128::from(elapsed) * u128::from(self.bytes_per_second);
         let full = u128::from(self.burst_bytes) * NS_PER_SECOND;
         self.parts = self.parts.saturating_add(gained).min(full);

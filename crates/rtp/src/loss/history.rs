@@ -1,14 +1,17 @@
 //! Which packets were sent and are still kept, so that they can be sent again.
 //!
-//! The sender notes each packet here as it leaves; [`nack`](super::nack) looks up what a receiver asks for. What a packet's place
-//! is, is the caller's: an index, an offset, whatever finds the bytes. The history holds no bytes.
+//! The sender notes each packet here as it leaves; [`nack`](super::nack) looks up what a receiver
+//! asks for. What a packet's place is, is the caller's: an index, an offset, whatever finds the
+//! bytes. The history holds no bytes.
 //!
-//! Between calls the kept numbers follow each other without a hole, the oldest first. A place that falls out is handed back in the
-//! same call, so that whoever counts references to its slot misses none. Never allocates after [`History::new`].
+//! Between calls the kept numbers follow each other without a hole, the oldest first. A place that
+//! falls out is handed back in the same call, so that whoever counts references to its slot misses
+//! none. Never allocates after [`History::new`].
 
 use std::collections::VecDeque;
 
-/// Most packets a history holds: half of all sequence numbers, so that older and newer are never mixed up.
+/// Most packets a history holds: half of all sequence numbers, so that older and newer are never
+/// mixed up.
 pub const PACKETS_MAX: usize = 1 << 15;
 
 /// A packet that was sent.
@@ -42,8 +45,8 @@ pub struct History<P> {
 }
 
 impl<P> History<P> {
-    /// An empty history of at most `packets_max` packets (1 to [`PACKETS_MAX`]; what is outside is moved there), each kept for
-    /// `keep_ns` at most.
+    /// An empty history of at most `packets_max` packets (1 to [`PACKETS_MAX`]; what is outside is
+    /// moved there), each kept for `keep_ns` at most.
     #[must_use]
     pub fn new(packets_max: usize, keep_ns: u64) -> Self {
         let packets_max = packets_max.clamp(1, PACKETS_MAX);
@@ -54,8 +57,8 @@ impl<P> History<P> {
         }
     }
 
-    /// Keeps a packet; what falls out for it goes to `release`. A number that does not follow the last one begins anew: everything
-    /// kept so far falls out.
+    /// Keeps a packet; what falls out for it goes to `release`. A number that does not follow the
+    /// last one begins anew: everything kept so far falls out.
     pub fn keep(&mut self, packet: Kept<P>, release: &mut dyn FnMut(Kept<P>)) {
         let follows = |last: &Kept<P>| packet.sequence == last.sequence.wrapping_add(1);
         if !self.kept.back().is_none_or(follows) {
@@ -79,7 +82,8 @@ impl<P> History<P> {
         );
     }
 
-    /// Gives back the oldest ones as long as `is_gone` says so: their places were needed for something else.
+    /// Gives back the oldest ones as long as `is_gone` says so: their places were needed for
+    /// something else.
     pub fn release_while(
         &mut self,
         is_gone: impl Fn(&Kept<P>) -> bool,

@@ -1,13 +1,17 @@
-//! Repair of lost packets, on both sides, as pure protocol: bytes and the time in, decisions and bytes out.
+//! Repair of lost packets, on both sides, as pure protocol: bytes and the time in, decisions and
+//! bytes out.
 //!
-//! A sender keeps what it sent in a [`history`], follows requests as far as [`nack`] allows, and resends as [`rtx`] says; or it sends
-//! parity along ([`fec`]). A receiver asks for missing packets, turns retransmissions back into
-//! originals ([`rtx`]) and parity into lost packets ([`fec`]): each ends as a [`Repaired`], which goes where received packets go.
+//! A sender keeps what it sent in a [`history`], follows requests as far as [`nack`] allows, and
+//! resends as [`rtx`] says; or it sends parity along ([`fec`]). A receiver asks for missing
+//! packets, turns retransmissions back into originals ([`rtx`]) and parity into lost packets
+//! ([`fec`]): each ends as a [`Repaired`], which goes where received packets go.
 //!
-//! Everything received here was written by somebody who may lie. So memory is set at the start, no length is believed, no request
-//! makes us send more than a configured share of the stream, and whatever is refused is counted by its reason.
+//! Everything received here was written by somebody who may lie. So memory is set at the start, no
+//! length is believed, no request makes us send more than a configured share of the stream, and
+//! whatever is refused is counted by its reason.
 //!
-//! Nothing here calls the kernel, sleeps, reads a clock, or allocates after it was made (but for reading RTCP, see [`nack`]).
+//! Nothing here calls the kernel, sleeps, reads a clock, or allocates after it was made (but for
+//! reading RTCP, see [`nack`]).
 
 pub mod budget;
 pub mod fec;

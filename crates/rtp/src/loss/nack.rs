@@ -1,13 +1,16 @@
-//! Requests to send packets again (generic NACK, RFC 4585, section 6.2.1), as far as they are followed.
+//! Requests to send packets again (generic NACK, RFC 4585, section 6.2.1), as far as they are
+//! followed.
 //!
-//! RTCP is easily forged and each request makes us send up to seventeen packets, so a sender that follows blindly floods whoever
-//! the forger names. A [`Resender`] stands for one destination. It answers requests from that destination's address only, for
-//! packets of that stream only, which were sent and are still in the [`History`]; each packet a few times at most and never twice
-//! within a round trip; all of them within a [`Budget`] of bytes. The answer goes where the stream goes: there is no way to
-//! name another address. Everything that is refused is counted by its reason.
+//! RTCP is easily forged and each request makes us send up to seventeen packets, so a sender that
+//! follows blindly floods whoever the forger names. A [`Resender`] stands for one destination. It
+//! answers requests from that destination's address only, for packets of that stream only, which
+//! were sent and are still in the [`History`]; each packet a few times at most and never twice
+//! within a round trip; all of them within a [`Budget`] of bytes. The answer goes where the stream
+//! goes: there is no way to name another address. Everything that is refused is counted by its
+//! reason.
 //!
-//! Reading RTCP is `rtcp-types`'; it allocates for some packets of a compound (never more than a few words for each of its bytes).
-//! Nothing else here allocates after [`Resender::new`].
+//! Reading RTCP is `rtcp-types`'; it allocates for some packets of a compound (never more than a
+//! few words for each of its bytes). Nothing else here allocates after [`Resender::new`].
 
 use std::net::IpAddr;
 
@@ -16,7 +19,8 @@ use rtcp_types::{Compound, Nack, Packet, TransportFeedback};
 use super::budget::Budget;
 use super::history::{Absent, History, Kept};
 
-/// Most numbers of one datagram that are looked at; a receiver that has lost more is better served by what comes next.
+/// Most numbers of one datagram that are looked at; a receiver that has lost more is better served
+/// by what comes next.
 pub const NUMBERS_MAX: usize = 512;
 /// FMT of a generic NACK (RFC 4585, section 6.2).
 const GENERIC_NACK: u8 = 1;
@@ -30,14 +34,16 @@ pub struct Limits {
     pub burst_bytes: u32,
     /// How often one packet is sent again.
     pub resends_max: u8,
-    /// Shortest time between two resends of a packet, until [`Resender::set_round_trip`] knows better; in nanoseconds.
+    /// Shortest time between two resends of a packet, until [`Resender::set_round_trip`] knows
+    /// better; in nanoseconds.
     pub round_trip_ns: u64,
 }
 
 impl Default for Limits {
     /// A quarter of the stream, 64 KiB at once, four times each, 5 ms apart.
     ///
-    /// At 20 % random loss a packet needs 1.25 transmissions on average, so a quarter repairs that; four resends leave 0.03 %.
+    /// At 20 % random loss a packet needs 1.25 transmissions on average, so a quarter repairs that;
+    /// four resends leave 0.03 %.
     fn default() -> Self {
         Self {
             share_per_mille: 250,
@@ -104,7 +110,8 @@ pub struct ResendCounts {
 /// How often, and when, a packet was sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
-    /// When the packet was first sent: tells it from the one that had its number 65,536 packets ago.
+    /// When the packet was first sent: tells it from the one that had its number 65,536 packets
+    /// ago.
     sent_ns: u64,
     last_ns: u64,
     sequence: u16,
@@ -120,13 +127,15 @@ pub struct Resender {
     limits: Limits,
     round_trip_ns: u64,
     budget: Budget,
-    /// By sequence number modulo their count, which is that of the history: kept packets never share one.
+    /// By sequence number modulo their count, which is that of the history: kept packets never
+    /// share one.
     records: Box<[Record]>,
     counts: ResendCounts,
 }
 
 impl Resender {
-    /// For the stream `ssrc` of `bytes_per_second`, whose history keeps `history_packets` at most (24 bytes are needed for each).
+    /// For the stream `ssrc` of `bytes_per_second`, whose history keeps `history_packets` at most
+    /// (24 bytes are needed for each).
     #[must_use]
     pub fn new(
         ssrc: u32,
@@ -149,8 +158,8 @@ impl Resender {
         }
     }
 
-    /// The round trip as reports tell it (RFC 3550, section 6.4.1), in nanoseconds. Reports can be forged, too: it counts from a
-    /// quarter of [`Limits::round_trip_ns`] upwards.
+    /// The round trip as reports tell it (RFC 3550, section 6.4.1), in nanoseconds. Reports can be
+    /// forged, too: it counts from a quarter of [`Limits::round_trip_ns`] upwards.
     pub fn set_round_trip(&mut self, round_trip_ns: u64) {
         self.round_trip_ns = round_trip_ns.max(self.limits.round_trip_ns / 4);
     }
@@ -167,8 +176,8 @@ impl Resender {
         self.counts
     }
 
-    /// Takes an RTCP datagram that came from `from`, and hands each packet that is to be sent again to `resend`. Anything in it but
-    /// requests is passed over.
+    /// Takes an RTCP datagram that came from `from`, and hands each packet that is to be sent again
+    /// to `resend`. Anything in it but requests is passed over.
     pub fn take<P>(
         &mut self,
         rtcp: &[u8],
@@ -213,7 +222,8 @@ impl Resender {
             refused.foreign_stream += 1;
             return None;
         }
-        // The crate takes padding for numbers. Nobody pads what is not encrypted (RFC 3550, section 6.4.1).
+        // The crate takes padding for numbers. Nobody pads what is not encrypted (RFC 3550, section
+        // 6.4.1).
         let numbers = match feedback.padding() {
             None => feedback.parse_fci::<Nack<'_>>().ok(),
             Some(_) => None,

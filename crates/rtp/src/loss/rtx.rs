@@ -1,8 +1,11 @@
-//! Sending a packet again, and taking it back: retransmission payloads (RFC 4588), or simply the same packet.
+//! Sending a packet again, and taking it back: retransmission payloads (RFC 4588), or simply the
+//! same packet.
 //!
-//! A retransmission has a source, a sequence number and a payload type of its own, and the original's sequence number (OSN) in front
-//! of its payload; so a receiver's statistics of the original stream stay true. [`Method::packet`] builds it as slices around the
-//! original's bytes, which are not copied. [`RtxReceiver::restore`] moves the header over the OSN instead of moving the payload.
+//! A retransmission has a source, a sequence number and a payload type of its own, and the
+//! original's sequence number (OSN) in front of its payload; so a receiver's statistics of the
+//! original stream stay true. [`Method::packet`] builds it as slices around the original's bytes,
+//! which are not copied. [`RtxReceiver::restore`] moves the header over the OSN instead of moving
+//! the payload.
 //!
 //! Receivers that know nothing of it get the same packet once more ([`Method::Plain`]).
 
@@ -18,8 +21,9 @@ const MARKER_BIT: u8 = 0x80;
 /// What retransmissions are sent as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RtxStream {
-    /// Source of retransmissions: another than the original's where both share a session (SSRC multiplexing), the same where
-    /// retransmissions have a session, thus a port, of their own (RFC 4588, section 5).
+    /// Source of retransmissions: another than the original's where both share a session (SSRC
+    /// multiplexing), the same where retransmissions have a session, thus a port, of their own (RFC
+    /// 4588, section 5).
     pub ssrc: u32,
     /// Payload type of retransmissions (`a=rtpmap:… rtx/…`).
     pub payload_type: u8,
@@ -128,14 +132,14 @@ pub struct RtxReceiver {
     pub original_payload_type: u8,
     /// Payload type of retransmissions.
     pub payload_type: u8,
-    /// Source of retransmissions. `None`: not told; then a packet counts by its payload type and by being missed (RFC 4588,
-    /// section 5.3, which associates streams by what was asked for).
+    /// Source of retransmissions. `None`: not told; then a packet counts by its payload type and by
+    /// being missed (RFC 4588, section 5.3, which associates streams by what was asked for).
     pub ssrc: Option<u32>,
 }
 
 impl RtxReceiver {
-    /// Turns a retransmission into the original, in place: the last bytes of `packet`, less padding. `is_missing` says whether a
-    /// number is waited for.
+    /// Turns a retransmission into the original, in place: the last bytes of `packet`, less
+    /// padding. `is_missing` says whether a number is waited for.
     ///
     /// # Errors
     ///

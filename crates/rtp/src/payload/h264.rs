@@ -1,7 +1,7 @@
 //! H.264 in RTP: RFC 6184, packetization mode 1 (non-interleaved).
 //!
-//! Sent: NAL units alone, STAP-A for small ones of one access unit, FU-A for those that are too long. Received: the same; what only
-//! the interleaved mode has is refused by name.
+//! Sent: NAL units alone, STAP-A for small ones of one access unit, FU-A for those that are too
+//! long. Received: the same; what only the interleaved mode has is refused by name.
 
 use super::Malformed;
 use super::nal::{Joiner, Rules, Structure};

@@ -1,7 +1,7 @@
 //! H.265 in RTP: RFC 7798, one stream, without decoding order numbers (`sprop-max-don-diff=0`).
 //!
-//! Sent: NAL units alone, aggregation packets for small ones of one access unit, fragmentation units for those that are too long.
-//! Received: the same; PACI packets are refused.
+//! Sent: NAL units alone, aggregation packets for small ones of one access unit, fragmentation
+//! units for those that are too long. Received: the same; PACI packets are refused.
 
 use super::Malformed;
 use super::nal::{Joiner, Rules, Structure};

@@ -1,7 +1,8 @@
 //! Units as payloads of RTP packets, and back: one module per RFC.
 //!
-//! Pure: bytes in, bytes out. A packetizer never copies media, it says which slices follow which few bytes of payload header. A
-//! depacketizer is fed by whoever sent packets to us, so it never trusts a length.
+//! Pure: bytes in, bytes out. A packetizer never copies media, it says which slices follow which
+//! few bytes of payload header. A depacketizer is fed by whoever sent packets to us, so it never
+//! trusts a length.
 
 pub mod h264;
 pub mod h265;
@@ -19,7 +20,8 @@ use crate::format::{Encoding, StreamFormat};
 use crate::unit::{Unit, UnitMemory};
 use crate::video::START_CODE;
 
-/// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and 7798's are 4 and 3).
+/// Most bytes of payload header that any format here needs in front of the media (RFC 2250's and
+/// 7798's are 4 and 3).
 pub const PREFIX_BYTES_MAX: usize = 8;
 
 /// What one packet carries: a few bytes made for it, then slices of the unit.
@@ -27,7 +29,8 @@ pub const PREFIX_BYTES_MAX: usize = 8;
 pub struct Payload<'p> {
     /// Payload header, at most [`PREFIX_BYTES_MAX`].
     pub prefix: &'p [u8],
-    /// Media, in order; where several units share a packet (aggregation), lengths stand between as slices of their own.
+    /// Media, in order; where several units share a packet (aggregation), lengths stand between as
+    /// slices of their own.
     pub body: &'p [&'p [u8]],
     /// The RTP marker bit.
     pub marker: bool,
@@ -58,7 +61,8 @@ pub type EmitUnit<'e> = dyn FnMut(&Unit<'_>, bool) + 'e;
 
 /// Cuts units into payloads.
 pub trait Packetize {
-    /// Emits the payloads of `unit`, each of at most `limit` bytes (at least 64). Nothing is kept for the next call.
+    /// Emits the payloads of `unit`, each of at most `limit` bytes (at least 64). Nothing is kept
+    /// for the next call.
     fn packetize(&mut self, unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>);
 }
 
@@ -82,7 +86,8 @@ pub struct Malformed(pub &'static str);
 
 /// Joins payloads to units.
 pub trait Depacketize {
-    /// Takes a payload and emits what it completes. Memory is bounded: a unit that grows beyond the format's limit is dropped.
+    /// Takes a payload and emits what it completes. Memory is bounded: a unit that grows beyond the
+    /// format's limit is dropped.
     ///
     /// # Errors
     ///
@@ -129,8 +134,8 @@ pub fn depacketizer(format: &StreamFormat) -> Result<Box<dyn Depacketize + Send>
     })
 }
 
-/// A depacketizer for streams of `format` that puts together in `memory` what has to be put together.
-/// NAL units stand behind start codes there, as in a byte stream.
+/// A depacketizer for streams of `format` that puts together in `memory` what has to be put
+/// together. NAL units stand behind start codes there, as in a byte stream.
 ///
 /// # Errors
 ///
@@ -154,8 +159,8 @@ fn behind_start_codes<R: nal::Rules, M: UnitMemory>(
     nal::Joiner::within(memory, &START_CODE, format).map_err(refused)
 }
 
-/// Is a packet of this encoding usually a unit, or several? Then it is worth while to receive it where it is published from. Others
-/// are put together first.
+/// Is a packet of this encoding usually a unit, or several? Then it is worth while to receive it
+/// where it is published from. Others are put together first.
 #[must_use]
 pub fn is_whole_in_packets(encoding: Encoding) -> bool {
     !matches!(encoding, Encoding::H264 | Encoding::H265)

@@ -1,7 +1,9 @@
-//! MPEG audio in RTP: four bytes of header, then whole frames or a part of one (RFC 2250, section 3.5).
+//! MPEG audio in RTP: four bytes of header, then whole frames or a part of one (RFC 2250, section
+//! 3.5).
 //!
-//! The clock runs at 90 kHz whatever the sampling rate. Frames of a unit share packets as far as they fit; one that is longer than
-//! a packet goes in fragments, each naming its offset in the frame.
+//! The clock runs at 90 kHz whatever the sampling rate. Frames of a unit share packets as far as
+//! they fit; one that is longer than a packet goes in fragments, each naming its offset in the
+//! frame.
 
 use super::talk::TalkSpurt;
 use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};
@@ -19,7 +21,8 @@ fn ticks(header: Header, frames: u64) -> u64 {
     samples * u64::from(MPEG_AUDIO_CLOCK_HZ) / u64::from(header.samples_per_second())
 }
 
-/// The length of the frame at the start of `bytes`, or all of `bytes` where no header says one that is inside.
+/// The length of the frame at the start of `bytes`, or all of `bytes` where no header says one that
+/// is inside.
 fn frame_bytes(bytes: &[u8]) -> usize {
     Header::parse(bytes)
         .and_then(Header::frame_bytes)
@@ -33,7 +36,8 @@ pub struct MpegAudioPacketizer {
 }
 
 impl MpegAudioPacketizer {
-    /// Emits `frames`, whole ones that fit together, or the fragments of a single one that does not.
+    /// Emits `frames`, whole ones that fit together, or the fragments of a single one that does
+    /// not.
     fn emit(
         &mut self,
         unit: &Unit<'_>,
@@ -42,7 +46,8 @@ impl MpegAudioPacketizer {
         limit: usize,
         emit: &mut EmitPayload<'_>,
     ) {
-        // With four bytes of media at least, whatever limit is asked for; and no frame is as long as 64 KiB.
+        // With four bytes of media at least, whatever limit is asked for; and no frame is as long
+        // as 64 KiB.
         let most = limit.saturating_sub(MPEG_AUDIO_HEADER_BYTES).max(4);
         let mut marker = self.talk.begins(unit.time + shift, duration);
         for (index, part) in frames.chunks(most).enumerate() {
@@ -209,7 +214,8 @@ impl<M: UnitMemory> MpegAudioDepacketizer<M> {
         if offset != begun.len() {
             return Err(Malformed("a fragment that does not continue its frame"));
         }
-        // The header was parsed with the first fragment, so the length is known, and at most `Header::LONGEST_BYTES`.
+        // The header was parsed with the first fragment, so the length is known, and at most
+        // `Header::LONGEST_BYTES`.
         let (header, bytes) = Header::parse(begun)
             .and_then(|header| Some((header, header.frame_bytes()?)))
             .ok_or(Malformed("a frame without a bit rate"))?;

@@ -1,6 +1,8 @@
-//! MPEG-2 transport streams in RTP: a whole number of packets of 188 bytes, nothing else (RFC 2250, section 2).
+//! MPEG-2 transport streams in RTP: a whole number of packets of 188 bytes, nothing else (RFC 2250,
+//! section 2).
 //!
-//! The marker bit says that the timestamp jumps; sources here keep their time continuous, so it is never set.
+//! The marker bit says that the timestamp jumps; sources here keep their time continuous, so it is
+//! never set.
 
 use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};
 use crate::unit::Unit;
@@ -10,8 +12,8 @@ pub const TS_BYTES: usize = 188;
 /// What each begins with.
 pub const TS_SYNC: u8 = 0x47;
 
-/// Cuts a unit between its transport packets. One of them needs 188 bytes: at a lower limit nothing is emitted, since RFC 2250 has
-/// no fragments.
+/// Cuts a unit between its transport packets. One of them needs 188 bytes: at a lower limit nothing
+/// is emitted, since RFC 2250 has no fragments.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TsPacketizer;
 

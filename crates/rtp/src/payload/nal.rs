@@ -1,4 +1,5 @@
-//! What RFC 6184 and RFC 7798 share: NAL units alone in a packet, several in one (aggregation), and one over several (fragments).
+//! What RFC 6184 and RFC 7798 share: NAL units alone in a packet, several in one (aggregation), and
+//! one over several (fragments).
 
 use std::marker::PhantomData;
 
@@ -8,7 +9,8 @@ use crate::unit::{Unit, UnitMemory};
 use crate::video::units::{NalUnits, with_pieces};
 use crate::video::{Codec, Role, parameters};
 
-/// Most NAL units of one aggregation packet that we send: parameter sets, messages and a small slice are fewer.
+/// Most NAL units of one aggregation packet that we send: parameter sets, messages and a small
+/// slice are fewer.
 const AGGREGATED_MAX: usize = 16;
 /// Bytes of the length in front of each aggregated NAL unit.
 const LENGTH_BYTES: usize = 2;
@@ -60,7 +62,8 @@ impl<R: Rules> Packetize for R {
     }
 }
 
-/// Emits the payloads of a unit. NAL units that would be taken for something else in RTP are left out.
+/// Emits the payloads of a unit. NAL units that would be taken for something else in RTP are left
+/// out.
 fn packetize<R: Rules>(unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>) {
     debug_assert!(limit >= 64, "a payload has room for {limit} bytes");
     let is_sent = |nal: &[u8]| R::CODEC.role(nal) != Role::Unspecified;
@@ -126,7 +129,8 @@ fn emit_aggregation<R: Rules>(
     emit(&payload(unit, &header[..R::HEADER_BYTES], body, marker));
 }
 
-/// All fragments are as long as they may be, but for the last: segmentation offload wants equal packets.
+/// All fragments are as long as they may be, but for the last: segmentation offload wants equal
+/// packets.
 fn emit_fragments<R: Rules>(
     unit: &Unit<'_>,
     nal: &[u8],
@@ -150,7 +154,8 @@ fn emit_fragments<R: Rules>(
     }
 }
 
-/// Joins payloads to access units. At most 4 MiB per NAL unit, 256 NAL units and 16 MiB per access unit.
+/// Joins payloads to access units. At most 4 MiB per NAL unit, 256 NAL units and 16 MiB per access
+/// unit.
 pub struct Joiner<R, M = Vec<u8>> {
     /// Of `time`, as far as they came.
     units: NalUnits<M>,
@@ -164,11 +169,13 @@ pub struct Joiner<R, M = Vec<u8>> {
 }
 
 impl<R: Rules> Joiner<R> {
-    /// One for a stream that is described so. Parameter sets of the description come in front of the first unit if it has none.
+    /// One for a stream that is described so. Parameter sets of the description come in front of
+    /// the first unit if it has none.
     ///
     /// # Errors
     ///
-    /// [`Malformed`] for the interleaved mode of H.264, and streams of H.265 with decoding order numbers.
+    /// [`Malformed`] for the interleaved mode of H.264, and streams of H.265 with decoding order
+    /// numbers.
     pub fn new(format: &StreamFormat) -> Result<Self, Malformed> {
         Self::within(Vec::new(), &[], format)
     }

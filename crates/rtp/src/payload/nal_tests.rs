@@ -1,4 +1,5 @@
-//! Both video formats, sent and received: what goes in comes out, and what is lost or damaged harms nothing else.
+//! Both video formats, sent and received: what goes in comes out, and what is lost or damaged harms
+//! nothing else.
 #![cfg(test)]
 
 use super::nal::{END, START};
@@ -205,7 +206,8 @@ fn fragments_are_as_long_as_they_may_be_but_for_the_last() {
     }
 }
 
-/// RFC 6184, figures 7 and 14 and 15: STAP-A with two units, FU-A of an IDR slice with `nal_ref_idc` 3.
+/// RFC 6184, figures 7 and 14 and 15: STAP-A with two units, FU-A of an IDR slice with
+/// `nal_ref_idc` 3.
 #[test]
 fn h264_packets_are_laid_out_as_in_the_rfc() {
     let sets = [vec![0x67, 1, 2], vec![0x68, 3], vec![0x06, 4]];

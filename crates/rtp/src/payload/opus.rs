@@ -9,7 +9,8 @@ pub const OPUS_CLOCK_HZ: u32 = 48_000;
 /// No packet lasts longer: 120 ms (RFC 6716, section 3.4, requirement 5).
 const LONGEST_TICKS: u32 = 5760;
 
-/// How long `packet` lasts, in ticks of 48 kHz, by its first two bytes (RFC 6716, section 3.1); `None` if it is no Opus packet.
+/// How long `packet` lasts, in ticks of 48 kHz, by its first two bytes (RFC 6716, section 3.1);
+/// `None` if it is no Opus packet.
 #[must_use]
 pub fn duration(packet: &[u8]) -> Option<u32> {
     let frame = frame_ticks(*packet.first()?);
@@ -38,8 +39,8 @@ pub fn is_stereo(toc: u8) -> bool {
     toc & 4 != 0
 }
 
-/// Sends each unit, an Opus packet, as it is. One that is longer than the limit is not emitted: RFC 7587 has no fragments, so the
-/// encoder's bit rate has to fit the way.
+/// Sends each unit, an Opus packet, as it is. One that is longer than the limit is not emitted: RFC
+/// 7587 has no fragments, so the encoder's bit rate has to fit the way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpusPacketizer {
     talk: TalkSpurt,

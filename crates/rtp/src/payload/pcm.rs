@@ -1,7 +1,7 @@
 //! Samples in RTP: L16 in network byte order, and G.711 (RFC 3551, sections 4.5.11 and 4.5.14).
 //!
-//! Payloads are cut between sample frames (one sample of each channel) and are nearly equal in size. The clock runs at the
-//! sampling rate.
+//! Payloads are cut between sample frames (one sample of each channel) and are nearly equal in
+//! size. The clock runs at the sampling rate.
 
 use super::talk::TalkSpurt;
 use super::{Depacketize, EmitPayload, EmitUnit, Malformed, Packetize, Payload, Received};

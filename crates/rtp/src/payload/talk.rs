@@ -1,5 +1,5 @@
-//! The marker bit of audio: set on the first packet behind a silence that was not sent, and never in a stream without pauses
-//! (RFC 3551, section 4.1; the same in RFC 2250, 3.3 and RFC 7587, 4.1).
+//! The marker bit of audio: set on the first packet behind a silence that was not sent, and never
+//! in a stream without pauses (RFC 3551, section 4.1; the same in RFC 2250, 3.3 and RFC 7587, 4.1).
 
 /// Follows a stream's time to see where something was left out.
 #[derive(Clone, Copy, Debug, Default)]

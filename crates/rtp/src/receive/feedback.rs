@@ -1,11 +1,14 @@
 //! What a receiver says over RTCP: reports, its name, requests for missing packets, the goodbye.
 //!
-//! A receiver polls it while it follows a stream and sends what comes out to that stream's host, and to nobody
-//! else. Reports go at the intervals of RFC 3550, 6.2 and 6.3 (A.7), for a session of two. Requests go at once, as RFC 4585, 3.5,
-//! allows between two; what bounds them is a budget: a twentieth of what was received (the share of RTCP in RFC 3550, 6.2), and a
-//! small allowance so that thin streams can be repaired, too. So whoever makes us answer has sent more than it makes us send.
+//! A receiver polls it while it follows a stream and sends what comes out to that stream's host,
+//! and to nobody else. Reports go at the intervals of RFC 3550, 6.2 and 6.3 (A.7), for a session of
+//! two. Requests go at once, as RFC 4585, 3.5, allows between two; what bounds them is a budget: a
+//! twentieth of what was received (the share of RTCP in RFC 3550, 6.2), and a small allowance so
+//! that thin streams can be repaired, too. So whoever makes us answer has sent more than it makes
+//! us send.
 //!
-//! Pure: the time is handed in. A report allocates (inside `rtcp-types`), which is far from the way of a packet.
+//! Pure: the time is handed in. A report allocates (inside `rtcp-types`), which is far from the way
+//! of a packet.
 
 use rtcp_types::prelude::*;
 use rtcp_types::{Bye, ReceiverReport, ReportBlock, Sdes, SdesChunk, SdesItem, TransportFeedback};
@@ -75,7 +78,8 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// Begins at `now_ns`. `limits`: of requests, for a reordering buffer of `capacity` packets; without it none are made.
+    /// Begins at `now_ns`. `limits`: of requests, for a reordering buffer of `capacity` packets;
+    /// without it none are made.
     #[must_use]
     pub fn new(identity: &Identity, limits: Option<Limits>, capacity: usize, now_ns: u64) -> Self {
         let name = identity.name.iter().map(|byte| format!("{byte:02x}"));
@@ -151,7 +155,8 @@ impl Feedback {
         self.last_sender_report = Some(((ntp >> 16) as u32, now_ns));
     }
 
-    /// Somebody else sends with our SSRC (RFC 3550, 8.2): the next packet says goodbye, and we go on under another one.
+    /// Somebody else sends with our SSRC (RFC 3550, 8.2): the next packet says goodbye, and we go
+    /// on under another one.
     pub fn collision(&mut self) {
         self.counts.collisions += 1;
         self.has_collided = self.counts.collisions <= u64::from(COLLISIONS_MAX);
@@ -287,8 +292,8 @@ impl Feedback {
         let is_first = self.counts.reports == 0;
         let least_ns = REPORT_INTERVAL_NS / if is_first { 2 } else { 1 };
         let elapsed_ns = now_ns.saturating_sub(self.began_ns);
-        // Average size times members, at a twentieth of the rate of what was received so far. At most a minute: a stream that
-        // carries next to nothing is reported on all the same.
+        // Average size times members, at a twentieth of the rate of what was received so far. At
+        // most a minute: a stream that carries next to nothing is reported on all the same.
         let needed_ns = u128::from(self.average_bytes / 16 * MEMBERS * SHARE)
             * u128::from(elapsed_ns)
             / u128::from(self.received_bytes.max(1));

@@ -1,6 +1,7 @@
 //! Which packets were given up: the last gaps by number, for whoever has to say what is missing.
 //!
-//! [`reorder`](crate::receive::reorder) enters each number once, in ascending order. Pure; nothing is allocated after it was made.
+//! [`reorder`](crate::receive::reorder) enters each number once, in ascending order. Pure; nothing
+//! is allocated after it was made.
 
 use std::collections::VecDeque;
 

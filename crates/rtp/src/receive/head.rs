@@ -1,8 +1,9 @@
 //! The header of an RTP packet (RFC 3550, section 5.1), each byte of it read once.
 //!
-//! `rtp-types`, which reads packets elsewhere, looks at a packet again for each question. This one may lie in memory that is
-//! shared, where a peer that does not keep to the rules changes it between two looks; what was checked has to be
-//! what is used. Believes no length, allocates nothing.
+//! `rtp-types`, which reads packets elsewhere, looks at a packet again for each question. This one
+//! may lie in memory that is shared, where a peer that does not keep to the rules changes it
+//! between two looks; what was checked has to be what is used. Believes no length, allocates
+//! nothing.
 
 use std::ops::Range;
 

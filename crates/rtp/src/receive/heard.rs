@@ -1,7 +1,7 @@
 //! What is read in RTCP: reports of both sides, and goodbyes (RFC 3550, sections 6.4 and 6.6).
 //!
-//! A receiver and a sender hand over each datagram of the RTCP port and decide what to
-//! believe. Pure, allocates nothing; a datagram that breaks the rules of RFC 3550, A.2, is dropped whole.
+//! A receiver and a sender hand over each datagram of the RTCP port and decide what to believe.
+//! Pure, allocates nothing; a datagram that breaks the rules of RFC 3550, A.2, is dropped whole.
 
 use rtcp_types::prelude::*;
 use rtcp_types::{Bye, ReceiverReport, ReportBlock, SenderReport, TransportFeedback};
@@ -155,7 +155,8 @@ fn read_packet(packet: &[u8], take: &mut dyn FnMut(Heard)) {
     }
 }
 
-/// The checks of RFC 3550, A.2: a report first, version 2 everywhere, padding only in the last packet, lengths that add up.
+/// The checks of RFC 3550, A.2: a report first, version 2 everywhere, padding only in the last
+/// packet, lengths that add up.
 fn is_compound(datagram: &[u8]) -> bool {
     let mut count = 0;
     let mut is_padded = false;

@@ -1,12 +1,14 @@
-//! Puts packets in order: what is missing is waited for, but not longer than allowed, and never with more memory than given.
+//! Puts packets in order: what is missing is waited for, but not longer than allowed, and never
+//! with more memory than given.
 //!
-//! A receiver pushes each packet, received or repaired, under its extended sequence number, and pops until
-//! nothing comes. A missing packet is waited for from the arrival that revealed the hole; then it is given up and counted. What is
-//! pushed is a handle on a packet (a span of a buffer, a sample of a pool): it comes out, or back at once as refused, exactly once,
-//! so whoever pushes knows when to release.
+//! A receiver pushes each packet, received or repaired, under its extended sequence number, and
+//! pops until nothing comes. A missing packet is waited for from the arrival that revealed the
+//! hole; then it is given up and counted. What is pushed is a handle on a packet (a span of a
+//! buffer, a sample of a pool): it comes out, or back at once as refused, exactly once, so whoever
+//! pushes knows when to release.
 //!
-//! Pure: the time is handed in. After it was made nothing is allocated, and a call does work for the packets that it moves and the
-//! numbers that it gives up, at most for the whole ring.
+//! Pure: the time is handed in. After it was made nothing is allocated, and a call does work for
+//! the packets that it moves and the numbers that it gives up, at most for the whole ring.
 
 use super::gaps::Gaps;
 
@@ -94,8 +96,8 @@ enum Slot<T> {
     Held(T),
 }
 
-/// The buffer. Numbers in `next..end` are held or missing; slots of numbers before `next` keep what became of them until the ring
-/// comes round.
+/// The buffer. Numbers in `next..end` are held or missing; slots of numbers before `next` keep what
+/// became of them until the ring comes round.
 #[derive(Debug)]
 pub struct Reorder<T> {
     slots: Box<[Slot<T>]>,
@@ -110,7 +112,8 @@ pub struct Reorder<T> {
 }
 
 impl<T> Reorder<T> {
-    /// A buffer for `capacity` (at least 1) packets, held or missing, that waits for a missing one for `delay_ns` at most.
+    /// A buffer for `capacity` (at least 1) packets, held or missing, that waits for a missing one
+    /// for `delay_ns` at most.
     #[must_use]
     pub fn new(capacity: usize, delay_ns: u64) -> Self {
         Self {
@@ -165,7 +168,8 @@ impl<T> Reorder<T> {
         }
         match origin {
             Origin::Network => self.counts.reordered += u64::from(!is_new),
-            // Parity may come in front of the packet that would have shown what it repairs to be missing.
+            // Parity may come in front of the packet that would have shown what it repairs to be
+            // missing.
             Origin::Resent | Origin::Parity => {
                 self.counts.recovered += 1;
                 self.counts.by_parity += u64::from(origin == Origin::Parity);
@@ -192,7 +196,8 @@ impl<T> Reorder<T> {
     fn make_room(&mut self, number: u64) -> bool {
         let least = (number + 1).saturating_sub(self.capacity());
         if self.held == 0 && least > self.end {
-            // Then nothing is missing either: the last number before `end` was held once, and what is in front of it came out.
+            // Then nothing is missing either: the last number before `end` was held once, and what
+            // is in front of it came out.
             self.slots.fill_with(|| Slot::Lost);
             self.count_gap(self.end, least - self.end);
             (self.next, self.end) = (least, least);
@@ -217,7 +222,8 @@ impl<T> Reorder<T> {
         self.counts.largest_gap = self.counts.largest_gap.max(self.gap);
     }
 
-    /// The next packet in order, if it is there, or if those in front of it have been waited for long enough.
+    /// The next packet in order, if it is there, or if those in front of it have been waited for
+    /// long enough.
     pub fn pop(&mut self, now_ns: u64) -> Option<Ready<T>> {
         while self.next < self.end {
             let Slot::Missing(since_ns) = *self.slot(self.next) else {
@@ -231,8 +237,8 @@ impl<T> Reorder<T> {
         None
     }
 
-    /// The next packet that is there: what is missing in front of it is waited for no longer. For the end of a stream, and for
-    /// want of room.
+    /// The next packet that is there: what is missing in front of it is waited for no longer. For
+    /// the end of a stream, and for want of room.
     pub fn pop_now(&mut self) -> Option<Ready<T>> {
         self.give_up_until(self.end);
         self.take()
@@ -281,7 +287,8 @@ impl<T> Reorder<T> {
         is_inside && matches!(self.slots[self.index(number)], Slot::Missing(_))
     }
 
-    /// May this number be one of the last of a stream that did not come, which no later one shows to be missing?
+    /// May this number be one of the last of a stream that did not come, which no later one shows
+    /// to be missing?
     #[must_use]
     pub fn is_just_ahead(&self, number: u64) -> bool {
         /// A burst of losses that is longer is no loss of a few packets.
@@ -320,7 +327,8 @@ impl<T> Reorder<T> {
         self.counts
     }
 
-    /// The number whose low 16 bits are `sequence` and that is nearest to the next one in order: what a repaired packet is.
+    /// The number whose low 16 bits are `sequence` and that is nearest to the next one in order:
+    /// what a repaired packet is.
     #[must_use]
     pub fn extend(&self, sequence: u16) -> u64 {
         let ahead = sequence.wrapping_sub(self.next as u16) as i16;
@@ -524,7 +532,8 @@ mod tests {
         }
     }
 
-    /// One step of a test: how far the time goes, and which packet comes, relative to the last one that was sent.
+    /// One step of a test: how far the time goes, and which packet comes, relative to the last one
+    /// that was sent.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         Arrive { later_ns: u64, ahead: i64 },

@@ -1,7 +1,9 @@
-//! Which missing packets are asked for, and when: generic NACK (RFC 4585, section 6.2.1) within limits.
+//! Which missing packets are asked for, and when: generic NACK (RFC 4585, section 6.2.1) within
+//! limits.
 //!
-//! [`feedback`](crate::receive::feedback) shows what is missing and sends what is listed here. A number is asked for a few times, spaced
-//! by the round trip as it was measured by earlier answers, and not when the answer would come too late.
+//! [`feedback`](crate::receive::feedback) shows what is missing and sends what is listed here. A
+//! number is asked for a few times, spaced by the round trip as it was measured by earlier answers,
+//! and not when the answer would come too late.
 //!
 //! Pure. Memory is a ring as long as the reordering buffer; after it was made nothing is allocated.
 
@@ -25,9 +27,11 @@ const LEAST_MARGIN_NS: u64 = 5_000_000;
 pub struct Limits {
     /// How often one packet is asked for at most.
     pub times_max: u8,
-    /// How long a packet is waited for before the first time, in nanoseconds: it may only have been overtaken.
+    /// How long a packet is waited for before the first time, in nanoseconds: it may only have been
+    /// overtaken.
     pub after_ns: u64,
-    /// Parity is sent along, and may repair it: it has half of the time, as long as two requests would still be answered then.
+    /// Parity is sent along, and may repair it: it has half of the time, as long as two requests
+    /// would still be answered then.
     pub after_parity: bool,
 }
 
@@ -107,7 +111,8 @@ impl Requests {
     /// A packet that was missing came.
     pub fn came(&mut self, number: u64, now_ns: u64) {
         let asked = *self.slot(number);
-        // An answer to one of several questions says little (Karn and Partridge 1987), but more than nothing.
+        // An answer to one of several questions says little (Karn and Partridge 1987), but more
+        // than nothing.
         let is_answer = asked.number == number && asked.times > 0;
         if !is_answer || asked.times > 1 && self.round_trip.is_some() {
             return;
@@ -159,8 +164,8 @@ impl Requests {
         (answer_ns < missing.until_ns).then_some(when_ns)
     }
 
-    /// How long an answer is waited for before the next time: ever longer (RFC 6298, 5.5) as far as there is time for all that are
-    /// left, but no less than the round trip.
+    /// How long an answer is waited for before the next time: ever longer (RFC 6298, 5.5) as far as
+    /// there is time for all that are left, but no less than the round trip.
     fn patience_ns(&self, asked: &Asked, missing: &Missing) -> u64 {
         let least_ns = self.answer_ns();
         let longer_ns = self
@@ -350,7 +355,8 @@ mod tests {
         }
         let round_trip = requests.round_trip_ns().unwrap();
         assert!(round_trip.abs_diff(20 * MS) < 1000, "{round_trip}");
-        // The round trip and its margin later, then twice that, then as late as an answer would come in time.
+        // The round trip and its margin later, then twice that, then as late as an answer would
+        // come in time.
         assert_eq!(asked_at(&mut requests, missing(5)), [2, 27, 77, 175]);
         let short = Missing {
             until_ns: 22 * MS,

@@ -1,8 +1,10 @@
-//! One synchronisation source as a receiver sees it: is it real, which packet is which, how much is missing.
+//! One synchronisation source as a receiver sees it: is it real, which packet is which, how much is
+//! missing.
 //!
-//! [`sources`](crate::receive::sources) keeps one [`Source`] for each SSRC that it remembers and shows it every packet. Validation, loss
-//! and jitter follow RFC 3550, appendices A.1, A.3 and A.8, with one difference: packets that A.1 drops while a source is on
-//! probation or may have restarted are called suspect, and count (and can be played) once the next one confirms them.
+//! [`sources`](crate::receive::sources) keeps one [`Source`] for each SSRC that it remembers and
+//! shows it every packet. Validation, loss and jitter follow RFC 3550, appendices A.1, A.3 and A.8,
+//! with one difference: packets that A.1 drops while a source is on probation or may have restarted
+//! are called suspect, and count (and can be played) once the next one confirms them.
 //!
 //! Pure: it is handed headers and times. Nothing here allocates or believes that numbers only grow.
 
@@ -13,7 +15,8 @@ pub const MAX_DROPOUT: u16 = 3000;
 /// A jump back of at most that many packets is reordering (RFC 3550, A.1).
 pub const MAX_MISORDER: u16 = 100;
 
-/// Sequence numbers start a cycle above zero, so that packets from before the first one have numbers, too.
+/// Sequence numbers start a cycle above zero, so that packets from before the first one have
+/// numbers, too.
 const FIRST_CYCLE: u64 = 1 << 16;
 
 /// What a packet is to its source.
@@ -21,10 +24,11 @@ const FIRST_CYCLE: u64 = 1 << 16;
 pub enum Verdict {
     /// One of the stream; its extended sequence number.
     Valid(u64),
-    /// It may begin the stream, or begin it anew: the next packet will tell. A suspect from before is none of the stream.
+    /// It may begin the stream, or begin it anew: the next packet will tell. A suspect from before
+    /// is none of the stream.
     Suspect,
-    /// This packet, of that number, and the suspect directly in front of it begin the stream (anew): numbers and times from before
-    /// mean nothing any more.
+    /// This packet, of that number, and the suspect directly in front of it begin the stream
+    /// (anew): numbers and times from before mean nothing any more.
     Begins(u64),
 }
 
@@ -64,8 +68,9 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source whose first packet has `sequence`, which has not been shown to [`Self::packet`] yet. `clock_hz`: ticks per second.
-    /// `is_known`: it was announced, in SDP or RTSP, so the first packet is believed.
+    /// A source whose first packet has `sequence`, which has not been shown to [`Self::packet`]
+    /// yet. `clock_hz`: ticks per second. `is_known`: it was announced, in SDP or RTSP, so the
+    /// first packet is believed.
     #[must_use]
     pub fn new(ssrc: u32, sequence: u16, clock_hz: u32, is_known: bool) -> Self {
         let mut source = Self {
@@ -164,7 +169,8 @@ impl Source {
         self.transit = None;
     }
 
-    /// Takes the times of a packet into the jitter (RFC 3550, A.8). `arrived_ns` counts from any fixed point.
+    /// Takes the times of a packet into the jitter (RFC 3550, A.8). `arrived_ns` counts from any
+    /// fixed point.
     pub fn arrival(&mut self, timestamp: u32, arrived_ns: u64) {
         let transit = ticks(arrived_ns, self.clock_hz).wrapping_sub(timestamp);
         if let Some(last) = self.transit.replace(transit) {
@@ -179,7 +185,8 @@ impl Source {
         u32::try_from(self.jitter >> 4).unwrap_or(u32::MAX)
     }
 
-    /// What the next report says, and the beginning of the interval of the one after (RFC 3550, A.3).
+    /// What the next report says, and the beginning of the interval of the one after (RFC 3550,
+    /// A.3).
     pub fn report(&mut self) -> Reception {
         let expected = self.highest + 1 - self.base;
         // Duplicates count as received, so that less than nothing may be lost.
@@ -335,7 +342,8 @@ mod tests {
             );
         }
         assert_eq!(source.jitter(), 0);
-        // One is 10 ms (80 ticks) late: J += (80 - J)/16, and again for the one after it, which is in time.
+        // One is 10 ms (80 ticks) late: J += (80 - J)/16, and again for the one after it, which is
+        // in time.
         source.arrival(50 * 160 - 1000, 1_010_000_000);
         assert_eq!(source.jitter, 80);
         source.arrival(51 * 160 - 1000, 1_020_000_000);

@@ -1,11 +1,13 @@
 //! Which of the sources that send to us is the stream, and what becomes of the others.
 //!
-//! A receiver asks for every packet. A source is an SSRC at an address: one who sends under the SSRC of the
-//! stream from elsewhere is another source. The first real one is followed. Another one takes its place only if it is real itself
-//! and the one before said goodbye or was silent for some time: this is how a sender that starts again, or moves, is found, and all
-//! the evidence that RTP has. Packets of others are counted.
+//! A receiver asks for every packet. A source is an SSRC at an address: one who sends under the
+//! SSRC of the stream from elsewhere is another source. The first real one is followed. Another one
+//! takes its place only if it is real itself and the one before said goodbye or was silent for some
+//! time: this is how a sender that starts again, or moves, is found, and all the evidence that RTP
+//! has. Packets of others are counted.
 //!
-//! Pure. At most [`MAX_SOURCES`] are remembered; the one longest not heard is forgotten, never the one that is followed.
+//! Pure. At most [`MAX_SOURCES`] are remembered; the one longest not heard is forgotten, never the
+//! one that is followed.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -19,7 +21,8 @@ pub const MAX_SOURCES: usize = 16;
 pub struct Expected {
     /// Ticks per second of its timestamps.
     pub clock_hz: u32,
-    /// Its SSRC, if it was announced: nobody else is followed then, and it passes without probation.
+    /// Its SSRC, if it was announced: nobody else is followed then, and it passes without
+    /// probation.
     pub ssrc: Option<u32>,
     /// From which host it comes, if that is known: nobody else is followed then.
     pub host: Option<IpAddr>,
@@ -43,9 +46,11 @@ pub struct Sender {
 pub enum Decision {
     /// It is the stream's; its extended sequence number.
     Take(u64),
-    /// Keep it, and forget the one kept before: if the next one is [`Decision::Begin`], one behind it, it belongs to the stream.
+    /// Keep it, and forget the one kept before: if the next one is [`Decision::Begin`], one behind
+    /// it, it belongs to the stream.
     Keep,
-    /// The stream begins (anew) with this packet, of that number, and the one kept if it is directly in front.
+    /// The stream begins (anew) with this packet, of that number, and the one kept if it is
+    /// directly in front.
     Begin(u64),
     /// Not ours.
     Ignore,
@@ -95,7 +100,8 @@ impl Sources {
         }
     }
 
-    /// Takes the header of a packet, of the expected payload type. `now_ns`: when it came, by a clock that never goes back.
+    /// Takes the header of a packet, of the expected payload type. `now_ns`: when it came, by a
+    /// clock that never goes back.
     pub fn packet(&mut self, sender: &Sender, now_ns: u64) -> Decision {
         let is_expected = self.expected.ssrc.is_none_or(|ssrc| ssrc == sender.ssrc)
             && self.is_expected_host(sender.address.ip());
@@ -137,8 +143,8 @@ impl Sources {
         }
     }
 
-    /// A packet came whose number the stream is known to miss: one that was sent again may come later than [`Self::packet`] takes for
-    /// reordering. Is it the stream's?
+    /// A packet came whose number the stream is known to miss: one that was sent again may come
+    /// later than [`Self::packet`] takes for reordering. Is it the stream's?
     pub fn awaited(&mut self, sender: &Sender, now_ns: u64) -> bool {
         let Some(entry) = self.followed.and_then(|index| self.entries.get_mut(index)) else {
             return false;

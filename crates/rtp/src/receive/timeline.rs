@@ -14,8 +14,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Ticks from the stream's first packet to this one; 0 for what is earlier. It is read the shorter way round from the one
-    /// before, so a step is at most 2^31 ticks either way.
+    /// Ticks from the stream's first packet to this one; 0 for what is earlier. It is read the
+    /// shorter way round from the one before, so a step is at most 2^31 ticks either way.
     pub fn at(&mut self, timestamp: u32) -> u64 {
         let first = *self.first.get_or_insert(timestamp);
         let ahead = timestamp.wrapping_sub(first.wrapping_add(self.last as u32)) as i32;

@@ -1,6 +1,7 @@
 //! What there is to play, as its owner tells it.
 //!
-//! The service asks for each DESCRIBE and SETUP, so an implementation that has to open files remembers what it found.
+//! The service asks for each DESCRIBE and SETUP, so an implementation that has to open files
+//! remembers what it found.
 
 use std::net::SocketAddr;
 
@@ -9,11 +10,13 @@ use crate::sdp::Retransmission;
 
 /// Knows presentations by their paths.
 pub trait Catalogue {
-    /// The presentation of that path, `None` if there is none. `path` is what stood behind the host in the URL, percent-decoded,
-    /// without slashes at its ends, without query; it has neither control characters nor `..`. It may be empty.
+    /// The presentation of that path, `None` if there is none. `path` is what stood behind the host
+    /// in the URL, percent-decoded, without slashes at its ends, without query; it has neither
+    /// control characters nor `..`. It may be empty.
     fn describe(&self, path: &str) -> Option<Presentation>;
 
-    /// Why there is no presentation of that path yet, in one line; `None`: none is expected. Clients are told to try again.
+    /// Why there is no presentation of that path yet, in one line; `None`: none is expected.
+    /// Clients are told to try again.
     fn why_not_yet(&self, path: &str) -> Option<String> {
         let _ = path;
         None
@@ -40,9 +43,11 @@ pub struct Stream {
     pub format: StreamFormat,
     /// The even UDP port that its packets are sent from; RTCP has the next one.
     pub server_port: u16,
-    /// The synchronisation source, where all clients are sent the same packets; `None`: each session is given its own.
+    /// The synchronisation source, where all clients are sent the same packets; `None`: each
+    /// session is given its own.
     pub ssrc: Option<u32>,
-    /// Clients may ask for packets again (RFC 4585), which is offered as RTP/AVPF. Who sets up RTP/AVP has the stream without.
+    /// Clients may ask for packets again (RFC 4585), which is offered as RTP/AVPF. Who sets up
+    /// RTP/AVP has the stream without.
     pub takes_nack: bool,
     /// As what packets are sent again, if not as they were (RFC 4588).
     pub retransmission: Option<Retransmission>,

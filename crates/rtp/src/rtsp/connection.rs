@@ -1,6 +1,7 @@
 //! One connection of a client: bytes until they are requests, and how long it may keep us waiting.
 //!
-//! The service owns it. Between calls it holds at most [`Limits::message_bytes`] of what was received.
+//! The service owns it. Between calls it holds at most [`Limits::message_bytes`] of what was
+//! received.
 
 use std::net::SocketAddr;
 
@@ -111,7 +112,8 @@ impl Connection {
         self.received = Vec::new();
     }
 
-    /// Did the client keep us waiting for too long? One with a session may be silent: media is its sign of life.
+    /// Did the client keep us waiting for too long? One with a session may be silent: media is its
+    /// sign of life.
     pub(crate) fn overdue(
         &self,
         limits: &Limits,

@@ -1,6 +1,7 @@
 //! The session description (RFC 8866) that answers DESCRIBE, by RFC 2326, appendix C.
 //!
-//! Ports and addresses in it are placeholders: SETUP agrees on the real ones. A stream that is offered to a group names the group.
+//! Ports and addresses in it are placeholders: SETUP agrees on the real ones. A stream that is
+//! offered to a group names the group.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -16,8 +17,9 @@ pub fn control(stream: usize) -> String {
     format!("stream={stream}")
 }
 
-/// Describes `presentation`. `origin` is this host as the client reached it, `session` a number that stays the same as long as the
-/// description does, `control` gives the URL of each stream, absolute or relative to the presentation's.
+/// Describes `presentation`. `origin` is this host as the client reached it, `session` a number
+/// that stays the same as long as the description does, `control` gives the URL of each stream,
+/// absolute or relative to the presentation's.
 #[must_use]
 pub fn description(
     presentation: &Presentation,

@@ -1,13 +1,15 @@
 //! What clients may use up, and counts of what was refused for it.
 //!
-//! Whoever serves chooses [`Limits`] once; [`Counters`] are read at any time and shown by the command.
+//! Whoever serves chooses [`Limits`] once; [`Counters`] are read at any time and shown by the
+//! command.
 
 /// Bounds on what clients make a server keep. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections open at once.
     pub connections: usize,
-    /// Connections of one address. An IPv6 address stands for its /64: whoever has one has them all.
+    /// Connections of one address. An IPv6 address stands for its /64: whoever has one has them
+    /// all.
     pub connections_per_address: usize,
     /// Sessions at once.
     pub sessions: usize,
@@ -25,7 +27,8 @@ pub struct Limits {
     pub idle_ns: u64,
     /// How long a client may leave answers unread.
     pub stall_ns: u64,
-    /// How long a session lives without a sign of its client; told to clients in whole seconds, at least 1.
+    /// How long a session lives without a sign of its client; told to clients in whole seconds, at
+    /// least 1.
     pub session_ns: u64,
 }
 
@@ -97,7 +100,8 @@ pub struct Counters {
     pub requests: u64,
     /// Answers other than 200.
     pub refused_requests: u64,
-    /// Messages that are no RTSP 1.0, too long, or have too many headers; each ended its connection.
+    /// Messages that are no RTSP 1.0, too long, or have too many headers; each ended its
+    /// connection.
     pub malformed_messages: u64,
     /// Connections closed because no request came in time ([`Limits::first_request_ns`]).
     pub silent_connections: u64,

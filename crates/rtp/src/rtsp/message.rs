@@ -1,10 +1,12 @@
 //! Requests as bytes (RFC 2326, sections 4 to 6) and replies as bytes.
 //!
-//! A connection splits what it received into messages; the service reads each as a [`Request`] and writes a [`Response`]. Nothing is
-//! allocated by a length that a message claims, and nothing is kept between calls.
+//! A connection splits what it received into messages; the service reads each as a [`Request`] and
+//! writes a [`Response`]. Nothing is allocated by a length that a message claims, and nothing is
+//! kept between calls.
 //!
-//! Stricter than the RFC in what no player does: lines end in CRLF or LF, not in CR alone; a header is one line; there are no control
-//! characters; a message on the wire that is no request (interleaved data, a response) is refused.
+//! Stricter than the RFC in what no player does: lines end in CRLF or LF, not in CR alone; a header
+//! is one line; there are no control characters; a message on the wire that is no request
+//! (interleaved data, a response) is refused.
 
 use std::fmt::Write;
 
@@ -22,7 +24,8 @@ pub(crate) struct Request<'m> {
     headers: Vec<(&'m str, &'m str)>,
 }
 
-/// How many bytes at the start of `buffer` are a message; `None` as long as it is not whole. At most `limit`.
+/// How many bytes at the start of `buffer` are a message; `None` as long as it is not whole. At
+/// most `limit`.
 pub(crate) fn split(buffer: &[u8], limit: usize) -> Result<Option<usize>, Refusal> {
     let too_large = || {
         Refusal::new(

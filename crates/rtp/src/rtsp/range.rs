@@ -1,6 +1,8 @@
-//! Ranges of normal play time (RFC 2326, sections 3.6 and 12.29): what PLAY asks for, and what its answer says.
+//! Ranges of normal play time (RFC 2326, sections 3.6 and 12.29): what PLAY asks for, and what its
+//! answer says.
 //!
-//! Times are in nanoseconds from the beginning. SMPTE and absolute times are refused with 501, as section 12.29 has it.
+//! Times are in nanoseconds from the beginning. SMPTE and absolute times are refused with 501, as
+//! section 12.29 has it.
 
 use super::catalogue::Presentation;
 use super::status::{Refusal, Status};

@@ -1,7 +1,9 @@
-//! One session: the streams that a client has set up, and the state machine of RFC 2326, appendix A.2.
+//! One session: the streams that a client has set up, and the state machine of RFC 2326, appendix
+//! A.2.
 //!
-//! The service finds the session of a request and calls here. A stream that was not set up, or was torn down, is in the state Init: it
-//! is not here. What has to be done is returned as [`Action`]s; a stream only counts as playing once its start has succeeded.
+//! The service finds the session of a request and calls here. A stream that was not set up, or was
+//! torn down, is in the state Init: it is not here. What has to be done is returned as [`Action`]s;
+//! a stream only counts as playing once its start has succeeded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +24,8 @@ impl fmt::Display for SessionId {
 }
 
 impl SessionId {
-    /// Reads the value of a Session header; what follows a semicolon is repeated by some clients and means nothing.
+    /// Reads the value of a Session header; what follows a semicolon is repeated by some clients
+    /// and means nothing.
     pub(crate) fn parse(value: &str) -> Option<Self> {
         let id = value.split(';').next()?.trim();
         let plain = id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -33,7 +36,8 @@ impl SessionId {
 /// What the owner of the media has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send; also to a stream that is being sent already, from another place on. Those of one request begin together.
+    /// Send; also to a stream that is being sent already, from another place on. Those of one
+    /// request begin together.
     Start(Start),
     /// Stop sending, remember the place.
     Pause {
@@ -60,7 +64,8 @@ pub struct Start {
     pub path: String,
     /// Which of its streams.
     pub stream: usize,
-    /// Where RTP goes: to the client, or to the group of the stream. Other sessions may have the same group.
+    /// Where RTP goes: to the client, or to the group of the stream. Other sessions may have the
+    /// same group.
     pub destination: SocketAddr,
     /// Where RTCP goes.
     pub rtcp_destination: SocketAddr,
@@ -68,7 +73,8 @@ pub struct Start {
     pub ttl: Option<u8>,
     /// The synchronisation source that the client was told.
     pub ssrc: u32,
-    /// Where to begin, in nanoseconds from the beginning. `None`: where a pause left off, else at the beginning, or now if it is live.
+    /// Where to begin, in nanoseconds from the beginning. `None`: where a pause left off, else at
+    /// the beginning, or now if it is live.
     pub from_ns: Option<u64>,
     /// Where to end; `None`: at the end.
     pub until_ns: Option<u64>,
@@ -158,7 +164,8 @@ impl Session {
         Ok(())
     }
 
-    /// PLAY: starts for what is not playing yet, and for everything if the request says from where to where.
+    /// PLAY: starts for what is not playing yet, and for everything if the request says from where
+    /// to where.
     pub(crate) fn play(
         &mut self,
         stream: Option<usize>,

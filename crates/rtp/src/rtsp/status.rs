@@ -54,7 +54,8 @@ impl Status {
     }
 }
 
-/// Why a request is not followed. `why` is sent behind the standard phrase: players show that line to people.
+/// Why a request is not followed. `why` is sent behind the standard phrase: players show that line
+/// to people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: Status,

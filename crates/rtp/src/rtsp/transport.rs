@@ -1,7 +1,8 @@
-//! The Transport header (RFC 2326, section 12.39): which of the ways that a client offers is taken, and the answer.
+//! The Transport header (RFC 2326, section 12.39): which of the ways that a client offers is taken,
+//! and the answer.
 //!
-//! Only RTP over UDP, to the client's own address or to a group that the owner of the media offers: a server that sends wherever it
-//! is told would flood others for anybody who asks.
+//! Only RTP over UDP, to the client's own address or to a group that the owner of the media offers:
+//! a server that sends wherever it is told would flood others for anybody who asks.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +15,8 @@ const PORT_MIN: u16 = 1024;
 /// How a stream is sent to one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Transport {
-    /// The client may write `RTP/AVP/UDP`, which means the same as `RTP/AVP`; it is answered in its own words.
+    /// The client may write `RTP/AVP/UDP`, which means the same as `RTP/AVP`; it is answered in its
+    /// own words.
     profile: &'static str,
     way: Way,
 }
@@ -28,7 +30,8 @@ enum Way {
 }
 
 impl Transport {
-    /// Takes the first acceptable way of `header` for `stream`. `foreign` is set if one wanted media sent to somebody else.
+    /// Takes the first acceptable way of `header` for `stream`. `foreign` is set if one wanted
+    /// media sent to somebody else.
     pub(crate) fn choose(
         header: &str,
         peer: IpAddr,

@@ -1,4 +1,5 @@
-//! Which presentation or stream a request is about: its URL (RFC 2326, section 3.2), `rtsp://HOST[:PORT]/PATH[/stream=N]`.
+//! Which presentation or stream a request is about: its URL (RFC 2326, section 3.2),
+//! `rtsp://HOST[:PORT]/PATH[/stream=N]`.
 //!
 //! The host is not judged: whoever asks here means this host, by whatever name.
 

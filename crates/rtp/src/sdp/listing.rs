@@ -8,7 +8,8 @@ use super::{StreamDescription, parse_media};
 use crate::format::Encoding;
 use crate::shown::{VALUE, shown};
 
-/// Streams of a description, at most: whoever receives all of them opens sockets and a file for each.
+/// Streams of a description, at most: whoever receives all of them opens sockets and a file for
+/// each.
 const STREAMS_MAX: usize = 128;
 
 /// A stream as it stands in a description.
@@ -117,7 +118,8 @@ mod tests {
         assert!(refused.contains("129 streams; up to 128"), "{refused}");
     }
 
-    /// Together they took over a minute when the work grew with the square of a description's length.
+    /// Together they took over a minute when the work grew with the square of a description's
+    /// length.
     #[test]
     fn descriptions_made_to_keep_readers_busy_are_read_like_others() {
         let head = "v=0\r\no=- 1 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n";

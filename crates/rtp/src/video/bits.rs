@@ -1,11 +1,13 @@
 //! Reads bits of a NAL unit, and refuses Exp-Golomb numbers that no header of H.264 or H.265 has.
 //!
-//! The parsers of `h264-reader` add such numbers up without a check; below [`GOLOMB_MAX`] no sum of theirs can overflow.
+//! The parsers of `h264-reader` add such numbers up without a check; below [`GOLOMB_MAX`] no sum of
+//! theirs can overflow.
 
 use h264_reader::rbsp::{self, BitRead, BitReader, BitReaderError, ByteReader};
 use std::num::NonZeroUsize;
 
-/// Largest number believed. Nothing that is read here reaches it: macroblocks of a frame end at 139,264.
+/// Largest number believed. Nothing that is read here reaches it: macroblocks of a frame end at
+/// 139,264.
 const GOLOMB_MAX: u32 = 1 << 24;
 
 /// Reads the bits of a NAL unit behind its header, without emulation prevention bytes.

@@ -1,4 +1,5 @@
-//! Headers of H.264 (ITU-T H.264, sections 7.3.2 to 7.3.4, 7.4.1.2.4 and 8.2.1), read by `h264-reader`.
+//! Headers of H.264 (ITU-T H.264, sections 7.3.2 to 7.3.4, 7.4.1.2.4 and 8.2.1), read by
+//! `h264-reader`.
 
 use h264_reader::Context;
 use h264_reader::nal::pps::{PicParameterSet, SliceGroup};
@@ -96,7 +97,8 @@ impl Headers {
                 _ => None,
             },
         };
-        // Encoders that number all their IDR pictures alike exist; the first macroblock tells those apart.
+        // Encoders that number all their IDR pictures alike exist; the first macroblock tells those
+        // apart.
         let is_first = header.first_mb_in_slice == 0 && header.redundant_pic_cnt.unwrap_or(0) == 0;
         if !is_first && self.current == Some(key) {
             return Ok(Slice::Continues);
@@ -137,7 +139,8 @@ impl Headers {
     }
 }
 
-/// An IDR picture, or one that ends the use of all before it (memory management control operation 5).
+/// An IDR picture, or one that ends the use of all before it (memory management control operation
+/// 5).
 fn restarts(nal_header: NalHeader, header: &SliceHeader) -> bool {
     let is_idr = nal_header.nal_unit_type() == UnitType::SliceLayerWithoutPartitioningIdr;
     let is_five = |operation: &MemoryManagementControlOperation| {

@@ -1,8 +1,8 @@
-//! Headers of H.265 (ITU-T H.265, sections 7.3.1.2, 7.3.2, 7.3.6 and 8.3.1): of the base layer, and no further than display order
-//! and frame rate need.
+//! Headers of H.265 (ITU-T H.265, sections 7.3.1.2, 7.3.2, 7.3.6 and 8.3.1): of the base layer, and
+//! no further than display order and frame rate need.
 //!
-//! The crates that read these headers decode whole streams with the help of a device, or allocate by numbers they read; the little
-//! that is needed is here. Bits are read by `h264-reader`.
+//! The crates that read these headers decode whole streams with the help of a device, or allocate
+//! by numbers they read; the little that is needed is here. Bits are read by `h264-reader`.
 
 use h264_reader::rbsp::{BitRead, BitReaderError};
 

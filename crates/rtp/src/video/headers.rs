@@ -87,7 +87,8 @@ impl Headers {
 mod tests {
     use super::*;
 
-    /// What x264 and x265 write for 320x240 at 25 frames per second: parameter sets, key frame, P frame, B frame.
+    /// What x264 and x265 write for 320x240 at 25 frames per second: parameter sets, key frame, P
+    /// frame, B frame.
     const STREAMS: [(Codec, [&str; 5]); 2] = [
         (
             Codec::H264,

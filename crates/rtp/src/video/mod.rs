@@ -1,8 +1,10 @@
-//! What H.264 and H.265 have in common: NAL units, their roles, and the headers that say when pictures begin and are shown.
+//! What H.264 and H.265 have in common: NAL units, their roles, and the headers that say when
+//! pictures begin and are shown.
 //!
-//! [`payload`](crate::payload) joins fragments into [`units`] with it, and sources of byte streams split them. Everything here
-//! reads bytes of strangers: `bits` refuses numbers that no conforming stream has, and no count decides how much is allocated.
-//! Nothing here reads a file or decodes a picture.
+//! [`payload`](crate::payload) joins fragments into [`units`] with it, and sources of byte streams
+//! split them. Everything here reads bytes of strangers: `bits` refuses numbers that no conforming
+//! stream has, and no count decides how much is allocated. Nothing here reads a file or decodes a
+//! picture.
 
 mod bits;
 mod h264;
@@ -49,7 +51,8 @@ pub enum Role {
     SequenceEnd,
     /// Stands anywhere.
     Other,
-    /// No standard says what it is; in RTP its number means something else (RFC 6184, section 5.2; RFC 7798, section 4.4).
+    /// No standard says what it is; in RTP its number means something else (RFC 6184, section 5.2;
+    /// RFC 7798, section 4.4).
     Unspecified,
 }
 
@@ -84,7 +87,8 @@ impl Codec {
         })
     }
 
-    /// What the NAL unit is. Layers above the base layer of H.265 stay with the picture before them.
+    /// What the NAL unit is. Layers above the base layer of H.265 stay with the picture before
+    /// them.
     #[must_use]
     pub fn role(self, nal: &[u8]) -> Role {
         let Some(nal_type) = self.nal_type(nal) else {
@@ -155,7 +159,8 @@ impl FrameRate {
     const TEN_SECONDS_MIN: u64 = 1;
     const SECOND_MAX: u64 = 1000;
 
-    /// So many frames in so many seconds; `None` if that is not between one frame in ten seconds and 1,000 in one.
+    /// So many frames in so many seconds; `None` if that is not between one frame in ten seconds
+    /// and 1,000 in one.
     #[must_use]
     pub const fn new(frames: u32, seconds: u32) -> Option<Self> {
         let (wide_frames, wide_seconds) = (frames as u64, seconds as u64);
@@ -173,7 +178,8 @@ impl FrameRate {
         })
     }
 
-    /// When frame `index` begins, in ticks of [`CLOCK_HZ`]; rounded anew for each frame, so that nothing adds up.
+    /// When frame `index` begins, in ticks of [`CLOCK_HZ`]; rounded anew for each frame, so that
+    /// nothing adds up.
     #[must_use]
     pub fn ticks(self, index: u64) -> u64 {
         let ticks = u128::from(index) * u128::from(CLOCK_HZ) * u128::from(self.seconds);

@@ -1,7 +1,7 @@
 //! The order in which pictures are shown, told from the order in which they are decoded.
 //!
-//! The process of H.264 C.4.5.3 and H.265 C.5.2 ("bumping"): as soon as more pictures wait than may be reordered, the one with the
-//! least order count is shown.
+//! The process of H.264 C.4.5.3 and H.265 C.5.2 ("bumping"): as soon as more pictures wait than may
+//! be reordered, the one with the least order count is shown.
 
 use super::slice::Picture;
 

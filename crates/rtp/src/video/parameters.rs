@@ -1,4 +1,5 @@
-//! Parameter sets in SDP: the `a=fmtp` line of RFC 6184, section 8.2.1, and of RFC 7798, section 7.2.1, written and read.
+//! Parameter sets in SDP: the `a=fmtp` line of RFC 6184, section 8.2.1, and of RFC 7798, section
+//! 7.2.1, written and read.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -64,7 +65,8 @@ fn encode<'s>(sets: impl Iterator<Item = &'s Vec<u8>>) -> String {
     encoded.join(",")
 }
 
-/// The parameter sets that a description has, at most [`SETS_MAX`]; what is not base64 or no parameter set is left out.
+/// The parameter sets that a description has, at most [`SETS_MAX`]; what is not base64 or no
+/// parameter set is left out.
 ///
 /// # Errors
 ///
@@ -110,7 +112,8 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_6184_is_read_and_written() {
-        // Section 8.3 has these values; both are sequence and picture parameter sets of a Baseline stream.
+        // Section 8.3 has these values; both are sequence and picture parameter sets of a Baseline
+        // stream.
         let line = "profile-level-id=42A01E;packetization-mode=1; sprop-parameter-sets=Z0IACpZTBYmI,aMljiA==";
         let sets = sets(Codec::H264, line).unwrap();
         assert_eq!(sets[0], [0x67, 0x42, 0, 0x0a, 0x96, 0x53, 5, 0x89, 0x88]);

@@ -1,6 +1,7 @@
 //! The NAL units of one access unit, in memory that has a limit and is used again.
 //!
-//! Depacketizers join fragments in it, the Annex B source keeps in it what waits for its place in display order.
+//! Depacketizers join fragments in it, the Annex B source keeps in it what waits for its place in
+//! display order.
 
 use super::{Codec, Role};
 use crate::unit::UnitMemory;
@@ -31,7 +32,8 @@ impl Default for NalUnits {
 }
 
 impl<M: UnitMemory> NalUnits<M> {
-    /// None yet. In front of each, `memory` shall have the bytes of `front`, which do not belong to it.
+    /// None yet. In front of each, `memory` shall have the bytes of `front`, which do not belong to
+    /// it.
     #[must_use]
     pub fn new(memory: M, front: &'static [u8]) -> Self {
         Self {
@@ -127,8 +129,8 @@ impl<M: UnitMemory> NalUnits<M> {
     }
 }
 
-/// Hands `take` the pieces of a unit: `nals`, with `sets` in front where they lack a sequence parameter set. An access unit
-/// delimiter stays first (H.264, section 7.4.1.2.3).
+/// Hands `take` the pieces of a unit: `nals`, with `sets` in front where they lack a sequence
+/// parameter set. An access unit delimiter stays first (H.264, section 7.4.1.2.3).
 pub fn with_pieces<'n, T>(
     codec: Codec,
     sets: &'n [Vec<u8>],

@@ -1,7 +1,9 @@
-//! A peer who writes what he likes to everything that repairs losses: media, parity of both formats, retransmissions, requests.
+//! A peer who writes what he likes to everything that repairs losses: media, parity of both
+//! formats, retransmissions, requests.
 //!
-//! Shared by a seeded test and by the fuzz target `media_loss`, which choose the bytes. Some packets are as the bytes say; others
-//! are whole, with some bytes changed, so that they get past the first checks.
+//! Shared by a seeded test and by the fuzz target `media_loss`, which choose the bytes. Some
+//! packets are as the bytes say; others are whole, with some bytes changed, so that they get past
+//! the first checks.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -136,7 +138,8 @@ impl Scene {
         }
     }
 
-    /// A packet as our own sender sends it, which may get lost, and the parity behind it, which may be changed on its way.
+    /// A packet as our own sender sends it, which may get lost, and the parity behind it, which may
+    /// be changed on its way.
     fn honest_packet(&mut self, choices: &mut Choices<'_>) {
         let packet = self.packet(choices);
         let Some((header, body)) = packet.split_first_chunk() else {

@@ -5,8 +5,8 @@ use hythe_rtp::loss::fec::predict::Chance;
 /// Most bytes behind the twelve of the header.
 pub(crate) const BODY_BYTES_MAX: u16 = 200;
 
-/// `count` packets from the number `first` on: sizes, markers, payload types and times by `seed`; some with contributing sources,
-/// an extension or padding.
+/// `count` packets from the number `first` on: sizes, markers, payload types and times by `seed`;
+/// some with contributing sources, an extension or padding.
 pub(crate) fn packets(first: u16, count: usize, seed: u64) -> Vec<Vec<u8>> {
     let mut chance = Chance::new(seed);
     let sequences = (0..count).map(|index| first.wrapping_add(index as u16));

@@ -1,7 +1,8 @@
 //! The modules of one crate: what each imports, and which module a path leads to.
 //!
-//! Follows the `mod` declarations from the root of the crate, so that files which only tests declare
-//! are left out. Never knows types: a path is followed by the names of modules and of imports.
+//! Follows the `mod` declarations from the root of the crate, so that files which only tests
+//! declare are left out. Never knows types: a path is followed by the names of modules and of
+//! imports.
 
 use super::tokens::{Token, tokens_outside_tests};
 use crate::tidy::tree::{Source, Tree};

@@ -1,10 +1,12 @@
 //! The other side: opening `rtsp://…` to receive streams of a presentation over UDP.
 //!
-//! `hythe media recv` describes, sets up with the ports that it listens on, plays, and keeps the session alive from a thread of its own
-//! while it receives. [`Dialogue`] knows what is asked and what answers mean, and is handed bytes; here they are sent and received.
+//! `hythe media recv` describes, sets up with the ports that it listens on, plays, and keeps the
+//! session alive from a thread of its own while it receives. [`Dialogue`] knows what is asked and
+//! what answers mean, and is handed bytes; here they are sent and received.
 //!
-//! What holds between calls: a request has its whole answer within a time that no server can stretch, or its connection is given up;
-//! what a server sends is bounded and never trusted; a session that was made is ended, also when its [`Client`] is dropped early.
+//! What holds between calls: a request has its whole answer within a time that no server can
+//! stretch, or its connection is given up; what a server sends is bounded and never trusted; a
+//! session that was made is ended, also when its [`Client`] is dropped early.
 //!
 //! Never here: packets of media, authentication, redirects, RTP over the RTSP connection.
 
@@ -45,7 +47,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the server of `url`. Names are looked up by the system, which has its own bounds (`resolv.conf`).
+    /// Connects to the server of `url`. Names are looked up by the system, which has its own bounds
+    /// (`resolv.conf`).
     ///
     /// # Errors
     ///
@@ -54,7 +57,8 @@ impl Client {
         Self::connect_within(url, PATIENCE)
     }
 
-    /// As [`connect`](Self::connect), with a server that has so much time to connect, and to answer each request.
+    /// As [`connect`](Self::connect), with a server that has so much time to connect, and to answer
+    /// each request.
     ///
     /// # Errors
     ///
@@ -99,7 +103,8 @@ impl Client {
         described.map_err(|reason| self.error("DESCRIBE", &reason))
     }
 
-    /// Has a stream sent to `rtp_port` of this host, RTCP to the next one, from [`play`](Self::play) on.
+    /// Has a stream sent to `rtp_port` of this host, RTCP to the next one, from
+    /// [`play`](Self::play) on.
     ///
     /// # Errors
     ///
@@ -142,7 +147,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// One request and its answer. Behind a failure the connection is gone, because nobody knows what comes next on it.
+    /// One request and its answer. Behind a failure the connection is gone, because nobody knows
+    /// what comes next on it.
     fn exchange(&mut self, request: &[u8], patience: Duration) -> Result<Answer, String> {
         let end = Instant::now() + patience;
         let mut stream = match self.stream.take() {
@@ -168,7 +174,8 @@ impl Drop for Client {
     fn drop(&mut self) {
         if self.dialogue.has_session() {
             let request = self.dialogue.tear_down();
-            // Whatever it answers: it is not asked again, and the session ends without a sign of us.
+            // Whatever it answers: it is not asked again, and the session ends without a sign of
+            // us.
             let _ = self.exchange(&request, PATIENCE_AT_END.min(self.patience));
         }
     }

@@ -1,8 +1,9 @@
 //! A session that is played: kept alive from a thread of its own, and torn down at its end.
 //!
-//! Signs of life go on whatever is answered: a refusal is one to the method, a connection that fails is made again for the next sign,
-//! and what came of them all is an [`Account`]. A server that gives no sign itself for as long as it keeps a session is lost: whoever
-//! receives decides what that means. Every wait has a bound. Never here: media.
+//! Signs of life go on whatever is answered: a refusal is one to the method, a connection that
+//! fails is made again for the next sign, and what came of them all is an [`Account`]. A server
+//! that gives no sign itself for as long as it keeps a session is lost: whoever receives decides
+//! what that means. Every wait has a bound. Never here: media.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +36,8 @@ pub struct Account {
     pub passed_over: PassedOver,
 }
 
-/// A session that is played. Dropped, it is torn down: that takes a second at most, and up to five where a sign of life is being waited for.
+/// A session that is played. Dropped, it is torn down: that takes a second at most, and up to five
+/// where a sign of life is being waited for.
 #[derive(Debug)]
 pub struct Playing {
     stop: Option<Sender<()>>,

@@ -11,22 +11,25 @@ use crate::wire::health::Event;
 
 /// How far parity packets are apart where no packets follow that would say it.
 pub(super) const PARITY_GAP_NS: u64 = 1_000_000;
-/// How long packets that this host has not let go yet are waited for before a goodbye, at least; if a destination without room is
-/// waited for longer, as long as that.
+/// How long packets that this host has not let go yet are waited for before a goodbye, at least; if
+/// a destination without room is waited for longer, as long as that.
 const HELD_MIN: Duration = Duration::from_millis(500);
 /// How often it is looked whether they have left: at first, and later.
 const LOOKS_APART: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(10)];
-/// A packet that has just left its socket's account may be on its way through a device on another processor.
+/// A packet that has just left its socket's account may be on its way through a device on another
+/// processor.
 const ON_ITS_WAY: Duration = Duration::from_millis(5);
-/// The last packet is sent again so long after the end, where receivers may ask for what they miss, then after twice that, and so on.
+/// The last packet is sent again so long after the end, where receivers may ask for what they miss,
+/// then after twice that, and so on.
 const FIRST_REPEAT: Duration = Duration::from_millis(10);
 /// A goodbye is lost as easily as any packet, and nobody asks for it again.
 const GOODBYES: u32 = 3;
 const GOODBYES_APART: Duration = Duration::from_millis(20);
 
 impl SendSession {
-    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung up: `true` means that it is. For
-    /// the end of a stream: what of its last packets got lost can be repaired for as long as receivers wait for it.
+    /// Goes on sending again what receivers ask for until `until_ns`, or `stop` is readable or hung
+    /// up: `true` means that it is. For the end of a stream: what of its last packets got lost can
+    /// be repaired for as long as receivers wait for it.
     ///
     /// # Errors
     ///
@@ -51,12 +54,14 @@ impl SendSession {
         Ok(false)
     }
 
-    /// Ends a stream, wherever its source is: waits until this host has let the last packet go, lingers, then says goodbye; without
-    /// lingering if `stop` is readable or hung up. Packets are waited for as long as a destination without room is
-    /// ([`SendOptions::patience`](super::SendOptions::patience)), but half a second at least: those of a slow class of the interface may
-    /// be longer in coming, and then the goodbye is there before them. Where receivers may
-    /// ask for packets again, they have their time for it besides, and the goodbye is said thrice. Where those are a stream of its own
-    /// (RFC 4588), the last packet is sent so now and then: who misses what came in front of it, or it, notices by that.
+    /// Ends a stream, wherever its source is: waits until this host has let the last packet go,
+    /// lingers, then says goodbye; without lingering if `stop` is readable or hung up. Packets are
+    /// waited for as long as a destination without room is
+    /// ([`SendOptions::patience`](super::SendOptions::patience)), but half a second at least: those
+    /// of a slow class of the interface may be longer in coming, and then the goodbye is there
+    /// before them. Where receivers may ask for packets again, they have their time for it besides,
+    /// and the goodbye is said thrice. Where those are a stream of its own (RFC 4588), the last
+    /// packet is sent so now and then: who misses what came in front of it, or it, notices by that.
     ///
     /// # Errors
     ///
@@ -95,7 +100,8 @@ impl SendSession {
         Ok(())
     }
 
-    /// Says goodbye to all destinations. For the end of a stream, when its last packet has been played.
+    /// Says goodbye to all destinations. For the end of a stream, when its last packet has been
+    /// played.
     ///
     /// # Errors
     ///
@@ -108,7 +114,8 @@ impl SendSession {
         )
     }
 
-    /// Nothing is left to lay out or to hand over; parity and what the kernel has still have to leave.
+    /// Nothing is left to lay out or to hand over; parity and what the kernel has still have to
+    /// leave.
     pub(super) fn drain(&mut self) -> Step {
         let last_ns = self.spacer.lead.last_ns();
         match self.drain_parity() {
@@ -137,7 +144,8 @@ impl SendSession {
         Step::Again
     }
 
-    /// Waits until the last packet has left this host, within bounds: the goodbye goes another way there, which may be faster.
+    /// Waits until the last packet has left this host, within bounds: the goodbye goes another way
+    /// there, which may be faster.
     fn wait_for_departures(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<(), MediaError> {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let bound_ns = nanoseconds(self.options.patience.max(HELD_MIN));
@@ -156,7 +164,8 @@ impl SendSession {
         })
     }
 
-    /// Reads what became of packets that the kernel kept for their departure times; they are counted from then on.
+    /// Reads what became of packets that the kernel kept for their departure times; they are
+    /// counted from then on.
     fn settle(&mut self, tell: &mut dyn FnMut(&Event)) {
         self.destinations.settle().iter().for_each(tell);
     }

@@ -1,4 +1,5 @@
-//! Groups of packets on their way out: how many leave or are handed over, when, and who is told of them.
+//! Groups of packets on their way out: how many leave or are handed over, when, and who is told of
+//! them.
 
 use hythe_rtp::HEADER_BYTES;
 
@@ -11,7 +12,8 @@ use crate::send::spacer::Way;
 use crate::send::store::Store;
 use crate::wire::health::Event;
 
-/// From this number of destinations on, sending by reference is worth the fresh pages that it takes (ADR 0017).
+/// From this number of destinations on, sending by reference is worth the fresh pages that it takes
+/// (ADR 0017).
 const LENDING_PAYS_FROM: usize = 16;
 
 impl SendSession {
@@ -72,7 +74,8 @@ impl SendSession {
         may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM)
     }
 
-    /// How many of the waiting packets are handed over now, with their departures in the spacer, if they have any.
+    /// How many of the waiting packets are handed over now, with their departures in the spacer, if
+    /// they have any.
     fn plan(&mut self, now: u64) -> usize {
         let Self {
             store,
@@ -133,7 +136,8 @@ impl SendSession {
         }
     }
 
-    /// Tells reports, resending and parity of the first `count` packets that wait: they were sent `now`, the first to leave at `left_ns`.
+    /// Tells reports, resending and parity of the first `count` packets that wait: they were sent
+    /// `now`, the first to leave at `left_ns`.
     fn account(&mut self, count: usize, bytes: u64, now: u64, left_ns: u64) {
         let (store, places) = (&self.store, &self.store.waiting()[..count]);
         let payload_bytes = bytes - (count * HEADER_BYTES) as u64;
@@ -147,8 +151,9 @@ impl SendSession {
         self.make_parity(count, now);
     }
 
-    /// Makes the parity of the first `count` packets that wait. If those were handed over ahead of time it is, too, to leave behind the
-    /// group that completed it and in front of the next one; else it waits for its turn between the groups that follow.
+    /// Makes the parity of the first `count` packets that wait. If those were handed over ahead of
+    /// time it is, too, to leave behind the group that completed it and in front of the next one;
+    /// else it waits for its turn between the groups that follow.
     fn make_parity(&mut self, count: usize, now: u64) {
         let last_gap_ns = self.last_gap_ns(count, now);
         let Self {
@@ -181,8 +186,8 @@ impl SendSession {
         }
     }
 
-    /// How long after the first `count` packets, which were handed over ahead of time, the next will leave: as is planned if they are
-    /// known, else as those before.
+    /// How long after the first `count` packets, which were handed over ahead of time, the next
+    /// will leave: as is planned if they are known, else as those before.
     fn last_gap_ns(&mut self, count: usize, now: u64) -> u64 {
         let Way::Ahead { lead_ns } = self.spacer.way() else {
             return 0;

@@ -1,10 +1,11 @@
 //! One stream from a source to its destinations.
 //!
-//! Whoever owns a [`SendSession`] calls [`step`](SendSession::step) in a loop, waits as long as that says, and adds and removes
-//! destinations in between. Media is read and laid out ahead while there is time to, in slots of the pool's wire region; media of a
-//! channel stays where it was published, and only headers are made. A group of packets is sent to all destinations from there, at its
-//! instant, by the fastest way that each allows. Nothing here waits, but for sockets without room, and that not longer than
-//! [`SendOptions::patience`].
+//! Whoever owns a [`SendSession`] calls [`step`](SendSession::step) in a loop, waits as long as
+//! that says, and adds and removes destinations in between. Media is read and laid out ahead while
+//! there is time to, in slots of the pool's wire region; media of a channel stays where it was
+//! published, and only headers are made. A group of packets is sent to all destinations from there,
+//! at its instant, by the fastest way that each allows. Nothing here waits, but for sockets without
+//! room, and that not longer than [`SendOptions::patience`].
 
 mod ending;
 mod groups;
@@ -40,7 +41,8 @@ use crate::source::Source;
 use crate::wire::destinations::{DestinationId, Destinations};
 use crate::wire::health::Event;
 
-/// Media is laid out ahead only if the next group is not due before that: long enough for the largest picture.
+/// Media is laid out ahead only if the next group is not due before that: long enough for the
+/// largest picture.
 const SLACK_NS: u64 = 500_000;
 /// How soon a live source is asked again.
 const ASK_AGAIN_NS: u64 = 1_000_000;
@@ -65,8 +67,9 @@ pub struct SendOptions {
     pub payload_bytes_max: usize,
     /// How long a destination without room is waited for.
     pub patience: Duration,
-    /// Packets are given departure times, so that the kernel keeps them apart, if the ways to all destinations heed them; those are to be
-    /// opened with [`departures`](crate::wire::endpoint::DestinationOptions::departures).
+    /// Packets are given departure times, so that the kernel keeps them apart, if the ways to all
+    /// destinations heed them; those are to be opened with
+    /// [`departures`](crate::wire::endpoint::DestinationOptions::departures).
     pub departures: bool,
     /// What is done about packets that get lost on their way.
     pub repair: Repair,
@@ -127,7 +130,8 @@ pub struct SendStatistics {
     pub lost: u64,
     /// Of those: what schedulers dropped because its departure time had passed.
     pub missed: u64,
-    /// Times that packets were handed over: once for each group, or for many that the kernel keeps apart.
+    /// Times that packets were handed over: once for each group, or for many that the kernel keeps
+    /// apart.
     pub handovers: u64,
     /// Groups that left by reference.
     pub lent_groups: u64,
@@ -139,7 +143,8 @@ pub struct SendStatistics {
     pub parity: u64,
     /// Datagrams of RTCP that are not understood.
     pub malformed_feedback: u64,
-    /// Packets that were kept for resending for less long than they should be, because the channel they come from needs its slots.
+    /// Packets that were kept for resending for less long than they should be, because the channel
+    /// they come from needs its slots.
     pub kept_short: u64,
     /// Bytes of a channel's media that were copied because the end of a message cut them in two.
     pub joined_bytes: u64,
@@ -193,12 +198,13 @@ pub struct SendSession {
 }
 
 impl SendSession {
-    /// A session without destinations. The node's pool gets a wire region if it has none and can have one, unless the source's units are
-    /// sent from where they [lie](Source::is_in_place).
+    /// A session without destinations. The node's pool gets a wire region if it has none and can
+    /// have one, unless the source's units are sent from where they [lie](Source::is_in_place).
     ///
     /// # Errors
     ///
-    /// [`MediaError::Pool`]; [`MediaError::Packet`] for parity of a shape that its format does not have.
+    /// [`MediaError::Pool`]; [`MediaError::Packet`] for parity of a shape that its format does not
+    /// have.
     pub fn new(
         node: &Node,
         source: Box<dyn Source + Send>,
@@ -245,8 +251,8 @@ impl SendSession {
         })
     }
 
-    /// Why packets are copied when they are sent, however many destinations there are: the pool lies where its pages cannot be lent
-    /// to the network stack. `None`: they can.
+    /// Why packets are copied when they are sent, however many destinations there are: the pool
+    /// lies where its pages cannot be lent to the network stack. `None`: they can.
     #[must_use]
     pub fn copies_because(&self) -> Option<&NodeError> {
         match &self.store {
@@ -277,8 +283,9 @@ impl SendSession {
         next.unwrap_or_else(|| (headers.sequence(), headers.timestamp_at(0)))
     }
 
-    /// Sends a report to destinations that were added and have got nothing yet; without this they have it right in front of their first
-    /// packet. For those that begin to listen only when they are told that it comes, as in RTSP.
+    /// Sends a report to destinations that were added and have got nothing yet; without this they
+    /// have it right in front of their first packet. For those that begin to listen only when they
+    /// are told that it comes, as in RTSP.
     ///
     /// # Errors
     ///
@@ -447,8 +454,9 @@ impl SendSession {
         });
     }
 
-    /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is readable or hung up: `true` means
-    /// that it is. Lets the calling thread's timers be precise to the nanosecond.
+    /// Waits until `until_ns` of the monotonic clock, or a receiver says something, or `stop` is
+    /// readable or hung up: `true` means that it is. Lets the calling thread's timers be precise to
+    /// the nanosecond.
     ///
     /// # Errors
     ///
@@ -459,7 +467,8 @@ impl SendSession {
         stop: Option<BorrowedFd<'_>>,
     ) -> Result<bool, MediaError> {
         if !self.has_precise_timers {
-            // The default slack of 50 us is as much as the rest of the way; failing to lower it only costs precision.
+            // The default slack of 50 us is as much as the rest of the way; failing to lower it
+            // only costs precision.
             let _ = set_current_timer_slack(NonZeroU64::new(1));
             self.has_precise_timers = true;
         }
@@ -509,7 +518,8 @@ impl SendSession {
         self.listen_ns = now + if has_more { 0 } else { LISTEN_EVERY_NS };
     }
 
-    /// When the next parity packet leaves, for those that wait to be spread over the time until the next group.
+    /// When the next parity packet leaves, for those that wait to be spread over the time until the
+    /// next group.
     fn parity_ns(&self, instant_ns: u64) -> Option<u64> {
         let waiting = self.parity.as_ref()?.waiting() as u64;
         let left_ns = instant_ns.saturating_sub(self.last_ns);

@@ -1,11 +1,14 @@
-//! H.264 and H.265 as a byte stream (Annex B), from anything that can be read: a file, standard input.
+//! H.264 and H.265 as a byte stream (Annex B), from anything that can be read: a file, standard
+//! input.
 //!
-//! NAL units are found by their start codes and gathered to access units (H.264, section 7.4.1.2.3; H.265, section 7.4.2.4.4). A
-//! byte stream has no times. Pictures are taken to follow each other at the frame rate of its parameter sets; the order in which they
-//! are shown is told from their order counts, for which a few of them wait, at most [`WAITING_MAX`]. Streams whose order cannot
+//! NAL units are found by their start codes and gathered to access units (H.264, section 7.4.1.2.3;
+//! H.265, section 7.4.2.4.4). A byte stream has no times. Pictures are taken to follow each other
+//! at the frame rate of its parameter sets; the order in which they are shown is told from their
+//! order counts, for which a few of them wait, at most [`WAITING_MAX`]. Streams whose order cannot
 //! be told so are refused: single fields, order counts of type 1.
 //!
-//! Between calls the next unit and those that wait for their place are kept, at most [`WAITING_BYTES_MAX`] in all.
+//! Between calls the next unit and those that wait for their place are kept, at most
+//! [`WAITING_BYTES_MAX`] in all.
 
 mod start_codes;
 pub(super) mod units;
@@ -24,7 +27,8 @@ use super::pieces::Pieces;
 use crate::MediaError;
 pub use hythe_rtp::video::FrameRate;
 
-/// Most pictures that wait for one that is shown before them: twice the longest run of B frames that x264 and x265 make.
+/// Most pictures that wait for one that is shown before them: twice the longest run of B frames
+/// that x264 and x265 make.
 pub const WAITING_MAX: usize = 32;
 /// Most bytes of pictures that wait.
 pub const WAITING_BYTES_MAX: usize = 64 << 20;
@@ -72,7 +76,8 @@ pub struct AnnexB<R> {
 ///
 /// # Errors
 ///
-/// [`MediaError::Input`] if it is no such stream, or its display order cannot be told, or a read fails.
+/// [`MediaError::Input`] if it is no such stream, or its display order cannot be told, or a read
+/// fails.
 pub fn open<R: Read>(input: &str, read: R, options: &Options) -> Result<AnnexB<R>, MediaError> {
     let mut nals = NalReader::new(read);
     let mut gatherer = Gatherer::new(options.encoding.and_then(codec));

@@ -7,12 +7,14 @@ use memchr::memmem;
 
 use hythe_rtp::video::units::NAL_BYTES_MAX;
 
-/// `start_code_prefix_one_3bytes`; the fourth byte of long ones counts as zeros behind the NAL unit before.
+/// `start_code_prefix_one_3bytes`; the fourth byte of long ones counts as zeros behind the NAL unit
+/// before.
 const START_CODE: &[u8] = &[0, 0, 1];
 /// How much is read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// Splits a byte stream. Holds at most one NAL unit of the longest kind and what was read beyond it.
+/// Splits a byte stream. Holds at most one NAL unit of the longest kind and what was read beyond
+/// it.
 pub(super) struct NalReader<R> {
     read: R,
     window: Vec<u8>,
@@ -100,7 +102,8 @@ impl<R: Read> NalReader<R> {
         }
     }
 
-    /// Counts a stretch once, however many windows it fills. Zeros alone are allowed between NAL units (`leading_zero_8bits`).
+    /// Counts a stretch once, however many windows it fills. Zeros alone are allowed between NAL
+    /// units (`leading_zero_8bits`).
     fn count_garbage(&mut self, range: Range<usize>) {
         if !self.is_counted && self.window[range].iter().any(|byte| *byte != 0) {
             self.is_counted = true;
@@ -127,7 +130,8 @@ impl<R: Read> NalReader<R> {
         read.map(|_| ())
     }
 
-    /// Without `trailing_zero_8bits` and the first byte of a long start code; a NAL unit never ends in a zero (7.4.1).
+    /// Without `trailing_zero_8bits` and the first byte of a long start code; a NAL unit never ends
+    /// in a zero (7.4.1).
     fn without_zeros(&self, stretch: Range<usize>) -> Range<usize> {
         let bytes = &self.window[stretch.clone()];
         let length = bytes

@@ -242,7 +242,8 @@ impl<K: Keep> Gatherer<K> {
         Ok(())
     }
 
-    /// The access unit ends in front of something that is no slice: whichever slice comes next begins a picture.
+    /// The access unit ends in front of something that is no slice: whichever slice comes next
+    /// begins a picture.
     fn complete(&mut self) -> Result<(), Refused> {
         if let Some((_, headers)) = &mut self.stream {
             headers.end_picture();
@@ -280,11 +281,13 @@ fn place<K>(waiting: &mut VecDeque<Waiting<K>>, given: u64, placed: Placed) {
     }
 }
 
-/// Which stream begins so: with a delimiter, a parameter set or a message that no other has with this header.
+/// Which stream begins so: with a delimiter, a parameter set or a message that no other has with
+/// this header.
 fn recognised(nal: &[u8]) -> Option<Codec> {
     const FIRST_SUB_LAYER: u8 = 1;
     match (nal.first()?, nal.get(1)) {
-        // Types 32 to 35 and 39 of layer 0; as H.264 these are unspecified, or messages marked as referenced (7.4.1 forbids that).
+        // Types 32 to 35 and 39 of layer 0; as H.264 these are unspecified, or messages marked as
+        // referenced (7.4.1 forbids that).
         (0x40 | 0x42 | 0x44 | 0x46 | 0x4e, Some(&FIRST_SUB_LAYER)) => Some(Codec::H265),
         (header, _) if header & 0x80 == 0 && matches!(header & 0x1f, 6..=9) => Some(Codec::H264),
         _ => None,

@@ -1,11 +1,13 @@
-//! The messages of a Hythe channel as one stream of bytes, for containers that cannot be sent from where they lie.
+//! The messages of a Hythe channel as one stream of bytes, for containers that cannot be sent from
+//! where they lie.
 
 use std::io::{self, Read};
 
 use super::Messages;
 use super::message::Message;
 
-/// Reads what is published on a channel, message behind message: a copy of it. Ends with the messages.
+/// Reads what is published on a channel, message behind message: a copy of it. Ends with the
+/// messages.
 pub(super) struct ChannelReader {
     messages: Messages,
     message: Option<Message>,

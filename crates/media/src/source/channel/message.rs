@@ -1,4 +1,5 @@
-//! A message of a channel where its publisher wrote it, held for as long as something of it may be needed.
+//! A message of a channel where its publisher wrote it, held for as long as something of it may be
+//! needed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ enum Held {
 }
 
 impl Held {
-    /// Where the bytes are and how many there are comes from a descriptor that was checked, and never changes. What they say may
-    /// change at any time, if the publisher does not keep to what the trust is about: whoever looks twice may see two things.
+    /// Where the bytes are and how many there are comes from a descriptor that was checked, and
+    /// never changes. What they say may change at any time, if the publisher does not keep to what
+    /// the trust is about: whoever looks twice may see two things.
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Slot(sample, trust) => sample.as_slice(*trust),
@@ -115,7 +117,8 @@ impl Message {
     }
 }
 
-/// Puts together what two messages have a part of each, in a slot of our own: the one copy that is made of media of a channel.
+/// Puts together what two messages have a part of each, in a slot of our own: the one copy that is
+/// made of media of a channel.
 pub(super) fn join(
     node: &Node,
     trust: TrustPeers,

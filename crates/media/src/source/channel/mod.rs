@@ -1,12 +1,14 @@
 //! Media from a Hythe channel, sent from the very slots that its publisher wrote.
 //!
-//! A `Cutter` finds units in messages; what it yields are slices of them, and the messages themselves, so that whoever sends can hold
-//! their slots until the last packet has left. No byte of media is copied, with two exceptions: what the end of a message cuts in two
-//! is joined in a slot of our own and counted, and containers whose bytes have to change (WAV: samples in another order) or
-//! stand between others (Ogg, M2TS) are read as a stream of bytes, as from a pipe.
+//! A `Cutter` finds units in messages; what it yields are slices of them, and the messages
+//! themselves, so that whoever sends can hold their slots until the last packet has left. No byte
+//! of media is copied, with two exceptions: what the end of a message cuts in two is joined in a
+//! slot of our own and counted, and containers whose bytes have to change (WAV: samples in another
+//! order) or stand between others (Ogg, M2TS) are read as a stream of bytes, as from a pipe.
 //!
-//! Sending in place reads what its publisher may still write. Lengths and places come from checked descriptors, so whoever scribbles
-//! over a message that it has published has garbage sent, and nothing else.
+//! Sending in place reads what its publisher may still write. Lengths and places come from checked
+//! descriptors, so whoever scribbles over a message that it has published has garbage sent, and
+//! nothing else.
 
 mod bytes;
 mod message;
@@ -33,7 +35,8 @@ use crate::MediaError;
 
 /// How often who waits for a message looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
-/// Messages that are held because what follows them has to be seen first (the next clock reference, the next picture), at most.
+/// Messages that are held because what follows them has to be seen first (the next clock reference,
+/// the next picture), at most.
 const AHEAD_MAX: usize = 256;
 
 /// Where messages come from.
@@ -57,7 +60,8 @@ enum Next {
 }
 
 impl Messages {
-    /// What arrives from now on, until `is_wanted` says no. The `trust` is that nobody writes what it has published.
+    /// What arrives from now on, until `is_wanted` says no. The `trust` is that nobody writes what
+    /// it has published.
     #[must_use]
     pub fn new(
         node: &Node,
@@ -122,14 +126,16 @@ trait Cutter: Send {
     /// How many of the first bytes of a message can be taken without those that follow.
     fn whole(&self, bytes: &[u8]) -> usize;
 
-    /// How many of the first bytes of a message complete what was left of the one before; `None`: not even all of them.
+    /// How many of the first bytes of a message complete what was left of the one before; `None`:
+    /// not even all of them.
     fn completing(&self, left: &[u8], bytes: &[u8]) -> Option<usize>;
 
     /// Takes what is whole, in order.
     fn take(&mut self, message: Message) -> Result<(), MediaError>;
 
-    /// Lets go of the unit that was given last. Can another be told from what was taken? `is_over`: nothing will follow; else something has to be told without waiting any
-    /// longer if `AHEAD_MAX` messages are held.
+    /// Lets go of the unit that was given last. Can another be told from what was taken? `is_over`:
+    /// nothing will follow; else something has to be told without waiting any longer if `AHEAD_MAX`
+    /// messages are held.
     fn is_ready(&mut self, is_over: bool) -> Result<bool, MediaError>;
 
     /// The next unit, for which [`Self::is_ready`] said yes.
@@ -150,12 +156,13 @@ pub struct ChannelSource {
     unjoined: u64,
 }
 
-/// Opens a channel: waits for its first message, whose first bytes tell what it carries. Units are sent from where they lie if
-/// the container allows it, else copied by a thread.
+/// Opens a channel: waits for its first message, whose first bytes tell what it carries. Units are
+/// sent from where they lie if the container allows it, else copied by a thread.
 ///
 /// # Errors
 ///
-/// [`MediaError::Input`] for what cannot be sent, and why, or if no message came; [`MediaError::Pool`].
+/// [`MediaError::Input`] for what cannot be sent, and why, or if no message came;
+/// [`MediaError::Pool`].
 pub fn open(
     name: &str,
     mut messages: Messages,
@@ -186,7 +193,8 @@ fn nothing(name: &str, reason: &str) -> MediaError {
     }
 }
 
-/// Who finds the units in messages that begin with `first`; `None` where they cannot be sent from where they lie.
+/// Who finds the units in messages that begin with `first`; `None` where they cannot be sent from
+/// where they lie.
 fn cutter(
     name: &str,
     first: &Message,
@@ -252,8 +260,8 @@ impl ChannelSource {
         Ok(())
     }
 
-    /// What was left with what completes it. `None`: there is no slot for it, or none as large; then that unit is lost, and the stream
-    /// goes on. A lost pool is told by the next call.
+    /// What was left with what completes it. `None`: there is no slot for it, or none as large;
+    /// then that unit is lost, and the stream goes on. A lost pool is told by the next call.
     fn join(&mut self, left: Message, behind: &[u8]) -> Option<Message> {
         if behind.is_empty() {
             return Some(left);

@@ -1,6 +1,8 @@
-//! Frames of MPEG audio in messages: each message has whole frames and nothing else, as an encoder or a demultiplexer publishes them.
+//! Frames of MPEG audio in messages: each message has whole frames and nothing else, as an encoder
+//! or a demultiplexer publishes them.
 //!
-//! A channel whose first message is something else, such as a piece of a file with tags, is read as a stream of bytes.
+//! A channel whose first message is something else, such as a piece of a file with tags, is read as
+//! a stream of bytes.
 
 use std::collections::VecDeque;
 
@@ -108,7 +110,8 @@ impl Cutter for MpegAudioCutter {
         while self.ready.is_none()
             && let Some(first) = self.waiting.front()
         {
-            // Looked at once: what is found now is what is given, whatever is written over it meanwhile.
+            // Looked at once: what is found now is what is given, whatever is written over it
+            // meanwhile.
             let rest = first.part(self.given..first.len());
             if let Some((length, samples, rate)) = self.group(rest.bytes()) {
                 self.given += length;

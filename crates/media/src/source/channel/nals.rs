@@ -1,8 +1,9 @@
-//! H.264 and H.265 byte streams (Annex B) in messages: as [`source::annex_b`](crate::source::annex_b) reads them, but NAL units stay
-//! where they lie.
+//! H.264 and H.265 byte streams (Annex B) in messages: as
+//! [`source::annex_b`](crate::source::annex_b) reads them, but NAL units stay where they lie.
 //!
-//! A message usually is one picture, with the start codes of its NAL units. The last NAL unit waits for the next message, which
-//! says whether it goes on: an encoder whose pictures are cut at any byte is understood, too, at the price of a copy of what was cut.
+//! A message usually is one picture, with the start codes of its NAL units. The last NAL unit waits
+//! for the next message, which says whether it goes on: an encoder whose pictures are cut at any
+//! byte is understood, too, at the price of a copy of what was cut.
 
 use hythe_rtp::format::StreamFormat;
 use hythe_rtp::unit::Unit;
@@ -18,7 +19,8 @@ use crate::source::annex_b::units::{Gatherer, Keep, Next};
 use crate::source::annex_b::{ASSUMED, refused};
 use crate::source::pieces::Pieces;
 
-/// `start_code_prefix_one_3bytes`; the fourth byte of long ones counts as a zero behind the NAL unit before.
+/// `start_code_prefix_one_3bytes`; the fourth byte of long ones counts as a zero behind the NAL
+/// unit before.
 const START_CODE: &[u8] = &[0, 0, 1];
 
 /// The NAL units of one access unit, each a part of a message.
@@ -59,7 +61,8 @@ pub(super) struct NalCutter {
     gatherer: Gatherer<Nals>,
     /// Bytes taken so far, for errors.
     position: u64,
-    /// What the stream carries, once it has begun; and by how many frames display lags behind decoding.
+    /// What the stream carries, once it has begun; and by how many frames display lags behind
+    /// decoding.
     begun: Option<u64>,
     format: StreamFormat,
     known_rate: Option<FrameRate>,
@@ -87,7 +90,8 @@ impl NalCutter {
     }
 
     fn take_nal(&mut self, message: &Message, begin: usize, end: usize) -> Result<(), MediaError> {
-        // Without `trailing_zero_8bits` and the first byte of a long start code; a NAL unit never ends in a zero (7.4.1).
+        // Without `trailing_zero_8bits` and the first byte of a long start code; a NAL unit never
+        // ends in a zero (7.4.1).
         let stretch = message.part(begin..end);
         let last = stretch.bytes().iter().rposition(|byte| *byte != 0);
         let Some(last) = last else {

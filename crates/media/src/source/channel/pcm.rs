@@ -1,4 +1,5 @@
-//! Samples in messages, as they are sent: L16 in network byte order, or G.711. Whoever publishes writes them so.
+//! Samples in messages, as they are sent: L16 in network byte order, or G.711. Whoever publishes
+//! writes them so.
 
 use std::collections::VecDeque;
 

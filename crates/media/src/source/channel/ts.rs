@@ -1,4 +1,5 @@
-//! Transport packets in messages: as [`source::ts`](crate::source::ts) finds them in a stream of bytes, and timed as there.
+//! Transport packets in messages: as [`source::ts`](crate::source::ts) finds them in a stream of
+//! bytes, and timed as there.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -155,7 +156,8 @@ impl Cutter for TsCutter {
 
     fn completing(&self, left: &[u8], bytes: &[u8]) -> Option<usize> {
         let missing = TS_BYTES - left.len() % TS_BYTES;
-        // A message in between is missing if another packet begins here and none where this one should end.
+        // A message in between is missing if another packet begins here and none where this one
+        // should end.
         let continues = bytes.get(missing).is_none_or(|byte| *byte == TS_SYNC);
         if !continues && first_packet(bytes) == Some(0) {
             return Some(0);

@@ -1,7 +1,7 @@
 //! Boxes of ISO/IEC 14496-12: four bytes of length, four of kind, and what they hold.
 //!
-//! `mp4-atom` decodes the boxes with tables; which of them are looked at, and how long they may be, is decided here, so that a box
-//! that nobody asked for can be as odd as it likes.
+//! `mp4-atom` decodes the boxes with tables; which of them are looked at, and how long they may be,
+//! is decided here, so that a box that nobody asked for can be as odd as it likes.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,8 @@ pub(super) type Kind = [u8; 4];
 const HEADER_BYTES: usize = 8;
 const LONG_HEADER_BYTES: usize = 16;
 
-/// Splits the header off: kind, bytes of the header, bytes of the body. A length of zero means up to the end, which is `available`.
+/// Splits the header off: kind, bytes of the header, bytes of the body. A length of zero means up
+/// to the end, which is `available`.
 fn header(bytes: &[u8], available: u64) -> Option<(Kind, usize, u64)> {
     let (length, behind) = bytes.split_first_chunk()?;
     let kind = *behind.first_chunk()?;

@@ -1,4 +1,5 @@
-//! Samples of movie fragments (ISO/IEC 14496-12, section 8.8): files written while recording, and streams.
+//! Samples of movie fragments (ISO/IEC 14496-12, section 8.8): files written while recording, and
+//! streams.
 
 use std::fs::File;
 use std::io;

@@ -1,11 +1,12 @@
-//! H.264 and H.265 in MP4 and MOV (ISO/IEC 14496-12 and -15): tracks of `avc1`, `avc3`, `hvc1` and `hev1`, also in fragments.
+//! H.264 and H.265 in MP4 and MOV (ISO/IEC 14496-12 and -15): tracks of `avc1`, `avc3`, `hvc1` and
+//! `hev1`, also in fragments.
 //!
-//! Decoding times say when a unit is due, composition offsets when it is shown. Parameter sets of the sample description go in front
-//! of each key frame that has none. Edit lists are not followed: what they cut away is sent. One track is read; others of picture or
-//! sound are named as left out.
+//! Decoding times say when a unit is due, composition offsets when it is shown. Parameter sets of
+//! the sample description go in front of each key frame that has none. Edit lists are not followed:
+//! what they cut away is sent. One track is read; others of picture or sound are named as left out.
 //!
-//! The index (`moov`) is read whole, up to [`MOOV_BYTES_MAX`]; samples are read one at a time, each at its place: the input has to be
-//! a file. Nothing is allocated that is longer than the file.
+//! The index (`moov`) is read whole, up to [`MOOV_BYTES_MAX`]; samples are read one at a time, each
+//! at its place: the input has to be a file. Nothing is allocated that is longer than the file.
 
 mod boxes;
 mod fragments;
@@ -206,7 +207,8 @@ fn described<'t>(track: &'t Track, sample: &Sample) -> Option<&'t Description> {
     track.descriptions.get(index)?.as_ref()
 }
 
-/// Finds the NAL units of a sample (ISO/IEC 14496-15, section 5.3.4.2); `false` if something had to be left out.
+/// Finds the NAL units of a sample (ISO/IEC 14496-15, section 5.3.4.2); `false` if something had to
+/// be left out.
 fn split(description: &Description, sample: &[u8], nals: &mut Vec<Range<usize>>) -> bool {
     let Description {
         codec,

@@ -1,4 +1,5 @@
-//! Where samples lie and when they are due: the tables of `stbl` (ISO/IEC 14496-12, section 8), walked one sample at a time.
+//! Where samples lie and when they are due: the tables of `stbl` (ISO/IEC 14496-12, section 8),
+//! walked one sample at a time.
 //!
 //! Tables keep their run-length form, so that a count they claim is never turned into memory.
 
@@ -110,7 +111,8 @@ impl Samples {
         }
     }
 
-    /// The least time from decoding to presentation; negative where presentation comes first in numbers.
+    /// The least time from decoding to presentation; negative where presentation comes first in
+    /// numbers.
     pub(super) fn composition_min(&self) -> i64 {
         let offsets = self.compositions.iter().map(|entry| entry.sample_offset);
         offsets.min().unwrap_or(0)

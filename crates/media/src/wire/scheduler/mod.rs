@@ -1,12 +1,15 @@
-//! Which packet scheduler packets to a destination meet on this host, and whether it heeds departure times.
+//! Which packet scheduler packets to a destination meet on this host, and whether it heeds
+//! departure times.
 //!
-//! `SO_TXTIME` succeeds on every socket since Linux 4.19, but only two schedulers act on it: `fq` (times of the monotonic clock) and
-//! `etf` (of `CLOCK_TAI`). Under any other, packets with a time leave at once, as one burst. So the kernel is asked (rtnetlink) which
-//! interface leads to the destination and what schedules there, once for each destination and again when a [`Watch`] says that something
-//! of it changed.
+//! `SO_TXTIME` succeeds on every socket since Linux 4.19, but only two schedulers act on it: `fq`
+//! (times of the monotonic clock) and `etf` (of `CLOCK_TAI`). Under any other, packets with a time
+//! leave at once, as one burst. So the kernel is asked (rtnetlink) which interface leads to the
+//! destination and what schedules there, once for each destination and again when a [`Watch`] says
+//! that something of it changed.
 //!
-//! What counts is the scheduler of the interface that the route names, or of the class that a socket's priority chooses there. One behind
-//! a bridge, a VLAN or a tunnel is not seen: then packets leave in timed groups, which is right everywhere. What the answers mean
+//! What counts is the scheduler of the interface that the route names, or of the class that a
+//! socket's priority chooses there. One behind a bridge, a VLAN or a tunnel is not seen: then
+//! packets leave in timed groups, which is right everywhere. What the answers mean
 //! (`Scheduler::of`) is decided without asking.
 
 mod rtnetlink;
@@ -91,8 +94,8 @@ impl fmt::Display for Scheduler {
 }
 
 impl Scheduler {
-    /// Asks the kernel what packets to `to` meet: those of a socket with `priority` (`SO_PRIORITY`), by `interface` if it is named, as
-    /// for multicast, or else as routed.
+    /// Asks the kernel what packets to `to` meet: those of a socket with `priority`
+    /// (`SO_PRIORITY`), by `interface` if it is named, as for multicast, or else as routed.
     ///
     /// # Errors
     ///
@@ -198,7 +201,8 @@ fn own_timing(qdisc: &Qdisc) -> (String, Timing) {
     }
 }
 
-/// The `delta` of an etf that sends at the times of packets. In deadline mode it sends what it has as soon as it can, at latest then.
+/// The `delta` of an etf that sends at the times of packets. In deadline mode it sends what it has
+/// as soon as it can, at latest then.
 fn etf(options: &[u8]) -> Option<u32> {
     /// `TCA_ETF_PARMS`, a `struct tc_etf_qopt`: delta, clock, flags.
     const PARAMETERS: u16 = 1;

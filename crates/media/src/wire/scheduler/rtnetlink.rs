@@ -1,7 +1,9 @@
-//! The little of rtnetlink that is asked here: which interface leads to an address, and which packet schedulers interfaces have.
+//! The little of rtnetlink that is asked here: which interface leads to an address, and which
+//! packet schedulers interfaces have.
 //!
-//! Requests and answers are bytes (rtnetlink(7), netlink(7)), in the byte order of this machine; nothing here calls the kernel. An answer
-//! is read as far as it is sound: lengths are checked, what is not known is passed over.
+//! Requests and answers are bytes (rtnetlink(7), netlink(7)), in the byte order of this machine;
+//! nothing here calls the kernel. An answer is read as far as it is sound: lengths are checked,
+//! what is not known is passed over.
 
 use std::net::IpAddr;
 
@@ -30,7 +32,8 @@ const TCA_OPTIONS: u16 = 2;
 /// Bits of an attribute's type that are not its number.
 const ATTRIBUTE_FLAGS: u16 = 0xc000;
 
-/// Changes of interfaces, schedulers and routes, as a mask for the address of a netlink socket (`RTMGRP_LINK` and its like).
+/// Changes of interfaces, schedulers and routes, as a mask for the address of a netlink socket
+/// (`RTMGRP_LINK` and its like).
 pub(super) const CHANGES: u32 = 1 << 0 | 1 << 3 | 1 << 6 | 1 << 10;
 
 /// A scheduler of an interface, or of a class of another scheduler.
@@ -155,8 +158,8 @@ pub(super) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// Parts with a header that gives their length, header included, and kind; each begins at a multiple of four bytes. Ends at the first
-/// that is not sound.
+/// Parts with a header that gives their length, header included, and kind; each begins at a
+/// multiple of four bytes. Ends at the first that is not sound.
 fn parts(
     bytes: &[u8],
     header_bytes: usize,

@@ -1,4 +1,5 @@
-//! Plans: nothing is lost, nothing is read twice, the budget is exact, devices see ascending addresses. Never touches a file.
+//! Plans: nothing is lost, nothing is read twice, the budget is exact, devices see ascending
+//! addresses. Never touches a file.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,8 @@ fn wanted() -> impl Strategy<Value = Vec<Extent>> {
     })
 }
 
-/// File `file` in blocks of 100 pages, which lie in reverse on the device; files have places of their own.
+/// File `file` in blocks of 100 pages, which lie in reverse on the device; files have places of
+/// their own.
 fn reversed(device: u64, file: u64) -> PhysicalMap {
     let block = 100 * PAGE_BYTES;
     let extents = (0..1000).map(|number| PhysicalExtent {

@@ -1,16 +1,20 @@
 //! Repairs lost packets from parity, whatever its format.
 //!
-//! The receiver hands over each media packet and each parity packet in the order in which they arrive. Media packets of the last
-//! few matrices are kept as copies: in-order packets leave the receiver's reordering buffer long before the columns come that need
-//! them. A parity packet of which nothing is missing is dropped at once; so is one that has served. With one packet missing, that one
-//! is computed, and then counts as received: rows and columns help each other until nothing more is found. Parity with more
-//! missing waits, in a bounded table, until its packets have left the window.
+//! The receiver hands over each media packet and each parity packet in the order in which they
+//! arrive. Media packets of the last few matrices are kept as copies: in-order packets leave the
+//! receiver's reordering buffer long before the columns come that need them. A parity packet of
+//! which nothing is missing is dropped at once; so is one that has served. With one packet missing,
+//! that one is computed, and then counts as received: rows and columns help each other until
+//! nothing more is found. Parity with more missing waits, in a bounded table, until its packets
+//! have left the window.
 //!
-//! Numbers are extended to 64 bits (as in RFC 3550, appendix A.1), so a number that comes again after 65,536 packets is another
-//! packet. A stream that goes on far behind is taken as restarted after [`STALE_MAX`] packets.
+//! Numbers are extended to 64 bits (as in RFC 3550, appendix A.1), so a number that comes again
+//! after 65,536 packets is another packet. A stream that goes on far behind is taken as restarted
+//! after [`STALE_MAX`] packets.
 //!
-//! Memory is set at the start. Work for one packet is bounded by the table: each repair uses up an entry. Never emits a packet longer
-//! than the limit, one that no RTP parser takes, or one that had arrived.
+//! Memory is set at the start. Work for one packet is bounded by the table: each repair uses up an
+//! entry. Never emits a packet longer than the limit, one that no RTP parser takes, or one that had
+//! arrived.
 
 use rtp_types::RtpPacket;
 
@@ -32,12 +36,14 @@ pub struct DecoderLimits {
     pub window_packets: usize,
     /// Parity packets that wait; 1 to 1024.
     pub parities: usize,
-    /// Bytes of a media packet, header included; longer ones are not taken and not made. At least 64.
+    /// Bytes of a media packet, header included; longer ones are not taken and not made. At least
+    /// 64.
     pub packet_bytes_max: u16,
 }
 
 impl Default for DecoderLimits {
-    /// Enough for the largest matrix (its columns arrive while the next goes by, and that again for delay): under a megabyte.
+    /// Enough for the largest matrix (its columns arrive while the next goes by, and that again for
+    /// delay): under a megabyte.
     fn default() -> Self {
         Self {
             window_packets: 4 * usize::from(PACKETS_MAX),
@@ -66,7 +72,8 @@ pub struct FecCounts {
     pub stale: u64,
     /// How often the stream was taken as restarted.
     pub restarts: u64,
-    /// Parity packets that could not be placed in the window: too old, too far ahead, or longer than a packet.
+    /// Parity packets that could not be placed in the window: too old, too far ahead, or longer
+    /// than a packet.
     pub unplaced: u64,
     /// Parity packets that left with two or more packets missing.
     pub unsolved: u64,
@@ -171,7 +178,8 @@ impl Decoder {
         self.stale_run = 0;
     }
 
-    /// Takes a media packet as it arrived, or as a retransmission restored it. The first decides on the source.
+    /// Takes a media packet as it arrived, or as a retransmission restored it. The first decides on
+    /// the source.
     pub fn take_media(&mut self, packet: &[u8], emit: &mut EmitRepaired<'_>) {
         let is_rtp = packet.len() >= RTP_HEADER_BYTES && packet[0] >> 6 == 2;
         if !is_rtp || packet.len() > self.packet_bytes_max {
@@ -193,7 +201,8 @@ impl Decoder {
         self.settle(extended, emit);
     }
 
-    /// Takes a parity packet, as [`smpte2022::parse`](super::smpte2022::parse) or [`ulpfec::parse`](super::ulpfec::parse) read it.
+    /// Takes a parity packet, as [`smpte2022::parse`](super::smpte2022::parse) or
+    /// [`ulpfec::parse`](super::ulpfec::parse) read it.
     pub fn take_parity(&mut self, parity: &Parity<'_>, emit: &mut EmitRepaired<'_>) {
         let Some(waiting) = self.place(parity) else {
             self.counts.unplaced += 1;
@@ -250,7 +259,8 @@ impl Decoder {
         let body_bytes_max = self.packet_bytes_max - RTP_HEADER_BYTES;
         let is_placed = self.highest != NONE
             && base >= self.start()
-            // Its last packets may be lost, and nothing have come since: but not more than half a window.
+            // Its last packets may be lost, and nothing have come since: but not more than half a
+            // window.
             && last <= self.highest + self.window.len() as u64 / 2
             && parity.payload.len() <= body_bytes_max;
         is_placed.then_some(Waiting {
@@ -262,7 +272,8 @@ impl Decoder {
         })
     }
 
-    /// Sees what a packet that is there now does to the parity that waits, and what that repairs in turn.
+    /// Sees what a packet that is there now does to the parity that waits, and what that repairs in
+    /// turn.
     fn settle(&mut self, extended: u64, emit: &mut EmitRepaired<'_>) {
         if self.used == 0 {
             return;
@@ -346,7 +357,8 @@ impl Decoder {
         let [s0, s1] = (target as u16).to_be_bytes();
         let [i0, i1, i2, i3] = self.ssrc.to_be_bytes();
         *header = [0x80 | flags, kind, s0, s1, t0, t1, t2, t3, i0, i1, i2, i3];
-        // Longer than the parity: only its beginning is protected. Bytes behind its end: not the sum of these packets.
+        // Longer than the parity: only its beginning is protected. Bytes behind its end: not the
+        // sum of these packets.
         let (_, behind) = body.split_at_checked(recovery.length().into())?;
         let bytes = RTP_HEADER_BYTES + usize::from(recovery.length());
         let is_packet = behind.iter().all(|byte| *byte == 0)
@@ -519,7 +531,8 @@ mod tests {
     fn what_has_left_the_window_is_not_repaired_and_nothing_received_is() {
         let mut harness = Harness::new();
         harness.media((0..300).filter(|sequence| *sequence != 50));
-        // 40 was received and is out of the window; without it, all that is missing in the column seems to be 40.
+        // 40 was received and is out of the window; without it, all that is missing in the column
+        // seems to be 40.
         harness.parity(parity(40, 10, 5));
         assert_eq!(harness.decoder.counts().unplaced, 1);
         // Waiting parity leaves with its packets.
@@ -571,7 +584,8 @@ mod tests {
         let (members, recovery, payload) = parity(10, 1, 4);
         let mut shorter = Recovery::from_fields([0, 0, 0, 0, 0, 0, 0, 5]);
         shorter.add(recovery);
-        // A length of one byte, with bytes behind it; of more than there is; a padding bit without padding; far ahead; too long.
+        // A length of one byte, with bytes behind it; of more than there is; a padding bit without
+        // padding; far ahead; too long.
         harness.parity((members, shorter, payload));
         let longer = Recovery::from_fields([0, 0, 0, 0, 0, 0, 0, 0x10]);
         harness.parity((members, Recovery(recovery.0 ^ longer.0), payload));

@@ -1,11 +1,14 @@
 //! Makes parity packets as the packets of a stream go by.
 //!
-//! The sender pushes each packet once, in order, as it leaves; its bytes are XORed into the sum of its row and of its column while
-//! they are in the cache, and are not needed afterwards. A row's parity is emitted behind the row's last packet. The columns of a
-//! matrix are complete all at once; they are emitted one by one, evenly spread, while the next matrix goes by, so that parity never
-//! makes a burst of its own. Numbers that do not follow each other begin a new matrix: what was begun stays unprotected.
+//! The sender pushes each packet once, in order, as it leaves; its bytes are XORed into the sum of
+//! its row and of its column while they are in the cache, and are not needed afterwards. A row's
+//! parity is emitted behind the row's last packet. The columns of a matrix are complete all at
+//! once; they are emitted one by one, evenly spread, while the next matrix goes by, so that parity
+//! never makes a burst of its own. Numbers that do not follow each other begin a new matrix: what
+//! was begun stays unprotected.
 //!
-//! All memory is set at the start: `2 L + 1` sums. Never copies a media packet, never reads a clock.
+//! All memory is set at the start: `2 L + 1` sums. Never copies a media packet, never reads a
+//! clock.
 
 use super::parity::{Members, Recovery, Sum};
 use super::{BadShape, Protection, SIDE_MIN, Shape, smpte2022, ulpfec};
@@ -20,7 +23,8 @@ pub enum Format {
     Ulpfec {
         /// Payload type of the parity stream.
         payload_type: u8,
-        /// Its source; RFC 5109, section 7.2, wants that of the media where both have sessions of their own.
+        /// Its source; RFC 5109, section 7.2, wants that of the media where both have sessions of
+        /// their own.
         ssrc: u32,
     },
 }
@@ -89,9 +93,10 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder for packets with at most `body_bytes_max` bytes behind their twelve-byte headers. Parity packets are 16 bytes
-    /// longer than the longest they cover (18 at most with ULPFEC): leave room for them in the MTU. `sequence`: the first number of
-    /// parity packets, which RFC 3550 wants chosen at random.
+    /// An encoder for packets with at most `body_bytes_max` bytes behind their twelve-byte headers.
+    /// Parity packets are 16 bytes longer than the longest they cover (18 at most with ULPFEC):
+    /// leave room for them in the MTU. `sequence`: the first number of parity packets, which RFC
+    /// 3550 wants chosen at random.
     ///
     /// # Errors
     ///
@@ -130,8 +135,8 @@ impl Encoder {
         })
     }
 
-    /// Takes the packet that was just sent, as its first twelve bytes and what follows, in pieces; emits what is due behind it: at
-    /// most a row's parity and a column's.
+    /// Takes the packet that was just sent, as its first twelve bytes and what follows, in pieces;
+    /// emits what is due behind it: at most a row's parity and a column's.
     ///
     /// # Errors
     ///
@@ -162,8 +167,8 @@ impl Encoder {
         Ok(())
     }
 
-    /// Emits the next waiting column; `false`: there is none. For the end of a stream, at the caller's pace; packets of a matrix
-    /// that was not completed have no column parity.
+    /// Emits the next waiting column; `false`: there is none. For the end of a stream, at the
+    /// caller's pace; packets of a matrix that was not completed have no column parity.
     pub fn flush(&mut self, emit: &mut EmitFec<'_>) -> bool {
         let Some(column) = self.complete.get(self.emitted) else {
             return false;
@@ -297,7 +302,8 @@ mod tests {
         Encoder::new(Format::Smpte2022, shape, protection, 10, 0xffff).unwrap()
     }
 
-    /// What is emitted behind each of `sequences`: direction, first number covered, number of its own.
+    /// What is emitted behind each of `sequences`: direction, first number covered, number of its
+    /// own.
     fn run(encoder: &mut Encoder, sequences: &[u16]) -> Vec<Vec<(Direction, u16, u16)>> {
         let emitted = |sequence: &u16| {
             let mut behind = Vec::new();

@@ -1,14 +1,17 @@
-//! Forward error correction: parity packets from which a receiver computes what it lost, without asking.
+//! Forward error correction: parity packets from which a receiver computes what it lost, without
+//! asking.
 //!
-//! Packets are put into a matrix of [`Shape`] in the order of their numbers, row by row. The XOR of a row, and of a column, is a packet
-//! of its own: a row repairs one loss in it, a column one, so that a burst as long as a row is repaired by columns, and both
-//! together repair most patterns. Two formats say the same in different headers:
+//! Packets are put into a matrix of [`Shape`] in the order of their numbers, row by row. The XOR of
+//! a row, and of a column, is a packet of its own: a row repairs one loss in it, a column one, so
+//! that a burst as long as a row is repaired by columns, and both together repair most patterns.
+//! Two formats say the same in different headers:
 //!
-//! - [`smpte2022`]: SMPTE ST 2022-1 (Pro-MPEG CoP3), for MPEG-TS over RTP; columns on the port two above, rows four above.
+//! - [`smpte2022`]: SMPTE ST 2022-1 (Pro-MPEG CoP3), for MPEG-TS over RTP; columns on the port two
+//!   above, rows four above.
 //! - [`ulpfec`]: RFC 5109, level 0, for payloads whose packets differ in size.
 //!
-//! [`encoder`] makes both, [`decoder`] repairs from both, [`parity`] is the arithmetic they share, [`predict`] computes which losses
-//! are left over.
+//! [`encoder`] makes both, [`decoder`] repairs from both, [`parity`] is the arithmetic they share,
+//! [`predict`] computes which losses are left over.
 
 pub mod decoder;
 pub mod encoder;
@@ -47,7 +50,8 @@ pub struct BadShape {
 }
 
 impl Shape {
-    /// `columns` (L) of 1 to 20, `rows` (D) of 1 to 20, 100 packets at most. Formats and protections want more of it.
+    /// `columns` (L) of 1 to 20, `rows` (D) of 1 to 20, 100 packets at most. Formats and
+    /// protections want more of it.
     ///
     /// # Errors
     ///

@@ -1,12 +1,14 @@
 //! The arithmetic of parity: XOR of what RTP packets consist of, over a set of packets.
 //!
-//! RFC 2733, 5109 and SMPTE ST 2022-1 protect the same: the flags, the marker and payload type, the timestamp, the length, and
-//! everything behind the first twelve bytes of a packet, shorter packets as if zeroes followed. The sequence number follows from
-//! which packet is missing, the source from the stream.
+//! RFC 2733, 5109 and SMPTE ST 2022-1 protect the same: the flags, the marker and payload type, the
+//! timestamp, the length, and everything behind the first twelve bytes of a packet, shorter packets
+//! as if zeroes followed. The sequence number follows from which packet is missing, the source from
+//! the stream.
 
 use crate::loss::{RTP_HEADER_BYTES, be16};
 
-/// Bits of a packet's first byte that are protected: padding, extension, number of contributing sources.
+/// Bits of a packet's first byte that are protected: padding, extension, number of contributing
+/// sources.
 const FLAGS: u8 = 0x3f;
 
 /// The fixed fields of a packet, or the XOR of those of several.

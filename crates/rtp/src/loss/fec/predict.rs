@@ -1,10 +1,13 @@
-//! Which losses a code leaves: computed, so that a benchmark can compare what it measures with what the code promises.
+//! Which losses a code leaves: computed, so that a benchmark can compare what it measures with what
+//! the code promises.
 //!
-//! Packets, parity included, are lost independently with probability `p`. A row, or a column, of `n` packets repairs a lost packet when
-//! its `n - 1` others and its parity arrive, so with one direction only, what is left over is exactly `p (1 - (1 - p)^n)`. With both,
-//! repairs enable others and no short formula is known; [`residual`] then plays a number of matrices with seeded losses and repairs
-//! each until nothing changes ([`Losses::repair`], which knows nothing of packets and so also serves as the oracle of the decoder's
-//! tests). Its standard error is about `sqrt(r / (L D M))` times a small factor for clustering, at a residual of `r` over `M` matrices.
+//! Packets, parity included, are lost independently with probability `p`. A row, or a column, of
+//! `n` packets repairs a lost packet when its `n - 1` others and its parity arrive, so with one
+//! direction only, what is left over is exactly `p (1 - (1 - p)^n)`. With both, repairs enable
+//! others and no short formula is known; [`residual`] then plays a number of matrices with seeded
+//! losses and repairs each until nothing changes ([`Losses::repair`], which knows nothing of
+//! packets and so also serves as the oracle of the decoder's tests). Its standard error is about
+//! `sqrt(r / (L D M))` times a small factor for clustering, at a residual of `r` over `M` matrices.
 
 use super::{PACKETS_MAX, Protection, SIDE_MAX, Shape};
 
@@ -89,8 +92,9 @@ fn repair_line(media: &mut [bool], first: usize, step: usize, count: usize) -> b
     true
 }
 
-/// The share of media packets that stay lost when each packet is lost with probability `loss` (0 to 1). Exact for one direction;
-/// for both, the mean over `matrices` matrices of losses chosen by `seed`.
+/// The share of media packets that stay lost when each packet is lost with probability `loss` (0 to
+/// 1). Exact for one direction; for both, the mean over `matrices` matrices of losses chosen by
+/// `seed`.
 #[must_use]
 pub fn residual(shape: Shape, protection: Protection, loss: f64, matrices: u32, seed: u64) -> f64 {
     let line = |packets: usize| loss * (1.0 - (1.0 - loss).powi(packets as i32));
@@ -175,7 +179,8 @@ mod tests {
         assert_eq!(left(Both, &[0, 2, 10], &[2], &[2]), 3);
     }
 
-    /// Two formulas that know nothing of each other: with its columns' parity lost, both directions are rows only.
+    /// Two formulas that know nothing of each other: with its columns' parity lost, both directions
+    /// are rows only.
     #[test]
     fn playing_agrees_with_the_formula() {
         let shape = Shape::new(5, 5).unwrap();

@@ -1,7 +1,8 @@
 //! Parity packets of SMPTE ST 2022-1 (Pro-MPEG Code of Practice 3, release 2): their headers.
 //!
-//! An RTP header, sixteen bytes of FEC header, then the XOR of payloads. The RTP header's flags and marker are those of the XOR, not
-//! of the packet (as in RFC 2733, section 5): a parity packet must not be parsed like other RTP, it may seem to have an extension.
+//! An RTP header, sixteen bytes of FEC header, then the XOR of payloads. The RTP header's flags and
+//! marker are those of the XOR, not of the packet (as in RFC 2733, section 5): a parity packet must
+//! not be parsed like other RTP, it may seem to have an extension.
 //!
 //! ```text
 //!  SNBase low bits (16)          | length recovery (16)
@@ -10,7 +11,8 @@
 //!  X=0 | D | type (3) | index (3) | offset (8) | NA (8) | SNBase ext bits (8), 0
 //! ```
 //!
-//! `D` is 0 for columns, whose packets are `offset` = L apart, and 1 for rows; `NA` packets are covered.
+//! `D` is 0 for columns, whose packets are `offset` = L apart, and 1 for rows; `NA` packets are
+//! covered.
 
 use super::parity::{BadParity, Members, Parity, Recovery};
 use super::{PACKETS_MAX, SIDE_MAX};
@@ -111,8 +113,8 @@ pub fn parse(packet: &[u8]) -> Result<Parity<'_>, BadParity> {
 mod tests {
     use super::*;
 
-    /// XOR of packets 0x1234, 0x1239, 0x123e, 0x1243 (L = 5, D = 4), computed by hand: markers 1 0 0 0, payload type 33 (even times:
-    /// 0), timestamps 0x10, 0x20, 0x40, 0x80, lengths 2, 2, 2, 3.
+    /// XOR of packets 0x1234, 0x1239, 0x123e, 0x1243 (L = 5, D = 4), computed by hand: markers 1 0
+    /// 0 0, payload type 33 (even times: 0), timestamps 0x10, 0x20, 0x40, 0x80, lengths 2, 2, 2, 3.
     const COLUMN: [u8; 31] = [
         0x80, 0xe0, 0x00, 0x07, 0x00, 0x00, 0x01, 0x00, 0, 0, 0, 0, // RTP
         0x12, 0x34, 0x00, 0x01, 0x80, 0, 0, 0, // base, length, E and type, mask

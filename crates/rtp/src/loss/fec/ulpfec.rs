@@ -1,7 +1,8 @@
 //! Parity packets of RFC 5109 (ULPFEC), level 0: their headers.
 //!
-//! An ordinary RTP packet whose payload is a FEC header, the header of level 0, and the XOR. Levels above 0, which protect the first
-//! bytes of packets once more, are passed over when received and never sent.
+//! An ordinary RTP packet whose payload is a FEC header, the header of level 0, and the XOR. Levels
+//! above 0, which protect the first bytes of packets once more, are passed over when received and
+//! never sent.
 //!
 //! ```text
 //!  E=0 | L | P | X | CC (4) | M | PT recovery (7) | SN base (16)
@@ -73,7 +74,8 @@ impl Header {
     }
 }
 
-/// Reads a parity packet. That it belongs to the stream, its payload type says, which the caller has looked at.
+/// Reads a parity packet. That it belongs to the stream, its payload type says, which the caller
+/// has looked at.
 ///
 /// # Errors
 ///

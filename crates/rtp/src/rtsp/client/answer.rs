@@ -1,8 +1,9 @@
 //! What a server sends, cut into messages (RFC 2326, sections 7 and 10.12).
 //!
-//! [`Dialogue`](super::Dialogue) hands the bytes over as they come and takes answers out. Nothing is allocated by a length that the
-//! server claims, and no more is kept than one message may have and what came with its last byte. What is no answer is passed over
-//! and counted. Never here: what an answer means, waiting.
+//! [`Dialogue`](super::Dialogue) hands the bytes over as they come and takes answers out. Nothing
+//! is allocated by a length that the server claims, and no more is kept than one message may have
+//! and what came with its last byte. What is no answer is passed over and counted. Never here: what
+//! an answer means, waiting.
 
 use crate::rtsp::message;
 use crate::shown::{LINE, VALUE, shown, shown_bytes};
@@ -99,8 +100,8 @@ pub(super) struct Inbox {
     start: usize,
     /// So many bytes have to be there before another look is worth it.
     needed: usize,
-    /// Of a message whose head is not whole: where its last line begins, and whether more came than letters of it. A head that comes
-    /// byte by byte is looked at once, not once for each of them.
+    /// Of a message whose head is not whole: where its last line begins, and whether more came than
+    /// letters of it. A head that comes byte by byte is looked at once, not once for each of them.
     line: usize,
     has_more: bool,
 }
@@ -157,8 +158,9 @@ impl Inbox {
     }
 }
 
-/// How long the message at the start of `waiting` is, and what it is; `None` as long as that is not known. Of one that is not whole,
-/// the body is what there is of it. Its head does not end in front of `line`.
+/// How long the message at the start of `waiting` is, and what it is; `None` as long as that is not
+/// known. Of one that is not whole, the body is what there is of it. Its head does not end in front
+/// of `line`.
 fn message(waiting: &[u8], line: usize) -> Result<Option<(usize, Kind)>, String> {
     let no_rtsp = || format!("this is no RTSP: `{}`", shown_bytes(waiting));
     let head_bytes = message::head_length(&waiting[line..]).map_err(|_| match waiting {

@@ -1,8 +1,9 @@
 //! What a client asks a server for, and what the answers mean: no connection, no clock.
 //!
-//! The owner of the connection sends what the functions named like methods return, and hands what comes to [`Dialogue::take`] until that
-//! has the answer. Between calls at most one request is without an answer. No word of a server gets into a request but visible
-//! characters, so that none can add a header to it; media and reports are only ever exchanged with the host that answers.
+//! The owner of the connection sends what the functions named like methods return, and hands what
+//! comes to [`Dialogue::take`] until that has the answer. Between calls at most one request is
+//! without an answer. No word of a server gets into a request but visible characters, so that none
+//! can add a header to it; media and reports are only ever exchanged with the host that answers.
 //! Never here: sockets, waiting.
 
 use std::net::SocketAddr;
@@ -19,7 +20,8 @@ const PASSED_BYTES_MAX: u64 = 256 << 10;
 /// Of a URL or a session that a server names.
 const URL_BYTES_MAX: usize = 2048;
 const SESSION_BYTES_MAX: usize = 256;
-/// What a server that says nothing else allows (RFC 2326, section 12.37), and what is believed of those that do.
+/// What a server that says nothing else allows (RFC 2326, section 12.37), and what is believed of
+/// those that do.
 const SESSION_SECONDS: u32 = 60;
 const SESSION_SECONDS_MAX: u32 = 3600;
 
@@ -67,7 +69,8 @@ impl Dialogue {
         self.request("DESCRIBE", &self.url.clone(), "Accept: application/sdp\r\n")
     }
 
-    /// SETUP of a stream that [`described`](Self::described) returned, to `rtp_port` and the next one, for [`is_set_up`](Self::is_set_up).
+    /// SETUP of a stream that [`described`](Self::described) returned, to `rtp_port` and the next
+    /// one, for [`is_set_up`](Self::is_set_up).
     pub fn set_up(&mut self, stream: &StreamDescription, rtp_port: u16) -> Vec<u8> {
         let control = stream.attributes.iter().find(|(name, _)| name == "control");
         let control = control.and_then(|(_, value)| value.clone());
@@ -122,7 +125,8 @@ impl Dialogue {
     ///
     /// # Errors
     ///
-    /// What is wrong. Nothing behind it is understood: [`forget`](Self::forget) it, and connect again.
+    /// What is wrong. Nothing behind it is understood: [`forget`](Self::forget) it, and connect
+    /// again.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<Answer>, String> {
         self.inbox.push(bytes);
         while let Some(message) = self.inbox.next()? {
@@ -189,13 +193,14 @@ impl Dialogue {
         self.session.is_some()
     }
 
-    /// A refused sign of life: the next one is by the method that every server has. Is that another one?
+    /// A refused sign of life: the next one is by the method that every server has. Is that another
+    /// one?
     pub fn knows_no_parameters(&mut self) -> bool {
         !std::mem::replace(&mut self.asks_options, true)
     }
 
-    /// What the presentation consists of, by the answer to DESCRIBE. Each stream's attribute `control` is its URL now; a stream whose
-    /// URL is none is not understood.
+    /// What the presentation consists of, by the answer to DESCRIBE. Each stream's attribute
+    /// `control` is its URL now; a stream whose URL is none is not understood.
     ///
     /// # Errors
     ///

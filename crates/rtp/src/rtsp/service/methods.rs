@@ -340,7 +340,8 @@ fn look_up(catalogue: &(impl Catalogue + ?Sized), url: &Url<'_>) -> Result<Prese
     })
 }
 
-/// live555, and so VLC, takes a description with RTP/AVPF for damaged, and never comes to set up RTP/AVP instead.
+/// live555, and so VLC, takes a description with RTP/AVPF for damaged, and never comes to set up
+/// RTP/AVP instead.
 fn refuses_feedback(request: &Request<'_>) -> bool {
     request
         .header("User-Agent")

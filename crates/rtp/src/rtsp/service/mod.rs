@@ -1,11 +1,12 @@
 //! All connections and sessions of a server, as one pure state machine.
 //!
-//! A driver opens and closes connections, hands over what they received, and calls [`Service::next`] until
-//! it yields nothing; for each [`Outcome`] it does the actions and has [`Service::reply`] write the answer. [`Service::tick`] ends what
-//! is overdue. Times are nanoseconds since any fixed point.
+//! A driver opens and closes connections, hands over what they received, and calls
+//! [`Service::next`] until it yields nothing; for each [`Outcome`] it does the actions and has
+//! [`Service::reply`] write the answer. [`Service::tick`] ends what is overdue. Times are
+//! nanoseconds since any fixed point.
 //!
-//! What holds between calls: a session outlives the connection that made it (RFC 2326, section 1.3), and only requests from its
-//! address touch it. Memory is bounded by [`Limits`].
+//! What holds between calls: a session outlives the connection that made it (RFC 2326, section
+//! 1.3), and only requests from its address touch it. Memory is bounded by [`Limits`].
 
 mod methods;
 
@@ -42,7 +43,8 @@ impl Full {
     }
 }
 
-/// Where numbers come from that nobody can guess; `None` if there are none, which is answered with 500.
+/// Where numbers come from that nobody can guess; `None` if there are none, which is answered with
+/// 500.
 pub type Random = Box<dyn FnMut() -> Option<u64> + Send>;
 
 /// What a request comes to: first the actions, in order, then [`Service::reply`].
@@ -177,7 +179,8 @@ impl Service {
         }
     }
 
-    /// The connection is gone. Its sessions live on until their time is up: the client may come back.
+    /// The connection is gone. Its sessions live on until their time is up: the client may come
+    /// back.
     pub fn close(&mut self, connection: ConnectionId) {
         self.connections.remove(&connection);
     }
@@ -238,7 +241,8 @@ impl Service {
         }
     }
 
-    /// Writes the answer. `started`: how each [`Action::Start`] of the outcome went, in their order, or why it did not (one line).
+    /// Writes the answer. `started`: how each [`Action::Start`] of the outcome went, in their
+    /// order, or why it did not (one line).
     #[must_use]
     pub fn reply(&mut self, outcome: Outcome, started: &[Result<Started, String>]) -> Reply {
         let (response, actions) = match outcome.played {
