@@ -17,6 +17,7 @@ mod lengths;
 mod links;
 mod mask;
 mod tree;
+mod words;
 
 use crate::metadata::Metadata;
 use finding::Finding;
@@ -29,6 +30,7 @@ const FILE_RULES: &[fn(&Source) -> Vec<Finding>] = &[
     ignores::check,
     islands::check,
     leftovers::check,
+    words::check,
     lengths::check,
 ];
 

@@ -35,7 +35,7 @@
 //! use hythe::prelude::*;
 //!
 //! # fn main() -> Result<(), hythe::NodeError> {
-//! // Usually `Pool::open_or_create(&PoolOptions::new("default"))`: this one is for this process alone.
+//! // Usually `Pool::open_or_create(&PoolOptions::new("default"))`: this one is private.
 //! let pool = Pool::create_private(&PoolOptions::new("example").bytes(16 << 20))?;
 //! let node = Node::join(&pool, "greeter")?;
 //! let mut subscriber = node.subscriber("greetings", &SubscriberOptions::default())?;

@@ -107,7 +107,8 @@ pub struct Comparison {
 /// Reads a document, and refuses one that nothing can be compared with.
 ///
 /// # Errors
-/// [`LatencyError::Compare`]: no result, one of another schema or command, without conditions, or with histograms of another version.
+/// [`LatencyError::Compare`]: no result, one of another schema or command, without conditions, or
+/// with histograms of another version.
 pub fn read(name: &str, text: &str) -> Result<Run, LatencyError> {
     let document = parse(text).map_err(|what| LatencyError::Compare {
         file: name.to_owned(),
@@ -201,7 +202,8 @@ fn figures_of(result: &Measurement) -> [u64; 5] {
 /// Puts runs side by side.
 ///
 /// # Errors
-/// [`LatencyError::NotComparable`]: emulated and real, differing clocks, and not forced; or nothing that all have.
+/// [`LatencyError::NotComparable`]: emulated and real, differing clocks, and not forced; or nothing
+/// that all have.
 ///
 /// # Panics
 /// Without a run.

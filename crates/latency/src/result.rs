@@ -116,7 +116,8 @@ impl Measurement {
     /// Of a histogram of nanoseconds.
     ///
     /// # Errors
-    /// [`LatencyError::Encoding`]: it cannot be written, which no histogram of this crate is too large for.
+    /// [`LatencyError::Encoding`]: it cannot be written, which no histogram of this crate is too
+    /// large for.
     pub fn of(
         case: &str,
         metric: &str,

@@ -105,7 +105,8 @@ impl Threshold {
 /// Holds every threshold against every result that it speaks of.
 ///
 /// # Errors
-/// [`LatencyError::Threshold`]: one speaks of a metric that was not measured, and so says nothing; [`LatencyError::Encoding`].
+/// [`LatencyError::Threshold`]: one speaks of a metric that was not measured, and so says nothing;
+/// [`LatencyError::Encoding`].
 pub fn judge(document: &Document, thresholds: &[Threshold]) -> Result<Vec<Verdict>, LatencyError> {
     let mut verdicts = Vec::new();
     for threshold in thresholds {

@@ -1,7 +1,7 @@
 //! Records a command through the library, and reads ahead what it needed.
 //!
 //!     recorded record PACK COMMAND ARGUMENTS...    prints each extent: path, first page, pages
-//!     recorded replay PACK                         prints how many pages were asked for, and what became of them
+//!     recorded replay PACK                         prints how many pages, and what became of them
 //!
 //! As root. What a recording changes is put back by a process of its own, which is this program
 //! again. `scripts/arm.sh` runs it on kernels of other machines; a person uses `hythe preload`.

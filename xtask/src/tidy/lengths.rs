@@ -1,11 +1,12 @@
-//! Rule `length`: files of at most 800 lines, and C functions of at most 70 (clippy measures the
-//! Rust ones).
+//! Rule `length`: files of at most 800 lines, C functions of at most 70 (clippy measures the Rust
+//! ones), and comments in Rust of at most 100 columns (rustfmt breaks the code).
 
 use super::finding::Finding;
 use super::tree::{Language, Source};
 
 const MAX_FILE_LINES: usize = 800;
 const MAX_FUNCTION_LINES: usize = 70;
+const MAX_COLUMNS: usize = 100;
 
 pub(crate) fn check(source: &Source) -> Vec<Finding> {
     let is_program = matches!(
@@ -28,7 +29,29 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
             source.finding(line, "length", what, remedy)
         }));
     }
+    if source.language == Language::Rust {
+        let too_wide = wide_comments(&source.text).into_iter();
+        findings.extend(too_wide.map(|line| {
+            let what = format!("the comment is wider than {MAX_COLUMNS} columns");
+            source.finding(line, "length", what, "break it; only a table may be wider")
+        }));
+    }
     findings
+}
+
+/// Numbers of the lines that hold nothing but a comment and are too wide. Rows of tables cannot be
+/// broken.
+fn wide_comments(text: &str) -> Vec<usize> {
+    let is_too_wide = |line: &str| {
+        let comment = line.trim_start().strip_prefix("//");
+        let words = comment.map(|comment| comment.trim_start_matches(['/', '!', ' ']));
+        line.chars().count() > MAX_COLUMNS && words.is_some_and(|words| !words.starts_with('|'))
+    };
+    let numbered = text.lines().enumerate();
+    numbered
+        .filter(|(_, line)| is_too_wide(line))
+        .map(|(index, _)| index + 1)
+        .collect()
 }
 
 /// Kept files that a tool has made say so in their header; what they are made of is measured.
@@ -83,6 +106,17 @@ mod tests {
             "int f(void)\n{{\n\t/* why */\n\n{}}}\n",
             "\tif (a) { b(); }\n".repeat(lines)
         )
+    }
+
+    #[test]
+    fn refuses_wide_comments_but_not_rows_of_tables() {
+        let words = "word ".repeat(20);
+        let text = format!(
+            "//! {words}\n//! | {words} |\n// {}\nlet a = \"{words}{words}\";\n",
+            &words[..90]
+        );
+        assert_eq!(lines("a.rs", &text), [1]);
+        assert_eq!(lines("a.c", &text), NOWHERE);
     }
 
     #[test]

@@ -17,7 +17,8 @@ impl Reader {
     /// are passed over.
     ///
     /// # Errors
-    /// [`LatencyError::Serial`]: what begins like a line of a record and is none. What came of that record is dropped.
+    /// [`LatencyError::Serial`]: what begins like a line of a record and is none. What came of that
+    /// record is dropped.
     pub fn take(&mut self, line: &str) -> Result<Option<Vec<u8>>, LatencyError> {
         self.lines += 1;
         let Some(digits) = line.trim_end_matches('\r').strip_prefix('@') else {

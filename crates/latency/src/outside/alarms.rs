@@ -58,8 +58,8 @@ pub struct Alarms {
 /// as on the core itself.
 ///
 /// # Errors
-/// [`LatencyError::RecordLog`]: there is no programming before the first alarm, or a handler ran before its time: not the edges of such a
-/// measure.
+/// [`LatencyError::RecordLog`]: there is no programming before the first alarm, or a handler ran
+/// before its time: not the edges of such a measure.
 pub fn alarms(
     edges: &[Edge],
     letter: u8,

@@ -35,8 +35,8 @@ pub struct Edge {
 /// bytes are the first.
 ///
 /// # Errors
-/// [`LatencyError::RecordLog`]: written by another version of QEMU, cut off, or not of the same run as the bytes; or the CPU slept between
-/// two edges.
+/// [`LatencyError::RecordLog`]: written by another version of QEMU, cut off, or not of the same run
+/// as the bytes; or the CPU slept between two edges.
 pub fn edges(log: &[u8], bytes: &[u8]) -> Result<Vec<Edge>, LatencyError> {
     let mut edges: Vec<Edge> = Vec::with_capacity(bytes.len());
     for write in record_log::writes(log)? {

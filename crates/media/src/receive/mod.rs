@@ -1,8 +1,8 @@
 //! Receiving: RTP from the network, in order, as units for a sink.
 //!
 //! ```text
-//! socket -> memory -> sources -> reorder -> Depacketize -> Sink       session: waits, and runs all of it
-//!                        |          |                                 stream:  joins all but the sockets
+//! socket -> memory -> sources -> reorder -> Depacketize -> Sink   session: waits, and runs all
+//!                        |          |                             stream:  all but the sockets
 //!                      source    requests -> feedback -> socket
 //! ```
 //!

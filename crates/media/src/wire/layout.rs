@@ -77,7 +77,8 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`NodeError::NotForTheWire`]: the lease is not of [`Node::wire_region`](hythe_node::Node::wire_region).
+    /// [`NodeError::NotForTheWire`]: the lease is not of
+    /// [`Node::wire_region`](hythe_node::Node::wire_region).
     pub fn new(lease: Lease, packets_max: usize, trust: TrustPeers) -> Result<Self, NodeError> {
         let is_for_the_wire = match lease.file_range() {
             Ok(_) => true,

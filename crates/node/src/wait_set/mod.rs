@@ -225,7 +225,8 @@ impl WaitSet {
     /// stays open until [`WaitSet::detach`].
     ///
     /// # Errors
-    /// [`NodeError::WaitSet`]: a kind of file that is always ready, or too many open files; [`NodeError::ForkedCopy`].
+    /// [`NodeError::WaitSet`]: a kind of file that is always ready, or too many open files;
+    /// [`NodeError::ForkedCopy`].
     pub fn attach_fd(&mut self, file: impl AsFd, interest: Interest) -> Result<Token, NodeError> {
         // The epoll instance is the parent's as well.
         self.shared.check_original()?;

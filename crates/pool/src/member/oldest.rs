@@ -83,8 +83,8 @@ impl Member {
     /// was faster, there is room.
     ///
     /// # Errors
-    /// [`PoolError::BadDescriptor`]: nonsense stood there, and was removed; [`PoolError::Damaged`] if the consumer's counter
-    /// is impossible.
+    /// [`PoolError::BadDescriptor`]: nonsense stood there, and was removed; [`PoolError::Damaged`]
+    /// if the consumer's counter is impossible.
     ///
     /// # Panics
     /// If the queue has another policy.

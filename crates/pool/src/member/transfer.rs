@@ -56,8 +56,8 @@ impl Member {
     /// Takes the next reference out of a queue.
     ///
     /// # Errors
-    /// [`PoolError::BadDescriptor`]: the queue held nonsense or a stale descriptor, which was removed;
-    /// [`PoolError::Damaged`] if the producer's counter is impossible.
+    /// [`PoolError::BadDescriptor`]: the queue held nonsense or a stale descriptor, which was
+    /// removed; [`PoolError::Damaged`] if the producer's counter is impossible.
     #[inline(always)]
     pub fn take<M: Memory>(
         &mut self,

@@ -2,8 +2,8 @@
 //! must hold afterwards.
 //!
 //! Used by every test of this folder. A death is a panic in front of a store that others would see,
-//! caught by
-//! [`until_death`]: what `kill -9` between two instructions leaves behind, since nothing in the crate has a destructor.
+//! caught by [`until_death`]: what `kill -9` between two instructions leaves behind, since nothing
+//! in the crate has a destructor.
 
 #![allow(dead_code, reason = "each test uses its part of the harness")]
 
