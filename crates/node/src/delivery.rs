@@ -11,10 +11,10 @@ use crate::transport::{Message, Sent, StoredTarget};
 /// What became of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Published {
-    /// Subscribers that have it in their queue.
+    /// Subscribers that have it in their queue; a core counts as one.
     pub delivered: u32,
-    /// Subscribers that it passed by because their queue was full, or because there was no memory
-    /// left for one.
+    /// Subscribers that it passed by because their queue was full, because there was no memory left
+    /// for one, or because they are a core that cannot see the buffer.
     pub dropped: u32,
     /// Older messages that it evicted, from queues of subscribers that evict the oldest.
     pub evicted: u32,

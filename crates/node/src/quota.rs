@@ -165,6 +165,19 @@ impl Quota {
         parcel: &Parcel,
         gives_back: bool,
     ) -> u32 {
+        self.limit_of(control, info.producer, parcel, || {
+            gives_back || keeps_up(control, info.consumer_port)
+        })
+    }
+
+    /// The same for any kind of receiver. `returns`: has it shown that the last slot comes back?
+    pub(crate) fn limit_of<M: Memory>(
+        &self,
+        control: &Control<M>,
+        sender: MemberIndex,
+        parcel: &Parcel,
+        returns: impl FnOnce() -> bool,
+    ) -> u32 {
         let (class, half) = (self.classes[parcel.class.0], self.most(parcel));
         let Some(receivers) = self.receivers else {
             return half;
@@ -178,11 +191,19 @@ impl Quota {
         match *parcel.free.get_or_init(count) {
             // The last slot is for those who have shown that it comes back, to this sender or to
             // others; for a newcomer only where the sender itself has all the others.
-            0 if gives_back || keeps_up(control, info.consumer_port) => 1,
-            0 => u32::from(class.is_all_of(control, info.producer)),
+            0 if returns() => 1,
+            0 => u32::from(class.is_all_of(control, sender)),
             free if free < plenty => share(class.slots, receivers).min(half),
             _ => half,
         }
+    }
+}
+
+impl Quota {
+    /// The slots of the parcel's class, all of them.
+    pub(crate) fn slots_like(&self, parcel: &Parcel) -> impl Iterator<Item = LedgerSlot> {
+        let class = self.classes[parcel.class.0];
+        (class.first.0..class.first.0 + class.slots).map(LedgerSlot)
     }
 }
 

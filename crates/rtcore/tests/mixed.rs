@@ -10,6 +10,7 @@ use hythe_node::{
     SubscriberOptions,
 };
 use hythe_rtcore::{Core, CoreOptions, CoreState, CoreStatus};
+use rustix::process::{Pid, Signal, kill_process};
 use support::{LONG, World, boards, eventually, kill, start};
 
 /// To two receivers, the core and a process.
@@ -187,6 +188,43 @@ fn a_core_that_starts_or_dies_evicts_no_publisher() {
             assert_eq!(take(&mut pong), b"without it");
         }
         drop((early, late, ping, pong, node));
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_core_that_stands_still_keeps_nothing_from_a_process() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let node = hythe_rtcore::join(&world.pool, "both").expect("joins");
+        let mut ping = publisher(&node, "ping");
+        let mut process = subscriber(&node, "ping");
+        assert_eq!(send(&mut ping, b"both"), BOTH);
+        assert_eq!(take(&mut process), b"both");
+        let pid = Pid::from_raw(core.status().pid.cast_signed()).expect("a process");
+        kill_process(pid, Signal::STOP).expect("own child");
+        // More than its window holds, and more than there are slots of the largest size.
+        for (bytes, messages) in [(1 << 20, 20), (8, 200)] {
+            let dropped = ping.statistics().dropped;
+            for number in 0..messages {
+                let payload = vec![number as u8; bytes];
+                assert!(
+                    send(&mut ping, &payload).delivered >= 1,
+                    "{bytes}: {number}"
+                );
+                assert!(take(&mut process) == payload, "{bytes}: {number}");
+            }
+            assert!(ping.statistics().dropped > dropped, "the core has them all");
+        }
+        kill_process(pid, Signal::CONT).expect("own child");
+        eventually("the core is heard of again", || {
+            let published = send(&mut ping, b"again");
+            assert_eq!(take(&mut process), b"again");
+            published == BOTH
+        });
+        drop((process, ping, node));
+        core.stop().expect("stopped");
         world.assert_clean();
     }
 }

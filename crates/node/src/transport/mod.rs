@@ -98,6 +98,20 @@ impl<'a> Message<'a> {
         self.targets == 1
     }
 
+    /// May a receiver have it that answers for slots by this row of the ledger? It may occupy only
+    /// so many slots of the message's size, whatever else it has room for (ADR 0022). `gives_back`:
+    /// it has given something back before. Reads a word for each slot of that size.
+    #[must_use]
+    pub fn is_within_quota(&self, row: MemberIndex, gives_back: bool) -> bool {
+        let control = self.shared.pool().control();
+        let parcel = self.parcel.anew();
+        let sender = self.shared.index();
+        let limit = self.quota.limit_of(control, sender, &parcel, || gives_back);
+        let slots = self.quota.slots_like(&parcel);
+        let occupied = slots.filter(|&slot| control.ledger().held_by(row, slot) > 0);
+        occupied.take(limit as usize).count() < limit as usize
+    }
+
     /// How long it may still be held up, for all its targets together.
     #[must_use]
     pub const fn send_timeout(&self) -> Duration {

@@ -9,7 +9,7 @@ use hythe_node::NodeError;
 use hythe_node::hop::{
     HopPool as _, Message, Participant, Seeking, Sent, Target, TargetState, WaitPlan,
 };
-use hythe_pool::{ChannelInfo, LedgerSlot};
+use hythe_pool::ChannelInfo;
 
 use super::NAP;
 use super::attachment::{Attachment, ECHO_BOUND, attach, silent, step};
@@ -37,6 +37,8 @@ pub(super) struct CoreTarget {
     is_unrung: bool,
     /// It was waited for in vain, and has given nothing back since.
     is_stalled: bool,
+    /// It has given something back in this session.
+    gives_back: bool,
 }
 
 /// Why a message does not go to the core.
@@ -59,6 +61,7 @@ impl CoreTarget {
             outstanding: 0,
             is_unrung: false,
             is_stalled: false,
+            gives_back: false,
         }
     }
 
@@ -67,7 +70,7 @@ impl CoreTarget {
         if self.is_current() {
             return Ok(());
         }
-        self.outstanding = 0;
+        self.forget_session();
         let Self {
             participant,
             channel,
@@ -82,8 +85,15 @@ impl CoreTarget {
         if self.is_current() {
             return Ok(true);
         }
-        self.outstanding = 0;
+        self.forget_session();
         step(&self.participant, &self.channel, &mut self.attachment)
+    }
+
+    /// Whatever was at the core is taken back with the next session.
+    const fn forget_session(&mut self) {
+        self.outstanding = 0;
+        self.is_stalled = false;
+        self.gives_back = false;
     }
 
     fn is_current(&mut self) -> bool {
@@ -143,24 +153,34 @@ impl CoreTarget {
         Ok(())
     }
 
-    /// Pushes, if the window has a place. False: it has none.
-    fn push(&mut self, slot: LedgerSlot, descriptor: Descriptor) -> Result<bool, NodeError> {
-        let outstanding = self.outstanding;
+    /// Has the window a place for the message? Beside other targets the core occupies no more slots
+    /// than a receiver may: they would find none.
+    fn has_place(&self, message: &Message<'_>) -> bool {
+        let Some(attachment) = &self.attachment else {
+            return false;
+        };
+        self.outstanding < attachment.capacity()
+            && (message.has_one_target()
+                || message.is_within_quota(attachment.core.row, self.gives_back))
+    }
+
+    fn push(&mut self, message: &Message<'_>) -> Result<(), NodeError> {
         let Some(attachment) = &mut self.attachment else {
             return Err(self.interrupted());
         };
-        if outstanding >= attachment.capacity() {
-            return Ok(false);
-        }
-        attachment.push(slot, descriptor)?;
+        attachment.push(message.slot(), message.descriptor())?;
         self.outstanding += 1;
         self.is_unrung = true;
-        Ok(true)
+        Ok(())
     }
 
+    /// Pushes, if there is a place. False: there is none.
     fn try_push(&mut self, message: &Message<'_>) -> Result<bool, NodeError> {
         self.take_returns()?;
-        self.push(message.slot(), message.descriptor())
+        if !self.has_place(message) {
+            return Ok(false);
+        }
+        self.push(message).map(|()| true)
     }
 
     fn wait_for_returns(
@@ -201,6 +221,7 @@ impl CoreTarget {
             attachment.advance();
             self.outstanding = self.outstanding.saturating_sub(returned.into());
             self.is_stalled &= !returned;
+            self.gives_back |= returned;
         }
         Ok(())
     }
@@ -237,16 +258,14 @@ impl Target for CoreTarget {
             (false, true) => Duration::ZERO,
             (false, false) => message.send_timeout(),
         };
-        let capacity = self.attachment.as_ref().map_or(0, Attachment::capacity);
-        let has_place = |target: &Self| target.outstanding < capacity;
-        let waited = self.wait_for_returns(bound, has_place);
+        let waited = self.wait_for_returns(bound, |target| target.has_place(message));
         message.spend(start.elapsed());
         let pushed = match waited {
-            Ok(true) => self.push(message.slot(), message.descriptor()),
+            Ok(true) => self.push(message).map(|()| true),
             Ok(false) => {
                 self.is_stalled = true;
-                let reason =
-                    format!("all {capacity} places of its window are in use for {bound:?}");
+                let used = self.outstanding;
+                let reason = format!("all {used} places of its window are in use for {bound:?}");
                 Err(silent(&self.channel, &reason))
             }
             Err(error) => Err(error),
