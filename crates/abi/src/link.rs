@@ -1,5 +1,6 @@
 //! The words shared with an RTOS core (`spec/link.md`).
 
+use crate::pool::CORE_PORTS_MAX;
 use crate::{Descriptor, LINE_BYTES, round_up};
 
 /// Magic of the Linux section: "HYLL".
@@ -7,7 +8,7 @@ pub const LINUX_MAGIC: u32 = 0x4C4C_5948;
 /// Magic of the core section: "HYLC".
 pub const CORE_MAGIC: u32 = 0x434C_5948;
 /// Version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Most endpoints of one link.
 pub const ENDPOINTS_MAX: u32 = 16;
 /// Most slot classes of a link's region.
@@ -16,6 +17,8 @@ pub const CLASSES_MAX: usize = 4;
 pub const NAME_BYTES: usize = 32;
 /// Bytes of an endpoint record in the core section.
 pub const ENDPOINT_BYTES: usize = 64;
+/// Bytes of an entry in a queue.
+pub const ENTRY_BYTES: usize = 32;
 
 /// Offsets in the header line of the Linux section.
 pub mod linux_header {
@@ -34,6 +37,7 @@ pub mod linux_header {
     pub const CLASSES: usize = 32;
     pub const HEADROOM: usize = 36;
     pub const SESSION: usize = 40;
+    pub const PORTS: usize = 44;
 }
 
 /// Offsets in the header line of the core section.
@@ -61,6 +65,8 @@ pub mod bell_line {
     )]
     pub const COUNT: usize = 0;
     pub const WANTED: usize = 4;
+    /// In the Linux section only.
+    pub const CHANGES: usize = 8;
 }
 
 /// Offsets in an endpoint record.
@@ -73,6 +79,7 @@ pub mod endpoint_record {
     pub const DIRECTION: usize = 32;
     pub const MAX_BYTES: usize = 36;
     pub const TYPE: usize = 40;
+    pub const KIND: usize = 44;
 }
 
 /// Offsets in a flow line of either section.
@@ -86,6 +93,44 @@ pub mod flow_line {
     pub const START: usize = 4;
     pub const TAIL: usize = 8;
     pub const HEAD: usize = 12;
+    /// In the Linux section.
+    pub const WINDOW: usize = 16;
+    /// In the core section.
+    pub const DROPPED: usize = 16;
+}
+
+/// Offsets in an entry, behind its descriptor.
+pub mod entry {
+    #![allow(
+        missing_docs,
+        reason = "the names are those of the table in spec/link.md"
+    )]
+    pub const ACCOUNT: usize = 16;
+    pub const REFERENCES: usize = 20;
+    pub const TAG_LOW: usize = 24;
+    pub const TAG_HIGH: usize = 28;
+}
+
+/// One endpoint and one port of it: a line of words in each section, and two queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Flow {
+    /// The endpoint.
+    pub endpoint: usize,
+    /// The port, below the link's number of them.
+    pub port: usize,
+}
+
+/// What stands in a queue of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The buffer.
+    pub descriptor: Descriptor,
+    /// Number of the participant whose row of the ledger answers for it.
+    pub account: u32,
+    /// How many references of that row it stands for.
+    pub references: u32,
+    /// Belongs to the message.
+    pub tag: u64,
 }
 
 /// `state` in the core header.
@@ -145,16 +190,26 @@ impl Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLayout {
     endpoints: usize,
+    ports: usize,
     capacity: usize,
     section_bytes: usize,
 }
 
 impl LinkLayout {
-    /// The layout for `endpoints` (1 to 16) queues pairs of `capacity` (a power of two, 2 to 4096)
-    /// in sections of `section_bytes`; `None` if that does not fit.
+    /// The layout for `endpoints` (1 to 16), each with `ports` (1 to 8) and for each of these a pair
+    /// of queues of `capacity` (a power of two, 2 to 4096), in sections of `section_bytes`; `None`
+    /// if that does not fit.
     #[must_use]
-    pub const fn new(endpoints: u32, capacity: u32, section_bytes: usize) -> Option<Self> {
+    pub const fn new(
+        endpoints: u32,
+        ports: u32,
+        capacity: u32,
+        section_bytes: usize,
+    ) -> Option<Self> {
         if endpoints == 0 || endpoints > ENDPOINTS_MAX {
+            return None;
+        }
+        if ports == 0 || ports > CORE_PORTS_MAX as u32 {
             return None;
         }
         if !capacity.is_power_of_two() || capacity < 2 || capacity > 4096 {
@@ -162,6 +217,7 @@ impl LinkLayout {
         }
         let layout = Self {
             endpoints: endpoints as usize,
+            ports: ports as usize,
             capacity: capacity as usize,
             section_bytes,
         };
@@ -176,7 +232,7 @@ impl LinkLayout {
     /// Bytes that the larger section needs.
     #[must_use]
     pub const fn needed_section_bytes(&self) -> usize {
-        self.core_entries(0) - self.section_bytes + self.entries_bytes()
+        self.first_core_entry() - self.section_bytes + self.entries_bytes()
     }
 
     /// Bytes of both sections.
@@ -197,7 +253,19 @@ impl LinkLayout {
         self.endpoints
     }
 
-    /// Descriptors in each queue.
+    /// Ports of each endpoint.
+    #[must_use]
+    pub const fn ports(&self) -> usize {
+        self.ports
+    }
+
+    /// Flows of the link.
+    #[must_use]
+    pub const fn flows(&self) -> usize {
+        self.endpoints * self.ports
+    }
+
+    /// Entries in each queue.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
@@ -215,16 +283,16 @@ impl LinkLayout {
         2 * LINE_BYTES
     }
 
-    /// Flow line of `endpoint` in the Linux section.
+    /// Line of a flow in the Linux section.
     #[must_use]
-    pub const fn linux_flow(&self, endpoint: usize) -> usize {
-        (3 + endpoint) * LINE_BYTES
+    pub const fn linux_flow(&self, flow: Flow) -> usize {
+        (3 + self.index(flow)) * LINE_BYTES
     }
 
-    /// First entry of the queue Linux -> core of `endpoint`.
+    /// First entry of the queue Linux -> core of a flow.
     #[must_use]
-    pub const fn linux_entries(&self, endpoint: usize) -> usize {
-        self.linux_flow(self.endpoints) + endpoint * self.capacity * Descriptor::BYTES
+    pub const fn linux_entries(&self, flow: Flow) -> usize {
+        (3 + self.flows()) * LINE_BYTES + self.index(flow) * self.capacity * ENTRY_BYTES
     }
 
     /// The core's header line.
@@ -245,21 +313,33 @@ impl LinkLayout {
         self.section_bytes + 2 * LINE_BYTES + endpoint * ENDPOINT_BYTES
     }
 
-    /// Flow line of `endpoint` in the core section.
+    /// Line of a flow in the core section.
     #[must_use]
-    pub const fn core_flow(&self, endpoint: usize) -> usize {
-        let records = round_up(self.endpoints * ENDPOINT_BYTES, LINE_BYTES);
-        self.section_bytes + 2 * LINE_BYTES + records + endpoint * LINE_BYTES
+    pub const fn core_flow(&self, flow: Flow) -> usize {
+        self.first_core_flow() + self.index(flow) * LINE_BYTES
     }
 
-    /// First entry of the queue core -> Linux of `endpoint`.
+    /// First entry of the queue core -> Linux of a flow.
     #[must_use]
-    pub const fn core_entries(&self, endpoint: usize) -> usize {
-        self.core_flow(self.endpoints) + endpoint * self.capacity * Descriptor::BYTES
+    pub const fn core_entries(&self, flow: Flow) -> usize {
+        self.first_core_entry() + self.index(flow) * self.capacity * ENTRY_BYTES
+    }
+
+    const fn first_core_flow(&self) -> usize {
+        let records = round_up(self.endpoints * ENDPOINT_BYTES, LINE_BYTES);
+        self.section_bytes + 2 * LINE_BYTES + records
+    }
+
+    const fn first_core_entry(&self) -> usize {
+        self.first_core_flow() + self.flows() * LINE_BYTES
+    }
+
+    const fn index(&self, flow: Flow) -> usize {
+        flow.endpoint * self.ports + flow.port
     }
 
     const fn entries_bytes(&self) -> usize {
-        self.endpoints * self.capacity * Descriptor::BYTES
+        self.flows() * self.capacity * ENTRY_BYTES
     }
 }
 
@@ -269,23 +349,28 @@ mod tests {
 
     #[test]
     fn sections_do_not_overlap() {
-        let layout = LinkLayout::new(8, 64, 16384).expect("fits");
-        assert_eq!(layout.linux_entries(0), 11 * 64);
-        assert!(layout.linux_entries(8) <= layout.core_header());
-        assert_eq!(layout.core_flow(0), 16384 + 10 * 64);
+        let layout = LinkLayout::new(8, 2, 64, 65536).expect("fits");
+        let flow = |endpoint, port| Flow { endpoint, port };
+        assert_eq!(layout.linux_flow(flow(1, 1)), 6 * 64);
+        assert_eq!(layout.linux_entries(flow(0, 0)), 19 * 64);
+        assert_eq!(layout.linux_entries(flow(0, 1)), 19 * 64 + 64 * 32);
+        assert!(layout.linux_entries(flow(8, 0)) <= layout.core_header());
+        assert_eq!(layout.core_flow(flow(0, 0)), 65536 + 10 * 64);
         assert_eq!(
-            layout.core_entries(8),
-            16384 + layout.needed_section_bytes()
+            layout.core_entries(flow(8, 0)),
+            65536 + layout.needed_section_bytes()
         );
-        assert!(layout.core_entries(8) <= layout.bytes());
+        assert!(layout.core_entries(flow(8, 0)) <= layout.bytes());
     }
 
     #[test]
     fn refuses_what_does_not_fit() {
-        assert_eq!(LinkLayout::new(0, 64, 16384), None);
-        assert_eq!(LinkLayout::new(17, 64, 65536), None);
-        assert_eq!(LinkLayout::new(8, 48, 16384), None);
-        assert_eq!(LinkLayout::new(8, 64, 8192), None);
-        assert_eq!(LinkLayout::new(8, 64, 16384 + 4), None);
+        assert_eq!(LinkLayout::new(0, 8, 64, 1 << 20), None);
+        assert_eq!(LinkLayout::new(17, 8, 64, 1 << 20), None);
+        assert_eq!(LinkLayout::new(8, 0, 64, 1 << 20), None);
+        assert_eq!(LinkLayout::new(8, 9, 64, 1 << 20), None);
+        assert_eq!(LinkLayout::new(8, 8, 48, 1 << 20), None);
+        assert_eq!(LinkLayout::new(8, 8, 64, 65536), None);
+        assert_eq!(LinkLayout::new(8, 8, 64, (1 << 20) + 4), None);
     }
 }

@@ -23,6 +23,8 @@ pub const REFERENCES_MAX: u32 = 4095;
 /// Events of one channel: as many bits of a listener's cell; the rest say which opening of the port
 /// they are for.
 pub const EVENTS_MAX: u32 = 40;
+/// Most participants at once on one endpoint of a core.
+pub const CORE_PORTS_MAX: usize = 8;
 /// Milliseconds in one unit of a hold word's `since`.
 pub const SINCE_UNIT_MS: u64 = 128;
 
@@ -162,10 +164,10 @@ pub mod channel {
     /// The endpoint's participant number. Stays when the core goes; [`NOBODY`](super::NOBODY) in a
     /// new channel.
     pub const CORE_ROW: usize = 28;
-    /// Cell: the participant attached to the endpoint, plus one, in 0..7; the endpoint's row, plus
-    /// one, in 8..15; 16 it is being let go, and counts for nobody; the participant's session in
-    /// 40..63; 0 nobody.
-    pub const ATTACHED: usize = 32;
+    /// One cell for each port of the core's endpoint, see [`attached`]: the participant attached to
+    /// it, plus one, in 0..7; the port's row, plus one, in 8..15, 0 while it is looked for; 16 it is
+    /// being let go, and counts for nobody; the participant's session in 40..63; 0 nobody.
+    const ATTACHED: usize = 32;
     /// The participant that runs the core (its agent).
     pub const CORE_AGENT: usize = 40;
     /// 0 publish/subscribe, 1 request/reply, 2 event.
@@ -175,6 +177,21 @@ pub mod channel {
     pub const EPOCH: usize = 64;
     pub const NAME: usize = 128;
     pub const TYPE_NAME: usize = 192;
+
+    /// The cell of a port of the core's endpoint: the first beside what names the core, the others
+    /// behind the epoch.
+    #[must_use]
+    pub const fn attached(port: usize) -> usize {
+        assert!(
+            port < super::CORE_PORTS_MAX,
+            "one of the ports of an endpoint"
+        );
+        if port == 0 {
+            ATTACHED
+        } else {
+            EPOCH + 8 * port
+        }
+    }
 }
 
 /// Offsets in a port record.

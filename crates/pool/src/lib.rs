@@ -56,7 +56,9 @@ pub use member::recovery::{Recovered, Recoverer};
 pub use member::transfer::expect_take;
 pub use regions::{ClaimedSlot, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass, Taken};
 pub use tables::Tables;
-pub use tables::channels::{ChannelIndex, ChannelInfo, ChannelKind, ChannelType, CoreBinding};
+pub use tables::channels::{
+    ChannelIndex, ChannelInfo, ChannelKind, ChannelType, CoreBinding, core_port_name,
+};
 pub use tables::connections::{ConnectionIndex, ConnectionInfo, Ends, Side};
 pub use tables::ends::ConnectionEnd;
 pub use tables::members::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};

@@ -179,13 +179,13 @@ fn attach(scene: &mut Scene, control: &Control<Dying>) {
     let channel = control.tables().channel(scene.channel).expect("a channel");
     scene
         .victim()
-        .attach_core(control, &channel)
+        .attach_core(control, &channel, 0)
         .expect("alone");
 }
 
 fn detach(scene: &mut Scene, control: &Control<Dying>) {
     let channel = scene.channel;
-    scene.victim().detach_core(control, channel);
+    scene.victim().detach_core(control, channel, 0);
 }
 
 fn depart(scene: &mut Scene, control: &Control<Dying>) {

@@ -110,7 +110,7 @@ impl Lives {
                     return;
                 };
                 self.members[who]
-                    .give(&self.dying, self.core.index(), slot)
+                    .give(&self.dying, self.core.index(), slot, 1)
                     .expect("give");
                 self.remove(who, slot, 1);
                 self.add(MEMBERS, slot, 1);
@@ -122,7 +122,7 @@ impl Lives {
                 let row = self.core.index();
                 assert!(
                     self.members[who]
-                        .reclaim(&self.dying, row, slot)
+                        .reclaim(&self.dying, row, slot, 1)
                         .expect("reclaim")
                 );
                 self.remove(MEMBERS, slot, 1);

@@ -221,7 +221,7 @@ fn death_between_the_hold_of_a_core_and_the_push_loses_no_slot() {
         let slot = world.lease(&mut victim).slot;
         let dying = world.dying();
         dying.memory().fuse.light(store);
-        let given = until_death(|| victim.give(&dying, core.index(), slot));
+        let given = until_death(|| victim.give(&dying, core.index(), slot, 1));
         world.bury(&near, &[near.index(), core.index()], false);
         world.check_sums(&context);
         let held = world.control.ledger().held_by(core.index(), slot);

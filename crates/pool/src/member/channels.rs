@@ -4,7 +4,7 @@
 //! least one sees the other, takes itself back, and tries again a little later
 //! ([`PoolError::Busy`]).
 
-use hythe_abi::pool::{NAME_BYTES, NOBODY, channel};
+use hythe_abi::pool::{CORE_PORTS_MAX, NAME_BYTES, NOBODY, channel};
 use hythe_memory::{Memory, Ordering, write_name};
 
 use super::{Member, check_name};
@@ -14,6 +14,7 @@ use crate::tables::channels::{
     CLAIMED, CLOSING, ChannelIndex, ChannelInfo, ChannelKind, ChannelType, CoreBinding, FREE,
     LETTING_GO, READY, hash_of, state, status_of,
 };
+use crate::tables::members::MemberIndex;
 use crate::{PoolError, incompatible_channel};
 
 /// How often a channel is looked at that somebody else takes up whenever it is about to go. After
@@ -22,6 +23,10 @@ const RETIRE_ATTEMPTS: usize = 64;
 
 /// The bits of `attached` that name the endpoint's row.
 const ATTACHED_ROW: u64 = 0xFF00;
+
+fn row_bits(row: Option<MemberIndex>) -> u64 {
+    row.map_or(0, |row| (u64::from(row.0) + 1) << 8)
+}
 
 impl Member {
     /// Finds the publish/subscribe channel of that name, or makes it.
@@ -95,7 +100,9 @@ impl Member {
         memory.store(at + channel::KIND, kind.to_word(), Ordering::Relaxed);
         memory.store(at + channel::CORE_REGION, 0, Ordering::Relaxed);
         memory.store(at + channel::CORE_ROW, NOBODY.into(), Ordering::Relaxed);
-        memory.store_cell(at + channel::ATTACHED, 0, Ordering::Relaxed);
+        for port in 0..CORE_PORTS_MAX {
+            memory.store_cell(at + channel::attached(port), 0, Ordering::Relaxed);
+        }
         memory.store_cell(
             at + channel::STATE,
             state(READY, self.index().0, hash),
@@ -135,7 +142,7 @@ impl Member {
             control.layout().channel(index.0 as usize) + channel::STATE,
         );
         let is_used = || {
-            control.tables().attached(index).is_some()
+            control.tables().is_attached(index)
                 || control.tables().ports().any(|port| port.channel == index)
                 || control.tables().core_binding(index).is_some()
         };
@@ -172,9 +179,11 @@ impl Member {
         let (me, memory) = (self.index(), control.memory());
         for index in control.tables().channel_indices() {
             let at = control.layout().channel(index.0 as usize);
-            let attached = memory.load_cell(at + channel::ATTACHED, Ordering::Acquire);
-            if attached as u8 == me.0 + 1 {
-                self.let_go_of_core(control, index, attached);
+            for port in 0..CORE_PORTS_MAX {
+                let attached = memory.load_cell(at + channel::attached(port), Ordering::Acquire);
+                if attached as u8 == me.0 + 1 {
+                    self.let_go_of_core(control, (index, port), attached);
+                }
             }
             self.forget_core(control, index);
             let bits = control.tables().channel_state(index.0);
@@ -258,7 +267,8 @@ impl Member {
         self.retire_channel(control, index);
     }
 
-    /// Attaches to the core endpoint behind a channel: the only one to do so. Until
+    /// Attaches to a port of the core endpoint behind a channel: the only one to do so. `None`: its
+    /// row is still to be made, and named by [`Member::name_core_row`]. Until
     /// [`Member::detach_core`] no row of that core is recovered, so what is given to one meanwhile
     /// is not lost, even if the core has died.
     ///
@@ -269,16 +279,19 @@ impl Member {
         &mut self,
         control: &Control<M>,
         channel: &ChannelInfo,
-    ) -> Result<(), PoolError> {
-        let at = control.layout().channel(channel.index.0 as usize) + channel::ATTACHED;
-        let row = channel.core.map_or(0, |core| u64::from(core.row.0) + 1);
+        port: usize,
+    ) -> Result<Option<MemberIndex>, PoolError> {
+        let at = control.layout().channel(channel.index.0 as usize) + channel::attached(port);
+        let row = channel
+            .core
+            .and_then(|core| control.tables().row_of_core_port(core, port));
         let found = control.memory().load_cell(at, Ordering::Acquire);
         // Whoever is letting go sees that it is ours by then, and so does its recoverer.
         let before = if found & LETTING_GO == 0 { 0 } else { found };
         if let Err(found) =
             control
                 .memory()
-                .replace_cell(at, before, self.attached_bits() | row << 8)
+                .replace_cell(at, before, self.attached_bits() | row_bits(row))
         {
             let holder = (found as u8).checked_sub(1);
             return Err(
@@ -290,6 +303,39 @@ impl Member {
                 }),
             );
         }
+        self.confirm_core(control, channel, port).map(|()| row)
+    }
+
+    /// Names the row of a port that this participant is attached to, which was made for it.
+    ///
+    /// # Errors
+    /// [`PoolError::Busy`] if `channel` does not say what is behind the channel now.
+    pub fn name_core_row<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        channel: &ChannelInfo,
+        port: usize,
+        row: MemberIndex,
+    ) -> Result<(), PoolError> {
+        let at = control.layout().channel(channel.index.0 as usize) + channel::attached(port);
+        let named = self.attached_bits() | row_bits(Some(row));
+        if control
+            .memory()
+            .replace_cell(at, self.attached_bits(), named)
+            .is_err()
+        {
+            return Err(PoolError::Busy("the core behind the channel"));
+        }
+        self.confirm_core(control, channel, port)
+    }
+
+    /// Detaches again if another core is behind the channel now.
+    fn confirm_core<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        channel: &ChannelInfo,
+        port: usize,
+    ) -> Result<(), PoolError> {
         // The attachment comes before this look, or the unbinding before the recoverer's look for
         // attachments.
         hythe_memory::full_barrier();
@@ -298,19 +344,24 @@ impl Member {
             .channel(channel.index)
             .and_then(|now| now.core);
         if now != channel.core {
-            self.detach_core(control, channel.index);
+            self.detach_core(control, channel.index, port);
             return Err(PoolError::Busy("the core behind the channel"));
         }
         Ok(())
     }
 
-    /// Detaches from the core endpoint behind a channel, if attached; a channel that this was the
-    /// last to use goes with it.
-    pub fn detach_core<M: Memory>(&mut self, control: &Control<M>, index: ChannelIndex) {
-        let at = control.layout().channel(index.0 as usize) + channel::ATTACHED;
+    /// Detaches from a port of the core endpoint behind a channel, if attached; a channel that this
+    /// was the last to use goes with it.
+    pub fn detach_core<M: Memory>(
+        &mut self,
+        control: &Control<M>,
+        index: ChannelIndex,
+        port: usize,
+    ) {
+        let at = control.layout().channel(index.0 as usize) + channel::attached(port);
         let found = control.memory().load_cell(at, Ordering::Acquire);
         if found & !ATTACHED_ROW == self.attached_bits() {
-            self.let_go_of_core(control, index, found);
+            self.let_go_of_core(control, (index, port), found);
         }
     }
 
@@ -319,10 +370,10 @@ impl Member {
     fn let_go_of_core<M: Memory>(
         &mut self,
         control: &Control<M>,
-        index: ChannelIndex,
+        (index, port): (ChannelIndex, usize),
         attached: u64,
     ) {
-        let at = control.layout().channel(index.0 as usize) + channel::ATTACHED;
+        let at = control.layout().channel(index.0 as usize) + channel::attached(port);
         let letting_go = attached | LETTING_GO;
         if control
             .memory()

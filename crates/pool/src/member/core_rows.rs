@@ -16,22 +16,41 @@ use crate::journal::{self, Operation, Step};
 use crate::ledger::{LedgerSlot, contended};
 use crate::tables::members::{MemberIndex, MemberInfo, MemberKind};
 
+/// References that move between the own row and that of a core's port.
+struct Move {
+    row: MemberIndex,
+    slot: LedgerSlot,
+    count: u32,
+    /// The own record before.
+    before: Counted,
+}
+
 impl Member {
-    /// Moves one own reference into the row of a core's endpoint. Call before pushing the
-    /// descriptor.
+    /// Moves `count` own references into the row of a port of a core's endpoint. Call before pushing
+    /// the descriptor.
     ///
     /// # Errors
-    /// [`PoolError::Damaged`] if this participant holds none.
+    /// [`PoolError::Damaged`] if this participant holds fewer.
     pub fn give<M: Memory>(
         &mut self,
         control: &Control<M>,
         row: MemberIndex,
         slot: LedgerSlot,
+        count: u32,
     ) -> Result<(), PoolError> {
-        let before = self.held(control, slot, 1)?;
+        let before = self.held(control, slot, count)?;
         let now = self.now();
-        let gain = |cell: Counted| cell.gained(1, now).map(|after| (after.count, after.upper));
-        match self.move_row(control, Operation::Give, row, slot, before, gain) {
+        let gain = |cell: Counted| {
+            let after = cell.gained(count, now)?;
+            Some((after.count, after.upper))
+        };
+        let move_ = Move {
+            row,
+            slot,
+            count,
+            before,
+        };
+        match self.move_row(control, Operation::Give, move_, gain) {
             Ok(()) => Ok(()),
             Err(Unchanged::Contended) => Err(contended(slot)),
             Err(Unchanged::Declined) => Err(PoolError::Damaged(format!(
@@ -41,8 +60,8 @@ impl Member {
         }
     }
 
-    /// Moves one reference from the row of a core's endpoint into the own row. False: the row has
-    /// none.
+    /// Moves `count` references from the row of a port of a core's endpoint into the own row.
+    /// False: the row has fewer, and nothing was moved.
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if the cell never stands still.
@@ -51,15 +70,22 @@ impl Member {
         control: &Control<M>,
         row: MemberIndex,
         slot: LedgerSlot,
+        count: u32,
     ) -> Result<bool, PoolError> {
         let before = control.ledger().hold(self.index(), slot);
-        if before.gained(1, self.now()).is_none() {
+        if before.gained(count, self.now()).is_none() {
             return Err(PoolError::TooManyReferences {
                 limit: before.count,
             });
         }
-        let lose = |cell: Counted| cell.count.checked_sub(1).map(|left| (left, cell.upper));
-        match self.move_row(control, Operation::Reclaim, row, slot, before, lose) {
+        let lose = |cell: Counted| cell.count.checked_sub(count).map(|left| (left, cell.upper));
+        let move_ = Move {
+            row,
+            slot,
+            count,
+            before,
+        };
+        match self.move_row(control, Operation::Reclaim, move_, lose) {
             Ok(()) => Ok(true),
             Err(Unchanged::Declined) => Ok(false),
             Err(Unchanged::Contended) => Err(contended(slot)),
@@ -70,13 +96,17 @@ impl Member {
         &mut self,
         control: &Control<M>,
         operation: Operation,
-        row: MemberIndex,
-        slot: LedgerSlot,
-        before: Counted,
+        Move {
+            row,
+            slot,
+            count,
+            before,
+        }: Move,
         change: impl Fn(Counted) -> Option<(u32, u32)>,
     ) -> Result<(), Unchanged> {
         let step = Step {
             slot: slot.0,
+            count,
             row: row.0.into(),
             before: before.to_bits(),
             ..Step::default()
@@ -85,8 +115,8 @@ impl Member {
         let at = control.layout().hold(row.0.into(), slot.0 as usize);
         let changed = cell::change(control.memory(), control.layout(), at, mark, change);
         let after = match operation {
-            Operation::Give => before.lost(1),
-            _ => before.gained(1, self.now()),
+            Operation::Give => before.lost(count),
+            _ => before.gained(count, self.now()),
         };
         if let (Ok(_), Some(after)) = (changed, after) {
             control.ledger().set_hold(self.index(), slot, after);
@@ -125,7 +155,7 @@ pub(super) fn is_in_use<M: Memory>(
     control
         .tables()
         .channel_indices()
-        .filter_map(|index| control.tables().attached_row(index))
+        .flat_map(|index| control.tables().attached_rows(index))
         .any(of_that_core)
 }
 
@@ -216,15 +246,17 @@ mod tests {
         let mut world = world();
         let control = &world.control;
         let process = &mut world.process;
-        process.attach_core(control, &world.channel).expect("alone");
+        process
+            .attach_core(control, &world.channel, 0)
+            .expect("alone");
         assert!(process.lease(control, SLOT).expect("leased").is_some());
         assert!(!world.recover(), "somebody is attached");
         let status = |row| control.tables().member(row).map(|member| member.status);
         assert_eq!(status(world.row), Some(MemberStatus::Recovering));
         // It does not know yet that the core is dead, and gives: nothing is lost by that.
         let process = &mut world.process;
-        process.give(control, world.row, SLOT).expect("given");
-        process.detach_core(control, world.channel.index);
+        process.give(control, world.row, SLOT, 1).expect("given");
+        process.detach_core(control, world.channel.index, 0);
         assert!(world.recover(), "nobody is attached any more");
         assert_eq!(status(world.row), None);
         assert_eq!(control.ledger().slot(SLOT).0, 0, "the slot is free");
@@ -234,7 +266,7 @@ mod tests {
     fn a_port_does_not_attach_to_a_core_that_has_gone() {
         let mut world = world();
         assert!(world.recover());
-        let attached = world.process.attach_core(&world.control, &world.channel);
+        let attached = world.process.attach_core(&world.control, &world.channel, 0);
         assert!(matches!(attached, Err(PoolError::Busy(_))), "{attached:?}");
         let raw = ChannelType::default();
         let process = &mut world.process;
@@ -242,7 +274,7 @@ mod tests {
             .open_channel(&world.control, "c", &raw)
             .expect("channel");
         assert_eq!(
-            world.control.tables().attached(index),
+            world.control.tables().attached(index, 0),
             None,
             "and leaves nothing behind"
         );
@@ -251,15 +283,55 @@ mod tests {
     #[test]
     fn one_port_at_a_time_also_of_one_participant() {
         let mut world = world();
-        let attach = |world: &mut World| world.process.attach_core(&world.control, &world.channel);
+        let attach =
+            |world: &mut World| world.process.attach_core(&world.control, &world.channel, 0);
         attach(&mut world).expect("alone");
         let holder = world.process.index().0;
         let taken = attach(&mut world).expect_err("taken");
         assert!(matches!(taken, PoolError::EndpointTaken { holder: h, .. } if h == holder));
         world
             .process
-            .detach_core(&world.control, world.channel.index);
+            .detach_core(&world.control, world.channel.index, 0);
         attach(&mut world).expect("alone again");
+    }
+
+    #[test]
+    fn a_second_port_has_a_row_of_its_own() {
+        let mut world = world();
+        let control = &world.control;
+        let process = &mut world.process;
+        process
+            .attach_core(control, &world.channel, 0)
+            .expect("free");
+        let unnamed = process.attach_core(control, &world.channel, 1);
+        assert_eq!(unnamed, Ok(None), "its row is still to be made");
+        let name = crate::core_port_name("core", 1);
+        let made = Member::join(control, MemberKind::CoreEndpoint, identity(20), &name);
+        let row = made.expect("a row").index();
+        process
+            .name_core_row(control, &world.channel, 1, row)
+            .expect("named");
+        assert!(process.lease(control, SLOT).expect("leased").is_some());
+        process.duplicate(control, SLOT, 7).expect("eight");
+        process.give(control, row, SLOT, 8).expect("given");
+        assert_eq!(
+            process.reclaim(control, row, SLOT, 9),
+            Ok(false),
+            "too many"
+        );
+        assert_eq!(process.reclaim(control, row, SLOT, 3), Ok(true));
+        assert_eq!(process.holds(control, SLOT), 3);
+        process.detach_core(control, world.channel.index, 0);
+        assert!(!world.recover(), "somebody is attached to the other port");
+        let process = &mut world.process;
+        process.detach_core(control, world.channel.index, 1);
+        let channel = control.tables().channel(world.channel.index);
+        let again = channel.map(|now| process.attach_core(control, &now, 1));
+        assert!(
+            matches!(again, None | Some(Err(PoolError::Busy(_)))),
+            "the core is gone: {again:?}"
+        );
+        assert!(world.recover(), "nobody is attached any more");
     }
 
     /// Somebody has found the channel unused a moment ago, and will see that it is not.
@@ -269,7 +341,7 @@ mod tests {
         let control = &world.control;
         world
             .process
-            .attach_core(control, &world.channel)
+            .attach_core(control, &world.channel, 0)
             .expect("alone");
         let at = control.layout().channel(world.channel.index.0 as usize) + channel::STATE;
         let ready = control.memory().load_cell(at, Ordering::Relaxed);

@@ -268,8 +268,10 @@ fn after_step<M: Memory>(
         }),
         Operation::Duplicate => before.gained(step.count, now),
         Operation::Release => before.lost(step.count),
-        Operation::Send | Operation::Give => before.lost(1),
-        Operation::Take | Operation::Reclaim => before.gained(1, now),
+        Operation::Send => before.lost(1),
+        Operation::Take => before.gained(1, now),
+        Operation::Give => before.lost(step.count),
+        Operation::Reclaim => before.gained(step.count, now),
         Operation::TakeOldest => before.gained(step.count.min(1), now),
     }
 }

@@ -2,12 +2,12 @@
 
 use hythe_abi::RegionIndex;
 use hythe_abi::link::Direction;
-use hythe_abi::pool::{NAME_BYTES, channel};
+use hythe_abi::pool::{CORE_PORTS_MAX, NAME_BYTES, channel};
 use hythe_memory::{Memory, Ordering, read_name};
 use hythe_terminal::escaped;
 
 use super::Tables;
-use super::members::MemberIndex;
+use super::members::{MemberIndex, MemberKind};
 
 pub(crate) const FREE: u64 = 0;
 pub(crate) const CLAIMED: u64 = 1;
@@ -101,7 +101,8 @@ pub struct CoreBinding {
     pub endpoint: u32,
     /// Which way payload travels.
     pub direction: Direction,
-    /// The endpoint's row in the ledger.
+    /// The row in the ledger of the endpoint's first port. Those of the others are found by their
+    /// names ([`Tables::row_of_core_port`]).
     pub row: MemberIndex,
     /// The participant that runs the core: its bell is the way to the core's.
     pub agent: MemberIndex,
@@ -120,8 +121,8 @@ pub struct ChannelInfo {
     pub carries: ChannelType,
     /// The core endpoint behind it, if any.
     pub core: Option<CoreBinding>,
-    /// The participant attached to that endpoint.
-    pub attached: Option<MemberIndex>,
+    /// The participants attached to that endpoint, by the number of their port.
+    pub attached: [Option<MemberIndex>; CORE_PORTS_MAX],
 }
 
 impl ChannelInfo {
@@ -139,6 +140,13 @@ pub(crate) const fn state(status: u64, by: u8, hash: u32) -> u64 {
 
 pub(crate) const fn status_of(bits: u64) -> u64 {
     bits & 0xFF
+}
+
+/// The name of the row of a port, which is not the first, of an endpoint whose first port's row has
+/// this name.
+#[must_use]
+pub fn core_port_name(endpoint: &str, port: usize) -> String {
+    format!("{endpoint}#{port}")
 }
 
 /// FNV-1a: only tells most names apart at a glance; the names themselves decide.
@@ -169,7 +177,7 @@ impl<'c, M: Memory> Tables<'c, M> {
                 version: memory.load(at + channel::TYPE_VERSION, Ordering::Relaxed),
             },
             core: self.core_binding(index),
-            attached: self.attached(index),
+            attached: std::array::from_fn(|port| self.attached(index, port)),
         })
     }
 
@@ -192,25 +200,46 @@ impl<'c, M: Memory> Tables<'c, M> {
         })
     }
 
-    /// The participant attached to the core endpoint behind a channel: one load, for whoever passes
-    /// rings on.
-    pub fn attached(self, index: ChannelIndex) -> Option<MemberIndex> {
-        let member = (self.attachment(index) as u8).checked_sub(1);
+    /// The participant attached to a port of the core endpoint behind a channel: one load, for
+    /// whoever forwards rings.
+    pub fn attached(self, index: ChannelIndex, port: usize) -> Option<MemberIndex> {
+        let member = (self.attachment(index, port) as u8).checked_sub(1);
         member
             .map(MemberIndex)
             .filter(move |&member| self.has_row(member))
     }
 
-    /// The row of the endpoint that somebody is attached to over a channel, or over one on its way
-    /// in or out.
-    pub(crate) fn attached_row(self, index: ChannelIndex) -> Option<MemberIndex> {
-        let row = ((self.attachment(index) >> 8) as u8).checked_sub(1);
-        row.map(MemberIndex)
+    /// Is anybody attached to the core endpoint behind a channel?
+    pub(crate) fn is_attached(self, index: ChannelIndex) -> bool {
+        (0..CORE_PORTS_MAX).any(|port| self.attached(index, port).is_some())
+    }
+
+    /// The rows of the ports that somebody is attached to over a channel, or over one on its way in
+    /// or out.
+    pub(crate) fn attached_rows(self, index: ChannelIndex) -> impl Iterator<Item = MemberIndex> {
+        let rows = (0..CORE_PORTS_MAX).map(move |port| (self.attachment(index, port) >> 8) as u8);
+        rows.filter_map(|row| row.checked_sub(1).map(MemberIndex))
+    }
+
+    /// The row of a port of a core's endpoint: for the first that of the binding, for another the
+    /// one with its name, if it has been made.
+    pub fn row_of_core_port(self, core: CoreBinding, port: usize) -> Option<MemberIndex> {
+        if port == 0 {
+            return Some(core.row);
+        }
+        let first = self.member(core.row)?;
+        let name = core_port_name(&first.name, port);
+        let found = self.members().find(|row| {
+            row.kind == MemberKind::CoreEndpoint
+                && row.identity == first.identity
+                && row.name == name
+        });
+        found.map(|row| row.index)
     }
 
     /// What says who is attached; 0: nobody, or nobody that counts any more.
-    fn attachment(self, index: ChannelIndex) -> u64 {
-        let at = self.layout().channel(index.0 as usize) + channel::ATTACHED;
+    fn attachment(self, index: ChannelIndex, port: usize) -> u64 {
+        let at = self.layout().channel(index.0 as usize) + channel::attached(port);
         let bits = self.memory().load_cell(at, Ordering::Acquire);
         if bits & LETTING_GO == 0 { bits } else { 0 }
     }

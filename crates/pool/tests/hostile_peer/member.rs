@@ -483,9 +483,9 @@ impl Acting<'_> {
         match (self.peer.below(4), self.pick(&honest.channels)) {
             (0, Some(index)) => {
                 let known = &honest.channels[index];
-                let attached = honest.member.attach_core(control, known);
+                let attached = honest.member.attach_core(control, known, 0);
                 self.told.note(attached);
-                honest.member.detach_core(control, known.index);
+                honest.member.detach_core(control, known.index, 0);
             }
             (1, Some(index)) => {
                 let channel = honest.channels[index].index;
@@ -501,11 +501,11 @@ impl Acting<'_> {
                 };
                 let (slot, _) = honest.held[index];
                 let row = self.core;
-                let given = honest.member.give(control, row, slot);
+                let given = honest.member.give(control, row, slot, 1);
                 if self.told.note(given).is_none() {
                     return;
                 }
-                let back = honest.member.reclaim(control, row, slot);
+                let back = honest.member.reclaim(control, row, slot, 1);
                 if self.told.note(back) != Some(true) {
                     honest.held.swap_remove(index);
                 }

@@ -13,7 +13,7 @@ use super::stage::{Act, Actor, Case, Stage, binding, core_classes};
 use super::{Dying, SMALL_BYTES, identity, oldest, until_death};
 
 /// Those that need nothing before.
-const PLAIN: [(&str, Act); 25] = [
+const PLAIN: [(&str, Act); 26] = [
     ("join", join),
     ("lease", |a, c, _| assert!(a.me_leases(c))),
     ("lease any", lease_any),
@@ -33,6 +33,7 @@ const PLAIN: [(&str, Act); 25] = [
     ("bind core", bind_core),
     ("unbind core", unbind_core),
     ("attach core", attach_core),
+    ("attach core at its second port", attach_core_second),
     ("add core region", add_core_region),
     ("add wire region", add_wire_region),
     ("connect", connect),
@@ -150,12 +151,12 @@ fn duplicate(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 
 fn give(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let (core, slot) = (actor.core, actor.held.slot);
-    actor.me().give(control, core, slot).expect("give");
+    actor.me().give(control, core, slot, 1).expect("give");
 }
 
 fn reclaim(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let (core, slot) = (actor.core, actor.lent);
-    assert!(actor.me().reclaim(control, core, slot).expect("reclaim"));
+    assert!(actor.me().reclaim(control, core, slot, 1).expect("reclaim"));
 }
 
 fn close_port(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
@@ -176,7 +177,7 @@ fn unbind_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 fn release_last(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let slot = actor.lent;
     let core = actor.core;
-    assert!(actor.me().reclaim(control, core, slot).expect("reclaim"));
+    assert!(actor.me().reclaim(control, core, slot, 1).expect("reclaim"));
     assert!(actor.me().release(control, slot, 2).expect("release"));
 }
 
@@ -227,12 +228,29 @@ fn attach_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
         .tables()
         .channel(actor.core_channel)
         .expect("channel");
-    actor.me().attach_core(control, &channel).expect("attach");
+    actor
+        .me()
+        .attach_core(control, &channel, 0)
+        .expect("attach");
+}
+
+fn attach_core_second(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
+    let channel = control
+        .tables()
+        .channel(actor.core_channel)
+        .expect("channel");
+    let unnamed = actor.me().attach_core(control, &channel, 1);
+    assert_eq!(unnamed, Ok(None));
+    let row = actor.core;
+    actor
+        .me()
+        .name_core_row(control, &channel, 1, row)
+        .expect("named");
 }
 
 fn detach_core(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let channel = actor.core_channel;
-    actor.me().detach_core(control, channel);
+    actor.me().detach_core(control, channel, 0);
 }
 
 fn add_core_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {

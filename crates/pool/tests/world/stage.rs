@@ -79,7 +79,7 @@ impl Stage {
 
         let lent = world.lease(&mut member).slot;
         member.duplicate(control, lent, 1).expect("duplicate");
-        member.give(control, core.index(), lent).expect("give");
+        member.give(control, core.index(), lent, 1).expect("give");
         let older = world.lease(&mut member);
         world.send(&mut member, &mut out, older);
         let held = world.lease(&mut member);
@@ -155,11 +155,11 @@ impl Stage {
         }
         let core = self.core.index();
         self.near
-            .give(&world.control, core, held.slot)
+            .give(&world.control, core, held.slot, 1)
             .expect("give");
         assert!(
             self.near
-                .reclaim(&world.control, core, held.slot)
+                .reclaim(&world.control, core, held.slot, 1)
                 .expect("reclaim")
         );
         oldest::near_takes_part(self);
