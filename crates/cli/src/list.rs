@@ -47,7 +47,7 @@ struct CoreDocument {
     endpoint: u32,
     direction: &'static str,
     agent: String,
-    attached: Option<String>,
+    attached: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -126,7 +126,7 @@ fn channel(snapshot: &Snapshot, found: &ChannelInfo) -> ChannelDocument {
             Direction::FromCore => "from core",
         },
         agent: name(core.agent),
-        attached: found.attached.map(name),
+        attached: found.attached.iter().flatten().copied().map(name).collect(),
     });
     let ports = snapshot
         .ports
@@ -233,7 +233,8 @@ fn channel_text(channel: &ChannelDocument) -> String {
     let ChannelDocument { kind, carries, .. } = channel;
     let mut text = format!("\nchannel {name} carries {carries} ({kind})\n");
     if let Some(core) = &channel.core {
-        let attached = escaped(core.attached.as_deref().unwrap_or("nobody"));
+        let attached = output::list_or_nobody(&core.attached);
+        let attached = escaped(&attached);
         text += &format!(
             "  {} {}: endpoint {}, region {}, agent {}, attached: {attached}\n",
             core.direction,

@@ -25,6 +25,15 @@ pub(crate) fn print<T: Serialize>(
     write(made(json, document, human)?.as_bytes())
 }
 
+/// Names one behind the other.
+pub(crate) fn list_or_nobody(names: &[String]) -> String {
+    if names.is_empty() {
+        "nobody".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
 /// As [`print`], on standard error: for a command that becomes another program, whose output
 /// standard output is.
 pub(crate) fn print_aside<T: Serialize>(

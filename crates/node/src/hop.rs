@@ -45,6 +45,15 @@ pub fn wake(pool: &Pool, member: MemberIndex) {
     ring(pool.control(), member);
 }
 
+/// Takes a record for a core, or for a port of an endpoint of one, which runs as this process. The
+/// record stays until its process is dead and nobody uses it any more.
+///
+/// # Errors
+/// [`NodeError::Exhausted`], [`hythe_pool::PoolError::BadName`].
+pub fn join_core(pool: &Pool, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
+    joining::join_core(pool, core, name)
+}
+
 /// One reference that is to be moved elsewhere; dropped, it is released.
 #[derive(Debug)]
 pub struct Outgoing(Reference);
@@ -145,13 +154,6 @@ pub trait HopNode {
     fn act<T>(&self, step: impl FnOnce(&mut Member, &Control<Mapped>) -> T)
     -> Result<T, NodeError>;
 
-    /// Takes a record for a core, or for an endpoint of one, whose process this one has started.
-    /// The record stays until its process is dead and nobody uses it any more.
-    ///
-    /// # Errors
-    /// [`NodeError::Exhausted`], [`hythe_pool::PoolError::BadName`].
-    fn join_core(&self, core: Identity, name: &str) -> Result<MemberIndex, NodeError>;
-
     /// Adds the region of a core, with its file of `file_bytes` (slots, and the link if it is in
     /// the same file) and the file of the link if it has one of its own. Both are zero-filled.
     ///
@@ -197,10 +199,6 @@ impl HopNode for Node {
         participant.check_original()?;
         let control = participant.pool().control();
         Ok(participant.act(|member| step(member, control)))
-    }
-
-    fn join_core(&self, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
-        joining::join_core(self.pool(), core, name)
     }
 
     fn add_core_region(

@@ -4,7 +4,7 @@
 //! of it as one source can hold: what waits behind it is found at once, and a liar that keeps
 //! writing does not keep us here.
 
-use hythe_pool::Taken;
+use hythe_pool::{PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::port::Port;
@@ -61,12 +61,12 @@ impl Sources {
         naps.min().unwrap_or(WaitPlan::LONGEST_NAP)
     }
 
-    /// Takes the next reference, if there is one, and says from which source. Adds to `violations`
-    /// what was passed over.
+    /// Takes the next reference, if there is one, and says from which source. Counts what was passed
+    /// over, and what did not arrive.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
-        violations: &mut u64,
+        counted: &mut PortStatistics,
     ) -> Result<Option<(SourceIndex, Taken)>, Box<NodeError>> {
         let mut looks = self.list.len();
         let mut nonsense = 0;
@@ -81,8 +81,11 @@ impl Sources {
             match source.poll() {
                 Polled::Nothing => looks -= 1,
                 Polled::Taken(taken) => return Ok(Some((SourceIndex(index), taken))),
-                Polled::Nonsense => {
-                    *violations += 1;
+                passed_over @ (Polled::Missed(_) | Polled::Nonsense) => {
+                    match passed_over {
+                        Polled::Missed(messages) => counted.dropped += u64::from(messages),
+                        _ => counted.violations += 1,
+                    }
                     nonsense += 1;
                     if nonsense > source.capacity() {
                         looks -= 1;
@@ -91,7 +94,7 @@ impl Sources {
                     }
                 }
                 Polled::Broken => {
-                    *violations += 1;
+                    counted.violations += 1;
                     self.next = index;
                     looks -= 1;
                     let broken = self.list.swap_remove(index);

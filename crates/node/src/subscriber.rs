@@ -163,11 +163,15 @@ impl Subscriber {
         if self.is_stale() {
             self.refresh()?;
         }
-        let violations = self.statistics.violations;
-        let taken = self.sources.take(&mut self.statistics.violations);
+        let PortStatistics {
+            violations,
+            dropped,
+            ..
+        } = self.statistics;
+        let taken = self.sources.take(&mut self.statistics);
         let Port { shared, index, .. } = &self.port;
         let control = shared.pool().control();
-        if self.statistics.violations != violations {
+        if self.statistics.violations != violations || self.statistics.dropped != dropped {
             control.tables().set_statistics(*index, self.statistics);
         }
         shared.pool().check_whole()?;

@@ -94,7 +94,11 @@ pub(crate) fn bind(
     for (index, record) in link.status().endpoints.into_iter().enumerate() {
         // The record stays when this value goes: recovery frees it when the core is dead and nobody
         // uses it any more.
-        let row = node.join_core(process.identity, &format!("{board}/{}", record.name))?;
+        let row = hop::join_core(
+            node.pool(),
+            process.identity,
+            &format!("{board}/{}", record.name),
+        )?;
         let binding = CoreBinding {
             region: link.region(),
             endpoint: index as u32,

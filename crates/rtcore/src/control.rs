@@ -4,8 +4,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_node::hop::HopPool as _;
 use hythe_node::{Direction, HolderKind, Liveness, MemberInfo, MemberKind, Pool, Snapshot};
+use hythe_pool::core_port_name;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::system;
@@ -34,8 +36,8 @@ pub struct EndpointStatus {
     pub channel: String,
     /// Which way payload travels.
     pub direction: Direction,
-    /// Who is attached: name and process.
-    pub attached: Option<String>,
+    /// Who is attached: names and processes.
+    pub attached: Vec<String>,
     /// Buffers that the core answers for over this endpoint.
     pub held: u32,
 }
@@ -112,12 +114,30 @@ fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<En
         let member = snapshot.members.iter().find(|member| member.index == index);
         member.map_or_else(|| format!("participant {}", index.0), show)
     };
+    let first = snapshot.members.iter().find(|row| row.index == core.row)?;
+    let is_row_of_port = |row: &MemberInfo| {
+        let ports = 1..CORE_PORTS_MAX;
+        let is_other = |name: &str| {
+            ports
+                .clone()
+                .any(|port| name == core_port_name(&first.name, port))
+        };
+        row.index == first.index || row.identity == first.identity && is_other(&row.name)
+    };
+    let rows = snapshot.members.iter().filter(|row| is_row_of_port(row));
+    let rows: Vec<HolderKind> = rows.map(|row| HolderKind::Member(row.index)).collect();
     let holders = snapshot.audit.holders.iter();
-    let held = holders.filter(|holder| holder.kind == HolderKind::Member(core.row));
+    let held = holders.filter(|holder| rows.contains(&holder.kind));
     Some(EndpointStatus {
         channel: channel.name.clone(),
         direction: core.direction,
-        attached: channel.attached.map(name),
+        attached: channel
+            .attached
+            .iter()
+            .flatten()
+            .copied()
+            .map(name)
+            .collect(),
         held: held.map(|holder| holder.count).sum(),
     })
 }

@@ -120,10 +120,17 @@ pub struct LinkPlan {
     pub bytes: u32,
     /// The line size.
     pub line_bytes: u32,
-    /// Room for endpoints.
+    /// Space for endpoints.
     pub endpoints: u32,
-    /// Descriptors in each queue.
+    /// Participants at once on each endpoint; default: as many as there can be.
+    #[serde(default = "ports_max")]
+    pub ports: u32,
+    /// Entries of each queue.
     pub capacity: u32,
+}
+
+const fn ports_max() -> u32 {
+    hythe_abi::pool::CORE_PORTS_MAX as u32
 }
 
 /// Slots of one size.

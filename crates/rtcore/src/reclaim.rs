@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_node::Node;
 use hythe_node::hop::{HopNode as _, HopPool as _};
+use hythe_pool::ChannelInfo;
 
 use crate::boot::Endpoint;
 use crate::link::{LinkMap, abandoned};
@@ -25,7 +27,7 @@ const BOUND: Duration = Duration::from_millis(300);
 /// Looks after endpoints that nobody is attached to, until `over`. Unpark the thread to end it at
 /// once.
 pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &AtomicBool) {
-    let mut looks = vec![0; endpoints.len()];
+    let mut looks = vec![[0; CORE_PORTS_MAX]; endpoints.len()];
     loop {
         thread::park_timeout(LOOK);
         if over.load(Ordering::Acquire) {
@@ -34,21 +36,34 @@ pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &At
         for (endpoint, looks) in endpoints.iter().zip(&mut looks) {
             let channel = node.pool().control().tables().channel(endpoint.channel);
             let ours = channel.filter(|channel| channel.core == Some(endpoint.binding));
-            let alone =
-                ours.filter(|channel| abandoned::is_left_alone(node.participant(), link, channel));
-            let Some(channel) = alone else {
-                *looks = 0;
+            let Some(channel) = ours else {
+                *looks = [0; CORE_PORTS_MAX];
                 continue;
             };
-            *looks += 1;
-            if *looks >= LOOKS {
-                match abandoned::take_back(node.participant(), link, &channel, BOUND) {
-                    Ok(done) => tracing::debug!(channel = channel.name, done, "took back"),
-                    Err(error) => {
-                        tracing::warn!(channel = channel.name, %error, "could not take back")
-                    }
-                }
+            for (port, looks) in looks.iter_mut().enumerate() {
+                look_at_port(node, link, (&channel, port), looks);
             }
         }
+    }
+}
+
+/// Takes back what was left at a port, when it was found there often enough.
+fn look_at_port(
+    node: &Node,
+    link: &LinkMap,
+    (channel, port): (&ChannelInfo, usize),
+    looks: &mut u32,
+) {
+    if !abandoned::is_left_alone(node.participant(), link, channel, port) {
+        *looks = 0;
+        return;
+    }
+    *looks += 1;
+    if *looks < LOOKS {
+        return;
+    }
+    match abandoned::take_back(node.participant(), link, channel, port, BOUND) {
+        Ok(done) => tracing::debug!(channel = channel.name, port, done, "took back"),
+        Err(error) => tracing::warn!(channel = channel.name, port, %error, "could not take back"),
     }
 }

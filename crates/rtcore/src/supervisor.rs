@@ -11,6 +11,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
+use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{MemberKind, Node};
 use hythe_pool::Identity;
@@ -141,7 +142,11 @@ impl Supervisor {
     ) -> Result<(LinkMap, Doorbell, Vec<Endpoint>), Ended> {
         let (board, plan) = (self.board.name().to_owned(), &self.board.shared()?.link);
         let deadline = Instant::now() + self.options.start_bound;
-        let link = LinkMap::fill(self.node.pool(), self.region, plan.endpoints, plan.capacity)?;
+        let link = LinkMap::fill(
+            self.node.pool(),
+            self.region,
+            (plan.endpoints, plan.ports, plan.capacity),
+        )?;
         link.forget_queues();
         let session = self.node.pool().control().new_session();
         link.begin_session(session);
@@ -167,7 +172,7 @@ impl Supervisor {
         *identity = Some(process.identity);
         // The core as a whole: what a later agent sees of a core whose agent died before it had
         // endpoints.
-        self.node.join_core(process.identity, &board)?;
+        hop::join_core(self.node.pool(), process.identity, &board)?;
         let mut watched = Watched {
             board: &board,
             bound: self.options.start_bound,
@@ -275,9 +280,11 @@ fn listen(
         }
         // Whatever the core pushed is visible here: it came before the byte. So the ordinary ring
         // finds every sleeper.
-        let attached = endpoints
-            .iter()
-            .filter_map(|endpoint| node.pool().control().tables().attached(endpoint.channel));
-        attached.for_each(|member| hop::wake(node.pool(), member));
+        let tables = node.pool().control().tables();
+        for endpoint in endpoints {
+            let attached =
+                (0..CORE_PORTS_MAX).filter_map(|port| tables.attached(endpoint.channel, port));
+            attached.for_each(|member| hop::wake(node.pool(), member));
+        }
     }
 }

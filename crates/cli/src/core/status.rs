@@ -38,7 +38,7 @@ struct EndpointDocument {
     channel: String,
     direction: &'static str,
     max_bytes: Option<u32>,
-    attached: Option<String>,
+    attached: Vec<String>,
     held: u32,
 }
 
@@ -131,10 +131,7 @@ fn core_text(core: &CoreDocument) -> String {
                     .max_bytes
                     .map_or_else(String::new, |bytes| bytes.to_string()),
                 endpoint.held.to_string(),
-                endpoint
-                    .attached
-                    .clone()
-                    .unwrap_or_else(|| "nobody".to_owned()),
+                output::list_or_nobody(&endpoint.attached),
             ]
         })
         .collect();

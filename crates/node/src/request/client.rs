@@ -416,7 +416,7 @@ impl Client {
         // here.
         for _ in 0..self.sources.capacity() {
             let shared = &self.port.shared;
-            let taken = intake::take(&mut self.sources, shared, &mut statistics.violations)?;
+            let taken = intake::take(&mut self.sources, shared, statistics)?;
             let Some(arrived) = taken else {
                 return Ok(());
             };

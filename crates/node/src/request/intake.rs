@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hythe_abi::request::{BYTES, Header, OFFSET};
-use hythe_pool::Taken;
+use hythe_pool::{PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::buffer::{Reference, Sample};
@@ -24,14 +24,14 @@ pub(super) struct Arrived {
     pub(super) capacity: u32,
 }
 
-/// Takes the next message, if there is one. Adds to `violations` what was passed over.
+/// Takes the next message, if there is one. Counts what was passed over.
 pub(super) fn take(
     sources: &mut Sources,
     shared: &Arc<Participant>,
-    violations: &mut u64,
+    counted: &mut PortStatistics,
 ) -> Result<Option<Arrived>, NodeError> {
     let mut nonsense = 0;
-    while let Some((index, taken)) = sources.take(violations).map_err(|error| *error)? {
+    while let Some((index, taken)) = sources.take(counted).map_err(|error| *error)? {
         let source = sources.get(index);
         let (origin, capacity) = (source.origin(), source.capacity());
         if let Some((header, sample)) = open(shared, taken)? {
@@ -42,7 +42,7 @@ pub(super) fn take(
                 capacity,
             }));
         }
-        *violations += 1;
+        counted.violations += 1;
         nonsense += 1;
         if nonsense > capacity {
             break;

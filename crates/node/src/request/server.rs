@@ -93,11 +93,12 @@ impl Server {
     /// As [`Server::take`].
     pub fn try_take(&mut self) -> Result<Option<Request>, NodeError> {
         self.refresh()?;
-        let mut violations = 0;
-        let arrived = self.next_request(&mut violations);
-        if violations > 0 {
+        let mut passed_over = PortStatistics::default();
+        let arrived = self.next_request(&mut passed_over);
+        if passed_over != PortStatistics::default() {
             self.outlets.count(&self.port.shared, |counted| {
-                counted.violations += violations
+                counted.violations += passed_over.violations;
+                counted.dropped += passed_over.dropped;
             });
         }
         let arrived = self.port.shared.pool().unless_lost(arrived)?;
@@ -106,14 +107,17 @@ impl Server {
 
     /// A client that sends replies instead of requests is not listened to for longer than its queue
     /// holds.
-    fn next_request(&mut self, violations: &mut u64) -> Result<Option<Arrived>, NodeError> {
+    fn next_request(
+        &mut self,
+        passed_over: &mut PortStatistics,
+    ) -> Result<Option<Arrived>, NodeError> {
         let shared = &self.port.shared;
-        while let Some(arrived) = intake::take(&mut self.sources, shared, violations)? {
+        while let Some(arrived) = intake::take(&mut self.sources, shared, passed_over)? {
             if arrived.header.kind == MessageKind::Request {
                 return Ok(Some(arrived));
             }
-            *violations += 1;
-            if *violations > arrived.capacity.into() {
+            passed_over.violations += 1;
+            if passed_over.violations > arrived.capacity.into() {
                 break;
             }
         }

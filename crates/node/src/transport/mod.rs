@@ -221,6 +221,8 @@ pub enum Polled {
     Nothing,
     /// A reference that is this participant's now.
     Taken(Taken),
+    /// The sender has dropped so many messages for this port since the last look.
+    Missed(u32),
     /// What makes no sense, and is out of the way: counted.
     Nonsense,
     /// Its counters are impossible: the source is left, and counted.

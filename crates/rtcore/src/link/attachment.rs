@@ -1,6 +1,6 @@
-//! Being attached to one endpoint of a core: the handshake, and the two queues.
+//! Being attached to one flow of a core: the handshake, and the two queues.
 //!
-//! An attachment clears first: whatever session an earlier port left open is ended, and once the
+//! An attachment clears first: whatever session an earlier user of the port left open is ended, and once the
 //! core has echoed that, what it left is taken back (only then: under a new session the core would
 //! write over it). Then it proposes a session, and when that is echoed both sides use the queues.
 //! It is over when the core, its agent, or the binding of the channel is another. None of the steps
@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_abi::Descriptor;
-use hythe_abi::link::flow_line;
-use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError, Taken};
-use hythe_queue::{Consumer, Producer, RingPlaces};
+use hythe_abi::link::{Entry, Flow};
+use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, Taken};
 
 use super::map::{Life, LinkMap};
+use super::right::Right;
+use super::ring::{Inbox, Outbox};
 use super::settle;
 use hythe_node::NodeError;
 use hythe_node::hop::{self, HopPool as _, Participant, WaitPlan};
@@ -25,11 +26,16 @@ pub(super) const ECHO_BOUND: Duration = Duration::from_secs(5);
 /// How often an echo is looked for without being rung for.
 pub(super) const ECHO_NAP: Duration = Duration::from_millis(2);
 
-/// The right to use one endpoint, under one session.
+/// The right to use one flow, under one session.
 #[derive(Debug)]
 pub(super) struct Attachment {
     right: Right,
     pub(super) core: CoreBinding,
+    flow: Flow,
+    /// Rows of this core that entries were found to name: they live as long as the core does.
+    known_rows: Vec<MemberIndex>,
+    /// Messages of the core that may wait.
+    window: u32,
     pub(super) max_bytes: u32,
     pub(super) link: LinkMap,
     life: Life,
@@ -43,8 +49,8 @@ pub(super) struct Attachment {
 
 #[derive(Debug)]
 struct Queues {
-    to_core: Producer,
-    from_core: Consumer,
+    to_core: Outbox,
+    from_core: Inbox,
 }
 
 /// What an attachment has come to.
@@ -63,11 +69,12 @@ pub(super) fn attach(
     shared: &Arc<Participant>,
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
+    depth: u32,
     bound: Duration,
 ) -> Result<(), NodeError> {
     let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
     let met = shared.wait_for(plan, bound, || {
-        Ok(step(shared, channel, attachment)?.then_some(()))
+        Ok(step(shared, channel, attachment, depth)?.then_some(()))
     })?;
     if met.is_some() {
         return Ok(());
@@ -87,9 +94,10 @@ pub(super) fn step(
     shared: &Arc<Participant>,
     channel: &ChannelInfo,
     attachment: &mut Option<Attachment>,
+    depth: u32,
 ) -> Result<bool, NodeError> {
     if attachment.is_none() {
-        *attachment = Attachment::begin(shared, channel)?;
+        *attachment = Attachment::begin(shared, channel, depth)?;
     }
     let meeting = attachment
         .as_mut()
@@ -109,8 +117,12 @@ pub(super) fn silent(channel: &ChannelInfo, reason: &str) -> NodeError {
 }
 
 impl Attachment {
-    /// Takes the endpoint and ends the session it finds. `None`: not at this moment.
-    fn begin(shared: &Arc<Participant>, channel: &ChannelInfo) -> Result<Option<Self>, NodeError> {
+    /// Takes a port of the endpoint and ends the session it finds. `None`: not at this moment.
+    fn begin(
+        shared: &Arc<Participant>,
+        channel: &ChannelInfo,
+        depth: u32,
+    ) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();
         // Before the look at the binding: a change behind it is noticed.
         let epoch = control.tables().channel_epoch(channel.index);
@@ -121,11 +133,11 @@ impl Attachment {
         let Some((now, core)) = now else {
             return Err(silent(channel, "it is not running (`hythe core status`)"));
         };
-        let Some(right) = Right::take(shared, &now)? else {
-            return Ok(None);
-        };
         let link = LinkMap::open(shared.pool(), core.region)?;
         let Some(life) = link.life() else {
+            return Ok(None);
+        };
+        let Some(right) = Right::take_any(shared, &now, link.layout().ports())? else {
             return Ok(None);
         };
         let endpoint = core.endpoint as usize;
@@ -133,11 +145,24 @@ impl Attachment {
             .endpoint(endpoint)
             .filter(|found| found.direction == core.direction);
         let record = record.ok_or_else(|| silent(channel, "it has no such endpoint any more"))?;
-        withdraw_abandoned(shared, &link, core)?;
-        link.withdraw(endpoint);
+        let flow = Flow {
+            endpoint,
+            port: right.port,
+        };
+        withdraw_abandoned(shared, &link, core, flow)?;
+        link.withdraw(flow);
+        let window = (depth.clamp(1, link.layout().capacity() as u32 / 2)).min(slots_for_one(
+            shared,
+            &link,
+            core,
+            record.max_bytes,
+        ));
         let begun = Self {
             right,
             core,
+            flow,
+            known_rows: Vec::new(),
+            window,
             max_bytes: record.max_bytes,
             link,
             life,
@@ -157,15 +182,19 @@ impl Attachment {
         if self.is_over() {
             return Ok(Meeting::Over);
         }
-        let endpoint = self.core.endpoint as usize;
-        let (ours, theirs) = self.link.endpoint_sessions(endpoint);
+        let (ours, theirs) = self.link.sessions(self.flow);
         match &self.queues {
             _ if ours != self.session => Ok(Meeting::Over),
             None if theirs != self.session => Ok(Meeting::Waiting),
             None if self.session == 0 => {
-                settle::endpoint(&self.right.shared, &self.link, self.core)?;
+                settle::flow(
+                    &self.right.shared,
+                    &self.link,
+                    self.core,
+                    self.right.place(),
+                )?;
                 self.session = self.right.shared.pool().control().new_session();
-                self.start = self.link.propose(endpoint, self.session);
+                self.start = self.link.propose(self.flow, self.session, self.window);
                 self.ring_core();
                 Ok(Meeting::Waiting)
             }
@@ -179,33 +208,17 @@ impl Attachment {
     }
 
     fn open_queues(&self) -> Queues {
-        let endpoint = self.core.endpoint as usize;
-        let head = self.link.begin_at_start(endpoint);
-        let layout = self.link.layout();
-        let (ours, theirs) = (layout.linux_flow(endpoint), layout.core_flow(endpoint));
-        let capacity = self.capacity();
-        let to_core = RingPlaces {
-            tail: ours + flow_line::TAIL,
-            head: theirs + flow_line::HEAD,
-            entries: layout.linux_entries(endpoint),
-            capacity,
-        };
-        let from_core = RingPlaces {
-            tail: theirs + flow_line::TAIL,
-            head: ours + flow_line::HEAD,
-            entries: layout.core_entries(endpoint),
-            capacity,
-        };
+        let head = self.link.begin_at_start(self.flow);
         Queues {
-            to_core: Producer::resume(to_core, self.start, self.start),
-            from_core: Consumer::resume(from_core, head),
+            to_core: Outbox::begin(self.link.to_core(self.flow), self.start),
+            from_core: Inbox::begin(self.link.from_core(self.flow), head),
         }
     }
 
     /// Is the session the one that both sides agreed on, and the core the one it was agreed on
     /// with?
     pub(super) fn is_current(&mut self) -> bool {
-        let (ours, theirs) = self.link.endpoint_sessions(self.core.endpoint as usize);
+        let (ours, theirs) = self.link.sessions(self.flow);
         self.queues.is_some() && ours == self.session && theirs == self.session && !self.is_over()
     }
 
@@ -223,38 +236,79 @@ impl Attachment {
         self.link.life() != Some(self.life)
     }
 
-    /// Queue descriptors in each direction.
+    /// Entries of each of the two queues.
     pub(super) fn capacity(&self) -> u32 {
         self.link.layout().capacity() as u32
     }
 
-    /// Moves an own reference to the core. On error it is still ours.
+    /// Messages of the core that may wait for this port, and empty slots that it gives the core.
+    pub(super) const fn window(&self) -> u32 {
+        self.window
+    }
+
+    /// The row of the ledger that answers for what this port has given to the core.
+    pub(super) const fn row(&self) -> MemberIndex {
+        self.right.row
+    }
+
+    /// The channel, and the number of the port.
+    pub(super) const fn flow(&self) -> Flow {
+        self.flow
+    }
+
+    /// Moves an own reference to the core, and as many more as there are ports of an endpoint
+    /// that could get it from there. On error it is still ours, and the only one.
     pub(super) fn push(
         &mut self,
         slot: LedgerSlot,
         descriptor: Descriptor,
     ) -> Result<(), NodeError> {
-        let (shared, row) = (&self.right.shared, self.core.row);
+        let (shared, row) = (&self.right.shared, self.right.row);
         let control = shared.pool().control();
         let Some(queues) = &mut self.queues else {
             return Err(silent(&self.right.channel, "its session is not agreed on"));
         };
-        shared.act(|member| member.give(control, row, slot))?;
-        if queues.to_core.push(self.link.memory(), descriptor).is_ok() {
+        let references = if self.link.gives_payload() {
+            self.link.layout().ports() as u32
+        } else {
+            1
+        };
+        if references > 1 {
+            shared.act(|member| member.duplicate(control, slot, references - 1))?;
+        }
+        shared.act(|member| member.give(control, row, slot, references))?;
+        let entry = Entry {
+            descriptor,
+            account: row.0.into(),
+            references,
+            tag: 0,
+        };
+        if queues.to_core.push(self.link.memory(), entry) {
             return Ok(());
         }
-        shared.act(|member| member.reclaim(control, row, slot))?;
+        shared.act(|member| member.reclaim(control, row, slot, references))?;
+        if references > 1 {
+            shared.act(|member| member.release(control, slot, references - 1))?;
+        }
         let reason =
             "its queue counters make no sense; the endpoint is closed until the next session";
         Err(silent(&self.right.channel, reason))
     }
 
+    /// Entries that the core has not taken yet.
+    pub(super) fn untaken(&mut self) -> u32 {
+        let queues = self.queues.as_mut();
+        queues
+            .and_then(|queues| queues.to_core.untaken(self.link.memory()))
+            .unwrap_or(0)
+    }
+
     /// What the core pushed next, unchecked; it stays in the queue until [`Attachment::advance`].
     /// `None`: nothing, or a session that is over.
-    pub(super) fn peek(&mut self) -> Option<Descriptor> {
-        let queues = self.queues.as_mut()?;
-        let descriptor = queues.from_core.peek(self.link.memory()).ok().flatten()?;
-        self.is_current().then_some(descriptor)
+    pub(super) fn peek(&mut self) -> Option<Entry> {
+        let queues = self.queues.as_ref()?;
+        let entry = queues.from_core.peek(self.link.memory())?;
+        self.is_current().then_some(entry)
     }
 
     /// Removes what [`Attachment::peek`] showed. Call when the ledger knows where the reference is
@@ -265,14 +319,25 @@ impl Attachment {
         }
     }
 
-    /// Moves a reference that came back out of a row of this core. `None`: the core did not hold
-    /// it.
-    pub(super) fn reclaim(
-        &self,
-        row: MemberIndex,
-        descriptor: Descriptor,
-    ) -> Result<Option<Taken>, NodeError> {
-        settle::reclaim(&self.right.shared, self.core, row, descriptor)
+    /// Moves what an entry stands for out of the row of this core that it names, and keeps one
+    /// reference. `None`: the core did not hold it.
+    pub(super) fn reclaim(&mut self, entry: Entry) -> Result<Option<Taken>, NodeError> {
+        let row = u8::try_from(entry.account).ok().map(MemberIndex);
+        let Some(row) = row.filter(|row| self.is_row_of_core(*row)) else {
+            return Ok(None);
+        };
+        settle::reclaim(&self.right.shared, self.core, row, entry)
+    }
+
+    fn is_row_of_core(&mut self, row: MemberIndex) -> bool {
+        if row == self.right.row || self.known_rows.contains(&row) {
+            return true;
+        }
+        let found = settle::is_row_of_core(&self.right.shared, self.core, row);
+        if found {
+            self.known_rows.push(row);
+        }
+        found
     }
 
     pub(super) fn ring_core(&self) {
@@ -282,7 +347,7 @@ impl Attachment {
     /// Ends the session, without waiting for the core to know.
     pub(super) fn withdraw(&mut self) {
         self.queues = None;
-        self.link.withdraw(self.core.endpoint as usize);
+        self.link.withdraw(self.flow);
         self.ring_core();
     }
 
@@ -293,59 +358,80 @@ impl Attachment {
             return Ok(());
         }
         self.queues = None;
-        end_session(&self.right.shared, &self.link, self.core, bound)?;
+        end_session(&self.link, self.core, &self.right, bound)?;
         Ok(())
     }
 }
 
 /// Writes session 0 and waits for its echo; then settles. True: all is settled.
 pub(super) fn end_session(
-    shared: &Arc<Participant>,
     link: &LinkMap,
     core: CoreBinding,
+    right: &Right,
     bound: Duration,
 ) -> Result<bool, NodeError> {
-    let endpoint = core.endpoint as usize;
+    let (shared, flow) = (&right.shared, right.flow(core));
     let life = link.life();
     if life.is_none() {
         return Ok(false);
     }
-    link.withdraw(endpoint);
+    link.withdraw(flow);
     ring_core(shared, link, core);
     let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
     let echoed = shared.wait_for(plan, bound, || {
-        let echoed = link.endpoint_sessions(endpoint).1 == 0;
+        let echoed = link.sessions(flow).1 == 0;
         Ok((echoed || link.life() != life).then_some(echoed))
     })?;
     let let_go = echoed == Some(true) && link.life() == life;
     if let_go {
-        settle::endpoint(shared, link, core)?;
+        settle::flow(shared, link, core, right.place())?;
     }
     Ok(let_go)
 }
 
-/// Ends the sessions that dead ports left open at other endpoints of the core, so that nothing of
-/// theirs is forwarded to us: the core sees these ends before it sees our session.
+/// Slots that one port of an endpoint may have at the core: half of those that are large enough
+/// stay with Linux, since without them nobody could send to the core; the rest is for all ports.
+fn slots_for_one(
+    shared: &Arc<Participant>,
+    link: &LinkMap,
+    core: CoreBinding,
+    max_bytes: u32,
+) -> u32 {
+    let Some(region) = shared.pool().region(core.region) else {
+        return 1;
+    };
+    let classes = region.classes.iter();
+    let fitting = classes.filter(|class| class.payload_bytes() >= max_bytes as usize);
+    let fitting: u32 = fitting.map(|class| class.count).sum();
+    let open = link.flows(core.endpoint as usize);
+    let ports = open.filter(|flow| link.sessions(*flow).0 != 0).count() as u32 + 1;
+    (fitting / 2 / ports).max(1)
+}
+
+/// Ends the sessions that dead ports left open at other flows of the core, so that nothing of theirs
+/// is forwarded to us: the core sees these ends before it sees our session.
 fn withdraw_abandoned(
     shared: &Arc<Participant>,
     link: &LinkMap,
     core: CoreBinding,
+    own: Flow,
 ) -> Result<(), NodeError> {
     let channels = shared.pool().control().tables().channels();
-    let others = channels.filter(|other| {
-        let bound = other
-            .core
-            .filter(|bound| bound.region == core.region && *bound != core);
-        bound.is_some_and(|bound| link.endpoint_sessions(bound.endpoint as usize).0 != 0)
+    let of_core = channels.filter_map(|channel| {
+        let bound = channel.core.filter(|bound| bound.region == core.region)?;
+        Some((channel, bound.endpoint as usize))
     });
-    for other in others
-        .filter(|other| other.attached.is_none())
-        .collect::<Vec<_>>()
-    {
-        match Right::take(shared, &other) {
-            Ok(Some(_right)) => link.withdraw(other.core.map_or(0, |core| core.endpoint as usize)),
-            Ok(None) | Err(NodeError::EndpointTaken { .. }) => {}
-            Err(error) => return Err(error),
+    for (channel, endpoint) in of_core.collect::<Vec<_>>() {
+        for flow in link.flows(endpoint) {
+            let is_open = flow != own && link.sessions(flow).0 != 0;
+            if !is_open || channel.attached[flow.port].is_some() {
+                continue;
+            }
+            match Right::take_port(shared, &channel, flow.port) {
+                Ok(Some(_right)) => link.withdraw(flow),
+                Ok(None) | Err(NodeError::EndpointTaken { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(())
@@ -354,54 +440,5 @@ fn withdraw_abandoned(
 fn ring_core(shared: &Arc<Participant>, link: &LinkMap, core: CoreBinding) {
     if link.note_ring() {
         hop::wake(shared.pool(), core.agent);
-    }
-}
-
-/// Being the one participant at an endpoint, until dropped.
-#[derive(Debug)]
-pub(super) struct Right {
-    pub(super) shared: Arc<Participant>,
-    channel: ChannelInfo,
-}
-
-impl Right {
-    /// `None`: the core behind the channel has just changed, or its agent is taking back what the
-    /// last one left there: in a moment it will be free.
-    pub(super) fn take(
-        shared: &Arc<Participant>,
-        channel: &ChannelInfo,
-    ) -> Result<Option<Self>, NodeError> {
-        let control = shared.pool().control();
-        match shared.act(|member| member.attach_core(control, channel)) {
-            Ok(()) => Ok(Some(Self {
-                shared: Arc::clone(shared),
-                channel: channel.clone(),
-            })),
-            Err(PoolError::Busy(_)) => Ok(None),
-            Err(PoolError::EndpointTaken { holder, .. }) => {
-                let agent = channel.core.map(|core| core.agent.0);
-                if agent == Some(holder) && shared.index().0 != holder {
-                    return Ok(None);
-                }
-                let holder = control.tables().member(MemberIndex(holder)).map_or_else(
-                    || "a participant that has just left".to_owned(),
-                    |member| format!("{} (pid {})", member.name, member.identity.pid),
-                );
-                let channel = channel.name.clone();
-                Err(NodeError::EndpointTaken { channel, holder })
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-impl Drop for Right {
-    fn drop(&mut self) {
-        if self.shared.is_a_copy() {
-            return;
-        }
-        let control = self.shared.pool().control();
-        self.shared
-            .act(|member| member.detach_core(control, self.channel.index));
     }
 }

@@ -1,16 +1,18 @@
 //! The two sections of a link, mapped.
 
 use hythe_abi::link::{
-    CORE_MAGIC, CoreState, Direction, ENDPOINTS_MAX, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION,
-    bell_line, core_header, endpoint_record, flow_line, linux_header,
+    CORE_MAGIC, CoreState, Direction, ENDPOINTS_MAX, Entry, Flow, LINUX_MAGIC, LinkLayout,
+    NAME_BYTES, VERSION, bell_line, core_header, endpoint_record, flow_line, linux_header,
 };
-use hythe_abi::{Descriptor, HEADROOM_BYTES, LINE_BYTES, RegionIndex};
+use hythe_abi::{HEADROOM_BYTES, LINE_BYTES, RegionIndex};
 use hythe_memory::{Mapped, Memory, Ordering, full_barrier, read_name};
 use hythe_pool::RegionGeometry;
 
 use hythe_node::NodeError;
 use hythe_node::Pool;
 use hythe_node::hop::HopPool as _;
+
+use super::ring::Places;
 
 /// A link, mapped, with its layout checked.
 #[derive(Clone, Debug)]
@@ -83,6 +85,7 @@ impl LinkMap {
         let section = word(linux_header::SECTION_BYTES) as usize;
         let layout = LinkLayout::new(
             word(linux_header::ENDPOINTS),
+            word(linux_header::PORTS),
             word(linux_header::CAPACITY),
             section,
         );
@@ -103,8 +106,7 @@ impl LinkMap {
     pub(crate) fn fill(
         pool: &Pool,
         region: RegionIndex,
-        endpoints: u32,
-        capacity: u32,
+        (endpoints, ports, capacity): (u32, u32, u32),
     ) -> Result<Self, NodeError> {
         let memory = pool.map_link(region)?;
         let section = memory.bytes() / 2;
@@ -113,9 +115,9 @@ impl LinkMap {
             reason: "unknown region".to_owned(),
         };
         let geometry = pool.region(region).ok_or_else(unknown)?;
-        let layout = LinkLayout::new(endpoints, capacity, section).ok_or_else(|| {
+        let layout = LinkLayout::new(endpoints, ports, capacity, section).ok_or_else(|| {
             let reason = format!(
-                "{endpoints} endpoints with queues of {capacity} do not fit {} bytes",
+                "{endpoints} endpoints with {ports} ports and queues of {capacity} do not fit {} bytes",
                 memory.bytes()
             );
             NodeError::BadLink { region, reason }
@@ -140,6 +142,7 @@ impl LinkMap {
             self.layout.section_bytes() as u32,
         );
         word(linux_header::ENDPOINTS, self.layout.endpoints() as u32);
+        word(linux_header::PORTS, self.layout.ports() as u32);
         word(linux_header::CAPACITY, self.layout.capacity() as u32);
         word(linux_header::REGION, region.index.0.into());
         // A core's addresses have 32 bits; `add_core_region` was given a size that fits.
@@ -231,12 +234,12 @@ impl LinkMap {
         ) != 0
     }
 
-    /// The endpoint's session as Linux last wrote it, and the core's echo.
-    pub(crate) fn endpoint_sessions(&self, endpoint: usize) -> (u32, u32) {
+    /// A flow's session as Linux last wrote it, and the core's echo.
+    pub(crate) fn sessions(&self, flow: Flow) -> (u32, u32) {
         let word = |at| self.memory.load(at + flow_line::SESSION, Ordering::Acquire);
         (
-            word(self.layout.linux_flow(endpoint)),
-            word(self.layout.core_flow(endpoint)),
+            word(self.layout.linux_flow(flow)),
+            word(self.layout.core_flow(flow)),
         )
     }
 
@@ -253,72 +256,122 @@ impl LinkMap {
         })
     }
 
-    /// Writes a new session of an endpoint, and returns the own tail at which it starts.
-    pub(super) fn propose(&self, endpoint: usize, session: u32) -> u32 {
-        let ours = self.layout.linux_flow(endpoint);
+    /// Writes a new session of a flow, in which at most `window` messages of the core wait, and
+    /// returns the own tail at which it starts.
+    pub(super) fn propose(&self, flow: Flow, session: u32, window: u32) -> u32 {
+        let ours = self.layout.linux_flow(flow);
         let tail = self.memory.load(ours + flow_line::TAIL, Ordering::Relaxed);
         self.memory
-            .store(ours + flow_line::START, tail, Ordering::Relaxed);
+            .store(ours + flow_line::WINDOW, window, Ordering::Relaxed);
         self.memory
-            .store(ours + flow_line::SESSION, session, Ordering::Release);
+            .store(ours + flow_line::START, tail, Ordering::Relaxed);
+        self.write_session(flow, session);
         tail
     }
 
-    /// Ends the session of an endpoint.
-    pub(super) fn withdraw(&self, endpoint: usize) {
-        let ours = self.layout.linux_flow(endpoint);
+    /// Ends the session of a flow.
+    pub(super) fn withdraw(&self, flow: Flow) {
+        self.write_session(flow, 0);
+    }
+
+    fn write_session(&self, flow: Flow, session: u32) {
+        let ours = self.layout.linux_flow(flow);
         self.memory
-            .store(ours + flow_line::SESSION, 0, Ordering::Release);
+            .store(ours + flow_line::SESSION, session, Ordering::Release);
+        // The core looks at sessions only when this has changed.
+        let changes = self.layout.linux_bell() + bell_line::CHANGES;
+        self.memory.add(changes, 1, Ordering::Release);
     }
 
     /// Begins to take where the core says that the session starts; returns that.
-    pub(super) fn begin_at_start(&self, endpoint: usize) -> u32 {
-        let start = self.layout.core_flow(endpoint) + flow_line::START;
+    pub(super) fn begin_at_start(&self, flow: Flow) -> u32 {
+        let start = self.layout.core_flow(flow) + flow_line::START;
         let start = self.memory.load(start, Ordering::Acquire);
-        self.set_head(endpoint, start);
+        self.set_head(flow, start);
         start
     }
 
+    /// How many messages the core has dropped for this flow, wrapping.
+    pub(super) fn dropped(&self, flow: Flow) -> u32 {
+        let at = self.layout.core_flow(flow) + flow_line::DROPPED;
+        self.memory.load(at, Ordering::Relaxed)
+    }
+
     /// Is there anything in the queue core -> Linux?
-    pub(super) fn has_waiting(&self, endpoint: usize) -> bool {
-        !self.waiting(endpoint).is_empty()
+    pub(super) fn has_waiting(&self, flow: Flow) -> bool {
+        self.waiting_count(flow) != 0
     }
 
     /// What waits in the queue core -> Linux. A claim that is out of range counts as none.
-    pub(super) fn waiting(&self, endpoint: usize) -> Vec<Descriptor> {
-        let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
-        let tail = self.memory.load(tail, Ordering::Acquire);
-        let head = self.layout.linux_flow(endpoint) + flow_line::HEAD;
-        let head = self.memory.load(head, Ordering::Acquire);
-        let count = tail.wrapping_sub(head);
-        let capacity = self.layout.capacity() as u32;
-        let count = if count > capacity { 0 } else { count };
-        let numbers = (0..count).map(|step| head.wrapping_add(step) & (capacity - 1));
-        numbers
-            .map(|index| self.entry(endpoint, index as usize))
+    pub(super) fn waiting(&self, flow: Flow) -> Vec<Entry> {
+        let count = self.waiting_count(flow);
+        let places = self.from_core(flow);
+        let head = self.memory.load(places.head, Ordering::Acquire);
+        (0..count)
+            .map(|step| places.read(&self.memory, head.wrapping_add(step)))
             .collect()
     }
 
-    fn entry(&self, endpoint: usize, index: usize) -> Descriptor {
-        let at = self.layout.core_entries(endpoint) + index * Descriptor::BYTES;
-        let word = |word: usize| self.memory.load(at + 4 * word, Ordering::Relaxed);
-        Descriptor::from_words([word(0), word(1), word(2), word(3)])
+    fn waiting_count(&self, flow: Flow) -> u32 {
+        let places = self.from_core(flow);
+        let tail = self.memory.load(places.tail, Ordering::Acquire);
+        let head = self.memory.load(places.head, Ordering::Acquire);
+        let count = tail.wrapping_sub(head);
+        if count > places.capacity { 0 } else { count }
     }
 
-    fn set_head(&self, endpoint: usize, head: u32) {
-        let ours = self.layout.linux_flow(endpoint) + flow_line::HEAD;
+    /// The queue core -> Linux of a flow.
+    pub(super) const fn from_core(&self, flow: Flow) -> Places {
+        Places {
+            tail: self.layout.core_flow(flow) + flow_line::TAIL,
+            head: self.layout.linux_flow(flow) + flow_line::HEAD,
+            entries: self.layout.core_entries(flow),
+            capacity: self.layout.capacity() as u32,
+        }
+    }
+
+    /// The queue Linux -> core of a flow.
+    pub(super) const fn to_core(&self, flow: Flow) -> Places {
+        Places {
+            tail: self.layout.linux_flow(flow) + flow_line::TAIL,
+            head: self.layout.core_flow(flow) + flow_line::HEAD,
+            entries: self.layout.linux_entries(flow),
+            capacity: self.layout.capacity() as u32,
+        }
+    }
+
+    fn set_head(&self, flow: Flow, head: u32) {
+        let ours = self.layout.linux_flow(flow) + flow_line::HEAD;
         self.memory.store(ours, head, Ordering::Release);
     }
 
     /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent,
     /// between two lives.
     pub(crate) fn forget_queues(&self) {
-        (0..self.layout.endpoints()).for_each(|endpoint| self.forget_queue(endpoint));
+        for endpoint in 0..self.layout.endpoints() {
+            self.flows(endpoint)
+                .for_each(|flow| self.forget_queue(flow));
+        }
     }
 
-    pub(super) fn forget_queue(&self, endpoint: usize) {
-        let tail = self.layout.core_flow(endpoint) + flow_line::TAIL;
-        self.set_head(endpoint, self.memory.load(tail, Ordering::Acquire));
+    pub(super) fn forget_queue(&self, flow: Flow) {
+        let tail = self.layout.core_flow(flow) + flow_line::TAIL;
+        self.set_head(flow, self.memory.load(tail, Ordering::Acquire));
+    }
+
+    /// The flows of an endpoint.
+    pub(crate) fn flows(&self, endpoint: usize) -> impl Iterator<Item = Flow> + use<> {
+        (0..self.layout.ports()).map(move |port| Flow { endpoint, port })
+    }
+
+    /// Has any endpoint of the core payload for Linux?
+    pub(super) fn gives_payload(&self) -> bool {
+        (0..self.layout.endpoints()).any(|endpoint| self.is_from_core(endpoint))
+    }
+
+    pub(super) fn is_from_core(&self, endpoint: usize) -> bool {
+        self.endpoint(endpoint)
+            .is_some_and(|record| record.direction == Direction::FromCore)
     }
 
     /// The region whose slots the link's descriptors name.

@@ -1,20 +1,21 @@
-//! A core as a source: it fills slots of the stock it was given.
+//! A core as a source: it fills the empty slots of its fill ring.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use hythe_abi::link::Entry;
 use hythe_abi::{Descriptor, DescriptorMark};
 use hythe_node::NodeError;
 use hythe_node::hop::{
     HopPool as _, Origin, Outgoing, Participant, Polled, Seeking, Source, SourceState,
 };
-use hythe_pool::{ChannelInfo, MemberIndex, PoolError, Taken};
+use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, PoolError, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, ECHO_BOUND, attach, step};
-use super::settle::rows_to_core;
+use super::settle::published;
 
-/// How long a core may take to let go of its stock when we leave.
+/// How long a core may take to let go of its empty slots when we leave.
 const DETACH_BOUND: Duration = Duration::from_millis(500);
 
 /// The Linux end of an endpoint that gives payload.
@@ -25,15 +26,14 @@ pub(super) struct CoreSource {
     /// Of the endpoint that was there first.
     row: MemberIndex,
     attachment: Option<Attachment>,
-    /// When another participant was last found at the endpoint: looked at again a little later.
+    /// When no port of the endpoint was free: looked at again a little later.
     refused: Option<Instant>,
-    rows_to_core: Vec<MemberIndex>,
-    /// Messages that the subscriber wants to have room for.
+    /// Messages that the subscriber wants space for.
     depth: u32,
-    /// Empty slots that the core shall have.
-    level: u32,
-    /// Empty slots that it has.
-    stock: u32,
+    /// Slots given to the core that nobody has given back, as far as it was looked.
+    supplied: Vec<LedgerSlot>,
+    /// Messages that the core has dropped for this port, as far as they are counted.
+    dropped: u32,
 }
 
 impl CoreSource {
@@ -45,10 +45,9 @@ impl CoreSource {
             row,
             attachment: None,
             refused: None,
-            rows_to_core: Vec::new(),
             depth: seeking.depth(),
-            level: 0,
-            stock: 0,
+            supplied: Vec::new(),
+            dropped: 0,
         }
     }
 
@@ -58,10 +57,11 @@ impl CoreSource {
             participant,
             channel,
             attachment,
+            depth,
             ..
         } = self;
-        attach(participant, channel, attachment, ECHO_BOUND)?;
-        self.begin_stock()
+        attach(participant, channel, attachment, *depth, ECHO_BOUND)?;
+        self.begin_filling()
     }
 
     /// The next reference, if there is one. While the core is down there is none.
@@ -69,18 +69,22 @@ impl CoreSource {
         if !self.attachment.as_mut().is_some_and(Attachment::is_current) && !self.attach_again()? {
             return Ok(Polled::Nothing);
         }
+        let missed = self.count_missed();
+        if missed > 0 {
+            return Ok(Polled::Missed(missed));
+        }
         // As many as the queue can hold: a core that keeps giving back does not keep us here.
         for _ in 0..=self.capacity() {
-            let Some(descriptor) = self.attachment.as_mut().and_then(Attachment::peek) else {
+            let Some(entry) = self.attachment.as_mut().and_then(Attachment::peek) else {
                 break;
             };
-            let accepted = self.accept(descriptor)?;
+            let accepted = self.accept(entry)?;
             if let Some(attachment) = &mut self.attachment {
                 attachment.advance();
             }
             match accepted {
                 Accepted::Sample(taken) => {
-                    if let Err(error) = self.restock() {
+                    if let Err(error) = self.fill() {
                         self.release(taken)?;
                         return Err(error);
                     }
@@ -90,7 +94,7 @@ impl CoreSource {
                 Accepted::Lie => return Ok(Polled::Nonsense),
             }
         }
-        self.restock()?;
+        self.fill()?;
         Ok(Polled::Nothing)
     }
 
@@ -102,92 +106,112 @@ impl CoreSource {
     }
 
     fn attach_again(&mut self) -> Result<bool, NodeError> {
-        match step(&self.participant, &self.channel, &mut self.attachment) {
-            Ok(true) => self.begin_stock().map(|()| true),
+        let attachment = &mut self.attachment;
+        match step(&self.participant, &self.channel, attachment, self.depth) {
+            Ok(true) => self.begin_filling().map(|()| true),
             // It may still be starting, or be gone for now.
             Ok(false) | Err(NodeError::CoreSilent { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn begin_stock(&mut self) -> Result<(), NodeError> {
-        let Some(attachment) = &self.attachment else {
-            return Ok(());
-        };
-        self.rows_to_core = rows_to_core(&self.participant, attachment.core);
-        self.stock = 0;
-        self.level = self.depth.clamp(1, attachment.capacity());
-        if let Some(region) = self.participant.pool().region(attachment.core.region) {
-            let room = attachment.max_bytes as usize;
-            let fitting = region
-                .classes
-                .iter()
-                .filter(|class| class.payload_bytes() >= room);
-            let fitting: u32 = fitting.map(|class| class.count).sum();
-            // Half of what is large enough stays with Linux: without it nobody could send to the
-            // core.
-            self.level = self.level.min((fitting / 2).max(1));
+    fn begin_filling(&mut self) -> Result<(), NodeError> {
+        self.supplied.clear();
+        if let Some(attachment) = &self.attachment {
+            self.dropped = attachment.link.dropped(attachment.flow());
         }
-        self.restock()
+        self.fill()
+    }
+
+    /// Messages that the core has dropped for this port since the last look.
+    fn count_missed(&mut self) -> u32 {
+        let Some(attachment) = &self.attachment else {
+            return 0;
+        };
+        let dropped = attachment.link.dropped(attachment.flow());
+        dropped.wrapping_sub(std::mem::replace(&mut self.dropped, dropped))
     }
 
     /// Moves what the core gave into our row.
-    fn accept(&mut self, descriptor: Descriptor) -> Result<Accepted, NodeError> {
-        let Some(attachment) = &self.attachment else {
+    fn accept(&mut self, entry: Entry) -> Result<Accepted, NodeError> {
+        let Some(attachment) = &mut self.attachment else {
             return Ok(Accepted::Lie);
         };
+        let descriptor = entry.descriptor;
         if descriptor.mark() == Some(DescriptorMark::Credit) {
             return Ok(Accepted::Lie);
         }
         let unused = descriptor.mark() == Some(DescriptorMark::Unused);
         let checked = if unused {
-            Descriptor {
+            let descriptor = Descriptor {
                 length: 0,
                 ..descriptor
+            };
+            Entry {
+                descriptor,
+                ..entry
             }
         } else {
-            descriptor
+            entry
         };
-        if let Some(taken) = attachment.reclaim(attachment.core.row, checked)? {
-            self.stock = self.stock.saturating_sub(1);
-            if unused {
+        match attachment.reclaim(checked)? {
+            None => Ok(Accepted::Lie),
+            Some(taken) if unused => {
                 self.release(taken)?;
-                return Ok(Accepted::Unused);
+                Ok(Accepted::Unused)
             }
-            return Ok(Accepted::Sample(taken));
+            Some(taken) => Ok(Accepted::Sample(taken)),
         }
-        if !unused {
-            for &row in &self.rows_to_core {
-                if let Some(taken) = attachment.reclaim(row, checked)? {
-                    return Ok(Accepted::Sample(taken));
-                }
-            }
-        }
-        Ok(Accepted::Lie)
     }
 
-    /// Gives the core empty slots up to its level; fewer while the region is full.
-    fn restock(&mut self) -> Result<(), NodeError> {
+    /// Fills the core's ring of empty slots up to the window; less while the region is full, or
+    /// while the core keeps too many of ours.
+    fn fill(&mut self) -> Result<(), NodeError> {
         let Some(attachment) = &mut self.attachment else {
             return Ok(());
         };
-        let before = self.stock;
-        while self.stock < self.level {
-            let room = attachment.max_bytes as usize;
-            let region = attachment.core.region;
-            let empty = match Outgoing::lease(&self.participant, region, room) {
+        let wanted = attachment.window();
+        let mut untaken = attachment.untaken();
+        let before = untaken;
+        while untaken < wanted {
+            // One window in the ring, and one that the core fills or others have yet to take.
+            if self.supplied.len() >= 2 * wanted as usize && !self.may_supply_more() {
+                break;
+            }
+            let Some(attachment) = &mut self.attachment else {
+                break;
+            };
+            let (region, bytes) = (attachment.core.region, attachment.max_bytes as usize);
+            let empty = match Outgoing::lease(&self.participant, region, bytes) {
                 Ok(empty) => empty,
                 Err(NodeError::Pool(PoolError::PoolFull { .. })) => break,
                 Err(error) => return Err(error),
             };
             attachment.push(empty.slot(), empty.descriptor())?;
+            self.supplied.push(empty.slot());
             empty.moved();
-            self.stock += 1;
+            untaken += 1;
         }
-        if self.stock > before {
+        if untaken > before
+            && let Some(attachment) = &self.attachment
+        {
             attachment.ring_core();
         }
         Ok(())
+    }
+
+    /// Forgets what came back, and looks whether what did not is the fault of others: messages that
+    /// wait for ports that do not take them hold our slots, and must not keep the core from
+    /// getting others.
+    fn may_supply_more(&mut self) -> bool {
+        let Some(attachment) = &self.attachment else {
+            return false;
+        };
+        let (row, pool) = (attachment.row(), self.participant.pool());
+        let ledger = pool.control().ledger();
+        self.supplied.retain(|&slot| ledger.held_by(row, slot) > 0);
+        let waiting = published(&attachment.link, row).len();
+        self.supplied.len().saturating_sub(waiting) < 2 * attachment.window() as usize
     }
 }
 

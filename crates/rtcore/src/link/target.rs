@@ -77,7 +77,8 @@ impl CoreTarget {
             attachment,
             ..
         } = self;
-        attach(participant, channel, attachment, ECHO_BOUND)
+        // What a core gives back is not limited by a window.
+        attach(participant, channel, attachment, 1, ECHO_BOUND)
     }
 
     /// Goes on with attaching, without waiting. False: not yet.
@@ -86,7 +87,7 @@ impl CoreTarget {
             return Ok(true);
         }
         self.forget_session();
-        step(&self.participant, &self.channel, &mut self.attachment)
+        step(&self.participant, &self.channel, &mut self.attachment, 1)
     }
 
     /// Whatever was at the core is taken back with the next session.
@@ -161,7 +162,7 @@ impl CoreTarget {
         };
         self.outstanding < attachment.capacity()
             && (message.has_one_target()
-                || message.is_within_quota(attachment.core.row, self.gives_back))
+                || message.is_within_quota(attachment.row(), self.gives_back))
     }
 
     fn push(&mut self, message: &Message<'_>) -> Result<(), NodeError> {
@@ -205,12 +206,12 @@ impl CoreTarget {
         let Some(attachment) = &mut self.attachment else {
             return Ok(());
         };
-        while let Some(descriptor) = attachment.peek() {
-            let returned = if descriptor.mark() == Some(DescriptorMark::Credit) {
+        while let Some(entry) = attachment.peek() {
+            let returned = if entry.descriptor.mark() == Some(DescriptorMark::Credit) {
                 true
             } else {
                 // What the core never had cannot come back: a lie is dropped.
-                let reclaimed = attachment.reclaim(attachment.core.row, descriptor)?;
+                let reclaimed = attachment.reclaim(entry)?;
                 if let Some(taken) = reclaimed {
                     let control = self.participant.pool().control();
                     self.participant

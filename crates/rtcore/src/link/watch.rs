@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hythe_abi::link::Direction;
+use hythe_abi::link::{Direction, Flow};
 use hythe_node::hop::{HopPool as _, Participant, Watch};
 use hythe_pool::ChannelIndex;
 
@@ -16,6 +16,8 @@ use super::map::LinkMap;
 /// A look at one endpoint of a core.
 #[derive(Debug)]
 pub(super) struct EndpointWatch {
+    participant: Arc<Participant>,
+    channel: ChannelIndex,
     link: LinkMap,
     endpoint: usize,
     /// When the port was last asked to go on with the agreement on a session.
@@ -33,6 +35,8 @@ impl EndpointWatch {
         // A link that cannot be mapped is the port's to report: it meets the same.
         let link = LinkMap::open(pool, core.region).ok()?;
         Some(Self {
+            participant: Arc::clone(participant),
+            channel,
             link,
             endpoint: core.endpoint as usize,
             asked: None,
@@ -40,13 +44,30 @@ impl EndpointWatch {
     }
 }
 
+impl EndpointWatch {
+    /// Those of the endpoint at which this participant is.
+    fn own_flows(&self) -> impl Iterator<Item = Flow> {
+        let (participant, channel) = (&self.participant, self.channel);
+        self.link.flows(self.endpoint).filter(move |flow| {
+            let tables = participant.pool().control().tables();
+            tables.attached(channel, flow.port) == Some(participant.index())
+        })
+    }
+}
+
 impl Watch for EndpointWatch {
     /// Has it payload, or a step towards a session to take?
     fn is_ready(&mut self) -> bool {
-        let (wanted, agreed) = self.link.endpoint_sessions(self.endpoint);
         // What waits at a core that is down, nobody can take.
-        if wanted != 0 && wanted == agreed && self.link.life().is_some() {
-            return self.link.has_waiting(self.endpoint);
+        if self.link.life().is_some() {
+            let mut agreed = self.own_flows().filter(|&flow| {
+                let (wanted, agreed) = self.link.sessions(flow);
+                wanted != 0 && wanted == agreed
+            });
+            if let Some(first) = agreed.next() {
+                return self.link.has_waiting(first)
+                    || agreed.any(|flow| self.link.has_waiting(flow));
+            }
         }
         // The port takes that step when it tries to take; asked for again and again, but not so
         // that the wait becomes a spin.

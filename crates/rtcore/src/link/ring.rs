@@ -1,0 +1,120 @@
+//! The two queues of a flow: entries of 32 bytes, one writer and one reader (`spec/link.md`).
+//!
+//! Called by an attachment only. Holds its own counter, and believes nothing of the other side's
+//! but that it is in range. Never waits, never looks at what an entry means.
+
+use hythe_abi::Descriptor;
+use hythe_abi::link::{ENTRY_BYTES, Entry, entry};
+use hythe_memory::{Mapped, Memory, Ordering};
+
+/// Where a queue stands in a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Places {
+    pub(super) tail: usize,
+    pub(super) head: usize,
+    pub(super) entries: usize,
+    pub(super) capacity: u32,
+}
+
+impl Places {
+    const fn at(&self, number: u32) -> usize {
+        self.entries + (number & (self.capacity - 1)) as usize * ENTRY_BYTES
+    }
+
+    /// The entry with this number, a claim of whoever wrote it.
+    pub(super) fn read(&self, memory: &Mapped, number: u32) -> Entry {
+        let at = self.at(number);
+        let word = |offset| memory.load(at + offset, Ordering::Relaxed);
+        Entry {
+            descriptor: Descriptor::from_words([word(0), word(4), word(8), word(12)]),
+            account: word(entry::ACCOUNT),
+            references: word(entry::REFERENCES),
+            tag: u64::from(word(entry::TAG_LOW)) | u64::from(word(entry::TAG_HIGH)) << 32,
+        }
+    }
+
+    fn write(&self, memory: &Mapped, number: u32, value: Entry) {
+        let at = self.at(number);
+        let words = value.descriptor.to_words().into_iter().chain([
+            value.account,
+            value.references,
+            value.tag as u32,
+            (value.tag >> 32) as u32,
+        ]);
+        for (index, word) in words.enumerate() {
+            memory.store(at + 4 * index, word, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The writing end, Linux -> core.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    places: Places,
+    tail: u32,
+    seen_head: u32,
+}
+
+impl Outbox {
+    pub(super) const fn begin(places: Places, start: u32) -> Self {
+        Self {
+            places,
+            tail: start,
+            seen_head: start,
+        }
+    }
+
+    /// Entries that the core has not taken. `None`: its counter is impossible.
+    pub(super) fn untaken(&mut self, memory: &Mapped) -> Option<u32> {
+        // Pairs with the core's release store: what it has taken, it has finished reading.
+        let head = memory.load(self.places.head, Ordering::Acquire);
+        let untaken = self.tail.wrapping_sub(head);
+        // A head can only come closer to the tail.
+        if untaken > self.tail.wrapping_sub(self.seen_head) {
+            return None;
+        }
+        self.seen_head = head;
+        Some(untaken)
+    }
+
+    /// False: full, or the core's counter is impossible.
+    pub(super) fn push(&mut self, memory: &Mapped, value: Entry) -> bool {
+        if self
+            .untaken(memory)
+            .is_none_or(|count| count >= self.places.capacity)
+        {
+            return false;
+        }
+        self.places.write(memory, self.tail, value);
+        self.tail = self.tail.wrapping_add(1);
+        memory.store(self.places.tail, self.tail, Ordering::Release);
+        true
+    }
+}
+
+/// The reading end, core -> Linux.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    places: Places,
+    head: u32,
+}
+
+impl Inbox {
+    pub(super) const fn begin(places: Places, head: u32) -> Self {
+        Self { places, head }
+    }
+
+    /// The next entry. `None`: there is none, or the core's counter is impossible.
+    pub(super) fn peek(&self, memory: &Mapped) -> Option<Entry> {
+        let tail = memory.load(self.places.tail, Ordering::Acquire);
+        let waiting = tail.wrapping_sub(self.head);
+        (1..=self.places.capacity)
+            .contains(&waiting)
+            .then(|| self.places.read(memory, self.head))
+    }
+
+    pub(super) fn advance(&mut self, memory: &Mapped) {
+        self.head = self.head.wrapping_add(1);
+        memory.store(self.places.head, self.head, Ordering::Release);
+    }
+}
