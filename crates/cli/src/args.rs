@@ -231,7 +231,7 @@ pub(crate) enum CoreCommand {
     Boards,
     /// Start a board's core and keep it running until interrupted
     #[command(
-        after_help = "Examples:\n  hythe core run hosted\n  hythe core run mps2-an386 --detach --restart"
+        after_help = "Examples:\n  hythe core run hosted\n  hythe core run mps2-an386 --detach --restart\n  hythe core run mps2-an386 --as left"
     )]
     Run(CoreRunArgs),
     /// Show the cores that run, their endpoints and who is attached
@@ -253,6 +253,10 @@ pub(crate) struct CoreRunArgs {
     /// Application to run; default: the first that the board names
     #[arg(long, value_name = "NAME")]
     pub(crate) app: Option<String>,
+    /// The core's own name in the pool, with channels NAME/ENDPOINT; default: the board's name, and
+    /// channels named as the endpoints
+    #[arg(long = "as", value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// Return when the core is up, and leave it running
     #[arg(long)]
     pub(crate) detach: bool,
@@ -270,14 +274,14 @@ pub(crate) struct CoreRunArgs {
 /// Which core to look at.
 #[derive(Args, Debug)]
 pub(crate) struct CoreStatusArgs {
-    /// The board; default: all that run
+    /// The core: its board, or the name that it was given; default: all that run
     pub(crate) board: Option<String>,
 }
 
 /// Which core to stop.
 #[derive(Args, Debug)]
 pub(crate) struct CoreStopArgs {
-    /// The board
+    /// The core: its board, or the name that it was given
     pub(crate) board: String,
     /// Seconds that it may take
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "10")]
@@ -287,6 +291,6 @@ pub(crate) struct CoreStopArgs {
 /// Whose log.
 #[derive(Args, Debug)]
 pub(crate) struct CoreLogArgs {
-    /// The board
+    /// The core: its board, or the name that it was given
     pub(crate) board: String,
 }

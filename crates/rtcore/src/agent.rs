@@ -15,7 +15,7 @@ use crate::error::system;
 use crate::log::Log;
 use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
 use crate::supervisor::Supervisor;
-use crate::{Board, CoreError, control, region};
+use crate::{Board, CoreError, control, manifest, region};
 
 /// How long the core of an agent that died may take to die, too.
 const ORPHAN_BOUND: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A running core. Dropped, it is stopped.
 #[derive(Debug)]
 pub struct Core {
-    board: String,
+    name: String,
     region: RegionIndex,
     stop: OwnedFd,
     shared: Arc<Reported>,
@@ -55,18 +55,23 @@ impl Core {
         options: &CoreOptions,
         give_up: impl Fn() -> bool,
     ) -> Result<Self, CoreError> {
-        let name = board.name();
+        let name = options.name.as_deref().unwrap_or(board.name());
+        if !manifest::is_plain_name(name) {
+            return Err(CoreError::BadName {
+                name: name.to_owned(),
+            });
+        }
         let missing = board.missing(options.app.as_deref().unwrap_or(board.default_app()));
         if !missing.is_empty() {
             return Err(CoreError::NotRunnable {
-                board: name.to_owned(),
+                board: board.name().to_owned(),
                 missing,
             });
         }
         board.shared()?;
         if options.record.is_some() && board.repeatable().is_none() {
             return Err(CoreError::NotRunnable {
-                board: name.to_owned(),
+                board: board.name().to_owned(),
                 missing: vec!["its board.toml does not say how to count instructions".to_owned()],
             });
         }
@@ -80,11 +85,12 @@ impl Core {
         };
         let node = Node::join(pool, &control::agent_name(name))?;
         await_orphans(pool, name)?;
-        let region = region::find_or_add(&node, board)?;
+        let region = region::find_or_add(&node, board, name)?;
         let (stop, stopped) = stop_pair().map_err(system("make an event for", pool.path()))?;
         let shared = Arc::new(Reported::starting());
         let supervisor = Supervisor {
             node,
+            name: name.to_owned(),
             board: board.clone(),
             options: options.clone(),
             region,
@@ -99,7 +105,7 @@ impl Core {
             .spawn(move || supervisor.run(started))
             .map_err(system("start a thread for", pool.path()))?;
         let core = Self {
-            board: name.to_owned(),
+            name: name.to_owned(),
             region,
             stop,
             shared,
@@ -115,7 +121,7 @@ impl Core {
         outcome: &Receiver<Result<(), CoreError>>,
         give_up: impl Fn() -> bool,
     ) -> Result<(), CoreError> {
-        let board = self.board.clone();
+        let board = self.name.clone();
         loop {
             match outcome.recv_timeout(LOOK) {
                 Ok(started) => return started,
@@ -135,10 +141,10 @@ impl Core {
         }
     }
 
-    /// The board's name.
+    /// The core's name in the pool: its board's, or the one that it was given.
     #[must_use]
-    pub fn board(&self) -> &str {
-        &self.board
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// The region that the core sees.

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use hythe_abi::link::CoreState;
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{ChannelIndex, CoreBinding, Node, NodeError, PoolError};
-use hythe_pool::MemberIndex;
 use rustix::event::{PollFd, PollFlags};
 
 use crate::CoreError;
@@ -83,21 +82,42 @@ pub(crate) fn meet(
     }
 }
 
-/// Gives the core its row and each endpoint its own, and puts them behind channels of their names.
+/// What a core and its channels are called.
+pub(crate) struct Names<'a> {
+    pub(crate) core: &'a str,
+    /// The name was given to it: then it is in front of those of its channels.
+    pub(crate) has_own_channels: bool,
+}
+
+impl Names<'_> {
+    fn channel(&self, endpoint: &str) -> String {
+        if self.has_own_channels {
+            format!("{}/{endpoint}", self.core)
+        } else {
+            endpoint.to_owned()
+        }
+    }
+}
+
+/// Gives each endpoint its row, and puts them behind channels of their names: all of them, or none.
 pub(crate) fn bind(
     node: &Node,
-    board: &str,
+    names: &Names<'_>,
     process: &Process,
     link: &LinkMap,
-) -> Result<Vec<Endpoint>, NodeError> {
+) -> Result<Vec<Endpoint>, CoreError> {
+    let records = link.status().endpoints;
+    for record in &records {
+        refuse_if_taken(node, names, &names.channel(&record.name))?;
+    }
     let mut endpoints = Vec::new();
-    for (index, record) in link.status().endpoints.into_iter().enumerate() {
+    for (index, record) in records.into_iter().enumerate() {
         // The record stays when this value goes: recovery frees it when the core is dead and nobody
         // uses it any more.
         let row = hop::join_core(
             node.pool(),
             process.identity,
-            &format!("{board}/{}", record.name),
+            &format!("{}/{}", names.core, record.name),
         )?;
         let binding = CoreBinding {
             region: link.region(),
@@ -106,10 +126,11 @@ pub(crate) fn bind(
             row,
             agent: node.index(),
         };
-        let channel = put_behind(node, &record.name, binding)?;
+        let name = names.channel(&record.name);
+        let channel = put_behind(node, names, &name, binding)?;
         endpoints.push(Endpoint {
             channel,
-            name: record.name,
+            name,
             binding,
         });
     }
@@ -118,11 +139,16 @@ pub(crate) fn bind(
 }
 
 /// Binds an endpoint to the channel of its name.
-fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIndex, NodeError> {
+fn put_behind(
+    node: &Node,
+    names: &Names<'_>,
+    name: &str,
+    binding: CoreBinding,
+) -> Result<ChannelIndex, CoreError> {
     for _ in 0..TRIES {
         let channel = node.open_channel(name)?;
-        if let Some(other) = channel.core {
-            refuse_if_alive(node, name, other.row)?;
+        if channel.core.is_some() {
+            refuse_if_taken(node, names, name)?;
             // Nobody may see half of one binding and half of the other. The channel may go with
             // that: found or made again.
             node.act(|member, control| member.unbind_core(control, channel.index))?;
@@ -137,16 +163,19 @@ fn put_behind(node: &Node, name: &str, binding: CoreBinding) -> Result<ChannelIn
             return Ok(channel.index);
         }
     }
-    Err(PoolError::Busy("the channel").into())
+    Err(NodeError::from(PoolError::Busy("the channel")).into())
 }
 
 /// Another core's endpoint of the same name keeps its channel as long as it lives.
-fn refuse_if_alive(node: &Node, channel: &str, row: MemberIndex) -> Result<(), NodeError> {
-    let holder = node.pool().control().tables().member(row);
-    let alive = holder.filter(|row| node.pool().liveness(row) != hythe_node::Liveness::Dead);
+fn refuse_if_taken(node: &Node, names: &Names<'_>, channel: &str) -> Result<(), CoreError> {
+    let tables = node.pool().control().tables();
+    let bound = tables.find_channel(channel).and_then(|found| found.core);
+    let row = bound.and_then(|core| tables.member(core.row));
+    let alive = row.filter(|row| node.pool().liveness(row) != hythe_node::Liveness::Dead);
     match alive {
         None => Ok(()),
-        Some(row) => Err(NodeError::EndpointTaken {
+        Some(row) => Err(CoreError::ChannelTaken {
+            core: names.core.to_owned(),
             channel: channel.to_owned(),
             holder: format!("{} (pid {})", row.name, row.identity.pid),
         }),

@@ -32,6 +32,8 @@ pub struct AgentStatus {
 /// An endpoint of a running core.
 #[derive(Clone, Debug)]
 pub struct EndpointStatus {
+    /// Its number in the link.
+    pub endpoint: u32,
     /// Its channel.
     pub channel: String,
     /// Which way payload travels.
@@ -129,6 +131,7 @@ fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<En
     let holders = snapshot.audit.holders.iter();
     let held = holders.filter(|holder| rows.contains(&holder.kind));
     Some(EndpointStatus {
+        endpoint: core.endpoint,
         channel: channel.name.clone(),
         direction: core.direction,
         attached: channel

@@ -49,6 +49,30 @@ pub enum CoreError {
         /// Its agent or core.
         by: String,
     },
+    /// Another core has a channel of that name.
+    #[error(
+        "core `{core}` was not started: channel `{channel}` belongs to endpoint {holder} of another core",
+        core = escaped(core),
+        channel = escaped(channel),
+        holder = escaped(holder)
+    )]
+    ChannelTaken {
+        /// The core.
+        core: String,
+        /// The channel.
+        channel: String,
+        /// Whose endpoint it is: name and process.
+        holder: String,
+    },
+    /// A name that a core cannot have.
+    #[error(
+        "`{name}` cannot be the name of a core: 1 to 32 letters, digits, `-` and `_` can",
+        name = escaped(name)
+    )]
+    BadName {
+        /// The name.
+        name: String,
+    },
     /// The board's core does not run in this pool.
     #[error(
         "board `{board}` does not run in this pool; `hythe core run {board}` starts it",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hythe_node::{Node, NodeError, Pool, hop};
 
+use crate::LinkTimeouts;
 use crate::link::CoreLinks;
 
 /// Joins a pool under a name, as a node whose ports reach cores, too. The facade's nodes do.
@@ -11,5 +12,13 @@ use crate::link::CoreLinks;
 /// # Errors
 /// As [`Node::join`].
 pub fn join(pool: &Pool, name: &str) -> Result<Node, NodeError> {
-    hop::join(pool, name, &[Arc::new(CoreLinks)])
+    join_with(pool, name, LinkTimeouts::default())
+}
+
+/// As [`join`], with time-outs for what the ports do with cores.
+///
+/// # Errors
+/// As [`Node::join`].
+pub fn join_with(pool: &Pool, name: &str, timeouts: LinkTimeouts) -> Result<Node, NodeError> {
+    hop::join(pool, name, &[Arc::new(CoreLinks::new(timeouts))])
 }

@@ -14,7 +14,7 @@
 //!
 //! let pool = Pool::open_or_create(&PoolOptions::new("default"))?;
 //! let core = Core::start(&pool, &Board::find("hosted")?, &CoreOptions::default())?;
-//! println!("{} runs as process {}", core.board(), core.status().pid);
+//! println!("{} runs as process {}", core.name(), core.status().pid);
 //! core.stop()?;
 //! # Ok(())
 //! # }
@@ -38,13 +38,15 @@ mod reclaim;
 mod region;
 mod status;
 mod supervisor;
+mod timeouts;
 mod watched;
 
 pub use agent::Core;
 pub use alone::run_alone;
 pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
-pub use join::join;
-pub use link::{EndpointRecord, LinkStatus};
+pub use join::{join, join_with};
+pub use link::{BellStatus, EndpointRecord, FlowStatus, LinkStatus, QueueStatus};
 pub use manifest::{BoardKind, LinkPlan, Repeatable, Requirement, SharedFile, SlotPlan, Span};
 pub use status::{CoreOptions, CoreState, CoreStatus};
+pub use timeouts::LinkTimeouts;

@@ -129,6 +129,12 @@ pub struct LinkPlan {
     pub capacity: u32,
 }
 
+/// Is it 1 to 32 letters, digits, `-` and `_`?
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=32).contains(&name.len()) && name.chars().all(plain)
+}
+
 const fn ports_max() -> u32 {
     hythe_abi::pool::CORE_PORTS_MAX as u32
 }
@@ -155,8 +161,7 @@ impl Manifest {
         if self.schema != 1 {
             return Err(format!("schema {}, this program reads 1", self.schema));
         }
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if self.name.is_empty() || self.name.len() > 32 || !self.name.chars().all(plain) {
+        if !is_plain_name(&self.name) {
             return Err(format!("`{}` is no name for a board", self.name));
         }
         Ok(())

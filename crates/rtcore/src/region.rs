@@ -1,4 +1,4 @@
-//! The region of a board's core: made once per pool, found again afterwards.
+//! The region of a core: made once per pool, found again afterwards by the core's name.
 
 use hythe_abi::RegionIndex;
 use hythe_node::hop::HopNode as _;
@@ -6,29 +6,33 @@ use hythe_node::{CoreRegionPlan, LinkPlace, Node, RegionGeometry, SlotClass};
 
 use crate::{Board, CoreError};
 
-/// Finds the board's region in the pool of `node`, or adds it.
-pub(crate) fn find_or_add(node: &Node, board: &Board) -> Result<RegionIndex, CoreError> {
+/// Finds the region of the core with this name in the pool of `node`, or adds it.
+pub(crate) fn find_or_add(
+    node: &Node,
+    board: &Board,
+    name: &str,
+) -> Result<RegionIndex, CoreError> {
     let shared = board.shared()?;
     let classes = classes(board);
     let link = LinkPlace {
         bytes: shared.link.bytes,
         offset: shared.link.offset,
     };
-    if let Some(found) = node.core_region(board.name()) {
+    if let Some(found) = node.core_region(name) {
         return match node
             .pool()
             .region(found)
             .map(|region| difference(&region, &classes, link))
         {
             Some(Some(reason)) => Err(CoreError::RegionDiffers {
-                board: board.name().to_owned(),
+                board: name.to_owned(),
                 reason,
             }),
             _ => Ok(found),
         };
     }
     let plan = CoreRegionPlan {
-        name: board.name(),
+        name,
         bytes: shared.region.bytes,
         classes: &classes,
         link,

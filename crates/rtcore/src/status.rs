@@ -10,6 +10,7 @@ use crate::CoreError;
 #[derive(Clone, Debug)]
 pub struct CoreOptions {
     pub(crate) app: Option<String>,
+    pub(crate) name: Option<String>,
     pub(crate) start_bound: Duration,
     pub(crate) restarts: u32,
     pub(crate) record: Option<PathBuf>,
@@ -19,6 +20,7 @@ impl Default for CoreOptions {
     fn default() -> Self {
         Self {
             app: None,
+            name: None,
             start_bound: Duration::from_secs(10),
             restarts: 0,
             record: None,
@@ -31,6 +33,15 @@ impl CoreOptions {
     #[must_use]
     pub fn app(mut self, app: &str) -> Self {
         self.app = Some(app.to_owned());
+        self
+    }
+
+    /// The core's own name in the pool, 1 to 32 letters, digits, `-` and `_`; default: its board's.
+    /// The channels of a core with a name of its own are `NAME/ENDPOINT`, so that several cores of
+    /// one board, or with the same endpoints, run side by side.
+    #[must_use]
+    pub fn name(mut self, name: &str) -> Self {
+        self.name = Some(name.to_owned());
         self
     }
 

@@ -37,6 +37,8 @@ const RESTART_STEP: Duration = Duration::from_millis(100);
 /// What the thread needs.
 pub(crate) struct Supervisor {
     pub(crate) node: Node,
+    /// The core's.
+    pub(crate) name: String,
     pub(crate) board: Board,
     pub(crate) options: CoreOptions,
     pub(crate) region: RegionIndex,
@@ -119,7 +121,7 @@ impl Supervisor {
             Ended::Stopped => None,
             Ended::Failed(error) => Some(error),
             Ended::Died => Some(CoreError::Died {
-                board: self.board.name().to_owned(),
+                board: self.name.clone(),
                 how,
                 log,
             }),
@@ -140,7 +142,7 @@ impl Supervisor {
         place: &mut Option<Process>,
         identity: &mut Option<Identity>,
     ) -> Result<(LinkMap, Doorbell, Vec<Endpoint>), Ended> {
-        let (board, plan) = (self.board.name().to_owned(), &self.board.shared()?.link);
+        let (board, plan) = (self.name.clone(), &self.board.shared()?.link);
         let deadline = Instant::now() + self.options.start_bound;
         let link = LinkMap::fill(
             self.node.pool(),
@@ -182,7 +184,11 @@ impl Supervisor {
         let doorbell = boot::connect(&mut watched, process, &entrance, deadline)?;
         drop(entrance);
         boot::meet(&mut watched, process, &doorbell, &link, session, deadline)?;
-        let endpoints = boot::bind(&self.node, &board, process, &link)?;
+        let names = boot::Names {
+            core: &board,
+            has_own_channels: self.options.name.is_some(),
+        };
+        let endpoints = boot::bind(&self.node, &names, process, &link)?;
         let pid = process.identity.pid;
         self.shared.change(|status| {
             status.state = CoreState::Up;
@@ -209,7 +215,7 @@ impl Supervisor {
         };
         let (node, over) = (&self.node, AtomicBool::new(false));
         let mut watched = Watched {
-            board: self.board.name(),
+            board: &self.name,
             bound: self.options.start_bound,
             stop: &self.stop,
             log: &mut self.log,

@@ -36,6 +36,9 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     if let Some(app) = &args.app {
         command.arg(format!("--app={app}"));
     }
+    if let Some(name) = &args.name {
+        command.arg(format!("--as={name}"));
+    }
     if let Some(times) = args.restart {
         command.arg(format!("--restart={times}"));
     }

@@ -3,7 +3,8 @@
 
 use std::time::Instant;
 
-use hythe::core::{Board, Core, CoreOptions, CoreState, CoreStatus};
+use hythe::core::{Board, Core, CoreError, CoreOptions, CoreState, CoreStatus};
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::{CoreRunArgs, Globals};
@@ -17,6 +18,8 @@ use crate::units;
 struct UpDocument<'a> {
     pool: &'a str,
     board: &'a str,
+    /// The board's, or that of `--as`.
+    name: &'a str,
     agent_pid: u32,
     core_pid: u32,
     endpoints: Vec<String>,
@@ -45,11 +48,13 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     let stop = Stop::on_signals()?;
     let board = Board::find(&args.board)?;
     let pool = globals.open_to_use()?;
-    let core = Core::start_unless(&pool, &board, &options(args), || stop.asked())?;
+    let core = Core::start_unless(&pool, &board, &options(args), || stop.asked());
+    let core = core.map_err(with_remedy)?;
     let started = core.status();
     let up = UpDocument {
         pool: pool.options().name(),
-        board: core.board(),
+        board: board.name(),
+        name: core.name(),
         agent_pid: std::process::id(),
         core_pid: started.pid,
         endpoints: started.endpoints.clone(),
@@ -69,18 +74,31 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     let start = Instant::now();
     let attended = attend(&core, started, &stop, &mut |now| match &mut document {
         Some(document) => document.push(&event(start, now)),
-        None => output::say(&line(core.board(), now)),
+        None => output::say(&line(core.name(), now)),
     });
     let restarts = core.status().restarts;
     // Stopped first: a closed pipe must not keep the core alive.
+    let core_name = core.name().to_owned();
     let stopped = core.stop();
     attended?;
     match document {
         Some(document) => document.end(&Tail { restarts })?,
-        None if stopped.is_ok() => output::say(&format!("board {} is stopped\n", board.name()))?,
+        None if stopped.is_ok() => output::say(&format!("core {core_name} is stopped\n"))?,
         None => {}
     }
     Ok(stopped?)
+}
+
+/// What this command can do about it.
+fn with_remedy(error: CoreError) -> CliError {
+    match error {
+        CoreError::ChannelTaken { ref channel, .. } => CliError::Failed(format!(
+            "{error}; `--as NAME` gives this core channels of its own, such as `NAME/{}`",
+            escaped(channel)
+        )),
+        CoreError::BadName { .. } => CliError::WrongUse(format!("--as: {error}")),
+        error => error.into(),
+    }
 }
 
 fn options(args: &CoreRunArgs) -> CoreOptions {
@@ -89,6 +107,9 @@ fn options(args: &CoreRunArgs) -> CoreOptions {
         .restarts(args.restart.unwrap_or(0));
     if let Some(app) = &args.app {
         options = options.app(app);
+    }
+    if let Some(name) = &args.name {
+        options = options.name(name);
     }
     options
 }

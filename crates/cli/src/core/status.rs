@@ -1,7 +1,7 @@
 //! `hythe core status`: the cores that run in a pool, as seen from outside.
 
-use hythe::core::LinkStatus;
 use hythe::core::control::{self, AgentStatus};
+use hythe::core::{BellStatus, FlowStatus, LinkStatus, QueueStatus};
 use hythe::inspect::Direction;
 use serde::Serialize;
 
@@ -31,6 +31,34 @@ struct LinkDocument {
     program: String,
     linux_session: u32,
     core_session: u32,
+    linux_bell: BellDocument,
+    core_bell: BellDocument,
+}
+
+#[derive(Serialize)]
+struct BellDocument {
+    rings: u32,
+    wanted: bool,
+}
+
+/// One port of an endpoint. Counters wrap at 2^32.
+#[derive(Serialize)]
+struct FlowDocument {
+    port: usize,
+    session: u32,
+    echo: u32,
+    /// Linux -> core: what the core is to read, or its fill ring.
+    to_core: QueueDocument,
+    from_core: QueueDocument,
+    window: u32,
+    dropped: u32,
+}
+
+#[derive(Serialize)]
+struct QueueDocument {
+    tail: u32,
+    head: u32,
+    waiting: u32,
 }
 
 #[derive(Serialize)]
@@ -40,6 +68,7 @@ struct EndpointDocument {
     max_bytes: Option<u32>,
     attached: Vec<String>,
     held: u32,
+    ports: Vec<FlowDocument>,
 }
 
 pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError> {
@@ -60,17 +89,21 @@ pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError
 }
 
 fn core(status: AgentStatus) -> CoreDocument {
-    let max_bytes = |channel: &str| {
-        let record = status
-            .link
-            .as_ref()?
-            .endpoints
-            .iter()
-            .find(|record| record.name == channel)?;
+    let max_bytes = |endpoint: u32| {
+        let link = status.link.as_ref()?;
+        let record = link.endpoints.get(endpoint as usize)?;
         Some(record.max_bytes)
     };
+    let ports = |endpoint: u32| {
+        let flows = status.link.iter().flat_map(|link| &link.flows);
+        flows
+            .filter(|flow| flow.endpoint == endpoint as usize)
+            .map(port)
+            .collect()
+    };
     let endpoints = status.endpoints.iter().map(|endpoint| EndpointDocument {
-        max_bytes: max_bytes(&endpoint.channel),
+        max_bytes: max_bytes(endpoint.endpoint),
+        ports: ports(endpoint.endpoint),
         channel: endpoint.channel.clone(),
         direction: match endpoint.direction {
             Direction::ToCore => "to core",
@@ -90,7 +123,33 @@ fn core(status: AgentStatus) -> CoreDocument {
             program: link.name,
             linux_session: link.linux_session,
             core_session: link.core_session,
+            linux_bell: bell(link.linux_bell),
+            core_bell: bell(link.core_bell),
         }),
+    }
+}
+
+const fn bell(bell: BellStatus) -> BellDocument {
+    BellDocument {
+        rings: bell.rings,
+        wanted: bell.wanted,
+    }
+}
+
+fn port(flow: &FlowStatus) -> FlowDocument {
+    let queue = |queue: QueueStatus| QueueDocument {
+        tail: queue.tail,
+        head: queue.head,
+        waiting: queue.waiting(),
+    };
+    FlowDocument {
+        port: flow.port,
+        session: flow.session,
+        echo: flow.echo,
+        to_core: queue(flow.to_core),
+        from_core: queue(flow.from_core),
+        window: flow.window,
+        dropped: flow.dropped,
     }
 }
 

@@ -409,16 +409,16 @@ pub enum NodeError {
         /// What the endpoint takes.
         largest: u32,
     },
-    /// Somebody else uses the endpoint.
+    /// All ports of the endpoint are in use.
     #[error(
-        "the core endpoint behind channel `{channel}` serves one port at a time, and {holder} is attached to it",
+        "all ports of the core's endpoint behind channel `{channel}` are in use, by {holder}; one of these must leave",
         channel = escaped(channel),
         holder = escaped(holder)
     )]
     EndpointTaken {
         /// The channel.
         channel: String,
-        /// Who: name and process.
+        /// By whom: names and processes.
         holder: String,
     },
     /// The core is not there, or does not answer.

@@ -21,8 +21,6 @@ use super::settle;
 use hythe_node::NodeError;
 use hythe_node::hop::{self, HopPool as _, Participant, WaitPlan};
 
-/// How long a core may take to answer a new session: its tasks must first let go of what they hold.
-pub(super) const ECHO_BOUND: Duration = Duration::from_secs(5);
 /// How often an echo is looked for without being rung for.
 pub(super) const ECHO_NAP: Duration = Duration::from_millis(2);
 

@@ -1,8 +1,8 @@
 //! The two sections of a link, mapped.
 
 use hythe_abi::link::{
-    CORE_MAGIC, CoreState, Direction, ENDPOINTS_MAX, Entry, Flow, LINUX_MAGIC, LinkLayout,
-    NAME_BYTES, VERSION, bell_line, core_header, endpoint_record, flow_line, linux_header,
+    CoreState, Direction, Entry, Flow, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION, bell_line,
+    core_header, endpoint_record, flow_line, linux_header,
 };
 use hythe_abi::{HEADROOM_BYTES, LINE_BYTES, RegionIndex};
 use hythe_memory::{Mapped, Memory, Ordering, full_barrier, read_name};
@@ -22,38 +22,11 @@ pub(crate) struct LinkMap {
     region: RegionIndex,
 }
 
-/// What a link says at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkStatus {
-    /// The Linux agent's session; 0: none.
-    pub linux_session: u32,
-    /// The core's session.
-    pub core_session: u32,
-    /// The core's state.
-    pub state: CoreState,
-    /// Why it refused, by number (`spec/link.md`).
-    pub reason: u32,
-    /// The Linux session that the state answers to.
-    pub echo: u32,
-    /// Name of the program on the core.
-    pub name: String,
-    /// Its endpoints.
-    pub endpoints: Vec<EndpointRecord>,
-}
-
 /// The two sessions that make one life of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     linux: u32,
     core: u32,
-}
-
-impl LinkStatus {
-    /// Has the core answered the present Linux session?
-    #[must_use]
-    pub fn is_up(&self) -> bool {
-        self.linux_session != 0 && self.state == CoreState::Up && self.echo == self.linux_session
-    }
 }
 
 /// An endpoint as the core announces it.
@@ -163,33 +136,6 @@ impl LinkMap {
     pub(crate) fn begin_session(&self, session: u32) {
         self.memory
             .store(linux_header::SESSION, session, Ordering::Release);
-    }
-
-    /// What the link says now. Claims of the core, cut to what is possible.
-    pub(crate) fn status(&self) -> LinkStatus {
-        let core = self.layout.core_header();
-        let word = |at| self.memory.load(at, Ordering::Acquire);
-        // First the state: what the core wrote before it is visible then.
-        let state = CoreState::from_word(word(core + core_header::STATE));
-        let is_core = word(core + core_header::MAGIC) == CORE_MAGIC
-            && word(core + core_header::VERSION) == VERSION;
-        let count = word(core + core_header::ENDPOINTS).min(ENDPOINTS_MAX) as usize;
-        let count = if is_core {
-            count.min(self.layout.endpoints())
-        } else {
-            0
-        };
-        LinkStatus {
-            linux_session: word(linux_header::SESSION),
-            core_session: word(core + core_header::SESSION),
-            state: if is_core { state } else { CoreState::Down },
-            reason: word(core + core_header::REASON),
-            echo: word(core + core_header::ECHO),
-            name: read_name(&self.memory, core + core_header::NAME, NAME_BYTES),
-            endpoints: (0..count)
-                .filter_map(|index| self.endpoint(index))
-                .collect(),
-        }
     }
 
     /// An endpoint's record; `None` if its number or direction is impossible.

@@ -12,12 +12,14 @@ mod right;
 mod ring;
 mod settle;
 mod source;
+mod status;
 mod target;
 mod transport;
 mod watch;
 
+pub use map::EndpointRecord;
 pub(crate) use map::LinkMap;
-pub use map::{EndpointRecord, LinkStatus};
+pub use status::{BellStatus, FlowStatus, LinkStatus, QueueStatus};
 pub(crate) use transport::CoreLinks;
 
 /// A wait for a core looks again after this long: an emulator may lose a ring.

@@ -12,17 +12,16 @@ use hythe_node::hop::{
 use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, PoolError, Taken};
 
 use super::NAP;
-use super::attachment::{Attachment, ECHO_BOUND, attach, step};
+use super::attachment::{Attachment, attach, step};
 use super::settle::published;
-
-/// How long a core may take to let go of its empty slots when we leave.
-const DETACH_BOUND: Duration = Duration::from_millis(500);
+use crate::LinkTimeouts;
 
 /// The Linux end of an endpoint that gives payload.
 #[derive(Debug)]
 pub(super) struct CoreSource {
     participant: Arc<Participant>,
     channel: ChannelInfo,
+    timeouts: LinkTimeouts,
     /// Of the endpoint that was there first.
     row: MemberIndex,
     attachment: Option<Attachment>,
@@ -38,10 +37,11 @@ pub(super) struct CoreSource {
 
 impl CoreSource {
     /// An endpoint with this row is behind the channel.
-    pub(super) fn new(seeking: &Seeking<'_>, row: MemberIndex) -> Self {
+    pub(super) fn new(seeking: &Seeking<'_>, row: MemberIndex, timeouts: LinkTimeouts) -> Self {
         Self {
             participant: Arc::clone(seeking.participant()),
             channel: seeking.channel().clone(),
+            timeouts,
             row,
             attachment: None,
             refused: None,
@@ -58,9 +58,10 @@ impl CoreSource {
             channel,
             attachment,
             depth,
+            timeouts,
             ..
         } = self;
-        attach(participant, channel, attachment, *depth, ECHO_BOUND)?;
+        attach(participant, channel, attachment, *depth, timeouts.attach)?;
         self.begin_filling()
     }
 
@@ -271,7 +272,7 @@ impl Drop for CoreSource {
         let ended = self
             .attachment
             .as_mut()
-            .map(|attached| attached.end_session(DETACH_BOUND));
+            .map(|attached| attached.end_session(self.timeouts.detach));
         if let Some(Err(error)) = ended {
             tracing::warn!(%error, "left a core with empty slots");
         }

@@ -12,12 +12,8 @@ use hythe_node::hop::{
 use hythe_pool::ChannelInfo;
 
 use super::NAP;
-use super::attachment::{Attachment, ECHO_BOUND, attach, silent, step};
-
-/// How long a core may keep its window full before publishing to it alone gives up.
-const WINDOW_BOUND: Duration = Duration::from_secs(10);
-/// How long a publisher that goes waits for what the core still has.
-const FAREWELL_BOUND: Duration = Duration::from_secs(2);
+use super::attachment::{Attachment, attach, silent, step};
+use crate::LinkTimeouts;
 
 const INTERRUPTED: &str = "it was stopped or started anew meanwhile";
 
@@ -26,6 +22,7 @@ const INTERRUPTED: &str = "it was stopped or started anew meanwhile";
 pub(super) struct CoreTarget {
     participant: Arc<Participant>,
     channel: ChannelInfo,
+    timeouts: LinkTimeouts,
     /// How the publisher waits.
     plan: WaitPlan,
     attachment: Option<Attachment>,
@@ -51,10 +48,11 @@ enum Refusal {
 
 impl CoreTarget {
     /// A core of this region is behind the channel.
-    pub(super) fn new(seeking: &Seeking<'_>, region: RegionIndex) -> Self {
+    pub(super) fn new(seeking: &Seeking<'_>, region: RegionIndex, timeouts: LinkTimeouts) -> Self {
         Self {
             participant: Arc::clone(seeking.participant()),
             channel: seeking.channel().clone(),
+            timeouts,
             plan: seeking.wait_plan().at_most(NAP),
             attachment: None,
             region,
@@ -75,10 +73,11 @@ impl CoreTarget {
             participant,
             channel,
             attachment,
+            timeouts,
             ..
         } = self;
         // What a core gives back is not limited by a window.
-        attach(participant, channel, attachment, 1, ECHO_BOUND)
+        attach(participant, channel, attachment, 1, timeouts.attach)
     }
 
     /// Goes on with attaching, without waiting. False: not yet.
@@ -255,7 +254,7 @@ impl Target for CoreTarget {
     fn send_waiting(&mut self, message: &mut Message<'_>) -> Result<bool, Box<NodeError>> {
         let (start, is_alone) = (Instant::now(), message.has_one_target());
         let bound = match (is_alone, self.is_stalled) {
-            (true, _) => WINDOW_BOUND,
+            (true, _) => self.timeouts.window,
             (false, true) => Duration::ZERO,
             (false, false) => message.send_timeout(),
         };
@@ -317,7 +316,7 @@ impl Drop for CoreTarget {
         if self.participant.is_a_copy() || !self.is_current() {
             return;
         }
-        match self.flush(FAREWELL_BOUND) {
+        match self.flush(self.timeouts.flush) {
             Ok(()) => {
                 // The core has nothing of ours: its echo need not be awaited.
                 if let Some(attachment) = &mut self.attachment {

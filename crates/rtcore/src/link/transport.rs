@@ -13,13 +13,22 @@ use hythe_pool::{ChannelIndex, CoreBinding};
 use super::source::CoreSource;
 use super::target::CoreTarget;
 use super::watch::EndpointWatch;
+use crate::LinkTimeouts;
 
 /// Cores as targets and sources of channels.
 ///
 /// A channel reaches one core at most. A port that has met it keeps its end while the core is away,
 /// and attaches again by itself.
 #[derive(Debug)]
-pub(crate) struct CoreLinks;
+pub(crate) struct CoreLinks {
+    timeouts: LinkTimeouts,
+}
+
+impl CoreLinks {
+    pub(crate) const fn new(timeouts: LinkTimeouts) -> Self {
+        Self { timeouts }
+    }
+}
 
 impl Transport for CoreLinks {
     fn find_targets(&self, find: &mut FindTargets<'_>) -> Result<(), NodeError> {
@@ -28,7 +37,7 @@ impl Transport for CoreLinks {
             return Ok(());
         }
         if let Some(core) = core_behind(find.seeking(), Direction::ToCore) {
-            let mut target = CoreTarget::new(find.seeking(), core.region);
+            let mut target = CoreTarget::new(find.seeking(), core.region, self.timeouts);
             if find.seeking().is_opening() {
                 target.attach_now()?;
             }
@@ -43,7 +52,7 @@ impl Transport for CoreLinks {
             return Ok(());
         }
         if let Some(core) = core_behind(find.seeking(), Direction::FromCore) {
-            let mut source = CoreSource::new(find.seeking(), core.row);
+            let mut source = CoreSource::new(find.seeking(), core.row, self.timeouts);
             if find.seeking().is_opening() {
                 source.attach_now()?;
             }

@@ -1,0 +1,250 @@
+//! Several Linux ports at one endpoint of a core, and several cores in one pool.
+
+mod support;
+
+use std::time::Duration;
+
+use hythe_abi::pool::CORE_PORTS_MAX;
+use hythe_node::{Node, NodeError, Pool, PublisherOptions, Sample, Subscriber, SubscriberOptions};
+use hythe_rtcore::{Board, Core, CoreError, CoreOptions};
+use support::{Echo, LONG, Other, World, boards, eventually, pattern, role, start};
+
+fn subscriber(node: &Node) -> Result<Subscriber, NodeError> {
+    node.subscriber("pong", &SubscriberOptions::default().depth(4))
+}
+
+fn take(from: &mut Subscriber) -> Sample {
+    from.take(LONG).expect("sound").expect("a message")
+}
+
+/// Nodes of their own, as processes have them.
+fn subscribers(pool: &Pool, count: usize) -> Vec<(Node, Subscriber)> {
+    let join = |number| {
+        let node = hythe_rtcore::join(pool, &format!("reader {number}")).expect("joins");
+        let port = subscriber(&node).expect("subscribes");
+        (node, port)
+    };
+    (0..count).map(join).collect()
+}
+
+/// The role of a process that subscribes and never takes.
+#[test]
+fn sleeper() {
+    let Some((pool, _)) = role("sleeper") else {
+        return;
+    };
+    let node = hythe_rtcore::join(&pool, "sleeper").expect("joins");
+    let _port = subscriber(&node).expect("subscribes");
+    std::thread::sleep(LONG);
+}
+
+fn is_attached(world: &World, name: &str) -> bool {
+    let snapshot = world.pool.snapshot();
+    let attached = snapshot
+        .channels
+        .iter()
+        .flat_map(|channel| channel.attached);
+    let named = |index| {
+        let member = snapshot.members.iter().find(|member| member.index == index);
+        member.is_some_and(|member| member.name == name)
+    };
+    attached.flatten().any(named)
+}
+
+#[test]
+fn eight_ports_read_one_slot_and_the_last_frees_it() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let mut readers = subscribers(&world.pool, CORE_PORTS_MAX);
+        let node = hythe_rtcore::join(&world.pool, "writer").expect("joins");
+        let ninth = subscriber(&node).expect_err("all ports are taken");
+        let says = ninth.to_string();
+        assert!(matches!(ninth, NodeError::EndpointTaken { .. }), "{says}");
+        assert!(
+            says.contains("reader 0") && says.contains("reader 7"),
+            "{says}"
+        );
+
+        let options = PublisherOptions::default();
+        let mut ping = node.publisher("ping", &options).expect("publishes");
+        for round in 0..20 {
+            let bytes = [0, 1, 64, 4000, 100_000, 1 << 20][round % 6];
+            let payload = pattern(bytes, round as u64);
+            let mut lease = ping.lease(bytes).expect("a free slot");
+            lease.write(0, &payload);
+            ping.publish(lease, bytes).expect("published");
+            let samples: Vec<Sample> = readers.iter_mut().map(|(_, port)| take(port)).collect();
+            let place = samples[0].descriptor().place;
+            for sample in &samples {
+                assert_eq!(sample.descriptor().place, place, "one slot for all");
+                assert_eq!(sample.to_vec(), payload);
+            }
+        }
+        // All is free but what the core has as empty slots.
+        drop((ping, node, readers));
+        world.assert_clean();
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_port_that_stands_still_or_dies_costs_only_its_own_messages() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let mut echo = Echo::open(&world.pool, "lively").expect("ports");
+        let sleeper = Other::start("sleeper", &world, &board);
+        eventually("the sleeper is attached", || is_attached(&world, "sleeper"));
+        for number in 0..200_u64 {
+            let payload = pattern(500, number);
+            assert_eq!(echo.round_trip(&payload).to_vec(), payload);
+        }
+        assert_eq!(echo.pong.statistics().dropped, 0);
+        sleeper.kill();
+        for number in 0..200_u64 {
+            let payload = pattern(500, number);
+            assert_eq!(echo.round_trip(&payload).to_vec(), payload);
+        }
+        drop(echo);
+        world.assert_clean();
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn eight_publishers_share_one_endpoint() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let (_reader, mut pong) = subscribers(&world.pool, 1).remove(0);
+        let options = PublisherOptions::default();
+        let mut writers: Vec<_> = (0..CORE_PORTS_MAX)
+            .map(|number| {
+                let node = hythe_rtcore::join(&world.pool, &format!("writer {number}"));
+                let node = node.expect("joins");
+                let port = node.publisher("ping", &options).expect("publishes");
+                (node, port)
+            })
+            .collect();
+        for round in 0..10_u64 {
+            for (number, (_, ping)) in writers.iter_mut().enumerate() {
+                let payload = pattern(300 + number, round);
+                let mut lease = ping.lease(payload.len()).expect("a free slot");
+                lease.write(0, &payload);
+                ping.publish(lease, payload.len()).expect("published");
+                assert_eq!(take(&mut pong).to_vec(), payload);
+            }
+        }
+        drop((writers, pong));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+fn start_as(world: &World, board: &Board, name: &str) -> Result<Core, CoreError> {
+    let options = CoreOptions::default().start_bound(LONG).name(name);
+    Core::start(&world.pool, board, &options)
+}
+
+#[test]
+fn cores_with_names_of_their_own_run_side_by_side() {
+    for board in boards() {
+        let world = World::new();
+        let plain = start(&world, &board);
+        let left = start_as(&world, &board, "left").expect("core");
+        let right = start_as(&world, &board, "right").expect("core");
+        let twice = start_as(&world, &board, "left").expect_err("one of that name runs");
+        assert!(matches!(twice, CoreError::AlreadyRunning { .. }), "{twice}");
+        let node = hythe_rtcore::join(&world.pool, "user").expect("joins");
+        for prefix in ["", "left/", "right/"] {
+            let options = SubscriberOptions::default().depth(4);
+            let pong = node.subscriber(&format!("{prefix}pong"), &options);
+            let mut pong = pong.expect("subscribes");
+            let options = PublisherOptions::default();
+            let mut ping = node
+                .publisher(&format!("{prefix}ping"), &options)
+                .expect("publishes");
+            let mut lease = ping.lease(6).expect("a free slot");
+            lease.write(0, b"to you");
+            ping.publish(lease, 6).expect("published");
+            assert_eq!(take(&mut pong).to_vec(), b"to you", "over {prefix}");
+        }
+        left.stop().expect("stopped");
+        right.stop().expect("stopped");
+        plain.stop().expect("stopped");
+        drop(node);
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_core_whose_channels_are_taken_is_refused_and_leaves_nothing() {
+    let boards = boards();
+    let [first, second] = &boards[..] else {
+        eprintln!("SKIPPED: one board only");
+        return;
+    };
+    let world = World::new();
+    let core = start(&world, first);
+    let before = world.files();
+    let options = CoreOptions::default().start_bound(LONG);
+    let refused = Core::start(&world.pool, second, &options).expect_err("the channels are taken");
+    let says = refused.to_string();
+    assert!(matches!(refused, CoreError::ChannelTaken { .. }), "{says}");
+    assert!(
+        says.contains(first.name()) && says.contains("pid"),
+        "{says}"
+    );
+    let mut echo = Echo::open(&world.pool, "user").expect("ports");
+    assert_eq!(echo.round_trip(b"still here").to_vec(), b"still here");
+    drop(echo);
+    core.stop().expect("stopped");
+    world.assert_clean();
+    // The region of the refused core stays for its next start, as that of a stopped one does.
+    let new: Vec<String> = world
+        .files()
+        .into_iter()
+        .filter(|file| !before.contains(file))
+        .collect();
+    let is_known = |file: &String| {
+        ["region.", "link.", "core-", "log"]
+            .iter()
+            .any(|known| file.contains(known))
+    };
+    assert!(new.iter().all(is_known), "{new:?}");
+}
+
+#[test]
+fn what_a_port_misses_is_counted_there() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let mut readers = subscribers(&world.pool, 2);
+        let node = hythe_rtcore::join(&world.pool, "writer").expect("joins");
+        let options = PublisherOptions::default();
+        let mut ping = node.publisher("ping", &options).expect("publishes");
+        let (_, mut slow) = readers.pop().expect("two");
+        let (_, mut quick) = readers.pop().expect("two");
+        let sent = 40_u64;
+        for number in 0..sent {
+            let mut lease = ping.lease(8).expect("a free slot");
+            lease.write(0, &number.to_le_bytes());
+            ping.publish(lease, 8).expect("published");
+            assert_eq!(take(&mut quick).to_vec(), number.to_le_bytes());
+        }
+        let mut taken = 0;
+        while let Some(sample) = slow.take(Duration::from_millis(300)).expect("sound") {
+            taken += u64::from(sample.to_vec().len() == 8);
+        }
+        assert_eq!(taken, 4, "its depth");
+        assert_eq!(slow.statistics().dropped, sent - taken);
+        assert_eq!(quick.statistics().dropped, 0);
+        drop((slow, quick, ping, readers));
+        core.stop().expect("stopped");
+        drop(node);
+        world.assert_clean();
+    }
+}
