@@ -33,7 +33,8 @@ static int is_ourselves(const char *path, const char *own_path)
            there.device == own.device && there.inode == own.inode;
 }
 
-static void execute_one(const char *path, const char *own_path, int must_be_there, char **arguments, char **environment)
+static void execute_one(const char *path, const char *own_path, int must_be_there, char **arguments,
+                        char **environment)
 {
     char *given = arguments[0];
     long error;
@@ -51,7 +52,8 @@ static void execute_one(const char *path, const char *own_path, int must_be_ther
     }
 }
 
-void execute_init(const struct options *options, const char *own_path, char **arguments, char **environment)
+void execute_init(const struct options *options, const char *own_path, char **arguments,
+                  char **environment)
 {
     static const char *const usual[] = {"/sbin/init", "/etc/init", "/bin/init", "/bin/sh"};
     static char *none[] = {NULL, NULL};
@@ -67,7 +69,8 @@ void execute_init(const struct options *options, const char *own_path, char **ar
     for (i = 0; i < sizeof usual / sizeof *usual; i++) {
         execute_one(usual[i], own_path, 0, arguments, environment);
     }
-    report_not_executed("/sbin/init", "no init works; add preload_init=PATH to the kernel's command line", 0, 1);
+    report_not_executed("/sbin/init",
+                        "no init works; add preload_init=PATH to the kernel's command line", 0, 1);
 }
 
 static const char *search_path(char **environment)
@@ -83,8 +86,8 @@ static const char *search_path(char **environment)
 }
 
 /*
- * Puts the next directory of a search path and the name together, and moves *search behind it. NULL: too long, or the
- * last one.
+ * Puts the next directory of a search path and the name together, and moves *search behind it.
+ * NULL: too long, or the last one.
  */
 static const char *next_candidate(char *path, const char **search, const char *name)
 {

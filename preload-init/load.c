@@ -1,4 +1,6 @@
-/* Loading the pack: see load.h. Never reads a pack that would not fit into half of the free memory. */
+/*
+ * Loading the pack: see load.h. Never reads a pack that would not fit into half of the free memory.
+ */
 #include "load.h"
 
 #include <stddef.h>
@@ -73,11 +75,16 @@ static int load_from(struct load *load, long handle, struct report *report)
         return fail(report, REPORT_REFUSED, 0);
     }
     size = (size_t)file.size;
-    /* Asking for more than there is would not fail here, but kill somebody later. An empty file cannot be mapped. */
+    /*
+     * Asking for more than there is would not fail here, but kill somebody later. An empty file
+     * cannot be mapped.
+     */
     if (system_memory(&memory) != 0 || size > memory.free / 2) {
         return fail(report, REPORT_NO_MEMORY, -ERROR_NO_MEMORY);
     }
-    /* A file takes 32 bytes in the pack: so many files it has at most, each with a byte of state. */
+    /*
+     * A file takes 32 bytes in the pack: so many files it has at most, each with a byte of state.
+     */
     bytes = system_allocate(size + size / 32 + 1);
     if (bytes == NULL) {
         return fail(report, REPORT_NO_MEMORY, -ERROR_NO_MEMORY);

@@ -1,7 +1,8 @@
 /*
  * Getting the pack into memory: opened below the root, read, checked.
  *
- * Called by replay.c. The memory is never given back: execution or the end of the program does that.
+ * Called by replay.c. The memory is never given back: execution or the end of the program does
+ * that.
  */
 #ifndef LOAD_H
 #define LOAD_H

@@ -1,8 +1,9 @@
 /*
  * preload-init: reads ahead what a boot or a program needs, then executes it. See README.md.
  *
- * Entered from start.c, with what the kernel put on the stack. Whatever went wrong before, what was meant to run is
- * executed. Never runs anything beside itself, and never changes what the next program is started with.
+ * Entered from start.c, with what the kernel put on the stack. Whatever went wrong before, what was
+ * meant to run is executed. Never runs anything beside itself, and never changes what the next
+ * program is started with.
  */
 #include "main.h"
 

@@ -1,8 +1,9 @@
 /*
- * The functions that compilers call by themselves, also without a C library: copying and clearing a struct.
+ * The functions that compilers call by themselves, also without a C library: copying and clearing a
+ * struct.
  *
- * The empty assembler statements keep a compiler from recognising the loops, and making each function call itself.
- * Never called by name in this program.
+ * The empty assembler statements keep a compiler from recognising the loops, and making each
+ * function call itself. Never called by name in this program.
  */
 #include <stddef.h>
 

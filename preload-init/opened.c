@@ -42,7 +42,8 @@ void opened_end(struct opened *opened)
     }
 }
 
-void opened_give_up(struct opened *opened, uint32_t number, enum report_skip why, struct report *report)
+void opened_give_up(struct opened *opened, uint32_t number, enum report_skip why,
+                    struct report *report)
 {
     if (opened->state[number] != STATE_SKIPPED) {
         opened->state[number] = STATE_SKIPPED;
@@ -69,8 +70,12 @@ static long open_in(struct opened *opened, const char *path)
     return handle;
 }
 
-/* Of a file of an image, one of the two may be known in whole seconds only: SquashFS and JFFS2 keep no more. */
-static int is_recorded_time(const struct hythe_pack *pack, int64_t recorded_ns, const struct system_file *found)
+/*
+ * Of a file of an image, one of the two may be known in whole seconds only: SquashFS and JFFS2 keep
+ * no more.
+ */
+static int is_recorded_time(const struct hythe_pack *pack, int64_t recorded_ns,
+                            const struct system_file *found)
 {
     uint64_t recorded = (uint64_t)recorded_ns; /* unsigned: a pack may claim any time */
     uint64_t now = (uint64_t)found->mtime_ns;
@@ -78,13 +83,15 @@ static int is_recorded_time(const struct hythe_pack *pack, int64_t recorded_ns, 
     if (recorded == now || pack->inodes_count) {
         return recorded == now;
     }
-    return found->mtime_part_ns == 0 ? recorded - now < NS_PER_SECOND : recorded == now - found->mtime_part_ns;
+    return found->mtime_part_ns == 0 ? recorded - now < NS_PER_SECOND
+                                     : recorded == now - found->mtime_part_ns;
 }
 
 static int is_recorded(const struct hythe_pack *pack, const struct hythe_pack_file *file,
                        const struct system_file *found)
 {
-    return found->is_regular && found->size == file->size && is_recorded_time(pack, file->mtime_ns, found) &&
+    return found->is_regular && found->size == file->size &&
+           is_recorded_time(pack, file->mtime_ns, found) &&
            (!pack->inodes_count || found->inode == file->inode);
 }
 

@@ -1,9 +1,10 @@
 /*
- * The files of a pack, opened, checked and kept open while there is room: a pack goes to and fro between its files.
+ * The files of a pack, opened, checked and kept open while there is room: a pack goes to and fro
+ * between its files.
  *
- * Called by replay.c. Each file is checked whenever it is opened, and skipped for good once it was not the one that
- * was recorded. Never keeps more than OPENED_FILES handles, half of what Linux allows a process unless told
- * otherwise.
+ * Called by replay.c. Each file is checked whenever it is opened, and skipped for good once it was
+ * not the one that was recorded. Never keeps more than OPENED_FILES handles, half of what Linux
+ * allows a process unless told otherwise.
  */
 #ifndef OPENED_H
 #define OPENED_H
@@ -34,11 +35,13 @@ struct opened {
 
 void opened_begin(struct opened *opened, const struct hythe_pack *pack, long root, uint8_t *state);
 /*
- * The file with this number, open, or NULL if it is skipped. The first time that it is, `report` counts and names it.
+ * The file with this number, open, or NULL if it is skipped. The first time that it is, `report`
+ * counts and names it.
  */
 const struct opened_file *opened_get(struct opened *opened, uint32_t number, struct report *report);
 /* From now on the file is skipped. */
-void opened_give_up(struct opened *opened, uint32_t number, enum report_skip why, struct report *report);
+void opened_give_up(struct opened *opened, uint32_t number, enum report_skip why,
+                    struct report *report);
 /* Counts the file the first time that something of it was read. */
 void opened_count(struct opened *opened, uint32_t number, struct report *report);
 void opened_end(struct opened *opened);

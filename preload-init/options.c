@@ -7,7 +7,10 @@
 
 enum {
     DEFAULT_PERCENT = 50,
-    /* Boards have watchdogs that bite after half a minute or more; a pack that takes longer is not helping. */
+    /*
+     * Boards have watchdogs that bite after half a minute or more; a pack that takes longer is not
+     * helping.
+     */
     DEFAULT_SECONDS = 20,
     MOST_SECONDS = 86400
 };

@@ -1,6 +1,6 @@
 /*
- * Reading packs: see pack.h for what holds, and spec/pack.md for the bytes. Never believes a number before it is
- * checked.
+ * Reading packs: see pack.h for what holds, and spec/pack.md for the bytes. Never believes a number
+ * before it is checked.
  */
 #include "pack.h"
 
@@ -29,12 +29,16 @@ static uint64_t read_u64(const uint8_t *at)
     return read_u32(at) | (uint64_t)read_u32(at + 4) << 32;
 }
 
-/* CRC-32C, four bits at a step: a table of 64 bytes instead of 1 KiB, and twice as fast as bit by bit. */
+/*
+ * CRC-32C, four bits at a step: a table of 64 bytes instead of 1 KiB, and twice as fast as bit by
+ * bit.
+ */
 static uint32_t checksum(const uint8_t *bytes, size_t size)
 {
     static const uint32_t step[16] = {
-        0x00000000u, 0x105ec76fu, 0x20bd8edeu, 0x30e349b1u, 0x417b1dbcu, 0x5125dad3u, 0x61c69362u, 0x7198540du,
-        0x82f63b78u, 0x92a8fc17u, 0xa24bb5a6u, 0xb21572c9u, 0xc38d26c4u, 0xd3d3e1abu, 0xe330a81au, 0xf36e6f75u,
+        0x00000000u, 0x105ec76fu, 0x20bd8edeu, 0x30e349b1u, 0x417b1dbcu, 0x5125dad3u,
+        0x61c69362u, 0x7198540du, 0x82f63b78u, 0x92a8fc17u, 0xa24bb5a6u, 0xb21572c9u,
+        0xc38d26c4u, 0xd3d3e1abu, 0xe330a81au, 0xf36e6f75u,
     };
     uint32_t sum = 0xffffffffu;
     size_t i;
@@ -75,7 +79,8 @@ struct hythe_pack_file hythe_pack_file(const struct hythe_pack *pack, uint32_t n
 
 struct hythe_pack_extent hythe_pack_extent(const struct hythe_pack *pack, uint32_t number)
 {
-    const uint8_t *at = pack->bytes + HEADER_BYTES + (size_t)pack->files * FILE_BYTES + (size_t)number * EXTENT_BYTES;
+    const uint8_t *at = pack->bytes + HEADER_BYTES + (size_t)pack->files * FILE_BYTES +
+                        (size_t)number * EXTENT_BYTES;
     struct hythe_pack_extent extent;
 
     extent.file = read_u32(at);
@@ -84,8 +89,11 @@ struct hythe_pack_extent hythe_pack_extent(const struct hythe_pack *pack, uint32
     return extent;
 }
 
-/* One path: `at` is where it must begin, `room` what the part has from there on, the zero included. */
-static enum hythe_pack_fault check_path(const struct hythe_pack *pack, uint32_t number, uint32_t at, uint32_t room)
+/*
+ * One path: `at` is where it must begin, `room` what the part has from there on, the zero included.
+ */
+static enum hythe_pack_fault check_path(const struct hythe_pack *pack, uint32_t number, uint32_t at,
+                                        uint32_t room)
 {
     const uint8_t *entry = pack->bytes + HEADER_BYTES + (size_t)number * FILE_BYTES;
     const uint8_t *path = pack->bytes + pack->paths_at + at;
@@ -189,8 +197,8 @@ static enum hythe_pack_fault check_header(const uint8_t *bytes, size_t size)
     if (read_u32(bytes + 32) > MAX_PATHS) {
         return HYTHE_PACK_PATHS;
     }
-    sum = HEADER_BYTES + (uint64_t)read_u32(bytes + 24) * FILE_BYTES + (uint64_t)read_u32(bytes + 28) * EXTENT_BYTES +
-          read_u32(bytes + 32);
+    sum = HEADER_BYTES + (uint64_t)read_u32(bytes + 24) * FILE_BYTES +
+          (uint64_t)read_u32(bytes + 28) * EXTENT_BYTES + read_u32(bytes + 32);
     return sum == size ? HYTHE_PACK_GOOD : HYTHE_PACK_SUM;
 }
 

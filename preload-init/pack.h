@@ -1,10 +1,10 @@
 /*
  * The reader of packs, spec/pack.md: which files, and which pages of them, are to be read ahead.
  *
- * Called by load.c, and by the tests and the fuzzer, with bytes that may say anything. Opening checks all of them;
- * after that every number handed out lies inside the pack and every path ends with a zero. The bytes stay the
- * caller's, and must not change meanwhile. Never allocates, never calls the kernel, never reads outside the bytes it
- * was handed.
+ * Called by load.c, and by the tests and the fuzzer, with bytes that may say anything. Opening
+ * checks all of them; after that every number handed out lies inside the pack and every path ends
+ * with a zero. The bytes stay the caller's, and must not change meanwhile. Never allocates, never
+ * calls the kernel, never reads outside the bytes it was handed.
  */
 #ifndef HYTHE_PACK_H
 #define HYTHE_PACK_H

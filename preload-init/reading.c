@@ -8,7 +8,10 @@ enum {
     BUFFER_BYTES = 65536,
     MAGIC_UBIFS = 0x24051905,
     MAGIC_JFFS2 = 0x72b6,
-    /* How long the first page may stay away. Too short costs speed only: then this file system is read from. */
+    /*
+     * How long the first page may stay away. Too short costs speed only: then this file system is
+     * read from.
+     */
     TRIAL_LOOKS = 25,
     TRIAL_PAUSE_MS = 2
 };
@@ -56,8 +59,9 @@ static long read_all(long handle, uint64_t offset, size_t bytes)
 }
 
 /*
- * Asks for a step and looks whether that loads its first page. Reading the last byte of several pages waits for the
- * last page only; where readahead() is honoured the others were on their way before it.
+ * Asks for a step and looks whether that loads its first page. Reading the last byte of several
+ * pages waits for the last page only; where readahead() is honoured the others were on their way
+ * before it.
  */
 static enum reading_way try_out(long handle, uint64_t offset, size_t bytes)
 {

@@ -12,8 +12,8 @@
 enum {
     STEP_PAGES = READING_STEP_BYTES / (int)HYTHE_PACK_PAGE_BYTES,
     /*
-     * Memory that stays free: a sixteenth of all, several times what the kernel begins to reclaim at, but no more
-     * than this.
+     * Memory that stays free: a sixteenth of all, several times what the kernel begins to reclaim
+     * at, but no more than this.
      */
     FLOOR_SHIFT = 4,
     FLOOR_MOST = 256 * 1024 * 1024
@@ -67,7 +67,10 @@ static int must_stop(struct replay *replay)
         replay->report->end = REPORT_BUDGET;
         return 1;
     }
-    /* Once for each step's worth: the many extents of a page or two shall not cost two calls more each. */
+    /*
+     * Once for each step's worth: the many extents of a page or two shall not cost two calls more
+     * each.
+     */
     if (replay->pages_unwatched < STEP_PAGES) {
         return 0;
     }
@@ -84,11 +87,13 @@ static int must_stop(struct replay *replay)
 }
 
 /* Pages that were loaded or asked for; 0 if the file has to be given up. */
-static uint64_t read_pages(struct replay *replay, const struct opened_file *file, uint64_t first, uint64_t pages)
+static uint64_t read_pages(struct replay *replay, const struct opened_file *file, uint64_t first,
+                           uint64_t pages)
 {
     enum reading_way *way = reading_way_of(&replay->reading, file->device, file->handle);
     int queues = *way == READING_QUEUES;
-    long got = reading_step(file->handle, way, first * HYTHE_PACK_PAGE_BYTES, (size_t)pages * HYTHE_PACK_PAGE_BYTES);
+    long got = reading_step(file->handle, way, first * HYTHE_PACK_PAGE_BYTES,
+                            (size_t)pages * HYTHE_PACK_PAGE_BYTES);
 
     if (got <= 0) {
         return 0;
@@ -139,7 +144,8 @@ static void read_extents(struct replay *replay)
     for (i = 0; i < replay->pack->extents; i++) {
         struct hythe_pack_extent extent = hythe_pack_extent(replay->pack, i);
 
-        if (run.pages > 0 && extent.file == run.file && extent.first_page == run.first_page + run.pages) {
+        if (run.pages > 0 && extent.file == run.file &&
+            extent.first_page == run.first_page + run.pages) {
             run.pages += extent.pages;
             continue;
         }
@@ -164,7 +170,8 @@ static uint64_t sum_of_pages(const struct hythe_pack *pack)
     return sum;
 }
 
-static void replay_below(long root, const struct options *options, struct report *report, uint64_t started_ns)
+static void replay_below(long root, const struct options *options, struct report *report,
+                         uint64_t started_ns)
 {
     /* Not on the stack, whose pages we would be the first to touch. */
     static struct replay whole;

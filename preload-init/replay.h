@@ -1,9 +1,9 @@
 /*
  * Reading ahead by a pack, from the first extent on, until all is read or a limit is reached.
  *
- * Called by main.c once. Whatever is in the way ends in the report. Never reads more than the budget, never lets free
- * memory fall to where the kernel would throw pages out again, and leaves no handle open. One thread: nothing else
- * runs yet.
+ * Called by main.c once. Whatever is in the way ends in the report. Never reads more than the
+ * budget, never lets free memory fall to where the kernel would throw pages out again, and leaves
+ * no handle open. One thread: nothing else runs yet.
  */
 #ifndef REPLAY_H
 #define REPLAY_H

@@ -1,4 +1,7 @@
-/* The report: see report.h. Never says more than a line at a time, so that a slow console costs a bounded time. */
+/*
+ * The report: see report.h. Never says more than a line at a time, so that a slow console costs a
+ * bounded time.
+ */
 #include "report.h"
 
 #include <stddef.h>
@@ -68,8 +71,8 @@ static void end_line(struct text_line *line)
 }
 
 /*
- * To whoever looks at us: process 1 was given the console as its standard error, unless the kernel could not open it
- * then.
+ * To whoever looks at us: process 1 was given the console as its standard error, unless the kernel
+ * could not open it then.
  */
 static void say(struct text_line *line, int is_first_process)
 {
@@ -92,10 +95,14 @@ static void add_error(struct text_line *line, long error)
         long error;
         const char *text;
     } known[] = {
-        {ERROR_NO_ENTRY, "there is none"},       {ERROR_NO_DIRECTORY, "a part of its path is no directory"},
-        {ERROR_NO_ACCESS, "no permission"},      {ERROR_IO, "the storage failed"},
-        {ERROR_IS_DIRECTORY, "a directory"},     {ERROR_INVALID, "no regular file"},
-        {ERROR_LOOP, "too many symbolic links"}, {ERROR_NO_MEMORY, "no memory"},
+        {ERROR_NO_ENTRY, "there is none"},
+        {ERROR_NO_DIRECTORY, "a part of its path is no directory"},
+        {ERROR_NO_ACCESS, "no permission"},
+        {ERROR_IO, "the storage failed"},
+        {ERROR_IS_DIRECTORY, "a directory"},
+        {ERROR_INVALID, "no regular file"},
+        {ERROR_LOOP, "too many symbolic links"},
+        {ERROR_NO_MEMORY, "no memory"},
     };
     size_t i;
 
@@ -110,7 +117,8 @@ static void add_error(struct text_line *line, long error)
     text_add(line, ")");
 }
 
-static void add_why_nothing(struct text_line *line, const struct report *report, const struct options *options)
+static void add_why_nothing(struct text_line *line, const struct report *report,
+                            const struct options *options)
 {
     const char *subject = report->end == REPORT_NO_ROOT ? options->root : options->pack;
 
@@ -135,13 +143,15 @@ static void add_why_nothing(struct text_line *line, const struct report *report,
     case REPORT_NO_MEMORY:
         break;
     default:
-        text_add(line, report->end == REPORT_UNREADABLE ? " cannot be read: " : " cannot be opened: ");
+        text_add(line,
+                 report->end == REPORT_UNREADABLE ? " cannot be read: " : " cannot be opened: ");
         add_error(line, report->error);
         break;
     }
 }
 
-static void add_what_was_read(struct text_line *line, const struct report *report, const struct options *options)
+static void add_what_was_read(struct text_line *line, const struct report *report,
+                              const struct options *options)
 {
     if (report->pages < report->wanted_pages) {
         text_add_number(line, report->pages);
@@ -168,8 +178,10 @@ static void add_what_was_read(struct text_line *line, const struct report *repor
 
 static void add_skipped(struct text_line *line, const struct report *report)
 {
-    static const char *const one[REPORT_SKIPS] = {" changed since: ", " is not there: ", " cannot be read: "};
-    static const char *const many[REPORT_SKIPS] = {" changed since: ", " are not there: ", " cannot be read: "};
+    static const char *const one[REPORT_SKIPS] = {
+        " changed since: ", " is not there: ", " cannot be read: "};
+    static const char *const many[REPORT_SKIPS] = {
+        " changed since: ", " are not there: ", " cannot be read: "};
     uint32_t why;
     uint32_t i;
 
@@ -190,7 +202,8 @@ static void add_skipped(struct text_line *line, const struct report *report)
     }
 }
 
-static void add_for_people(struct text_line *line, const struct report *report, const struct options *options)
+static void add_for_people(struct text_line *line, const struct report *report,
+                           const struct options *options)
 {
     text_add(line, own_name);
     if (report_is_failure(report) || report->end == REPORT_OFF) {
@@ -214,10 +227,12 @@ static void add_pair(struct text_line *line, const char *key, uint64_t value)
     text_add_number(line, value);
 }
 
-static void add_for_programs(struct text_line *line, const struct report *report, const struct options *options)
+static void add_for_programs(struct text_line *line, const struct report *report,
+                             const struct options *options)
 {
     static const char *const ends[REPORT_ENDS] = {
-        "all", "budget", "memory", "time", "off", "no-root", "no-pack", "unreadable", "refused", "no-memory",
+        "all",     "budget",  "memory",     "time",    "off",
+        "no-root", "no-pack", "unreadable", "refused", "no-memory",
     };
 
     text_add(line, own_name);
@@ -237,7 +252,8 @@ static void add_for_programs(struct text_line *line, const struct report *report
     add_pair(line, " boottime_ns=", report->boot_ns);
 }
 
-static void log_line(long log, void (*add)(struct text_line *, const struct report *, const struct options *),
+static void log_line(long log,
+                     void (*add)(struct text_line *, const struct report *, const struct options *),
                      const struct report *report, const struct options *options)
 {
     struct text_line line;
@@ -247,7 +263,10 @@ static void log_line(long log, void (*add)(struct text_line *, const struct repo
     text_add(&line, "<7>");
     add(&line, report, options);
     end_line(&line);
-    /* At once and whole, or not at all: it was opened so that it never waits. The kernel's log cannot be waited for. */
+    /*
+     * At once and whole, or not at all: it was opened so that it never waits. The kernel's log
+     * cannot be waited for.
+     */
     (void)system_write(log, line.bytes, line.length);
 }
 
@@ -293,13 +312,15 @@ static const char usage[] =
     "Reads ahead what a pack lists, then executes the command.\n"
     "  --root DIR     files and pack are below it (default /)\n"
     "  --pack FILE    the pack (default /etc/hythe/boot.pack)\n"
-    "  --budget SIZE  at most so much: 8M, 512K, 30% of free memory, or both: 8M,30% (default 50%)\n"
+    "  --budget SIZE  at most so much: 8M, 512K, 30% of free memory, or both: 8M,30% (default "
+    "50%)\n"
     "  --seconds N    stop after that time (default 20)\n"
     "  --log FILE     a line for programs goes there (default /dev/kmsg; '': nowhere)\n"
     "  --quiet        say nothing when all went well\n";
 static const char usage_first[] =
     "As process 1 it takes preload_pack=, preload_budget=, preload_seconds=, preload_log=,\n"
-    "preload_quiet=1 and preload_init= from the kernel's command line, and executes the real init.\n";
+    "preload_quiet=1 and preload_init= from the kernel's command line, and executes the real "
+    "init.\n";
 
 void report_usage(const struct options *options)
 {

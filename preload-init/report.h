@@ -1,9 +1,9 @@
 /*
- * What became of it, and saying so: one line for people on the console, two in the kernel's log, the second for
- * programs (README.md has its form).
+ * What became of it, and saying so: one line for people on the console, two in the kernel's log,
+ * the second for programs (README.md has its form).
  *
- * Filled by replay.c, said by main.c. Names point into the pack, which must stay until the report is said. Never
- * waits longer than a second for a console that takes nothing.
+ * Filled by replay.c, said by main.c. Names point into the pack, which must stay until the report
+ * is said. Never waits longer than a second for a console that takes nothing.
  */
 #ifndef REPORT_H
 #define REPORT_H

@@ -27,7 +27,10 @@ __asm__(".text\n"
         "_start:\n" MACHINE_START ".section .note.GNU-stack, \"\", %progbits\n"
         ".text\n");
 
-/* The stack is: number of arguments, the arguments, NULL, the environment, NULL, pairs of key and value. */
+/*
+ * The stack is: number of arguments, the arguments, NULL, the environment, NULL, pairs of key and
+ * value.
+ */
 void hythe_preload_begin(unsigned long *stack)
 {
     struct main_given given = {NULL, NULL, NULL, 0};
@@ -38,7 +41,8 @@ void hythe_preload_begin(unsigned long *stack)
     given.environment = given.arguments + stack[0] + 1;
     for (end = given.environment; *end != NULL; end++) {
     }
-    for (pair = (const unsigned long *)(const void *)(end + 1); pair[0] != AUXILIARY_END; pair += 2) {
+    for (pair = (const unsigned long *)(const void *)(end + 1); pair[0] != AUXILIARY_END;
+         pair += 2) {
         if (pair[0] == AUXILIARY_PAGE_BYTES) {
             given.page_bytes = pair[1];
         } else if (pair[0] == AUXILIARY_OWN_PATH) {

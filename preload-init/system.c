@@ -1,6 +1,6 @@
 /*
- * The system calls: see system.h. Everything that depends on the machine is in machine/. Never keeps state but the
- * page size.
+ * The system calls: see system.h. Everything that depends on the machine is in machine/. Never
+ * keeps state but the page size.
  */
 #include "system.h"
 
@@ -29,7 +29,10 @@ enum {
     SIGNAL_PIPE = 13,
     SIGNALS_BLOCK = 0,
     SIGNALS_SET = 2,
-    /* The largest page of any machine that we know: a mapping that begins at a multiple of it is always good. */
+    /*
+     * The largest page of any machine that we know: a mapping that begins at a multiple of it is
+     * always good.
+     */
     LARGEST_PAGE = 65536,
     PACK_PAGE = 4096,
     RETRIES = 100,
@@ -167,7 +170,8 @@ long system_open_directory(const char *path)
 long system_open_log(const char *path)
 {
     return call(CALL_OPENAT, SYSTEM_CURRENT_DIRECTORY, (long)path,
-                O_WRITE_ONLY | O_APPEND | O_NO_TERMINAL | O_NON_BLOCKING | O_CLOSE_ON_EXECUTION | MACHINE_O_LARGEFILE,
+                O_WRITE_ONLY | O_APPEND | O_NO_TERMINAL | O_NON_BLOCKING | O_CLOSE_ON_EXECUTION |
+                    MACHINE_O_LARGEFILE,
                 0);
 }
 
@@ -220,8 +224,9 @@ static long stat_by_old_call(long handle, struct system_file *file)
     file->mtime_ns = nanoseconds((int32_t)word_at(words, STAT_MTIME), file->mtime_part_ns);
 #else
     file->mtime_part_ns = word_at(words, STAT_MTIME + 8);
-    file->mtime_ns = nanoseconds((int64_t)(word_at(words, STAT_MTIME) | (uint64_t)word_at(words, STAT_MTIME + 4) << 32),
-                                 file->mtime_part_ns);
+    file->mtime_ns = nanoseconds(
+        (int64_t)(word_at(words, STAT_MTIME) | (uint64_t)word_at(words, STAT_MTIME + 4) << 32),
+        file->mtime_part_ns);
 #endif
     return 0;
 }
@@ -229,7 +234,8 @@ static long stat_by_old_call(long handle, struct system_file *file)
 long system_stat(long handle, struct system_file *file)
 {
     struct kernel_statx told;
-    long result = call_six(CALL_STATX, handle, (long)"", AT_EMPTY_PATH, STATX_BASIC, (long)&told, 0);
+    long result =
+        call_six(CALL_STATX, handle, (long)"", AT_EMPTY_PATH, STATX_BASIC, (long)&told, 0);
 
     if (result == -ERROR_NO_CALL || result == -ERROR_NOT_PERMITTED) {
         return stat_by_old_call(handle, file);
@@ -300,15 +306,16 @@ void system_read_exactly(long handle)
 }
 
 /*
- * A closed pipe must end neither us nor our report, and its signal must not be what the next program begins with:
- * blocked while writing, taken back if it came, and the mask as it was.
+ * A closed pipe must end neither us nor our report, and its signal must not be what the next
+ * program begins with: blocked while writing, taken back if it came, and the mask as it was.
  */
 long system_write(long handle, const void *from, size_t bytes)
 {
     const uint64_t pipe = (uint64_t)1 << (SIGNAL_PIPE - 1);
     struct kernel_time at_once = {0, 0};
     uint64_t before = 0;
-    long masked = call(CALL_RT_SIGPROCMASK, SIGNALS_BLOCK, (long)&pipe, (long)&before, sizeof before);
+    long masked =
+        call(CALL_RT_SIGPROCMASK, SIGNALS_BLOCK, (long)&pipe, (long)&before, sizeof before);
     long result = call(CALL_WRITE, handle, (long)from, (long)bytes, 0);
 
     if (masked == 0 && (before & pipe) == 0) {
@@ -334,7 +341,8 @@ int system_wait_writable(long handle, uint32_t milliseconds)
 static void *map(size_t bytes, long protection, long flags, long handle, uint64_t offset)
 {
 #if defined(MACHINE_PAIRS)
-    long result = call_six(CALL_MMAP, 0, (long)bytes, protection, flags, handle, (long)(uint32_t)(offset / PACK_PAGE));
+    long result = call_six(CALL_MMAP, 0, (long)bytes, protection, flags, handle,
+                           (long)(uint32_t)(offset / PACK_PAGE));
 #else
     long result = call_six(CALL_MMAP, 0, (long)bytes, protection, flags, handle, (long)offset);
 #endif
@@ -399,7 +407,8 @@ uint64_t system_time(enum system_clock clock)
 {
     struct kernel_time now = {0, 0};
 
-    if (call(CALL_CLOCK_GETTIME, (long)clock, (long)&now, 0, 0) < 0 && clock != SYSTEM_CLOCK_MONOTONIC) {
+    if (call(CALL_CLOCK_GETTIME, (long)clock, (long)&now, 0, 0) < 0 &&
+        clock != SYSTEM_CLOCK_MONOTONIC) {
         /* Linux before 2.6.39, which does not count what was slept through. */
         (void)call(CALL_CLOCK_GETTIME, SYSTEM_CLOCK_MONOTONIC, (long)&now, 0, 0);
     }

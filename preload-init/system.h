@@ -1,10 +1,10 @@
 /*
- * The system calls that preload-init makes, without a C library: each returns what the kernel returns, a negative error
- * number for failure. Called by everything that acts.
+ * The system calls that preload-init makes, without a C library: each returns what the kernel
+ * returns, a negative error number for failure. Called by everything that acts.
  *
- * Handles are opened so that they close on execution. Kernels without statx(), openat2() or ppoll() are served by
- * older calls. Never changes a signal's handler, the working directory, a mount, or anything else that whoever is
- * executed next would see.
+ * Handles are opened so that they close on execution. Kernels without statx(), openat2() or ppoll()
+ * are served by older calls. Never changes a signal's handler, the working directory, a mount, or
+ * anything else that whoever is executed next would see.
  */
 #ifndef SYSTEM_H
 #define SYSTEM_H
@@ -32,7 +32,8 @@ enum {
 };
 
 enum {
-    SYSTEM_ERRORS_FROM = -4095, /* what an address-valued call returns for failure is at least this */
+    SYSTEM_ERRORS_FROM =
+        -4095, /* what an address-valued call returns for failure is at least this */
     SYSTEM_CURRENT_DIRECTORY = -100
 };
 
@@ -57,8 +58,8 @@ enum system_clock {
 };
 
 /*
- * Opens for reading what `path` names below the directory `root`, which counts as / for symbolic links as far as the
- * kernel can do that. Neither waits for a FIFO nor takes a terminal.
+ * Opens for reading what `path` names below the directory `root`, which counts as / for symbolic
+ * links as far as the kernel can do that. Neither waits for a FIFO nor takes a terminal.
  */
 long system_open(long root, const char *path);
 /* Opens a directory for system_open(). */
@@ -82,9 +83,14 @@ int system_wait_writable(long handle, uint32_t milliseconds);
 /* Memory of our own, zeroes. NULL if there is none. */
 void *system_allocate(size_t bytes);
 void system_free(void *memory, size_t bytes);
-/* 1: this page of the file is in the page cache. 0: it is not. Negative: not known. `offset` is a multiple of 4096. */
+/*
+ * 1: this page of the file is in the page cache. 0: it is not. Negative: not known. `offset` is a
+ * multiple of 4096.
+ */
 int system_is_resident(long handle, uint64_t offset);
-/* The size of this machine's pages, for system_is_resident() and the next: told once at the start. */
+/*
+ * The size of this machine's pages, for system_is_resident() and the next: told once at the start.
+ */
 void system_set_page_bytes(size_t bytes);
 /* 1: these two bytes of a file come into memory together. 0: they do not. */
 int system_is_same_page(uint64_t one, uint64_t other);

@@ -121,7 +121,8 @@ void text_add_path(struct text_line *line, const char *path, size_t most, enum t
     for (; *path != '\0'; path++) {
         unsigned char byte = (unsigned char)*path;
 
-        if (byte < ' ' || byte == 0x7f || byte == '\\' || (kind == TEXT_FOR_PROGRAMS && byte == ' ')) {
+        if (byte < ' ' || byte == 0x7f || byte == '\\' ||
+            (kind == TEXT_FOR_PROGRAMS && byte == ' ')) {
             add_escaped(line, byte);
         } else {
             add_bytes(line, path, 1);

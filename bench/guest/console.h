@@ -1,8 +1,9 @@
 /*
- * The line to the host: what the programs of the emulated board print on the serial console, one write for one line.
+ * The line to the host: what the programs of the emulated board print on the serial console, one
+ * write for one line.
  *
- * Included by the programs beside it; `bench/src/preload/transcript.rs` reads the lines. Buffers nothing, so that the host sees a line
- * when it happened. Never allocates.
+ * Included by the programs beside it; `bench/src/preload/transcript.rs` reads the lines. Buffers
+ * nothing, so that the host sees a line when it happened. Never allocates.
  */
 #ifndef CONSOLE_H
 #define CONSOLE_H

@@ -3,9 +3,10 @@
  *
  *     read-file FILE [BYTES]
  *
- * Started by start.c, and by init.sh for the bound and for the raw flash (with BYTES, since a device has no size to be read whole). Behind
- * `BBB` come the bytes, the time by the board's own clock, and how many pages of the file were in memory when the program began.
- * Never writes to the file.
+ * Started by start.c, and by init.sh for the bound and for the raw flash (with BYTES, since a
+ * device has no size to be read whole). Behind `BBB` come the bytes, the time by the board's own
+ * clock, and how many pages of the file were in memory when the program began. Never writes to the
+ * file.
  */
 #include <fcntl.h>
 

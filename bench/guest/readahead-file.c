@@ -1,9 +1,11 @@
 /*
- * The peer that everybody writes first: asks the kernel to read a file ahead, in steps that it does not cap, and goes on.
+ * The peer that everybody writes first: asks the kernel to read a file ahead, in steps that it does
+ * not cap, and goes on.
  *
  *     readahead-file FILE COMMAND [ARGUMENTS]
  *
- * Process 1 of a boot of the case `readahead`; COMMAND takes its place. Never looks whether anything was read.
+ * Process 1 of a boot of the case `readahead`; COMMAND takes its place. Never looks whether
+ * anything was read.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,10 +1,13 @@
 /*
- * The real init of the experiment's board: begins multitasking, which is a program that takes all CPU it can and the program under test.
+ * The real init of the experiment's board: begins multitasking, which is a program that takes all
+ * CPU it can and the program under test.
  *
- * Executed as process 1 by init.sh, or by whatever reads ahead before it. It is told what to do by its environment, which comes from the
- * kernel's command line: `program`, its one argument `file`, and `below`, the directory that is the program's root, if it is not one of
- * ours. Programs of others do not print `BBB`: start does when such a program has ended well. Behind the run it says how many pages of the
- * file were in memory when it was executed itself and how long the disk has been busy, and ends the machine. Never returns.
+ * Executed as process 1 by init.sh, or by whatever reads ahead before it. It is told what to do by
+ * its environment, which comes from the kernel's command line: `program`, its one argument `file`,
+ * and `below`, the directory that is the program's root, if it is not one of ours. Programs of
+ * others do not print `BBB`: start does when such a program has ended well. Behind the run it says
+ * how many pages of the file were in memory when it was executed itself and how long the disk has
+ * been busy, and ends the machine. Never returns.
  */
 #include <fcntl.h>
 #include <sys/reboot.h>
@@ -53,7 +56,8 @@ static pid_t begin_program(const char *below)
             int nowhere = open("/dev/null", O_WRONLY);
 
             /* What it has to say would pass the serial line within the time. */
-            if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || chroot(below) != 0 || chdir("/") != 0) {
+            if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 || chroot(below) != 0 ||
+                chdir("/") != 0) {
                 give_up("enter", below);
             }
         }
@@ -63,13 +67,17 @@ static pid_t begin_program(const char *below)
     return child;
 }
 
-/* How long at least one request was under way at the disk, since the kernel was started: the tenth number. */
+/*
+ * How long at least one request was under way at the disk, since the kernel was started: the tenth
+ * number.
+ */
 static void say_disk_was_busy(void)
 {
     FILE *statistics = fopen("/sys/block/vda/stat", "r");
     long long busy_ms;
 
-    if (statistics != NULL && fscanf(statistics, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %lld", &busy_ms) == 1) {
+    if (statistics != NULL &&
+        fscanf(statistics, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %lld", &busy_ms) == 1) {
         say("hythe disk busy %lld ms\n", busy_ms);
     }
 }

@@ -72,7 +72,8 @@ static int play(FILE *file, uint64_t rate, struct sockaddr_in *to, size_t count)
         write_header(packet, number, due_ns);
         sleep_until(&start, due_ns);
         for (size_t place = 0; place < count; place++)
-            if (sendto(wire, packet, sizeof(packet), 0, (struct sockaddr *)&to[place], sizeof(to[place])) < 0 &&
+            if (sendto(wire, packet, sizeof(packet), 0, (struct sockaddr *)&to[place],
+                       sizeof(to[place])) < 0 &&
                 errno != ECONNREFUSED)
                 return -1;
     }

@@ -1,9 +1,11 @@
 /*
- * Many small messages from C: published and taken several at a time, numbered in the headroom in front of their payload.
+ * Many small messages from C: published and taken several at a time, numbered in the headroom in
+ * front of their payload.
  *
  *   batches POOL
  *
- * Both ends are in this program, to keep it short; each could be anywhere. Built and run by the tests of bindings/c. Never waits.
+ * Both ends are in this program, to keep it short; each could be anywhere. Built and run by the
+ * tests of bindings/c. Never waits.
  */
 #include <hythe.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  *   publish_subscribe subscribe POOL CHANNEL COUNT   prints COUNT messages
  *   publish_subscribe publish POOL CHANNEL COUNT     publishes COUNT messages, in place
  *
- * Start any number of each, in any order; `hythe sub` and `hythe pub` serve as other ends, too. Built and run by the tests
- * of bindings/c. Never waits longer than ten seconds for anybody.
+ * Start any number of each, in any order; `hythe sub` and `hythe pub` serve as other ends, too.
+ * Built and run by the tests of bindings/c. Never waits longer than ten seconds for anybody.
  */
 #include <hythe.h>
 #include <stdio.h>

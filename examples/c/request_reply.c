@@ -1,5 +1,6 @@
 /*
- * Requests and replies from C, client and server in one process with a thread each: two processes work the same way.
+ * Requests and replies from C, client and server in one process with a thread each: two processes
+ * work the same way.
  *
  *   request_reply POOL
  *

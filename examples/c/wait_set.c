@@ -1,5 +1,6 @@
 /*
- * One wait for channels, events and a pipe, from C; with poll(), as in an event loop that is there already.
+ * One wait for channels, events and a pipe, from C; with poll(), as in an event loop that is there
+ * already.
  *
  *   wait_set POOL
  *

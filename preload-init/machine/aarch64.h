@@ -27,11 +27,11 @@ static inline long machine_call(long number, const long values[6])
     return first;
 }
 
-#define MACHINE_START                                                                                                  \
-    "mov x29, #0\n"                                                                                                    \
-    "mov x30, #0\n"                                                                                                    \
-    "mov x0, sp\n"                                                                                                     \
-    "bl hythe_preload_begin\n"                                                                                         \
+#define MACHINE_START                                                                              \
+    "mov x29, #0\n"                                                                                \
+    "mov x30, #0\n"                                                                                \
+    "mov x0, sp\n"                                                                                 \
+    "bl hythe_preload_begin\n"                                                                     \
     "brk #0\n"
 
 #endif

@@ -3,7 +3,7 @@
 #define MACHINE_ARM_H
 
 #if defined(__ARMEB__)
-#error "preload-init for big-endian Arm: its pairs of registers stand the other way round, which nobody has tried"
+#error "preload-init for big-endian Arm: its pairs of registers are swapped; nobody has tried it"
 #endif
 
 /* 64-bit values travel in two registers, the first of them with an even number. */
@@ -60,13 +60,16 @@ static inline long machine_call(long number, const long values[6])
     register long fifth __asm__("r4") = values[4];
     register long sixth __asm__("r5") = values[5];
 
-    /* The number travels in r7, which Thumb code may need for its frames: so it is kept aside here. */
+    /*
+     * The number travels in r7, which Thumb code may need for its frames: so it is kept aside here.
+     */
     __asm__ volatile("mov r6, r7\n"
                      "mov r7, %[number]\n"
                      "svc #0\n"
                      "mov r7, r6\n"
                      : "+r"(first)
-                     : [number] "r"(number), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : [number] "r"(number), "r"(second), "r"(third), "r"(fourth), "r"(fifth),
+                       "r"(sixth)
                      : "r6", "cc", "memory");
     return first;
 }
@@ -78,13 +81,13 @@ static inline long machine_call(long number, const long values[6])
 #endif
 
 /* Without the registers above 7, so that it is also Thumb-1. */
-#define MACHINE_START                                                                                                  \
-    "mov r0, sp\n"                                                                                                     \
-    "mov r1, #7\n"                                                                                                     \
-    "mov r2, r0\n"                                                                                                     \
-    "bic r2, r2, r1\n"                                                                                                 \
-    "mov sp, r2\n"                                                                                                     \
-    "bl hythe_preload_begin\n"                                                                                         \
+#define MACHINE_START                                                                              \
+    "mov r0, sp\n"                                                                                 \
+    "mov r1, #7\n"                                                                                 \
+    "mov r2, r0\n"                                                                                 \
+    "bic r2, r2, r1\n"                                                                             \
+    "mov sp, r2\n"                                                                                 \
+    "bl hythe_preload_begin\n"                                                                     \
     "1: b 1b\n"
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What 64-bit machines share that joined Linux late: one table of system calls, one struct stat. From
- * asm-generic/unistd.h. Included by their headers. Never included by itself.
+ * What 64-bit machines share that joined Linux late: one table of system calls, one struct stat.
+ * From asm-generic/unistd.h. Included by their headers. Never included by itself.
  */
 #ifndef MACHINE_GENERIC64_H
 #define MACHINE_GENERIC64_H

@@ -1,6 +1,6 @@
 /*
- * The machine this is built for: numbers of system calls, how to make one, how a program begins, how old kernels lay
- * out what fstat() tells. Included by system.c and start.c alone.
+ * The machine this is built for: numbers of system calls, how to make one, how a program begins,
+ * how old kernels lay out what fstat() tells. Included by system.c and start.c alone.
  *
  * A new machine is one more header beside this one. Never names a machine outside of this folder.
  */
@@ -21,7 +21,10 @@
 #error "preload-init does not know this machine: give it a header in preload-init/machine"
 #endif
 
-/* For tests alone: the newer calls get a number that no kernel has, also where an emulator would play them. */
+/*
+ * For tests alone: the newer calls get a number that no kernel has, also where an emulator would
+ * play them.
+ */
 #if defined(MACHINE_OLD_KERNEL)
 #define CALL_STATX 65535
 #define CALL_OPENAT2 65535

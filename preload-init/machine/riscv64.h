@@ -28,14 +28,14 @@ static inline long machine_call(long number, const long values[6])
 }
 
 /* A linker may have shortened addresses to distances from gp: it is set before anything else. */
-#define MACHINE_START                                                                                                  \
-    ".option push\n"                                                                                                   \
-    ".option norelax\n"                                                                                                \
-    "lla gp, __global_pointer$\n"                                                                                      \
-    ".option pop\n"                                                                                                    \
-    "mv a0, sp\n"                                                                                                      \
-    "andi sp, sp, -16\n"                                                                                               \
-    "call hythe_preload_begin\n"                                                                                       \
+#define MACHINE_START                                                                              \
+    ".option push\n"                                                                               \
+    ".option norelax\n"                                                                            \
+    "lla gp, __global_pointer$\n"                                                                  \
+    ".option pop\n"                                                                                \
+    "mv a0, sp\n"                                                                                  \
+    "andi sp, sp, -16\n"                                                                           \
+    "call hythe_preload_begin\n"                                                                   \
     "ebreak\n"
 
 #endif

@@ -52,17 +52,18 @@ static inline long machine_call(long number, const long values[6])
 
     __asm__ volatile("syscall"
                      : "=a"(result)
-                     : "0"(number), "D"(values[0]), "S"(values[1]), "d"(values[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "0"(number), "D"(values[0]), "S"(values[1]), "d"(values[2]), "r"(fourth),
+                       "r"(fifth), "r"(sixth)
                      : "rcx", "r11", "memory");
     return result;
 }
 
 /* The kernel starts a program with the stack pointer at argc, and nothing else of use. */
-#define MACHINE_START                                                                                                  \
-    "xor %ebp, %ebp\n"                                                                                                 \
-    "mov %rsp, %rdi\n"                                                                                                 \
-    "and $-16, %rsp\n"                                                                                                 \
-    "call hythe_preload_begin\n"                                                                                       \
+#define MACHINE_START                                                                              \
+    "xor %ebp, %ebp\n"                                                                             \
+    "mov %rsp, %rdi\n"                                                                             \
+    "and $-16, %rsp\n"                                                                             \
+    "call hythe_preload_begin\n"                                                                   \
     "hlt\n"
 
 #endif

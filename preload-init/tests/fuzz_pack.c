@@ -1,9 +1,10 @@
 /*
- * The fuzzer's target: any bytes as a pack. Bytes that are refused as they are get a header that fits them, so that
- * what lies behind the checksum is reached, too. What is accepted must hold what pack.h promises.
+ * The fuzzer's target: any bytes as a pack. Bytes that are refused as they are get a header that
+ * fits them, so that what lies behind the checksum is reached, too. What is accepted must hold what
+ * pack.h promises.
  *
- * Called by libFuzzer: `make -C preload-init fuzz-smoke`, or the program itself with options of libFuzzer. Never
- * keeps state.
+ * Called by libFuzzer: `make -C preload-init fuzz-smoke`, or the program itself with options of
+ * libFuzzer. Never keeps state.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,10 @@ static void check_promises(const struct hythe_pack *pack, const uint8_t *bytes, 
     for (i = 0; i < pack->files; i++) {
         struct hythe_pack_file file = hythe_pack_file(pack, i);
 
-        promise((const uint8_t *)file.path >= bytes && (const uint8_t *)file.path + file.path_bytes < bytes + size);
-        promise(file.path[0] == '/' && strlen(file.path) == file.path_bytes && file.path_bytes <= 4095);
+        promise((const uint8_t *)file.path >= bytes &&
+                (const uint8_t *)file.path + file.path_bytes < bytes + size);
+        promise(file.path[0] == '/' && strlen(file.path) == file.path_bytes &&
+                file.path_bytes <= 4095);
     }
     for (i = 0; i < pack->extents; i++) {
         struct hythe_pack_extent extent = hythe_pack_extent(pack, i);

@@ -1,6 +1,6 @@
 /*
- * The reader of packs against the golden vectors, and against packs that were damaged. Never trusts the reader with
- * its own writing.
+ * The reader of packs against the golden vectors, and against packs that were damaged. Never trusts
+ * the reader with its own writing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +57,8 @@ static void check_file(const struct vector_group *group, const struct hythe_pack
     CHECK_EQUAL(file.inode, vector_number(group, key));
 }
 
-static unsigned check_extent(const struct vector_group *group, const struct hythe_pack *pack, uint32_t i)
+static unsigned check_extent(const struct vector_group *group, const struct hythe_pack *pack,
+                             uint32_t i)
 {
     struct hythe_pack_extent extent = hythe_pack_extent(pack, i);
     char key[64];
@@ -104,7 +105,8 @@ static void check_group(const struct vector_group *group)
     leave_seed(group->name, bytes, size);
     if (strncmp(group->name, "refused.", 8) == 0) {
         refused++;
-        CHECK_TEXT(hythe_pack_fault_text(hythe_pack_open(&pack, copy, size)), vector_text(group, "why"));
+        CHECK_TEXT(hythe_pack_fault_text(hythe_pack_open(&pack, copy, size)),
+                   vector_text(group, "why"));
     } else {
         check_accepted(group, copy, size);
     }

@@ -1,4 +1,7 @@
-/* The thin layer of system calls against the C library, on a file of our own. Never leaves the file behind. */
+/*
+ * The thin layer of system calls against the C library, on a file of our own. Never leaves the file
+ * behind.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -20,7 +20,8 @@ static const char *written(void)
 
 static void check_numbers(void)
 {
-    static const uint64_t values[] = {0, 1, 9, 10, 99, 4096, 4294967295u, 4294967296u, UINT64_MAX / 2, UINT64_MAX};
+    static const uint64_t values[] = {
+        0, 1, 9, 10, 99, 4096, 4294967295u, 4294967296u, UINT64_MAX / 2, UINT64_MAX};
     static const uint32_t divisors[] = {1, 2, 3, 10, 100, 1000000, 2147483648u, 4294967295u};
     char expected[32];
     size_t i;
@@ -42,7 +43,8 @@ static void check_numbers(void)
 
 static void check_what_is_no_number(void)
 {
-    static const char *const texts[] = {"", "-1", "x", " 1", "18446744073709551616", "99999999999999999999"};
+    static const char *const texts[] = {
+        "", "-1", "x", " 1", "18446744073709551616", "99999999999999999999"};
     uint64_t number;
     size_t i;
 
@@ -74,7 +76,8 @@ void test_text(void)
         text_add(&line, "ab\n");
     }
     CHECK_EQUAL(line.length, TEXT_LINE_BYTES);
-    CHECK(text_equal("a", "a") && !text_equal("a", "ab") && !text_equal("ab", "a") && text_equal("", ""));
+    CHECK(text_equal("a", "a") && !text_equal("a", "ab") && !text_equal("ab", "a") &&
+          text_equal("", ""));
     CHECK_TEXT(text_after("PATH=/bin", "PATH="), "/bin");
     CHECK(text_after("PAT", "PATH=") == NULL);
 }
@@ -115,7 +118,8 @@ static void check_budgets(void)
         {"8M,80%", 8 << 20, 80},
         {"80%,8M", 8 << 20, 80},
     };
-    static const char *const bad[] = {"M", "-1", "8MB", "101%", "8M,", "8M,9M,1%", "99999999999G", "8 M", "%", ",1"};
+    static const char *const bad[] = {"M",        "-1",           "8MB", "101%", "8M,",
+                                      "8M,9M,1%", "99999999999G", "8 M", "%",    ",1"};
     char *environment[] = {NULL, NULL};
     char text[64];
     size_t i;
@@ -168,7 +172,8 @@ void test_options(void)
     CHECK_EQUAL(read_arguments(""), 0);
     CHECK_TEXT(options.pack, "/etc/hythe/boot.pack");
     CHECK(options.command == NULL);
-    CHECK_EQUAL(read_arguments("--root /r --pack /p --quiet --seconds 3 --budget 1M cat --root"), 0);
+    CHECK_EQUAL(read_arguments("--root /r --pack /p --quiet --seconds 3 --budget 1M cat --root"),
+                0);
     CHECK_TEXT(options.root, "/r");
     CHECK_TEXT(options.pack, "/p");
     CHECK_TEXT(options.command[0], "cat");

@@ -1,8 +1,9 @@
 /*
- * Writes packs for behaviour.sh, from spec/pack.md alone: pack OUT [--any-inode] [--below DIR] FILE:FIRST+PAGES...
+ * Writes packs for behaviour.sh, from spec/pack.md alone: pack OUT [--any-inode] [--below DIR]
+ * FILE:FIRST+PAGES...
  *
- * Files are taken as they are now, named by their path, without DIR in front if that is given. Never looks at how
- * pages are read.
+ * Files are taken as they are now, named by their path, without DIR in front if that is given.
+ * Never looks at how pages are read.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -59,7 +60,8 @@ static uint32_t enter_file(const char *path)
             return i;
         }
     }
-    if (stat(path, &stat_of) != 0 || file_count == MOST_FILES || strncmp(path, below, strlen(below)) != 0) {
+    if (stat(path, &stat_of) != 0 || file_count == MOST_FILES ||
+        strncmp(path, below, strlen(below)) != 0) {
         perror(path);
         exit(2);
     }
@@ -80,7 +82,8 @@ static void enter_extent(char *text)
     unsigned long first;
     unsigned long pages;
 
-    if (colon == NULL || sscanf(colon + 1, "%lu+%lu", &first, &pages) != 2 || extent_count == MOST_EXTENTS) {
+    if (colon == NULL || sscanf(colon + 1, "%lu+%lu", &first, &pages) != 2 ||
+        extent_count == MOST_EXTENTS) {
         fprintf(stderr, "not FILE:FIRST+PAGES: %s\n", text);
         exit(2);
     }
@@ -108,9 +111,10 @@ static int write_pack(const char *path, uint32_t flags)
     sum = checksum(sum, files, file_count * 32);
     sum = checksum(sum, extents, extent_count * 12);
     put(header + 12, ~checksum(sum, paths, path_bytes), 4);
-    if (out == NULL || fwrite(header, sizeof header, 1, out) != 1 || fwrite(files, 32, file_count, out) != file_count ||
-        fwrite(extents, 12, extent_count, out) != extent_count || fwrite(paths, 1, path_bytes, out) != path_bytes ||
-        fclose(out) != 0) {
+    if (out == NULL || fwrite(header, sizeof header, 1, out) != 1 ||
+        fwrite(files, 32, file_count, out) != file_count ||
+        fwrite(extents, 12, extent_count, out) != extent_count ||
+        fwrite(paths, 1, path_bytes, out) != path_bytes || fclose(out) != 0) {
         perror(path);
         return 2;
     }

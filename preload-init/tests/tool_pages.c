@@ -1,11 +1,12 @@
 /*
- * Pages of files, for behaviour.sh: making a file, dropping it from the page cache, showing which of its pages are
- * there.
+ * Pages of files, for behaviour.sh: making a file, dropping it from the page cache, showing which
+ * of its pages are there.
  *
  *   pages make FILE PAGES            a file of so many pages and one byte less, on the storage
  *   pages drop FILE...               out of the page cache; 3 if this file system does not do that
- *   pages expect FILE RANGES         0 once exactly these pages are resident ("0-1 12-36", "" for none), 1 with both lists if they
- *                                    are not after a while: what was only asked for takes its time
+ *   pages expect FILE RANGES         0 once exactly these pages are resident ("0-1 12-36", "" for
+ *                                    none), 1 with both lists if they are not after a while: what
+ *                                    was only asked for takes its time
  *
  * Never writes to a file but in `make`.
  */
@@ -69,7 +70,8 @@ static char *resident(const char *path)
     there = calloc(pages + 1, 1);
     text = calloc(pages + 1, 24);
     mapped = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_SHARED, handle, 0);
-    if (there == NULL || text == NULL || mapped == MAP_FAILED || mincore(mapped, (size_t)stat.st_size, there) != 0) {
+    if (there == NULL || text == NULL || mapped == MAP_FAILED ||
+        mincore(mapped, (size_t)stat.st_size, there) != 0) {
         return NULL;
     }
     for (i = 0; i < pages; i++) {

@@ -1,8 +1,10 @@
 /*
- * Executes a command that is told of less and less free memory, for behaviour.sh: poor TOTAL FREE FALL -- COMMAND...
+ * Executes a command that is told of less and less free memory, for behaviour.sh: poor TOTAL FREE
+ * FALL -- COMMAND...
  *
- * In MiB: the memory of the machine, what is free at the first sysinfo(), by how much it falls at each. The command
- * is traced, and what the kernel wrote for it is changed. It dies with us. Never touches the memory of the machine.
+ * In MiB: the memory of the machine, what is free at the first sysinfo(), by how much it falls at
+ * each. The command is traced, and what the kernel wrote for it is changed. It dies with us. Never
+ * touches the memory of the machine.
  */
 #include <errno.h>
 #include <signal.h>
@@ -44,7 +46,8 @@ static void tell(pid_t child, unsigned long address, unsigned long total, unsign
     poke(child, address + offsetof(struct sysinfo, freeram), free << 20);
     poke(child, address + offsetof(struct sysinfo, bufferram), 0);
     errno = 0;
-    rest = (unsigned long)ptrace(PTRACE_PEEKDATA, child, (void *)(address + offsetof(struct sysinfo, mem_unit)), NULL);
+    rest = (unsigned long)ptrace(PTRACE_PEEKDATA, child,
+                                 (void *)(address + offsetof(struct sysinfo, mem_unit)), NULL);
     poke(child, address + offsetof(struct sysinfo, mem_unit), (rest & ~0xfffffffful) | 1);
 }
 
@@ -58,7 +61,8 @@ static int trace(pid_t child, unsigned long total, unsigned long free, unsigned 
         int signal = WSTOPSIG(status) & ~0x80;
 
         if (signal == SIGTRAP && (WSTOPSIG(status) & 0x80) != 0 &&
-            ptrace((enum __ptrace_request)PTRACE_GET_SYSCALL_INFO, child, (void *)sizeof call, &call) > 0) {
+            ptrace((enum __ptrace_request)PTRACE_GET_SYSCALL_INFO, child, (void *)sizeof call,
+                   &call) > 0) {
             if (call.op == PTRACE_SYSCALL_INFO_ENTRY) {
                 address = call.entry.nr == SYS_sysinfo ? (unsigned long)call.entry.args[0] : 0;
             } else if (address != 0) {
@@ -66,7 +70,8 @@ static int trace(pid_t child, unsigned long total, unsigned long free, unsigned 
                 free -= free < fall ? free : fall;
             }
         }
-        (void)ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
+        (void)ptrace(PTRACE_SETOPTIONS, child, NULL,
+                     (void *)(PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL));
         (void)ptrace(PTRACE_SYSCALL, child, NULL, (void *)(long)(signal == SIGTRAP ? 0 : signal));
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
@@ -88,5 +93,6 @@ int main(int argc, char **argv)
     if (child == 0) {
         return start(argv + 5);
     }
-    return trace(child, strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
+    return trace(child, strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10),
+                 strtoul(argv[3], NULL, 10));
 }

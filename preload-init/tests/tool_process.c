@@ -1,8 +1,10 @@
 /*
  * What a program was started with, and starting one with odd signals, for behaviour.sh.
  *
- *   NAME [ARGUMENT...]               shows arguments, environment, signals, open files, directory, priorities, limits
- *   NAME --odd-signals COMMAND...    blocks, ignores and leaves pending some signals, then executes the command
+ *   NAME [ARGUMENT...]               shows arguments, environment, signals, open files, directory,
+ *                                    priorities, limits
+ *   NAME --odd-signals COMMAND...    blocks, ignores and leaves pending some signals, then executes
+ *                                    the command
  *
  * Static, so that it is an init where there is nothing else. Never changes anything that it shows.
  */
@@ -35,7 +37,8 @@ static void show_signals(void)
             continue;
         }
         printf("signal %d:%s%s%s%s\n", number, sigismember(&blocked, number) == 1 ? " blocked" : "",
-               sigismember(&pending, number) == 1 ? " pending" : "", action.sa_handler == SIG_IGN ? " ignored" : "",
+               sigismember(&pending, number) == 1 ? " pending" : "",
+               action.sa_handler == SIG_IGN ? " ignored" : "",
                action.sa_handler != SIG_IGN && action.sa_handler != SIG_DFL ? " handled" : "");
     }
 }
@@ -48,8 +51,9 @@ static void show_files(void)
     for (handle = 0; handle < 1024; handle++) {
         if (fstat(handle, &stat) == 0) {
             printf("open file %d: device %llu inode %llu flags %x status %x at %lld\n", handle,
-                   (unsigned long long)stat.st_dev, (unsigned long long)stat.st_ino, (unsigned)fcntl(handle, F_GETFD),
-                   (unsigned)fcntl(handle, F_GETFL), (long long)lseek(handle, 0, SEEK_CUR));
+                   (unsigned long long)stat.st_dev, (unsigned long long)stat.st_ino,
+                   (unsigned)fcntl(handle, F_GETFD), (unsigned)fcntl(handle, F_GETFL),
+                   (long long)lseek(handle, 0, SEEK_CUR));
         }
     }
 }
@@ -63,7 +67,8 @@ static void show_limits(void)
 
     umask(mask);
     printf("umask %o\n", mask);
-    printf("directory %s\n", getcwd(directory, sizeof directory) != NULL ? directory : strerror(errno));
+    printf("directory %s\n",
+           getcwd(directory, sizeof directory) != NULL ? directory : strerror(errno));
     errno = 0;
     printf("nice %d\n", getpriority(PRIO_PROCESS, 0));
     printf("I/O priority %ld\n", syscall(SYS_ioprio_get, 1, 0));
@@ -72,7 +77,8 @@ static void show_limits(void)
     printf("no new privileges %d\n", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
     for (i = 0; i < RLIM_NLIMITS; i++) {
         if (getrlimit((__rlimit_resource_t)i, &limit) == 0) {
-            printf("limit %d: %llu %llu\n", i, (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+            printf("limit %d: %llu %llu\n", i, (unsigned long long)limit.rlim_cur,
+                   (unsigned long long)limit.rlim_max);
         }
     }
 }

@@ -1,8 +1,9 @@
 /*
- * Executes a command for which the kernel refuses system calls, for behaviour.sh: refuse CALL=ERROR... -- COMMAND...
+ * Executes a command for which the kernel refuses system calls, for behaviour.sh: refuse
+ * CALL=ERROR... -- COMMAND...
  *
- * So an old kernel is played (ENOSYS, 38), and a file system that takes readahead() and loads nothing (error 0).
- * Never refuses what was not named.
+ * So an old kernel is played (ENOSYS, 38), and a file system that takes readahead() and loads
+ * nothing (error 0). Never refuses what was not named.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -19,8 +20,9 @@ static const struct {
     const char *name;
     unsigned number;
 } calls[] = {
-    {"readahead", SYS_readahead}, {"statx", SYS_statx},     {"openat2", SYS_openat2},     {"mincore", SYS_mincore},
-    {"ppoll", SYS_ppoll},         {"sysinfo", SYS_sysinfo}, {"fadvise64", SYS_fadvise64}, {"pread64", SYS_pread64},
+    {"readahead", SYS_readahead}, {"statx", SYS_statx},     {"openat2", SYS_openat2},
+    {"mincore", SYS_mincore},     {"ppoll", SYS_ppoll},     {"sysinfo", SYS_sysinfo},
+    {"fadvise64", SYS_fadvise64}, {"pread64", SYS_pread64},
 };
 
 static struct sock_filter filter[64];
@@ -42,7 +44,8 @@ static int refuse(const char *text)
             unsigned error = (unsigned)strtoul(text + name + 1, NULL, 10);
 
             add((struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i].number, 0, 1));
-            add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error & SECCOMP_RET_DATA)));
+            add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K,
+                                             SECCOMP_RET_ERRNO | (error & SECCOMP_RET_DATA)));
             return 0;
         }
     }

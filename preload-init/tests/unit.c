@@ -1,6 +1,6 @@
 /*
- * Runs every unit test. Arguments: the file of golden vectors, and a folder where its packs are left as seeds for the
- * fuzzer.
+ * Runs every unit test. Arguments: the file of golden vectors, and a folder where its packs are
+ * left as seeds for the fuzzer.
  */
 #include <stddef.h>
 

@@ -14,8 +14,8 @@ static void read_pair(struct vector_group *group, char *text)
     char *equals = strstr(text, " = ");
 
     text[strcspn(text, "\n")] = '\0';
-    if (equals == NULL || group->count == VECTOR_LINES_MAX || (size_t)(equals - text) >= sizeof group->key[0] ||
-        strlen(equals + 3) >= VECTOR_TEXT_MAX) {
+    if (equals == NULL || group->count == VECTOR_LINES_MAX ||
+        (size_t)(equals - text) >= sizeof group->key[0] || strlen(equals + 3) >= VECTOR_TEXT_MAX) {
         printf("no meaning in, or no room for: %.60s\n", text);
         CHECK(equals == NULL);
         CHECK(0);

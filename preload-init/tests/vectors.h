@@ -1,4 +1,7 @@
-/* Reads the golden vectors of spec/vectors/ (format: README.md there), group by group. Called by test_pack.c. */
+/*
+ * Reads the golden vectors of spec/vectors/ (format: README.md there), group by group. Called by
+ * test_pack.c.
+ */
 #ifndef VECTORS_H
 #define VECTORS_H
 
@@ -20,7 +23,9 @@ struct vector_group {
 extern const char *vectors_path;
 extern const char *vectors_seeds;
 
-/* Calls `each` for every group. The number of groups; a line without a meaning is a failed check. */
+/*
+ * Calls `each` for every group. The number of groups; a line without a meaning is a failed check.
+ */
 unsigned vectors_each(void (*each)(const struct vector_group *));
 /* The value of a key; a missing one is a failed check and "". */
 const char *vector_text(const struct vector_group *group, const char *key);

@@ -1,29 +1,40 @@
 /*
- * hythe.h: channels between processes over one pool of shared memory, for C and C++ programs on Linux.
+ * hythe.h: channels between processes over one pool of shared memory, for C and C++ programs on
+ * Linux.
  *
- * A pool is made or opened (hythe_pool), this process joins it (hythe_node), and opens ports on named channels:
+ * A pool is made or opened (hythe_pool), this process joins it (hythe_node), and opens ports on
+ * named channels:
  *   publish/subscribe   hythe_publisher, hythe_subscriber
  *   request/reply       hythe_client, hythe_server
  *   events              hythe_notifier, hythe_listener
  * One wait for many of them, and for file descriptors: hythe_wait_set.
- * A message is written once, into a leased buffer (hythe_lease), and received without copying (hythe_sample).
+ * A message is written once, into a leased buffer (hythe_lease), and received without copying
+ * (hythe_sample).
  *
- * Results: 0, or a count, or a negative code HYTHE_E..., which are not those of <errno.h>. hythe_last_error() says what failed, with
- * which value, and what to do.
- * Handles are pointers that this library gives. "Consumes" means: the handle is gone when the call returns, whatever it returns.
- * A lease or sample that was given up is refused with HYTHE_EARGUMENT for the next 255 uses of its place, and never taken for another.
- * Places for results are set to NULL when a call fails. NULL handles and places are refused with HYTHE_EARGUMENT.
- * Threads: unless a type says otherwise, one thread at a time uses a handle; which one does not matter.
+ * Results: 0, or a count, or a negative code HYTHE_E..., which are not those of <errno.h>.
+ * hythe_last_error() says what failed, with which value, and what to do.
+ * Handles are pointers that this library gives. "Consumes" means: the handle is gone when the call
+ * returns, whatever it returns.
+ * A lease or sample that was given up is refused with HYTHE_EARGUMENT for the next 255 uses of its
+ * place, and never taken for another.
+ * Places for results are set to NULL when a call fails. NULL handles and places are refused with
+ * HYTHE_EARGUMENT.
+ * Threads: unless a type says otherwise, one thread at a time uses a handle; which one does not
+ * matter.
  * Time-outs are in nanoseconds, relative; 0 looks without waiting. No call waits without a bound.
- * Fork: a child made by fork() without exec() has copies of its parent's handles. Calls on them are refused with HYTHE_EFORKED, and
- * closing them does nothing. The child may open the pool and join by itself.
- * Signals: with the first pool, a handler for SIGBUS is installed, so that a pool whose file is cut away is an error and not the end of the
- * program: that file reads as zeroes then, and every later call on the pool returns HYTHE_EPOOLLOST. After reading or writing in place, ask
- * hythe_node_check_pool(). Every fault elsewhere goes to the handler that was there before. Never block SIGBUS. Programs with a handler of
- * their own: hythe_sigbus_leave_to_program(). Only hythe_sigbus_settle() may be called from a signal handler.
+ * Fork: a child made by fork() without exec() has copies of its parent's handles. Calls on them are
+ * refused with HYTHE_EFORKED, and closing them does nothing. The child may open the pool and join
+ * by itself.
+ * Signals: with the first pool, a handler for SIGBUS is installed, so that a pool whose file is cut
+ * away is an error and not the end of the program: that file reads as zeroes then, and every later
+ * call on the pool returns HYTHE_EPOOLLOST. After reading or writing in place, ask
+ * hythe_node_check_pool(). Every fault elsewhere goes to the handler that was there before. Never
+ * block SIGBUS. Programs with a handler of their own: hythe_sigbus_leave_to_program(). Only
+ * hythe_sigbus_settle() may be called from a signal handler.
  * Structs begin with their size: initialise options with their function; set the size of results.
  *
- * Made by cbindgen from bindings/c/src, whose documentation this is: change it there; so is the layout. See also hythe(3).
+ * Made by cbindgen from bindings/c/src, whose documentation this is: change it there; so is the
+ * layout. See also hythe(3).
  */
 /* clang-format off */
 
@@ -32,7 +43,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
-/** The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined with `|`. */
+/**
+ * The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined
+ * with `|`.
+ */
 #define HYTHE_EVENT(number) ((uint64_t)1 << (number))
 
 /** An argument is NULL, out of range, or another node's; or a handle was given up already. */
@@ -155,7 +169,9 @@
 /** For `spin_ns`: a wait sleeps at once. */
 #define HYTHE_NO_SPIN 18446744073709551615ull
 
-/** When a subscriber's queue is full, the newest message passes it by, and is counted. The default. */
+/**
+ * When a subscriber's queue is full, the newest message passes it by, and is counted. The default.
+ */
 #define HYTHE_DROP_NEWEST 0
 
 /** When a subscriber's queue is full, the publisher waits, for at most `block_ms`. */
@@ -296,7 +312,9 @@ struct hythe_client_options {
 struct hythe_statistics {
     /** sizeof(struct hythe_statistics), set by the caller. */
     size_t size;
-    /** Messages published or taken; requests sent or taken; how often events were raised or taken. */
+    /**
+     * Messages published or taken; requests sent or taken; how often events were raised or taken.
+     */
     uint64_t messages;
     /** Their payload. */
     uint64_t payload_bytes;
@@ -359,7 +377,9 @@ struct hythe_pool_options {
     uint32_t reserved;
 };
 
-/** How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default. */
+/**
+ * How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default.
+ */
 struct hythe_publisher_options {
     /** sizeof(struct hythe_publisher_options). */
     size_t size;
@@ -451,7 +471,9 @@ int hythe_publisher_publish_batch(struct hythe_publisher *publisher,
  * Requires:
  * `samples` points to `places` pointers.
  */
-int hythe_subscriber_try_take_batch(struct hythe_subscriber *subscriber, struct hythe_sample **samples, size_t places);
+int hythe_subscriber_try_take_batch(struct hythe_subscriber *subscriber,
+                                    struct hythe_sample **samples,
+                                    size_t places);
 
 /**
  * Initialises options: `hythe_client_options_init(&options, sizeof options)`. Any thread.
@@ -474,7 +496,9 @@ int hythe_client_open(const struct hythe_node *node,
                       const struct hythe_client_options *options,
                       struct hythe_client **client);
 
-/** Closes a client, or does nothing for NULL. Its open requests are abandoned. Consumes `client`. */
+/**
+ * Closes a client, or does nothing for NULL. Its open requests are abandoned. Consumes `client`.
+ */
 void hythe_client_close(struct hythe_client *client);
 
 /** Leases a buffer for a request. As hythe_node_lease(). */
@@ -486,13 +510,18 @@ int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct h
  * HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`,
  * until a server has room.
  */
-int hythe_client_request(struct hythe_client *client, struct hythe_lease *lease, size_t bytes, uint64_t *request);
+int hythe_client_request(struct hythe_client *client,
+                         struct hythe_lease *lease,
+                         size_t bytes,
+                         uint64_t *request);
 
 /**
  * Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else
  * holds it as well. Consumes `sample`, whatever is returned. Otherwise as hythe_client_request().
  */
-int hythe_client_forward(struct hythe_client *client, struct hythe_sample *sample, uint64_t *request);
+int hythe_client_forward(struct hythe_client *client,
+                         struct hythe_sample *sample,
+                         uint64_t *request);
 
 /**
  * Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up.
@@ -511,7 +540,10 @@ int hythe_client_call(struct hythe_client *client,
  * has not come yet, and may still be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request
  * is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
  */
-int hythe_client_wait(struct hythe_client *client, uint64_t request, uint64_t timeout_ns, struct hythe_sample **reply);
+int hythe_client_wait(struct hythe_client *client,
+                      uint64_t request,
+                      uint64_t timeout_ns,
+                      struct hythe_sample **reply);
 
 /**
  * Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`,
@@ -519,7 +551,10 @@ int hythe_client_wait(struct hythe_client *client, uint64_t request, uint64_t ti
  * HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other error,
  * that is 0, which no request has. Blocks for at most `timeout_ns`.
  */
-int hythe_client_take(struct hythe_client *client, uint64_t timeout_ns, uint64_t *request, struct hythe_sample **reply);
+int hythe_client_take(struct hythe_client *client,
+                      uint64_t timeout_ns,
+                      uint64_t *request,
+                      struct hythe_sample **reply);
 
 /**
  * Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear
@@ -560,7 +595,9 @@ const char *hythe_strerror(int code);
  * Requires:
  * `channel` is text.
  */
-int hythe_notifier_open(const struct hythe_node *node, const char *channel, struct hythe_notifier **notifier);
+int hythe_notifier_open(const struct hythe_node *node,
+                        const char *channel,
+                        struct hythe_notifier **notifier);
 
 /** Closes a notifier, or does nothing for NULL. Consumes `notifier`. */
 void hythe_notifier_close(struct hythe_notifier *notifier);
@@ -579,7 +616,9 @@ int hythe_notifier_listeners(struct hythe_notifier *notifier);
  * Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at
  * most `timeout_ns`.
  */
-int hythe_notifier_wait_for_listeners(struct hythe_notifier *notifier, size_t listeners, uint64_t timeout_ns);
+int hythe_notifier_wait_for_listeners(struct hythe_notifier *notifier,
+                                      size_t listeners,
+                                      uint64_t timeout_ns);
 
 /**
  * What this port has counted. The result's size is set by the caller.
@@ -587,7 +626,8 @@ int hythe_notifier_wait_for_listeners(struct hythe_notifier *notifier, size_t li
  * Requires:
  * `statistics` has its size set.
  */
-int hythe_notifier_statistics(const struct hythe_notifier *notifier, struct hythe_statistics *statistics);
+int hythe_notifier_statistics(const struct hythe_notifier *notifier,
+                              struct hythe_statistics *statistics);
 
 /**
  * Opens a listener of an event channel, which is made if there is none. It hears what is raised
@@ -597,7 +637,9 @@ int hythe_notifier_statistics(const struct hythe_notifier *notifier, struct hyth
  * Requires:
  * `channel` is text.
  */
-int hythe_listener_open(const struct hythe_node *node, const char *channel, struct hythe_listener **listener);
+int hythe_listener_open(const struct hythe_node *node,
+                        const char *channel,
+                        struct hythe_listener **listener);
 
 /** Closes a listener, or does nothing for NULL. Consumes `listener`. */
 void hythe_listener_close(struct hythe_listener *listener);
@@ -617,7 +659,8 @@ int hythe_listener_try_take(struct hythe_listener *listener, uint64_t *events);
  * Requires:
  * `statistics` has its size set.
  */
-int hythe_listener_statistics(const struct hythe_listener *listener, struct hythe_statistics *statistics);
+int hythe_listener_statistics(const struct hythe_listener *listener,
+                              struct hythe_statistics *statistics);
 
 /** Bytes of payload that fit: at least as many as were asked for. 0 for NULL. */
 size_t hythe_lease_capacity(const struct hythe_lease *lease);
@@ -654,13 +697,20 @@ int hythe_lease_read(const struct hythe_lease *lease, size_t at, void *into, siz
  * Requires:
  * `bytes` points to `count` readable bytes.
  */
-int hythe_lease_write_headroom(struct hythe_lease *lease, size_t at, const void *bytes, size_t count);
+int hythe_lease_write_headroom(struct hythe_lease *lease,
+                               size_t at,
+                               const void *bytes,
+                               size_t count);
 
 /**
  * Reads up to `count` bytes of a file, from its byte `position` on, straight into the payload,
  * from its byte `at` on. Returns how many; 0 at the end of the file. Blocks as pread() does.
  */
-int hythe_lease_read_file(struct hythe_lease *lease, int file, uint64_t position, size_t at, size_t count);
+int hythe_lease_read_file(struct hythe_lease *lease,
+                          int file,
+                          uint64_t position,
+                          size_t at,
+                          size_t count);
 
 /**
  * Reads up to `count` bytes of a pipe or socket straight into the payload, from its byte `at` on.
@@ -791,7 +841,9 @@ void hythe_publisher_close(struct hythe_publisher *publisher);
  * Leases a buffer that every receiver of this channel can see. As hythe_node_lease(), but waits
  * for `send_timeout_ns`.
  */
-int hythe_publisher_lease(const struct hythe_publisher *publisher, size_t bytes, struct hythe_lease **lease);
+int hythe_publisher_lease(const struct hythe_publisher *publisher,
+                          size_t bytes,
+                          struct hythe_lease **lease);
 
 /**
  * Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it;
@@ -847,7 +899,9 @@ int hythe_publisher_reaches_all(struct hythe_publisher *publisher);
  * Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for
  * at most `timeout_ns`.
  */
-int hythe_publisher_wait_for_subscribers(struct hythe_publisher *publisher, size_t subscribers, uint64_t timeout_ns);
+int hythe_publisher_wait_for_subscribers(struct hythe_publisher *publisher,
+                                         size_t subscribers,
+                                         uint64_t timeout_ns);
 
 /**
  * Waits until a core has given back all that was sent to it; for other receivers there is nothing
@@ -861,7 +915,8 @@ int hythe_publisher_flush(struct hythe_publisher *publisher, uint64_t timeout_ns
  * Requires:
  * `statistics` has its size set.
  */
-int hythe_publisher_statistics(const struct hythe_publisher *publisher, struct hythe_statistics *statistics);
+int hythe_publisher_statistics(const struct hythe_publisher *publisher,
+                               struct hythe_statistics *statistics);
 
 /** Bytes of payload. 0 for NULL. */
 size_t hythe_sample_length(const struct hythe_sample *sample);
@@ -884,7 +939,10 @@ int hythe_sample_read(const struct hythe_sample *sample, size_t at, void *into, 
  * Requires:
  * `into` points to `count` writable bytes.
  */
-int hythe_sample_read_headroom(const struct hythe_sample *sample, size_t at, void *into, size_t count);
+int hythe_sample_read_headroom(const struct hythe_sample *sample,
+                               size_t at,
+                               void *into,
+                               size_t count);
 
 /**
  * The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up.
@@ -897,7 +955,10 @@ int hythe_sample_data(const struct hythe_sample *sample, const void **data);
  * Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both
  * hold one buffer. The result is the caller's, until it is given up; `sample` stays.
  */
-int hythe_sample_part(const struct hythe_sample *sample, size_t at, size_t count, struct hythe_sample **part);
+int hythe_sample_part(const struct hythe_sample *sample,
+                      size_t at,
+                      size_t count,
+                      struct hythe_sample **part);
 
 /** Gives a sample back, or does nothing for NULL. Consumes `sample`. */
 void hythe_sample_release(struct hythe_sample *sample);
@@ -933,7 +994,9 @@ int hythe_server_lease(const struct hythe_server *server, size_t bytes, struct h
  * Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the
  * caller's, until it is answered or released. Blocks for at most `timeout_ns`.
  */
-int hythe_server_take(struct hythe_server *server, uint64_t timeout_ns, struct hythe_request **request);
+int hythe_server_take(struct hythe_server *server,
+                      uint64_t timeout_ns,
+                      struct hythe_request **request);
 
 /** Takes the next request if there is one, as hythe_server_take(). Does not block. */
 int hythe_server_try_take(struct hythe_server *server, struct hythe_request **request);
@@ -959,7 +1022,9 @@ const struct hythe_sample *hythe_request_sample(const struct hythe_request *requ
 int hythe_request_client(const struct hythe_request *request);
 
 /** Leases a buffer for the reply, also when the server is closed. As hythe_node_lease(). */
-int hythe_request_lease(const struct hythe_request *request, size_t bytes, struct hythe_lease **lease);
+int hythe_request_lease(const struct hythe_request *request,
+                        size_t bytes,
+                        struct hythe_lease **lease);
 
 /**
  * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room.
@@ -1033,7 +1098,9 @@ void hythe_subscriber_close(struct hythe_subscriber *subscriber);
  * Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's,
  * until it is given up. Blocks for at most `timeout_ns`.
  */
-int hythe_subscriber_take(struct hythe_subscriber *subscriber, uint64_t timeout_ns, struct hythe_sample **sample);
+int hythe_subscriber_take(struct hythe_subscriber *subscriber,
+                          uint64_t timeout_ns,
+                          struct hythe_sample **sample);
 
 /**
  * Takes the next sample if there is one, as hythe_subscriber_take(). Does not block, and calls the
@@ -1053,7 +1120,8 @@ int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
  * Requires:
  * `statistics` has its size set.
  */
-int hythe_subscriber_statistics(const struct hythe_subscriber *subscriber, struct hythe_statistics *statistics);
+int hythe_subscriber_statistics(const struct hythe_subscriber *subscriber,
+                                struct hythe_statistics *statistics);
 
 /** The library's version as text, "0.1.0". Any thread, at any time. */
 const char *hythe_version(void);
@@ -1064,7 +1132,9 @@ const char *hythe_version(void);
  */
 int hythe_wait_set_open(const struct hythe_node *node, struct hythe_wait_set **wait_set);
 
-/** Closes a wait set, or does nothing for NULL. What was attached stays open. Consumes `wait_set`. */
+/**
+ * Closes a wait set, or does nothing for NULL. What was attached stays open. Consumes `wait_set`.
+ */
 void hythe_wait_set_close(struct hythe_wait_set *wait_set);
 
 /**
@@ -1076,24 +1146,37 @@ int hythe_wait_set_attach_subscriber(struct hythe_wait_set *wait_set,
                                      struct hythe_subscriber *subscriber,
                                      uint64_t key);
 
-/** Waits for a server's requests from now on, too. Otherwise as hythe_wait_set_attach_subscriber(). */
-int hythe_wait_set_attach_server(struct hythe_wait_set *wait_set, struct hythe_server *server, uint64_t key);
+/**
+ * Waits for a server's requests from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
+ */
+int hythe_wait_set_attach_server(struct hythe_wait_set *wait_set,
+                                 struct hythe_server *server,
+                                 uint64_t key);
 
 /**
  * Waits for a client's replies from now on, too, and for the end of servers that owe it some.
  * Otherwise as hythe_wait_set_attach_subscriber().
  */
-int hythe_wait_set_attach_client(struct hythe_wait_set *wait_set, struct hythe_client *client, uint64_t key);
+int hythe_wait_set_attach_client(struct hythe_wait_set *wait_set,
+                                 struct hythe_client *client,
+                                 uint64_t key);
 
-/** Waits for a listener's events from now on, too. Otherwise as hythe_wait_set_attach_subscriber(). */
-int hythe_wait_set_attach_listener(struct hythe_wait_set *wait_set, struct hythe_listener *listener, uint64_t key);
+/**
+ * Waits for a listener's events from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
+ */
+int hythe_wait_set_attach_listener(struct hythe_wait_set *wait_set,
+                                   struct hythe_listener *listener,
+                                   uint64_t key);
 
 /**
  * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or
  * both. The wait set keeps a duplicate, until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of
  * file that is always ready, or not open.
  */
-int hythe_wait_set_attach_fd(struct hythe_wait_set *wait_set, int file, uint32_t interest, uint64_t key);
+int hythe_wait_set_attach_fd(struct hythe_wait_set *wait_set,
+                             int file,
+                             uint32_t interest,
+                             uint64_t key);
 
 /**
  * Waits no longer for what has this key. Returns how many things had it and were still there. Does
@@ -1109,7 +1192,10 @@ int hythe_wait_set_detach(struct hythe_wait_set *wait_set, uint64_t key);
  * Requires:
  * `ready` points to `places` structs.
  */
-int hythe_wait_set_wait(struct hythe_wait_set *wait_set, uint64_t timeout_ns, struct hythe_ready *ready, size_t places);
+int hythe_wait_set_wait(struct hythe_wait_set *wait_set,
+                        uint64_t timeout_ns,
+                        struct hythe_ready *ready,
+                        size_t places);
 
 /**
  * The wait set as a file descriptor, for poll(), epoll and event loops: readable while something

@@ -5,9 +5,17 @@ use std::path::{Path, PathBuf};
 
 const START: &str = include_str!("../header.start");
 
+const MAX_COLUMNS: usize = 100;
+
+/// How many columns wider a comment of one line is than the line ` * WORDS` of a block.
+const COMMENT_MARKS: usize = "/** WORDS */".len() - " * WORDS".len();
+
 /// What no constant can say.
 const EVENT: &str = "\
-/** The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined with `|`. */
+/**
+ * The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined
+ * with `|`.
+ */
 #define HYTHE_EVENT(number) ((uint64_t)1 << (number))";
 
 fn crate_path(relative: &str) -> PathBuf {
@@ -40,6 +48,7 @@ fn for_c(text: &str) -> String {
         rest = tail;
         if let ("/**", [only, end, behind @ ..]) = (line.trim_start(), tail)
             && end.trim_start() == "*/"
+            && only.len() + COMMENT_MARKS <= MAX_COLUMNS
         {
             let (indent, said) = only.split_once("* ").unwrap_or(("", only));
             let indent = &indent[..indent.len() - 1];

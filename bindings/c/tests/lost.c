@@ -1,6 +1,6 @@
 /*
- * A pool whose files are cut away under a C program: an error with a code, no death. Prints "told", or the line that went wrong. Run by
- * programs.rs, with HYTHE_ROOT set.
+ * A pool whose files are cut away under a C program: an error with a code, no death. Prints "told",
+ * or the line that went wrong. Run by programs.rs, with HYTHE_ROOT set.
  *
  *   lost library   the library's handler for SIGBUS
  *   lost program   the program's own, which asks the library
@@ -16,12 +16,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                                    \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static volatile sig_atomic_t asked;
@@ -129,9 +129,11 @@ int main(int argc, char **argv)
     EXPECT(hythe_lease_read(lease, 0, text, 4) == HYTHE_EPOOLLOST);
     message.lease = lease;
     message.bytes = 4;
-    EXPECT(hythe_publisher_publish_batch(publisher, &message, 1, NULL) == HYTHE_EPOOLLOST && message.lease == NULL);
+    EXPECT(hythe_publisher_publish_batch(publisher, &message, 1, NULL) == HYTHE_EPOOLLOST &&
+           message.lease == NULL);
     EXPECT(hythe_subscriber_take(subscriber, HYTHE_SECOND_NS, &other) == HYTHE_EPOOLLOST);
-    EXPECT(hythe_subscriber_try_take_batch(subscriber, samples, 2) == HYTHE_EPOOLLOST && samples[0] == NULL);
+    EXPECT(hythe_subscriber_try_take_batch(subscriber, samples, 2) == HYTHE_EPOOLLOST &&
+           samples[0] == NULL);
 
     cut("control");
     EXPECT(hythe_notifier_notify(notifier, HYTHE_EVENT(0)) == HYTHE_EPOOLLOST);

@@ -1,6 +1,6 @@
 /*
- * What the C API must refuse: wrong arguments, handles of a parent, sizes, types that do not fit. Prints "all refused", or the line
- * that was not. Run by programs.rs. Never waits for anybody.
+ * What the C API must refuse: wrong arguments, handles of a parent, sizes, types that do not fit.
+ * Prints "all refused", or the line that was not. Run by programs.rs. Never waits for anybody.
  */
 #include <hythe.h>
 #include <stdio.h>
@@ -9,12 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                                    \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("line %d: %s (%s)\n", __LINE__, #condition, hythe_last_error());                \
+            exit(1);                                                                               \
+        }                                                                                          \
     } while (0)
 
 static struct hythe_pool *pool;
@@ -139,7 +139,8 @@ static void channels(void)
     options.carries = &type;
     EXPECT(hythe_publisher_open(node, "points", &options, &publisher) == 0);
     type.version = 2;
-    EXPECT(hythe_publisher_open(node, "points", &options, &other) == HYTHE_EMISMATCH && other == NULL);
+    EXPECT(hythe_publisher_open(node, "points", &options, &other) == HYTHE_EMISMATCH &&
+           other == NULL);
     EXPECT(strstr(hythe_last_error(), "version 2") != NULL);
     EXPECT(hythe_listener_open(node, "points", &listener) == HYTHE_EMISMATCH);
     EXPECT(hythe_publisher_open(node, NULL, NULL, &other) == HYTHE_EARGUMENT);
@@ -213,8 +214,10 @@ static void policies(void)
     EXPECT(hythe_subscriber_open(node, "policies", &wishes, &subscriber) == 0);
     EXPECT(hythe_publisher_subscribers(publisher) == 1);
     published.size = sizeof published;
-    EXPECT(hythe_publisher_publish_copy(publisher, "b", 1, &published) == 1 && published.evicted == 0);
-    EXPECT(hythe_publisher_publish_copy(publisher, "c", 1, &published) == 1 && published.evicted == 1);
+    EXPECT(hythe_publisher_publish_copy(publisher, "b", 1, &published) == 1 &&
+           published.evicted == 0);
+    EXPECT(hythe_publisher_publish_copy(publisher, "c", 1, &published) == 1 &&
+           published.evicted == 1);
     EXPECT(hythe_subscriber_try_take(subscriber, &sample) == 1);
     EXPECT(hythe_sample_read(sample, 0, &byte, 1) == 0 && byte == 'b');
     hythe_sample_release(sample);
@@ -256,7 +259,8 @@ static void batches(void)
     }
     EXPECT(published.delivered == 3 && published.dropped == 0);
     EXPECT(hythe_subscriber_try_take_batch(subscriber, NULL, 1) == HYTHE_EARGUMENT);
-    EXPECT(hythe_subscriber_try_take_batch(NULL, samples, 4) == HYTHE_EARGUMENT && samples[0] == NULL);
+    EXPECT(hythe_subscriber_try_take_batch(NULL, samples, 4) == HYTHE_EARGUMENT &&
+           samples[0] == NULL);
     EXPECT(hythe_subscriber_try_take_batch(subscriber, samples, 2) == 2);
     hythe_sample_release(samples[0]);
     hythe_sample_release(samples[1]);
@@ -278,7 +282,8 @@ static void headroom(void)
     EXPECT(hythe_subscriber_open(node, "headroom", NULL, &subscriber) == 0);
     EXPECT(hythe_publisher_open(node, "headroom", NULL, &publisher) == 0);
     EXPECT(hythe_publisher_lease(publisher, 8, &lease) == 0);
-    EXPECT(hythe_lease_write_headroom(lease, HYTHE_HEADROOM_BYTES - 7, "12345678", 8) == HYTHE_EARGUMENT);
+    EXPECT(hythe_lease_write_headroom(lease, HYTHE_HEADROOM_BYTES - 7, "12345678", 8) ==
+           HYTHE_EARGUMENT);
     EXPECT(hythe_lease_write_headroom(lease, (size_t)-1, "12345678", 8) == HYTHE_EARGUMENT);
     EXPECT(hythe_lease_write_headroom(NULL, 0, "12345678", 8) == HYTHE_EARGUMENT);
     EXPECT(hythe_lease_write_headroom(lease, HYTHE_HEADROOM_BYTES - 8, "12345678", 8) == 0);
@@ -404,7 +409,8 @@ static void forked(void)
     EXPECT(hythe_node_lease(node, 8, &lease) == 0);
     child = fork();
     if (child == 0) {
-        if (hythe_lease_write(lease, 0, "x", 1) != HYTHE_EFORKED || hythe_node_index(node) != HYTHE_EFORKED)
+        if (hythe_lease_write(lease, 0, "x", 1) != HYTHE_EFORKED ||
+            hythe_node_index(node) != HYTHE_EFORKED)
             _exit(1);
         hythe_lease_release(lease);
         leave();

@@ -1,5 +1,6 @@
 //! Rule `length`: files of at most 800 lines, C functions of at most 70 (clippy measures the Rust
-//! ones), and comments in Rust of at most 100 columns (rustfmt breaks the code).
+//! ones), and comments in Rust and C of at most 100 columns (rustfmt and clang-format break the
+//! code). Below `rtos/` comments may still be wider, as `rtos/.clang-format` says of the code.
 
 use super::finding::Finding;
 use super::tree::{Language, Source};
@@ -29,8 +30,8 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
             source.finding(line, "length", what, remedy)
         }));
     }
-    if source.language == Language::Rust {
-        let too_wide = wide_comments(&source.text).into_iter();
+    if has_bounded_comments(source) {
+        let too_wide = wide_comments(source).into_iter();
         findings.extend(too_wide.map(|line| {
             let what = format!("the comment is wider than {MAX_COLUMNS} columns");
             source.finding(line, "length", what, "break it; only a table may be wider")
@@ -39,19 +40,33 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
     findings
 }
 
+/// Whether the width of comments is held in this file.
+fn has_bounded_comments(source: &Source) -> bool {
+    match source.language {
+        Language::Rust => true,
+        Language::C => !is_generated(source) && !source.path.starts_with("rtos/"),
+        _ => false,
+    }
+}
+
 /// Numbers of the lines that hold nothing but a comment and are too wide. Rows of tables cannot be
 /// broken.
-fn wide_comments(text: &str) -> Vec<usize> {
-    let is_too_wide = |line: &str| {
-        let comment = line.trim_start().strip_prefix("//");
-        let words = comment.map(|comment| comment.trim_start_matches(['/', '!', ' ']));
-        line.chars().count() > MAX_COLUMNS && words.is_some_and(|words| !words.starts_with('|'))
+fn wide_comments(source: &Source) -> Vec<usize> {
+    // In Rust, a line inside a long literal is blank in `code`, too.
+    let is_comment = |text: &str, code: &str| match source.language {
+        Language::Rust => text.trim_start().starts_with("//"),
+        _ => code.trim().is_empty(),
     };
-    let numbered = text.lines().enumerate();
-    numbered
-        .filter(|(_, line)| is_too_wide(line))
-        .map(|(index, _)| index + 1)
-        .collect()
+    let lines = source.lines().filter(|(_line, text, code)| {
+        text.chars().count() > MAX_COLUMNS && is_comment(text, code) && !is_row(text)
+    });
+    lines.map(|(line, _text, _code)| line).collect()
+}
+
+/// Whether a line of a comment is a row of a table.
+fn is_row(text: &str) -> bool {
+    let words = text.trim_start().trim_start_matches(['/', '!', '*', ' ']);
+    words.starts_with('|')
 }
 
 /// Kept files that a tool has made say so in their header; what they are made of is measured.
@@ -116,7 +131,13 @@ mod tests {
             &words[..90]
         );
         assert_eq!(lines("a.rs", &text), [1]);
-        assert_eq!(lines("a.c", &text), NOWHERE);
+        assert_eq!(lines("a.md", &text), NOWHERE);
+        let text =
+            format!("/*\n * {words}\n * | {words} |\n */\nint a; /* {words} */\n/* {words} */\n");
+        assert_eq!(lines("a.c", &text), [2, 6]);
+        assert_eq!(lines("rtos/a.c", &text), NOWHERE);
+        let made = format!("/* Made by cbindgen. */\n{text}");
+        assert_eq!(lines("a.h", &made), NOWHERE);
     }
 
     #[test]

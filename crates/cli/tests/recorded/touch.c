@@ -1,8 +1,10 @@
 /*
- * Uses exactly the pages of a file that it is told: `touch FILE r PAGE COUNT m PAGE COUNT ...`, r by reading, m through a mapping;
- * o throws them out of memory, as the kernel does when it needs room.
+ * Uses exactly the pages of a file that it is told: `touch FILE r PAGE COUNT m PAGE COUNT ...`, r
+ * by reading, m through a mapping; o throws them out of memory, as the kernel does when it needs
+ * room.
  *
- * Run by the tests of `hythe preload record`, which know what the recorder has to find. It never uses another page of the file.
+ * Run by the tests of `hythe preload record`, which know what the recorder has to find. It never
+ * uses another page of the file.
  */
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* What minimp3 itself finds and decodes: the oracle of tests/minimp3.rs, which compiles and runs it.
+/*
+ * What minimp3 itself finds and decodes: the oracle of tests/minimp3.rs, which compiles and runs
+ * it.
  *
  *   oracle whole FILE          decodes FILE without its tags from one buffer; per frame
  *                              "offset bytes reset samples"
@@ -61,8 +63,8 @@ static void decode_whole(mp3dec_t *dec, const unsigned char *file, size_t file_b
             return;
         }
         samples = mp3dec_decode_frame(dec, data + at, bytes - at, pcm, &info);
-        printf("%d %d %d %d\n", start + at + info.frame_offset, info.frame_bytes - info.frame_offset, !in_sync,
-               samples);
+        printf("%d %d %d %d\n", start + at + info.frame_offset,
+               info.frame_bytes - info.frame_offset, !in_sync, samples);
         hash_pcm(pcm, samples * info.channels);
         at += info.frame_bytes;
     }
