@@ -46,6 +46,8 @@ pub use alone::run_alone;
 pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
 pub use join::{join, join_with};
+#[doc(hidden)]
+pub use link::call_at_each_store;
 pub use link::{BellStatus, EndpointRecord, FlowStatus, LinkStatus, QueueStatus};
 pub use manifest::{BoardKind, LinkPlan, Repeatable, Requirement, SharedFile, SlotPlan, Span};
 pub use status::{CoreOptions, CoreState, CoreStatus};

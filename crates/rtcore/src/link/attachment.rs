@@ -281,7 +281,7 @@ impl Attachment {
             references,
             tag: 0,
         };
-        if queues.to_core.push(self.link.memory(), entry) {
+        if queues.to_core.push(self.link.words(), entry) {
             return Ok(());
         }
         shared.act(|member| member.reclaim(control, row, slot, references))?;
@@ -297,7 +297,7 @@ impl Attachment {
     pub(super) fn untaken(&mut self) -> u32 {
         let queues = self.queues.as_mut();
         queues
-            .and_then(|queues| queues.to_core.untaken(self.link.memory()))
+            .and_then(|queues| queues.to_core.untaken(self.link.words()))
             .unwrap_or(0)
     }
 
@@ -305,7 +305,7 @@ impl Attachment {
     /// `None`: nothing, or a session that is over.
     pub(super) fn peek(&mut self) -> Option<Entry> {
         let queues = self.queues.as_ref()?;
-        let entry = queues.from_core.peek(self.link.memory())?;
+        let entry = queues.from_core.peek(self.link.words())?;
         self.is_current().then_some(entry)
     }
 
@@ -313,7 +313,7 @@ impl Attachment {
     /// now: whoever finds the entry after our death then finds nothing to do for it.
     pub(super) fn advance(&mut self) {
         if let Some(queues) = &mut self.queues {
-            queues.from_core.advance(self.link.memory());
+            queues.from_core.advance(self.link.words());
         }
     }
 

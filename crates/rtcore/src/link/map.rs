@@ -5,7 +5,7 @@ use hythe_abi::link::{
     core_header, endpoint_record, flow_line, linux_header,
 };
 use hythe_abi::{HEADROOM_BYTES, LINE_BYTES, RegionIndex};
-use hythe_memory::{Mapped, Memory, Ordering, full_barrier, read_name};
+use hythe_memory::{Ordering, full_barrier};
 use hythe_pool::RegionGeometry;
 
 use hythe_node::NodeError;
@@ -13,11 +13,12 @@ use hythe_node::Pool;
 use hythe_node::hop::HopPool as _;
 
 use super::ring::Places;
+use super::words::Words;
 
 /// A link, mapped, with its layout checked.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkMap {
-    memory: Mapped,
+    words: Words,
     layout: LinkLayout,
     region: RegionIndex,
 }
@@ -46,8 +47,8 @@ impl LinkMap {
     /// # Errors
     /// [`NodeError::BadLink`] if there is none, or its words make no sense.
     pub(crate) fn open(pool: &Pool, region: RegionIndex) -> Result<Self, NodeError> {
-        let memory = pool.map_link(region)?;
-        let word = |at| memory.load(at, Ordering::Acquire);
+        let words = Words::new(pool.map_link(region)?);
+        let word = |at| words.load(at, Ordering::Acquire);
         let bad = |reason: &str| NodeError::BadLink {
             region,
             reason: reason.to_owned(),
@@ -62,10 +63,10 @@ impl LinkMap {
             word(linux_header::CAPACITY),
             section,
         );
-        let layout = layout.filter(|layout| layout.bytes() <= memory.bytes());
+        let layout = layout.filter(|layout| layout.bytes() <= words.bytes());
         let layout = layout.ok_or_else(|| bad("its sizes do not fit"))?;
         Ok(Self {
-            memory,
+            words,
             layout,
             region,
         })
@@ -81,8 +82,8 @@ impl LinkMap {
         region: RegionIndex,
         (endpoints, ports, capacity): (u32, u32, u32),
     ) -> Result<Self, NodeError> {
-        let memory = pool.map_link(region)?;
-        let section = memory.bytes() / 2;
+        let words = Words::new(pool.map_link(region)?);
+        let section = words.bytes() / 2;
         let unknown = || NodeError::BadLink {
             region,
             reason: "unknown region".to_owned(),
@@ -91,12 +92,12 @@ impl LinkMap {
         let layout = LinkLayout::new(endpoints, ports, capacity, section).ok_or_else(|| {
             let reason = format!(
                 "{endpoints} endpoints with {ports} ports and queues of {capacity} do not fit {} bytes",
-                memory.bytes()
+                words.bytes()
             );
             NodeError::BadLink { region, reason }
         })?;
         let link = Self {
-            memory,
+            words,
             layout,
             region,
         };
@@ -105,7 +106,7 @@ impl LinkMap {
     }
 
     fn write_linux_header(&self, region: &RegionGeometry) {
-        let word = |at, value: u32| self.memory.store(at, value, Ordering::Relaxed);
+        let word = |at, value: u32| self.words.store(at, value, Ordering::Relaxed);
         word(linux_header::SESSION, 0);
         word(linux_header::MAGIC, LINUX_MAGIC);
         word(linux_header::VERSION, VERSION);
@@ -134,7 +135,7 @@ impl LinkMap {
 
     /// Begins a session: everything filled before becomes visible to the core.
     pub(crate) fn begin_session(&self, session: u32) {
-        self.memory
+        self.words
             .store(linux_header::SESSION, session, Ordering::Release);
     }
 
@@ -145,20 +146,20 @@ impl LinkMap {
         }
         let at = self.layout.endpoint_record(index);
         Some(EndpointRecord {
-            name: read_name(&self.memory, at + endpoint_record::NAME, NAME_BYTES),
+            name: self.words.name(at + endpoint_record::NAME, NAME_BYTES),
             direction: Direction::from_word(
-                self.memory
+                self.words
                     .load(at + endpoint_record::DIRECTION, Ordering::Relaxed),
             )?,
             max_bytes: self
-                .memory
+                .words
                 .load(at + endpoint_record::MAX_BYTES, Ordering::Relaxed),
         })
     }
 
     /// How often Linux has rung; the agent passes each change on to the core.
     pub(crate) fn linux_rings(&self) -> u32 {
-        self.memory.load(
+        self.words.load(
             self.layout.linux_bell() + bell_line::COUNT,
             Ordering::Acquire,
         )
@@ -166,15 +167,12 @@ impl LinkMap {
 
     /// Notes a ring for the core. False: the core polls, and no doorbell is needed.
     pub(crate) fn note_ring(&self) -> bool {
-        self.memory.add(
-            self.layout.linux_bell() + bell_line::COUNT,
-            1,
-            Ordering::Release,
-        );
+        self.words
+            .raise(self.layout.linux_bell() + bell_line::COUNT);
         // Our tail before the core's "I sleep": its mirror image there is "I sleep" before our
         // tail.
         full_barrier();
-        self.memory.load(
+        self.words.load(
             self.layout.core_bell() + bell_line::WANTED,
             Ordering::Acquire,
         ) != 0
@@ -182,7 +180,7 @@ impl LinkMap {
 
     /// A flow's session as Linux last wrote it, and the core's echo.
     pub(crate) fn sessions(&self, flow: Flow) -> (u32, u32) {
-        let word = |at| self.memory.load(at + flow_line::SESSION, Ordering::Acquire);
+        let word = |at| self.words.load(at + flow_line::SESSION, Ordering::Acquire);
         (
             word(self.layout.linux_flow(flow)),
             word(self.layout.core_flow(flow)),
@@ -192,7 +190,7 @@ impl LinkMap {
     /// The two sessions, if the core is up and has answered the agent.
     pub(crate) fn life(&self) -> Option<Life> {
         let core = self.layout.core_header();
-        let word = |at| self.memory.load(at, Ordering::Acquire);
+        let word = |at| self.words.load(at, Ordering::Acquire);
         let linux = word(linux_header::SESSION);
         let up = CoreState::from_word(word(core + core_header::STATE)) == CoreState::Up;
         let answered = linux != 0 && word(core + core_header::ECHO) == linux;
@@ -206,10 +204,10 @@ impl LinkMap {
     /// returns the own tail at which it starts.
     pub(super) fn propose(&self, flow: Flow, session: u32, window: u32) -> u32 {
         let ours = self.layout.linux_flow(flow);
-        let tail = self.memory.load(ours + flow_line::TAIL, Ordering::Relaxed);
-        self.memory
+        let tail = self.words.load(ours + flow_line::TAIL, Ordering::Relaxed);
+        self.words
             .store(ours + flow_line::WINDOW, window, Ordering::Relaxed);
-        self.memory
+        self.words
             .store(ours + flow_line::START, tail, Ordering::Relaxed);
         self.write_session(flow, session);
         tail
@@ -222,17 +220,17 @@ impl LinkMap {
 
     fn write_session(&self, flow: Flow, session: u32) {
         let ours = self.layout.linux_flow(flow);
-        self.memory
+        self.words
             .store(ours + flow_line::SESSION, session, Ordering::Release);
         // The core looks at sessions only when this has changed.
         let changes = self.layout.linux_bell() + bell_line::CHANGES;
-        self.memory.add(changes, 1, Ordering::Release);
+        self.words.raise(changes);
     }
 
     /// Begins to take where the core says that the session starts; returns that.
     pub(super) fn begin_at_start(&self, flow: Flow) -> u32 {
         let start = self.layout.core_flow(flow) + flow_line::START;
-        let start = self.memory.load(start, Ordering::Acquire);
+        let start = self.words.load(start, Ordering::Acquire);
         self.set_head(flow, start);
         start
     }
@@ -240,7 +238,7 @@ impl LinkMap {
     /// How many messages the core has dropped for this flow, wrapping.
     pub(super) fn dropped(&self, flow: Flow) -> u32 {
         let at = self.layout.core_flow(flow) + flow_line::DROPPED;
-        self.memory.load(at, Ordering::Relaxed)
+        self.words.load(at, Ordering::Relaxed)
     }
 
     /// Is there anything in the queue core -> Linux?
@@ -252,16 +250,16 @@ impl LinkMap {
     pub(super) fn waiting(&self, flow: Flow) -> Vec<Entry> {
         let count = self.waiting_count(flow);
         let places = self.from_core(flow);
-        let head = self.memory.load(places.head, Ordering::Acquire);
+        let head = self.words.load(places.head, Ordering::Acquire);
         (0..count)
-            .map(|step| places.read(&self.memory, head.wrapping_add(step)))
+            .map(|step| places.read(&self.words, head.wrapping_add(step)))
             .collect()
     }
 
     fn waiting_count(&self, flow: Flow) -> u32 {
         let places = self.from_core(flow);
-        let tail = self.memory.load(places.tail, Ordering::Acquire);
-        let head = self.memory.load(places.head, Ordering::Acquire);
+        let tail = self.words.load(places.tail, Ordering::Acquire);
+        let head = self.words.load(places.head, Ordering::Acquire);
         let count = tail.wrapping_sub(head);
         if count > places.capacity { 0 } else { count }
     }
@@ -288,7 +286,7 @@ impl LinkMap {
 
     fn set_head(&self, flow: Flow, head: u32) {
         let ours = self.layout.linux_flow(flow) + flow_line::HEAD;
-        self.memory.store(ours, head, Ordering::Release);
+        self.words.store(ours, head, Ordering::Release);
     }
 
     /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent,
@@ -302,7 +300,7 @@ impl LinkMap {
 
     pub(super) fn forget_queue(&self, flow: Flow) {
         let tail = self.layout.core_flow(flow) + flow_line::TAIL;
-        self.set_head(flow, self.memory.load(tail, Ordering::Acquire));
+        self.set_head(flow, self.words.load(tail, Ordering::Acquire));
     }
 
     /// The flows of an endpoint.
@@ -325,8 +323,8 @@ impl LinkMap {
         self.region
     }
 
-    pub(super) const fn memory(&self) -> &Mapped {
-        &self.memory
+    pub(super) const fn words(&self) -> &Words {
+        &self.words
     }
 
     pub(super) const fn layout(&self) -> &LinkLayout {

@@ -16,11 +16,13 @@ mod status;
 mod target;
 mod transport;
 mod watch;
+mod words;
 
 pub use map::EndpointRecord;
 pub(crate) use map::LinkMap;
 pub use status::{BellStatus, FlowStatus, LinkStatus, QueueStatus};
 pub(crate) use transport::CoreLinks;
+pub use words::call_at_each_store;
 
 /// A wait for a core looks again after this long: an emulator may lose a ring.
 const NAP: std::time::Duration = std::time::Duration::from_millis(20);

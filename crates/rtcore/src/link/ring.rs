@@ -5,7 +5,9 @@
 
 use hythe_abi::Descriptor;
 use hythe_abi::link::{ENTRY_BYTES, Entry, entry};
-use hythe_memory::{Mapped, Memory, Ordering};
+use hythe_memory::Ordering;
+
+use super::words::Words;
 
 /// Where a queue stands in a link.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +24,9 @@ impl Places {
     }
 
     /// The entry with this number, a claim of whoever wrote it.
-    pub(super) fn read(&self, memory: &Mapped, number: u32) -> Entry {
+    pub(super) fn read(&self, words: &Words, number: u32) -> Entry {
         let at = self.at(number);
-        let word = |offset| memory.load(at + offset, Ordering::Relaxed);
+        let word = |offset| words.load(at + offset, Ordering::Relaxed);
         Entry {
             descriptor: Descriptor::from_words([word(0), word(4), word(8), word(12)]),
             account: word(entry::ACCOUNT),
@@ -33,16 +35,16 @@ impl Places {
         }
     }
 
-    fn write(&self, memory: &Mapped, number: u32, value: Entry) {
+    fn write(&self, words: &Words, number: u32, value: Entry) {
         let at = self.at(number);
-        let words = value.descriptor.to_words().into_iter().chain([
+        let values = value.descriptor.to_words().into_iter().chain([
             value.account,
             value.references,
             value.tag as u32,
             (value.tag >> 32) as u32,
         ]);
-        for (index, word) in words.enumerate() {
-            memory.store(at + 4 * index, word, Ordering::Relaxed);
+        for (index, word) in values.enumerate() {
+            words.store(at + 4 * index, word, Ordering::Relaxed);
         }
     }
 }
@@ -65,9 +67,9 @@ impl Outbox {
     }
 
     /// Entries that the core has not taken. `None`: its counter is impossible.
-    pub(super) fn untaken(&mut self, memory: &Mapped) -> Option<u32> {
+    pub(super) fn untaken(&mut self, words: &Words) -> Option<u32> {
         // Pairs with the core's release store: what it has taken, it has finished reading.
-        let head = memory.load(self.places.head, Ordering::Acquire);
+        let head = words.load(self.places.head, Ordering::Acquire);
         let untaken = self.tail.wrapping_sub(head);
         // A head can only come closer to the tail.
         if untaken > self.tail.wrapping_sub(self.seen_head) {
@@ -78,16 +80,16 @@ impl Outbox {
     }
 
     /// False: full, or the core's counter is impossible.
-    pub(super) fn push(&mut self, memory: &Mapped, value: Entry) -> bool {
+    pub(super) fn push(&mut self, words: &Words, value: Entry) -> bool {
         if self
-            .untaken(memory)
+            .untaken(words)
             .is_none_or(|count| count >= self.places.capacity)
         {
             return false;
         }
-        self.places.write(memory, self.tail, value);
+        self.places.write(words, self.tail, value);
         self.tail = self.tail.wrapping_add(1);
-        memory.store(self.places.tail, self.tail, Ordering::Release);
+        words.store(self.places.tail, self.tail, Ordering::Release);
         true
     }
 }
@@ -105,16 +107,16 @@ impl Inbox {
     }
 
     /// The next entry. `None`: there is none, or the core's counter is impossible.
-    pub(super) fn peek(&self, memory: &Mapped) -> Option<Entry> {
-        let tail = memory.load(self.places.tail, Ordering::Acquire);
+    pub(super) fn peek(&self, words: &Words) -> Option<Entry> {
+        let tail = words.load(self.places.tail, Ordering::Acquire);
         let waiting = tail.wrapping_sub(self.head);
         (1..=self.places.capacity)
             .contains(&waiting)
-            .then(|| self.places.read(memory, self.head))
+            .then(|| self.places.read(words, self.head))
     }
 
-    pub(super) fn advance(&mut self, memory: &Mapped) {
+    pub(super) fn advance(&mut self, words: &Words) {
         self.head = self.head.wrapping_add(1);
-        memory.store(self.places.head, self.head, Ordering::Release);
+        words.store(self.places.head, self.head, Ordering::Release);
     }
 }

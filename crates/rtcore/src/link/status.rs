@@ -4,7 +4,7 @@ use hythe_abi::link::{
     CORE_MAGIC, CoreState, ENDPOINTS_MAX, Flow, NAME_BYTES, VERSION, bell_line, core_header,
     flow_line, linux_header,
 };
-use hythe_memory::{Memory, Ordering, read_name};
+use hythe_memory::Ordering;
 
 use super::map::{EndpointRecord, LinkMap};
 
@@ -101,7 +101,7 @@ impl LinkMap {
     /// What the link says now. Claims of the core, cut to what is possible.
     pub(crate) fn status(&self) -> LinkStatus {
         let core = self.layout().core_header();
-        let word = |at| self.memory().load(at, Ordering::Acquire);
+        let word = |at| self.words().load(at, Ordering::Acquire);
         // First the state: what the core wrote before it is visible then.
         let state = CoreState::from_word(word(core + core_header::STATE));
         let is_core = word(core + core_header::MAGIC) == CORE_MAGIC
@@ -118,7 +118,7 @@ impl LinkMap {
             state: if is_core { state } else { CoreState::Down },
             reason: word(core + core_header::REASON),
             echo: word(core + core_header::ECHO),
-            name: read_name(self.memory(), core + core_header::NAME, NAME_BYTES),
+            name: self.words().name(core + core_header::NAME, NAME_BYTES),
             endpoints: (0..count)
                 .filter_map(|index| self.endpoint(index))
                 .collect(),
@@ -133,7 +133,7 @@ impl LinkMap {
     }
 
     fn bell(&self, line: usize) -> BellStatus {
-        let word = |at| self.memory().load(line + at, Ordering::Acquire);
+        let word = |at| self.words().load(line + at, Ordering::Acquire);
         BellStatus {
             rings: word(bell_line::COUNT),
             wanted: word(bell_line::WANTED) != 0,
@@ -145,7 +145,7 @@ impl LinkMap {
             self.layout().linux_flow(flow),
             self.layout().core_flow(flow),
         );
-        let word = |at| self.memory().load(at, Ordering::Acquire);
+        let word = |at| self.words().load(at, Ordering::Acquire);
         let (session, echo) = self.sessions(flow);
         FlowStatus {
             endpoint: flow.endpoint,
