@@ -1,8 +1,10 @@
 /*
- * What the library needs from the platform: how to sleep, ring, lock, tell the time, and maintain caches.
+ * What the library needs from the platform: how to sleep, ring, lock, tell the time, and maintain
+ * caches.
  *
- * Filled by rtos/port/{freertos,posix,bare} or by your own code; called by the library only. The functions get
- * `context` back. All of them run in the task that called the library, never in an interrupt.
+ * Filled by rtos/port/{freertos,posix,bare} or by your own code; called by the library only. The
+ * functions get `context` back. All of them run in the task that called the library, never in an
+ * interrupt.
  */
 #ifndef HYTHE_PORT_H
 #define HYTHE_PORT_H
@@ -14,8 +16,9 @@ struct hythe_port {
     void *context;
 
     /*
-     * Sleeps until a ring from Linux or until `timeout_ms` has passed. A ring since this task's previous wait returns
-     * at once, so that no ring is lost between looking and sleeping. May return early.
+     * Sleeps until a ring from Linux or until `timeout_ms` has passed. A ring since this task's
+     * previous wait returns at once, so that no ring is lost between looking and sleeping. May
+     * return early.
      */
     void (*wait)(void *context, uint32_t timeout_ms);
 
@@ -26,15 +29,16 @@ struct hythe_port {
     uint32_t (*now_ms)(void *context);
 
     /*
-     * Guard of one link against several tasks or cores. NULL: one task only. Held for short, bounded code; the library
-     * never takes it twice.
+     * Guard of one link against several tasks or cores. NULL: one task only. Held for short,
+     * bounded code; the library never takes it twice.
      */
     void (*lock)(void *context);
     void (*unlock)(void *context);
 
     /*
-     * For caches that are not coherent with Linux, else NULL. `clean` writes the lines of a range back to memory and
-     * completes before it returns; `invalidate` drops them, so that the next load comes from memory.
+     * For caches that are not coherent with Linux, else NULL. `clean` writes the lines of a range
+     * back to memory and completes before it returns; `invalidate` drops them, so that the next
+     * load comes from memory.
      */
     void (*clean)(void *context, const volatile void *at, size_t bytes);
     void (*invalidate)(void *context, const volatile void *at, size_t bytes);

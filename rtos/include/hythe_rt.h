@@ -1,17 +1,22 @@
 /*
  * Hythe on an RTOS core: buffers of a Linux pool, received, filled and forwarded without a copy.
  *
- * Call order: hythe_link_start() once, then the endpoint functions from any task. There is no thread inside the
- * library: sessions are served by whoever calls it, so a program that is idle calls hythe_link_wait() or any blocking
- * function.
+ * Call order: hythe_link_start() once, then the endpoint functions from any task. There is no
+ * thread inside the library: sessions are served by whoever calls it, so a program that is idle
+ * calls hythe_link_wait() or any blocking function.
  *
- * Between calls: every held buffer is known to its endpoint, and the library holds no lock. It never allocates, never
- * recurses, never waits without a bound, and never believes a word of the other side before checking it against its
- * private copy of the geometry. The bytes it shares with Linux are described in spec/link.md and spec/descriptor.md.
+ * An endpoint serves several Linux ports at once. Buffers come from all of them in turn; what is
+ * published goes to all of them. Each port has a flow of its own: one that is slow, gone or broken
+ * costs its own messages only.
  *
- * No function here may be called from an interrupt; the interrupt of the doorbell calls the port. Unless a function
- * says otherwise it may be called from several tasks (and cores) at once if the port has a lock. A buffer, like any
- * object, belongs to one task at a time.
+ * Between calls: every held buffer is known to its flow, and the library holds no lock. It never
+ * allocates, never recurses, never waits without a bound, and never believes a word of the other
+ * side before checking it against its private copy of the geometry. The bytes it shares with Linux
+ * are described in spec/link.md and spec/descriptor.md.
+ *
+ * No function here may be called from an interrupt; the interrupt of the doorbell calls the port.
+ * Unless a function says otherwise it may be called from several tasks (and cores) at once if the
+ * port has a lock. A buffer, like any object, belongs to one task at a time.
  *
  * Results are HYTHE_OK, HYTHE_STALE, or a negative error.
  */
@@ -26,7 +31,9 @@
 
 enum hythe_result {
     HYTHE_OK = 0,
-    /* The session of the buffer is over: it was dropped, as the protocol asks. Nobody received it. */
+    /*
+     * The session of the buffer is over: it was dropped, as the protocol asks. Nobody received it.
+     */
     HYTHE_STALE = 1,
     /* A parameter or the configuration makes no sense; our own bug. */
     HYTHE_E_ARGUMENT = -1,
@@ -36,13 +43,13 @@ enum hythe_result {
     HYTHE_E_DOWN = -3,
     /* This core does not accept Linux's version or geometry. */
     HYTHE_E_REFUSED = -4,
-    /* Nobody on Linux is attached to the endpoint. */
+    /* No Linux port is attached to the endpoint. */
     HYTHE_E_DETACHED = -5,
-    /* Linux has not taken earlier buffers yet: no room within the time. */
+    /* No port had free capacity within the time: Linux has not taken earlier buffers yet. */
     HYTHE_E_FULL = -6,
-    /* Linux wrote an impossible counter: the endpoint stands still until Linux attaches anew. */
+    /* Linux wrote an impossible counter: the flow is not used until its port attaches anew. */
     HYTHE_E_QUARANTINED = -7,
-    /* The payload is longer than the buffer has room for. */
+    /* The payload is longer than the buffer can hold. */
     HYTHE_E_LENGTH = -8
 };
 
@@ -54,7 +61,10 @@ enum hythe_direction {
 enum hythe_ring_policy {
     /* Ring Linux only while it asks for it. */
     HYTHE_RING_WANTED = 0,
-    /* Ring after each push; for emulated boards, where "does Linux sleep?" may be answered too early. */
+    /*
+     * Ring after each push; for emulated boards, where "does Linux sleep?" may be answered too
+     * early.
+     */
     HYTHE_RING_ALWAYS = 1
 };
 
@@ -69,13 +79,17 @@ struct hythe_endpoint_config {
     /* Hash of the payload's type, told to Linux; 0: plain bytes. */
     uint32_t type;
     /*
-     * How often a blocking call on this endpoint looks again before it sleeps, while Linux says that it polls; 0: sleep
-     * at once. Tasks of lower priority stand still meanwhile, so it is for the lowest ones.
+     * How often a blocking call on this endpoint looks again before it sleeps, while Linux says
+     * that it polls; 0: sleep at once. Tasks of lower priority stand still meanwhile, so it is for
+     * the lowest ones.
      */
     uint32_t spin_checks;
 };
 
-/* What hythe_link_start() needs. The configuration may be dropped after the call; what it points to may not. */
+/*
+ * What hythe_link_start() needs. The configuration may be dropped after the call; what it points to
+ * may not.
+ */
 struct hythe_link_config {
     /* The link's memory, both sections, aligned to a line. */
     volatile void *link;
@@ -95,31 +109,40 @@ struct hythe_link_config {
 struct hythe_link;
 struct hythe_endpoint;
 
-/* A slot, or a part of one, that this core holds. Fields are set by the library and read by the program. */
+/*
+ * A slot, or a part of one, that this core holds. Fields are set by the library and read by the
+ * program.
+ */
 struct hythe_buffer {
-    /* Whose buffer it is; NULL: nothing is held. */
+    /* The endpoint it came over; NULL: nothing is held. */
     struct hythe_endpoint *endpoint;
     /* First byte of the slot. The bytes from here to `data` are headroom. */
     uint8_t *slot;
     /* First byte of the payload. */
     uint8_t *data;
-    /* Received: bytes of payload, to be read only. Leased: room for payload. */
+    /* Received: bytes of payload, to be read only. Leased: how many bytes of payload fit. */
     uint32_t length;
-    /* Which attachment it came under: changes whenever Linux attaches anew. */
+    /*
+     * Which attachment it came under. Each attachment of any port to the endpoint has a number of
+     * its own, so it tells ports apart, too, and changes whenever the port attaches anew.
+     */
     uint32_t attachment;
-    /* Private: place, generation, offset and length as they came. */
-    uint32_t words[4];
+    /* Which of the endpoint's Linux ports it came from. */
+    uint32_t port;
+    /* Private: the entry as it came. */
+    uint32_t words[8];
 };
 
-/* Counters of one endpoint since the link started; each stops at nothing and wraps. */
+/* Counters of one endpoint since the link started, over all its ports; each wraps. */
 struct hythe_counters {
-    uint32_t received;    /* buffers handed to the program, stock included */
-    uint32_t returned;    /* given back, unused stock included */
-    uint32_t published;   /* filled buffers given to Linux */
-    uint32_t handed_on;   /* received here, given to Linux over another endpoint */
-    uint32_t dropped;     /* buffers of a session that had ended */
-    uint32_t violations;  /* descriptors and counters that Linux should not have written */
-    uint32_t attachments; /* how often Linux attached */
+    uint32_t received;    /* buffers given to the program, those of the fill rings included */
+    uint32_t returned;    /* given back, unused empty slots included */
+    uint32_t published;   /* messages given to Linux, each once, however many ports read it */
+    uint32_t forwarded;   /* received here, given to Linux over another endpoint */
+    uint32_t missed;      /* messages that a port missed, counted once for each such port */
+    uint32_t dropped;     /* buffers that could go nowhere any more */
+    uint32_t violations;  /* entries and words that Linux should not have written */
+    uint32_t attachments; /* how often a port attached */
     uint32_t held;        /* buffers the program holds now */
 };
 
@@ -139,6 +162,7 @@ struct hythe_geometry {
     uint32_t line_bytes;
     uint32_t section_bytes;
     uint32_t endpoints;
+    uint32_t ports;
     uint32_t capacity;
     uint32_t region;
     uint32_t region_bytes;
@@ -147,43 +171,46 @@ struct hythe_geometry {
     struct hythe_slot_class slot_class[HYTHE_MAX_CLASSES];
 };
 
-/* The queue Linux -> core: Linux writes `tail` and the entries, we write `head`. */
-struct hythe_inbox {
-    const volatile uint8_t *entries;
-    const volatile uint32_t *tail_word;
-    volatile uint32_t *head_word;
-    uint32_t capacity;
-    uint32_t head;
-};
-
-/* The queue core -> Linux: we write `tail` and the entries, Linux writes `head`. */
-struct hythe_outbox {
-    volatile uint8_t *entries;
-    volatile uint32_t *tail_word;
-    const volatile uint32_t *head_word;
-    uint32_t capacity;
-    uint32_t tail;
-    /* Newest head of Linux that made sense; the counters' `start` when the attachment began. */
-    uint32_t head_seen;
-    /* Linux's head word has made sense once since the attachment began. */
-    uint32_t settled;
-};
-
-struct hythe_endpoint {
-    struct hythe_link *link;
-    struct hythe_inbox inbox;
-    struct hythe_outbox outbox;
-    /* Linux's flow words that are not part of a queue, and ours. */
-    const volatile uint32_t *linux_flow;
-    volatile uint32_t *core_flow;
-    uint32_t direction;
-    uint32_t spin_checks;
+/*
+ * One endpoint and one Linux port: two queues and a session. 32 bytes; where its words and entries
+ * are is computed from the geometry.
+ */
+struct hythe_flow {
     /* The Linux session we echoed; 0: none. */
     uint32_t session;
     /* A session of another life, never to be echoed; 0: none. */
     uint32_t void_session;
-    uint32_t quarantined;
+    /* Our counters of the queues Linux -> core and core -> Linux. */
+    uint32_t inbox_head;
+    uint32_t outbox_tail;
+    /* Newest head of Linux that made sense; our `start` when the attachment began. */
+    uint32_t head_seen;
+    /* Buffers that came over this flow and are held by the program. */
+    uint32_t held;
+    /* Number of the attachment, unlike any other of the endpoint. */
+    uint32_t attachment;
+    /* From core: a message is pushed while fewer than this wait. 1 to 4096. */
+    unsigned window : 16;
+    /* Linux's counters are broken: no use until its next session. */
+    unsigned quarantined : 1;
+    /* Linux's head has made sense once since the attachment began. */
+    unsigned settled : 1;
+    /* It was waited for in vain, and has taken nothing since. */
+    unsigned late : 1;
+};
+
+struct hythe_endpoint {
+    struct hythe_link *link;
+    /* Its number in the configuration. */
+    uint32_t index;
+    uint32_t direction;
+    uint32_t spin_checks;
+    /* Bit p: port p is attached, and has not been seen to leave. */
+    uint32_t attached;
+    /* Where the next look for a buffer begins. */
+    uint32_t next_port;
     struct hythe_counters counters;
+    struct hythe_flow flows[HYTHE_MAX_PORTS];
 };
 
 struct hythe_link {
@@ -200,10 +227,18 @@ struct hythe_link {
     /* The core section; NULL until Linux has said where it is. */
     volatile uint8_t *core;
     struct hythe_geometry geometry;
+    /* Offsets of the flow lines and of the entries in both sections. */
+    uint32_t linux_flow;
+    uint32_t linux_entries;
+    uint32_t core_flow;
+    uint32_t core_entries;
     /* The Linux session that was answered, and how. */
     uint32_t linux_session;
     uint32_t state;
     uint32_t reason;
+    /* Linux's `changes` when the flows were last served, and: one of them could not be answered. */
+    uint32_t changes_seen;
+    uint32_t pending;
     /* Our own session, bell counter and bell_wanted word, as last written. */
     uint32_t session;
     uint32_t bell_count;
@@ -214,73 +249,101 @@ struct hythe_link {
 /* ---- Functions ---- */
 
 /*
- * Takes the link's memory over and begins to look for Linux. Call once, before any other function, from one task.
- * Never blocks. The port's lock must work already.
+ * Takes the link's memory over and begins to look for Linux. Call once, before any other function,
+ * from one task. Never blocks. The port's lock must work already.
  *
- * HYTHE_OK; HYTHE_E_ARGUMENT: a pointer is missing, the link is not aligned to 64 bytes or too small, a name is empty
- * or longer than 32 bytes, a direction unknown, or there are no or more than HYTHE_MAX_ENDPOINTS endpoints.
+ * HYTHE_OK; HYTHE_E_ARGUMENT: a pointer is missing, the link is not aligned to 64 bytes or too
+ * small, a name is empty or longer than 32 bytes, a direction unknown, or there are no or more than
+ * HYTHE_MAX_ENDPOINTS endpoints.
  */
 int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *config);
 
 /*
- * Answers what Linux has changed since the last call: a new agent, endpoints attached or left. Never blocks; all other
- * functions do this themselves.
+ * Answers what Linux has changed since the last call: a new agent, endpoints attached or left.
+ * Never blocks; all other functions do this themselves.
  *
  * HYTHE_OK: the link is up; HYTHE_E_DOWN; HYTHE_E_REFUSED.
  */
 int hythe_link_service(struct hythe_link *link);
 
-/* Waits until the link is up: HYTHE_OK, or the last result of hythe_link_service(). Blocks up to `timeout_ms`. */
+/*
+ * Waits until the link is up: HYTHE_OK, or the last result of hythe_link_service(). Blocks up to
+ * `timeout_ms`.
+ */
 int hythe_link_wait(struct hythe_link *link, uint32_t timeout_ms);
 
 /* The endpoint with the number it has in the configuration; NULL if there is none. Never blocks. */
 struct hythe_endpoint *hythe_link_endpoint(struct hythe_link *link, uint32_t index);
 
 /*
- * Takes the next filled buffer of a to-core endpoint. The bytes stay as they are until it is released or forwarded;
- * Linux is not trusted to leave them alone, so a program that decides by them reads each once. Blocks up to
- * `timeout_ms`; 0 only looks.
+ * Takes the next filled buffer of a to-core endpoint, from its attached ports in turn. The bytes
+ * stay as they are until it is released or forwarded; Linux is not trusted to leave them alone, so
+ * a program that decides by them reads each once. Blocks up to `timeout_ms`; 0 only looks.
  *
- * HYTHE_OK with `buffer` filled; else HYTHE_E_TIMEOUT, _DOWN, _REFUSED, _DETACHED, _QUARANTINED: why nothing came.
+ * HYTHE_OK with `buffer` filled; else why nothing came: HYTHE_E_TIMEOUT; HYTHE_E_DOWN;
+ * HYTHE_E_REFUSED; HYTHE_E_DETACHED: no port is attached; HYTHE_E_QUARANTINED: all attached ports
+ * are; HYTHE_E_ARGUMENT.
  */
-int hythe_receive(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms);
+int hythe_receive(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer,
+                  uint32_t timeout_ms);
 
-/* Takes an empty slot of a from-core endpoint's stock, to be written. Blocks and results as in hythe_receive(). */
+/*
+ * Takes an empty slot from the fill rings of a from-core endpoint, from its attached ports in turn,
+ * to be written. Blocks and results as in hythe_receive().
+ */
 int hythe_lease(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms);
 
 /*
- * Gives a leased buffer, now holding `length` bytes of payload from `data` on, to Linux. Blocks up to `timeout_ms`
- * while the queue is full.
+ * Publishes a leased buffer, now holding `length` bytes of payload from `data` on: one message to
+ * all ports attached to its endpoint, whichever of them it was leased from. Blocks up to
+ * `timeout_ms` while a port has no free capacity. Then those that have some get it. The others have
+ * missed it, and are not waited for again until they take something, unless no other port has free
+ * capacity. A buffer whose own port has left still goes to the others.
  *
- * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_LENGTH, HYTHE_E_FULL, HYTHE_E_ARGUMENT: it is still held.
- * HYTHE_E_QUARANTINED: it is gone (dropped).
+ * HYTHE_OK: at least one port got it.
+ * HYTHE_STALE: it is gone (dropped): the agent changed, or its own port has left and there is no
+ * other to take it.
+ * HYTHE_E_QUARANTINED: it is gone (dropped): its own port is quarantined and there is no other.
+ * HYTHE_E_FULL: no port had free capacity within the time; it is still held, and no port has
+ * missed anything.
+ * HYTHE_E_LENGTH, HYTHE_E_ARGUMENT: it is still held. Never HYTHE_E_DETACHED.
  */
 int hythe_publish(struct hythe_buffer *buffer, uint32_t length, uint32_t timeout_ms);
 
 /*
- * Gives a buffer back: a received one as read, a leased one as unused stock. Never blocks.
+ * Gives a buffer back to the port it came from: a received one as read, a leased one as unused.
+ * Never blocks.
  *
- * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_QUARANTINED: gone, too (dropped; Linux's counters are broken).
- * HYTHE_E_FULL: still held; only for leased buffers, when buffers forwarded to the same endpoint fill its queue.
+ * HYTHE_OK and HYTHE_STALE: it is gone. HYTHE_E_QUARANTINED: gone, too (dropped; the port's
+ * counters are broken, or it gave more buffers than the queue can return). HYTHE_E_ARGUMENT:
+ * nothing is held.
  */
 int hythe_release(struct hythe_buffer *buffer);
 
 /*
- * Gives a received buffer, as it is, to Linux over the from-core endpoint `to` of the same link, and frees its place in
- * the flow window of the endpoint it came from. Nothing is copied. Blocks up to `timeout_ms` while `to` is full.
+ * Publishes a received buffer, as it is, over the from-core endpoint `to` of the same link, and
+ * frees its place in the window of the flow it came from: both, or neither. Nothing is copied.
+ * Blocks, and reaches the ports of `to`, as hythe_publish() does.
  *
- * HYTHE_OK and HYTHE_STALE: the buffer is gone. HYTHE_E_DETACHED, HYTHE_E_FULL, HYTHE_E_QUARANTINED (all about `to`),
- * HYTHE_E_ARGUMENT: it is still held.
+ * HYTHE_OK: at least one port of `to` got it. HYTHE_STALE: it is gone (dropped): the port it came
+ * from has left or is quarantined, or the agent changed. HYTHE_E_DETACHED: no port is attached to
+ * `to`; HYTHE_E_QUARANTINED: all that are attached are quarantined; HYTHE_E_FULL: none had free
+ * capacity within the time; HYTHE_E_ARGUMENT: it is still held.
  */
 int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms);
 
 /*
- * Is the session of this buffer over? 1: whatever is done with it, nobody will see it, and Linux waits for it to be
- * released. For work that takes long. Never blocks.
+ * Has the port left that this buffer came from, or the agent? 1: a release is seen by nobody, and
+ * Linux waits for it; a leased buffer may still be published to other ports. For work that takes
+ * long. Never blocks.
  */
 int hythe_buffer_is_stale(const struct hythe_buffer *buffer);
 
+/* How many Linux ports are attached to the endpoint now. Never blocks. */
+uint32_t hythe_endpoint_ports(const struct hythe_endpoint *endpoint);
+
 /* Copies the counters of an endpoint. Never blocks. */
-void hythe_endpoint_counters(const struct hythe_endpoint *endpoint, struct hythe_counters *counters);
+void hythe_endpoint_counters(const struct hythe_endpoint *endpoint,
+                             struct hythe_counters *counters);
 
 #endif

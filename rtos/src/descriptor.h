@@ -1,4 +1,7 @@
-/* The 16 bytes that travel (spec/descriptor.md), as four words. Used by endpoint.c and the tests. */
+/*
+ * The 32 bytes of an entry (spec/link.md) as eight words; the first four are the descriptor
+ * (spec/descriptor.md). Used by take.c, give.c, queue.c and the tests.
+ */
 #ifndef HYTHE_DESCRIPTOR_H
 #define HYTHE_DESCRIPTOR_H
 
@@ -14,7 +17,10 @@ enum {
     HYTHE_WORD_GENERATION = 1,
     HYTHE_WORD_OFFSET = 2,
     HYTHE_WORD_LENGTH = 3,
-    HYTHE_WORDS = 4
+    HYTHE_WORD_ACCOUNT = 4,
+    HYTHE_WORD_REFERENCES = 5,
+    HYTHE_WORD_TAG = 6,
+    HYTHE_WORDS = 8
 };
 
 static inline uint32_t hythe_place(uint32_t region, uint32_t slot)

@@ -1,6 +1,6 @@
 /*
- * Where everything stands in the two sections of a link (spec/link.md, "Sizes"). Pure arithmetic on a geometry that has
- * been checked; used by link.c and session.c.
+ * Where everything stands in the two sections of a link (spec/link.md, "Sizes"). Pure arithmetic on
+ * a geometry that has been checked; used by geometry.c and link.c.
  */
 #ifndef HYTHE_LAYOUT_H
 #define HYTHE_LAYOUT_H
@@ -23,10 +23,18 @@ struct hythe_layout {
     uint32_t needed_bytes;
 };
 
-/* 1: the three sizes are within the limits of the page, so that no sum below can overflow. */
-int hythe_layout_possible(uint32_t line_bytes, uint32_t endpoints, uint32_t capacity);
+/* The sizes that an agent chooses. */
+struct hythe_sizes {
+    uint32_t line_bytes;
+    uint32_t endpoints;
+    uint32_t ports;
+    uint32_t capacity;
+};
+
+/* 1: the sizes are within the limits of the page, so that no sum below can overflow. */
+int hythe_layout_possible(const struct hythe_sizes *sizes);
 
 /* Call only with possible sizes. */
-void hythe_layout_compute(struct hythe_layout *layout, uint32_t line_bytes, uint32_t endpoints, uint32_t capacity);
+void hythe_layout_compute(struct hythe_layout *layout, const struct hythe_sizes *sizes);
 
 #endif

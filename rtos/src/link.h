@@ -1,16 +1,22 @@
 /*
- * Inside of the link: how link.c, session.c, wait.c and endpoint.c share their work. All functions here run under the
- * port's lock unless they say otherwise.
+ * Inside of the link: how its files share their work. All
+ * functions here run under the port's lock unless they say otherwise.
  */
 #ifndef HYTHE_LINK_H
 #define HYTHE_LINK_H
 
 #include "hythe_rt.h"
-#include "layout.h"
+#include "queue.h"
 
 /* Not under the lock. */
 void hythe_link_lock(const struct hythe_link *link);
 void hythe_link_unlock(const struct hythe_link *link);
+
+/* Length of a name, at most one more than the longest that is allowed. Needs no lock. */
+uint32_t hythe_name_bytes(const char *name);
+
+/* Tells a Linux that still believes in an earlier life of this core that it is over. No lock. */
+void hythe_link_end_earlier_life(struct hythe_link *link);
 
 /* hythe_link_service() without the lock. */
 int hythe_link_serve(struct hythe_link *link);
@@ -24,13 +30,30 @@ int hythe_link_linux_polls(const struct hythe_link *link);
 /* Rings Linux if it wants to be rung after a push. */
 void hythe_link_ring(struct hythe_link *link);
 
-/* Makes an endpoint ready for a new life of the link, after the core section was found: echo 0, nobody attached. */
-void hythe_session_begin(struct hythe_endpoint *endpoint, uint32_t index, const struct hythe_layout *layout);
+/* ---- Flows: session.c ---- */
 
-/* Follows what Linux wrote into the endpoint's flow line. Returns 1 if an echo was written. */
-int hythe_session_serve(struct hythe_endpoint *endpoint);
+/* Where the words and entries of one flow are. Needs a geometry that was accepted. */
+void hythe_flow_look(struct hythe_flow_view *view, struct hythe_endpoint *endpoint, uint32_t port);
 
-/* Is the session that we echoed still the one Linux has? Asked before acting on anything read under it. */
-int hythe_session_is_current(const struct hythe_endpoint *endpoint);
+/* Does the endpoint's mask say that this port is attached? */
+int hythe_flow_is_attached(const struct hythe_endpoint *endpoint, uint32_t port);
+
+/* Linux's counters are broken: the flow is not used until its next session. */
+int hythe_flow_quarantine(struct hythe_endpoint *endpoint, uint32_t port);
+
+/* Makes an endpoint ready for a new life of the link: all echoes 0, no port attached. */
+void hythe_session_begin(struct hythe_endpoint *endpoint);
+
+/*
+ * Follows what Linux wrote into the endpoint's flow lines. Returns how many echoes were written;
+ * sets the link's `pending` if a change cannot be answered yet.
+ */
+uint32_t hythe_session_serve(struct hythe_endpoint *endpoint);
+
+/*
+ * Is the session that we echoed still the one Linux has? Asked before acting on anything that was
+ * read under it.
+ */
+int hythe_session_is_current(const struct hythe_endpoint *endpoint, uint32_t port);
 
 #endif

@@ -1,7 +1,9 @@
-/* Both halves of the queue. Called by endpoint.c under the lock. Never waits, never looks at what a descriptor means. */
+/*
+ * Both queues of a flow. Called by take.c and give.c under the lock. Never waits, never looks at
+ * what an entry means.
+ */
 #include "queue.h"
 
-#include "descriptor.h"
 #include "shared.h"
 
 static uint32_t entry_offset(uint32_t counter, uint32_t capacity)
@@ -9,56 +11,63 @@ static uint32_t entry_offset(uint32_t counter, uint32_t capacity)
     return (counter & (capacity - 1)) * HYTHE_ENTRY_BYTES;
 }
 
-int hythe_inbox_peek(const struct hythe_inbox *inbox, const struct hythe_port *port, uint32_t words[4])
+int hythe_inbox_peek(const struct hythe_flow_view *view, uint32_t words[HYTHE_WORDS])
 {
-    uint32_t tail = hythe_read(port, inbox->tail_word);
-    uint32_t filled = tail - inbox->head;
+    uint32_t head = view->flow->inbox_head;
+    uint32_t tail = hythe_read(view->port, hythe_const_word(view->linux_line, HYTHE_FLOW_AT_TAIL));
     const volatile uint32_t *entry;
     uint32_t i;
 
-    if (filled == 0) {
+    if (tail == head) {
         return HYTHE_QUEUE_NOT_NOW;
     }
-    if (filled > inbox->capacity) {
+    if (tail - head > view->capacity) {
         return HYTHE_QUEUE_BROKEN;
     }
-    entry = hythe_const_word(inbox->entries, entry_offset(inbox->head, inbox->capacity));
-    hythe_invalidate(port, entry, HYTHE_ENTRY_BYTES);
+    entry = hythe_const_word(view->linux_entries, entry_offset(head, view->capacity));
+    hythe_invalidate(view->port, entry, HYTHE_ENTRY_BYTES);
     for (i = 0; i < HYTHE_WORDS; i++) {
         words[i] = hythe_load_relaxed(&entry[i]);
     }
     return HYTHE_QUEUE_OK;
 }
 
-void hythe_inbox_advance(struct hythe_inbox *inbox, const struct hythe_port *port)
+void hythe_inbox_advance(const struct hythe_flow_view *view)
 {
-    inbox->head++;
-    hythe_write(port, inbox->head_word, inbox->head);
+    view->flow->inbox_head++;
+    hythe_write(view->port, hythe_word(view->core_line, HYTHE_FLOW_AT_HEAD),
+                view->flow->inbox_head);
 }
 
-int hythe_outbox_room(struct hythe_outbox *outbox, const struct hythe_port *port)
+int hythe_outbox_free(const struct hythe_flow_view *view, uint32_t most)
 {
-    uint32_t head = hythe_read(port, outbox->head_word);
+    struct hythe_flow *flow = view->flow;
+    uint32_t head = hythe_read(view->port, hythe_const_word(view->linux_line, HYTHE_FLOW_AT_HEAD));
 
     /* How far Linux got since we last looked must not exceed what we had pushed by now. */
-    if (head - outbox->head_seen <= outbox->tail - outbox->head_seen) {
-        outbox->head_seen = head;
-        outbox->settled = 1;
-    } else if (outbox->settled) {
+    if (head - flow->head_seen <= flow->outbox_tail - flow->head_seen) {
+        if (head != flow->head_seen) {
+            flow->late = 0;
+        }
+        flow->head_seen = head;
+        flow->settled = 1;
+    } else if (flow->settled) {
         return HYTHE_QUEUE_BROKEN;
     }
-    return outbox->tail - outbox->head_seen < outbox->capacity ? HYTHE_QUEUE_OK : HYTHE_QUEUE_NOT_NOW;
+    return flow->outbox_tail - flow->head_seen < most ? HYTHE_QUEUE_OK : HYTHE_QUEUE_NOT_NOW;
 }
 
-void hythe_outbox_push(struct hythe_outbox *outbox, const struct hythe_port *port, const uint32_t words[4])
+void hythe_outbox_push(const struct hythe_flow_view *view, const uint32_t words[HYTHE_WORDS])
 {
-    volatile uint32_t *entry = hythe_word(outbox->entries, entry_offset(outbox->tail, outbox->capacity));
+    struct hythe_flow *flow = view->flow;
+    volatile uint32_t *entry =
+        hythe_word(view->core_entries, entry_offset(flow->outbox_tail, view->capacity));
     uint32_t i;
 
     for (i = 0; i < HYTHE_WORDS; i++) {
         hythe_store_relaxed(&entry[i], words[i]);
     }
-    hythe_clean(port, entry, HYTHE_ENTRY_BYTES);
-    outbox->tail++;
-    hythe_write(port, outbox->tail_word, outbox->tail);
+    hythe_clean(view->port, entry, HYTHE_ENTRY_BYTES);
+    flow->outbox_tail++;
+    hythe_write(view->port, hythe_word(view->core_line, HYTHE_FLOW_AT_TAIL), flow->outbox_tail);
 }

@@ -1,32 +1,45 @@
 /*
- * The descriptor queue (spec/descriptor.md), one half at a time: struct hythe_inbox takes, struct hythe_outbox pushes.
+ * The two queues of a flow (spec/descriptor.md, spec/link.md): the inbox takes, the outbox pushes.
  *
- * Our own counter is kept privately and only written to shared memory, never read back; the other side's is read once
- * per call and refused if it is out of range. Neither half waits, or knows what a descriptor means.
+ * Our own counter is kept privately and only written to shared memory, never read back; the other
+ * side's is read once per call and refused if it is out of range. Neither half waits, or knows what
+ * an entry means.
  */
 #ifndef HYTHE_QUEUE_H
 #define HYTHE_QUEUE_H
 
+#include "descriptor.h"
 #include "hythe_rt.h"
 
 enum hythe_queue_result {
     HYTHE_QUEUE_OK = 0,
-    /* Nothing to take, or no room to push. */
+    /* Nothing to take, or no free capacity. */
     HYTHE_QUEUE_NOT_NOW = 1,
     /* The other side's counter cannot be true. */
     HYTHE_QUEUE_BROKEN = 2
 };
 
-/* Copies the oldest descriptor out and leaves it in the queue. */
-int hythe_inbox_peek(const struct hythe_inbox *inbox, const struct hythe_port *port, uint32_t words[4]);
+/* A flow and where its words and entries are: computed when it is needed, never kept. */
+struct hythe_flow_view {
+    struct hythe_flow *flow;
+    const struct hythe_port *port;
+    const volatile uint8_t *linux_line;
+    volatile uint8_t *core_line;
+    const volatile uint8_t *linux_entries;
+    volatile uint8_t *core_entries;
+    uint32_t capacity;
+};
+
+/* Copies the oldest entry out and leaves it in the queue. */
+int hythe_inbox_peek(const struct hythe_flow_view *view, uint32_t words[HYTHE_WORDS]);
 
 /* Removes what hythe_inbox_peek() returned. */
-void hythe_inbox_advance(struct hythe_inbox *inbox, const struct hythe_port *port);
+void hythe_inbox_advance(const struct hythe_flow_view *view);
 
-/* Is there room for one descriptor? */
-int hythe_outbox_room(struct hythe_outbox *outbox, const struct hythe_port *port);
+/* Do fewer than `most` entries wait for Linux? Clears `late` if Linux has taken one meanwhile. */
+int hythe_outbox_free(const struct hythe_flow_view *view, uint32_t most);
 
-/* Pushes; call only after hythe_outbox_room() said HYTHE_QUEUE_OK. */
-void hythe_outbox_push(struct hythe_outbox *outbox, const struct hythe_port *port, const uint32_t words[4]);
+/* Pushes; call only after hythe_outbox_free() said HYTHE_QUEUE_OK. */
+void hythe_outbox_push(const struct hythe_flow_view *view, const uint32_t words[HYTHE_WORDS]);
 
 #endif

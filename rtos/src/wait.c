@@ -1,10 +1,14 @@
-/* Waiting in bounded slices. Called by every blocking function, outside the lock. Never waits longer than one slice at once. */
+/*
+ * Waiting in bounded slices. Called by every blocking function, outside the lock. Never waits
+ * longer than one slice at once.
+ */
 #include "wait.h"
 
 #include "link.h"
 #include "shared.h"
 
-void hythe_wait_begin(struct hythe_wait *wait, struct hythe_link *link, uint32_t spin_checks, uint32_t timeout_ms)
+void hythe_wait_begin(struct hythe_wait *wait, struct hythe_link *link, uint32_t spin_checks,
+                      uint32_t timeout_ms)
 {
     wait->link = link;
     wait->timeout_ms = timeout_ms;
@@ -28,7 +32,10 @@ static int keep_looking(struct hythe_wait *wait)
                 hythe_link_want_bell(link, 0);
             }
         } else if (link->bell_wanted == 0) {
-            /* "I sleep" before Linux's tail is looked at once more; Linux writes its tail before it reads this word. */
+            /*
+             * "I sleep" before Linux's tail is looked at once more; Linux writes its tail before it
+             * reads this word.
+             */
             hythe_link_want_bell(link, 1);
             hythe_fence();
             again = 1;

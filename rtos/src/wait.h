@@ -1,6 +1,6 @@
 /*
- * The one way the library waits: try, then look again a few times while Linux polls, then sleep in bounded slices until
- * the time is over. Used by every blocking function like this:
+ * The one way the library waits: try, then look again a few times while Linux polls, then sleep in
+ * bounded slices until the time is over. Used by every blocking function like this:
  *
  *     hythe_wait_begin(&wait, link, spin_checks, timeout_ms);
  *     do {
@@ -22,7 +22,8 @@ struct hythe_wait {
     uint32_t spins_left;
 };
 
-void hythe_wait_begin(struct hythe_wait *wait, struct hythe_link *link, uint32_t spin_checks, uint32_t timeout_ms);
+void hythe_wait_begin(struct hythe_wait *wait, struct hythe_link *link, uint32_t spin_checks,
+                      uint32_t timeout_ms);
 
 /* 1: something may have changed, try again. 0: the time is over. Blocks for one slice at most. */
 int hythe_wait_again(struct hythe_wait *wait);

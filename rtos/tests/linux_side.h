@@ -1,9 +1,10 @@
 /*
- * The Linux side of a link, written for tests from spec/link.md and from nothing else: it shares no code with the
- * library.
+ * The Linux side of a link, written for tests from spec/link.md and from nothing else: it shares no
+ * code with the library.
  *
- * Deliberately naive: it trusts the core, keeps everything in plain structures and exposes every word, so that tests
- * can also lie through it. Works on any memory: malloc'd, or the mapped RAM of a board.
+ * Deliberately naive: it trusts the core, keeps everything in plain structures and exposes every
+ * word, so that tests can also lie through it. Works on any memory: malloc'd, or the mapped RAM of
+ * a board.
  */
 #ifndef LINUX_SIDE_H
 #define LINUX_SIDE_H
@@ -12,14 +13,22 @@
 #include <stdint.h>
 
 #define LINUX_ENDPOINTS_MAX 16
+#define LINUX_PORTS_MAX 8
+#define LINUX_FLOWS_MAX (LINUX_ENDPOINTS_MAX * LINUX_PORTS_MAX)
+/* Names a flow in the functions and arrays below; an endpoint's number alone is its port 0. */
+#define LINUX_FLOW(endpoint, port) ((endpoint) + LINUX_ENDPOINTS_MAX * (port))
 #define LINUX_CREDIT 0xFFFFFFFFu
 #define LINUX_UNUSED 0xFFFFFFFEu
 
+/* The 32 bytes of an entry. */
 struct descriptor {
     uint32_t place;
     uint32_t generation;
     uint32_t offset;
     uint32_t length;
+    uint32_t account;
+    uint32_t references;
+    uint32_t tag[2];
 };
 
 struct slot_class {
@@ -34,30 +43,33 @@ struct linux_side {
     uint32_t line_bytes;
     uint32_t section_bytes;
     uint32_t endpoints;
+    uint32_t ports;
     uint32_t capacity;
+    /* What linux_attach() writes. */
+    uint32_t window;
     uint32_t region;
     uint32_t region_bytes;
     uint32_t classes;
     struct slot_class slot_class[4];
     uint32_t session;
 
-    /* Per endpoint: our own counters, and the session we attached with. */
-    uint32_t tail[LINUX_ENDPOINTS_MAX];
-    uint32_t head[LINUX_ENDPOINTS_MAX];
-    uint32_t attached[LINUX_ENDPOINTS_MAX];
+    /* Per flow: our own counters, and the session we attached with. */
+    uint32_t tail[LINUX_FLOWS_MAX];
+    uint32_t head[LINUX_FLOWS_MAX];
+    uint32_t attached[LINUX_FLOWS_MAX];
     /* The last session used, so that no number comes twice; and whether its echo was seen. */
-    uint32_t last[LINUX_ENDPOINTS_MAX];
-    int met[LINUX_ENDPOINTS_MAX];
+    uint32_t last[LINUX_FLOWS_MAX];
+    int met[LINUX_FLOWS_MAX];
 };
 
-/* A word of the Linux section, of the core section, and of the flow lines of an endpoint. */
+/* A word of the Linux section, of the core section, and of the two lines of a flow. */
 volatile uint32_t *linux_word(const struct linux_side *side, uint32_t offset);
 volatile uint32_t *core_word(const struct linux_side *side, uint32_t offset);
-volatile uint32_t *linux_flow(const struct linux_side *side, uint32_t endpoint, uint32_t offset);
-volatile uint32_t *core_flow(const struct linux_side *side, uint32_t endpoint, uint32_t offset);
+volatile uint32_t *linux_flow(const struct linux_side *side, uint32_t flow, uint32_t offset);
+volatile uint32_t *core_flow(const struct linux_side *side, uint32_t flow, uint32_t offset);
 /* Entry `counter` of the queue Linux -> core, and core -> Linux. */
-volatile uint32_t *linux_entry(const struct linux_side *side, uint32_t endpoint, uint32_t counter);
-volatile uint32_t *core_entry(const struct linux_side *side, uint32_t endpoint, uint32_t counter);
+volatile uint32_t *linux_entry(const struct linux_side *side, uint32_t flow, uint32_t counter);
+volatile uint32_t *core_entry(const struct linux_side *side, uint32_t flow, uint32_t counter);
 
 /* Words with the orderings of the page. */
 uint32_t load(const volatile uint32_t *word);
@@ -70,18 +82,19 @@ void linux_publish(struct linux_side *side);
 /* Has the core answered this session, and how (0, 1 up, 2 refused)? */
 uint32_t linux_state(const struct linux_side *side);
 
-/* Writes start and a new session. */
-void linux_attach(struct linux_side *side, uint32_t endpoint);
-void linux_detach(struct linux_side *side, uint32_t endpoint);
+/* Writes window, start and a new session, and raises `changes`. */
+void linux_attach(struct linux_side *side, uint32_t flow);
+void linux_detach(struct linux_side *side, uint32_t flow);
 /* 1 once the core has echoed a session of ours; with the first 1 its start is taken over. */
-int linux_attach_done(struct linux_side *side, uint32_t endpoint);
+int linux_attach_done(struct linux_side *side, uint32_t flow);
 
-void linux_push(struct linux_side *side, uint32_t endpoint, struct descriptor descriptor);
+void linux_push(struct linux_side *side, uint32_t flow, struct descriptor descriptor);
 /* 1 and the next descriptor of the core, or 0. */
-int linux_take(struct linux_side *side, uint32_t endpoint, struct descriptor *descriptor);
+int linux_take(struct linux_side *side, uint32_t flow, struct descriptor *descriptor);
 
-/* Names slot `index` of class `class_index`. */
-struct descriptor linux_slot(const struct linux_side *side, uint32_t class_index, uint32_t index, uint32_t length);
+/* Names slot `index` of class `class_index`, with as many references as the link has ports. */
+struct descriptor linux_slot(const struct linux_side *side, uint32_t class_index, uint32_t index,
+                             uint32_t length);
 /* Where a slot is in the region. */
 uint32_t linux_slot_offset(const struct linux_side *side, uint32_t place);
 

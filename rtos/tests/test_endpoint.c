@@ -7,13 +7,16 @@
 /* Takes the next descriptor of the core and checks it. */
 static void expect(struct world *world, uint32_t endpoint, struct descriptor sent, uint32_t length)
 {
-    struct descriptor got = {0, 0, 0, 0};
+    struct descriptor got = {0};
 
     CHECK(linux_take(&world->side, endpoint, &got));
     CHECK_EQUAL(got.place, sent.place);
     CHECK_EQUAL(got.generation, sent.generation);
     CHECK_EQUAL(got.offset, sent.offset);
     CHECK_EQUAL(got.length, length);
+    CHECK_EQUAL(got.account, sent.account);
+    CHECK_EQUAL(got.references, length == LINUX_CREDIT ? 0 : sent.references);
+    CHECK(got.tag[0] == sent.tag[0] && got.tag[1] == sent.tag[1]);
 }
 
 static void expect_nothing(struct world *world, uint32_t endpoint)
@@ -32,6 +35,10 @@ static void a_filled_buffer_arrives_in_place_and_comes_back(void)
     world_make_connected(&world);
     sent = linux_slot(&world.side, 0, 5, 1000);
     sent.generation = 0xFFFFFF;
+    sent.account = 0xFFFFFFFFu;
+    sent.references = 5;
+    sent.tag[0] = 0x12345678u;
+    sent.tag[1] = 0x9ABCDEF0u;
     world.region_memory[5 * WORLD_SLOT_BYTES + 256] = 42;
     linux_push(&world.side, IN, sent);
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
@@ -81,11 +88,11 @@ static void a_leased_slot_is_filled_and_published(void)
 {
     struct world world;
     struct hythe_buffer buffer;
-    struct descriptor stock;
+    struct descriptor empty;
 
     world_make_connected(&world);
-    stock = linux_slot(&world.side, 0, 7, WORLD_SLOT_BYTES - 256);
-    linux_push(&world.side, OUT, stock);
+    empty = linux_slot(&world.side, 0, 7, WORLD_SLOT_BYTES - 256);
+    linux_push(&world.side, OUT, empty);
     CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
     CHECK_EQUAL(buffer.length, WORLD_SLOT_BYTES - 256);
     memset(buffer.data, 0x5A, 300);
@@ -95,28 +102,28 @@ static void a_leased_slot_is_filled_and_published(void)
     CHECK_EQUAL(hythe_publish(&buffer, 300, 0), HYTHE_OK);
     CHECK(world.cleaned_bytes >= 256 + 300);
     CHECK_EQUAL(hythe_publish(&buffer, 300, 0), HYTHE_E_ARGUMENT);
-    expect(&world, OUT, stock, 300);
+    expect(&world, OUT, empty, 300);
     CHECK_EQUAL(world.region_memory[7 * WORLD_SLOT_BYTES + 256 + 299], 0x5A);
     CHECK_EQUAL(world_counters(&world, OUT).published, 1);
     world_free(&world);
 }
 
-static void unused_stock_and_empty_payloads_are_told_apart(void)
+static void unused_slots_and_empty_payloads_are_told_apart(void)
 {
     struct world world;
     struct hythe_buffer buffer;
-    struct descriptor stock;
+    struct descriptor empty;
 
     world_make_connected(&world);
-    stock = linux_slot(&world.side, 0, 1, 64);
-    linux_push(&world.side, OUT, stock);
-    linux_push(&world.side, OUT, stock);
+    empty = linux_slot(&world.side, 0, 1, 64);
+    linux_push(&world.side, OUT, empty);
+    linux_push(&world.side, OUT, empty);
     CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
     CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
     CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
     CHECK_EQUAL(hythe_publish(&buffer, 0, 0), HYTHE_OK);
-    expect(&world, OUT, stock, LINUX_UNUSED);
-    expect(&world, OUT, stock, 0);
+    expect(&world, OUT, empty, LINUX_UNUSED);
+    expect(&world, OUT, empty, 0);
     CHECK_EQUAL(world_counters(&world, OUT).returned, 1);
     world_free(&world);
 }
@@ -140,7 +147,7 @@ static void a_wrong_direction_is_our_own_bug(void)
     world_free(&world);
 }
 
-static void handing_on_gives_the_buffer_to_one_and_a_credit_to_the_other(void)
+static void forwarding_gives_the_buffer_to_one_and_a_credit_to_the_other(void)
 {
     struct world world;
     struct hythe_buffer buffer;
@@ -155,12 +162,12 @@ static void handing_on_gives_the_buffer_to_one_and_a_credit_to_the_other(void)
     CHECK(buffer.endpoint == NULL);
     expect(&world, OUT, sent, 77);
     expect(&world, IN, sent, LINUX_CREDIT);
-    CHECK_EQUAL(world_counters(&world, IN).handed_on, 1);
+    CHECK_EQUAL(world_counters(&world, IN).forwarded, 1);
     CHECK_EQUAL(world_counters(&world, IN).held, 0);
     world_free(&world);
 }
 
-static void handing_on_to_nobody_keeps_the_buffer(void)
+static void forwarding_to_no_port_keeps_the_buffer(void)
 {
     struct world world;
     struct hythe_buffer buffer;
@@ -185,18 +192,19 @@ static void take_one_from_out(struct world *world)
     world->during_wait = NULL;
 }
 
-static void a_full_queue_waits_and_then_gives_up(void)
+static void a_full_window_waits_and_then_gives_up(void)
 {
     struct world world;
+    struct descriptor got;
     struct hythe_buffer buffer;
     uint32_t i;
 
     world_make_connected(&world);
     linux_push(&world.side, OUT, linux_slot(&world.side, 0, 31, 64));
-    for (i = 0; i <= WORLD_CAPACITY; i++) {
+    for (i = 0; i <= WORLD_WINDOW; i++) {
         linux_push(&world.side, IN, linux_slot(&world.side, 0, i, 1));
         CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
-        if (i < WORLD_CAPACITY) {
+        if (i < WORLD_WINDOW) {
             struct descriptor credit;
             CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_OK);
             CHECK(linux_take(&world.side, IN, &credit));
@@ -206,12 +214,18 @@ static void a_full_queue_waits_and_then_gives_up(void)
     CHECK_EQUAL(world.waits, 3);
     world.during_wait = take_one_from_out;
     CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 25), HYTHE_OK);
-    /* Publishing and giving unused stock back find the same full queue. */
+    CHECK_EQUAL(world_counters(&world, OUT).missed, 0);
+    /* Publishing finds the same full window; an unused slot can always go back. */
     CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
     CHECK_EQUAL(hythe_publish(&buffer, 1, 15), HYTHE_E_FULL);
-    CHECK_EQUAL(hythe_release(&buffer), HYTHE_E_FULL);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    linux_push(&world.side, OUT, linux_slot(&world.side, 0, 31, 64));
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_OK);
+    CHECK_EQUAL(hythe_publish(&buffer, 1, 15), HYTHE_E_FULL);
+    CHECK(linux_take(&world.side, OUT, &got));
     world.during_wait = take_one_from_out;
     CHECK_EQUAL(hythe_publish(&buffer, 1, 15), HYTHE_OK);
+    CHECK_EQUAL(load(core_flow(&world.side, OUT, 16)), 0);
     CHECK_EQUAL(world_counters(&world, OUT).violations, 0);
     world_free(&world);
 }
@@ -276,7 +290,10 @@ static void the_core_polls_while_linux_polls(void)
     store(linux_word(&world.side, 68), 0);
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_OK);
-    /* Nothing more: it looks a hundred times with its bell off, and switches it on before it sleeps. */
+    /*
+     * Nothing more: it looks a hundred times with its bell off, and switches it on before it
+     * sleeps.
+     */
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_E_TIMEOUT);
     CHECK_EQUAL(load(core_word(&world.side, 68)), 1);
     world_free(&world);
@@ -287,11 +304,11 @@ void test_endpoint(void)
     RUN(a_filled_buffer_arrives_in_place_and_comes_back);
     RUN(parts_of_one_slot_come_back_one_by_one);
     RUN(a_leased_slot_is_filled_and_published);
-    RUN(unused_stock_and_empty_payloads_are_told_apart);
+    RUN(unused_slots_and_empty_payloads_are_told_apart);
     RUN(a_wrong_direction_is_our_own_bug);
-    RUN(handing_on_gives_the_buffer_to_one_and_a_credit_to_the_other);
-    RUN(handing_on_to_nobody_keeps_the_buffer);
-    RUN(a_full_queue_waits_and_then_gives_up);
+    RUN(forwarding_gives_the_buffer_to_one_and_a_credit_to_the_other);
+    RUN(forwarding_to_no_port_keeps_the_buffer);
+    RUN(a_full_window_waits_and_then_gives_up);
     RUN(a_wait_is_bounded_and_ends_early_with_a_buffer);
     RUN(rings_follow_what_linux_wants_unless_told_otherwise);
     RUN(the_core_polls_while_linux_polls);

@@ -1,4 +1,7 @@
-/* A Linux that lies: every word it may write, written wrong. Nothing may crash, block, or leave the region. */
+/*
+ * A Linux that lies: every word it may write, written wrong. Nothing may crash, block, or leave the
+ * region.
+ */
 #include "test.h"
 #include "world.h"
 
@@ -47,7 +50,10 @@ static void each_bad_descriptor_is_dropped_and_counted(void)
     bad = good, bad.offset = 0xFFFFFF00u, bad.length = 0x200;
     pushed_and_dropped(&world, bad);
 
-    /* The way stays usable, and one call skips all bad ones before a good one. */
+    bad = good, bad.references = 0;
+    pushed_and_dropped(&world, bad);
+
+    /* The flow stays usable, and one call skips all bad ones before a good one. */
     linux_push(&world.side, IN, bad);
     linux_push(&world.side, IN, bad);
     linux_push(&world.side, IN, good);
@@ -118,7 +124,7 @@ static void more_buffers_than_the_window_cannot_block_a_return(void)
     world_free(&world);
 }
 
-static void handing_on_from_a_broken_endpoint_gives_nothing_away(void)
+static void forwarding_from_a_broken_endpoint_gives_nothing_away(void)
 {
     struct world world;
     struct hythe_buffer buffer;
@@ -127,7 +133,7 @@ static void handing_on_from_a_broken_endpoint_gives_nothing_away(void)
     world_make_connected(&world);
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
-    world.link.endpoints[IN].outbox.settled = 1;
+    world.link.endpoints[IN].flows[0].settled = 1;
     store(linux_flow(&world.side, IN, 12), world.side.head[IN] + 5);
     CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_STALE);
     CHECK(!linux_take(&world.side, OUT, &got));
@@ -135,7 +141,7 @@ static void handing_on_from_a_broken_endpoint_gives_nothing_away(void)
     world_free(&world);
 }
 
-static void handing_on_to_a_broken_endpoint_keeps_the_buffer(void)
+static void forwarding_to_a_broken_endpoint_keeps_the_buffer(void)
 {
     struct world world;
     struct hythe_buffer buffer;
@@ -143,7 +149,7 @@ static void handing_on_to_a_broken_endpoint_keeps_the_buffer(void)
     world_make_connected(&world);
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
-    world.link.endpoints[OUT].outbox.settled = 1;
+    world.link.endpoints[OUT].flows[0].settled = 1;
     store(linux_flow(&world.side, OUT, 12), world.side.head[OUT] - 1);
     CHECK_EQUAL(hythe_forward(&buffer, world_endpoint(&world, OUT), 0), HYTHE_E_QUARANTINED);
     CHECK(buffer.endpoint != NULL);
@@ -178,7 +184,7 @@ void test_hostile(void)
     RUN(a_tail_out_of_range_stops_the_endpoint_until_linux_attaches_anew);
     RUN(a_head_out_of_range_stops_the_endpoint);
     RUN(more_buffers_than_the_window_cannot_block_a_return);
-    RUN(handing_on_from_a_broken_endpoint_gives_nothing_away);
-    RUN(handing_on_to_a_broken_endpoint_keeps_the_buffer);
+    RUN(forwarding_from_a_broken_endpoint_gives_nothing_away);
+    RUN(forwarding_to_a_broken_endpoint_keeps_the_buffer);
     RUN(geometry_changed_behind_our_back_changes_nothing);
 }

@@ -1,4 +1,7 @@
-/* Sizes and geometry: what is accepted, what is refused, and where a slot is. Offsets themselves: test_vectors.c. */
+/*
+ * Sizes and geometry: what is accepted, what is refused, and where a slot is. Offsets themselves:
+ * test_vectors.c.
+ */
 #include <string.h>
 
 #include "geometry.h"
@@ -11,10 +14,11 @@ static struct hythe_geometry sane(void)
     struct hythe_geometry geometry;
 
     memset(&geometry, 0, sizeof geometry);
-    geometry.version = 1;
+    geometry.version = 2;
     geometry.line_bytes = 64;
     geometry.section_bytes = 8192;
     geometry.endpoints = 4;
+    geometry.ports = 2;
     geometry.capacity = 16;
     geometry.region_bytes = 1u << 20;
     geometry.classes = 2;
@@ -29,19 +33,30 @@ static uint32_t check(const struct hythe_geometry *geometry)
     return hythe_geometry_check(geometry, 16384, 1u << 20, 3);
 }
 
+static int possible(uint32_t line_bytes, uint32_t endpoints, uint32_t ports, uint32_t capacity)
+{
+    struct hythe_sizes sizes = {line_bytes, endpoints, ports, capacity};
+
+    return hythe_layout_possible(&sizes);
+}
+
 static void sizes_outside_the_limits_are_impossible(void)
 {
-    CHECK(hythe_layout_possible(64, 1, 2));
-    CHECK(hythe_layout_possible(1024, 16, 4096));
-    CHECK(!hythe_layout_possible(32, 1, 2));
-    CHECK(!hythe_layout_possible(96, 1, 2));
-    CHECK(!hythe_layout_possible(2048, 1, 2));
-    CHECK(!hythe_layout_possible(64, 0, 2));
-    CHECK(!hythe_layout_possible(64, 17, 2));
-    CHECK(!hythe_layout_possible(64, 1, 1));
-    CHECK(!hythe_layout_possible(64, 1, 3));
-    CHECK(!hythe_layout_possible(64, 1, 8192));
-    CHECK(!hythe_layout_possible(0, 0xFFFFFFFFu, 0x80000000u));
+    CHECK(possible(64, 1, 8, 2));
+    CHECK(possible(1024, 16, 8, 4096));
+    CHECK(!possible(32, 1, 8, 2));
+    CHECK(!possible(96, 1, 8, 2));
+    CHECK(!possible(2048, 1, 8, 2));
+    CHECK(!possible(64, 0, 8, 2));
+    CHECK(!possible(64, 17, 8, 2));
+    CHECK(!possible(64, 1, 8, 1));
+    CHECK(!possible(64, 1, 8, 3));
+    CHECK(!possible(64, 1, 8, 8192));
+    CHECK(possible(64, 1, 1, 2));
+    CHECK(!possible(64, 1, 0, 2));
+    CHECK(!possible(64, 1, 9, 2));
+    CHECK(!possible(64, 1, 0xFFFFFFFFu, 2));
+    CHECK(!possible(0, 0xFFFFFFFFu, 8, 0x80000000u));
 }
 
 static void a_sane_geometry_is_accepted(void)
@@ -52,16 +67,16 @@ static void a_sane_geometry_is_accepted(void)
 }
 
 /* Changes one field of a sane geometry and expects this reason. */
-#define REFUSED(change, expected)                                                                                      \
-    do {                                                                                                               \
-        struct hythe_geometry geometry = sane();                                                                       \
-        change;                                                                                                        \
-        CHECK_EQUAL(check(&geometry), expected);                                                                       \
+#define REFUSED(change, expected)                                                                  \
+    do {                                                                                           \
+        struct hythe_geometry geometry = sane();                                                   \
+        change;                                                                                    \
+        CHECK_EQUAL(check(&geometry), expected);                                                   \
     } while (0)
 
 static void each_bad_field_is_refused(void)
 {
-    REFUSED(geometry.version = 2, HYTHE_REASON_VERSION);
+    REFUSED(geometry.version = 1, HYTHE_REASON_VERSION);
     REFUSED(geometry.line_bytes = 0, HYTHE_REASON_GEOMETRY);
     REFUSED(geometry.section_bytes = 8192 + 64, HYTHE_REASON_GEOMETRY);
     REFUSED(geometry.section_bytes = 8192 - 4, HYTHE_REASON_GEOMETRY);
@@ -69,6 +84,9 @@ static void each_bad_field_is_refused(void)
     REFUSED(geometry.section_bytes = 0xFFFFFFC0u, HYTHE_REASON_GEOMETRY);
     REFUSED(geometry.endpoints = 2, HYTHE_REASON_ENDPOINTS);
     REFUSED(geometry.endpoints = 17, HYTHE_REASON_GEOMETRY);
+    REFUSED(geometry.ports = 0, HYTHE_REASON_GEOMETRY);
+    REFUSED(geometry.ports = 9, HYTHE_REASON_PORTS);
+    REFUSED(geometry.ports = 0xFFFFFFFFu, HYTHE_REASON_PORTS);
     REFUSED(geometry.capacity = 4096, HYTHE_REASON_GEOMETRY);
     REFUSED(geometry.region = 256, HYTHE_REASON_GEOMETRY);
     REFUSED(geometry.region_bytes = (1u << 20) + 1, HYTHE_REASON_GEOMETRY);

@@ -1,4 +1,7 @@
-/* Meeting: configuration, answers, refusals. What happens when one side starts again: test_sessions.c. */
+/*
+ * Meeting: configuration, answers, refusals. What happens when one side starts again:
+ * test_sessions.c.
+ */
 #include <string.h>
 
 #include "test.h"
@@ -84,10 +87,18 @@ static void no_port(struct hythe_link_config *config)
 
 static void a_bad_configuration_is_refused(void)
 {
-    static void (*const bad[])(struct hythe_link_config *) = {
-        no_link,      crooked_link,         tiny_link,           no_region,          no_name,
-        no_endpoints, too_many_endpoints,   empty_endpoint_name, long_endpoint_name, unknown_direction,
-        no_port,      missing_endpoint_name};
+    static void (*const bad[])(struct hythe_link_config *) = {no_link,
+                                                              crooked_link,
+                                                              tiny_link,
+                                                              no_region,
+                                                              no_name,
+                                                              no_endpoints,
+                                                              too_many_endpoints,
+                                                              empty_endpoint_name,
+                                                              long_endpoint_name,
+                                                              unknown_direction,
+                                                              no_port,
+                                                              missing_endpoint_name};
     size_t i;
 
     CHECK_EQUAL(start_with(no_change), HYTHE_OK);
@@ -150,6 +161,7 @@ static void a_late_linux_is_answered(void)
     CHECK_EQUAL(load(core_word(&world.side, 128 + 64 + 32)), 2);
     CHECK_EQUAL(load(core_word(&world.side, 128 + 64 + 36)), 3840);
     CHECK_EQUAL(load(core_word(&world.side, 128 + 64 + 40)), 7);
+    CHECK_EQUAL(load(core_word(&world.side, 128 + 64 + 44)), 0);
     world_free(&world);
 }
 
@@ -172,7 +184,8 @@ static void refused(uint32_t offset, uint32_t value, uint32_t reason)
 
 static void what_does_not_fit_is_refused_with_the_reason(void)
 {
-    refused(4, 2, 1);
+    refused(4, 1, 1);
+    refused(4, 3, 1);
     refused(8, 32, 2);
     refused(8, 0xFFFFFFFFu, 2);
     refused(8, 0x80000000u, 2);
@@ -185,6 +198,9 @@ static void what_does_not_fit_is_refused_with_the_reason(void)
     refused(28, 0x7FFFFFFF, 2);
     refused(32, 5, 2);
     refused(36, 0, 2);
+    refused(44, 0, 2);
+    refused(44, 9, 4);
+    refused(44, 0xFFFFFFFFu, 4);
     refused(128, 0, 2);
     refused(132, 0xFFFFFFFFu, 2);
 }

@@ -1,4 +1,7 @@
-/* One side starts again while the other goes on: nothing of the old session is delivered, nothing blocks. */
+/*
+ * One side starts again while the other goes on: nothing of the old session is delivered, nothing
+ * blocks.
+ */
 #include "test.h"
 #include "world.h"
 
@@ -18,7 +21,10 @@ static void a_restarted_core_raises_its_session_and_delivers_nothing_old(void)
     CHECK_EQUAL(load(core_word(&world.side, 8)), session + 1);
     CHECK_EQUAL(linux_state(&world.side), 1);
     CHECK_EQUAL(load(core_flow(&world.side, IN, 0)), 0);
-    /* Linux has not noticed yet: the attachment of the old life is not answered, and its buffers are not taken. */
+    /*
+     * Linux has not noticed yet: the attachment of the old life is not answered, and its buffers
+     * are not taken.
+     */
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 3, 1));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 30), HYTHE_E_DETACHED);
 
@@ -288,7 +294,7 @@ static void linux_words_wiped_by_a_new_agent_do_not_look_like_a_lie(void)
         CHECK(linux_take(&world.side, OUT, &got));
         CHECK(linux_take(&world.side, IN, &got));
     }
-    for (i = 192; i < 8192; i += 4) {
+    for (i = 192; i < 16384; i += 4) {
         store(linux_word(&world.side, i), 0);
     }
     linux_publish(&world.side);

@@ -1,6 +1,6 @@
 /*
- * The library against the golden bytes: it builds the core section of link_core.txt, reads the Linux section of
- * link_linux.txt, and computes the offsets of link_layout.txt.
+ * The library against the golden bytes: it builds the core section of link_core.txt, reads the
+ * Linux section of link_linux.txt, and computes the offsets of link_layout.txt.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,14 +9,22 @@
 #include "geometry.h"
 #include "hythe_rt.h"
 #include "layout.h"
+#include "link.h"
 #include "queue.h"
 #include "shared.h"
 #include "test.h"
 #include "vectors.h"
 
 enum {
-    SECTION_MAX = 4096
+    SECTION_MAX = 4096,
+    /* Of both section files. */
+    SECTION_BYTES = 2048,
+    FLOWS = 6,
+    CAPACITY = 4
 };
+
+/* Of both section files, too. */
+static const struct hythe_sizes SIZES = {64, 3, 2, CAPACITY};
 
 static struct vectors vectors;
 static struct hythe_port no_port;
@@ -42,10 +50,12 @@ static void descriptors_make_these_bytes(void)
         memcpy(words, bytes, 16);
         length = vectors_number(&vectors, group, "length");
         kind = vectors_text(&vectors, group, "kind");
-        CHECK_EQUAL(words[HYTHE_WORD_PLACE],
-                    hythe_place(vectors_number(&vectors, group, "region"), vectors_number(&vectors, group, "slot")));
-        CHECK_EQUAL(hythe_place_region(words[HYTHE_WORD_PLACE]), vectors_number(&vectors, group, "region"));
-        CHECK_EQUAL(hythe_place_slot(words[HYTHE_WORD_PLACE]), vectors_number(&vectors, group, "slot"));
+        CHECK_EQUAL(words[HYTHE_WORD_PLACE], hythe_place(vectors_number(&vectors, group, "region"),
+                                                         vectors_number(&vectors, group, "slot")));
+        CHECK_EQUAL(hythe_place_region(words[HYTHE_WORD_PLACE]),
+                    vectors_number(&vectors, group, "region"));
+        CHECK_EQUAL(hythe_place_slot(words[HYTHE_WORD_PLACE]),
+                    vectors_number(&vectors, group, "slot"));
         CHECK_EQUAL(words[HYTHE_WORD_GENERATION], vectors_number(&vectors, group, "generation"));
         CHECK_EQUAL(words[HYTHE_WORD_OFFSET], vectors_number(&vectors, group, "offset"));
         CHECK_EQUAL(words[HYTHE_WORD_LENGTH], length);
@@ -57,13 +67,16 @@ static void descriptors_make_these_bytes(void)
 
 static void check_layout(const char *group)
 {
-    uint32_t line = vectors_number(&vectors, group, "line_bytes");
-    uint32_t endpoints = vectors_number(&vectors, group, "endpoints");
-    uint32_t capacity = vectors_number(&vectors, group, "capacity");
+    struct hythe_sizes sizes = {
+        vectors_number(&vectors, group, "line_bytes"),
+        vectors_number(&vectors, group, "endpoints"),
+        vectors_number(&vectors, group, "ports"),
+        vectors_number(&vectors, group, "capacity"),
+    };
     struct hythe_layout layout;
 
-    CHECK(hythe_layout_possible(line, endpoints, capacity));
-    hythe_layout_compute(&layout, line, endpoints, capacity);
+    CHECK(hythe_layout_possible(&sizes));
+    hythe_layout_compute(&layout, &sizes);
     CHECK_EQUAL(layout.linux_bell, vectors_number(&vectors, group, "linux_bell"));
     CHECK_EQUAL(layout.linux_classes, vectors_number(&vectors, group, "linux_classes"));
     CHECK_EQUAL(layout.linux_flow, vectors_number(&vectors, group, "linux_flow"));
@@ -123,6 +136,7 @@ static void linux_header_reads_as_these_fields(const uint8_t *section)
     CHECK_EQUAL(geometry.line_bytes, vectors_number(&vectors, "header", "line_bytes"));
     CHECK_EQUAL(geometry.section_bytes, vectors_number(&vectors, "header", "section_bytes"));
     CHECK_EQUAL(geometry.endpoints, vectors_number(&vectors, "header", "endpoints"));
+    CHECK_EQUAL(geometry.ports, vectors_number(&vectors, "header", "ports"));
     CHECK_EQUAL(geometry.capacity, vectors_number(&vectors, "header", "capacity"));
     CHECK_EQUAL(geometry.region, vectors_number(&vectors, "header", "region"));
     CHECK_EQUAL(geometry.region_bytes, vectors_number(&vectors, "header", "region_bytes"));
@@ -131,56 +145,69 @@ static void linux_header_reads_as_these_fields(const uint8_t *section)
     for (i = 0; i < geometry.classes; i++) {
         char group[32];
         snprintf(group, sizeof group, "class.%u", i);
-        CHECK_EQUAL(geometry.slot_class[i].slot_bytes, vectors_number(&vectors, group, "slot_bytes"));
-        CHECK_EQUAL(geometry.slot_class[i].slot_count, vectors_number(&vectors, group, "slot_count"));
-        CHECK_EQUAL(geometry.slot_class[i].first_slot, vectors_number(&vectors, group, "first_slot"));
-        CHECK_EQUAL(geometry.slot_class[i].region_offset, vectors_number(&vectors, group, "region_offset"));
+        CHECK_EQUAL(geometry.slot_class[i].slot_bytes,
+                    vectors_number(&vectors, group, "slot_bytes"));
+        CHECK_EQUAL(geometry.slot_class[i].slot_count,
+                    vectors_number(&vectors, group, "slot_count"));
+        CHECK_EQUAL(geometry.slot_class[i].first_slot,
+                    vectors_number(&vectors, group, "first_slot"));
+        CHECK_EQUAL(geometry.slot_class[i].region_offset,
+                    vectors_number(&vectors, group, "region_offset"));
     }
-    CHECK_EQUAL(hythe_geometry_check(&geometry, 2048, geometry.region_bytes, 3), HYTHE_REASON_NONE);
+    CHECK_EQUAL(hythe_geometry_check(&geometry, 2 * SECTION_BYTES, geometry.region_bytes, 3),
+                HYTHE_REASON_NONE);
 }
 
-static void check_entry(const volatile uint8_t *entries, uint32_t capacity, uint32_t endpoint, uint32_t index)
+static void check_entry(const volatile uint8_t *entries, uint32_t flow, uint32_t index)
 {
     char group[32];
     const char *text;
-    uint8_t bytes[16] = {0};
+    uint8_t bytes[HYTHE_ENTRY_BYTES] = {0};
 
-    snprintf(group, sizeof group, "entry.%u.%u", endpoint, index);
+    snprintf(group, sizeof group, "entry.%u.%u", flow, index);
     text = vectors_text(&vectors, group, "hex");
     if (text != NULL) {
-        CHECK_EQUAL(vectors_bytes(text, bytes, 16), 16);
+        CHECK_EQUAL(vectors_bytes(text, bytes, sizeof bytes), sizeof bytes);
     }
-    CHECK(memcmp((const uint8_t *)entries + (endpoint * capacity + index) * 16, bytes, 16) == 0);
+    CHECK(memcmp((const uint8_t *)entries + (flow * CAPACITY + index) * sizeof bytes, bytes,
+                 sizeof bytes) == 0);
 }
 
 static void a_linux_section_is_read_as_these_fields(void)
 {
     uint8_t *section;
     struct hythe_layout layout;
-    uint32_t endpoint;
+    uint32_t number;
     uint32_t index;
 
     CHECK(vectors_read(&vectors, "link_linux.txt"));
     section = golden_section(vectors_number(&vectors, "header", "section_bytes"));
-    CHECK_EQUAL(hythe_read(&no_port, hythe_const_word(section, HYTHE_LINUX_AT_MAGIC)), HYTHE_LINUX_MAGIC);
+    CHECK_EQUAL(hythe_read(&no_port, hythe_const_word(section, HYTHE_LINUX_AT_MAGIC)),
+                HYTHE_LINUX_MAGIC);
     CHECK_EQUAL(hythe_read(&no_port, hythe_const_word(section, HYTHE_LINUX_AT_SESSION)),
                 vectors_number(&vectors, "header", "session"));
     linux_header_reads_as_these_fields(section);
-    hythe_layout_compute(&layout, 64, 3, 4);
+    hythe_layout_compute(&layout, &SIZES);
     CHECK_EQUAL(*hythe_word(section, layout.linux_bell + HYTHE_BELL_AT_COUNT),
                 vectors_number(&vectors, "bell", "bell_count"));
     CHECK_EQUAL(*hythe_word(section, layout.linux_bell + HYTHE_BELL_AT_WANTED),
                 vectors_number(&vectors, "bell", "bell_wanted"));
-    for (endpoint = 0; endpoint < 3; endpoint++) {
-        volatile uint8_t *flow = section + layout.linux_flow + 64 * endpoint;
+    CHECK_EQUAL(*hythe_word(section, layout.linux_bell + HYTHE_BELL_AT_CHANGES),
+                vectors_number(&vectors, "bell", "changes"));
+    for (number = 0; number < FLOWS; number++) {
+        volatile uint8_t *flow = section + layout.linux_flow + 64 * number;
         char group[32];
-        snprintf(group, sizeof group, "flow.%u", endpoint);
-        CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_SESSION), vectors_number(&vectors, group, "session"));
-        CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_START), vectors_number(&vectors, group, "start"));
+        snprintf(group, sizeof group, "flow.%u", number);
+        CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_SESSION),
+                    vectors_number(&vectors, group, "session"));
+        CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_START),
+                    vectors_number(&vectors, group, "start"));
         CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_TAIL), vectors_number(&vectors, group, "tail"));
         CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_HEAD), vectors_number(&vectors, group, "head"));
-        for (index = 0; index < 4; index++) {
-            check_entry(section + layout.linux_entries, 4, endpoint, index);
+        CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_WINDOW),
+                    vectors_number(&vectors, group, "window"));
+        for (index = 0; index < CAPACITY; index++) {
+            check_entry(section + layout.linux_entries, number, index);
         }
     }
     free(section);
@@ -208,10 +235,11 @@ static uint32_t no_time(void *context)
 /* A Linux section that leads the library to the geometry of the file. */
 static void write_linux_section(volatile uint8_t *section)
 {
-    static const uint32_t HEADER[10] = {HYTHE_LINUX_MAGIC, 1, 64, 1024, 3, 4, 2, 4096 * 16, 1, 256};
+    static const uint32_t HEADER[12] = {
+        HYTHE_LINUX_MAGIC, 2, 64, SECTION_BYTES, 3, 4, 2, 4096 * 16, 1, 256, 0, 2};
     uint32_t i;
 
-    for (i = 0; i < 10; i++) {
+    for (i = 0; i < 12; i++) {
         *hythe_word(section, 4 * i) = HEADER[i];
     }
     *hythe_word(section, 128) = 4096;
@@ -219,40 +247,46 @@ static void write_linux_section(volatile uint8_t *section)
     *hythe_word(section, HYTHE_LINUX_AT_SESSION) = vectors_number(&vectors, "header", "echo");
 }
 
-/* What a life of this core would have left: counters, and descriptors in the rings. */
+/* The words of a flow's line that the file names, in the order of the line. */
+static void write_flow_line(volatile uint8_t *flow, const char *group)
+{
+    static const char *const WORDS[9] = {"echo",        "start",    "tail",
+                                         "head",        "dropped",  "raised_low",
+                                         "raised_high", "seen_low", "seen_high"};
+    uint32_t i;
+
+    for (i = 0; i < 9; i++) {
+        *hythe_word(flow, 4 * i) = vectors_number(&vectors, group, WORDS[i]);
+    }
+}
+
+/* What a life of this core would have left: counters, and entries in the rings. */
 static void write_flows(struct hythe_link *link)
 {
-    uint32_t endpoint;
+    uint32_t number;
     uint32_t index;
-    struct hythe_layout layout;
+    char group[32];
 
-    hythe_layout_compute(&layout, 64, 3, 4);
-    for (endpoint = 0; endpoint < 3; endpoint++) {
-        volatile uint8_t *flow = link->core + layout.core_flow + 64 * endpoint;
-        char group[32];
-        snprintf(group, sizeof group, "flow.%u", endpoint);
-        *hythe_word(flow, HYTHE_FLOW_AT_SESSION) = vectors_number(&vectors, group, "echo");
-        *hythe_word(flow, HYTHE_FLOW_AT_START) = vectors_number(&vectors, group, "start");
-        *hythe_word(flow, HYTHE_FLOW_AT_TAIL) = vectors_number(&vectors, group, "tail");
-        *hythe_word(flow, HYTHE_FLOW_AT_HEAD) = vectors_number(&vectors, group, "head");
-        for (index = 0; index < 4; index++) {
-            struct hythe_outbox outbox = {link->core + layout.core_entries + endpoint * 64,
-                                          hythe_word(flow, 8),
-                                          hythe_word(flow, 12),
-                                          4,
-                                          index,
-                                          0,
-                                          0};
-            uint32_t words[4];
-            uint32_t tail = *outbox.tail_word;
+    for (number = 0; number < FLOWS; number++) {
+        struct hythe_flow_view view;
+        struct hythe_endpoint *endpoint = &link->endpoints[number / 2];
+        /* The third endpoint exists in the section only. */
+        endpoint->link = link;
+        endpoint->index = number / 2;
+        hythe_flow_look(&view, endpoint, number % 2);
+        for (index = 0; index < CAPACITY; index++) {
+            uint32_t words[HYTHE_WORDS];
             const char *text;
-            snprintf(group, sizeof group, "entry.%u.%u", endpoint, index);
+            snprintf(group, sizeof group, "entry.%u.%u", number, index);
             text = vectors_text(&vectors, group, "hex");
-            if (text != NULL && vectors_bytes(text, (uint8_t *)words, 16) == 16) {
-                hythe_outbox_push(&outbox, &no_port, words);
-                *hythe_word(flow, HYTHE_FLOW_AT_TAIL) = tail;
+            if (text != NULL &&
+                vectors_bytes(text, (uint8_t *)words, sizeof words) == sizeof words) {
+                view.flow->outbox_tail = index;
+                hythe_outbox_push(&view, words);
             }
         }
+        snprintf(group, sizeof group, "flow.%u", number);
+        write_flow_line(view.core_line, group);
     }
 }
 
@@ -268,12 +302,13 @@ static void a_core_section_is_written_as_these_bytes(void)
     uint32_t i;
 
     CHECK(vectors_read(&vectors, "link_core.txt"));
-    golden = golden_section(1024);
+    golden = golden_section(SECTION_BYTES);
     memset(memory, 0, 4096);
     write_linux_section(memory);
     /* One session and one ring before the values of the file. */
-    *hythe_word(memory + 1024, HYTHE_CORE_AT_SESSION) = vectors_number(&vectors, "header", "session") - 1;
-    *hythe_word(memory + 1024, 64) = vectors_number(&vectors, "bell", "bell_count") - 1;
+    *hythe_word(memory + SECTION_BYTES, HYTHE_CORE_AT_SESSION) =
+        vectors_number(&vectors, "header", "session") - 1;
+    *hythe_word(memory + SECTION_BYTES, 64) = vectors_number(&vectors, "bell", "bell_count") - 1;
     for (i = 0; i < 2; i++) {
         char group[32];
         snprintf(group, sizeof group, "record.%u", i);
@@ -294,7 +329,7 @@ static void a_core_section_is_written_as_these_bytes(void)
     CHECK_EQUAL(hythe_link_start(&link, &config), HYTHE_OK);
     CHECK_EQUAL(hythe_link_service(&link), HYTHE_OK);
     write_flows(&link);
-    CHECK(memcmp(memory + 1024, golden, 1024) == 0);
+    CHECK(memcmp(memory + SECTION_BYTES, golden, SECTION_BYTES) == 0);
     free(golden);
     free(memory);
 }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-    VECTOR_LINES_MAX = 256,
+    VECTOR_LINES_MAX = 512,
     VECTOR_TEXT_MAX = 256
 };
 

@@ -56,7 +56,8 @@ static int within(const volatile void *at, size_t bytes, const uint8_t *memory, 
 {
     const volatile uint8_t *first = at;
 
-    return first >= memory && bytes <= memory_bytes && (size_t)(first - memory) <= memory_bytes - bytes;
+    return first >= memory && bytes <= memory_bytes &&
+           (size_t)(first - memory) <= memory_bytes - bytes;
 }
 
 static void world_clean(void *context, const volatile void *at, size_t bytes)
@@ -105,7 +106,7 @@ static void make_core(struct world *world)
 void world_make(struct world *world)
 {
     memset(world, 0, sizeof *world);
-    world->link_bytes = 16384;
+    world->link_bytes = 32768;
     world->link_memory = aligned_alloc(4096, world->link_bytes);
     memset(world->link_memory, 0, world->link_bytes);
     world->region_bytes = (size_t)WORLD_SLOTS * WORLD_SLOT_BYTES;
@@ -114,9 +115,11 @@ void world_make(struct world *world)
 
     world->side.link = world->link_memory;
     world->side.line_bytes = 64;
-    world->side.section_bytes = 8192;
+    world->side.section_bytes = 16384;
     world->side.endpoints = 5;
+    world->side.ports = WORLD_PORTS;
     world->side.capacity = WORLD_CAPACITY;
+    world->side.window = WORLD_WINDOW;
     world->side.region = 2;
     world->side.region_bytes = (uint32_t)world->region_bytes;
     linux_add_class(&world->side, WORLD_SLOT_BYTES, WORLD_SLOTS);
@@ -130,11 +133,11 @@ void world_free(struct world *world)
     free(world->region_memory);
 }
 
-void world_attach(struct world *world, uint32_t endpoint)
+void world_attach(struct world *world, uint32_t flow)
 {
-    linux_attach(&world->side, endpoint);
+    linux_attach(&world->side, flow);
     CHECK_EQUAL(hythe_link_service(&world->link), HYTHE_OK);
-    CHECK(linux_attach_done(&world->side, endpoint));
+    CHECK(linux_attach_done(&world->side, flow));
 }
 
 void world_make_connected(struct world *world)

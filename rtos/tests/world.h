@@ -1,6 +1,7 @@
 /*
- * A core and a Linux side over malloc'd memory in one thread, with a port whose time the test moves: what the unit
- * tests of the library begin with. Endpoints: "in" (to core), "out" (from core), "in2" (to core), "out2" (from core).
+ * A core and a Linux side over malloc'd memory in one thread, with a port whose time the test
+ * moves: what the unit tests of the library begin with. Endpoints: "in" (to core), "out" (from
+ * core), "in2" (to core), "out2" (from core).
  */
 #ifndef WORLD_H
 #define WORLD_H
@@ -14,7 +15,10 @@ enum {
     IN2 = 2,
     OUT2 = 3,
     WORLD_ENDPOINTS = 4,
+    WORLD_PORTS = 8,
     WORLD_CAPACITY = 8,
+    /* From core: filled buffers that may wait; the rest of the queue is for empty slots. */
+    WORLD_WINDOW = 6,
     WORLD_SLOTS = 32,
     WORLD_SLOT_BYTES = 4096
 };
@@ -39,18 +43,22 @@ struct world {
     uint32_t invalidated_bytes;
     /* Called in each wait, if set: Linux acts while the core sleeps. */
     void (*during_wait)(struct world *world);
-    /* Called before each read of shared memory, if set: Linux acts between two reads of the core. */
+    /*
+     * Called before each read of shared memory, if set: Linux acts between two reads of the core.
+     */
     void (*before_read)(struct world *world, const volatile void *at);
 };
 
-/* Makes memory and both sides; Linux's geometry is filled but not published, the core not started. */
+/*
+ * Makes memory and both sides; Linux's geometry is filled but not published, the core not started.
+ */
 void world_make(struct world *world);
 void world_free(struct world *world);
 
-/* world_make(), publish, start, attach all endpoints. */
+/* world_make(), publish, start, attach port 0 of all endpoints. */
 void world_make_connected(struct world *world);
-/* Attaches one endpoint and lets the core answer. */
-void world_attach(struct world *world, uint32_t endpoint);
+/* Attaches one flow and lets the core answer. */
+void world_attach(struct world *world, uint32_t flow);
 /* A new core over the same memory. */
 void world_restart_core(struct world *world);
 

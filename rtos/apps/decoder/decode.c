@@ -9,7 +9,10 @@
 /* Bounds each wait; the loops go on. */
 #define WAIT_MS 1000u
 
-/* Waiting for stock or room, a frame is held: look now and then whether anybody still wants it. */
+/*
+ * Waiting for an empty slot or for free capacity, a frame is held: look now and then whether
+ * anybody still wants it.
+ */
 #define HOLDING_WAIT_MS 50u
 
 /* Words at the start of a slot of `pcm`. */
@@ -87,7 +90,7 @@ static void answer(struct decode *decode, const struct hythe_buffer *frame)
     bytes = fits(&pcm) && frame->length <= DECODE_FRAME_BYTES_MAX ? decode_frame(decode, frame, &pcm) : 0;
     decode->sequence++;
     while (hythe_publish(&pcm, bytes, HOLDING_WAIT_MS) == HYTHE_E_FULL) {
-        /* Nothing else goes over this endpoint, so Linux has just not taken what its own window allows: it will. */
+        /* No port has taken anything: one of them will, or all of them will be gone. */
     }
 }
 

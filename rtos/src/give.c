@@ -1,0 +1,339 @@
+/*
+ * Buffers to Linux: publish, release, forward.
+ *
+ * Each public function is a loop of "try under the lock, then wait"; the tries decide, and never
+ * wait. A held buffer ends here only: let_go() is called once for each.
+ */
+#include "link.h"
+#include "shared.h"
+#include "wait.h"
+
+/* ---- One buffer, one flow ---- */
+
+/* The program no longer has the buffer. The last one of an old session lets the new one begin. */
+static void let_go(struct hythe_buffer *buffer)
+{
+    struct hythe_endpoint *endpoint = buffer->endpoint;
+
+    endpoint->flows[buffer->port].held--;
+    endpoint->counters.held--;
+    buffer->endpoint = NULL;
+    if (endpoint->link->pending || endpoint->link->state != HYTHE_STATE_UP) {
+        (void)hythe_link_serve(endpoint->link);
+    }
+}
+
+/* Ends a buffer that can go nowhere any more. */
+static int drop(struct hythe_buffer *buffer, int result)
+{
+    buffer->endpoint->counters.dropped++;
+    let_go(buffer);
+    return result;
+}
+
+/*
+ * Is the session of a held buffer over? Call after hythe_link_serve(), so that the answer is as
+ * fresh as can be.
+ */
+static int is_over(const struct hythe_buffer *buffer)
+{
+    return !hythe_session_is_current(buffer->endpoint, buffer->port);
+}
+
+static void push(const struct hythe_flow_view *view, const struct hythe_buffer *buffer,
+                 uint32_t length, uint32_t references)
+{
+    uint32_t words[HYTHE_WORDS];
+    uint32_t i;
+
+    for (i = 0; i < HYTHE_WORDS; i++) {
+        words[i] = buffer->words[i];
+    }
+    words[HYTHE_WORD_LENGTH] = length;
+    words[HYTHE_WORD_REFERENCES] = references;
+    hythe_outbox_push(view, words);
+}
+
+/*
+ * Can the buffer go back over the flow it came with? HYTHE_OK, HYTHE_STALE or HYTHE_E_QUARANTINED.
+ * A return always finds free capacity unless Linux has more buffers out than the queue has entries.
+ */
+static int returnable(const struct hythe_buffer *buffer, const struct hythe_flow_view *view)
+{
+    int found;
+
+    if (view->flow->quarantined) {
+        return is_over(buffer) ? HYTHE_STALE : HYTHE_E_QUARANTINED;
+    }
+    found = hythe_outbox_free(view, view->capacity);
+    if (is_over(buffer)) {
+        return HYTHE_STALE;
+    }
+    return found == HYTHE_QUEUE_OK ? HYTHE_OK
+                                   : hythe_flow_quarantine(buffer->endpoint, buffer->port);
+}
+
+static int try_release(struct hythe_buffer *buffer, uint32_t length)
+{
+    struct hythe_endpoint *endpoint = buffer->endpoint;
+    struct hythe_flow_view view;
+    int result = HYTHE_STALE;
+
+    if (hythe_link_serve(endpoint->link) == HYTHE_OK) {
+        hythe_flow_look(&view, endpoint, buffer->port);
+        result = returnable(buffer, &view);
+    }
+    if (result != HYTHE_OK) {
+        return drop(buffer, result);
+    }
+    push(&view, buffer, length, buffer->words[HYTHE_WORD_REFERENCES]);
+    endpoint->counters.returned++;
+    let_go(buffer);
+    hythe_link_ring(endpoint->link);
+    return HYTHE_OK;
+}
+
+/* ---- One buffer, all flows of an endpoint ---- */
+
+/* What a message would find at the ports of an endpoint now; bit p for port p. */
+struct survey {
+    /* Fewer entries wait than the window allows. */
+    uint32_t ready;
+    /* No free capacity; and of those, the ones that are worth waiting for. */
+    uint32_t full;
+    uint32_t awaited;
+    uint32_t quarantined;
+};
+
+static void survey_flow(struct hythe_endpoint *endpoint, uint32_t port, struct survey *survey)
+{
+    uint32_t bit = (uint32_t)1 << port;
+    struct hythe_flow_view view;
+    int found = HYTHE_QUEUE_BROKEN;
+
+    hythe_flow_look(&view, endpoint, port);
+    if (!view.flow->quarantined) {
+        found = hythe_outbox_free(&view, view.flow->window);
+    }
+    /* A session that ended meanwhile: what we read proves nothing. */
+    if (!hythe_session_is_current(endpoint, port)) {
+        return;
+    }
+    switch (found) {
+    case HYTHE_QUEUE_OK:
+        survey->ready |= bit;
+        break;
+    case HYTHE_QUEUE_NOT_NOW:
+        survey->full |= bit;
+        survey->awaited |= view.flow->late ? 0 : bit;
+        break;
+    default:
+        survey->quarantined |= bit;
+        if (!view.flow->quarantined) {
+            (void)hythe_flow_quarantine(endpoint, port);
+        }
+        break;
+    }
+}
+
+/*
+ * Looks at all attached ports. HYTHE_OK: deliver; HYTHE_E_FULL: wait, or if this is the last try:
+ * none has free capacity; HYTHE_E_DETACHED and HYTHE_E_QUARANTINED: there is no port to deliver to.
+ */
+static int survey_ports(struct hythe_endpoint *endpoint, struct survey *survey, int last_try)
+{
+    static const struct survey nothing = {0, 0, 0, 0};
+    uint32_t port;
+
+    *survey = nothing;
+    for (port = 0; port < endpoint->link->geometry.ports; port++) {
+        if (hythe_flow_is_attached(endpoint, port)) {
+            survey_flow(endpoint, port, survey);
+        }
+    }
+    if ((survey->ready | survey->full) == 0) {
+        return survey->quarantined != 0 ? HYTHE_E_QUARANTINED : HYTHE_E_DETACHED;
+    }
+    if (survey->ready == 0 || (survey->awaited != 0 && !last_try)) {
+        return HYTHE_E_FULL;
+    }
+    return HYTHE_OK;
+}
+
+static void miss(struct hythe_endpoint *endpoint, const struct hythe_flow_view *view)
+{
+    /* Our own word, for people to read: nothing depends on it. */
+    volatile uint32_t *dropped = hythe_word(view->core_line, HYTHE_FLOW_AT_DROPPED);
+
+    hythe_write(view->port, dropped, hythe_load_relaxed(dropped) + 1);
+    endpoint->counters.missed++;
+}
+
+static uint32_t count_bits(uint32_t bits)
+{
+    uint32_t count = 0;
+
+    for (; bits != 0; bits &= bits - 1) {
+        count++;
+    }
+    return count;
+}
+
+/* Divides the references among the ready ports and pushes: one for each but the last. */
+static void deliver(struct hythe_endpoint *endpoint, const struct survey *survey,
+                    const struct hythe_buffer *buffer, uint32_t length)
+{
+    uint32_t references = buffer->words[HYTHE_WORD_REFERENCES];
+    uint32_t left = count_bits(survey->ready);
+    struct hythe_flow_view view;
+    uint32_t port;
+
+    for (port = 0; port < endpoint->link->geometry.ports; port++) {
+        uint32_t bit = (uint32_t)1 << port;
+        hythe_flow_look(&view, endpoint, port);
+        if ((survey->ready & bit) != 0 && references != 0) {
+            uint32_t share = left == 1 ? references : 1;
+            push(&view, buffer, length, share);
+            references -= share;
+            left--;
+        } else if (((survey->ready | survey->full) & bit) != 0) {
+            view.flow->late |= (survey->full & bit) != 0;
+            miss(endpoint, &view);
+        }
+    }
+}
+
+static int try_publish(struct hythe_buffer *buffer, uint32_t length, int last_try)
+{
+    struct hythe_endpoint *endpoint = buffer->endpoint;
+    struct survey survey;
+    int result;
+
+    if (hythe_link_serve(endpoint->link) != HYTHE_OK) {
+        return drop(buffer, HYTHE_STALE);
+    }
+    result = survey_ports(endpoint, &survey, last_try);
+    if (result == HYTHE_E_FULL) {
+        return HYTHE_E_FULL;
+    }
+    if (result != HYTHE_OK) {
+        return drop(buffer, is_over(buffer) ? HYTHE_STALE : HYTHE_E_QUARANTINED);
+    }
+    deliver(endpoint, &survey, buffer, length);
+    endpoint->counters.published++;
+    let_go(buffer);
+    hythe_link_ring(endpoint->link);
+    return HYTHE_OK;
+}
+
+static int try_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, int last_try)
+{
+    struct hythe_endpoint *from = buffer->endpoint;
+    struct hythe_flow_view view;
+    struct survey survey;
+    int result;
+
+    if (hythe_link_serve(from->link) != HYTHE_OK) {
+        return drop(buffer, HYTHE_STALE);
+    }
+    /* The credit must find free capacity before anything is delivered: both happen, or neither. */
+    hythe_flow_look(&view, from, buffer->port);
+    if (returnable(buffer, &view) != HYTHE_OK) {
+        return drop(buffer, HYTHE_STALE);
+    }
+    result = survey_ports(to, &survey, last_try);
+    if (result != HYTHE_OK) {
+        return result;
+    }
+    deliver(to, &survey, buffer, buffer->words[HYTHE_WORD_LENGTH]);
+    push(&view, buffer, HYTHE_LENGTH_CREDIT, 0);
+    from->counters.forwarded++;
+    let_go(buffer);
+    hythe_link_ring(from->link);
+    return HYTHE_OK;
+}
+
+static int locked_publish(struct hythe_buffer *buffer, uint32_t length, int last_try)
+{
+    struct hythe_link *link = buffer->endpoint->link;
+    int result;
+
+    hythe_link_lock(link);
+    result = try_publish(buffer, length, last_try);
+    hythe_link_unlock(link);
+    return result;
+}
+
+static int locked_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, int last_try)
+{
+    struct hythe_link *link = to->link;
+    int result;
+
+    hythe_link_lock(link);
+    result = try_forward(buffer, to, last_try);
+    hythe_link_unlock(link);
+    return result;
+}
+
+static int is_held(const struct hythe_buffer *buffer, uint32_t direction)
+{
+    return buffer != NULL && buffer->endpoint != NULL && buffer->endpoint->direction == direction;
+}
+
+/* ---- Public ---- */
+
+int hythe_publish(struct hythe_buffer *buffer, uint32_t length, uint32_t timeout_ms)
+{
+    struct hythe_wait wait;
+    struct hythe_link *link;
+    int result;
+
+    if (!is_held(buffer, HYTHE_FROM_CORE)) {
+        return HYTHE_E_ARGUMENT;
+    }
+    if (length > buffer->length) {
+        return HYTHE_E_LENGTH;
+    }
+    link = buffer->endpoint->link;
+    /* The whole slot up to the end of the payload: programs may write into the headroom, too. */
+    hythe_clean(link->port, buffer->slot, (size_t)(buffer->data - buffer->slot) + length);
+    hythe_wait_begin(&wait, link, buffer->endpoint->spin_checks, timeout_ms);
+    do {
+        result = locked_publish(buffer, length, 0);
+    } while (result == HYTHE_E_FULL && hythe_wait_again(&wait));
+    return result == HYTHE_E_FULL ? locked_publish(buffer, length, 1) : result;
+}
+
+int hythe_release(struct hythe_buffer *buffer)
+{
+    struct hythe_link *link;
+    uint32_t length;
+    int result;
+
+    if (buffer == NULL || buffer->endpoint == NULL) {
+        return HYTHE_E_ARGUMENT;
+    }
+    link = buffer->endpoint->link;
+    length = buffer->endpoint->direction == HYTHE_FROM_CORE ? HYTHE_LENGTH_UNUSED
+                                                            : buffer->words[HYTHE_WORD_LENGTH];
+    hythe_link_lock(link);
+    result = try_release(buffer, length);
+    hythe_link_unlock(link);
+    return result;
+}
+
+int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms)
+{
+    struct hythe_wait wait;
+    int result;
+
+    if (!is_held(buffer, HYTHE_TO_CORE) || to == NULL || to->direction != HYTHE_FROM_CORE ||
+        to->link != buffer->endpoint->link) {
+        return HYTHE_E_ARGUMENT;
+    }
+    hythe_wait_begin(&wait, to->link, to->spin_checks, timeout_ms);
+    do {
+        result = locked_forward(buffer, to, 0);
+    } while (result == HYTHE_E_FULL && hythe_wait_again(&wait));
+    return result == HYTHE_E_FULL ? locked_forward(buffer, to, 1) : result;
+}

@@ -1,0 +1,94 @@
+/*
+ * Starting a link: the configuration is checked and copied, and the first look at Linux taken.
+ * Called once by the program. Never blocks.
+ */
+#include "link.h"
+#include "shared.h"
+
+static int name_is_valid(const char *name)
+{
+    return name != NULL && name[0] != '\0' && hythe_name_bytes(name) <= HYTHE_NAME_BYTES;
+}
+
+static int endpoints_are_valid(const struct hythe_link_config *config)
+{
+    uint32_t i;
+
+    if (config->endpoints == NULL || config->endpoint_count < 1 ||
+        config->endpoint_count > HYTHE_MAX_ENDPOINTS) {
+        return 0;
+    }
+    for (i = 0; i < config->endpoint_count; i++) {
+        uint32_t direction = config->endpoints[i].direction;
+        if (!name_is_valid(config->endpoints[i].name) ||
+            (direction != HYTHE_TO_CORE && direction != HYTHE_FROM_CORE)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int config_is_valid(const struct hythe_link_config *config)
+{
+    const struct hythe_port *port = config->port;
+
+    return config->link != NULL && (uintptr_t)config->link % HYTHE_LINE_MIN == 0 &&
+           config->link_bytes >= HYTHE_LINK_BYTES_MIN && config->link_bytes <= UINT32_MAX &&
+           config->region != NULL && name_is_valid(config->name) && endpoints_are_valid(config) &&
+           port != NULL && port->wait != NULL && port->ring != NULL && port->now_ms != NULL &&
+           (port->lock == NULL) == (port->unlock == NULL);
+}
+
+static void prepare_endpoint(struct hythe_link *link, uint32_t index)
+{
+    static const struct hythe_counters no_counters = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+    static const struct hythe_flow no_flow = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0};
+    struct hythe_endpoint *endpoint = &link->endpoints[index];
+    uint32_t port;
+
+    endpoint->link = link;
+    endpoint->index = index;
+    endpoint->direction = link->endpoint_configs[index].direction;
+    endpoint->spin_checks = link->endpoint_configs[index].spin_checks;
+    endpoint->attached = 0;
+    endpoint->next_port = 0;
+    endpoint->counters = no_counters;
+    for (port = 0; port < HYTHE_MAX_PORTS; port++) {
+        endpoint->flows[port] = no_flow;
+    }
+}
+
+int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *config)
+{
+    uint32_t i;
+
+    if (link == NULL || config == NULL || !config_is_valid(config)) {
+        return HYTHE_E_ARGUMENT;
+    }
+    link->base = (volatile uint8_t *)config->link;
+    link->link_bytes = config->link_bytes;
+    link->region = (uint8_t *)config->region;
+    link->region_bytes = config->region_bytes;
+    link->name = config->name;
+    link->endpoint_configs = config->endpoints;
+    link->endpoint_count = config->endpoint_count;
+    link->ring_policy = config->ring;
+    link->port = config->port;
+    link->core = NULL;
+    link->linux_session = 0;
+    link->state = HYTHE_STATE_DOWN;
+    link->reason = HYTHE_REASON_NONE;
+    link->changes_seen = 0;
+    link->pending = 0;
+    link->session = 0;
+    link->bell_count = 0;
+    link->bell_wanted = 1;
+    for (i = 0; i < link->endpoint_count; i++) {
+        prepare_endpoint(link, i);
+    }
+    if (hythe_link_service(link) == HYTHE_E_DOWN) {
+        /* No agent to answer yet. */
+        hythe_link_end_earlier_life(link);
+    }
+    return HYTHE_OK;
+}

@@ -1,0 +1,165 @@
+/*
+ * Buffers from Linux: receive and lease.
+ *
+ * Each public function is a loop of "try under the lock, then wait"; the tries decide, and never
+ * wait. A buffer is counted in `held` of its flow and endpoint until give.c lets it go.
+ */
+#include "geometry.h"
+#include "link.h"
+#include "shared.h"
+#include "wait.h"
+
+/* Fills `buffer` from a claimed entry if every field fits our own geometry. */
+static int accept(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer,
+                  const uint32_t words[HYTHE_WORDS])
+{
+    struct hythe_link *link = endpoint->link;
+    uint32_t place = words[HYTHE_WORD_PLACE];
+    uint32_t generation = words[HYTHE_WORD_GENERATION];
+    uint32_t offset = words[HYTHE_WORD_OFFSET];
+    uint32_t length = words[HYTHE_WORD_LENGTH];
+    uint32_t region_offset;
+    uint32_t slot_bytes;
+    uint32_t i;
+
+    if (hythe_place_region(place) != link->geometry.region ||
+        !hythe_geometry_slot(&link->geometry, hythe_place_slot(place), &region_offset,
+                             &slot_bytes) ||
+        generation == 0 || generation > HYTHE_GENERATION_MAX || offset > slot_bytes ||
+        length > slot_bytes - offset || words[HYTHE_WORD_REFERENCES] == 0) {
+        return 0;
+    }
+    buffer->slot = link->region + region_offset;
+    buffer->data = buffer->slot + offset;
+    buffer->length = length;
+    for (i = 0; i < HYTHE_WORDS; i++) {
+        buffer->words[i] = words[i];
+    }
+    return 1;
+}
+
+/*
+ * What of the slot may still be in our cache from an earlier use: the payload, and for a lease the
+ * headroom as well.
+ */
+static void forget_cached(const struct hythe_endpoint *endpoint, const struct hythe_buffer *buffer)
+{
+    const uint8_t *from = endpoint->direction == HYTHE_FROM_CORE ? buffer->slot : buffer->data;
+
+    hythe_invalidate(endpoint->link->port, from, (size_t)(buffer->data - from) + buffer->length);
+}
+
+static void hold(struct hythe_endpoint *endpoint, uint32_t port, struct hythe_buffer *buffer)
+{
+    struct hythe_flow *flow = &endpoint->flows[port];
+
+    buffer->endpoint = endpoint;
+    buffer->port = port;
+    buffer->attachment = flow->attachment;
+    flow->held++;
+    endpoint->counters.held++;
+    endpoint->counters.received++;
+}
+
+/* HYTHE_OK, or why nothing comes from this flow now: HYTHE_E_TIMEOUT, _DETACHED, _QUARANTINED. */
+static int take_from(struct hythe_endpoint *endpoint, uint32_t port, struct hythe_buffer *buffer)
+{
+    struct hythe_flow_view view;
+    uint32_t words[HYTHE_WORDS];
+    uint32_t looks;
+
+    hythe_flow_look(&view, endpoint, port);
+    if (view.flow->quarantined) {
+        return HYTHE_E_QUARANTINED;
+    }
+    /* One turn of the ring at most, however many bad entries Linux writes behind each other. */
+    for (looks = 0; looks < view.capacity; looks++) {
+        int found = hythe_inbox_peek(&view, words);
+        if (found == HYTHE_QUEUE_NOT_NOW) {
+            return HYTHE_E_TIMEOUT;
+        }
+        /* A session that ended meanwhile: what we read proves nothing, not even a bad tail. */
+        if (!hythe_session_is_current(endpoint, port)) {
+            return HYTHE_E_DETACHED;
+        }
+        if (found == HYTHE_QUEUE_BROKEN) {
+            return hythe_flow_quarantine(endpoint, port);
+        }
+        hythe_inbox_advance(&view);
+        if (accept(endpoint, buffer, words)) {
+            forget_cached(endpoint, buffer);
+            hold(endpoint, port, buffer);
+            return HYTHE_OK;
+        }
+        endpoint->counters.violations++;
+    }
+    return HYTHE_E_TIMEOUT;
+}
+
+/* Asks the attached ports in turn, beginning behind the one that gave last. */
+static int try_take(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer)
+{
+    uint32_t ports = endpoint->link->geometry.ports;
+    int result = HYTHE_E_DETACHED;
+    uint32_t i;
+
+    for (i = 0; i < ports; i++) {
+        uint32_t port = (endpoint->next_port + i) % ports;
+        int found;
+        if (!hythe_flow_is_attached(endpoint, port)) {
+            continue;
+        }
+        found = take_from(endpoint, port, buffer);
+        if (found == HYTHE_OK) {
+            endpoint->next_port = (port + 1) % ports;
+            return HYTHE_OK;
+        }
+        if (found == HYTHE_E_TIMEOUT || result == HYTHE_E_DETACHED) {
+            result = found;
+        }
+    }
+    return result;
+}
+
+static int serve_and_take(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer)
+{
+    struct hythe_link *link = endpoint->link;
+    int result;
+
+    hythe_link_lock(link);
+    result = hythe_link_serve(link);
+    if (result == HYTHE_OK) {
+        result = try_take(endpoint, buffer);
+    }
+    hythe_link_unlock(link);
+    return result;
+}
+
+static int take(struct hythe_endpoint *endpoint, uint32_t direction, struct hythe_buffer *buffer,
+                uint32_t timeout_ms)
+{
+    struct hythe_wait wait;
+    int result;
+
+    if (endpoint == NULL || buffer == NULL || endpoint->direction != direction) {
+        return HYTHE_E_ARGUMENT;
+    }
+    buffer->endpoint = NULL;
+    hythe_wait_begin(&wait, endpoint->link, endpoint->spin_checks, timeout_ms);
+    do {
+        result = serve_and_take(endpoint, buffer);
+    } while (result != HYTHE_OK && hythe_wait_again(&wait));
+    return result;
+}
+
+/* ---- Public ---- */
+
+int hythe_receive(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms)
+{
+    return take(endpoint, HYTHE_TO_CORE, buffer, timeout_ms);
+}
+
+int hythe_lease(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms)
+{
+    return take(endpoint, HYTHE_FROM_CORE, buffer, timeout_ms);
+}
