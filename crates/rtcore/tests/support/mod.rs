@@ -199,16 +199,34 @@ pub struct Other {
 impl Other {
     /// Starts the test `role` of this program, which [`role`] then lets go on.
     pub fn start(role: &str, world: &World, board: &Board) -> Self {
+        Self::start_with(role, world, board, None)
+    }
+
+    /// As [`Other::start`], with a variable in its environment.
+    pub fn start_with(
+        role: &str,
+        world: &World,
+        board: &Board,
+        variable: Option<(&str, u64)>,
+    ) -> Self {
         let program = std::env::current_exe().expect("this program");
         let child = Command::new(program)
             .args([role, "--exact", "--nocapture", "--test-threads=1"])
             .env("HYTHE_TEST_ROLE", role)
             .env("HYTHE_TEST_ROOT", &world.root)
             .env("HYTHE_TEST_BOARD", board.name())
+            .envs(variable.map(|(name, value)| (name, value.to_string())))
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
+            .stderr(if variable.is_some() { Stdio::null() } else { Stdio::inherit() })
             .spawn()
             .expect("another process");
         Self { child }
+    }
+
+    /// Ends its standard input.
+    pub fn close_input(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     pub fn kill(mut self) {

@@ -1,0 +1,183 @@
+//! The kill sweep of the core link: each side is killed behind each of its stores into link words.
+//!
+//! Behind every death: free, held and queued slots sum up, the sides meet again, nothing of the old
+//! session arrives, and each surviving client is told or served. Every store that a life makes is
+//! visited, or the test fails. Needs the board `hosted`: there the core, too, can be killed at a
+//! store.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hythe_node::Pool;
+use hythe_rtcore::{Core, CoreOptions, control};
+use support::{Echo, LONG, Other, World, board, role, start};
+
+/// Stores that this process still may make.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+
+fn die_at_the_last() {
+    if LEFT.fetch_sub(1, Ordering::SeqCst) == 1 {
+        support::kill(std::process::id());
+    }
+}
+
+/// In a process that is to die behind a store: from now on stores are counted.
+fn count_down() {
+    let stores = std::env::var("HYTHE_TEST_STORES").expect("stores");
+    LEFT.store(stores.parse().expect("a number"), Ordering::SeqCst);
+    hythe_rtcore::call_at_each_store(die_at_the_last);
+}
+
+fn exchange(pool: &Pool, name: &str, count: u32) {
+    let mut echo = Echo::open(pool, name).expect("ports");
+    for number in 0..count {
+        let sent = [name.as_bytes(), &number.to_le_bytes()].concat();
+        assert_eq!(echo.round_trip(&sent).to_vec(), sent);
+    }
+}
+
+/// The role of a port: attaches, sends, takes, leaves.
+#[test]
+fn port() {
+    if let Some((pool, _)) = role("port") {
+        count_down();
+        exchange(&pool, "victim", 3);
+    }
+}
+
+/// The role of an agent: starts a core, serves it, and stops it when its standard input ends.
+#[test]
+fn agent() {
+    let Some((pool, board)) = role("agent") else {
+        return;
+    };
+    if std::env::var_os("HYTHE_TEST_STORES").is_some() {
+        count_down();
+    }
+    let options = CoreOptions::default().start_bound(LONG);
+    let core = Core::start(&pool, &board, &options).expect("core");
+    let _ = std::io::read_to_string(std::io::stdin());
+    core.stop().expect("stopped");
+}
+
+/// Has the process made fewer stores than it may? Else it was killed behind its last.
+fn finished(mut other: Other) -> bool {
+    let status = other.child.wait().expect("waited");
+    if !status.success() {
+        assert_eq!(status.signal(), Some(9), "{status}");
+    }
+    status.success()
+}
+
+/// Waits until the agent's core is up, or the agent has ended. True: it is up.
+fn comes_up(world: &World, agent: &mut Other) -> bool {
+    let start = Instant::now();
+    while agent.child.try_wait().expect("asked").is_none() {
+        assert!(start.elapsed() < LONG, "neither up nor dead");
+        let status = control::status(&world.pool, "hosted");
+        if status.is_ok_and(|status| status.endpoints.len() == 4) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
+
+#[test]
+fn a_port_that_dies_behind_any_store_leaves_nothing() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let mut visited = 0;
+    for stores in 1.. {
+        let variable = Some(("HYTHE_TEST_STORES", stores));
+        let victim = Other::start_with("port", &world, &board, variable);
+        let is_last = finished(victim);
+        exchange(&world.pool, "heir", 2);
+        let mismatches = world.pool.snapshot().audit.mismatches;
+        assert_eq!(mismatches, [], "store {stores}");
+        if is_last {
+            break;
+        }
+        visited = stores;
+    }
+    println!("{visited} stores of a port visited");
+    assert!(visited > 50, "{visited}: the life of a port has more stores");
+    world.assert_clean();
+    core.stop().expect("stopped");
+    world.assert_clean();
+}
+
+#[test]
+fn an_agent_that_dies_behind_any_store_leaves_nothing() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let witness = hythe_rtcore::join(&world.pool, "witness").expect("joins");
+    let mut visited = 0;
+    for stores in 1.. {
+        let variable = Some(("HYTHE_TEST_STORES", stores));
+        let mut agent = Other::start_with("agent", &world, &board, variable);
+        if comes_up(&world, &mut agent) {
+            agent.close_input();
+        }
+        if finished(agent) {
+            break;
+        }
+        visited = stores;
+        let core = start(&world, &board);
+        exchange(&world.pool, "heir", 2);
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+    println!("{visited} stores of an agent visited");
+    assert!(visited > 15, "{visited}: the life of an agent has more stores");
+    drop(witness);
+    world.assert_clean();
+}
+
+#[test]
+fn a_core_that_dies_behind_any_store_leaves_nothing() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let mut echo = None;
+    let mut visited = 0;
+    for stores in 1.. {
+        let variable = Some(("HYTHE_CORE_STORES", stores));
+        let mut agent = Other::start_with("agent", &world, &board, variable);
+        let is_up = comes_up(&world, &mut agent);
+        // Ports that live through many cores: each tells of a death, or goes on.
+        let mut met = 0;
+        if is_up {
+            let echo = echo.get_or_insert_with(|| Echo::open(&world.pool, "user"));
+            let Ok(ports) = echo else {
+                // The core died while they were being opened.
+                *echo = Echo::open(&world.pool, "user");
+                assert!(!finished(agent), "store {stores}: the core lives");
+                visited = stores;
+                continue;
+            };
+            for number in 0..3_u32 {
+                let sent = [b"message ".as_slice(), &stores.to_le_bytes(), &number.to_le_bytes()];
+                let _ = ports.send(&sent.concat());
+                let back = ports.pong.take(Duration::from_millis(100)).expect("sound");
+                if let Some(back) = back {
+                    assert_eq!(back.to_vec()[..16], sent.concat()[..16], "of this life");
+                    met += 1;
+                }
+            }
+        }
+        agent.close_input();
+        let is_last = finished_or_failed(agent);
+        if is_last && met == 3 {
+            break;
+        }
+        visited = stores;
+    }
+    drop(echo);
+    println!("{visited} stores of a core visited");
+    assert!(visited > 100, "{visited}: the life of a core has more stores");
+    world.assert_clean();
+}
