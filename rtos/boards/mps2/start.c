@@ -1,5 +1,5 @@
 /*
- * Start-up of the mps2-an386 board: vectors, memory, interrupts, and the way to die.
+ * Start-up of the MPS2 boards: vectors, memory, interrupts, and the way to die.
  *
  * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 64 KiB (board.toml says the
  * same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the core die.
@@ -125,8 +125,10 @@ void Reset_Handler(void)
     const uint32_t *from = data_source;
     uint32_t *to;
 
+#ifdef __ARM_FP
     COPROCESSOR_ACCESS |= FULL_ACCESS_TO_FPU;
     __asm volatile("dsb\n\tisb");
+#endif
     for (to = data_start; to < data_end; to++) {
         *to = *from;
         from++;
