@@ -19,10 +19,10 @@ enum {
     ENDPOINTS = 4
 };
 
-/* One slot of the largest class of both boards, without its headroom. */
+/* One slot of the largest class of every board, without its headroom. */
 #define ECHO_BYTES_MAX (1u << 20)
 
-/* Some milliseconds of looking on either board: longer than a Linux that polls takes to answer. */
+/* Some milliseconds of looking on any board: longer than a Linux that polls takes to answer. */
 #define ECHO_SPIN_CHECKS 2000
 
 /*
