@@ -8,6 +8,7 @@
 
 mod compile;
 mod manifest;
+pub(crate) mod sizes;
 mod sources;
 
 use crate::metadata::Metadata;
