@@ -62,11 +62,12 @@ miri: ## tests of abi, memory, queue and pool under Miri; SEEDS=16 schedules of 
 mutants: ## weakens each ordering of the lock-free code in turn; a model must fail each time (2 to 4 minutes)
 	scripts/mutate-orderings.sh $(target)/mutants
 
-check: setup ## format, lints, tidy, licences, public names, docs, fuzz targets compile, libraries compile for musl and i686; mends nothing
+check: setup ## format, lints, tidy, licences, sizes of the C library, public names, docs, fuzz targets compile, libraries compile for musl and i686; mends nothing
 	cargo fmt --check
 	clang-format --dry-run -Werror $(c_files)
 	cargo xtask tidy
 	cargo xtask licences
+	cargo xtask sizes
 	cargo xtask api
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --lib

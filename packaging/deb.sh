@@ -203,7 +203,7 @@ pack_commands() {
     pack hythe <<END
 Section: net
 Depends: $depends
-Suggests: ffmpeg, qemu-system-arm
+Suggests: ffmpeg, qemu-system-arm, qemu-system-misc
 Description: channels between processes, RTOS cores, storage and network
  Hythe keeps data in one pool of shared memory: a buffer is written once, and
  processes, cores with an RTOS, storage and the network exchange 16-byte

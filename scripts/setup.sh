@@ -24,7 +24,9 @@ packages=(
     lld                  # links preload-init for other machines
     gcc-arm-none-eabi    # images for Cortex-M boards
     gcc-aarch64-linux-gnu  # for Cortex-A boards
-    qemu-system-arm      # runs them
+    gcc-riscv64-unknown-elf  # for RISC-V cores
+    qemu-system-arm      # runs the Arm boards
+    qemu-system-misc     # runs the RISC-V board
     qemu-user            # runs preload-init for other machines
     ffmpeg               # encodes the demo's recording, receives its RTP
     alsa-utils           # spoken recordings, the demo's input

@@ -20,6 +20,9 @@ struct board {
     size_t region_bytes;
     /* enum hythe_ring_policy, the same as `ring` in board.toml. */
     uint32_t ring;
+    /* Cache maintenance of struct hythe_port; NULL: the caches are coherent. */
+    void (*clean)(void *context, const volatile void *at, size_t bytes);
+    void (*invalidate)(void *context, const volatile void *at, size_t bytes);
 };
 
 /* ---- Provided by the board ---- */

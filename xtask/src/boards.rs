@@ -8,6 +8,7 @@
 
 mod compile;
 mod manifest;
+pub(crate) mod sizes;
 mod sources;
 
 use crate::metadata::Metadata;
@@ -87,9 +88,9 @@ fn build_board(root: &Path, vendor: &Vendor, out: &Path, name: &str) -> Result<(
                 units: sources::board_units(root, vendor, &folder, &board, app)?,
             })
         };
-        compiler.build(&program(app, &[])?)?;
-        if let Some(guest) = &board.build.guest {
-            let program = program(&format!("{app}-guest"), &guest.flags)?;
+        compiler.build(&program(app, board.build.flags_of(app))?)?;
+        if let Some(flags) = board.build.guest_flags_of(app) {
+            let program = program(&format!("{app}-guest"), &flags)?;
             compiler.build(&program)?;
             compile::flatten(&board.build.prefix, &program.image)?;
         }

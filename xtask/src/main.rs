@@ -20,6 +20,7 @@ cargo xtask CHORE
   api [--write]     check or write docs/api.txt, the names that applications reach through hythe
   licences          check that every dependency may be linked under MIT OR Apache-2.0
   boards [BOARD…]   build the images of rtos/boards into target/boards
+  sizes [--write]   check or write rtos/sizes.txt, what the C library costs on each board's compiler
   test [--slow [PART/PARTS]]
                     build and run all tests but the slow ones; or those, or a share of them
 ";
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
             ("licences", []) => licences::run(),
             ("api", choice) => api::run(choice),
             ("boards", boards) => boards::run(boards),
+            ("sizes", choice) => boards::sizes::run(choice),
             ("test", choice) => suite::run(choice),
             _ => return wrong_use(),
         },

@@ -333,10 +333,12 @@ fn a_guest_that_never_starts_is_waited_for_as_long_as_it_was_said() {
 }
 
 #[test]
-fn a_board_without_shared_memory_is_not_run_as_a_core() {
-    Root::new()
-        .run(&["core", "run", "virt-a53"])
-        .failed(1, &["shares no memory", "hythe latency board"]);
+fn what_shares_no_memory_is_not_run_as_a_core() {
+    for core in [&["virt-a57"][..], &["virt-a53", "--app", "rhealstone"]] {
+        Root::new()
+            .run(&[&["core", "run"], core].concat())
+            .failed(1, &["shares no memory", "hythe latency board"]);
+    }
 }
 
 #[test]

@@ -61,14 +61,17 @@ impl Core {
                 name: name.to_owned(),
             });
         }
-        let missing = board.missing(options.app.as_deref().unwrap_or(board.default_app()));
+        let app = options.app.as_deref().unwrap_or(board.default_app());
+        let missing = board.missing(app);
         if !missing.is_empty() {
             return Err(CoreError::NotRunnable {
                 board: board.name().to_owned(),
                 missing,
             });
         }
-        board.shared()?;
+        if board.runs_alone(app) {
+            return Err(board.only_measured());
+        }
         if options.record.is_some() && board.repeatable().is_none() {
             return Err(CoreError::NotRunnable {
                 board: board.name().to_owned(),

@@ -1,4 +1,4 @@
-//! A core without an agent: a board that shares no memory with Linux runs a program to its end.
+//! A core without an agent: a program that shares no memory with Linux runs to its end.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ pub fn run_alone(
     give_up: impl Fn() -> bool,
 ) -> Result<(), CoreError> {
     let mut missing = board.missing(app);
-    if board.link().is_some() {
+    if !board.runs_alone(app) {
         missing.push("it shares memory with Linux, and needs an agent".to_owned());
     }
     let name = board.name().to_owned();

@@ -214,16 +214,29 @@ impl Board {
         shared.map_or(&[], |shared| &shared.classes)
     }
 
+    /// Does this application run without an agent, on a core that shares no memory with Linux?
+    #[must_use]
+    pub fn runs_alone(&self, app: &str) -> bool {
+        let alone = self.manifest.run.alone.as_ref();
+        self.link().is_none()
+            || alone.is_some_and(|alone| alone.apps.iter().any(|name| name == app))
+    }
+
     /// The memory that it shares with Linux.
     pub(crate) fn shared(&self) -> Result<&Shared, CoreError> {
         let shared = self.manifest.shared.as_ref();
-        shared.ok_or_else(|| CoreError::NotRunnable {
+        shared.ok_or_else(|| self.only_measured())
+    }
+
+    /// An agent cannot run it, or not this application.
+    pub(crate) fn only_measured(&self) -> CoreError {
+        CoreError::NotRunnable {
             board: self.name().to_owned(),
             missing: vec![
                 "it shares no memory with Linux, and can only be measured: `hythe latency board`"
                     .to_owned(),
             ],
-        })
+        }
     }
 
     /// How it is run so that instructions are counted; none: it cannot.

@@ -47,7 +47,15 @@ pub(crate) struct Run {
     link: Option<LinkPlan>,
     #[serde(rename = "class", default)]
     classes: Vec<SlotPlan>,
+    pub(crate) alone: Option<Alone>,
     pub(crate) repeatable: Option<Repeatable>,
+}
+
+/// Programs of a board with a link that run without it, and how they are started.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Alone {
+    pub(crate) apps: Vec<String>,
+    pub(crate) args: Vec<String>,
 }
 
 /// How the board is run so that instructions are counted, and each edge on its pin recorded.
@@ -154,7 +162,24 @@ impl Manifest {
         let mut manifest: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         manifest.check_name()?;
         manifest.shared = manifest.run.shared()?;
+        manifest.check_alone()?;
         Ok(manifest)
+    }
+
+    /// Programs that run alone are of this board, and tell by what the emulator records.
+    fn check_alone(&self) -> Result<(), String> {
+        let Some(alone) = &self.run.alone else {
+            return Ok(());
+        };
+        if self.shared.is_none() || self.run.repeatable.is_none() {
+            return Err(
+                "[run.alone] belongs to a board with [run.link] and [run.repeatable]".into(),
+            );
+        }
+        match alone.apps.iter().find(|app| !self.build.apps.contains(app)) {
+            Some(app) => Err(format!("[run.alone] names `{app}`, which [build] does not")),
+            None => Ok(()),
+        }
     }
 
     fn check_name(&self) -> Result<(), String> {
@@ -268,6 +293,8 @@ mod tests {
     use super::*;
 
     const GOOD: &str = include_str!("../../../rtos/boards/mps2-an386/board.toml");
+    const ALONE: &str = include_str!("../../../rtos/boards/virt-a57/board.toml");
+    const BOTH: &str = include_str!("../../../rtos/boards/virt-a53/board.toml");
 
     #[test]
     fn reads_the_boards_we_have() {
@@ -281,10 +308,12 @@ mod tests {
             Manifest::parse(hosted).expect("hosted").run.kind,
             BoardKind::Process
         );
-        let alone = include_str!("../../../rtos/boards/virt-a53/board.toml");
-        let alone = Manifest::parse(alone).expect("virt-a53");
+        let alone = Manifest::parse(ALONE).expect("virt-a57");
         assert!(alone.shared.is_none());
         assert_eq!(alone.run.repeatable.expect("it is").instruction_ns, 8);
+        let both = Manifest::parse(BOTH).expect("virt-a53");
+        assert!(both.shared.is_some());
+        assert_eq!(both.run.alone.expect("for measuring").apps, ["rhealstone"]);
     }
 
     #[test]
@@ -300,9 +329,13 @@ mod tests {
         assert!(refuse("count = 768", "count = 7680").contains("bytes of slots"));
         assert!(refuse("console = \"stdout\"", "console = \"tty\"").contains("tty"));
         assert!(refuse("[run.region]", "[run.regions]").contains("belong together"));
-        let alone = include_str!("../../../rtos/boards/virt-a53/board.toml");
-        let alone = alone.replace("[run.repeatable]", "[run.repeated]");
-        let error = Manifest::parse(&alone).expect_err("no way to tell");
-        assert!(error.contains("[run.repeatable]"), "{error}");
+        for board in [ALONE, BOTH] {
+            let mute = board.replace("[run.repeatable]", "[run.repeated]");
+            let error = Manifest::parse(&mute).expect_err("no way to tell");
+            assert!(error.contains("[run.repeatable]"), "{error}");
+        }
+        let unknown = BOTH.replace("apps = [\"rhealstone\"]", "apps = [\"other\"]");
+        let error = Manifest::parse(&unknown).expect_err("not built");
+        assert!(error.contains("`other`"), "{error}");
     }
 }

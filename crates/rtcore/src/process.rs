@@ -45,11 +45,14 @@ pub(crate) struct PoolPlaces<'p> {
 /// Starts the board's process. The calling thread must live as long as the core shall.
 pub(crate) fn start_process(board: &Board, places: &Places<'_>) -> Result<Process, CoreError> {
     let fill = |text: &str| fill_in(board, text, places);
-    let program = fill(&board.manifest.run.command)?;
+    let run = &board.manifest.run;
+    let program = fill(&run.command)?;
     let mut command = Command::new(&program);
     let recording = board.repeatable().filter(|_| places.record.is_some());
     let more = recording.into_iter().flat_map(|recording| &recording.args);
-    for argument in board.manifest.run.args.iter().chain(more) {
+    let alone = run.alone.as_ref().filter(|_| places.pool.is_none());
+    let arguments = alone.map_or(&run.args, |alone| &alone.args);
+    for argument in arguments.iter().chain(more) {
         command.arg(fill(argument)?);
     }
     // A process group of its own: a terminal's interrupt is for the agent, which then ends the core

@@ -15,7 +15,7 @@ use support::{Echo, LONG, World, board, start};
 
 /// Lives of the core. With the fault, one in two to ten began deaf.
 const LIVES: u32 = 16;
-/// `rtos/boards/mps2-an386/uart.c`: the doorbell's state, and its bit for a byte that was not read.
+/// `rtos/boards/mps2/uart.c`: the doorbell's state, and its bit for a byte that was not read.
 const STATE: &str = "0x40005004";
 const RECEIVE_FULL: u32 = 2;
 

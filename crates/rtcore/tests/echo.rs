@@ -7,45 +7,60 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use hythe_node::NodeError;
-use support::{Echo, World, boards, pattern, start};
+use hythe_rtcore::Board;
+use support::{Echo, World, boards, other_boards, pattern, start};
 
 #[test]
 fn every_size_comes_back_as_it_went() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut echo = Echo::open(&world.pool, "echo").expect("ports");
-        let sizes = [
-            1,
-            2,
-            63,
-            64,
-            4095,
-            3840,
-            3841,
-            20224,
-            20225,
-            69376,
-            69377,
-            1 << 20,
-        ];
-        for (seed, bytes) in sizes.into_iter().enumerate() {
-            let sent = pattern(bytes, seed as u64);
-            let back = echo.round_trip(&sent);
-            assert_eq!(back.len(), bytes, "{}", board.name());
-            assert!(back.to_vec() == sent, "{bytes} bytes over {}", board.name());
-        }
-        drop(echo);
-        core.stop().expect("stopped");
-        world.assert_clean();
-        // Nothing but the pool itself, its new region and the log.
-        let files = world.files();
-        let known = |name: &String| {
-            ["control", "members", "region", "link", "log"]
-                .contains(&name.split('.').next().unwrap_or(""))
-        };
-        assert!(files.iter().all(known), "{files:?}");
+        every_size(&board);
     }
+}
+
+#[test]
+#[ignore = "slow: make test-slow runs it"]
+fn every_size_comes_back_over_the_other_boards() {
+    let boards = other_boards();
+    assert!(!boards.is_empty(), "`make setup` builds them");
+    for board in boards {
+        every_size(&board);
+    }
+}
+
+fn every_size(board: &Board) {
+    let world = World::new();
+    let core = start(&world, board);
+    let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+    let sizes = [
+        1,
+        2,
+        63,
+        64,
+        4095,
+        3840,
+        3841,
+        20224,
+        20225,
+        69376,
+        69377,
+        1 << 20,
+    ];
+    for (seed, bytes) in sizes.into_iter().enumerate() {
+        let sent = pattern(bytes, seed as u64);
+        let back = echo.round_trip(&sent);
+        assert_eq!(back.len(), bytes, "{}", board.name());
+        assert!(back.to_vec() == sent, "{bytes} bytes over {}", board.name());
+    }
+    drop(echo);
+    core.stop().expect("stopped");
+    world.assert_clean();
+    // Nothing but the pool itself, its new region and the log.
+    let files = world.files();
+    let known = |name: &String| {
+        ["control", "members", "region", "link", "log"]
+            .contains(&name.split('.').next().unwrap_or(""))
+    };
+    assert!(files.iter().all(known), "{files:?}");
 }
 
 #[test]

@@ -54,13 +54,30 @@ fn agent() {
     let Some((pool, board)) = role("agent") else {
         return;
     };
-    if std::env::var_os("HYTHE_TEST_STORES").is_some() {
-        count_down();
-    }
+    count_down();
     let options = CoreOptions::default().start_bound(LONG);
     let core = Core::start(&pool, &board, &options).expect("core");
     let _ = std::io::read_to_string(std::io::stdin());
     core.stop().expect("stopped");
+}
+
+/// The exit code of [`core_agent`] when its core died.
+const CORE_DIED: i32 = 3;
+
+/// The role of an agent whose core is killed.
+#[test]
+fn core_agent() {
+    let Some((pool, board)) = role("core_agent") else {
+        return;
+    };
+    let options = CoreOptions::default().start_bound(LONG);
+    let ended = Core::start(&pool, &board, &options).and_then(|core| {
+        let _ = std::io::read_to_string(std::io::stdin());
+        core.stop()
+    });
+    if ended.is_err() {
+        std::process::exit(CORE_DIED);
+    }
 }
 
 /// Has the process made fewer stores than it may? Else it was killed behind its last.
@@ -105,7 +122,10 @@ fn a_port_that_dies_behind_any_store_leaves_nothing() {
         visited = stores;
     }
     println!("{visited} stores of a port visited");
-    assert!(visited > 50, "{visited}: the life of a port has more stores");
+    assert!(
+        visited > 50,
+        "{visited}: the life of a port has more stores"
+    );
     world.assert_clean();
     core.stop().expect("stopped");
     world.assert_clean();
@@ -133,7 +153,10 @@ fn an_agent_that_dies_behind_any_store_leaves_nothing() {
         world.assert_clean();
     }
     println!("{visited} stores of an agent visited");
-    assert!(visited > 15, "{visited}: the life of an agent has more stores");
+    assert!(
+        visited > 15,
+        "{visited}: the life of an agent has more stores"
+    );
     drop(witness);
     world.assert_clean();
 }
@@ -146,38 +169,46 @@ fn a_core_that_dies_behind_any_store_leaves_nothing() {
     let mut visited = 0;
     for stores in 1.. {
         let variable = Some(("HYTHE_CORE_STORES", stores));
-        let mut agent = Other::start_with("agent", &world, &board, variable);
+        let mut agent = Other::start_with("core_agent", &world, &board, variable);
         let is_up = comes_up(&world, &mut agent);
-        // Ports that live through many cores: each tells of a death, or goes on.
-        let mut met = 0;
-        if is_up {
-            let echo = echo.get_or_insert_with(|| Echo::open(&world.pool, "user"));
-            let Ok(ports) = echo else {
-                // The core died while they were being opened.
-                *echo = Echo::open(&world.pool, "user");
-                assert!(!finished(agent), "store {stores}: the core lives");
-                visited = stores;
-                continue;
-            };
+        // Ports that live through many cores: each send and take tells of a death, or goes on.
+        if is_up && echo.is_none() {
+            // It may die while they are being opened.
+            echo = Echo::open(&world.pool, "user").ok();
+        }
+        if let Some(ports) = echo.as_mut().filter(|_| is_up) {
             for number in 0..3_u32 {
-                let sent = [b"message ".as_slice(), &stores.to_le_bytes(), &number.to_le_bytes()];
+                let sent = [
+                    b"message ".as_slice(),
+                    &stores.to_le_bytes(),
+                    &number.to_le_bytes(),
+                ];
                 let _ = ports.send(&sent.concat());
                 let back = ports.pong.take(Duration::from_millis(100)).expect("sound");
                 if let Some(back) = back {
                     assert_eq!(back.to_vec()[..16], sent.concat()[..16], "of this life");
-                    met += 1;
                 }
             }
         }
         agent.close_input();
-        let is_last = finished_or_failed(agent);
-        if is_last && met == 3 {
+        let ended = agent.child.wait().expect("waited");
+        let mismatches = world.pool.snapshot().audit.mismatches;
+        assert_eq!(mismatches, [], "store {stores}");
+        if ended.success() {
             break;
         }
+        assert_eq!(ended.code(), Some(CORE_DIED), "{ended}");
         visited = stores;
     }
-    drop(echo);
+    let mut ports = echo.expect("ports were opened");
+    let core = start(&world, &board);
+    assert_eq!(ports.round_trip_anew(b"again").to_vec(), b"again");
+    core.stop().expect("stopped");
+    drop(ports);
     println!("{visited} stores of a core visited");
-    assert!(visited > 100, "{visited}: the life of a core has more stores");
+    assert!(
+        visited > 100,
+        "{visited}: the life of a core has more stores"
+    );
     world.assert_clean();
 }

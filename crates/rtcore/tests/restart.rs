@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use hythe_node::{NodeError, PublisherOptions, SubscriberOptions};
-use hythe_rtcore::{Core, CoreError, CoreOptions, CoreState};
-use support::{Echo, LONG, World, boards, eventually, exists, kill, start};
+use hythe_rtcore::{Board, Core, CoreError, CoreOptions, CoreState};
+use support::{Echo, LONG, World, boards, eventually, exists, kill, other_boards, start};
 
 /// Which life of the core a message was sent in, and its number.
 fn tagged(life: u32, number: u32) -> [u8; 8] {
@@ -23,45 +23,57 @@ const LIVES: usize = 4;
 
 #[test]
 fn a_killed_core_comes_back_without_its_past() {
-    const KILLS: u32 = LIVES as u32 - 1;
     for board in boards() {
-        let world = World::new();
-        let options = CoreOptions::default().start_bound(LONG).restarts(KILLS);
-        let core = Core::start(&world.pool, &board, &options).expect("core");
-        let (life, over) = (AtomicU32::new(0), AtomicBool::new(false));
-        let received: [AtomicU32; LIVES] = Default::default();
-        let is_used = |life: u32| {
-            let count = || received[life as usize].load(Ordering::SeqCst);
-            eventually("messages of this life come back", || count() > 20);
-        };
-        std::thread::scope(|scope| {
-            let sender = scope.spawn(|| send_until(&world, &life, &over));
-            let receiver = scope.spawn(|| receive_until(&world, &life, &over, &received));
-            for kills in 1..=KILLS {
-                // With messages in flight: the sender keeps the window full.
-                is_used(kills - 1);
-                let pid = core.status().pid;
-                kill(pid);
-                eventually("the core is dead", || !exists(pid));
-                // From here on, whatever was sent before is of an old life.
-                life.store(kills, Ordering::SeqCst);
-                let again = |status: &hythe_rtcore::CoreStatus| {
-                    status.restarts == kills && status.state == CoreState::Up && status.pid != pid
-                };
-                assert!(core.wait_until(LONG, again), "{:?}", core.status());
-            }
-            is_used(KILLS);
-            over.store(true, Ordering::SeqCst);
-            let sent = sender.join().expect("sender");
-            receiver.join().expect("receiver");
-            eprintln!(
-                "{}: sent {sent:?}, received {received:?} by life",
-                board.name()
-            );
-        });
-        core.stop().expect("stopped");
-        world.assert_clean();
+        kill_and_restart(&board);
     }
+}
+
+#[test]
+#[ignore = "slow: make test-slow runs it"]
+fn the_other_boards_come_back_without_their_past() {
+    for board in other_boards() {
+        kill_and_restart(&board);
+    }
+}
+
+fn kill_and_restart(board: &Board) {
+    const KILLS: u32 = LIVES as u32 - 1;
+    let world = World::new();
+    let options = CoreOptions::default().start_bound(LONG).restarts(KILLS);
+    let core = Core::start(&world.pool, board, &options).expect("core");
+    let (life, over) = (AtomicU32::new(0), AtomicBool::new(false));
+    let received: [AtomicU32; LIVES] = Default::default();
+    let is_used = |life: u32| {
+        let count = || received[life as usize].load(Ordering::SeqCst);
+        eventually("messages of this life come back", || count() > 20);
+    };
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| send_until(&world, &life, &over));
+        let receiver = scope.spawn(|| receive_until(&world, &life, &over, &received));
+        for kills in 1..=KILLS {
+            // With messages in flight: the sender keeps the window full.
+            is_used(kills - 1);
+            let pid = core.status().pid;
+            kill(pid);
+            eventually("the core is dead", || !exists(pid));
+            // From here on, whatever was sent before is of an old life.
+            life.store(kills, Ordering::SeqCst);
+            let again = |status: &hythe_rtcore::CoreStatus| {
+                status.restarts == kills && status.state == CoreState::Up && status.pid != pid
+            };
+            assert!(core.wait_until(LONG, again), "{:?}", core.status());
+        }
+        is_used(KILLS);
+        over.store(true, Ordering::SeqCst);
+        let sent = sender.join().expect("sender");
+        receiver.join().expect("receiver");
+        eprintln!(
+            "{}: sent {sent:?}, received {received:?} by life",
+            board.name()
+        );
+    });
+    core.stop().expect("stopped");
+    world.assert_clean();
 }
 
 /// Sends without a pause; returns how much in each life.

@@ -19,10 +19,10 @@ enum {
     ENDPOINTS = 4
 };
 
-/* One slot of the largest class of both boards, without its headroom. */
+/* One slot of the largest class of every board, without its headroom. */
 #define ECHO_BYTES_MAX (1u << 20)
 
-/* Some milliseconds of looking on either board: longer than a Linux that polls takes to answer. */
+/* Some milliseconds of looking on any board: longer than a Linux that polls takes to answer. */
 #define ECHO_SPIN_CHECKS 2000
 
 /*
@@ -82,6 +82,8 @@ void app_start(const struct board *board)
     };
 
     must(hythe_freertos_start(&freertos, board_ring, &port) == 0);
+    port.clean = board->clean;
+    port.invalidate = board->invalidate;
     must(hythe_link_start(&core_link, &config) == HYTHE_OK);
     decode.mp3 = hythe_link_endpoint(&core_link, ENDPOINT_MP3);
     decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);

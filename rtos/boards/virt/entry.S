@@ -25,7 +25,12 @@ start:
     b.hs 2f
     str xzr, [x0], #8
     b 1b
-2:  ldr x0, =_freertos_vector_table
+2:
+#ifdef __ARM_FP
+    mov x0, #0x300000               /* CPACR_EL1.FPEN: floating point does not trap */
+    msr cpacr_el1, x0
+#endif
+    ldr x0, =_freertos_vector_table
     msr vbar_el1, x0
     isb
     bl board_start

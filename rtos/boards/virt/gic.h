@@ -9,16 +9,21 @@ enum {
     REQUEST_INTERRUPT = 1,
     /* Of the virtual timer (Arm BSA, table 7). */
     TIMER_INTERRUPT = 27,
+    /* The first that all CPUs share, and that of the UART among them. */
+    SHARED_INTERRUPTS = 32,
+    UART_INTERRUPT = SHARED_INTERRUPTS + 1,
     SPURIOUS_INTERRUPT = 1023
 };
 
 /* The lowest usable one: FreeRTOS insists on it for its tick. */
 #define TICK_PRIORITY (30 << 3)
+/* Not too urgent for calling FreeRTOS (FreeRTOSConfig.h). */
+#define DOORBELL_PRIORITY (28 << 3)
 /* Nothing that FreeRTOS does holds this up: its handler never calls it. */
 #define MEASURED_PRIORITY (8 << 3)
 
 void gic_start(void);
-/* Of the interrupts below 32, which each CPU has of its own. */
+/* One of the CPU's own, or one that CPUs share, for this CPU. */
 void gic_enable(unsigned interrupt, uint8_t priority);
 /* Interrupts this CPU by REQUEST_INTERRUPT. */
 void gic_request(void);

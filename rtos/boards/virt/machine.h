@@ -1,11 +1,19 @@
 /*
  * Where devices are: on QEMU's `virt` machine (the memory map that its device tree tells), or in a guest that Xen starts on
  * it without help (Xen, public/arch-arm.h). The UART is the machine's in both: Xen hands it through.
+ *
+ * MACHINE_ALONE: no memory is shared with Linux, and the UART is the pin and the console.
  */
 #ifndef MACHINE_H
 #define MACHINE_H
 
 #define UART 0x09000000u
+
+/* The host's file, where there is one (board.toml): slots from its start, the link in its last 320 KiB. */
+#define SHARED 0x41000000u
+#define SHARED_BYTES (16u << 20)
+#define LINK_BYTES (320u << 10)
+#define REGION_BYTES (SHARED_BYTES - LINK_BYTES)
 
 #ifdef MACHINE_XEN_GUEST
 #define GIC_DISTRIBUTOR 0x03001000u

@@ -1,4 +1,4 @@
-/* Start-up of the virt-a53 board, its interrupts, and the ways to end. */
+/* Start-up of the boards on QEMU's `virt` machine, their interrupts, and the ways to end. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -7,14 +7,24 @@
 
 #include "board.h"
 #include "gic.h"
+#include "hythe_rt.h"
+#include "machine.h"
 #include "timer.h"
+#include "uart.h"
+
+/* Where the compiler may use vector registers in it, the port calls the handler by the name that saves them. */
+#ifdef __ARM_FP
+#define HANDLER vApplicationFPUSafeIRQHandler
+#else
+#define HANDLER vApplicationIRQHandler
+#endif
 
 /* PSCI (Arm DEN 0022), by the conduit that QEMU and hypervisors offer to EL1. */
 #define PSCI_SYSTEM_OFF 0x84000008u
 
 void board_start(void);
 void board_fault(uint64_t syndrome, uint64_t address);
-void vApplicationIRQHandler(uint32_t acknowledged);
+void HANDLER(uint32_t acknowledged);
 
 void board_end(void)
 {
@@ -67,13 +77,10 @@ void board_fault(uint64_t syndrome, uint64_t address)
     board_end();
 }
 
-void board_ring(void)
-{
-    /* Nobody shares memory with this core. */
-}
-
 void board_open_doorbell(void)
 {
+    uart_open_doorbell();
+    gic_enable(UART_INTERRUPT, DOORBELL_PRIORITY);
 }
 
 void vApplicationStackOverflowHook(TaskHandle_t task, char *name)
@@ -88,13 +95,17 @@ void vApplicationIdleHook(void)
 }
 
 /* Called by the port with interrupts masked; the interrupt's end is signalled when this returns. */
-void vApplicationIRQHandler(uint32_t acknowledged)
+void HANDLER(uint32_t acknowledged)
 {
     unsigned ticks;
 
     switch (acknowledged) {
     case REQUEST_INTERRUPT:
         request_interrupt();
+        break;
+    case UART_INTERRUPT:
+        uart_doorbell_interrupt();
+        portYIELD_FROM_ISR(app_bell_from_isr());
         break;
     case TIMER_INTERRUPT:
         for (ticks = timer_interrupt(); ticks > 0; ticks--) {
@@ -110,7 +121,17 @@ void vApplicationIRQHandler(uint32_t acknowledged)
 
 void board_start(void)
 {
+#ifdef MACHINE_ALONE
     static const struct board board = {.link = NULL};
+#else
+    static const struct board board = {
+        .link = (volatile void *)(uintptr_t)(SHARED + REGION_BYTES),
+        .link_bytes = LINK_BYTES,
+        .region = (void *)(uintptr_t)SHARED,
+        .region_bytes = REGION_BYTES,
+        .ring = HYTHE_RING_ALWAYS,
+    };
+#endif
 
     gic_start();
     app_start(&board);

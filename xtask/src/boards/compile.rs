@@ -77,6 +77,19 @@ impl Compiler {
         self.link(program, &objects)
     }
 
+    /// Compiles one file, always, and has the compiler write frames and calls beside the object.
+    pub(super) fn measure(
+        &self,
+        flags: &[String],
+        source: &Path,
+        object: &Path,
+    ) -> Result<(), String> {
+        let mut arguments = flags.to_vec();
+        arguments.extend(["-fcallgraph-info=su".into(), "-c".into(), text(source)]);
+        arguments.extend(["-o".into(), text(object)]);
+        self.run(object, &arguments)
+    }
+
     fn compile(&self, program: &Program, unit: &Unit) -> Result<PathBuf, String> {
         let object = program.objects.join(object_name(&unit.source)?);
         let depfile = object.with_extension("d");

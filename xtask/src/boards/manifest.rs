@@ -33,15 +33,29 @@ pub(super) struct Build {
     pub(super) freestanding: bool,
     pub(super) apps: Vec<String>,
     pub(super) freertos: Freertos,
-    /// The same programs once more, for a guest of a hypervisor on this board.
+    /// Programs that run on a core that shares no memory with Linux, on a board that can.
+    pub(super) alone: Option<Alone>,
+    /// Programs once more, for a guest of a hypervisor on this board.
     pub(super) guest: Option<Guest>,
+}
+
+/// `[build.alone]`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Alone {
+    /// Which of the board's.
+    pub(super) apps: Vec<String>,
+    /// Behind those of the board.
+    pub(super) flags: Vec<String>,
 }
 
 /// `[build.guest]`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Guest {
-    /// Behind those of the board.
+    /// Which of the board's.
+    pub(super) apps: Vec<String>,
+    /// Behind those of the program on the board itself.
     pub(super) flags: Vec<String>,
 }
 
@@ -51,6 +65,26 @@ pub(super) struct Guest {
 pub(super) struct Freertos {
     pub(super) sources: Vec<String>,
     pub(super) include: Vec<String>,
+}
+
+impl Build {
+    /// Flags that only this program has, behind those of the board.
+    pub(super) fn flags_of(&self, app: &str) -> &[String] {
+        let alone = self.alone.as_ref();
+        alone
+            .filter(|alone| alone.apps.iter().any(|name| name == app))
+            .map_or(&[], |alone| &alone.flags)
+    }
+
+    /// Flags of this program as a guest; none: it is not built as one.
+    pub(super) fn guest_flags_of(&self, app: &str) -> Option<Vec<String>> {
+        let guest = self.guest.as_ref()?;
+        guest
+            .apps
+            .iter()
+            .any(|name| name == app)
+            .then(|| [self.flags_of(app), &guest.flags].concat())
+    }
 }
 
 impl Board {

@@ -85,6 +85,17 @@ pub(super) fn board_flags(
     flags
 }
 
+/// Flags for compiling a file of the library alone, as small as can be, as for the board.
+pub(super) fn library_flags(root: &Path, board: &Board) -> Vec<String> {
+    let mut flags = board.build.flags.clone();
+    flags.extend(["-Os".into(), "-ffreestanding".into()]);
+    flags.extend(system_include(&root.join("freestanding")));
+    for ours in ["include", "port"] {
+        flags.extend(include(&root.join(ours)));
+    }
+    flags
+}
+
 /// Flags behind the objects when an image is linked.
 pub(super) fn board_link_flags(folder: &Path, board: &Board) -> Vec<String> {
     let mut flags = board.build.flags.clone();
@@ -144,8 +155,13 @@ pub(super) fn reference_units(root: &Path) -> Result<Vec<Unit>, String> {
     Ok(units)
 }
 
-/// The C files of a folder, sorted, so that every build links in the same order.
+/// The C files of a folder.
 fn c_files(folder: &Path) -> Result<Vec<Unit>, String> {
+    Ok(c_paths(folder)?.into_iter().map(Unit::ours).collect())
+}
+
+/// The C files of a folder, sorted, so that every build links in the same order.
+pub(super) fn c_paths(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(Result::ok)
@@ -153,7 +169,7 @@ fn c_files(folder: &Path) -> Result<Vec<Unit>, String> {
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
         .collect();
     files.sort();
-    Ok(files.into_iter().map(Unit::ours).collect())
+    Ok(files)
 }
 
 fn include(folder: &Path) -> [String; 2] {

@@ -9,7 +9,7 @@ use hythe_latency::result::Measurement;
 use super::board_args::BoardArgs;
 use super::figures::{self, Recorded};
 use super::round_trip;
-use super::told::{self, Patience, Told};
+use super::told::{self, APP, Patience, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
 use crate::workspace::{Purpose, Workspace};
@@ -26,7 +26,7 @@ pub(super) fn alone(
     let workspace = Workspace::make(Purpose::Latency)?;
     let folder = workspace.files().join("record");
     fs::create_dir(&folder).map_err(CliError::file("make", &folder))?;
-    if board.link().is_none() {
+    if board.runs_alone(APP) {
         let told = told::alone(board, &folder, args.timeout, stop)?;
         let results = recorded(board, &told, &folder)?;
         return Ok((told, results));

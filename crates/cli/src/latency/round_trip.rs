@@ -14,7 +14,7 @@ use hythe::{Node, Pool, PublisherOptions, Sample, Subscriber, SubscriberOptions}
 use hythe_latency::result::Measurement;
 use serde_json::{Value, json};
 
-use super::told::{Patience, Told};
+use super::told::{APP, Patience, Told};
 use crate::error::CliError;
 use crate::workspace::Workspace;
 
@@ -141,9 +141,10 @@ pub(super) fn results(
 
 /// Of the run as a whole: what the round trip can and cannot show, or why there is none.
 pub(super) fn conditions(board: &Board) -> (String, Value) {
-    if board.link().is_none() {
+    if board.runs_alone(APP) {
         let why = format!(
-            "board {} shares no memory with Linux, so there is no channel between the two",
+            "measured on board {} it shares no memory with Linux, so there is no channel between \
+             the two",
             board.name()
         );
         return (format!("absent.{ROUND_TRIP}"), json!(why));

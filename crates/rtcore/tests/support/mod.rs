@@ -21,11 +21,29 @@ use hythe_rtcore::{Board, Core, CoreOptions};
 /// Longer than anything here takes on a loaded machine.
 pub const LONG: Duration = Duration::from_secs(120);
 
-/// The boards that can run here; why another cannot is said aloud.
+/// Those that `make test` takes; the others take part in slow tests.
+const QUICK: [&str; 2] = ["hosted", "mps2-an386"];
+
+/// The boards of the quick tests that can run here; why another cannot is said aloud.
 pub fn boards() -> Vec<Board> {
-    ["hosted", "mps2-an386"]
-        .into_iter()
-        .filter_map(board)
+    QUICK.into_iter().filter_map(board).collect()
+}
+
+/// Every other board whose core shares memory, that can run here. From the folders in the
+/// repository, so that one which was not built is said aloud, too.
+pub fn other_boards() -> Vec<Board> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../rtos/boards");
+    let entries = std::fs::read_dir(sources).expect("the boards' folders");
+    let folders = entries.map(|entry| entry.expect("an entry").path());
+    let mut sources: Vec<Board> = folders
+        .filter(|folder| folder.join("board.toml").is_file())
+        .map(|folder| Board::read(&folder).expect("a board"))
+        .filter(|board| board.link().is_some() && !QUICK.contains(&board.name()))
+        .collect();
+    sources.sort_by(|a, b| a.name().cmp(b.name()));
+    sources
+        .iter()
+        .filter_map(|source| board(source.name()))
         .collect()
 }
 
@@ -218,7 +236,11 @@ impl Other {
             .envs(variable.map(|(name, value)| (name, value.to_string())))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
-            .stderr(if variable.is_some() { Stdio::null() } else { Stdio::inherit() })
+            .stderr(if variable.is_some() {
+                Stdio::null()
+            } else {
+                Stdio::inherit()
+            })
             .spawn()
             .expect("another process");
         Self { child }

@@ -1,4 +1,4 @@
-/* FreeRTOS on the mps2-an386 board: ticks for time-outs only. */
+/* FreeRTOS on the mps2-an385 and mps2-an386 boards: ticks for time-outs only. */
 #ifndef FREERTOS_CONFIG_H
 #define FREERTOS_CONFIG_H
 

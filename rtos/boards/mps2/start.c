@@ -1,7 +1,7 @@
 /*
- * Start-up of the mps2-an386 board: vectors, memory, interrupts, and the way to die.
+ * Start-up of the MPS2 boards: vectors, memory, interrupts, and the way to die.
  *
- * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 64 KiB (board.toml says the
+ * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 320 KiB (board.toml says the
  * same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the core die.
  */
 #include <stddef.h>
@@ -17,7 +17,7 @@
 
 #define PSRAM 0x21000000u
 #define PSRAM_BYTES (16u << 20)
-#define LINK_BYTES (64u << 10)
+#define LINK_BYTES (320u << 10)
 #define REGION_BYTES (PSRAM_BYTES - LINK_BYTES)
 
 /* Armv7-M system registers: Arm DDI 0403, B3. */
@@ -125,8 +125,10 @@ void Reset_Handler(void)
     const uint32_t *from = data_source;
     uint32_t *to;
 
+#ifdef __ARM_FP
     COPROCESSOR_ACCESS |= FULL_ACCESS_TO_FPU;
     __asm volatile("dsb\n\tisb");
+#endif
     for (to = data_start; to < data_end; to++) {
         *to = *from;
         from++;
