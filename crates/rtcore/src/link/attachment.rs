@@ -244,6 +244,15 @@ impl Attachment {
         self.window
     }
 
+    /// The rows of all ports of the endpoint, as far as they have any.
+    pub(super) fn rows(&self) -> Vec<MemberIndex> {
+        let tables = self.right.shared.pool().control().tables();
+        let ports = 0..self.link.layout().ports();
+        ports
+            .filter_map(|port| tables.row_of_core_port(self.core, port))
+            .collect()
+    }
+
     /// The row of the ledger that answers for what this port has given to the core.
     pub(super) const fn row(&self) -> MemberIndex {
         self.right.row

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hythe_abi::link::Entry;
+use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_abi::{Descriptor, DescriptorMark};
 use hythe_node::NodeError;
 use hythe_node::hop::{
@@ -176,7 +177,8 @@ impl CoreSource {
         let before = untaken;
         while untaken < wanted {
             // One window in the ring, and one that the core fills or others have yet to take.
-            if self.supplied.len() >= 2 * wanted as usize && !self.may_supply_more() {
+            let has_share = self.supplied.len() < 2 * wanted as usize || self.may_supply_more();
+            if !has_share || !self.leaves_enough() {
                 break;
             }
             let Some(attachment) = &mut self.attachment else {
@@ -199,6 +201,35 @@ impl CoreSource {
             attachment.ring_core();
         }
         Ok(())
+    }
+
+    /// Are fewer slots with the core than half of those that are large enough? The others stay with
+    /// Linux: without them nobody could send to the core. Where there are many, the windows of all
+    /// ports together come to less.
+    fn leaves_enough(&self) -> bool {
+        let Some(attachment) = &self.attachment else {
+            return false;
+        };
+        let pool = self.participant.pool();
+        let Some(region) = pool.regions().region(attachment.core.region) else {
+            return false;
+        };
+        let bytes = attachment.max_bytes as usize;
+        let classes = region.classes.iter();
+        let fitting = classes.filter(|class| class.payload_bytes() >= bytes);
+        let slots: Vec<LedgerSlot> = fitting
+            .flat_map(|class| class.first..class.first + class.count)
+            .map(|slot| LedgerSlot(region.ledger_base + slot))
+            .collect();
+        let windows = CORE_PORTS_MAX * 2 * attachment.window() as usize;
+        if slots.len() / 2 >= windows {
+            return true;
+        }
+        let (ledger, rows) = (pool.control().ledger(), attachment.rows());
+        let at_core = slots
+            .iter()
+            .filter(|&&slot| rows.iter().any(|&row| ledger.held_by(row, slot) > 0));
+        at_core.count() < (slots.len() / 2).max(1)
     }
 
     /// Forgets what came back, and looks whether what did not is the fault of others: messages that
