@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(manifest.name, "mps2-an386");
         assert_eq!(manifest.run.kind, BoardKind::Qemu);
         let shared = manifest.shared.expect("a pool");
-        assert_eq!(shared.region.bytes, 16_711_680);
+        assert_eq!(shared.region.bytes, 16_449_536);
         let hosted = include_str!("../../../rtos/boards/hosted/board.toml");
         assert_eq!(
             Manifest::parse(hosted).expect("hosted").run.kind,
@@ -325,8 +325,8 @@ mod tests {
         assert!(refuse("schema = 1", "schema = 2").contains("schema 2"));
         assert!(refuse("name = \"mps2-an386\"", "name = \"../x\"").contains("no name"));
         assert!(refuse("line_bytes = 64", "line_bytes = 128").contains("128"));
-        assert!(refuse("offset = 16711680", "offset = 16711616").contains("does not fit"));
-        assert!(refuse("count = 768", "count = 7680").contains("bytes of slots"));
+        assert!(refuse("offset = 16449536", "offset = 16449472").contains("does not fit"));
+        assert!(refuse("count = 704", "count = 7040").contains("bytes of slots"));
         assert!(refuse("console = \"stdout\"", "console = \"tty\"").contains("tty"));
         assert!(refuse("[run.region]", "[run.regions]").contains("belong together"));
         for board in [ALONE, BOTH] {
