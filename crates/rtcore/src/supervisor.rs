@@ -139,7 +139,8 @@ impl Supervisor {
         place: &mut Option<Process>,
         identity: &mut Option<Identity>,
     ) -> Result<(LinkMap, Doorbell, Vec<Endpoint>), Ended> {
-        let (board, plan) = (self.board.name().to_owned(), &self.board.shared()?.link);
+        let (board, memory) = (self.board.name().to_owned(), self.board.shared()?);
+        let (plan, kind) = (&memory.link, memory.doorbell);
         let deadline = Instant::now() + self.options.start_bound;
         let link = LinkMap::fill(self.node.pool(), self.region, plan.endpoints, plan.capacity)?;
         link.forget_queues();
@@ -174,7 +175,7 @@ impl Supervisor {
             stop: &self.stop,
             log: &mut self.log,
         };
-        let doorbell = boot::connect(&mut watched, process, &entrance, deadline)?;
+        let doorbell = boot::connect(&mut watched, process, (&entrance, kind), deadline)?;
         drop(entrance);
         boot::meet(&mut watched, process, &doorbell, &link, session, deadline)?;
         let endpoints = boot::bind(&self.node, &board, process, &link)?;
