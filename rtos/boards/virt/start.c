@@ -123,9 +123,11 @@ void HANDLER(uint32_t acknowledged)
     case REQUEST_INTERRUPT:
         request_interrupt();
         break;
+#ifndef MACHINE_ALONE
     case MESSAGE_INTERRUPT:
         portYIELD_FROM_ISR(app_bell_from_isr());
         break;
+#endif
     case TIMER_INTERRUPT:
         for (ticks = timer_interrupt(); ticks > 0; ticks--) {
             /* Its handler expects them so, and leaves them enabled. */
