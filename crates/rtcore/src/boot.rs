@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 use crate::CoreError;
 use crate::doorbell::{Doorbell, Entrance};
 use crate::link::LinkMap;
+use crate::manifest::DoorbellKind;
 use crate::process::Process;
 use crate::watched::{Ended, Watched, poll_for};
 
@@ -31,11 +32,11 @@ pub(crate) struct Endpoint {
 pub(crate) fn connect(
     watched: &mut Watched<'_>,
     process: &mut Process,
-    entrance: &Entrance,
+    (entrance, kind): (&Entrance, DoorbellKind),
     deadline: Instant,
 ) -> Result<Doorbell, Ended> {
     loop {
-        if let Some(doorbell) = entrance.accept(process.identity.pid)? {
+        if let Some(doorbell) = entrance.accept(process.identity.pid, kind)? {
             return Ok(doorbell);
         }
         let entry = PollFd::new(&entrance.listener, PollFlags::IN);

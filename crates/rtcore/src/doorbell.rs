@@ -1,4 +1,5 @@
-//! The doorbell: a Unix stream socket of which a byte in either direction is one ring.
+//! The doorbell: a Unix stream socket of which a byte in either direction is one ring, or, where
+//! the core's device is ivshmem-doorbell, one that hands over two events.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -13,7 +14,9 @@ use hythe_node::hop::HopNode as _;
 
 use crate::CoreError;
 use crate::error::system;
+use crate::ivshmem::Events;
 use crate::link::LinkMap;
+use crate::manifest::DoorbellKind;
 
 /// Longest path that the core's side can take (`rtos/boards/README.md`).
 const PATH_BYTES_MAX: usize = 99;
@@ -54,7 +57,11 @@ impl Entrance {
     }
 
     /// The connection of this process, if it is there. Of any other: refused.
-    pub(crate) fn accept(&self, pid: u32) -> Result<Option<Doorbell>, CoreError> {
+    pub(crate) fn accept(
+        &self,
+        pid: u32,
+        kind: DoorbellKind,
+    ) -> Result<Option<Doorbell>, CoreError> {
         let socket = match self.listener.accept() {
             Ok((socket, _)) => socket,
             Err(error)
@@ -73,7 +80,13 @@ impl Entrance {
         socket
             .set_nonblocking(true)
             .map_err(system("open", &self.path))?;
-        Ok(Some(Doorbell { socket }))
+        let events = match kind {
+            DoorbellKind::Connect => None,
+            DoorbellKind::Ivshmem => {
+                Some(Events::greet(&socket).map_err(system("greet over", &self.path))?)
+            }
+        };
+        Ok(Some(Doorbell { socket, events }))
     }
 }
 
@@ -88,6 +101,8 @@ impl Drop for Entrance {
 #[derive(Debug)]
 pub(crate) struct Doorbell {
     socket: UnixStream,
+    /// What rings instead; the socket stays open as long as they shall.
+    events: Option<Events>,
 }
 
 /// What came in.
@@ -104,11 +119,17 @@ pub(crate) enum Rung {
 impl Doorbell {
     /// Rings the core. A full socket holds rings enough; a closed one is noticed by the reader.
     pub(crate) fn ring(&self) {
+        if let Some(events) = &self.events {
+            return events.ring();
+        }
         let _ = (&self.socket).write(b"!");
     }
 
-    /// Takes all rings out of the socket.
+    /// Takes all rings. That a core with events is gone is seen by its process alone.
     pub(crate) fn drain(&self) -> Rung {
+        if let Some(events) = &self.events {
+            return if events.drain() { Rung::Yes } else { Rung::No };
+        }
         let mut bytes = [0; 256];
         let mut rung = Rung::No;
         loop {
@@ -124,7 +145,8 @@ impl Doorbell {
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        let events = self.events.as_ref();
+        events.map_or_else(|| self.socket.as_fd(), Events::rung)
     }
 }
 

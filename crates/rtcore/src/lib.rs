@@ -29,6 +29,7 @@ mod boot;
 pub mod control;
 mod doorbell;
 mod error;
+mod ivshmem;
 mod join;
 mod link;
 mod log;

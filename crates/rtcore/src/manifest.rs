@@ -25,6 +25,16 @@ pub(crate) struct Shared {
     pub(crate) region: Span,
     pub(crate) link: LinkPlan,
     pub(crate) classes: Vec<SlotPlan>,
+    pub(crate) doorbell: DoorbellKind,
+}
+
+/// How either side wakes the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DoorbellKind {
+    /// Bytes over the socket to which the core's process connects.
+    Connect,
+    /// Events, which that socket hands over by the protocol of QEMU's ivshmem.
+    Ivshmem,
 }
 
 /// What the agent needs to know of how the board is built.
@@ -202,18 +212,22 @@ impl Run {
             }
             _ => return Err("region and link belong together, with files and classes".to_owned()),
         };
-        let known = |found: &Option<String>, known: &str| found.as_deref() == Some(known);
-        if !known(&self.console, "stdout") || !known(&self.doorbell, "connect") {
-            return Err(format!(
-                "console {:?}, doorbell {:?}: this program knows `stdout` and `connect`",
-                self.console, self.doorbell
-            ));
-        }
+        let doorbell = match (self.console.as_deref(), self.doorbell.as_deref()) {
+            (Some("stdout"), Some("connect")) => DoorbellKind::Connect,
+            (Some("stdout"), Some("ivshmem")) => DoorbellKind::Ivshmem,
+            (console, doorbell) => {
+                return Err(format!(
+                    "console {console:?}, doorbell {doorbell:?}: this program knows `stdout`, and \
+                     `connect` and `ivshmem`"
+                ));
+            }
+        };
         let shared = Shared {
             files: self.files.clone(),
             region,
             link,
             classes: self.classes.clone(),
+            doorbell,
         };
         shared.check()?;
         Ok(Some(shared))
@@ -237,6 +251,7 @@ impl Shared {
             link,
             files,
             classes,
+            doorbell: _,
         } = self;
         if link.line_bytes as usize != hythe_abi::LINE_BYTES {
             let wanted = hythe_abi::LINE_BYTES;
@@ -312,7 +327,8 @@ mod tests {
         assert!(alone.shared.is_none());
         assert_eq!(alone.run.repeatable.expect("it is").instruction_ns, 8);
         let both = Manifest::parse(BOTH).expect("virt-a53");
-        assert!(both.shared.is_some());
+        let shared = both.shared.expect("a pool, too");
+        assert_eq!(shared.doorbell, DoorbellKind::Ivshmem);
         assert_eq!(both.run.alone.expect("for measuring").apps, ["rhealstone"]);
     }
 
@@ -327,6 +343,7 @@ mod tests {
         assert!(refuse("line_bytes = 64", "line_bytes = 128").contains("128"));
         assert!(refuse("offset = 16449536", "offset = 16449472").contains("does not fit"));
         assert!(refuse("count = 704", "count = 7040").contains("bytes of slots"));
+        assert!(refuse("\"connect\"", "\"horn\"").contains("horn"));
         assert!(refuse("console = \"stdout\"", "console = \"tty\"").contains("tty"));
         assert!(refuse("[run.region]", "[run.regions]").contains("belong together"));
         for board in [ALONE, BOTH] {

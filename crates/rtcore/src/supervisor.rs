@@ -142,7 +142,8 @@ impl Supervisor {
         place: &mut Option<Process>,
         identity: &mut Option<Identity>,
     ) -> Result<(LinkMap, Doorbell, Vec<Endpoint>), Ended> {
-        let (board, plan) = (self.name.clone(), &self.board.shared()?.link);
+        let (board, memory) = (self.name.clone(), self.board.shared()?);
+        let (plan, kind) = (&memory.link, memory.doorbell);
         let deadline = Instant::now() + self.options.start_bound;
         let link = LinkMap::fill(
             self.node.pool(),
@@ -181,7 +182,7 @@ impl Supervisor {
             stop: &self.stop,
             log: &mut self.log,
         };
-        let doorbell = boot::connect(&mut watched, process, &entrance, deadline)?;
+        let doorbell = boot::connect(&mut watched, process, (&entrance, kind), deadline)?;
         drop(entrance);
         boot::meet(&mut watched, process, &doorbell, &link, session, deadline)?;
         let names = boot::Names {

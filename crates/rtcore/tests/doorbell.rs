@@ -18,6 +18,8 @@ const LIVES: u32 = 16;
 /// `rtos/boards/mps2/uart.c`: the doorbell's state, and its bit for a byte that was not read.
 const STATE: &str = "0x40005004";
 const RECEIVE_FULL: u32 = 2;
+/// `rtos/boards/virt/its.h`, as QEMU writes it.
+const MESSAGE_INTERRUPT: &str = "0x2000";
 
 /// The agent rings while the core starts. A byte that the device has taken before its interrupt was
 /// enabled raises none, and while it lies there the device takes no other: the core then lives by
@@ -48,6 +50,35 @@ fn a_ring_before_the_core_listens_is_not_the_last_that_it_hears() {
     }
 }
 
+/// By its time-outs alone a core would find every message, too: so the emulator says which
+/// interrupts the core acknowledged.
+#[test]
+fn an_event_of_linux_reaches_the_core_as_a_message_of_the_device() {
+    let Some(plain) = board("virt-a53") else {
+        return;
+    };
+    let world = World::new();
+    let folder = board_folder(&world);
+    let trace = folder.join("trace");
+    let traced = format!(
+        r#""-trace", "gicv3_icc_iar1_read", "-D", "{}", "-nodefaults""#,
+        trace.display()
+    );
+    let core = start(&world, &with(&plain, &folder, r#""-nodefaults""#, &traced));
+    let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+    for number in 0..8_u8 {
+        assert_eq!(echo.round_trip(&[number]).to_vec(), [number]);
+    }
+    drop(echo);
+    core.stop().expect("stopped");
+    world.assert_clean();
+    let acknowledged = fs::read_to_string(&trace).expect("the emulator's");
+    let messages = acknowledged
+        .lines()
+        .filter(|line| line.ends_with(&format!("value {MESSAGE_INTERRUPT}")));
+    assert!(messages.count() > 0, "{acknowledged}");
+}
+
 /// Then emulator and emulated core take turns, and the first byte comes at any point of the start.
 fn share_one_cpu() {
     let allowed = sched_getaffinity(None).expect("known");
@@ -65,18 +96,22 @@ fn board_folder(world: &World) -> PathBuf {
 
 /// The same board, whose emulator answers questions.
 fn with_monitor(plain: &Board, folder: &Path, socket: &Path) -> Board {
-    let image = plain.image(plain.default_app());
-    let built = image.parent().expect("a folder");
-    fs::copy(&image, folder.join(image.file_name().expect("a name"))).expect("copied");
-    let manifest = fs::read_to_string(built.join("board.toml")).expect("built");
-    let none = r#""-monitor", "none""#;
-    assert!(manifest.contains(none), "{manifest}");
     let some = format!(
         r#""-monitor", "unix:{},server=on,wait=off""#,
         socket.display()
     );
-    fs::write(folder.join("board.toml"), manifest.replace(none, &some)).expect("own");
-    Board::read(folder).expect("the same but for the monitor")
+    with(plain, folder, r#""-monitor", "none""#, &some)
+}
+
+/// The same board in `folder`, with other arguments for its emulator.
+fn with(plain: &Board, folder: &Path, some: &str, other: &str) -> Board {
+    let image = plain.image(plain.default_app());
+    let built = image.parent().expect("a folder");
+    fs::copy(&image, folder.join(image.file_name().expect("a name"))).expect("copied");
+    let manifest = fs::read_to_string(built.join("board.toml")).expect("built");
+    assert!(manifest.contains(some), "{manifest}");
+    fs::write(folder.join("board.toml"), manifest.replace(some, other)).expect("own");
+    Board::read(folder).expect("the same but for that")
 }
 
 fn doorbell_state(socket: &Path) -> u32 {

@@ -217,7 +217,7 @@ fn another_layout_under_the_same_name_is_refused() {
         let copied = Copied::of(&board);
         let error = start(
             &world,
-            &copied.edit("count = 768", "count = 700"),
+            &copied.edit("count = 704", "count = 700"),
             Duration::from_secs(60),
         );
         assert!(matches!(&error, CoreError::RegionDiffers { .. }), "{error}");

@@ -12,11 +12,6 @@
 #define SET_ENABLE (GIC_REDISTRIBUTOR + 0x10100)
 #define PRIORITIES (GIC_REDISTRIBUTOR + 0x10400)
 
-/* Of the interrupts that CPUs share, 32 in a word, or a byte for each. After reset they go to CPU 0. */
-#define SHARED_GROUPS (GIC_DISTRIBUTOR + 0x80)
-#define SHARED_SET_ENABLE (GIC_DISTRIBUTOR + 0x100)
-#define SHARED_PRIORITIES (GIC_DISTRIBUTOR + 0x400)
-
 #define GROUP_1_AND_AFFINITY 0x12u
 #define WAKER_PROCESSOR_SLEEPS 2u
 #define WAKER_CHILDREN_SLEEP 4u
@@ -45,17 +40,8 @@ void gic_start(void)
 
 void gic_enable(unsigned interrupt, uint8_t priority)
 {
-    unsigned word = interrupt / 32 * 4;
-    uint32_t bit = 1u << interrupt % 32;
-
-    if (interrupt < SHARED_INTERRUPTS) {
-        *(volatile uint8_t *)(uintptr_t)(PRIORITIES + interrupt) = priority;
-        WORD(SET_ENABLE) = bit;
-    } else {
-        *(volatile uint8_t *)(uintptr_t)(SHARED_PRIORITIES + interrupt) = priority;
-        WORD(SHARED_GROUPS + word) |= bit;
-        WORD(SHARED_SET_ENABLE + word) = bit;
-    }
+    *(volatile uint8_t *)(uintptr_t)(PRIORITIES + interrupt) = priority;
+    WORD(SET_ENABLE) = 1u << interrupt;
 }
 
 void gic_request(void)

@@ -9,9 +9,6 @@ enum {
     REQUEST_INTERRUPT = 1,
     /* Of the virtual timer (Arm BSA, table 7). */
     TIMER_INTERRUPT = 27,
-    /* The first that all CPUs share, and that of the UART among them. */
-    SHARED_INTERRUPTS = 32,
-    UART_INTERRUPT = SHARED_INTERRUPTS + 1,
     SPURIOUS_INTERRUPT = 1023
 };
 
@@ -23,7 +20,7 @@ enum {
 #define MEASURED_PRIORITY (8 << 3)
 
 void gic_start(void);
-/* One of the CPU's own, or one that CPUs share, for this CPU. */
+/* Of the interrupts below 32, which each CPU has of its own. */
 void gic_enable(unsigned interrupt, uint8_t priority);
 /* Interrupts this CPU by REQUEST_INTERRUPT. */
 void gic_request(void);

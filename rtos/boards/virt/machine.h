@@ -2,7 +2,7 @@
  * Where devices are: on QEMU's `virt` machine (the memory map that its device tree tells), or in a guest that Xen starts on
  * it without help (Xen, public/arch-arm.h). The UART is the machine's in both: Xen hands it through.
  *
- * MACHINE_ALONE: no memory is shared with Linux, and the UART is the pin and the console.
+ * MACHINE_ALONE: no memory is shared with Linux, there is no doorbell, and the UART is the pin and the console.
  */
 #ifndef MACHINE_H
 #define MACHINE_H
@@ -14,6 +14,11 @@
 #define SHARED_BYTES (16u << 20)
 #define LINK_BYTES (320u << 10)
 #define REGION_BYTES (SHARED_BYTES - LINK_BYTES)
+
+/* With highmem=off (board.toml). */
+#define PCI_MEMORY 0x10000000u
+#define PCI_CONFIGURATION 0x3f000000u
+#define GIC_ITS 0x08080000u
 
 #ifdef MACHINE_XEN_GUEST
 #define GIC_DISTRIBUTOR 0x03001000u

@@ -8,9 +8,10 @@
 #include "board.h"
 #include "gic.h"
 #include "hythe_rt.h"
+#include "its.h"
+#include "ivshmem.h"
 #include "machine.h"
 #include "timer.h"
-#include "uart.h"
 
 /* Where the compiler may use vector registers in it, the port calls the handler by the name that saves them. */
 #ifdef __ARM_FP
@@ -77,11 +78,30 @@ void board_fault(uint64_t syndrome, uint64_t address)
     board_end();
 }
 
+#ifdef MACHINE_ALONE
+
+void board_ring(void)
+{
+    /* Nobody shares memory with this core. */
+}
+
 void board_open_doorbell(void)
 {
-    uart_open_doorbell();
-    gic_enable(UART_INTERRUPT, DOORBELL_PRIORITY);
 }
+
+#else
+
+void board_ring(void)
+{
+    ivshmem_ring();
+}
+
+void board_open_doorbell(void)
+{
+    configASSERT(ivshmem_open() == 0);
+}
+
+#endif
 
 void vApplicationStackOverflowHook(TaskHandle_t task, char *name)
 {
@@ -103,10 +123,11 @@ void HANDLER(uint32_t acknowledged)
     case REQUEST_INTERRUPT:
         request_interrupt();
         break;
-    case UART_INTERRUPT:
-        uart_doorbell_interrupt();
+#ifndef MACHINE_ALONE
+    case MESSAGE_INTERRUPT:
         portYIELD_FROM_ISR(app_bell_from_isr());
         break;
+#endif
     case TIMER_INTERRUPT:
         for (ticks = timer_interrupt(); ticks > 0; ticks--) {
             /* Its handler expects them so, and leaves them enabled. */

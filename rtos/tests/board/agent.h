@@ -18,8 +18,13 @@ struct agent {
     uint8_t *region;
     uint8_t *link;
     int listener;
+    /* The connection; where the core is rung, and where it rings: the connection itself, or two events (ivshmem.h). */
     int doorbell;
+    int ring;
+    int rung;
     int console;
+    /* How often the core has rung, as far as waits saw it: several rings may be one. */
+    uint32_t rings;
     pid_t child;
     struct linux_side side;
 };

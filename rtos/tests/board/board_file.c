@@ -64,6 +64,8 @@ static void take_key(struct reader *reader, const char *key, const char *value)
 
     if (strcmp(reader->section, "[run]") == 0 && strcmp(key, "command") == 0) {
         copy_string(board->command, value);
+    } else if (strcmp(reader->section, "[run]") == 0 && strcmp(key, "doorbell") == 0) {
+        copy_string(board->doorbell, value);
     } else if (strcmp(reader->section, "[run]") == 0 && strcmp(key, "args") == 0) {
         take_strings(reader, value);
         reader->in_args = strchr(value, ']') == NULL;

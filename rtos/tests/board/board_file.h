@@ -26,6 +26,7 @@ struct board_file {
     char command[TEXT_MAX];
     char args[ARGS_MAX][TEXT_MAX];
     int arg_count;
+    char doorbell[TEXT_MAX];
     struct shared_file file[FILES_MAX];
     int file_count;
     struct placed region;

@@ -56,7 +56,9 @@ static void every_class_echoes_in_place(void)
     if (begin(&agent)) {
         CHECK(attach_all(&agent));
         for (i = 0; i < agent.board.class_count; i++) {
+            agent.rings = 0;
             echo_rounds(&agent, (uint32_t)i, 300);
+            CHECK(agent.rings > 0);
             echo_polling(&agent, (uint32_t)i, 300);
         }
     }

@@ -1,4 +1,4 @@
-/* The calls and the instructions that make them. Called by boards' start-up code and consoles. */
+/* The call and the instructions that make it on RISC-V. Called by start.c. */
 #include "semihosting.h"
 
 #include <stdint.h>
@@ -6,15 +6,6 @@
 /* The argument is where the character lies. */
 #define SYS_WRITEC 0x03
 
-#if defined __aarch64__
-static void call(uintptr_t operation, uintptr_t argument)
-{
-    register uintptr_t x0 __asm("x0") = operation;
-    register uintptr_t x1 __asm("x1") = argument;
-
-    __asm volatile("hlt #0xf000" : "+r"(x0) : "r"(x1) : "memory");
-}
-#elif defined __riscv
 static void call(uintptr_t operation, uintptr_t argument)
 {
     register uintptr_t a0 __asm("a0") = operation;
@@ -32,9 +23,6 @@ static void call(uintptr_t operation, uintptr_t argument)
                    : "r"(a1)
                    : "memory");
 }
-#else
-#error "there is no semihosting call for this instruction set here"
-#endif
 
 void semihosting_write(const char *text, size_t bytes)
 {

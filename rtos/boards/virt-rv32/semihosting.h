@@ -1,6 +1,6 @@
 /*
- * Text out of a board that has no serial line for it: through the emulator or debugger that runs it (Arm IHI 0100, RISC-V
- * Semihosting 0.4). Used by boards whose only UART is the doorbell. Without an emulator that serves it, a fault.
+ * The console of this board, whose only UART is the doorbell: text goes through the emulator or debugger that runs it (RISC-V
+ * Semihosting 0.4, which is Arm IHI 0100 by other instructions). Without one that serves it, a fault.
  */
 #ifndef SEMIHOSTING_H
 #define SEMIHOSTING_H
