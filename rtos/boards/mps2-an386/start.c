@@ -1,8 +1,9 @@
 /*
  * Start-up of the mps2-an386 board: vectors, memory, interrupts, and the way to die.
  *
- * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 64 KiB (board.toml says the
- * same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the core die.
+ * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 512 KiB
+ * (board.toml says the same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the
+ * core die.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@
 
 #define PSRAM 0x21000000u
 #define PSRAM_BYTES (16u << 20)
-#define LINK_BYTES (64u << 10)
+#define LINK_BYTES (512u << 10)
 #define REGION_BYTES (PSRAM_BYTES - LINK_BYTES)
 
 /* Armv7-M system registers: Arm DDI 0403, B3. */
