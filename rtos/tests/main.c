@@ -29,6 +29,7 @@ int main(int argc, char **argv)
     test_queue();
     test_link();
     test_endpoint();
+    test_flows();
     test_hostile();
     test_sessions();
     test_random();

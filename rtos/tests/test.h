@@ -39,6 +39,7 @@ void test_queue(void);
 void test_layout(void);
 void test_link(void);
 void test_endpoint(void);
+void test_flows(void);
 void test_hostile(void);
 void test_sessions(void);
 void test_random(void);

@@ -89,7 +89,9 @@ static void describe_linux_side(struct agent *agent)
     side->line_bytes = agent->board.line_bytes;
     side->section_bytes = agent->board.link.bytes / 2;
     side->endpoints = agent->board.endpoints;
+    side->ports = agent->board.ports;
     side->capacity = agent->board.capacity;
+    side->window = side->capacity / 2;
     side->region = 1;
     side->region_bytes = agent->board.region.bytes;
     for (i = 0; i < agent->board.class_count; i++) {

@@ -53,6 +53,8 @@ static void take_link(struct board_file *board, const char *key, const char *val
         board->line_bytes = number;
     } else if (strcmp(key, "endpoints") == 0) {
         board->endpoints = number;
+    } else if (strcmp(key, "ports") == 0) {
+        board->ports = number;
     } else if (strcmp(key, "capacity") == 0) {
         board->capacity = number;
     }
@@ -118,6 +120,7 @@ int board_file_read(struct board_file *board, const char *path)
     FILE *file = fopen(path, "r");
 
     memset(board, 0, sizeof *board);
+    board->ports = 8;
     if (file == NULL) {
         perror(path);
         return 0;

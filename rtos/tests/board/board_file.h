@@ -33,6 +33,8 @@ struct board_file {
     struct placed link;
     uint32_t line_bytes;
     uint32_t endpoints;
+    /* What the file does not say is 8. */
+    uint32_t ports;
     uint32_t capacity;
     uint32_t slot_bytes[CLASSES_MAX];
     uint32_t slot_count[CLASSES_MAX];

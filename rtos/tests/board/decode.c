@@ -9,11 +9,11 @@
 #include "echo.h"
 #include "mp3_frames.h"
 
-/* Slots: frames lie in those of the 68 KiB class, stock comes from the 20 KiB class. */
+/* Slots: frames lie in those of the 68 KiB class, the fill ring takes from the 20 KiB class. */
 enum {
     PCM_CLASS = 1,
     MP3_CLASS = 2,
-    STOCK = 32
+    FILL = 32
 };
 
 struct stream {
@@ -120,7 +120,7 @@ static void compare(struct agent *agent, struct stream *stream, struct descripto
     stream->empty += got.length == 0;
 }
 
-/* Takes one buffer of samples and gives its slot back as stock. */
+/* Takes one buffer of samples and gives its slot back to the fill ring. */
 static int receive_samples(struct agent *agent, struct stream *stream)
 {
     struct descriptor got;
@@ -130,6 +130,7 @@ static int receive_samples(struct agent *agent, struct stream *stream)
     if (taken) {
         compare(agent, stream, got);
         got.generation++;
+        got.references = agent->side.ports;
         got.offset = 256;
         got.length = agent->side.slot_class[PCM_CLASS].slot_bytes - 256;
         memset(agent->region + linux_slot_offset(&agent->side, got.place), 0, 16);
@@ -170,7 +171,7 @@ void decode_file(struct agent *agent, const char *path, const char *reference)
     stream.bytes = read_file(path, &stream.count);
     if (stream.bytes != NULL && decode_reference(&stream, agent, path, reference)) {
         stream.at = mp3_first(stream.bytes, stream.count);
-        for (i = 0; i < STOCK; i++) {
+        for (i = 0; i < FILL; i++) {
             linux_push(&agent->side, PCM,
                        linux_slot(&agent->side, PCM_CLASS, i, agent->side.slot_class[PCM_CLASS].slot_bytes - 256));
         }

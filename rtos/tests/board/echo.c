@@ -131,7 +131,7 @@ void echo_rounds(struct agent *agent, uint32_t class_index, uint32_t rounds)
     for (round = 0; round < rounds && test_sum.broken_checks == 0; round++) {
         struct descriptor sent =
             linux_slot(side, class_index, round % side->slot_class[class_index].slot_count, room - round % 5);
-        struct descriptor got = {0, 0, 0, 0};
+        struct descriptor got = {0};
         uint8_t *payload = agent->region + linux_slot_offset(side, sent.place) + sent.offset;
         uint64_t start;
         fill(payload, sent.length, round);
