@@ -93,8 +93,13 @@ fn finished(mut other: Other) -> bool {
 fn comes_up(world: &World, agent: &mut Other) -> bool {
     let start = Instant::now();
     while agent.child.try_wait().expect("asked").is_none() {
-        assert!(start.elapsed() < LONG, "neither up nor dead");
         let status = control::status(&world.pool, "hosted");
+        let log = || control::log(&world.pool, "hosted");
+        assert!(
+            start.elapsed() < LONG,
+            "neither up nor dead: {status:?} {:?}",
+            log()
+        );
         if status.is_ok_and(|status| status.endpoints.len() == 4) {
             return true;
         }
