@@ -275,10 +275,42 @@ fn refusals_of_cores_name_what_and_what_to_do() {
     root.run(&["core", "run", HOSTED, "--pool", "a/b", "--detach"])
         .failed(2, &["there is no user `a`"]);
     let _core = Detached::start(&root, HOSTED, &[]);
-    let subscriber = root.start(&["sub", "pong"]);
-    eventually("somebody listens", || root.subscribers("pong") == 1);
-    root.run(&["sub", "pong", "--timeout", "0.1"])
-        .failed(1, &["serves one port at a time"]);
-    subscriber.interrupt();
-    assert_eq!(subscriber.end().code, Some(0));
+    root.run(&["core", "run", HOSTED])
+        .failed(1, &["runs in this pool already"]);
+    root.run(&["core", "run", HOSTED, "--as", "a/b"])
+        .failed(2, &["--as", "`a/b`", "32 letters"]);
+    root.run(&["core", "run", HOSTED, "--as", "large", "--class", "1Mx20"])
+        .failed(1, &["large", "bytes of slots", "16449536"]);
+}
+
+#[test]
+fn two_cores_of_one_board_run_side_by_side() {
+    let root = Root::new();
+    root.ok(&["pool", "create"]);
+    let _core = Detached::start(&root, HOSTED, &[]);
+    let classes = ["--class", "112Kx32", "--class", "1Mx4", "--class", "2Kx64"];
+    root.ok(&[
+        &["core", "run", HOSTED, "--as", "left", "--detach"],
+        &classes[..],
+    ]
+    .concat());
+    let pong = root.start(&[
+        "sub",
+        "left/pong",
+        "--count",
+        "1",
+        "--timeout",
+        "100",
+        "--raw",
+    ]);
+    eventually("it listens", || root.subscribers("left/pong") == 1);
+    assert_eq!(
+        root.feed(&["pub", "left/ping"], b"to the left").code,
+        Some(0)
+    );
+    assert_eq!(pong.end().output, b"to the left");
+    assert_eq!(echo(&root, b"to the other"), b"to the other");
+    let status = root.ok(&["core", "status", "left"]);
+    assert!(status.contains("left/pong"), "{status}");
+    root.ok(&["core", "stop", "left"]);
 }

@@ -101,9 +101,9 @@ pub enum PoolError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Somebody is attached to the core endpoint already.
+    /// Somebody is attached to this port of the core's endpoint already.
     #[error(
-        "the core endpoint behind channel `{channel}` serves one port at a time, and participant {holder} is attached to it",
+        "participant {holder} is attached to this port of the core's endpoint behind channel `{channel}`",
         channel = escaped(channel)
     )]
     EndpointTaken {

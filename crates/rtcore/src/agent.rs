@@ -88,7 +88,7 @@ impl Core {
         };
         let node = Node::join(pool, &control::agent_name(name))?;
         await_orphans(pool, name)?;
-        let region = region::find_or_add(&node, board, name)?;
+        let region = region::find_or_add(&node, board, name, &options.classes)?;
         let (stop, stopped) = stop_pair().map_err(system("make an event for", pool.path()))?;
         let shared = Arc::new(Reported::starting());
         let supervisor = Supervisor {

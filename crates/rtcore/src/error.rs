@@ -64,6 +64,14 @@ pub enum CoreError {
         /// Whose endpoint it is: name and process.
         holder: String,
     },
+    /// Slots that the core's region cannot have.
+    #[error("core `{core}` cannot have these slots: {reason}", core = escaped(core))]
+    BadClasses {
+        /// The core.
+        core: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A name that a core cannot have.
     #[error(
         "`{name}` cannot be the name of a core: 1 to 32 letters, digits, `-` and `_` can",

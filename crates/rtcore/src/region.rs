@@ -1,19 +1,29 @@
 //! The region of a core: made once per pool, found again afterwards by the core's name.
 
-use hythe_abi::RegionIndex;
+use hythe_abi::link::CLASSES_MAX;
+use hythe_abi::{HEADROOM_BYTES, RegionIndex};
 use hythe_node::hop::HopNode as _;
-use hythe_node::{CoreRegionPlan, LinkPlace, Node, RegionGeometry, SlotClass};
+use hythe_node::{ClassPlan, CoreRegionPlan, LinkPlace, Node, RegionGeometry, SlotClass};
 
-use crate::{Board, CoreError};
+use crate::{Board, CoreError, SlotPlan};
 
-/// Finds the region of the core with this name in the pool of `node`, or adds it.
+/// Slots begin and end at lines of any core's cache.
+const SLOT_ALIGN: u64 = 1024;
+
+/// Finds the region of the core with this name in the pool of `node`, or adds it. Without classes
+/// it has those of its board.
 pub(crate) fn find_or_add(
     node: &Node,
     board: &Board,
     name: &str,
+    wanted: &[ClassPlan],
 ) -> Result<RegionIndex, CoreError> {
     let shared = board.shared()?;
-    let classes = classes(board);
+    let own = own_classes(wanted, shared.region.bytes).map_err(|reason| CoreError::BadClasses {
+        core: name.to_owned(),
+        reason,
+    })?;
+    let classes = laid_out(if own.is_empty() { board.slots() } else { &own });
     let link = LinkPlace {
         bytes: shared.link.bytes,
         offset: shared.link.offset,
@@ -42,11 +52,42 @@ pub(crate) fn find_or_add(
     Ok(node.add_core_region(&plan, file_bytes)?)
 }
 
-fn classes(board: &Board) -> Vec<SlotClass> {
+/// The slots that were asked for, smallest first, with headroom.
+fn own_classes(wanted: &[ClassPlan], region_bytes: u64) -> Result<Vec<SlotPlan>, String> {
+    if wanted.len() > CLASSES_MAX {
+        return Err(format!(
+            "{} classes, and a core's region has at most {CLASSES_MAX}",
+            wanted.len()
+        ));
+    }
+    let plan = |class: &ClassPlan| {
+        let bytes = class.payload_bytes as u64 + u64::from(HEADROOM_BYTES);
+        let slot_bytes = u32::try_from(bytes.next_multiple_of(SLOT_ALIGN)).ok()?;
+        let count = class.count;
+        Some(SlotPlan { slot_bytes, count })
+    };
+    let too_large = || "a slot of more than 4 GiB".to_owned();
+    let plans: Option<Vec<SlotPlan>> = wanted.iter().map(plan).collect();
+    let mut plans = plans.ok_or_else(too_large)?;
+    plans.sort_by_key(|plan| plan.slot_bytes);
+    let bytes = plans
+        .iter()
+        .map(|plan| u64::from(plan.slot_bytes) * u64::from(plan.count));
+    let bytes: u64 = bytes.sum();
+    if bytes > region_bytes {
+        return Err(format!(
+            "{bytes} bytes of slots (each with {HEADROOM_BYTES} of headroom, and a multiple of {SLOT_ALIGN}), \
+             and the board has a region of {region_bytes}"
+        ));
+    }
+    Ok(plans)
+}
+
+fn laid_out(plans: &[SlotPlan]) -> Vec<SlotClass> {
     let mut first = 0;
     let mut offset = 0;
     let mut classes = Vec::new();
-    for plan in board.slots() {
+    for plan in plans {
         let class = SlotClass {
             slot_bytes: plan.slot_bytes,
             count: plan.count,

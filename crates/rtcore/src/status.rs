@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hythe_node::ClassPlan;
+
 use crate::CoreError;
 
 /// How to run a core.
@@ -11,6 +13,7 @@ use crate::CoreError;
 pub struct CoreOptions {
     pub(crate) app: Option<String>,
     pub(crate) name: Option<String>,
+    pub(crate) classes: Vec<ClassPlan>,
     pub(crate) start_bound: Duration,
     pub(crate) restarts: u32,
     pub(crate) record: Option<PathBuf>,
@@ -21,6 +24,7 @@ impl Default for CoreOptions {
         Self {
             app: None,
             name: None,
+            classes: Vec::new(),
             start_bound: Duration::from_secs(10),
             restarts: 0,
             record: None,
@@ -42,6 +46,14 @@ impl CoreOptions {
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
+        self
+    }
+
+    /// The slots of the core's region, 1 to 4 classes of payload size and count; default: those of
+    /// its board. A region is made once in a pool: a later start with other classes is refused.
+    #[must_use]
+    pub fn classes(mut self, classes: &[ClassPlan]) -> Self {
+        self.classes = classes.to_vec();
         self
     }
 

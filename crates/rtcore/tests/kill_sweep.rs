@@ -72,7 +72,9 @@ fn core_agent() {
     };
     let options = CoreOptions::default().start_bound(LONG);
     let ended = Core::start(&pool, &board, &options).and_then(|core| {
-        let _ = std::io::read_to_string(std::io::stdin());
+        let told = std::thread::spawn(|| std::io::read_to_string(std::io::stdin()));
+        // It may die before anybody has seen it up.
+        while !told.is_finished() && !core.wait(Duration::from_millis(5)) {}
         core.stop()
     });
     if ended.is_err() {

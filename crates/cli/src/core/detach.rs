@@ -36,6 +36,9 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     if let Some(app) = &args.app {
         command.arg(format!("--app={app}"));
     }
+    for class in &args.class {
+        command.arg(format!("--class={}x{}", class.payload_bytes, class.count));
+    }
     if let Some(name) = &args.name {
         command.arg(format!("--as={name}"));
     }

@@ -105,6 +105,9 @@ fn options(args: &CoreRunArgs) -> CoreOptions {
     let mut options = CoreOptions::default()
         .start_bound(args.start_timeout)
         .restarts(args.restart.unwrap_or(0));
+    if !args.class.is_empty() {
+        options = options.classes(&args.class);
+    }
     if let Some(app) = &args.app {
         options = options.app(app);
     }
