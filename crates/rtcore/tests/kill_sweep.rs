@@ -139,6 +139,7 @@ fn a_port_that_dies_behind_any_store_leaves_nothing() {
 }
 
 #[test]
+#[ignore = "slow: make test-slow runs it"]
 fn an_agent_that_dies_behind_any_store_leaves_nothing() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
@@ -169,6 +170,7 @@ fn an_agent_that_dies_behind_any_store_leaves_nothing() {
 }
 
 #[test]
+#[ignore = "slow: make test-slow runs it"]
 fn a_core_that_dies_behind_any_store_leaves_nothing() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
