@@ -58,6 +58,12 @@ enum hythe_direction {
     HYTHE_FROM_CORE = 2
 };
 
+/* What travels over an endpoint: word `kind` of its record. */
+enum hythe_kind {
+    HYTHE_KIND_MESSAGES = 0,
+    HYTHE_KIND_EVENTS = 2
+};
+
 enum hythe_ring_policy {
     /* Ring Linux only while it asks for it. */
     HYTHE_RING_WANTED = 0,
@@ -84,6 +90,8 @@ struct hythe_endpoint_config {
      * the lowest ones.
      */
     uint32_t spin_checks;
+    /* enum hythe_kind */
+    uint32_t kind;
 };
 
 /*
@@ -204,6 +212,7 @@ struct hythe_endpoint {
     /* Its number in the configuration. */
     uint32_t index;
     uint32_t direction;
+    uint32_t kind;
     uint32_t spin_checks;
     /* Bit p: port p is attached, and has not been seen to leave. */
     uint32_t attached;
@@ -331,6 +340,26 @@ int hythe_release(struct hythe_buffer *buffer);
  * capacity within the time; HYTHE_E_ARGUMENT: it is still held.
  */
 int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms);
+
+/*
+ * Raises a set of events, bit n for event n, for all ports attached to a from-core endpoint of kind
+ * HYTHE_KIND_EVENTS. An event that a port has not taken yet stays pending once. Call it after what
+ * the events announce. Never blocks.
+ *
+ * HYTHE_OK: at least one port is attached; HYTHE_E_DETACHED: none is; HYTHE_E_DOWN;
+ * HYTHE_E_REFUSED; HYTHE_E_ARGUMENT.
+ */
+int hythe_event_raise(struct hythe_endpoint *endpoint, uint64_t events);
+
+/*
+ * Waits until an event is pending on a to-core endpoint of kind HYTHE_KIND_EVENTS and takes all
+ * that are, of all its ports. Look at what they announce after it. Blocks up to `timeout_ms`; 0
+ * only looks.
+ *
+ * HYTHE_OK with the set in `events`; else 0 there and HYTHE_E_TIMEOUT, HYTHE_E_DETACHED: no port
+ * is attached, HYTHE_E_DOWN, HYTHE_E_REFUSED or HYTHE_E_ARGUMENT.
+ */
+int hythe_event_wait(struct hythe_endpoint *endpoint, uint64_t *events, uint32_t timeout_ms);
 
 /*
  * Has the port left that this buffer came from, or the agent? 1: a release is seen by nobody, and

@@ -328,7 +328,7 @@ int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32
     int result;
 
     if (!is_held(buffer, HYTHE_TO_CORE) || to == NULL || to->direction != HYTHE_FROM_CORE ||
-        to->link != buffer->endpoint->link) {
+        to->kind != HYTHE_KIND_MESSAGES || to->link != buffer->endpoint->link) {
         return HYTHE_E_ARGUMENT;
     }
     hythe_wait_begin(&wait, to->link, to->spin_checks, timeout_ms);

@@ -102,7 +102,7 @@ static void write_records(struct hythe_link *link, const struct hythe_layout *la
         write_core(link, record + HYTHE_RECORD_AT_DIRECTION, config->direction);
         write_core(link, record + HYTHE_RECORD_AT_MAX_BYTES, config->max_bytes);
         write_core(link, record + HYTHE_RECORD_AT_TYPE, config->type);
-        write_core(link, record + HYTHE_RECORD_AT_KIND, HYTHE_RECORD_KIND_MESSAGES);
+        write_core(link, record + HYTHE_RECORD_AT_KIND, config->kind);
         write_core(link, record + HYTHE_RECORD_AT_RESERVED, 0);
     }
 }

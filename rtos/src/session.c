@@ -92,7 +92,7 @@ static uint32_t checked_window(struct hythe_endpoint *endpoint, uint32_t claimed
 {
     uint32_t capacity = endpoint->link->geometry.capacity;
 
-    if (endpoint->direction != HYTHE_FROM_CORE) {
+    if (endpoint->direction != HYTHE_FROM_CORE || endpoint->kind != HYTHE_KIND_MESSAGES) {
         return capacity;
     }
     if (claimed == 0 || claimed > capacity) {
@@ -120,6 +120,11 @@ static void attach(struct hythe_endpoint *endpoint, const struct hythe_flow_view
         flow->window = checked_window(endpoint, claim->window) & 0xFFFFu;
         endpoint->counters.attachments++;
         flow->attachment = endpoint->counters.attachments;
+    }
+    if (endpoint->kind == HYTHE_KIND_EVENTS) {
+        /* Events of an earlier session are not ours. */
+        write_core(view, HYTHE_FLOW_AT_SEEN_LOW, linux_word(view, HYTHE_FLOW_AT_RAISED_LOW));
+        write_core(view, HYTHE_FLOW_AT_SEEN_HIGH, linux_word(view, HYTHE_FLOW_AT_RAISED_HIGH));
     }
     write_core(view, HYTHE_FLOW_AT_SESSION, claim->session);
 }

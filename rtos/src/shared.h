@@ -74,11 +74,12 @@ enum {
     HYTHE_FLOW_AT_HEAD = 12,
     /* Linux's lines only, and ours only. */
     HYTHE_FLOW_AT_WINDOW = 16,
-    HYTHE_FLOW_AT_DROPPED = 16
+    HYTHE_FLOW_AT_DROPPED = 16,
+    HYTHE_FLOW_AT_RAISED_LOW = 20,
+    HYTHE_FLOW_AT_RAISED_HIGH = 24,
+    HYTHE_FLOW_AT_SEEN_LOW = 28,
+    HYTHE_FLOW_AT_SEEN_HIGH = 32
 };
-
-/* Word `kind` of an endpoint record. */
-#define HYTHE_RECORD_KIND_MESSAGES 0u
 
 enum hythe_link_state {
     HYTHE_STATE_DOWN = 0,

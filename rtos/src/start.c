@@ -10,6 +10,13 @@ static int name_is_valid(const char *name)
     return name != NULL && name[0] != '\0' && hythe_name_bytes(name) <= HYTHE_NAME_BYTES;
 }
 
+static int endpoint_is_valid(const struct hythe_endpoint_config *endpoint)
+{
+    return name_is_valid(endpoint->name) &&
+           (endpoint->direction == HYTHE_TO_CORE || endpoint->direction == HYTHE_FROM_CORE) &&
+           (endpoint->kind == HYTHE_KIND_MESSAGES || endpoint->kind == HYTHE_KIND_EVENTS);
+}
+
 static int endpoints_are_valid(const struct hythe_link_config *config)
 {
     uint32_t i;
@@ -19,9 +26,7 @@ static int endpoints_are_valid(const struct hythe_link_config *config)
         return 0;
     }
     for (i = 0; i < config->endpoint_count; i++) {
-        uint32_t direction = config->endpoints[i].direction;
-        if (!name_is_valid(config->endpoints[i].name) ||
-            (direction != HYTHE_TO_CORE && direction != HYTHE_FROM_CORE)) {
+        if (!endpoint_is_valid(&config->endpoints[i])) {
             return 0;
         }
     }
@@ -49,6 +54,7 @@ static void prepare_endpoint(struct hythe_link *link, uint32_t index)
     endpoint->link = link;
     endpoint->index = index;
     endpoint->direction = link->endpoint_configs[index].direction;
+    endpoint->kind = link->endpoint_configs[index].kind;
     endpoint->spin_checks = link->endpoint_configs[index].spin_checks;
     endpoint->attached = 0;
     endpoint->next_port = 0;

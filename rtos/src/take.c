@@ -141,7 +141,8 @@ static int take(struct hythe_endpoint *endpoint, uint32_t direction, struct hyth
     struct hythe_wait wait;
     int result;
 
-    if (endpoint == NULL || buffer == NULL || endpoint->direction != direction) {
+    if (endpoint == NULL || buffer == NULL || endpoint->direction != direction ||
+        endpoint->kind != HYTHE_KIND_MESSAGES) {
         return HYTHE_E_ARGUMENT;
     }
     buffer->endpoint = NULL;

@@ -150,6 +150,8 @@ int linux_attach_done(struct linux_side *side, uint32_t flow)
     }
     side->met[flow] = 1;
     side->head[flow] = load(core_flow(side, flow, 4));
+    store(linux_flow(side, flow, 28), load(core_flow(side, flow, 20)));
+    store(linux_flow(side, flow, 32), load(core_flow(side, flow, 24)));
     store(linux_flow(side, flow, 12), side->head[flow]);
     return 1;
 }
@@ -188,6 +190,37 @@ int linux_take(struct linux_side *side, uint32_t flow, struct descriptor *descri
     side->head[flow]++;
     store(linux_flow(side, flow, 12), side->head[flow]);
     return 1;
+}
+
+uint64_t linux_raise(struct linux_side *side, uint32_t flow, uint64_t events)
+{
+    uint64_t flipped = 0;
+    uint32_t half;
+
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (half = 0; half < 2; half++) {
+        volatile uint32_t *raised = linux_flow(side, flow, 20 + 4 * half);
+        uint32_t pending = load(raised) ^ load(core_flow(side, flow, 28 + 4 * half));
+        uint32_t flip = (uint32_t)(events >> 32 * half) & ~pending;
+        store(raised, load(raised) ^ flip);
+        flipped |= (uint64_t)flip << 32 * half;
+    }
+    return flipped;
+}
+
+uint64_t linux_take_events(struct linux_side *side, uint32_t flow)
+{
+    uint64_t events = 0;
+    uint32_t half;
+
+    for (half = 0; half < 2; half++) {
+        volatile uint32_t *seen = linux_flow(side, flow, 28 + 4 * half);
+        uint32_t raised = load(core_flow(side, flow, 20 + 4 * half));
+        events |= (uint64_t)(raised ^ load(seen)) << 32 * half;
+        store(seen, raised);
+    }
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return events;
 }
 
 struct descriptor linux_slot(const struct linux_side *side, uint32_t class_index, uint32_t index,

@@ -92,6 +92,13 @@ void linux_push(struct linux_side *side, uint32_t flow, struct descriptor descri
 /* 1 and the next descriptor of the core, or 0. */
 int linux_take(struct linux_side *side, uint32_t flow, struct descriptor *descriptor);
 
+/*
+ * Events, of a flow whose endpoint is of that kind. The first returns those that were not pending,
+ * whose bits were flipped; the second takes all that are pending.
+ */
+uint64_t linux_raise(struct linux_side *side, uint32_t flow, uint64_t events);
+uint64_t linux_take_events(struct linux_side *side, uint32_t flow);
+
 /* Names slot `index` of class `class_index`, with as many references as the link has ports. */
 struct descriptor linux_slot(const struct linux_side *side, uint32_t class_index, uint32_t index,
                              uint32_t length);

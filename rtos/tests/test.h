@@ -1,4 +1,7 @@
-/* A test is a function; CHECK counts what failed in it and says where. main.c runs them all and prints the sum. */
+/*
+ * A test is a function; CHECK counts what failed in it and says where. main.c runs them all and
+ * prints the sum.
+ */
 #ifndef TEST_H
 #define TEST_H
 
@@ -12,23 +15,24 @@ struct test_sum {
 
 extern struct test_sum test_sum;
 
-#define CHECK(condition)                                                                                               \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            test_sum.broken_checks++;                                                                                  \
-            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                                     \
-        }                                                                                                              \
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            test_sum.broken_checks++;                                                              \
+            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                 \
+        }                                                                                          \
     } while (0)
 
 /* Shows both values: for results and words. */
-#define CHECK_EQUAL(actual, expected)                                                                                  \
-    do {                                                                                                               \
-        long long actual_ = (long long)(actual);                                                                       \
-        long long expected_ = (long long)(expected);                                                                   \
-        if (actual_ != expected_) {                                                                                    \
-            test_sum.broken_checks++;                                                                                  \
-            printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, actual_, expected_);                  \
-        }                                                                                                              \
+#define CHECK_EQUAL(actual, expected)                                                              \
+    do {                                                                                           \
+        long long actual_ = (long long)(actual);                                                   \
+        long long expected_ = (long long)(expected);                                               \
+        if (actual_ != expected_) {                                                                \
+            test_sum.broken_checks++;                                                              \
+            printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #actual, actual_,          \
+                   expected_);                                                                     \
+        }                                                                                          \
     } while (0)
 
 #define RUN(test) run_test(#test, test)
@@ -39,6 +43,7 @@ void test_queue(void);
 void test_layout(void);
 void test_link(void);
 void test_endpoint(void);
+void test_events(void);
 void test_flows(void);
 void test_hostile(void);
 void test_sessions(void);

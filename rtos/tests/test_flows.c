@@ -471,7 +471,8 @@ static void the_link_stays_within_its_promised_size(void)
     CHECK(sizeof(struct hythe_flow) == 32);
     CHECK(sizeof(struct hythe_endpoint) <= 128 + 32 * HYTHE_MAX_PORTS);
     /* Pointers of 64 bits cost more than the cores' own. */
-    CHECK(sizeof(struct hythe_link) <= 200 + 8 * 5 + HYTHE_MAX_ENDPOINTS * sizeof(struct hythe_endpoint));
+    CHECK(sizeof(struct hythe_link) <=
+          200 + 8 * 5 + HYTHE_MAX_ENDPOINTS * sizeof(struct hythe_endpoint));
 }
 
 void test_flows(void)

@@ -22,10 +22,11 @@ static int start_with(void (*change)(struct hythe_link_config *))
 }
 
 static const struct hythe_endpoint_config BAD_ENDPOINTS[] = {
-    {"", HYTHE_TO_CORE, 0, 0, 0},
-    {"three and thirty bytes long, oh my", HYTHE_TO_CORE, 0, 0, 0},
-    {"name", 3, 0, 0, 0},
-    {NULL, HYTHE_TO_CORE, 0, 0, 0},
+    {"", HYTHE_TO_CORE, 0, 0, 0, 0},
+    {"three and thirty bytes long, oh my", HYTHE_TO_CORE, 0, 0, 0, 0},
+    {"name", 3, 0, 0, 0, 0},
+    {NULL, HYTHE_TO_CORE, 0, 0, 0, 0},
+    {"name", HYTHE_TO_CORE, 0, 0, 0, 1},
 };
 
 static void no_change(struct hythe_link_config *config)
@@ -80,6 +81,11 @@ static void missing_endpoint_name(struct hythe_link_config *config)
     config->endpoints = &BAD_ENDPOINTS[3];
     config->endpoint_count = 1;
 }
+static void unknown_kind(struct hythe_link_config *config)
+{
+    config->endpoints = &BAD_ENDPOINTS[4];
+    config->endpoint_count = 1;
+}
 static void no_port(struct hythe_link_config *config)
 {
     config->port = NULL;
@@ -98,7 +104,8 @@ static void a_bad_configuration_is_refused(void)
                                                               long_endpoint_name,
                                                               unknown_direction,
                                                               no_port,
-                                                              missing_endpoint_name};
+                                                              missing_endpoint_name,
+                                                              unknown_kind};
     size_t i;
 
     CHECK_EQUAL(start_with(no_change), HYTHE_OK);

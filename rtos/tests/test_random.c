@@ -1,6 +1,7 @@
 /*
- * Random life: both sides act in random order, Linux lies now and then, cores and attachments start again at any
- * moment. Driven by a printed seed (HYTHE_SEED repeats one). After every step the invariants below hold.
+ * Random life: both sides act in random order, Linux lies now and then, cores and attachments start
+ * again at any moment. Driven by a printed seed (HYTHE_SEED repeats one). After every step the
+ * invariants below hold.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,18 @@
 enum {
     HELD_MAX = 12,
     STEPS = 20000,
-    RUNS = 8
+    RUNS = 8,
+    /* Ports of each endpoint that take part. */
+    PORTS = 4
+};
+
+enum manner {
+    /* Anything that Linux may write, and agents and cores that start again. */
+    LYING,
+    /* Agents, cores and attachments start again at any moment; nothing is taken back. */
+    HONEST,
+    /* Ports come and go as the page says, and take back what is left in their queues. */
+    CALM
 };
 
 struct life {
@@ -19,71 +31,146 @@ struct life {
     uint64_t random;
     struct hythe_buffer held[HELD_MAX];
     int held_count;
-    /* The tag of the present attachment of each to-core endpoint goes into the payload's length. */
-    uint32_t tag[WORLD_ENDPOINTS];
-    /* Buffers that the present attachment of a to-core endpoint has out: never more than the window. */
-    uint32_t out[WORLD_ENDPOINTS];
-    int honest;
+    /* The tag of the present attachment of each flow goes into the payload's length. */
+    uint32_t tag[LINUX_FLOWS_MAX];
+    /* Buffers that the present attachment of a flow has out: never more than the page allows. */
+    uint32_t out[LINUX_FLOWS_MAX];
+    /* References that the core has of each slot: raised by a push, lowered by a take. */
+    uint32_t given[WORLD_SLOTS];
+    enum manner manner;
 };
 
 static uint32_t draw(struct life *life, uint32_t below)
 {
-    /* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled", 2016. */
+    /*
+     * xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators,
+     * scrambled", 2016.
+     */
     life->random ^= life->random >> 12;
     life->random ^= life->random << 25;
     life->random ^= life->random >> 27;
     return (uint32_t)((life->random * 2685821657736338717u) >> 33) % below;
 }
 
-static void attach(struct life *life, uint32_t endpoint)
+static uint32_t draw_flow(struct life *life)
 {
-    linux_attach(&life->world.side, endpoint);
-    life->tag[endpoint] = (life->tag[endpoint] + 1) % 3800;
-    life->out[endpoint] = 0;
+    uint32_t endpoint = draw(life, WORLD_ENDPOINTS);
+
+    return LINUX_FLOW(endpoint, draw(life, PORTS));
+}
+
+static int is_to_core(uint32_t flow)
+{
+    return flow % LINUX_ENDPOINTS_MAX == IN || flow % LINUX_ENDPOINTS_MAX == IN2;
+}
+
+static uint32_t *given(struct life *life, uint32_t place)
+{
+    return &life->given[(place & 0xFFFFFFu) % WORLD_SLOTS];
+}
+
+static void attach(struct life *life, uint32_t flow)
+{
+    linux_attach(&life->world.side, flow);
+    life->tag[flow] = (life->tag[flow] + 1) % 3800;
+    life->out[flow] = 0;
+}
+
+/* 1 if there was an entry. */
+static int linux_takes(struct life *life, uint32_t flow)
+{
+    struct descriptor got;
+
+    if (!linux_take(&life->world.side, flow, &got)) {
+        return 0;
+    }
+    *given(life, got.place) -= got.references;
+    life->out[flow] -= is_to_core(flow) || got.length == LINUX_UNUSED;
+    if (life->manner == CALM) {
+        CHECK_EQUAL(got.references == 0, got.length == LINUX_CREDIT);
+    }
+    return 1;
+}
+
+static void spoil(struct life *life, struct descriptor *descriptor)
+{
+    uint32_t *words[5] = {&descriptor->place, &descriptor->generation, &descriptor->offset,
+                          &descriptor->length, &descriptor->references};
+
+    *words[draw(life, 5)] = draw(life, 2) == 0 ? draw(life, 5000) : 0xFFFFFFFFu - draw(life, 300);
 }
 
 static void linux_pushes(struct life *life)
 {
     struct linux_side *side = &life->world.side;
-    uint32_t endpoint = draw(life, WORLD_ENDPOINTS);
-    struct descriptor descriptor = linux_slot(side, 0, draw(life, WORLD_SLOTS), life->tag[endpoint]);
-    struct descriptor got;
+    uint32_t flow = draw_flow(life);
+    uint32_t most = is_to_core(flow) ? WORLD_CAPACITY : WORLD_CAPACITY - WORLD_WINDOW;
+    struct descriptor descriptor = linux_slot(side, 0, draw(life, WORLD_SLOTS), life->tag[flow]);
 
-    if (!linux_attach_done(side, endpoint)) {
+    if (!linux_attach_done(side, flow)) {
         return;
     }
-    while (draw(life, 4) != 0 && linux_take(side, endpoint, &got)) {
-        life->out[endpoint]--;
+    while (draw(life, 4) != 0 && linux_takes(life, flow)) {
     }
-    /* The window of a from-core endpoint is not the core's to check: what is forwarded comes over it, too. */
-    if (side->tail[endpoint] - load(core_flow(side, endpoint, 12)) >= WORLD_CAPACITY ||
-        ((endpoint == IN || endpoint == IN2) && life->out[endpoint] >= WORLD_CAPACITY)) {
+    if (side->tail[flow] - load(core_flow(side, flow, 12)) >= WORLD_CAPACITY ||
+        life->out[flow] >= most) {
         return;
     }
-    life->out[endpoint]++;
-    if (!life->honest && draw(life, 10) == 0) {
-        uint32_t *words[4] = {&descriptor.place, &descriptor.generation, &descriptor.offset, &descriptor.length};
-        *words[draw(life, 4)] = draw(life, 2) == 0 ? draw(life, 5000) : 0xFFFFFFFFu - draw(life, 300);
+    life->out[flow]++;
+    descriptor.references = 1 + draw(life, WORLD_PORTS);
+    if (life->manner == LYING && draw(life, 10) == 0) {
+        spoil(life, &descriptor);
     }
-    linux_push(side, endpoint, descriptor);
+    *given(life, descriptor.place) += descriptor.references;
+    linux_push(side, flow, descriptor);
 }
 
 static void linux_restarts_something(struct life *life)
 {
-    uint32_t i;
+    uint32_t endpoint;
 
     switch (draw(life, 4)) {
     case 0:
         linux_publish(&life->world.side);
         break;
     case 1:
-        linux_detach(&life->world.side, draw(life, WORLD_ENDPOINTS));
+        linux_detach(&life->world.side, draw_flow(life));
+        break;
+    case 2:
+        attach(life, draw_flow(life));
         break;
     default:
-        for (i = 0; i < WORLD_ENDPOINTS; i++) {
-            attach(life, i);
+        for (endpoint = 0; endpoint < WORLD_ENDPOINTS; endpoint++) {
+            attach(life, LINUX_FLOW(endpoint, draw(life, PORTS)));
         }
         break;
+    }
+}
+
+/* Nothing that the core has not taken, and nothing that it gave, is lost with the session. */
+static void end_session(struct life *life, uint32_t flow)
+{
+    struct linux_side *side = &life->world.side;
+    uint32_t counter;
+
+    linux_detach(side, flow);
+    for (counter = load(core_flow(side, flow, 12)); counter != side->tail[flow]; counter++) {
+        const volatile uint32_t *entry = linux_entry(side, flow, counter);
+        *given(life, entry[0]) -= entry[5];
+    }
+    while (linux_takes(life, flow)) {
+    }
+}
+
+static void port_comes_or_goes(struct life *life)
+{
+    struct linux_side *side = &life->world.side;
+    uint32_t flow = draw_flow(life);
+
+    if (linux_attach_done(side, flow)) {
+        end_session(life, flow);
+    } else if (side->attached[flow] == 0 && load(core_flow(side, flow, 0)) == 0) {
+        attach(life, flow);
     }
 }
 
@@ -93,7 +180,7 @@ static void linux_lies(struct life *life)
     uint32_t value = draw(life, 3) == 0 ? draw(life, 20) : draw(life, 0x7FFFFFFF);
 
     if (draw(life, 2) == 0) {
-        store(linux_flow(side, draw(life, WORLD_ENDPOINTS), 4 * draw(life, 4)), value);
+        store(linux_flow(side, draw_flow(life), 4 * draw(life, 5)), value);
     } else {
         store(linux_word(side, 4 * draw(life, 56)), value);
     }
@@ -115,8 +202,9 @@ static void core_takes(struct life *life)
     if (life->held_count == HELD_MAX) {
         return;
     }
-    result = endpoint == IN || endpoint == IN2 ? hythe_receive(world_endpoint(world, endpoint), buffer, draw(life, 2))
-                                               : hythe_lease(world_endpoint(world, endpoint), buffer, draw(life, 2));
+    result = endpoint == IN || endpoint == IN2
+                 ? hythe_receive(world_endpoint(world, endpoint), buffer, draw(life, 2))
+                 : hythe_lease(world_endpoint(world, endpoint), buffer, draw(life, 2));
     CHECK(result <= 0);
     if (result != HYTHE_OK) {
         return;
@@ -124,25 +212,40 @@ static void core_takes(struct life *life)
     life->held_count++;
     CHECK(buffer->slot >= world->region_memory);
     CHECK(buffer->data + buffer->length <= world->region_memory + world->region_bytes);
-    CHECK(buffer->data >= buffer->slot && buffer->data + buffer->length <= buffer->slot + WORLD_SLOT_BYTES);
-    if (life->honest) {
-        CHECK_EQUAL(buffer->length, life->tag[endpoint]);
+    CHECK(buffer->data >= buffer->slot &&
+          buffer->data + buffer->length <= buffer->slot + WORLD_SLOT_BYTES);
+    if (life->manner != LYING) {
+        CHECK_EQUAL(buffer->length, life->tag[LINUX_FLOW(endpoint, buffer->port)]);
+    }
+}
+
+/* What the core drops is nobody's until Linux cleans up after it. */
+static void account(struct life *life, const struct hythe_buffer *before, int result,
+                    int is_published)
+{
+    uint32_t endpoint = before->endpoint == world_endpoint(&life->world, OUT) ? OUT : OUT2;
+
+    if (result == HYTHE_STALE || result == HYTHE_E_QUARANTINED) {
+        *given(life, before->words[0]) -= before->words[5];
+    } else if (result == HYTHE_OK && is_published) {
+        life->out[LINUX_FLOW(endpoint, before->port)]--;
     }
 }
 
 static void core_gives(struct life *life)
 {
     struct world *world = &life->world;
-    uint32_t at;
+    struct hythe_buffer before;
     struct hythe_buffer *buffer;
     int result;
+    uint32_t how = draw(life, 3);
 
     if (life->held_count == 0) {
         return;
     }
-    at = draw(life, (uint32_t)life->held_count);
-    buffer = &life->held[at];
-    switch (draw(life, 3)) {
+    buffer = &life->held[draw(life, (uint32_t)life->held_count)];
+    before = *buffer;
+    switch (how) {
     case 0:
         result = hythe_forward(buffer, world_endpoint(world, draw(life, 2) == 0 ? OUT : OUT2), 1);
         break;
@@ -155,6 +258,7 @@ static void core_gives(struct life *life)
     }
     CHECK(result <= HYTHE_STALE && result >= HYTHE_E_LENGTH);
     if (buffer->endpoint == NULL) {
+        account(life, &before, result, how == 1);
         *buffer = life->held[--life->held_count];
     } else {
         CHECK(result < 0);
@@ -183,6 +287,53 @@ static uint32_t violations(struct life *life)
     return sum;
 }
 
+/* References in the two queues of a flow that is attached. */
+static void add_queued(struct life *life, uint32_t flow, uint32_t sum[WORLD_SLOTS])
+{
+    struct linux_side *side = &life->world.side;
+    uint32_t counter;
+
+    for (counter = load(core_flow(side, flow, 12)); counter != side->tail[flow]; counter++) {
+        sum[linux_entry(side, flow, counter)[0] & 0xFFFFFFu] += linux_entry(side, flow, counter)[5];
+    }
+    for (counter = side->head[flow]; counter != load(core_flow(side, flow, 8)); counter++) {
+        sum[core_entry(side, flow, counter)[0] & 0xFFFFFFu] += core_entry(side, flow, counter)[5];
+    }
+}
+
+/* References are divided, never made; and none is lost while ports come and go as they should. */
+static void references_add_up(struct life *life)
+{
+    uint32_t sum[WORLD_SLOTS] = {0};
+    uint32_t endpoint;
+    uint32_t i;
+
+    for (i = 0; i < (uint32_t)life->held_count; i++) {
+        sum[life->held[i].words[0] & 0xFFFFFFu] += life->held[i].words[5];
+    }
+    for (endpoint = 0; endpoint < WORLD_ENDPOINTS; endpoint++) {
+        for (i = 0; i < PORTS; i++) {
+            if (linux_attach_done(&life->world.side, LINUX_FLOW(endpoint, i))) {
+                add_queued(life, LINUX_FLOW(endpoint, i), sum);
+            }
+        }
+    }
+    for (i = 0; i < WORLD_SLOTS; i++) {
+        CHECK(life->manner == CALM ? sum[i] == life->given[i] : sum[i] <= life->given[i]);
+    }
+}
+
+static void change_something(struct life *life, uint32_t what)
+{
+    if (life->manner == CALM) {
+        port_comes_or_goes(life);
+    } else if (what < 95) {
+        linux_restarts_something(life);
+    } else {
+        core_restarts(life);
+    }
+}
+
 static void step(struct life *life)
 {
     uint32_t what = draw(life, 100);
@@ -193,18 +344,17 @@ static void step(struct life *life)
         core_takes(life);
     } else if (what < 92) {
         core_gives(life);
-    } else if (what < 95) {
-        linux_restarts_something(life);
     } else if (what < 96) {
-        core_restarts(life);
-    } else if (!life->honest && what < 98) {
+        change_something(life, what);
+    } else if (life->manner == LYING && what < 98) {
         linux_lies(life);
     } else {
         (void)hythe_link_service(&life->world.link);
     }
     CHECK_EQUAL(held_by_library(life), life->held_count);
-    if (life->honest) {
+    if (life->manner != LYING) {
         CHECK_EQUAL(violations(life), 0);
+        references_add_up(life);
     }
 }
 
@@ -216,7 +366,6 @@ static void is_still_usable(struct life *life)
 
     while (life->held_count > 0) {
         struct hythe_buffer *held = &life->held[--life->held_count];
-        /* A full queue keeps unused stock; Linux's next session frees it. */
         linux_publish(&world->side);
         CHECK(hythe_release(held) != HYTHE_E_FULL);
     }
@@ -228,20 +377,21 @@ static void is_still_usable(struct life *life)
     CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
 }
 
-static void live(uint64_t seed, int honest)
+static void live(uint64_t seed, enum manner manner)
 {
     struct life *life = calloc(1, sizeof *life);
     int i;
 
     life->random = seed * 0x9E3779B97F4A7C15u + 1;
-    life->honest = honest;
+    life->manner = manner;
     world_make_connected(&life->world);
     for (i = 0; i < STEPS && test_sum.broken_checks == 0; i++) {
         step(life);
     }
     is_still_usable(life);
     if (test_sum.broken_checks != 0) {
-        printf("seed %llu, %s Linux, step %d\n", (unsigned long long)seed, honest ? "honest" : "lying", i);
+        static const char *const NAMES[] = {"lying", "honest", "calm"};
+        printf("seed %llu, %s Linux, step %d\n", (unsigned long long)seed, NAMES[manner], i);
     }
     world_free(&life->world);
     free(life);
@@ -259,7 +409,7 @@ static void an_honest_linux_never_sees_an_old_message(void)
     uint64_t seed;
 
     for (seed = first_seed(); seed < first_seed() + RUNS; seed++) {
-        live(seed, 1);
+        live(seed, HONEST);
     }
 }
 
@@ -268,7 +418,16 @@ static void a_lying_linux_does_no_harm(void)
     uint64_t seed;
 
     for (seed = first_seed(); seed < first_seed() + RUNS; seed++) {
-        live(seed, 0);
+        live(seed, LYING);
+    }
+}
+
+static void no_reference_is_made_or_lost_while_ports_come_and_go(void)
+{
+    uint64_t seed;
+
+    for (seed = first_seed(); seed < first_seed() + RUNS; seed++) {
+        live(seed, CALM);
     }
 }
 
@@ -276,5 +435,6 @@ void test_random(void)
 {
     printf("random: seed %llu\n", (unsigned long long)first_seed());
     RUN(an_honest_linux_never_sees_an_old_message);
+    RUN(no_reference_is_made_or_lost_while_ports_come_and_go);
     RUN(a_lying_linux_does_no_harm);
 }

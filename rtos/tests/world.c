@@ -7,10 +7,10 @@
 #include "test.h"
 
 static const struct hythe_endpoint_config ENDPOINTS[WORLD_ENDPOINTS] = {
-    {"in", HYTHE_TO_CORE, 4096, 0, 0},
-    {"out", HYTHE_FROM_CORE, 3840, 7, 0},
-    {"in2", HYTHE_TO_CORE, 4096, 0, 0},
-    {"out2", HYTHE_FROM_CORE, 4096, 0, 0},
+    {"in", HYTHE_TO_CORE, 4096, 0, 0, 0},
+    {"out", HYTHE_FROM_CORE, 3840, 7, 0, 0},
+    {"in2", HYTHE_TO_CORE, 4096, 0, 0, 0},
+    {"out2", HYTHE_FROM_CORE, 4096, 0, 0, 0},
 };
 
 static void world_wait(void *context, uint32_t timeout_ms)

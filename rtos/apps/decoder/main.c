@@ -37,10 +37,10 @@ enum {
 #define DECODE_PRIORITY 2
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
-    [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, DECODE_FRAME_BYTES_MAX, 0, 0},
-    [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, DECODE_PCM_BYTES_MAX, 0, 0},
-    [ENDPOINT_PING] = {"ping", HYTHE_TO_CORE, ECHO_BYTES_MAX, 0, ECHO_SPIN_CHECKS},
-    [ENDPOINT_PONG] = {"pong", HYTHE_FROM_CORE, ECHO_BYTES_MAX, 0, 0},
+    [ENDPOINT_MP3] = {"mp3", HYTHE_TO_CORE, DECODE_FRAME_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, DECODE_PCM_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_PING] = {"ping", HYTHE_TO_CORE, ECHO_BYTES_MAX, 0, ECHO_SPIN_CHECKS, 0},
+    [ENDPOINT_PONG] = {"pong", HYTHE_FROM_CORE, ECHO_BYTES_MAX, 0, 0, 0},
 };
 
 static struct hythe_freertos freertos;

@@ -73,9 +73,9 @@ enum {
 };
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
-    [ENDPOINT_LATENCY] = {"latency", HYTHE_FROM_CORE, RECORD_BYTES_MAX, 0, 0},
-    [ENDPOINT_QUESTION] = {"question", HYTHE_FROM_CORE, QUESTION_BYTES, 0, 0},
-    [ENDPOINT_ANSWER] = {"answer", HYTHE_TO_CORE, QUESTION_BYTES, 0, 0},
+    [ENDPOINT_LATENCY] = {"latency", HYTHE_FROM_CORE, RECORD_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_QUESTION] = {"question", HYTHE_FROM_CORE, QUESTION_BYTES, 0, 0, 0},
+    [ENDPOINT_ANSWER] = {"answer", HYTHE_TO_CORE, QUESTION_BYTES, 0, 0, 0},
 };
 
 static struct sampler samplers[MEASURES + 1];
