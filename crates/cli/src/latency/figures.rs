@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use hythe::core::Board;
 use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
-use hythe_latency::xen::OwnCpu;
+use hythe_latency::xen::GuestCpuInstructions;
 use hythe_latency::{machine, outside};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const FIRST_EDGE: u8 = b'A';
 pub(super) const OUTSIDE: &str = ".outside";
 
 /// Behind the name of a measure: by the instructions of the core's own CPU.
-pub(super) const OWN_CPU: &str = ".own_cpu";
+pub(super) const GUEST_CPU_INSTRUCTIONS: &str = ".guest_cpu_instructions";
 
 /// The condition that says why nobody sees the samples from outside, where nobody does.
 pub(super) const UNSEEN: &str = "absent.outside";
@@ -63,10 +63,10 @@ pub(super) fn by_guest(case: &str, told: &Told) -> Result<Vec<Measurement>, CliE
 }
 
 /// Samples by what the core's own CPU executed, whatever another CPU did meanwhile.
-pub(super) fn own_cpu(
+pub(super) fn guest_cpu_instructions(
     case: &str,
     told: &Told,
-    counted: &BTreeMap<u8, OwnCpu>,
+    counted: &BTreeMap<u8, GuestCpuInstructions>,
     instruction_ns: u32,
 ) -> Result<Vec<Measurement>, CliError> {
     let clock = format!(
@@ -94,7 +94,7 @@ pub(super) fn own_cpu(
             .map(|(exits, samples)| exits * samples.len())
             .sum();
         let samples = in_nanoseconds(&own.instructions, instruction_ns);
-        let metric = format!("{name}{OWN_CPU}");
+        let metric = format!("{name}{GUEST_CPU_INSTRUCTIONS}");
         results.push(Measurement {
             exits: Some(exits as f64 / samples.len().max(1) as f64),
             ..Measurement::of(case, &metric, &samples, conditions)?
@@ -104,7 +104,7 @@ pub(super) fn own_cpu(
 }
 
 /// What samples took that met with so many exits.
-fn by_exits(own: &OwnCpu, instruction_ns: u32) -> Value {
+fn by_exits(own: &GuestCpuInstructions, instruction_ns: u32) -> Value {
     let of = |(exits, samples): (&u64, &Histogram<u64>)| {
         let samples = in_nanoseconds(samples, instruction_ns);
         json!({

@@ -9,7 +9,9 @@ use serde_json::json;
 
 use super::alone::alone;
 use super::board_args::{BoardArgs, ClockArg};
-use super::figures::{self, OUTSIDE, OWN_CPU, Recorded, UNSEEN, conditions, document};
+use super::figures::{
+    self, GUEST_CPU_INSTRUCTIONS, OUTSIDE, Recorded, UNSEEN, conditions, document,
+};
 use super::told::{self, APP, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
@@ -47,7 +49,7 @@ pub(super) fn measure(
         load: args.load.load(),
         settings: args.xen.settings(partition)?,
         options: args.xen.options(),
-        own_cpu_samples: args.xen.own_cpu_samples(partition)?,
+        guest_cpu_instruction_samples: args.xen.guest_cpu_instruction_samples(partition)?,
     };
     let clock = match args.clock {
         ClockArg::Instructions => Clock::Instructions {
@@ -155,10 +157,10 @@ fn read(
             }
         }
         let instruction_ns = repeatable.instruction_ns;
-        results.extend(figures::own_cpu(
+        results.extend(figures::guest_cpu_instructions(
             case,
             &told,
-            &record.own_cpu,
+            &record.guest_cpu_instructions,
             instruction_ns,
         )?);
     }
@@ -188,7 +190,7 @@ const fn limits(partition: Partition, clock: Clock) -> &'static str {
             "emulated: instructions are counted, so caches, buses and second-stage translation take no time; for comparing configurations, no claim about hardware"
         }
         (Partition::Partitioned, Clock::Instructions { .. }) => {
-            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so by the core's clock a sample in which the other had a turn is late by the emulator's doing; `.own_cpu` counts what the core's CPU executed, of each sample from first_sample on, and so has no turns in it, but a tick comes after fewer of its instructions the longer Linux's turns are: by_exits parts the samples by what they met with"
+            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so by the core's clock a sample in which the other had a turn is late by the emulator's doing; `.guest_cpu_instructions` counts what the core's CPU executed, of each sample from first_sample on, and so has no turns in it, but a tick comes after fewer of its instructions the longer Linux's turns are: by_exits parts the samples by what they met with"
         }
     }
 }
@@ -208,7 +210,7 @@ fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
         .iter()
         .filter(|result| !result.metric.ends_with(OUTSIDE))
     {
-        let name = match result.metric.strip_suffix(OWN_CPU) {
+        let name = match result.metric.strip_suffix(GUEST_CPU_INSTRUCTIONS) {
             Some(name) => format!("{name}{OUTSIDE}"),
             None => result.metric.clone(),
         };
@@ -230,7 +232,7 @@ fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
         }
     }
     ratios.extend(account(alone, under, ["", ""]));
-    ratios.extend(account(alone, under, [OUTSIDE, OWN_CPU]));
+    ratios.extend(account(alone, under, [OUTSIDE, GUEST_CPU_INSTRUCTIONS]));
     ratios
 }
 
