@@ -117,7 +117,7 @@ fn a_pause_is_left_by_play_and_ended_by_teardown() {
 }
 
 #[test]
-fn play_while_playing_is_a_sign_of_life_or_a_move() {
+fn play_while_playing_is_a_keep_alive_or_a_move() {
     let (mut desk, session) = at(Playing);
     let answer = desk.ask("PLAY", URL, &[&session]);
     assert_eq!(

@@ -113,7 +113,7 @@ impl Connection {
     }
 
     /// Did the client keep us waiting for too long? One with a session may be silent: media is its
-    /// sign of life.
+    /// keep-alive.
     pub(crate) fn overdue(
         &self,
         limits: &Limits,
