@@ -1,5 +1,5 @@
-//! The product: packets in the pool's wire region, sent by the ladder of methods that each
-//! destination climbs for itself.
+//! The product: packets in the pool's wire region, sent with the send-method fallback of each
+//! destination.
 //!
 //! What is prepared lies in fresh pages and goes by reference; what is sent once is laid out in one
 //! lease that is kept, and copied by the kernel: as the product's sender does it.

@@ -224,7 +224,7 @@ fn every_method_but_sendfile_has_departures() {
         return;
     };
     let laid = Laid::new(&[1400, 1400, 1400, 200, 1400, 1400, 172, 172], 256);
-    for method in Method::LADDER {
+    for method in Method::BEST_FIRST {
         let (socket, address) = noting_receiver(&network, FAR);
         let mut options = options(None);
         options.method = Some(method);

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use hythe_media::wire::destination::Destination;
 use hythe_media::wire::destinations::{DESTINATIONS_MAX, Destinations};
 use hythe_media::wire::endpoint::DestinationOptions;
+use hythe_media::wire::fallback::MethodReason;
 use hythe_media::wire::health::{Change, Event, QUIET, State};
-use hythe_media::wire::ladder::MethodReason;
 use hythe_media::wire::method::Method;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -54,7 +54,7 @@ fn every_method_crosses_a_link() {
     };
     let laid = Laid::equal(200);
     for host in [FAR, FAR_V6] {
-        for method in Method::LADDER {
+        for method in Method::BEST_FIRST {
             let (socket, address) = far_receiver(&network, host);
             let mut destination = Destination::open(address, &forced(method)).unwrap();
             assert_eq!(send_all(&mut destination, &laid.packets()), []);

@@ -79,7 +79,7 @@ pub enum Method {
 
 impl Method {
     /// All, best first.
-    pub const LADDER: [Self; 4] = [
+    pub const BEST_FIRST: [Self; 4] = [
         Self::SendfileGso,
         Self::MappedGso,
         Self::Sendmmsg,
@@ -89,7 +89,7 @@ impl Method {
     /// The one to try where this one is refused.
     #[must_use]
     pub fn lower(self) -> Option<Self> {
-        Self::LADDER.into_iter().find(|method| *method > self)
+        Self::BEST_FIRST.into_iter().find(|method| *method > self)
     }
 
     /// Does the kernel cut one send into many datagrams?
@@ -123,8 +123,8 @@ impl FromStr for Method {
     type Err = UnknownMethod;
 
     fn from_str(name: &str) -> Result<Self, UnknownMethod> {
-        let mut ladder = Self::LADDER.into_iter();
-        ladder
+        let mut methods = Self::BEST_FIRST.into_iter();
+        methods
             .find(|method| method.name() == name)
             .ok_or_else(|| UnknownMethod(name.into()))
     }

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use hythe_media::wire::destination::Destination;
 use hythe_media::wire::endpoint::DestinationOptions;
+use hythe_media::wire::fallback::{MethodReason, PROBE_AGAIN};
 use hythe_media::wire::health::{Change, State};
-use hythe_media::wire::ladder::{MethodReason, PROBE_AGAIN};
 use hythe_media::wire::method::Method;
 use hythe_media::wire::packets::{Header, Packets};
 
@@ -41,7 +41,7 @@ fn groups() -> Vec<Vec<u16>> {
 #[test]
 fn every_method_delivers_every_byte() {
     for host in hosts() {
-        for method in Method::LADDER {
+        for method in Method::BEST_FIRST {
             for sizes in groups() {
                 // Places in a page: at its beginning, and such that packets cross it.
                 for offset in [0, 256, 4095] {
@@ -67,7 +67,7 @@ fn every_method_delivers_every_byte() {
 #[test]
 fn headers_differ_and_payloads_are_shared() {
     for host in hosts() {
-        for method in Method::LADDER {
+        for method in Method::BEST_FIRST {
             for sizes in groups() {
                 let laid = Laid::new(&sizes, 256);
                 let headers: Vec<Header> =
@@ -90,7 +90,7 @@ fn packets_with_holes_between_them_arrive_without_the_holes() {
     let laid = Laid::equal(90);
     let places: Vec<_> = laid.places.iter().step_by(3).copied().collect();
     let packets = Packets::lasting(laid.memory(), &places).unwrap();
-    for method in Method::LADDER {
+    for method in Method::BEST_FIRST {
         let (socket, address) = receiver("127.0.0.1");
         let mut destination = Destination::open(address, &forced(method)).unwrap();
         send_all(&mut destination, &packets);
@@ -155,7 +155,7 @@ fn a_packet_larger_than_any_path_is_counted_and_the_others_go() {
 }
 
 #[test]
-fn a_file_that_cannot_be_sent_from_makes_the_ladder_step_down_once() {
+fn a_file_that_cannot_be_sent_from_makes_the_method_fall_back_once() {
     let laid = Laid::equal(30);
     let (pipe, _other_end) = rustix::pipe::pipe().unwrap();
     let mut memory = laid.memory();
@@ -288,7 +288,7 @@ fn reports_go_to_the_port_behind() {
 
 #[test]
 fn names_are_read_as_they_are_written() {
-    for method in Method::LADDER {
+    for method in Method::BEST_FIRST {
         assert_eq!(method.to_string().parse(), Ok(method));
     }
     for wrong in ["", "GSO", "zerocopy", "sendfile"] {
