@@ -2,7 +2,7 @@
 //! allows. The protocol alone is [`hythe_rtp`].
 //!
 //! **Out**: a [`source`] yields units of media with their times; [`hythe_rtp::payload`] says which
-//! slices of them each packet carries; a [`send`] session lays the packets out in slots of the
+//! slices of them each packet carries; a [`send`] session builds the packets in slots of the
 //! pool's wire region ([`wire::layout`]), or leaves them in the messages of a channel
 //! ([`source::channel`]), each with the instant that [`pace`] gives it, and sends every group to
 //! all destinations from there by the fastest way that each allows ([`wire::destinations`]).

@@ -261,7 +261,7 @@ impl Relay {
         }
     }
 
-    /// Sends what was laid out to everybody else. Who has no room loses it: a conference does not
+    /// Sends what was built to everybody else. Who has no room loses it: a conference does not
     /// wait.
     fn send_on(&mut self, from: usize) {
         let now = Instant::now();

@@ -1,4 +1,4 @@
-//! Packets laid out in a slot of the wire region: what the kernel sends from, what is found again,
+//! Packets built in a slot of the wire region: what the kernel sends from, what is found again,
 //! and what does not fit.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -195,7 +195,7 @@ fn numbers_that_do_not_follow_are_a_bug() {
 }
 
 #[test]
-fn a_file_is_laid_out_as_its_payloads_would_be() {
+fn a_file_is_built_as_its_payloads_would_be() {
     let Some(scene) = Scene::new("file") else {
         return;
     };
@@ -269,7 +269,7 @@ fn a_file_larger_than_the_layout_is_taken_as_far_as_there_is_room() {
     let taken = layout.extend_from_file(&file, part, &mut next).unwrap();
     assert_eq!((taken, layout.packets().len()), (room * 1000, room));
     assert_eq!(layout.extend_from_file(&file, part, &mut next).unwrap(), 0);
-    // What cannot be read: nothing is laid out.
+    // What cannot be read: nothing is built.
     layout.clear();
     let directory = File::open("/").unwrap();
     layout

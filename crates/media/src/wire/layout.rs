@@ -1,4 +1,4 @@
-//! Packets laid out in a slot of the wire region: header in front of payload, one packet behind the
+//! Packets built in a slot of the wire region: header in front of payload, one packet behind the
 //! other.
 //!
 //! A sender fills a layout from a packetizer ([`Layout::push`]) or straight from a file
@@ -32,7 +32,7 @@ pub struct Layout {
     /// The kernel may send from its file by reference.
     is_for_the_wire: bool,
     places: Vec<PacketPlace>,
-    /// Bytes laid out: where the next packet begins.
+    /// Bytes built: where the next packet begins.
     used: usize,
 }
 
@@ -136,7 +136,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// What the kernel says of the file; nothing was laid out.
+    /// What the kernel says of the file; nothing was built.
     ///
     /// # Panics
     ///

@@ -480,7 +480,7 @@ mod tests {
         SIZES.into_iter().map(place).collect()
     }
 
-    /// Packets that leave at those times, laid out and then in pieces, and a connected socket with
+    /// Packets that leave at those times, built and then in pieces, and a connected socket with
     /// the one it sends to.
     fn with_packets(departures_ns: &[u64], test: impl Fn(Packets<'_>, WireSocket, UdpSocket)) {
         let input = io::stdin();
@@ -491,7 +491,7 @@ mod tests {
             bytes: &bytes,
         };
         let places = &places()[..departures_ns.len()];
-        let laid = Packets::lasting(memory, places).unwrap();
+        let prebuilt = Packets::lasting(memory, places).unwrap();
         let (mut vectors, mut ends) = (Vec::new(), Vec::new());
         for (index, place) in places.iter().enumerate() {
             let (header, body) = bytes[place.offset as usize..place.end()].split_at(12);
@@ -501,7 +501,7 @@ mod tests {
             ends.push(vectors.len());
         }
         let apart = Packets::apart(&vectors, &ends, places).unwrap();
-        for packets in [laid, apart] {
+        for packets in [prebuilt, apart] {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             receiver.set_nonblocking(true).unwrap();
             let sender = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -275,8 +275,8 @@ impl<'p> Packets<'p> {
         for (index, (pair, place)) in pairs.zip(&self.places[..count]).enumerate() {
             // Checked when the group was made.
             let packet = &memory.bytes[place.offset as usize..place.end()];
-            let (laid_out, payload) = packet.split_at(HEADER_BYTES);
-            let header = headers.map_or(laid_out, |headers| &headers[index]);
+            let (built, payload) = packet.split_at(HEADER_BYTES);
+            let header = headers.map_or(built, |headers| &headers[index]);
             *pair = [IoSlice::new(header), IoSlice::new(payload)];
         }
         Vectors {

@@ -114,7 +114,7 @@ impl SendSession {
         )
     }
 
-    /// Nothing is left to lay out or to hand over; parity and what the kernel has still have to
+    /// Nothing is left to build or to hand over; parity and what the kernel has still have to
     /// leave.
     pub(super) fn drain(&mut self) -> Step {
         let last_ns = self.spacer.lead.last_ns();

@@ -6,10 +6,10 @@ use hythe_rtp::HEADER_BYTES;
 use super::{SendSession, Step};
 use crate::MediaError;
 use crate::pace::Group;
-use crate::send::held::GroupVectors;
 use crate::send::session::ending::PARITY_GAP_NS;
 use crate::send::spacer::Way;
 use crate::send::store::Store;
+use crate::send::zero_copy_queue::GroupVectors;
 use crate::wire::health::Event;
 
 /// From this number of destinations on, sending by reference is worth the fresh pages that it takes
@@ -69,7 +69,8 @@ impl SendSession {
     /// Are packets without departure times, which are never lent, sent by reference?
     fn lends(&self) -> bool {
         // What lies in messages is copied by the kernel: their publisher writes those slots again.
-        let may_lend = matches!(&self.store, Store::Laid(laid) if laid.copies_because().is_none());
+        let may_lend =
+            matches!(&self.store, Store::Prebuilt(prebuilt) if prebuilt.copies_because().is_none());
         let wants_to = self.options.lend;
         may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM)
     }

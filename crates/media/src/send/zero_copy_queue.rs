@@ -86,9 +86,9 @@ struct Hold {
     last: u64,
 }
 
-/// The packets of a stream that are held, oldest first. Numbers count over the whole stream.
+/// The packets of a stream that lie in messages of a channel, oldest first. Numbers count over the whole stream.
 #[derive(Debug)]
-pub(super) struct HeldStore {
+pub(super) struct ZeroCopyQueue {
     messages: VecDeque<Hold>,
     first_message: u64,
     /// The first of them, so many with so many bytes, have no packet that waits.
@@ -121,7 +121,7 @@ impl GroupVectors<'_> {
     }
 }
 
-impl HeldStore {
+impl ZeroCopyQueue {
     pub(super) fn new(kept: Budget) -> Self {
         Self {
             messages: VecDeque::new(),
@@ -392,7 +392,7 @@ mod tests {
     /// Made for the packet, so that no message is needed.
     const BETWEEN: [u8; BETWEEN_BYTES_MAX] = [7; BETWEEN_BYTES_MAX];
 
-    fn push(store: &mut HeldStore, pieces: usize) {
+    fn push(store: &mut ZeroCopyQueue, pieces: usize) {
         let head = Head {
             header: [0x80; HEADER_BYTES],
             due_ns: 0,
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_group_is_as_long_as_there_are_vectors_and_each_packet_of_it_has_a_departure() {
-        let mut store = HeldStore::new(Budget {
+        let mut store = ZeroCopyQueue::new(Budget {
             messages: 0,
             bytes: 0,
         });
