@@ -228,7 +228,7 @@ fn a_forced_method_that_is_refused_is_told_and_nothing_goes() {
 }
 
 #[test]
-fn a_dead_receiver_is_told_once_and_no_packet_is_held_back() {
+fn a_dead_receiver_is_reported_once_and_delays_no_packet() {
     for host in hosts() {
         let (socket, address) = receiver(host);
         drop(socket);
