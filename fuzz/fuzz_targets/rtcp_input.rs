@@ -5,12 +5,12 @@
 
 #![no_main]
 
-use hythe_rtp::receive::heard;
+use hythe_rtp::receive::parsed_rtcp;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let mut said = 0;
-    let is_valid = heard::read(bytes, &mut |_| said += 1);
-    assert!(is_valid || said == 0);
+    let mut events = 0;
+    let is_valid = parsed_rtcp::read(bytes, &mut |_| events += 1);
+    assert!(is_valid || events == 0);
     // A source of a goodbye has four bytes.
-    assert!(said * 4 <= bytes.len());
+    assert!(events * 4 <= bytes.len());
 });

@@ -85,7 +85,7 @@ impl Scene {
         };
         let machine = CpuTimes::now().since(before);
         match self.receiver.ask(&Order::Collect)? {
-            Answer::Heard(heard) => CallRound::new(paced, heard, machine),
+            Answer::Arrivals(arrivals) => CallRound::new(paced, arrivals, machine),
             other => Err(self.receiver.surprise(&other)),
         }
     }

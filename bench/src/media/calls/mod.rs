@@ -82,7 +82,7 @@ pub(super) struct Paced {
 
 /// What arrived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Heard {
+pub(super) struct Arrivals {
     /// Packets that were right.
     pub(super) delivered: u64,
     /// Packets that came twice, in another order, with another content than was sent, or without

@@ -9,10 +9,10 @@ use serde_json::json;
 
 use super::alone::alone;
 use super::board_args::{BoardArgs, ClockArg};
+use super::board_output::{self, APP, BoardOutput};
 use super::figures::{
     self, GUEST_CPU_INSTRUCTIONS, OUTSIDE, Recorded, UNSEEN, conditions, document,
 };
-use super::told::{self, APP, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
 use crate::workspace::{Purpose, temporary};
@@ -73,10 +73,10 @@ pub(super) fn measure(
         args.under.name(),
         setup.load.name()
     );
-    let (told, found) = read(&case, &ended, repeatable)?;
+    let (output, found) = read(&case, &ended, repeatable)?;
     let ratios = ratios(&results, &found);
     results.extend(found);
-    let mut conditions = conditions(board, &told, limits(partition, clock));
+    let mut conditions = conditions(board, &output, limits(partition, clock));
     for (key, value) in [
         ("configuration", args.under.name().to_owned()),
         ("load", setup.load.name().to_owned()),
@@ -136,11 +136,11 @@ fn read(
     case: &str,
     ended: &Ended,
     repeatable: &Repeatable,
-) -> Result<(Told, Vec<Measurement>), CliError> {
+) -> Result<(BoardOutput, Vec<Measurement>), CliError> {
     let bytes = |path: &Path| std::fs::read(path).map_err(CliError::file("read", path));
-    let (edges, console) = told::split(&bytes(&ended.serial)?);
-    let told = told::from_console(&console)?;
-    let mut results = figures::by_guest(case, &told)?;
+    let (edges, console) = board_output::split(&bytes(&ended.serial)?);
+    let output = board_output::from_console(&console)?;
+    let mut results = figures::by_guest(case, &output)?;
     if let Some(record) = &ended.record {
         if let Some(log) = &record.log {
             let recorded = Recorded {
@@ -148,9 +148,9 @@ fn read(
                 edges,
                 instruction_ns: repeatable.instruction_ns,
             };
-            results.extend(figures::from_outside(case, &told, &recorded)?);
+            results.extend(figures::from_outside(case, &output, &recorded)?);
         }
-        for (letter, name) in figures::letters(&told) {
+        for (letter, name) in figures::letters(&output) {
             let result = results.iter_mut().find(|result| result.metric == name);
             if let (Some(result), Some(exits)) = (result, record.exits.get(&letter)) {
                 result.exits = Some(exits.per_sample());
@@ -159,12 +159,12 @@ fn read(
         let instruction_ns = repeatable.instruction_ns;
         results.extend(figures::guest_cpu_instructions(
             case,
-            &told,
+            &output,
             &record.guest_cpu_instructions,
             instruction_ns,
         )?);
     }
-    Ok((told, results))
+    Ok((output, results))
 }
 
 /// Why nobody saw the core from outside.

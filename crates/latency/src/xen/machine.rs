@@ -228,7 +228,7 @@ fn wait(
         )
     });
     let why = match why {
-        Why::Told => return watched,
+        Why::Complete => return watched,
         Why::Gone(status) => format!("QEMU ended first ({status}): {}", said.trim()),
         Why::Other(why) => why,
     };
@@ -240,7 +240,7 @@ fn wait(
 
 /// Why it is waited no longer.
 enum Why {
-    Told,
+    Complete,
     Gone(ExitStatus),
     Other(String),
 }
@@ -249,8 +249,8 @@ fn look(child: &mut Child, serial: &Path, bound: Duration, give_up: impl Fn() ->
     let deadline = Instant::now() + bound;
     loop {
         std::thread::sleep(LOOK);
-        if has_told(serial) {
-            return Why::Told;
+        if is_complete(serial) {
+            return Why::Complete;
         }
         match child.try_wait() {
             Ok(None) => {}
@@ -267,7 +267,7 @@ fn look(child: &mut Child, serial: &Path, bound: Duration, give_up: impl Fn() ->
 }
 
 /// Only the end is looked at: edges come first, many of them.
-fn has_told(serial: &Path) -> bool {
+fn is_complete(serial: &Path) -> bool {
     let look = || {
         let mut file = File::open(serial)?;
         let bytes = file.metadata()?.len();

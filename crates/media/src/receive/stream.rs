@@ -18,7 +18,7 @@ use hythe_rtp::payload::{Depacketize, Received};
 use hythe_rtp::receive::feedback::Feedback;
 use hythe_rtp::receive::gaps::Gaps;
 use hythe_rtp::receive::head::Head;
-use hythe_rtp::receive::heard::{self, Heard, Said};
+use hythe_rtp::receive::parsed_rtcp::{self, ParsedRtcp, RtcpEvent};
 use hythe_rtp::receive::reorder::{Origin, Ready, Reason, Reorder};
 use hythe_rtp::receive::requests::Limits;
 use hythe_rtp::receive::source::{Source, ticks};
@@ -313,10 +313,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         now_ns: u64,
     ) -> Result<(), MediaError> {
         let bytes = self.memory.part(batch, range.clone());
-        if heard::is_rtcp(bytes) {
+        if parsed_rtcp::is_rtcp(bytes) {
             // RTCP on the same port (RFC 5761).
-            let said = Said::read(bytes);
-            self.believe(&said, message.source, now_ns);
+            let parsed = ParsedRtcp::read(bytes);
+            self.believe(&parsed, message.source, now_ns);
             return Ok(());
         }
         let Some(head) = Head::read(bytes) else {
@@ -597,22 +597,22 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
 
     /// Takes a datagram of the RTCP port.
     pub fn take_rtcp(&mut self, datagram: &[u8], source: SocketAddr, now_ns: u64) {
-        let said = Said::read(datagram);
-        self.believe(&said, source, now_ns);
+        let parsed = ParsedRtcp::read(datagram);
+        self.believe(&parsed, source, now_ns);
     }
 
     /// Only the stream's own host is believed: everybody else could end it, or have our reports
     /// sent elsewhere.
-    fn believe(&mut self, said: &Said, source: SocketAddr, now_ns: u64) {
-        self.statistics.malformed += u64::from(!said.is_valid);
-        for heard in said.heard.iter().flatten() {
-            match *heard {
-                Heard::Report { ssrc, ntp } if self.sources.is_stream(ssrc, source.ip()) => {
+    fn believe(&mut self, parsed: &ParsedRtcp, source: SocketAddr, now_ns: u64) {
+        self.statistics.malformed += u64::from(!parsed.is_valid);
+        for event in parsed.events.iter().flatten() {
+            match *event {
+                RtcpEvent::Report { ssrc, ntp } if self.sources.is_stream(ssrc, source.ip()) => {
                     self.feedback.sender_report(ntp, now_ns);
                     self.reporter = Some(source);
                     self.statistics.sender_reports += 1;
                 }
-                Heard::Goodbye { ssrc } if self.sources.goodbye(ssrc, source.ip()) => {
+                RtcpEvent::Goodbye { ssrc } if self.sources.goodbye(ssrc, source.ip()) => {
                     self.goodbye_ns.get_or_insert(now_ns);
                 }
                 _ => {}
