@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(lead.departure_ns(last_ns + 200, 0), last_ns + 301);
         lead.is_followed(last_ns);
         assert_eq!(lead.last_ns(), last_ns + 300);
-        // Without company as many as ever, and never none.
+        // With no other sender a batch has its usual size; without packets it still has one group.
         for (packets, groups) in [(1000, 8), (0, 1)] {
             let mut lead = Lead::new(0).with_packets(packets);
             assert_eq!(batch(&mut lead, &mut { MS }, 1000, 8, 0), groups);

@@ -43,9 +43,9 @@ pub struct VoiceSender {
     calls: Calls,
     v4: Option<Sockets>,
     v6: Option<Sockets>,
-    /// When tooth 0 was due.
+    /// When slot 0 was due.
     start_ns: u64,
-    /// Teeth since then.
+    /// Slots since then.
     turn: u64,
     statistics: VoiceStatistics,
 }
@@ -107,7 +107,7 @@ impl VoiceSender {
         &self.statistics
     }
 
-    /// Waits for the next tooth, 0.25 ms after the one before, and sends the packets that are due
+    /// Waits for the next slot, 0.25 ms after the one before, and sends the packets that are due
     /// there.
     pub fn turn(&mut self) {
         let due_ns = self.start_ns + self.turn * TOOTH_NS;
