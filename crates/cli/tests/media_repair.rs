@@ -78,11 +78,11 @@ fn what_was_lost_is_sent_again_and_nothing_is_missing() {
     // A quiet machine needs a delay of 200 ms; on a busy one, where everybody waits for a turn, the
     // way itself takes longer.
     for how in [
-        &["--lossless", "1000"][..],
+        &["--repair-window", "1000"][..],
         &["--resend", "plain", "--keep", "2000"],
     ] {
         let delay = ["--delay", "1000", "--json"];
-        let told = how[0] == "--lossless";
+        let told = how[0] == "--repair-window";
         let outcome = cross(&fixture, &TS, how, if told { &delay[2..] } else { &delay });
         let received = document(&outcome.received);
         assert_eq!(count(&received, "delay_ns"), 1_000_000_000);
@@ -147,7 +147,7 @@ fn what_is_not_repaired_is_counted_and_named() {
     let Some(fixture) = MediaFixture::new("losses") else {
         return;
     };
-    let offered = ["--lossless", "300", "--parity", "8x5"];
+    let offered = ["--repair-window", "300", "--parity", "8x5"];
     let outcome = cross(&fixture, &TS, &offered, &["--no-repair", "--json"]);
     let received = document(&outcome.received);
     let [lost, missing] = ["lost", "missing"].map(|name| count(&received, name));
@@ -183,10 +183,13 @@ fn repair_that_makes_no_sense_is_refused_by_name() {
         fixture.root.run(&[&arguments, &to[..], options].concat())
     };
     for (options, said) in [
-        (&["--lossless", "0"][..], &["--lossless", "20..=10000"][..]),
         (
-            &["--lossless", "200", "--resend", "rtx"],
-            &["--lossless", "--resend"],
+            &["--repair-window", "0"][..],
+            &["--repair-window", "20..=10000"][..],
+        ),
+        (
+            &["--repair-window", "200", "--resend", "rtx"],
+            &["--repair-window", "--resend"],
         ),
         (&["--resend", "often"], &["often", "rtx, plain"]),
         (&["--keep", "100"], &["--resend"]),
@@ -204,8 +207,8 @@ fn repair_that_makes_no_sense_is_refused_by_name() {
             &["--packet-bytes 9000", "1440"],
         ),
         (
-            &["--calls", "2", "--lossless", "200"],
-            &["--calls", "--lossless"],
+            &["--calls", "2", "--repair-window", "200"],
+            &["--calls", "--repair-window"],
         ),
     ] {
         send(options).failed(2, said);

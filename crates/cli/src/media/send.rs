@@ -68,7 +68,7 @@ pub(crate) struct SendArgs {
     parity: ParityArgs,
     /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that
     /// of --to on, again and again
-    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "lossless", "resend", "parity"])]
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "repair_window", "resend", "parity"])]
     calls: Option<u16>,
     #[command(flatten)]
     priority: PriorityArgs,

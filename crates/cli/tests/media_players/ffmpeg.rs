@@ -87,7 +87,7 @@ fn it_plays_every_payload_from_our_description() {
         }
         // It knows nothing of repair, or not ours: what is beside the media is passed over.
         for sample in repaired {
-            let (fixture, repair) = (&fixture, ["--lossless", "200", "--parity", "5x5"]);
+            let (fixture, repair) = (&fixture, ["--repair-window", "200", "--parity", "5x5"]);
             scope.spawn(move || plays(fixture, sample, &repair));
         }
     });

@@ -15,7 +15,7 @@ use crate::wire::{Capture, Listening, NEEDED, fields, finds_nothing};
 /// One packet of the transport stream in each, so that there are many; by a method whose packets
 /// pass the loopback interface uncut.
 const OPTIONS: [&str; 6] = [
-    "--lossless",
+    "--repair-window",
     "500",
     "--packet-bytes",
     "188",

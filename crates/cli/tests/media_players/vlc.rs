@@ -309,7 +309,9 @@ fn it_refuses_a_description_of_a_stream_without_loss() {
         return;
     };
     let (input, port) = (vlc.fixture.make(&H264), streams::port());
-    let sdp = vlc.fixture.describe(&input, &["--lossless", "200"], port);
+    let sdp = vlc
+        .fixture
+        .describe(&input, &["--repair-window", "200"], port);
     let out = vlc.fixture.file("refused.vlc");
     let ended = vlc.play(&sdp, &written_to(&H264, &out)).end();
     let refused = format!("Bad SDP \"m=\" line: m=video {port} RTP/AVPF");
@@ -323,7 +325,7 @@ fn it_plays_what_is_served_to_others_without_loss() {
         return;
     };
     let input = vlc.fixture.make(&H264);
-    let (server, base) = vlc.serve(&[&input, "--lossless", "200"]);
+    let (server, base) = vlc.serve(&[&input, "--repair-window", "200"]);
     let out = vlc.fixture.file("served.vlc");
     let player = vlc.play(&format!("{base}/{}", H264.name), &written_to(&H264, &out));
     let ended = ended_well(H264.name, player);
