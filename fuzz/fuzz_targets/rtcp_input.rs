@@ -1,5 +1,5 @@
 //! Datagrams of RTCP as anybody may send them: they are read without a panic, and never say more
-//! than has room in them.
+//! than fits into them.
 //!
 //! `cargo +nightly fuzz run rtcp_input`
 

@@ -25,7 +25,7 @@ const ROOT: &str = "/dev/shm/hythe-bench-media";
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// MPEG-TS (RFC 3551, table 5).
 const PAYLOAD_TYPE: u8 = 33;
-/// A veth link always has room.
+/// A veth link always has free capacity.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A pool of its own, with all packets built in it.

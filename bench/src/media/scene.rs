@@ -117,7 +117,7 @@ pub(super) struct LossyScene {
 }
 
 impl LossyScene {
-    /// Needs the right to make networks. The relay runs where there is room.
+    /// Needs the right to make networks. The relay runs where a CPU is free.
     pub(super) fn set(cpus: Option<[usize; 2]>, lookout: &Lookout) -> Result<Self, BenchError> {
         let [near, far] = cpus.map_or([None; 2], |cpus| cpus.map(Some));
         let mut sender = Process::start("sender", near, &[], lookout)?;

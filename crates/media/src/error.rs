@@ -62,7 +62,7 @@ pub enum MediaError {
         /// What is wrong there, and what to do.
         reason: String,
     },
-    /// The pool refused: no slot, no room, no permission.
+    /// The pool refused: no slot, no memory, no permission.
     #[error(transparent)]
     Pool(#[from] hythe_node::NodeError),
     /// What the protocol says: a format that cannot be sent, a packet that cannot be written.
@@ -97,7 +97,7 @@ pub enum MediaError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The destination's port leaves no room for RTCP.
+    /// The destination's port leaves no port for RTCP.
     #[error(
         "{destination} cannot be sent to: RTP takes an even port from 2 to 65534, RTCP the next"
     )]

@@ -278,7 +278,7 @@ fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
 }
 
 #[test]
-fn room_that_comes_in_time_is_waited_for() {
+fn capacity_that_comes_in_time_is_waited_for() {
     let _alone = alone();
     let Some(network) = Network::new() else {
         return;

@@ -89,8 +89,8 @@ impl BoardOutput {
     }
 }
 
-/// Runs the core in the pool until it has reported everything; recorded into a folder, where there is
-/// one. Before that it has Linux for as long as `meanwhile` takes, whose result comes back, too.
+/// Runs the core in the pool until it has reported everything; recorded into a folder, where there
+/// is one. Before that it has Linux for as long as `meanwhile` takes, whose result comes back, too.
 pub(super) fn in_pool<T>(
     board: &Board,
     workspace: &Workspace,
@@ -152,7 +152,8 @@ pub(super) fn read(record: &Path, name: &str) -> Result<Vec<u8>, CliError> {
     fs::read(&path).map_err(CliError::file("read", path))
 }
 
-/// What came over a serial line: first the edges of the pin, then, in lines, the output of the program.
+/// What came over a serial line: first the edges of the pin, then, in lines, the output of the
+/// program.
 pub(super) fn split(bytes: &[u8]) -> (Vec<u8>, String) {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (edges, console) = bytes.split_at(end.unwrap_or(bytes.len()));

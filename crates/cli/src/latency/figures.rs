@@ -1,4 +1,5 @@
-//! The output of the measuring program as a document: results by its own clock and from outside, and their conditions.
+//! The output of the measuring program as a document: results by its own clock and from outside,
+//! and their conditions.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,7 @@ const QUESTION: &str = "question";
 const ANSWER: &str = "answer";
 /// A question's number, and how many answers are still wanted.
 const QUESTION_BYTES: usize = 8;
-/// The core has one question at a time; this is room for those that it asks anew.
+/// The core has one question at a time; this is space for those that it asks anew.
 const DEPTH: u32 = 8;
 /// Significant digits: finer than any core's.
 const DIGITS: u8 = 4;

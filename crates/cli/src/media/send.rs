@@ -77,8 +77,8 @@ pub(crate) struct SendArgs {
     duration: Option<Duration>,
 }
 
-/// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual
-/// queue takes at a few kbit/s.
+/// How long the kernel may keep us waiting for free capacity while it paces: what a thousandth of
+/// its usual queue takes at a few kbit/s.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is later than this is worth a line.

@@ -53,7 +53,8 @@ pub(crate) struct RecordArgs {
     /// block if --block says for how long]
     #[arg(long, value_name = "POLICY")]
     policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, instead of dropping a message [default with
+    /// Let publishers wait so many seconds for free capacity, instead of dropping a message
+    /// [default with
     /// --policy block: 1]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     block: Option<Duration>,

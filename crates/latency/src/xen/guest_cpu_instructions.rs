@@ -19,7 +19,7 @@ use super::device_tree::GUEST_SEES;
 use super::emulator_log::{Block, Line};
 use crate::LatencyError;
 
-/// Where Xen 4.17 is on Arm, as it sees itself: `XEN_VIRT_START`, and room for one.
+/// Where Xen 4.17 is on Arm, as it sees itself: `XEN_VIRT_START`, and the size reserved for it.
 const XEN: Range<u64> = 0x20_0000..0x40_0000;
 /// The first sample of a measure that is counted. The log is asked for with the first one of all,
 /// and QEMU obeys when it comes to it: within 160 samples, as was seen on a busy machine. What it

@@ -62,7 +62,7 @@ impl Default for Settings {
         Self {
             delay_ns: 50_000_000,
             // What 50 ms of 400 Mbit/s are, and again as much for bursts: packets of 1,400 bytes,
-            // and their room.
+            // and their space.
             packets_max: 4096,
             buffer_bytes: 6 << 20,
             ssrc: None,
@@ -213,7 +213,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     }
 
     /// Is the pool whole, if anything is received into it? To be asked when the kernel could not
-    /// write into [`Self::room`].
+    /// write into [`Self::free_capacity`].
     ///
     /// # Errors
     ///
@@ -222,16 +222,16 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         Ok(self.memory.check_whole()?)
     }
 
-    /// Room for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is
+    /// Space for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is
     /// none, packets come out before their turn. Empty after the sink failed: nothing but
     /// [`Self::finish`] makes sense then.
     ///
     /// # Errors
     ///
     /// What the sink says.
-    pub fn room(&mut self) -> Result<&mut [u8], MediaError> {
+    pub fn free_capacity(&mut self) -> Result<&mut [u8], MediaError> {
         self.memory.choose();
-        while self.memory.room().is_none() {
+        while self.memory.free_capacity().is_none() {
             match self.reorder.pop_now() {
                 Some(ready) => self.deliver(ready)?,
                 None if self.suspect.is_some() => self.forget_suspect(),
@@ -239,12 +239,12 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
                 None => break,
             }
         }
-        let room = self.memory.room();
-        Ok(room.unwrap_or_default())
+        let storage = self.memory.free_capacity();
+        Ok(storage.unwrap_or_default())
     }
 
-    /// Takes what was received on the RTP port into [`Self::room`]: message `n` at `n * part`.
-    /// Emits what is complete.
+    /// Takes what was received on the RTP port into [`Self::free_capacity`]: message `n` at `n *
+    /// part`. Emits what is complete.
     ///
     /// # Errors
     ///
@@ -292,9 +292,9 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         source: SocketAddr,
         now_ns: u64,
     ) -> Result<(), MediaError> {
-        let room = self.room()?;
-        let bytes = datagram.len().min(room.len());
-        room[..bytes].copy_from_slice(&datagram[..bytes]);
+        let storage = self.free_capacity()?;
+        let bytes = datagram.len().min(storage.len());
+        storage[..bytes].copy_from_slice(&datagram[..bytes]);
         let message = Message {
             bytes,
             segment_bytes: bytes,
@@ -460,10 +460,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             return Ok(());
         };
         let payload = &packet[head.payload];
-        let room = self.room()?;
+        let storage = self.free_capacity()?;
         // One byte at least: a batch is never empty.
-        room[0] = 0;
-        room[..payload.len()].copy_from_slice(payload);
+        storage[0] = 0;
+        storage[..payload.len()].copy_from_slice(payload);
         let batch = self.memory.take(payload.len().max(1));
         let span = self.memory.hold(&batch, 0..payload.len());
         self.memory.done(batch);

@@ -48,10 +48,10 @@ impl Wire {
         })
     }
 
-    /// What to wait for. `has_room`: more requests can be kept.
-    pub(super) fn interest(&self, has_room: bool) -> PollFlags {
+    /// What to wait for. `has_capacity`: more requests can be kept.
+    pub(super) fn interest(&self, has_capacity: bool) -> PollFlags {
         let reads = match self.stage {
-            Stage::Open => has_room && self.may_answer(),
+            Stage::Open => has_capacity && self.may_answer(),
             Stage::Ending | Stage::Draining => true,
             Stage::HalfClosed | Stage::Closed => false,
         };
@@ -61,7 +61,7 @@ impl Wire {
         interest
     }
 
-    /// Is there room for one more answer?
+    /// Is there free capacity for one more answer?
     pub(super) fn may_answer(&self) -> bool {
         matches!(self.stage, Stage::Open | Stage::HalfClosed) && self.unsent.len() < UNSENT_BYTES
     }
@@ -141,7 +141,7 @@ impl Wire {
     }
 }
 
-/// Nothing to read or no room to write just now.
+/// Nothing to read or no free capacity to write just now.
 fn passes(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted)

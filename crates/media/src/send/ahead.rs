@@ -1,4 +1,5 @@
-//! Media on its way from a source into packets: read, cut, numbered, given an instant, built with their headers.
+//! Media on its way from a source into packets: read, cut, numbered, given an instant, built with
+//! their headers.
 
 use hythe_rtp::format::StreamFormat;
 use hythe_rtp::payload::{Packetize, Payload};

@@ -2,8 +2,8 @@
 //!
 //! A [`session`] takes units of a source and sends them as packets to its destinations: built
 //! beforehand in slots of the wire region (`prebuilt`), or from the slots of a channel that their
-//! publisher wrote (`zero_copy_queue`). It reads the RTCP of the receivers ([`feedback`]), sends lost
-//! packets again or repairs them by parity ([`repair`]), and sends RTCP reports.
+//! publisher wrote (`zero_copy_queue`). It reads the RTCP of the receivers ([`feedback`]), sends
+//! lost packets again or repairs them by parity ([`repair`]), and sends RTCP reports.
 
 mod ahead;
 pub mod feedback;

@@ -142,7 +142,7 @@ impl PrebuiltPackets {
             Ok(lease) => return Ok(Layout::new(lease, PACKETS_PER_SLOT, self.trust)?),
             Err(refused) => refused,
         };
-        // Packets that are to leave need the room more than those that did.
+        // Packets that are to leave need the space more than those that did.
         self.recycle_oldest()?;
         self.spare.pop().ok_or(refused.into())
     }

@@ -94,7 +94,7 @@ impl Store {
         }
     }
 
-    /// How many of those [`waiting`](Self::waiting) one group has room for.
+    /// How many of those [`waiting`](Self::waiting) one group has capacity for.
     pub(super) fn fitting(&self) -> usize {
         match self {
             Self::Prebuilt(store) => store.waiting().len(),
@@ -107,11 +107,11 @@ impl Store {
         &'s self,
         count: usize,
         lend: bool,
-        room: &'s mut GroupVectors<'s>,
+        storage: &'s mut GroupVectors<'s>,
     ) -> Result<Packets<'s>, MediaError> {
         match self {
             Self::Prebuilt(store) => store.packets(count, lend),
-            Self::ZeroCopy(store) => store.packets(count, room),
+            Self::ZeroCopy(store) => store.packets(count, storage),
         }
     }
 
@@ -155,7 +155,8 @@ impl Store {
         }
     }
 
-    /// Lets go of packets that left before `before_ns`; how many others had to go for want of room.
+    /// Lets go of packets that left before `before_ns`; how many others had to go for want of free
+    /// capacity.
     pub(super) fn recycle(&mut self, before_ns: u64) -> Result<u64, MediaError> {
         match self {
             Self::Prebuilt(store) => store.recycle(before_ns).map(|()| 0),

@@ -76,7 +76,7 @@ pub struct CallId(u32);
 pub struct CallStatistics {
     /// Packets given to the network.
     pub packets: u64,
-    /// Packets that the system refused: no way there, no room.
+    /// Packets that the system refused: no way there, no free capacity.
     pub unsent: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// No calls yet, room for `most`.
+    /// No calls yet, space for `most`.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Calls {
     }
 
     /// Adds a call that says `prompt` from its start. `None` if there are as many calls as there is
-    /// room for.
+    /// space for.
     ///
     /// # Errors
     ///

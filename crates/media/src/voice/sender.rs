@@ -172,8 +172,8 @@ impl VoiceSender {
             let Some(report) = self.calls.due_report(due, unix_ns()) else {
                 continue;
             };
-            // A call without room for RTCP was refused when it was added; a report that is lost is
-            // followed by another.
+            // A call without free capacity for RTCP was refused when it was added; a report that is
+            // lost is followed by another.
             if let (Some(sockets), Ok(address)) = (sockets, rtcp_address(due.destination))
                 && sockets.rtcp.send_to(report, address).is_ok()
             {
@@ -211,7 +211,7 @@ fn give(socket: &UdpSocket, calls: &Calls, batch: &[Option<&Due>; BATCH], taken:
                 next += count;
             }
             Err(Errno::INTR) => {}
-            // The others have no room either.
+            // The others have no free capacity either.
             Err(Errno::AGAIN | Errno::NOBUFS) => return,
             // It is about this packet's way.
             Err(_) => next += 1,

@@ -7,12 +7,12 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    /// Slots without calls; each has room for `calls` in all, so that adding them allocates nothing
-    /// more.
+    /// Slots without calls; each has capacity for `calls` in all, so that adding them allocates
+    /// nothing more.
     pub(super) fn new(slots: usize, calls: usize) -> Self {
-        let room = calls.div_ceil(slots.max(1));
+        let capacity = calls.div_ceil(slots.max(1));
         Self {
-            slots: vec![Vec::with_capacity(room); slots.max(1)],
+            slots: vec![Vec::with_capacity(capacity); slots.max(1)],
         }
     }
 

@@ -165,8 +165,8 @@ impl Destination {
         self.endpoint.address
     }
 
-    /// The socket that sends RTP, to wait for room with, and for what the receiver sends to its
-    /// port.
+    /// The socket that sends RTP, to wait for free capacity with, and for what the receiver sends
+    /// to its port.
     #[must_use]
     pub fn rtp_socket(&self) -> &UdpSocket {
         self.endpoint.rtp.socket()
@@ -221,8 +221,8 @@ impl Destination {
     }
 
     /// Sends `packets` and says how many it is done with, sent or lost: all, or fewer if the
-    /// socket's buffer is full. Then wait for room and give it [those left](Packets::after), or
-    /// [give them up](Self::give_up). What changed is added to `events`.
+    /// socket's buffer is full. Then wait for free capacity and give it [those
+    /// left](Packets::after), or [give them up](Self::give_up). What changed is added to `events`.
     pub fn send(&mut self, packets: &Packets<'_>, now: Instant, events: &mut Vec<Event>) -> usize {
         self.reconnect_if_due(now);
         self.look_for_missed(now, events);
@@ -245,7 +245,7 @@ impl Destination {
         done
     }
 
-    /// `count` packets were dropped because there was no room for them.
+    /// `count` packets were dropped because there was no free capacity for them.
     pub fn give_up(&mut self, count: usize, now: Instant, events: &mut Vec<Event>) {
         self.counts.lost += count as u64;
         self.trouble(State::Full, now, events);
@@ -262,7 +262,7 @@ impl Destination {
 
     /// Sends one datagram that repairs what was lost, in parts, to a port so many above that of
     /// RTP: at its departure, if it has one and the way heeds it, else at once. Like a report, it
-    /// is not worth waiting for room.
+    /// is not worth waiting for free capacity.
     pub(crate) fn send_repair(
         &mut self,
         parts: &[IoSlice<'_>],

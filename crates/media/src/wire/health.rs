@@ -34,7 +34,7 @@ pub enum State {
         /// What the kernel said.
         errno: Errno,
     },
-    /// The socket's buffer or the interface's queue has no room.
+    /// The socket's buffer or the interface's queue has no free capacity.
     Full,
 }
 

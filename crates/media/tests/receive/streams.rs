@@ -125,7 +125,7 @@ fn what_waits_is_bounded_by_packets_and_by_bytes() {
             let packet = packet(7, sequence, &payload);
             stream.take_datagram(&packet, host(1), 0).unwrap();
         }
-        // The hole of 2 was given up for want of room, without any time passing.
+        // The hole of 2 was given up for want of free capacity, without any time passing.
         let units = &stream.sink().units;
         assert!(units.len() == 99 && units[2].1, "{}", units.len());
         assert_eq!(stream.statistics().lost, 1);

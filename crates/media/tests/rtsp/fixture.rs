@@ -89,20 +89,20 @@ impl ServiceFixture {
         answer
     }
 
-    /// What the bytes come to, taken in as the connection has room.
+    /// What the bytes come to, taken in as the connection has free capacity.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Vec<Answer> {
         let mut answers = Vec::new();
         let mut rest = bytes;
         loop {
-            let room = self.service.room(self.connection).min(rest.len());
+            let bytes = self.service.free_capacity(self.connection).min(rest.len());
             self.service
-                .receive(self.connection, &rest[..room], self.now_ns);
-            rest = &rest[room..];
+                .receive(self.connection, &rest[..bytes], self.now_ns);
+            rest = &rest[bytes..];
             let before = answers.len();
             while let Some(answer) = self.next() {
                 answers.push(answer);
             }
-            if rest.is_empty() || room == 0 && answers.len() == before {
+            if rest.is_empty() || bytes == 0 && answers.len() == before {
                 return answers;
             }
         }

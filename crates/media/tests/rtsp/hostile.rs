@@ -54,7 +54,11 @@ fn nothing_that_is_no_request_passes_or_costs_memory() {
             answers[0].text
         );
         assert_eq!(fixture.counters().malformed_messages, 1, "{what}");
-        assert_eq!(fixture.service.room(fixture.connection), 0, "{what}");
+        assert_eq!(
+            fixture.service.free_capacity(fixture.connection),
+            0,
+            "{what}"
+        );
         // It is said once, and what comes later is not looked at.
         assert!(
             fixture
@@ -69,7 +73,7 @@ fn line_breaks_without_end_are_nothing() {
     let mut fixture = ServiceFixture::new(Limits::default());
     assert!(fixture.send(&b"\r\n".repeat(100_000)).is_empty());
     assert_eq!(
-        fixture.service.room(fixture.connection),
+        fixture.service.free_capacity(fixture.connection),
         Limits::default().message_bytes
     );
     assert_eq!(fixture.ask("OPTIONS", "*", &[]).status, 200);
@@ -109,7 +113,7 @@ fn random_clients_keep_the_rules() {
             }
             let expired = fixture.tick_at(fixture.now_ns + dice.below(5) as u64 * SECOND_NS);
             ledger.take(&expired.actions);
-            if fixture.service.room(fixture.connection) == 0 {
+            if fixture.service.free_capacity(fixture.connection) == 0 {
                 fixture.service.close(fixture.connection);
                 fixture.connection = fixture.connect(["192.0.2.1:1", "192.0.2.2:1"][step % 2]);
             }
@@ -285,7 +289,7 @@ fn sessions_are_limited_for_all_and_for_each() {
         ),
         (1, 1)
     );
-    // An end makes room.
+    // An end makes space.
     fixture.connection = fixture.connect("192.0.2.1:2");
     assert_eq!(
         fixture.ask("TEARDOWN", "rtsp://h/voice", &[&first]).status,
@@ -349,6 +353,6 @@ fn connections_that_keep_us_waiting_are_closed() {
     );
     // The session had ended before.
     assert_eq!(counters.lost_sessions, 1);
-    assert_eq!(fixture.service.room(silent), 0);
+    assert_eq!(fixture.service.free_capacity(silent), 0);
     assert!(fixture.service.is_idle());
 }

@@ -370,7 +370,7 @@ fn another_version_is_refused_for_good() {
         (answers[0].status, answers[0].header("CSeq")),
         (505, Some("5"))
     );
-    assert_eq!(fixture.service.room(fixture.connection), 0);
+    assert_eq!(fixture.service.free_capacity(fixture.connection), 0);
 }
 
 #[test]

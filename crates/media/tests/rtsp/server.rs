@@ -271,7 +271,7 @@ fn one_connection_too_many_is_told_so() {
     let expected = "RTSP/1.0 503 Service Unavailable: there are 2 connections already\r\n";
     assert!(running.client().rest().starts_with(expected));
     drop(clients);
-    // There is room again as soon as the server has noticed.
+    // There is space again as soon as the server has noticed.
     let served = (0..1000).any(|_| {
         thread::sleep(Duration::from_millis(5));
         let mut client = running.client();

@@ -77,7 +77,7 @@ impl Prebuilt {
     }
 }
 
-/// A socket on an even port of `host` with much room, and its address.
+/// A socket on an even port of `host` with much space, and its address.
 pub(crate) fn receiver(host: &str) -> (UdpSocket, SocketAddr) {
     loop {
         let socket = UdpSocket::bind((host, 0)).expect("works");

@@ -242,7 +242,8 @@ mod tests {
         datagram[0] |= 0x20; // padding before the end
         assert_eq!(events(&datagram), None);
         assert_eq!(events(&whole[28..]), None, "no report in front");
-        // More sources than there is room for: the packet is passed over, the report is not.
+        // More sources than there is free capacity for: the packet is passed over, the report is
+        // not.
         datagram = whole;
         let bye = datagram.len() - 8;
         datagram[bye] |= 31;

@@ -5,7 +5,7 @@
 //! there is time to, in slots of the pool's wire region; media of a channel stays where it was
 //! published, and only headers are made. A group of packets is sent to all destinations from there,
 //! at its instant, by the fastest way that each allows. Nothing here waits, but for sockets without
-//! room, and that not longer than [`SendOptions::patience`].
+//! space, and that not longer than [`SendOptions::patience`].
 
 mod ending;
 mod groups;
@@ -65,7 +65,7 @@ pub struct SendOptions {
     pub catch_up: u32,
     /// Bytes of a payload, at most.
     pub payload_bytes_max: usize,
-    /// How long a destination without room is waited for.
+    /// How long a destination without free capacity is waited for.
     pub patience: Duration,
     /// Packets are given departure times, so that the kernel keeps them apart, if the ways to all
     /// destinations heed them; those are to be opened with

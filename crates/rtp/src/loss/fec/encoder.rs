@@ -95,7 +95,7 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for packets with at most `body_bytes_max` bytes behind their twelve-byte headers.
     /// Parity packets are 16 bytes longer than the longest they cover (18 at most with ULPFEC):
-    /// leave room for them in the MTU. `sequence`: the first number of parity packets, which RFC
+    /// leave space for them in the MTU. `sequence`: the first number of parity packets, which RFC
     /// 3550 wants chosen at random.
     ///
     /// # Errors
