@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hythe_terminal::escaped;
 
@@ -66,6 +67,41 @@ pub enum DemoError {
     NoFreePorts {
         /// How many were looked at.
         attempts: usize,
+    },
+    /// ffmpeg, which records the stream, is not installed.
+    #[error("ffmpeg is not installed")]
+    FfmpegMissing,
+    /// ffmpeg ended before it could receive.
+    #[error(
+        "ffmpeg ended ({status}) before it listened on UDP port {port}: {message}",
+        message = escaped(message)
+    )]
+    ReceiverEnded {
+        /// The port it was to listen on.
+        port: u16,
+        /// How it ended.
+        status: String,
+        /// The end of what it printed.
+        message: String,
+    },
+    /// ffmpeg did not listen in time.
+    #[error("ffmpeg did not listen on UDP port {port} within {waited:?}")]
+    ReceiverNotReady {
+        /// The port it was to listen on.
+        port: u16,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// ffmpeg could not be made to end its recording.
+    #[error(
+        "ffmpeg did not end its recording within {waited:?} and was killed: {message}",
+        message = escaped(message)
+    )]
+    ReceiverStuck {
+        /// How long was waited.
+        waited: Duration,
+        /// The end of what it printed.
+        message: String,
     },
     /// Something that should go on does not.
     #[error("{0}")]

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use hythe_terminal::escaped;
 
@@ -161,22 +160,6 @@ pub enum MediaError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The receiving program is not there.
-    #[error("ffmpeg is not installed: apt-get install ffmpeg")]
-    FfmpegMissing,
-    /// The receiving program ended before it could receive.
-    #[error(
-        "ffmpeg ended ({status}) before it listened on UDP port {port}: {message}",
-        message = escaped(message)
-    )]
-    ReceiverEnded {
-        /// The port it was to listen on.
-        port: u16,
-        /// How it ended.
-        status: String,
-        /// The end of what it printed.
-        message: String,
-    },
     /// There is no interface of that name.
     #[error(
         "there is no network interface {name}: {source}; `ip link` lists them",
@@ -193,24 +176,5 @@ pub enum MediaError {
     PortTaken {
         /// The port.
         port: u16,
-    },
-    /// The receiving program did not get ready in time.
-    #[error("ffmpeg did not listen on UDP port {port} within {waited:?}")]
-    ReceiverNotReady {
-        /// The port it was to listen on.
-        port: u16,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// The receiving program could not be made to end its recording.
-    #[error(
-        "ffmpeg did not end its recording within {waited:?} and was killed: {message}",
-        message = escaped(message)
-    )]
-    ReceiverStuck {
-        /// How long was waited.
-        waited: Duration,
-        /// The end of what it printed.
-        message: String,
     },
 }
