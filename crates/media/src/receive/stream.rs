@@ -344,7 +344,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             marker: head.marker,
         };
         let awaited = self.reorder.extend(sender.sequence);
-        let is_awaited = self.reorder.is_missing(awaited) && self.sources.awaited(&sender, now_ns);
+        // An answer that comes a second time is a duplicate. Its number may be far behind, and two
+        // such numbers in sequence would otherwise look like a sender that restarted.
+        let is_answer = self.reorder.is_missing(awaited) || self.feedback.was_asked(awaited);
+        let is_awaited = is_answer && self.sources.awaited(&sender, now_ns);
         let decision = if is_awaited {
             Decision::Take(awaited)
         } else {
