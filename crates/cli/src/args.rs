@@ -167,7 +167,7 @@ pub(crate) struct PublishArgs {
 pub(crate) struct SubscribeArgs {
     /// The channel; made if there is none
     pub(crate) channel: String,
-    /// End after so many messages; fewer are a failure
+    /// End after this many messages; fewer are a failure
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End when no message came for so many seconds
@@ -218,7 +218,7 @@ pub(crate) struct HzArgs {
     /// Subscribe, and print the times between messages: least, mean, p99, greatest, deviation
     #[arg(long)]
     pub(crate) gaps: bool,
-    /// End after so many lines; default: when interrupted
+    /// End after this many lines [default: run until interrupted]
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }

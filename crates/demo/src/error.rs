@@ -117,16 +117,16 @@ pub enum DemoError {
         said: String,
     },
     /// The core ended.
-    #[error("the core ended in the middle: {0}")]
+    #[error("the core ended before the stream did: {0}")]
     CoreEnded(String),
     /// Everything ran, and something did not add up.
-    #[error("the demo ran, but {0}")]
+    #[error("the result of the demo is wrong: {0}")]
     NotExact(String),
     /// Somebody asked the demo to stop.
     #[error("interrupted")]
     Interrupted,
-    /// A stage's report makes no sense.
-    #[error("a stage's report makes no sense: {0}")]
+    /// The report of a stage is not the JSON that is expected.
+    #[error("cannot parse the report of a stage: {0}")]
     Report(serde_json::Error),
     /// The pool's errors.
     #[error(transparent)]

@@ -17,15 +17,15 @@ pub(super) struct XenArgs {
     /// CPUs at boot and static memory [default: built for xen-partitioned, else debian]
     #[arg(long, value_name = "XEN")]
     xen: Option<HypervisorArg>,
-    /// Leave out one of the settings of xen-partitioned, to see what it brings; may be repeated
+    /// Leave out one of the settings of xen-partitioned, to measure its effect; may be repeated
     #[arg(long, value_name = "SETTING")]
     without: Vec<SettingArg>,
     /// One more word for Xen's command line; may be repeated
     #[arg(long, value_name = "WORD")]
     xen_option: Vec<String>,
-    /// How many samples of each measure of xen-partitioned are counted by the instructions of the
-    /// core's own CPU, which the emulator's turns are not in; 0 for none, 40000 for all behind the
-    /// first 1000, which takes minutes [default: 10000]
+    /// How many samples of each measure to time by the count of instructions that the core's CPU
+    /// executed, which excludes the time of the other CPU; only with xen-partitioned. 0 for none,
+    /// 40000 for all after the first 1000, which takes minutes [default: 10000]
     #[arg(long, value_name = "SAMPLES")]
     guest_cpu_instructions: Option<u64>,
     /// Where `scripts/xen-tools.sh` has put Xen and Linux [default: $HYTHE_XEN, else target/xen

@@ -32,12 +32,12 @@ const PARITY_PORTS: u16 = 6;
 /// Sending again.
 #[derive(Args, Debug)]
 pub(super) struct ResendArgs {
-    /// Retransmit lost packets: receivers request them (RFC 4585), wait so many milliseconds for
-    /// them, and get them again as a stream of its own (RFC 4588)
+    /// Retransmit lost packets: receivers request them (RFC 4585), wait this many milliseconds
+    /// for them, and get them again in a stream of their own (RFC 4588)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(20..=10_000), conflicts_with_all = ["resend", "keep"])]
     repair_window: Option<u16>,
-    /// Retransmit the packets that receivers request: rtx, as a stream of its own (RFC 4588), or
-    /// plain, the same packet once more
+    /// Retransmit packets that receivers request (RFC 4585): rtx, in a stream of its own (RFC
+    /// 4588), or plain, the same packet again in the same stream
     #[arg(long, value_name = "HOW", value_enum)]
     resend: Option<How>,
     /// For how many milliseconds sent packets are kept for retransmission [default: 1000]
@@ -48,12 +48,12 @@ pub(super) struct ResendArgs {
 /// Parity.
 #[derive(Args, Debug)]
 pub(super) struct ParityArgs {
-    /// Send parity along, from which receivers compute what they miss without asking: packets of a
-    /// row x packets of a column, such as 8x5
+    /// Send parity packets, from which receivers recover lost packets without a request: packets in
+    /// a row x packets in a column, such as 8x5
     #[arg(long, value_name = "COLUMNSxROWS")]
     parity: Option<Matrix>,
-    /// What of it gets parity: columns repair a burst as long as a row, rows single losses, and
-    /// both help each other
+    /// What is protected: columns recover a burst as long as a row, rows recover single losses,
+    /// both recover most
     #[arg(
         long,
         value_name = "WHICH",

@@ -40,10 +40,10 @@ pub(crate) struct RecordArgs {
     /// Replace the file if there is one
     #[arg(long)]
     force: bool,
-    /// End after so many seconds; default: when interrupted
+    /// End after this many seconds [default: run until interrupted]
     #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
     duration: Option<Duration>,
-    /// End after so many messages
+    /// End after this many messages
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Messages that may wait, per publisher

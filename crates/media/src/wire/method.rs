@@ -116,7 +116,7 @@ impl fmt::Display for Method {
 
 /// There is no method of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way of sending: use sendfile-gso, gso, sendmmsg or sendto")]
+#[error("{0:?} is not a send method: use sendfile-gso, gso, sendmmsg or sendto")]
 pub struct UnknownMethod(String);
 
 impl FromStr for Method {

@@ -54,7 +54,9 @@ pub type EmitFec<'e> = dyn FnMut(FecPacket<'_>) + 'e;
 
 /// A packet too long to be protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a packet with {bytes} bytes behind its header is not protected: at most {limit} are")]
+#[error(
+    "a packet with {bytes} bytes after its header is too long for parity: the limit is {limit} bytes"
+)]
 pub struct TooLong {
     /// Behind the header.
     pub bytes: usize,
