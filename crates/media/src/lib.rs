@@ -16,8 +16,7 @@
 //!
 //! Parsers and pacing do no I/O: they take bytes and the current time and return what to do. Only
 //! [`send`], [`wire::layout`], [`slots`], [`receive::memory`], and channels as source and sink use
-//! a pool. This crate never waits without a timeout, and
-//! never allocates memory for each packet.
+//! a pool. This crate never waits without a timeout, and never allocates memory for each packet.
 
 pub mod address;
 mod error;
