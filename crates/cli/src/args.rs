@@ -167,7 +167,7 @@ pub(crate) struct PublishArgs {
 pub(crate) struct SubscribeArgs {
     /// The channel; made if there is none
     pub(crate) channel: String,
-    /// End after so many messages; fewer are a failure
+    /// End after this many messages; fewer are a failure
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End when no message came for so many seconds
@@ -187,8 +187,8 @@ pub(crate) struct SubscribeArgs {
     /// long]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead
-    /// of dropping a message [default with --policy block: 5]
+    /// Let publishers wait so many seconds for free capacity, as far as their --send-timeout
+    /// allows, instead of dropping a message [default with --policy block: 5]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some
@@ -199,7 +199,7 @@ pub(crate) struct SubscribeArgs {
 /// What happens to a message that meets a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WhenFull {
-    /// The publisher waits for room, for as long as --block says
+    /// The publisher waits for free capacity, for as long as --block says
     Block,
     /// It passes the subscriber by
     DropNewest,
@@ -218,7 +218,7 @@ pub(crate) struct HzArgs {
     /// Subscribe, and print the times between messages: least, mean, p99, greatest, deviation
     #[arg(long)]
     pub(crate) gaps: bool,
-    /// End after so many lines; default: when interrupted
+    /// End after this many lines [default: run until interrupted]
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }

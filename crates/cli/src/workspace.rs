@@ -42,7 +42,7 @@ pub(crate) enum WorkspaceError {
     Files(io::Error),
 }
 
-/// Three stages, an agent, four endpoints of a core, and room to look at them with `hythe who`.
+/// Three stages, an agent, four endpoints of a core, and space to look at them with `hythe who`.
 const LIMITS: Limits = Limits {
     participants: 16,
     channels: 32,
