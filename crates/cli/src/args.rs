@@ -79,7 +79,7 @@ pub(crate) struct PoolCreateArgs {
     #[arg(long)]
     pub(crate) small: bool,
     /// Another limit than the usual one, or that of --small, as name=count: participants, channels,
-    /// ports, connections or granules (of 32 queued messages); may be repeated
+    /// ports, connections or queue-segments (of 32 queued messages); may be repeated
     #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
     pub(crate) limit: Vec<units::Limit>,
     /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything

@@ -70,21 +70,22 @@ enum Table {
     Channels,
     Ports,
     Connections,
-    Granules,
+    QueueSegments,
 }
 
 impl Limit {
-    /// Puts it among the others. Every connection has a granule: more connections bring as many.
+    /// Puts it among the others. Every connection has a queue segment: more connections bring as
+    /// many.
     pub(crate) fn apply(self, limits: &mut Limits) {
         match self.table {
             Table::Participants => limits.participants = self.count,
             Table::Channels => limits.channels = self.count,
             Table::Ports => limits.ports = self.count,
-            Table::Granules => limits.granules = self.count,
+            Table::QueueSegments => limits.queue_segments = self.count,
             Table::Connections => {
-                let deep = limits.granules.saturating_sub(limits.connections);
+                let deep = limits.queue_segments.saturating_sub(limits.connections);
                 limits.connections = self.count;
-                limits.granules = self.count.saturating_add(deep);
+                limits.queue_segments = self.count.saturating_add(deep);
             }
         }
     }
@@ -100,10 +101,11 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
         "channels" => Table::Channels,
         "ports" => Table::Ports,
         "connections" => Table::Connections,
-        "granules" => Table::Granules,
+        "queue-segments" => Table::QueueSegments,
         _ => {
             return Err(
-                "the limits are participants, channels, ports, connections and granules".to_owned(),
+                "the limits are participants, channels, ports, connections and queue-segments"
+                    .to_owned(),
             );
         }
     };
@@ -234,12 +236,12 @@ mod tests {
     #[test]
     fn limits_have_a_name_and_a_count() {
         let mut limits = hythe::Geometry::default_limits();
-        let deep = limits.granules - limits.connections;
+        let deep = limits.queue_segments - limits.connections;
         for text in ["participants=200", "connections=5000"] {
             parse_limit(text).expect("a limit").apply(&mut limits);
         }
         assert_eq!((limits.participants, limits.connections), (200, 5000));
-        assert_eq!(limits.granules, 5000 + deep);
+        assert_eq!(limits.queue_segments, 5000 + deep);
         for wrong in [
             "participants",
             "participants=",

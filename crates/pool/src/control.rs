@@ -67,7 +67,7 @@ impl<M: Memory> Control<M> {
             channels: word(header::CHANNELS),
             ports: word(header::PORTS),
             connections: word(header::CONNECTIONS),
-            granules: word(header::GRANULES),
+            queue_segments: word(header::QUEUE_SEGMENTS),
             slots: word(header::SLOTS),
         };
         let Some(layout) = ControlLayout::new(limits) else {
@@ -179,7 +179,7 @@ mod tests {
             (header::CHANNELS, 0, "limits out of range"),
             (header::PORTS, u32::MAX, "limits out of range"),
             (header::CONNECTIONS, 0, "limits out of range"),
-            (header::GRANULES, 0, "limits out of range"),
+            (header::QUEUE_SEGMENTS, 0, "limits out of range"),
             (header::SLOTS, 1 << 24, "limits out of range"),
             (header::SLOTS, page, "the file was cut"),
             (header::CONNECTIONS, page, "the file was cut"),

@@ -46,9 +46,9 @@ const SHARES: [(usize, usize); 6] = [
 /// Ledger entries kept for regions that come later (cores, cards). By its share no class gets more
 /// slots either, so that small slots do not make the control tables large.
 const SPARE_SLOTS: u32 = 2048;
-/// Granules for queues deeper than the usual 32 messages, which need none of these: 65,536
+/// Queue segments for queues deeper than the usual 32 messages, which need none of these: 65,536
 /// messages, 1 MiB.
-const DEEP_GRANULES: u32 = 2048;
+const DEEP_QUEUE_SEGMENTS: u32 = 2048;
 /// The tables of a default pool.
 const DEFAULT_LIMITS: Limits = Limits {
     participants: 96,
@@ -56,7 +56,7 @@ const DEFAULT_LIMITS: Limits = Limits {
     ports: 4096,
     connections: 4096,
     // Each connection has one of its own.
-    granules: 4096 + DEEP_GRANULES,
+    queue_segments: 4096 + DEEP_QUEUE_SEGMENTS,
     slots: SPARE_SLOTS,
 };
 /// The tables of a small device, together with those for the slots at most 512 KiB up to a pool of
@@ -67,7 +67,7 @@ const SMALL_LIMITS: Limits = Limits {
     ports: 192,
     connections: 128,
     // Each connection has one of its own; the others are for deep queues: 2,048 messages.
-    granules: 128 + 64,
+    queue_segments: 128 + 64,
     slots: 256,
 };
 
@@ -98,7 +98,7 @@ impl Geometry {
                 PoolError::BadGeometry(format!(
                     "{bytes} bytes are too few: the control tables alone take {control}; give at least {}, \
                      or make the tables smaller: --small for a small device, or --limit \
-                     (participants, channels, ports, connections, granules)",
+                     (participants, channels, ports, connections, queue-segments)",
                     control + 64 * PAGE_BYTES
                 ))
             })?;

@@ -21,7 +21,7 @@ const LIMITS: Limits = Limits {
     channels: 4,
     ports: 12,
     connections: 8,
-    granules: 10,
+    queue_segments: 10,
     slots: 4,
 };
 const NAMES: [&str; 3] = ["video", "audio", "a"];
