@@ -50,7 +50,7 @@ pub mod header {
     /// Raised by one each time a participant joins or leaves.
     pub const MEMBERSHIP: usize = 192;
     /// What participants do with the memory when they join: bit 0 touch every page, bit 1 lock it.
-    pub const RESIDENCE: usize = 256;
+    pub const PREFAULT: usize = 256;
     /// High-water marks, see [`super::high_water`].
     pub const HIGH_WATER: usize = 3072;
 }

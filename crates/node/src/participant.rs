@@ -58,7 +58,7 @@ impl Participant {
         let mark = ForkMark::new().map_err(crate::error::file("map a page for", pool.path()))?;
         hythe_sys::wait::check_futex()
             .map_err(crate::error::file("wait on futexes of", pool.path()))?;
-        crate::residence::settle(pool)?;
+        crate::prefault::settle(pool)?;
         let joined = crate::joining::join(pool, name);
         let (member, liveness_socket) = joined.map_err(|error| holders::named(pool, error))?;
         let time = Arc::new(CoarseTime::now());
