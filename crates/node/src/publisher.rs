@@ -181,15 +181,15 @@ impl Publisher {
     ) -> Result<Published, NodeError> {
         let mut sum = Published::default();
         let mut outcome = Ok(());
-        let told = Told(self);
+        let guarded = AnnounceOnPanic(self);
         for (mut lease, bytes) in batch {
-            match told.0.push(lease.as_payload(bytes)) {
+            match guarded.0.push(lease.as_payload(bytes)) {
                 Ok(published) => {
                     sum.delivered += published.delivered;
                     sum.dropped += published.dropped;
                     sum.evicted += published.evicted;
-                    told.0.statistics.messages += 1;
-                    told.0.statistics.payload_bytes += bytes as u64;
+                    guarded.0.statistics.messages += 1;
+                    guarded.0.statistics.payload_bytes += bytes as u64;
                 }
                 Err(error) => {
                     outcome = Err(*error);
@@ -197,7 +197,7 @@ impl Publisher {
                 }
             }
         }
-        drop(told);
+        drop(guarded);
         let finished = self.finish();
         self.shared().pool().check_whole()?;
         finished.map_err(|error| *error)?;
@@ -469,9 +469,9 @@ impl Drop for Publisher {
 
 /// A batch that is being published. What was published before its iterator panicked is announced
 /// all the same: those who sleep are woken by nothing else.
-struct Told<'a>(&'a mut Publisher);
+struct AnnounceOnPanic<'a>(&'a mut Publisher);
 
-impl Drop for Told<'_> {
+impl Drop for AnnounceOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // What it finds is found again by the next message.
