@@ -151,7 +151,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) wait: Option<std::time::Duration>,
     /// Keep the last so many messages for subscribers that come later and ask for them
-    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0, value_parser = units::parse_history)]
     pub(crate) history: u32,
     /// Let one message be held up for so many seconds, for all subscribers that ask to be waited
     /// for together
@@ -192,7 +192,7 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some
-    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0, value_parser = units::parse_history)]
     pub(crate) history: u32,
 }
 

@@ -121,8 +121,20 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
         .filter(|mode| mode & !0o666 == 0);
     let mode = mode.filter(|mode| mode & 0o600 == 0o600);
     mode.ok_or_else(|| {
-        "a mode is octal, with read and write for the owner, such as 600, 640 or 660".to_owned()
+        format!(
+            "{text} is not a mode of a pool: give octal permissions with read and write for the \
+             owner and no execute bit, such as 600, 640 or 660"
+        )
     })
+}
+
+/// Most messages of a history: as many as the deepest queue of a subscriber takes.
+const HISTORY_MAX: u32 = 32_768;
+
+/// `10`.
+pub(crate) fn parse_history(text: &str) -> Result<u32, String> {
+    let history = text.parse().ok().filter(|history| *history <= HISTORY_MAX);
+    history.ok_or_else(|| format!("a history is a number of messages from 0 to {HISTORY_MAX}"))
 }
 
 /// `video`, `44`.
@@ -210,6 +222,20 @@ mod tests {
         ] {
             assert!(parse_size(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_history_past_the_deepest_queue_is_refused_with_the_largest() {
+        assert_eq!(parse_history("32768"), Ok(32768));
+        let refused = parse_history("99999999").expect_err("too many");
+        assert!(refused.contains("32768"), "{refused}");
+    }
+
+    #[test]
+    fn a_refused_mode_says_what_a_mode_is() {
+        let refused = parse_mode("777").expect_err("execute bits");
+        assert!(refused.contains("777 is not a mode"), "{refused}");
+        assert!(refused.contains("no execute bit"), "{refused}");
     }
 
     #[test]
