@@ -79,7 +79,7 @@ pub(crate) struct PoolCreateArgs {
     #[arg(long)]
     pub(crate) small: bool,
     /// Another limit than the usual one, or that of --small, as name=count: participants, channels,
-    /// ports, connections or granules (of 32 queued messages); may be repeated
+    /// ports, connections or queue-segments (of 32 queued messages); may be repeated
     #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
     pub(crate) limit: Vec<units::Limit>,
     /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything
@@ -151,7 +151,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) wait: Option<std::time::Duration>,
     /// Keep the last so many messages for subscribers that come later and ask for them
-    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0, value_parser = units::parse_history)]
     pub(crate) history: u32,
     /// Let one message be held up for so many seconds, for all subscribers that ask to be waited
     /// for together
@@ -192,7 +192,7 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some
-    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0, value_parser = units::parse_history)]
     pub(crate) history: u32,
 }
 

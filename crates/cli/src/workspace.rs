@@ -48,7 +48,7 @@ const LIMITS: Limits = Limits {
     channels: 32,
     ports: 64,
     connections: 64,
-    granules: 128,
+    queue_segments: 128,
     slots: 1024,
 };
 
