@@ -89,7 +89,7 @@ main() {
     mkdir -p "$work/root"
     work=$(realpath "$work")
     add "$work/root" "$(test_program hythe-media departures)"
-    add "$work/root" "$(test_program hythe-media held_back)"
+    add "$work/root" "$(test_program hythe-media queued_in_qdisc)"
     add "$work/root" "$(test_program hythe-media network)" a_device_that_refuses_segmentation
     departures=$(test_program hythe-cli departures)
     add "$work/root" "$departures"

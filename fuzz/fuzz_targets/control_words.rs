@@ -9,7 +9,7 @@
 #[path = "../../crates/pool/tests/hostile_peer/mod.rs"]
 mod hostile_peer;
 
-use hostile_peer::Manner;
+use hostile_peer::PeerFault;
 use hostile_peer::choices::Choices;
 use hostile_peer::member::Scene;
 
@@ -20,11 +20,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let Some((first, rest)) = bytes.split_first() else {
         return;
     };
-    let manner = match first % 4 {
-        0 => Manner::Scattered,
-        1 => Manner::Aimed,
-        2 => Manner::Relentless,
-        _ => Manner::Stubborn,
+    let fault = match first % 4 {
+        0 => PeerFault::Scattered,
+        1 => PeerFault::Aimed,
+        2 => PeerFault::Relentless,
+        _ => PeerFault::Stubborn,
     };
-    let _ = Scene::new(Choices::of_bytes(rest)).run(TURNS, manner);
+    let _ = Scene::new(Choices::of_bytes(rest)).run(TURNS, fault);
 });

@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits {
     channels: 1,
     ports: 1,
     connections: 1,
-    granules: 1,
+    queue_segments: 1,
     slots: 8,
 };
 /// Words of the record of region 1, behind its state.

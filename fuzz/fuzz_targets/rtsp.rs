@@ -156,8 +156,8 @@ fn send(
     ledger: &mut Ledger,
 ) -> Option<String> {
     let mut session = None;
-    let room = service.room(id).min(bytes.len());
-    service.receive(id, &bytes[..room], now_ns);
+    let bytes_max = service.free_capacity(id).min(bytes.len());
+    service.receive(id, &bytes[..bytes_max], now_ns);
     while let Some(outcome) = service.next(id, now_ns, &Two) {
         let started = Started {
             sequence: 1,
@@ -223,13 +223,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let here = SocketAddr::from(([192, 0, 2, 9], 554));
     let mut id = None;
     for part in bytes.split(|byte| *byte == LATER) {
-        let connection = match id.filter(|id| service.room(*id) > 0) {
+        let connection = match id.filter(|id| service.free_capacity(*id) > 0) {
             Some(id) => id,
             None => {
                 let peer = SocketAddr::from(([192, 0, 2, 1 + (now_ns % 2) as u8], 4000));
                 service
                     .open(peer, here, now_ns)
-                    .expect("there is room for one")
+                    .expect("there is free capacity for one")
             }
         };
         let text = spell(part, &session);
@@ -237,7 +237,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         now_ns += u64::from(part.first().copied().unwrap_or(1)) * 100_000_001;
         let expired = service.tick(now_ns);
         ledger.take(&expired.actions);
-        if service.room(connection) == 0 {
+        if service.free_capacity(connection) == 0 {
             service.close(connection);
         }
         id = Some(connection);

@@ -110,9 +110,9 @@ impl FloorEnd {
     }
 
     #[inline]
-    fn wait_for_room(&mut self) -> Result<(), BenchError> {
+    fn wait_for_capacity(&mut self) -> Result<(), BenchError> {
         let mut patience = Patience::new(&self.lookout);
-        while !self.outgoing.has_room(&self.memory) {
+        while !self.outgoing.has_capacity(&self.memory) {
             patience.spin()?;
         }
         Ok(())
@@ -141,7 +141,7 @@ impl FloorEnd {
 impl End for FloorEnd {
     #[inline]
     fn send(&mut self, number: u64) -> Result<(), BenchError> {
-        self.wait_for_room()?;
+        self.wait_for_capacity()?;
         if self.case.pattern == Pattern::Untouched {
             return self.push(self.held);
         }
@@ -174,7 +174,7 @@ impl End for FloorEnd {
         if is_untouched && !is_message(self.memory.trusted(TRUST, at, size), 0) {
             return Err(BenchError::Damaged { number: 0 });
         }
-        self.wait_for_room()?;
+        self.wait_for_capacity()?;
         self.push([0; 4])
     }
 }

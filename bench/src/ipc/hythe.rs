@@ -20,7 +20,7 @@ use crate::lookout::{Lookout, NAP, Patience};
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// Messages under way in a one-way run.
 const RATE_DEPTH: u32 = 256;
-/// How long a sender waits for room in it.
+/// How long a sender waits for free capacity in it.
 const RATE_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pool of this run alone, removed at the end.

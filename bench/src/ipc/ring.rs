@@ -34,7 +34,7 @@ impl Outgoing {
     }
 
     #[inline]
-    pub(super) fn has_room(&mut self, memory: &Mapped) -> bool {
+    pub(super) fn has_capacity(&mut self, memory: &Mapped) -> bool {
         if self.tail.wrapping_sub(self.seen_head) == CAPACITY {
             // Pairs with the release store in `advance`.
             self.seen_head = memory.load(self.base + HEAD, Ordering::Acquire);
@@ -42,7 +42,7 @@ impl Outgoing {
         self.tail.wrapping_sub(self.seen_head) < CAPACITY
     }
 
-    /// There must be room.
+    /// There must be free capacity.
     #[inline]
     pub(super) fn push(&mut self, memory: &Mapped, entry: Entry) {
         let at = place(self.base, self.tail);
@@ -98,7 +98,7 @@ impl Incoming {
     #[inline]
     pub(super) fn advance(&mut self, memory: &Mapped) {
         self.head = self.head.wrapping_add(1);
-        // Pairs with the acquire load in `has_room`.
+        // Pairs with the acquire load in `has_capacity`.
         memory.store(self.base + HEAD, self.head, Ordering::Release);
     }
 
@@ -117,16 +117,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_is_kept_and_room_is_known_around_the_end() {
+    fn order_is_kept_and_free_capacity_is_known_around_the_end() {
         let memory = Mapped::anonymous(2 * RING_BYTES).expect("memory");
         let mut outgoing = Outgoing::new(RING_BYTES);
         let mut incoming = Incoming::new(RING_BYTES);
         for round in 0..3 {
             for number in 0..CAPACITY {
-                assert!(outgoing.has_room(&memory));
+                assert!(outgoing.has_capacity(&memory));
                 outgoing.push(&memory, [round, number, 0, 9]);
             }
-            assert!(!outgoing.has_room(&memory));
+            assert!(!outgoing.has_capacity(&memory));
             for number in 0..CAPACITY {
                 assert_eq!(incoming.peek(&memory), Some([round, number, 0, 9]));
                 incoming.advance(&memory);

@@ -42,7 +42,7 @@ impl Segment {
     /// Makes a segment and attaches it.
     ///
     /// # Errors
-    /// What `shmget` and `shmat` return: no room, or more than the system's limit
+    /// What `shmget` and `shmat` return: no memory, or more than the system's limit
     /// (`/proc/sys/kernel/shmmax`).
     pub(super) fn create(bytes: usize) -> io::Result<Self> {
         // SAFETY: takes no pointer.

@@ -7,7 +7,7 @@ use super::plays::{HYTHE_P99_NS_MAX, PlaysRow};
 use super::ratios::Ratio;
 use crate::bar::Bar;
 
-/// From so many destinations on laying out is shared by enough.
+/// With so many destinations or more, the cost of building packets is shared by enough.
 const MANY: u16 = 16;
 
 /// Off by more than this, in nanoseconds, calls do not sound as they should; of the 99th

@@ -65,7 +65,7 @@ impl fmt::Display for System {
 pub(super) enum Mode {
     /// Whole packets in memory.
     Prepared,
-    /// Nothing: reading and laying out are measured, too.
+    /// Nothing: reading and building packets are measured, too.
     FirstSend,
     /// The media in memory, without headers: those are made while sending, each destination has its
     /// own.

@@ -121,9 +121,9 @@ impl End {
     fn listen(&self, case: CallCase) -> Result<Answer, BenchError> {
         let receiver = calls::Receiver::open(case, self.address()?)?;
         answer(&Answer::Ready)?;
-        let heard = receiver.run(io::stdin())?;
+        let arrivals = receiver.run(io::stdin())?;
         next_order()?;
-        Ok(Answer::Heard(heard))
+        Ok(Answer::Arrivals(arrivals))
     }
 
     fn take(&self, case: LossyCase) -> Result<Answer, BenchError> {

@@ -1,7 +1,7 @@
-//! The product: packets in the pool's wire region, sent by the ladder of methods that each
-//! destination climbs for itself.
+//! The product: packets in the pool's wire region, sent with the send-method fallback of each
+//! destination.
 //!
-//! What is prepared lies in fresh pages and goes by reference; what is sent once is laid out in one
+//! What is prepared lies in fresh pages and goes by reference; what is sent once is built in one
 //! lease that is kept, and copied by the kernel: as the product's sender does it.
 
 use std::path::PathBuf;
@@ -25,10 +25,10 @@ const ROOT: &str = "/dev/shm/hythe-bench-media";
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// MPEG-TS (RFC 3551, table 5).
 const PAYLOAD_TYPE: u8 = 33;
-/// A veth link always has room.
+/// A veth link always has free capacity.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A pool of its own, with everything laid out in it.
+/// A pool of its own, with all packets built in it.
 #[derive(Debug)]
 pub(super) struct Hythe<'j> {
     job: &'j Job<'j>,

@@ -39,7 +39,7 @@ impl Job<'_> {
         self.packet_bytes() - HEADER_BYTES
     }
 
-    /// Of all packets laid out.
+    /// Of all packets built.
     pub(super) fn bytes(&self) -> usize {
         self.packet_bytes() * self.case.packets as usize
     }
@@ -79,7 +79,7 @@ pub(super) trait Method {
     /// Sends what was prepared.
     fn send_prepared(&mut self) -> Result<(), BenchError>;
 
-    /// Reads, lays out and sends.
+    /// Reads, builds and sends.
     fn send_first(&mut self) -> Result<(), BenchError>;
 
     /// Which way it chose, where there is a choice.
@@ -95,7 +95,7 @@ pub(super) struct Sent {
     pub(super) began_ns: u64,
     /// Time of a CPU, of all threads of the sender.
     pub(super) cpu_ns: u64,
-    /// Of laying out beforehand.
+    /// Of building packets beforehand.
     pub(super) layout: Option<Spent>,
     /// How the product sent it.
     pub(super) method: Option<String>,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::{CallCase, Heard, Paced};
+use super::calls::{Arrivals, CallCase, Paced};
 use super::case::{Case, Content};
 use super::job::Sent;
 use super::lossy::{LossyCase, Passed, Streamed, Taken};
@@ -32,7 +32,7 @@ pub(super) enum Order {
     /// To the relay: be the way from the first link to the second; the seed decides what is lost.
     /// Answer: `Ready`.
     Pass { seed: u64 },
-    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Heard`,
+    /// To who was made ready by one of those: everything was sent. Answer: `Received`, `Arrivals`,
     /// `Taken`, `Watched` or `Passed`, when all is there or nothing comes any more.
     Collect,
     /// To the sender. Answer: `Sent`.
@@ -61,7 +61,7 @@ pub(super) enum Answer {
     Ready,
     Received(Tally),
     Sent(Sent),
-    Heard(Heard),
+    Arrivals(Arrivals),
     Paced(Paced),
     Taken(Taken),
     Streamed(Streamed),

@@ -1,6 +1,7 @@
 //! The packets of a stream: media of a file, an RTP header in front of each piece.
 //!
-//! Both ends use it: the sender lays out, the receiver compares. A packet's sequence number is its
+//! Both ends use it: the sender builds them, the receiver compares. A packet's sequence number is
+//! its
 //! place in the file.
 
 use std::fs::File;
@@ -69,12 +70,12 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn what_is_laid_out_is_header_media_header_media() {
+    fn what_is_built_is_header_media_header_media() {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(&(0..=255).collect::<Vec<u8>>())
             .expect("written");
         let mut memory = vec![0; 3 * 20];
-        lay_out(&file, 2, 20, &mut memory).expect("laid out");
+        lay_out(&file, 2, 20, &mut memory).expect("built");
         for (number, packet) in (2_u8..).zip(memory.chunks(20)) {
             assert_eq!(sequence(packet), Some(u16::from(number)));
             let media: Vec<u8> = (number * 8..).take(8).collect();

@@ -40,7 +40,7 @@ pub(super) enum Entry {
     Plays(PlaysRow),
 }
 
-/// One case: time and cost of sending its packets, or of laying them out.
+/// One case: time and cost of sending its packets, or of building them.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) case: String,

@@ -85,7 +85,7 @@ impl Scene {
         };
         let machine = CpuTimes::now().since(before);
         match self.receiver.ask(&Order::Collect)? {
-            Answer::Heard(heard) => CallRound::new(paced, heard, machine),
+            Answer::Arrivals(arrivals) => CallRound::new(paced, arrivals, machine),
             other => Err(self.receiver.surprise(&other)),
         }
     }
@@ -117,7 +117,7 @@ pub(super) struct LossyScene {
 }
 
 impl LossyScene {
-    /// Needs the right to make networks. The relay runs where there is room.
+    /// Needs the right to make networks. The relay runs where a CPU is free.
     pub(super) fn set(cpus: Option<[usize; 2]>, lookout: &Lookout) -> Result<Self, BenchError> {
         let [near, far] = cpus.map_or([None; 2], |cpus| cpus.map(Some));
         let mut sender = Process::start("sender", near, &[], lookout)?;

@@ -31,7 +31,7 @@ fn connect(job: &Job<'_>) -> Result<Vec<UdpSocket>, BenchError> {
     Ok(sockets)
 }
 
-/// Where runs begin in what is laid out, and what they have.
+/// Where runs begin in what is built, and what they have.
 fn runs(job: &Job<'_>) -> impl Iterator<Item = std::ops::Range<usize>> {
     let (all, run) = (job.bytes(), job.run_packets() * job.packet_bytes());
     (0..all).step_by(run).map(move |at| at..all.min(at + run))

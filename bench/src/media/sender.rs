@@ -38,7 +38,7 @@ pub(super) fn run(job: &Job<'_>) -> Result<Sent, BenchError> {
     let mut layout = None;
     if mode != Mode::FirstSend {
         let spent = measure(|| method.prepare())?;
-        // Without headers, they are not laid out.
+        // Without headers, they are not built.
         layout = (mode == Mode::Prepared).then_some(spent);
     }
     let began_ns = monotonic_ns();

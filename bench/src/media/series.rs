@@ -85,7 +85,8 @@ impl Series {
         }
     }
 
-    /// Elapsed time of laying out, and time of a CPU for each packet, where it was done beforehand.
+    /// Elapsed time of building packets, and time of a CPU for each packet, where it was done
+    /// beforehand.
     pub(super) fn layouts(&self) -> Option<(Vec<f64>, Vec<f64>)> {
         let layouts = self.rounds.iter().filter_map(|round| round.layout);
         let packets = f64::from(self.case.packets);

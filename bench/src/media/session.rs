@@ -22,7 +22,7 @@ const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// Packets that leave back to back.
 const BURST: usize = 64;
 
-/// A session over a file, opened before the time begins: what it then does to read, parse, lay out
+/// A session over a file, opened before the time begins: what it then does to read, parse, build
 /// and send is measured.
 #[derive(Debug)]
 pub(super) struct Session {

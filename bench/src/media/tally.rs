@@ -1,7 +1,7 @@
 //! Counts packets and checks each of them against the file it was made of.
 //!
 //! The receiver feeds it what its sockets yield. Trusts nothing: a number is only a place in a
-//! table that has room for all numbers.
+//! table that has capacity for all numbers.
 
 use super::case::Case;
 use super::message::Tally;

@@ -18,7 +18,7 @@ use super::image::{Content, Image, run};
 use crate::error::{BenchError, BootError};
 use crate::lookout::Lookout;
 
-/// Room for a pack; the disk that it arrives on.
+/// Space for a pack; the disk that it arrives on.
 const PACK_DISK_BYTES: u64 = 1 << 20;
 
 /// Ready to be booted.

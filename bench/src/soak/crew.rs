@@ -9,8 +9,8 @@ use super::args::SoakArguments;
 use super::report::Counts;
 use crate::error::BenchError;
 
-/// What a worker has counted since it last said so.
-pub(super) type Said = [u64; 4];
+/// What a worker has counted since its last report.
+pub(super) type WorkerCounts = [u64; 4];
 
 /// A worker, and its input: closed, the worker goes home.
 struct Worker {
@@ -24,7 +24,7 @@ pub(super) struct Crew {
     berths: Vec<Option<Worker>>,
     /// Workers that were sent home, or killed by us, and have not ended yet.
     going: Vec<Child>,
-    said: (Sender<Said>, Receiver<Said>),
+    counts: (Sender<WorkerCounts>, Receiver<WorkerCounts>),
 }
 
 impl Crew {
@@ -33,7 +33,7 @@ impl Crew {
             pool: pool.to_owned(),
             berths: (0..arguments.processes).map(|_| None).collect(),
             going: Vec::new(),
-            said: channel(),
+            counts: channel(),
         }
     }
 
@@ -54,14 +54,14 @@ impl Crew {
             .stdout(Stdio::piped());
         hythe_sys::spawn::die_with_parent(&mut command);
         let mut child = command.spawn()?;
-        let said = self.said.0.clone();
+        let sender = self.counts.0.clone();
         let output = child.stdout.take();
         std::thread::spawn(move || {
             let lines = output.map(|output| BufReader::new(output).lines());
             for line in lines.into_iter().flatten().map_while(Result::ok) {
                 if let Some(counts) = parse(&line) {
                     // Nobody listens any more: the run is over.
-                    let _ = said.send(counts);
+                    let _ = sender.send(counts);
                 }
             }
         });
@@ -124,9 +124,9 @@ impl Crew {
         Ok(())
     }
 
-    /// Adds up what the workers have said.
+    /// Adds up what the workers have reported.
     pub(super) fn hear(&self, counts: &mut Counts) {
-        for [published, taken, refused, damaged] in self.said.1.try_iter() {
+        for [published, taken, refused, damaged] in self.counts.1.try_iter() {
             counts.published += published;
             counts.taken += taken;
             counts.refused += refused;
@@ -145,11 +145,11 @@ fn ended(pid: u32, status: std::process::ExitStatus) -> BenchError {
     BenchError::Invalid(format!("worker {pid} ended by itself: {status}"))
 }
 
-fn parse(line: &str) -> Option<Said> {
-    let mut said = [0; 4];
+fn parse(line: &str) -> Option<WorkerCounts> {
+    let mut counts = [0; 4];
     let mut words = line.split(' ');
-    for count in &mut said {
+    for count in &mut counts {
         *count = words.next()?.parse().ok()?;
     }
-    Some(said)
+    Some(counts)
 }

@@ -13,7 +13,7 @@ use hythe_node::{
 };
 
 use super::Choices;
-use super::crew::Said;
+use super::crew::WorkerCounts;
 use crate::error::BenchError;
 
 const CHANNELS: u64 = 6;
@@ -39,7 +39,7 @@ pub(super) fn work(options: &PoolOptions, seed: u64) -> Result<(), BenchError> {
         publishers: Vec::new(),
         subscribers: Vec::new(),
         kept: VecDeque::new(),
-        said: [0; 4],
+        counts: [0; 4],
     };
     let mut since = Instant::now();
     while !home.load(Ordering::Relaxed) {
@@ -60,12 +60,12 @@ struct Worker {
     publishers: Vec<Publisher>,
     subscribers: Vec<Subscriber>,
     kept: VecDeque<Sample>,
-    said: Said,
+    counts: WorkerCounts,
 }
 
 impl Worker {
     fn say(&mut self) {
-        let [published, taken, refused, damaged] = std::mem::take(&mut self.said);
+        let [published, taken, refused, damaged] = std::mem::take(&mut self.counts);
         println!("{published} {taken} {refused} {damaged}");
     }
 
@@ -74,11 +74,11 @@ impl Worker {
         match outcome {
             Ok(value) => Ok(Some(value)),
             Err(NodeError::Blocked { .. } | NodeError::ReceiverGone { .. }) => {
-                self.said[2] += 1;
+                self.counts[2] += 1;
                 Ok(None)
             }
             Err(error) if error.refusal().is_some_and(is_of_the_honest) => {
-                self.said[2] += 1;
+                self.counts[2] += 1;
                 Ok(None)
             }
             Err(error) => Err(error.into()),
@@ -151,7 +151,7 @@ impl Worker {
         };
         let published = publisher.publish(lease, bytes);
         if let Some(published) = self.unless_busy(published)? {
-            self.said[0] += u64::from(published.delivered);
+            self.counts[0] += u64::from(published.delivered);
         }
         Ok(())
     }
@@ -167,8 +167,8 @@ impl Worker {
         let Some(Some(sample)) = self.unless_busy(taken)? else {
             return Ok(());
         };
-        self.said[1] += 1;
-        self.said[3] += u64::from(!is_whole(&sample.to_vec()));
+        self.counts[1] += 1;
+        self.counts[3] += u64::from(!is_whole(&sample.to_vec()));
         if self.choices.below(4) == 0 {
             self.kept.push_back(sample);
             self.kept.truncate(KEPT_MAX);
@@ -185,7 +185,7 @@ impl Worker {
         };
         let sent = publisher.forward(sample);
         if let Some(published) = self.unless_busy(sent)? {
-            self.said[0] += u64::from(published.delivered);
+            self.counts[0] += u64::from(published.delivered);
         }
         Ok(())
     }

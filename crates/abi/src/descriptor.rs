@@ -61,7 +61,7 @@ impl Place {
 pub enum DescriptorMark {
     /// The reference went on over another endpoint; only the flow window gains a place.
     Credit,
-    /// An empty slot of the stock comes back unfilled.
+    /// An empty slot of the fill ring comes back unfilled.
     Unused,
 }
 
@@ -83,7 +83,7 @@ impl Descriptor {
     pub const BYTES: usize = 16;
     /// `length` of a credit.
     pub const CREDIT: u32 = u32::MAX;
-    /// `length` of unused stock.
+    /// `length` of an unused slot of the fill ring.
     pub const UNUSED: u32 = u32::MAX - 1;
 
     /// The four words as they stand in a queue.

@@ -97,18 +97,10 @@ pub mod flow_line {
     pub const WINDOW: usize = 16;
     /// In the core section.
     pub const DROPPED: usize = 16;
-}
-
-/// Offsets in an entry, behind its descriptor.
-pub mod entry {
-    #![allow(
-        missing_docs,
-        reason = "the names are those of the table in spec/link.md"
-    )]
-    pub const ACCOUNT: usize = 16;
-    pub const REFERENCES: usize = 20;
-    pub const TAG_LOW: usize = 24;
-    pub const TAG_HIGH: usize = 28;
+    pub const RAISED_LOW: usize = 20;
+    pub const RAISED_HIGH: usize = 24;
+    pub const SEEN_LOW: usize = 28;
+    pub const SEEN_HIGH: usize = 32;
 }
 
 /// One endpoint and one port of it: a line of words in each section, and two queues.
@@ -131,6 +123,49 @@ pub struct Entry {
     pub references: u32,
     /// Belongs to the message.
     pub tag: u64,
+}
+
+impl Entry {
+    /// Words of an entry.
+    pub const WORDS: usize = ENTRY_BYTES / 4;
+
+    /// Decodes eight words; nothing is checked.
+    #[must_use]
+    pub const fn from_words(words: [u32; Self::WORDS]) -> Self {
+        let [
+            place,
+            generation,
+            offset,
+            length,
+            account,
+            references,
+            low,
+            high,
+        ] = words;
+        Self {
+            descriptor: Descriptor::from_words([place, generation, offset, length]),
+            account,
+            references,
+            tag: low as u64 | (high as u64) << 32,
+        }
+    }
+
+    /// Encodes.
+    #[must_use]
+    pub const fn to_words(self) -> [u32; Self::WORDS] {
+        let [place, generation, offset, length] = self.descriptor.to_words();
+        let (low, high) = (self.tag as u32, (self.tag >> 32) as u32);
+        [
+            place,
+            generation,
+            offset,
+            length,
+            self.account,
+            self.references,
+            low,
+            high,
+        ]
+    }
 }
 
 /// `state` in the core header.

@@ -12,8 +12,8 @@ pub const NAME_BYTES: usize = 64;
 pub const REGIONS_MAX: usize = 8;
 /// Most slot classes of one region.
 pub const CLASSES_MAX: usize = 8;
-/// Descriptors in one granule of the queue arena.
-pub const GRANULE_DESCRIPTORS: usize = 32;
+/// Descriptors in one queue segment of the queue arena.
+pub const QUEUE_SEGMENT_DESCRIPTORS: usize = 32;
 /// Most participants of one pool: their number has 8 bits in a cell, and 255 means nobody.
 pub const PARTICIPANTS_MAX: u32 = 254;
 /// "Nobody" where a participant's number is expected.
@@ -44,7 +44,7 @@ pub mod header {
     pub const CHANNELS: usize = 36;
     pub const PORTS: usize = 40;
     pub const CONNECTIONS: usize = 44;
-    pub const GRANULES: usize = 48;
+    pub const QUEUE_SEGMENTS: usize = 48;
     pub const SLOTS: usize = 52;
     pub const LINE_BYTES: usize = 56;
     /// Raised by one for each session handed out.
@@ -52,14 +52,14 @@ pub mod header {
     /// Raised by one each time a participant joins or leaves.
     pub const MEMBERSHIP: usize = 192;
     /// What participants do with the memory when they join: bit 0 touch every page, bit 1 lock it.
-    pub const RESIDENCE: usize = 256;
+    pub const PREFAULT: usize = 256;
     /// High-water marks, see [`super::high_water`].
     pub const HIGH_WATER: usize = 3072;
 }
 
 /// Offsets of the high-water marks, counted from `header::HIGH_WATER`. Cells, at `8 i` those of
-/// participants, channels, ports, connections and granules; at `REGIONS + REGION_BYTES r + 8 c`
-/// that of class c of region r.
+/// participants, channels, ports, connections and queue segments; at `REGIONS + REGION_BYTES r + 8
+/// c` that of class c of region r.
 pub mod high_water {
     #![allow(
         missing_docs,
@@ -238,7 +238,7 @@ pub mod connection {
     pub const STATE: usize = 0;
     pub const PRODUCER_PORT: usize = 8;
     pub const CONSUMER_PORT: usize = 12;
-    pub const GRANULE: usize = 16;
+    pub const QUEUE_SEGMENT: usize = 16;
     pub const CAPACITY: usize = 20;
     /// 0: the head is the consumer's word `HEAD`; 1: it is the cell `OLDEST`.
     pub const EVICTS_OLDEST: usize = 24;
@@ -262,8 +262,9 @@ pub struct Limits {
     pub ports: u32,
     /// Pairs of a publisher and a subscriber.
     pub connections: u32,
-    /// Granules of [`GRANULE_DESCRIPTORS`] descriptors for the queues of all connections.
-    pub granules: u32,
+    /// Queue segments of [`QUEUE_SEGMENT_DESCRIPTORS`] descriptors for the queues of all
+    /// connections.
+    pub queue_segments: u32,
     /// Slots of all regions together, those of later regions included.
     pub slots: u32,
 }
@@ -277,7 +278,7 @@ pub struct ControlLayout {
     channels: usize,
     ports: usize,
     connections: usize,
-    granule_owners: usize,
+    queue_segment_owners: usize,
     marks: usize,
     ledger: usize,
     holds: usize,
@@ -298,14 +299,15 @@ impl ControlLayout {
         if limits.channels == 0 || limits.ports == 0 || limits.connections == 0 {
             return None;
         }
-        if limits.granules == 0 || limits.slots == 0 || limits.slots > crate::Place::SLOT_MAX {
+        if limits.queue_segments == 0 || limits.slots == 0 || limits.slots > crate::Place::SLOT_MAX
+        {
             return None;
         }
         // 2^20 of anything else is far past use and keeps every sum in `lay_out` inside 64 bits.
         if limits.channels > 1 << 20 || limits.ports > 1 << 20 {
             return None;
         }
-        if limits.connections > 1 << 20 || limits.granules > 1 << 20 {
+        if limits.connections > 1 << 20 || limits.queue_segments > 1 << 20 {
             return None;
         }
         Self::lay_out(limits)
@@ -319,12 +321,18 @@ impl ControlLayout {
         let channels = page(witnesses + table(limits.participants, witness_stride(limits)));
         let ports = channels + table(limits.channels, channel::BYTES);
         let connections = ports + table(limits.ports, port::BYTES);
-        let granule_owners = connections + table(limits.connections, connection::BYTES);
-        let marks = lines(granule_owners + table(limits.granules, 8));
+        let queue_segment_owners = connections + table(limits.connections, connection::BYTES);
+        let marks = lines(queue_segment_owners + table(limits.queue_segments, 8));
         let ledger = page(marks + table(limits.participants, mark_stride(limits)));
         let holds = page(ledger + table(limits.slots, LINE_BYTES));
         let arena = page(holds + table(limits.participants, hold_stride(limits)));
-        let end = page(arena + table(limits.granules, GRANULE_DESCRIPTORS * Descriptor::BYTES));
+        let end = page(
+            arena
+                + table(
+                    limits.queue_segments,
+                    QUEUE_SEGMENT_DESCRIPTORS * Descriptor::BYTES,
+                ),
+        );
         if end > isize::MAX as u64 {
             return None;
         }
@@ -336,7 +344,7 @@ impl ControlLayout {
             channels: channels as usize,
             ports: ports as usize,
             connections: connections as usize,
-            granule_owners: granule_owners as usize,
+            queue_segment_owners: queue_segment_owners as usize,
             marks: marks as usize,
             ledger: ledger as usize,
             holds: holds as usize,
@@ -423,22 +431,22 @@ impl ControlLayout {
         self.connection(connection) + connection::OLDEST
     }
 
-    /// The first granule that belongs to no connection by number: granules below have the number of
-    /// their connection.
+    /// The first queue segment that belongs to no connection by number: queue segments below have
+    /// the number of their connection.
     #[must_use]
-    pub const fn first_deep_granule(&self) -> u32 {
-        if self.limits.granules < self.limits.connections {
-            self.limits.granules
+    pub const fn first_deep_queue_segment(&self) -> u32 {
+        if self.limits.queue_segments < self.limits.connections {
+            self.limits.queue_segments
         } else {
             self.limits.connections
         }
     }
 
-    /// Cell naming the connection that owns a granule, plus one; 0: free.
+    /// Cell naming the connection that owns a queue segment, plus one; 0: free.
     #[must_use]
     #[inline]
-    pub const fn granule_owner(&self, granule: usize) -> usize {
-        self.granule_owners + granule * 8
+    pub const fn queue_segment_owner(&self, queue_segment: usize) -> usize {
+        self.queue_segment_owners + queue_segment * 8
     }
 
     /// Summary of a participant's marks: bit b says that one of its cells `b * span` to `b * span +
@@ -466,11 +474,11 @@ impl ControlLayout {
         self.mark_cells().div_ceil(64)
     }
 
-    /// First descriptor of a granule.
+    /// First descriptor of a queue segment.
     #[must_use]
     #[inline]
-    pub const fn granule(&self, granule: usize) -> usize {
-        self.arena + granule * GRANULE_DESCRIPTORS * Descriptor::BYTES
+    pub const fn queue_segment(&self, queue_segment: usize) -> usize {
+        self.arena + queue_segment * QUEUE_SEGMENT_DESCRIPTORS * Descriptor::BYTES
     }
 
     /// The ledger's cell of a slot.
@@ -528,7 +536,7 @@ mod tests {
         channels: 1024,
         ports: 4096,
         connections: 4096,
-        granules: 4096,
+        queue_segments: 4096,
         slots: 5000,
     };
 
@@ -539,12 +547,12 @@ mod tests {
         assert!(layout.witness(95, 95) < layout.channel(0));
         assert!(layout.channel(1024) <= layout.port(0));
         assert!(layout.port(4096) <= layout.connection(0));
-        assert!(layout.connection(4096) <= layout.granule_owner(0));
-        assert!(layout.granule_owner(4096) <= layout.mark_summary(0));
+        assert!(layout.connection(4096) <= layout.queue_segment_owner(0));
+        assert!(layout.queue_segment_owner(4096) <= layout.mark_summary(0));
         assert!(layout.mark_cell(95, 63) < layout.slot_cell(0));
         assert!(layout.slot_cell(5000) <= layout.hold(0, 0));
-        assert!(layout.hold(95, 4999) < layout.granule(0));
-        assert!(layout.granule(4096) <= layout.bytes());
+        assert!(layout.hold(95, 4999) < layout.queue_segment(0));
+        assert!(layout.queue_segment(4096) <= layout.bytes());
         let sum: usize = layout.terms().iter().map(|term| term.1).sum();
         assert_eq!(sum, layout.bytes());
     }

@@ -45,7 +45,7 @@ fn tables_stand_where_the_page_says() {
             channels: limit("channels"),
             ports: limit("ports"),
             connections: limit("connections"),
-            granules: limit("granules"),
+            queue_segments: limit("queue_segments"),
             slots: limit("slots"),
         };
         let layout = ControlLayout::new(limits).expect("possible limits");
@@ -56,11 +56,11 @@ fn tables_stand_where_the_page_says() {
             ("channels", layout.channel(0)),
             ("ports", layout.port(0)),
             ("connections", layout.connection(0)),
-            ("granule_owners", layout.granule_owner(0)),
+            ("queue_segment_owners", layout.queue_segment_owner(0)),
             ("marks", layout.mark_summary(0)),
             ("ledger", layout.slot_cell(0)),
             ("holds", layout.hold(0, 0)),
-            ("granules", layout.granule(0)),
+            ("queue_segments", layout.queue_segment(0)),
             ("bytes", layout.bytes()),
             ("last_participant", layout.participant(last)),
             ("last_witness", layout.witness(last, last)),
@@ -81,7 +81,7 @@ fn marks_stand_where_the_page_says() {
     };
     for (key, at) in [
         ("ports", header::HIGH_WATER + 2 * 8),
-        ("granules", header::HIGH_WATER + 4 * 8),
+        ("queue_segments", header::HIGH_WATER + 4 * 8),
         ("class.0.0", class(0, 0)),
         ("class.7.7", class(7, 7)),
     ] {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use hythe_abi::link::{
-    CORE_MAGIC, CoreState, Direction, ENDPOINT_BYTES, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION,
-    bell_line, core_header, endpoint_record, flow_line, linux_header,
+    CORE_MAGIC, CoreState, Direction, ENDPOINT_BYTES, ENTRY_BYTES, Entry, Flow, LINUX_MAGIC,
+    LinkLayout, NAME_BYTES, VERSION, bell_line, core_header, endpoint_record, flow_line,
+    linux_header,
 };
 use hythe_abi::{
     Descriptor, DescriptorMark, Generation, HEADROOM_BYTES, LINE_BYTES, Place, RegionIndex,
@@ -134,9 +135,12 @@ impl Section {
 
     fn put_entries(&mut self, vectors: &Vectors, entries: impl Fn(usize) -> usize) {
         for (place, group) in vectors.numbered("entry") {
-            let descriptor = descriptor(&hex(group.text("hex")));
-            let at = entries(place[0]) + place[1] * Descriptor::BYTES;
-            for (index, word) in descriptor.to_words().into_iter().enumerate() {
+            let bytes = hex(group.text("hex"));
+            let words: [u32; Entry::WORDS] = std::array::from_fn(|index| word(&bytes, 4 * index));
+            let entry = Entry::from_words(words);
+            assert_eq!(entry.descriptor, descriptor(&bytes[..Descriptor::BYTES]));
+            let at = entries(place[0]) + place[1] * ENTRY_BYTES;
+            for (index, word) in entry.to_words().into_iter().enumerate() {
                 self.put(at + 4 * index, word);
             }
         }
@@ -212,29 +216,30 @@ fn layouts() {
     for group in ours {
         let needed = group.at("needed_bytes");
         let section = round_up(needed, LINE_BYTES);
-        let (endpoints, capacity) = (group.number("endpoints"), group.number("capacity"));
-        let layout = LinkLayout::new(endpoints, capacity, section).expect("it fits exactly");
-        let end = endpoints as usize;
+        let size = |key| group.number(key);
+        let (endpoints, ports, capacity) = (size("endpoints"), size("ports"), size("capacity"));
+        let layout = |section| LinkLayout::new(endpoints, ports, capacity, section);
+        let is_too_small = layout(section - LINE_BYTES).is_none();
+        let layout = layout(section).expect("it fits exactly");
+        let flow = |endpoint| Flow { endpoint, port: 0 };
+        let end = flow(endpoints as usize);
         let found = [
             ("linux_bell", layout.linux_bell()),
             ("linux_classes", layout.classes()),
-            ("linux_flow", layout.linux_flow(0)),
-            ("linux_entries", layout.linux_entries(0)),
+            ("linux_flow", layout.linux_flow(flow(0))),
+            ("linux_entries", layout.linux_entries(flow(0))),
             ("linux_bytes", layout.linux_entries(end)),
             ("core_bell", layout.core_bell() - section),
             ("core_records", layout.endpoint_record(0) - section),
-            ("core_flow", layout.core_flow(0) - section),
-            ("core_entries", layout.core_entries(0) - section),
+            ("core_flow", layout.core_flow(flow(0)) - section),
+            ("core_entries", layout.core_entries(flow(0)) - section),
             ("core_bytes", layout.core_entries(end) - section),
             ("needed_bytes", layout.needed_section_bytes()),
         ];
         for (key, at) in found {
             assert_eq!(at, group.at(key), "{key} of [{}]", group.name);
         }
-        assert_eq!(
-            LinkLayout::new(endpoints, capacity, section - LINE_BYTES),
-            None
-        );
+        assert!(is_too_small, "[{}]", group.name);
         checked += 1;
     }
     assert!(checked >= 4, "only {checked} geometries");
@@ -249,8 +254,7 @@ fn linux_section() {
     assert_eq!(header.number("headroom"), HEADROOM_BYTES);
     assert_eq!(header.at("line_bytes"), LINE_BYTES);
     let section = header.at("section_bytes");
-    let (endpoints, capacity) = (header.number("endpoints"), header.number("capacity"));
-    let layout = LinkLayout::new(endpoints, capacity, section).expect("a layout");
+    let layout = layout_of(header, section);
     let mut built = Section(vec![0; section]);
     let words = [
         (linux_header::MAGIC, "magic"),
@@ -264,6 +268,7 @@ fn linux_section() {
         (linux_header::CLASSES, "classes"),
         (linux_header::HEADROOM, "headroom"),
         (linux_header::SESSION, "session"),
+        (linux_header::PORTS, "ports"),
     ];
     let expected = vectors.section(section);
     for (at, key) in words {
@@ -279,6 +284,10 @@ fn linux_section() {
         layout.linux_bell() + bell_line::WANTED,
         bell.number("bell_wanted"),
     );
+    built.put(
+        layout.linux_bell() + bell_line::CHANGES,
+        bell.number("changes"),
+    );
     for (index, class) in vectors.numbered("class") {
         let keys = ["slot_bytes", "slot_count", "first_slot", "region_offset"];
         for (part, key) in keys.into_iter().enumerate() {
@@ -289,9 +298,13 @@ fn linux_section() {
         }
     }
     for (index, flow) in vectors.numbered("flow") {
-        put_flow(&mut built, layout.linux_flow(index[0]), flow, "session");
+        let at = layout.linux_flow(numbered(&layout, index[0]));
+        put_flow(&mut built, at, flow, "session");
+        built.put(at + flow_line::WINDOW, flow.number("window"));
     }
-    built.put_entries(&vectors, |endpoint| layout.linux_entries(endpoint));
+    built.put_entries(&vectors, |flow| {
+        layout.linux_entries(numbered(&layout, flow))
+    });
     built.assert_is(&expected);
 }
 
@@ -300,8 +313,7 @@ fn core_section() {
     let vectors = Vectors::parse(include_str!("../../../spec/vectors/link_core.txt"));
     let geometry = vectors.group("geometry");
     let section = geometry.at("section_bytes");
-    let (endpoints, capacity) = (geometry.number("endpoints"), geometry.number("capacity"));
-    let layout = LinkLayout::new(endpoints, capacity, section).expect("a layout");
+    let layout = layout_of(geometry, section);
     let from_core = |at: usize| at - layout.core_header();
     let header = vectors.group("header");
     assert_eq!(header.number("magic"), CORE_MAGIC);
@@ -343,20 +355,31 @@ fn core_section() {
         built.put(at + endpoint_record::DIRECTION, direction.to_word());
         built.put(at + endpoint_record::MAX_BYTES, record.number("max_bytes"));
         built.put(at + endpoint_record::TYPE, record.number("type"));
+        built.put(at + endpoint_record::KIND, record.number("kind"));
         assert_eq!(name(&expected, at), record.text("name"));
     }
     for (index, flow) in vectors.numbered("flow") {
-        put_flow(
-            &mut built,
-            from_core(layout.core_flow(index[0])),
-            flow,
-            "echo",
-        );
+        let at = from_core(layout.core_flow(numbered(&layout, index[0])));
+        put_flow(&mut built, at, flow, "echo");
+        built.put(at + flow_line::DROPPED, flow.number("dropped"));
     }
-    built.put_entries(&vectors, |endpoint| {
-        from_core(layout.core_entries(endpoint))
+    built.put_entries(&vectors, |flow| {
+        from_core(layout.core_entries(numbered(&layout, flow)))
     });
     built.assert_is(&expected);
+}
+
+fn layout_of(sizes: &Group, section: usize) -> LinkLayout {
+    let size = |key| sizes.number(key);
+    LinkLayout::new(size("endpoints"), size("ports"), size("capacity"), section).expect("a layout")
+}
+
+/// The flow with this number.
+const fn numbered(layout: &LinkLayout, number: usize) -> Flow {
+    Flow {
+        endpoint: number / layout.ports(),
+        port: number % layout.ports(),
+    }
 }
 
 fn put_flow(built: &mut Section, at: usize, flow: &Group, session: &str) {
@@ -364,4 +387,8 @@ fn put_flow(built: &mut Section, at: usize, flow: &Group, session: &str) {
     built.put(at + flow_line::START, flow.number("start"));
     built.put(at + flow_line::TAIL, flow.number("tail"));
     built.put(at + flow_line::HEAD, flow.number("head"));
+    built.put(at + flow_line::RAISED_LOW, flow.number("raised_low"));
+    built.put(at + flow_line::RAISED_HIGH, flow.number("raised_high"));
+    built.put(at + flow_line::SEEN_LOW, flow.number("seen_low"));
+    built.put(at + flow_line::SEEN_HIGH, flow.number("seen_high"));
 }

@@ -79,7 +79,7 @@ pub(crate) struct PoolCreateArgs {
     #[arg(long)]
     pub(crate) small: bool,
     /// Another limit than the usual one, or that of --small, as name=count: participants, channels,
-    /// ports, connections or granules (of 32 queued messages); may be repeated
+    /// ports, connections or queue-segments (of 32 queued messages); may be repeated
     #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
     pub(crate) limit: Vec<units::Limit>,
     /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything
@@ -151,7 +151,7 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) wait: Option<std::time::Duration>,
     /// Keep the last so many messages for subscribers that come later and ask for them
-    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0, value_parser = units::parse_history)]
     pub(crate) history: u32,
     /// Let one message be held up for so many seconds, for all subscribers that ask to be waited
     /// for together
@@ -167,7 +167,7 @@ pub(crate) struct PublishArgs {
 pub(crate) struct SubscribeArgs {
     /// The channel; made if there is none
     pub(crate) channel: String,
-    /// End after so many messages; fewer are a failure
+    /// End after this many messages; fewer are a failure
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End when no message came for so many seconds
@@ -187,19 +187,19 @@ pub(crate) struct SubscribeArgs {
     /// long]
     #[arg(long, value_name = "POLICY")]
     pub(crate) policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, as far as their --send-timeout allows, instead
-    /// of dropping a message [default with --policy block: 5]
+    /// Let publishers wait so many seconds for free capacity, as far as their --send-timeout
+    /// allows, instead of dropping a message [default with --policy block: 5]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     pub(crate) block: Option<std::time::Duration>,
     /// Ask each publisher for so many earlier messages first, as far as it keeps some
-    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0, value_parser = units::parse_history)]
     pub(crate) history: u32,
 }
 
 /// What happens to a message that meets a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WhenFull {
-    /// The publisher waits for room, for as long as --block says
+    /// The publisher waits for free capacity, for as long as --block says
     Block,
     /// It passes the subscriber by
     DropNewest,
@@ -218,7 +218,7 @@ pub(crate) struct HzArgs {
     /// Subscribe, and print the times between messages: least, mean, p99, greatest, deviation
     #[arg(long)]
     pub(crate) gaps: bool,
-    /// End after so many lines; default: when interrupted
+    /// End after this many lines [default: run until interrupted]
     #[arg(long, value_name = "LINES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }

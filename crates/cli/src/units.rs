@@ -70,21 +70,22 @@ enum Table {
     Channels,
     Ports,
     Connections,
-    Granules,
+    QueueSegments,
 }
 
 impl Limit {
-    /// Puts it among the others. Every connection has a granule: more connections bring as many.
+    /// Puts it among the others. Every connection has a queue segment: more connections bring as
+    /// many.
     pub(crate) fn apply(self, limits: &mut Limits) {
         match self.table {
             Table::Participants => limits.participants = self.count,
             Table::Channels => limits.channels = self.count,
             Table::Ports => limits.ports = self.count,
-            Table::Granules => limits.granules = self.count,
+            Table::QueueSegments => limits.queue_segments = self.count,
             Table::Connections => {
-                let deep = limits.granules.saturating_sub(limits.connections);
+                let deep = limits.queue_segments.saturating_sub(limits.connections);
                 limits.connections = self.count;
-                limits.granules = self.count.saturating_add(deep);
+                limits.queue_segments = self.count.saturating_add(deep);
             }
         }
     }
@@ -100,10 +101,11 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
         "channels" => Table::Channels,
         "ports" => Table::Ports,
         "connections" => Table::Connections,
-        "granules" => Table::Granules,
+        "queue-segments" => Table::QueueSegments,
         _ => {
             return Err(
-                "the limits are participants, channels, ports, connections and granules".to_owned(),
+                "the limits are participants, channels, ports, connections and queue-segments"
+                    .to_owned(),
             );
         }
     };
@@ -119,8 +121,20 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
         .filter(|mode| mode & !0o666 == 0);
     let mode = mode.filter(|mode| mode & 0o600 == 0o600);
     mode.ok_or_else(|| {
-        "a mode is octal, with read and write for the owner, such as 600, 640 or 660".to_owned()
+        format!(
+            "{text} is not a mode of a pool: give octal permissions with read and write for the \
+             owner and no execute bit, such as 600, 640 or 660"
+        )
     })
+}
+
+/// Most messages of a history: as many as the deepest queue of a subscriber takes.
+const HISTORY_MAX: u32 = 32_768;
+
+/// `10`.
+pub(crate) fn parse_history(text: &str) -> Result<u32, String> {
+    let history = text.parse().ok().filter(|history| *history <= HISTORY_MAX);
+    history.ok_or_else(|| format!("a history is a number of messages from 0 to {HISTORY_MAX}"))
 }
 
 /// `video`, `44`.
@@ -211,6 +225,20 @@ mod tests {
     }
 
     #[test]
+    fn a_history_past_the_deepest_queue_is_refused_with_the_largest() {
+        assert_eq!(parse_history("32768"), Ok(32768));
+        let refused = parse_history("99999999").expect_err("too many");
+        assert!(refused.contains("32768"), "{refused}");
+    }
+
+    #[test]
+    fn a_refused_mode_says_what_a_mode_is() {
+        let refused = parse_mode("777").expect_err("execute bits");
+        assert!(refused.contains("777 is not a mode"), "{refused}");
+        assert!(refused.contains("no execute bit"), "{refused}");
+    }
+
+    #[test]
     fn classes_are_read_and_refused() {
         assert_eq!(
             parse_class("65536x100"),
@@ -234,12 +262,12 @@ mod tests {
     #[test]
     fn limits_have_a_name_and_a_count() {
         let mut limits = hythe::Geometry::default_limits();
-        let deep = limits.granules - limits.connections;
+        let deep = limits.queue_segments - limits.connections;
         for text in ["participants=200", "connections=5000"] {
             parse_limit(text).expect("a limit").apply(&mut limits);
         }
         assert_eq!((limits.participants, limits.connections), (200, 5000));
-        assert_eq!(limits.granules, 5000 + deep);
+        assert_eq!(limits.queue_segments, 5000 + deep);
         for wrong in [
             "participants",
             "participants=",

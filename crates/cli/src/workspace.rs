@@ -42,13 +42,13 @@ pub(crate) enum WorkspaceError {
     Files(io::Error),
 }
 
-/// Three stages, an agent, four endpoints of a core, and room to look at them with `hythe who`.
+/// Three stages, an agent, four endpoints of a core, and space to look at them with `hythe who`.
 const LIMITS: Limits = Limits {
     participants: 16,
     channels: 32,
     ports: 64,
     connections: 64,
-    granules: 128,
+    queue_segments: 128,
     slots: 1024,
 };
 

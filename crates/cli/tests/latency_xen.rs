@@ -141,7 +141,14 @@ fn with_a_cpu_of_its_own_the_core_keeps_its_real_time() {
     }
     // Two at once: what is counted does not depend on how fast it goes.
     let run = |load| measured(BOARD, "xen-partitioned", load);
-    let uncounted = || measured_with(BOARD, "xen-partitioned", "io", &["--own-cpu", "0"]);
+    let uncounted = || {
+        measured_with(
+            BOARD,
+            "xen-partitioned",
+            "io",
+            &["--guest-cpu-instructions", "0"],
+        )
+    };
     let ((idle, io), (hog, uncounted)) = std::thread::scope(|scope| {
         let others = scope.spawn(|| (run("hog"), uncounted()));
         let first = (run("idle"), run("io"));
@@ -153,7 +160,9 @@ fn with_a_cpu_of_its_own_the_core_keeps_its_real_time() {
     }
     // Whoever counts takes no part.
     let results = io["results"].as_array().expect("a list").iter();
-    let by_the_clock = results.filter(|result| !is_by_own_cpu(result)).cloned();
+    let by_the_clock = results
+        .filter(|result| !is_by_guest_cpu_instructions(result))
+        .cloned();
     assert_eq!(by_the_clock.collect::<Value>(), uncounted["results"]);
     for beside in [&hog, &io] {
         for metric in SELF_TRIGGERED {
@@ -162,15 +171,15 @@ fn with_a_cpu_of_its_own_the_core_keeps_its_real_time() {
     }
 }
 
-fn is_by_own_cpu(result: &Value) -> bool {
+fn is_by_guest_cpu_instructions(result: &Value) -> bool {
     result["metric"]
         .as_str()
-        .is_some_and(|metric| metric.ends_with(".own_cpu"))
+        .is_some_and(|metric| metric.ends_with(".guest_cpu_instructions"))
 }
 
 /// Of a measure by what the core's CPU executed.
-fn own_cpu<'d>(document: &'d Value, metric: &str) -> &'d Value {
-    let metric = format!("{metric}.own_cpu");
+fn guest_cpu_instructions<'d>(document: &'d Value, metric: &str) -> &'d Value {
+    let metric = format!("{metric}.guest_cpu_instructions");
     let results = document["results"].as_array().expect("a list");
     let found = results.iter().find(|result| result["metric"] == metric);
     found.unwrap_or_else(|| panic!("no {metric}"))
@@ -185,14 +194,14 @@ fn is_counted_as_by_the_clock(document: &Value) {
         let typical =
             |configuration: &str, metric: &str| figure(document, configuration, metric, "p50");
         let beside = configuration(document);
-        let counted = typical(&beside, &format!("{metric}.own_cpu"))
+        let counted = typical(&beside, &format!("{metric}.guest_cpu_instructions"))
             - typical("none/idle", &format!("{metric}.outside"));
         let timed = typical(&beside, metric) - typical("none/idle", metric);
         assert!(
             (counted - timed).abs() <= RESOLUTION_NS,
             "{metric}: {counted} by instructions, {timed} by the clock"
         );
-        let own = own_cpu(document, metric);
+        let own = guest_cpu_instructions(document, metric);
         assert_eq!(own["count"], 10_000, "{metric}");
         // Turns are there, and they are not in the samples: the tail of the core's clock is.
         let turns = &own["conditions"]["samples_with_a_turn_of_another_cpu"];
@@ -203,7 +212,10 @@ fn is_counted_as_by_the_clock(document: &Value) {
         );
         assert!(own <= timed + 1000.0, "{metric}: {own} {timed}");
     }
-    let accounted = ratio(document, "interrupt_latency.own_cpu p50: alone and exits");
+    let accounted = ratio(
+        document,
+        "interrupt_latency.guest_cpu_instructions p50: alone and exits",
+    );
     assert!((0.99..1.01).contains(&accounted), "{accounted}");
 }
 
@@ -212,7 +224,10 @@ fn is_counted_as_by_the_clock(document: &Value) {
 /// has turns, and on chance: where it is about one in a thousand, p99.9 is on either side of it. So
 /// it is one of those that were there before, up to five times as often or as rarely.
 fn does_not_change(metric: &str, idle: &Value, beside: &Value) {
-    let (idle, beside) = (own_cpu(idle, metric), own_cpu(beside, metric));
+    let (idle, beside) = (
+        guest_cpu_instructions(idle, metric),
+        guest_cpu_instructions(beside, metric),
+    );
     let p999 = |of: &Value| of["p999"].as_f64().expect("a number");
     for now in by_exits(beside) {
         let with = |before: &&Value| before["exits"] == now["exits"];
@@ -241,7 +256,7 @@ fn two_cpus_that_xen_mends_while_it_boots_run_by_counted_instructions_too() {
     if !is_asked_for("FreeRTOS on a Cortex-A57 with a CPU of its own under Xen") {
         return;
     }
-    let uncounted = ["--own-cpu", "0"];
+    let uncounted = ["--guest-cpu-instructions", "0"];
     is_as_alone(&measured_with(
         "virt-a57",
         "xen-partitioned",
@@ -286,7 +301,14 @@ fn what_is_missing_or_makes_no_sense_is_named() {
         .failed(1, &["cortex-a57", "--xen built", "--clock host"]);
     run(&[BOARD, "--xen", "debian"]).failed(2, &["--under"]);
     run(&[BOARD, "--under", "xen-shared", "--without", "null"]).failed(2, &["xen-partitioned"]);
-    run(&[BOARD, "--under", "xen-shared", "--own-cpu", "5"]).failed(2, &["xen-partitioned"]);
+    run(&[
+        BOARD,
+        "--under",
+        "xen-shared",
+        "--guest-cpu-instructions",
+        "5",
+    ])
+    .failed(2, &["xen-partitioned"]);
     run(&[BOARD, "--under", "xen-shared", "--xen-tools", "/nowhere"])
         .failed(1, &["/nowhere/xen ", "scripts/xen-tools.sh"]);
     run(&[

@@ -13,20 +13,20 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 use support::streams::{
-    self, H264, Kind, L16, PCMU, SAMPLES, Sample, Studio, TS, assert_same, content, document,
+    self, H264, Kind, L16, MediaFixture, PCMU, SAMPLES, Sample, TS, assert_same, content, document,
 };
 use support::{BOUND, Root, Running, eventually};
 
 /// Sends a sample and receives it; what is compared of the file that came of it.
-fn crosses(studio: &Studio, sample: &Sample, options: &[&str]) -> Vec<u8> {
+fn crosses(fixture: &MediaFixture, sample: &Sample, options: &[&str]) -> Vec<u8> {
     let name = sample.name;
-    let input = studio.make(sample);
+    let input = fixture.make(sample);
     let options = [sample.options, options].concat();
     let port = streams::port();
-    let sdp = studio.describe(&input, &options, port);
-    let out = studio.file(&format!("{port}.out"));
-    let receiver = studio.receiver(&sdp, port, &out);
-    let sent = studio.send_with(&input, port, &options);
+    let sdp = fixture.describe(&input, &options, port);
+    let out = fixture.file(&format!("{port}.out"));
+    let receiver = fixture.receiver(&sdp, port, &out);
+    let sent = fixture.send_with(&input, port, &options);
     let received = document(&receiver.end());
     assert_eq!(received["ended"], "goodbye", "{name}: {received}");
     assert_eq!(sent["packets"], received["packets"], "{name}: {received}");
@@ -55,54 +55,54 @@ fn received_as(kind: Kind) -> Kind {
 
 #[test]
 fn every_payload_arrives_as_it_was() {
-    let Some(studio) = Studio::new("every payload over loopback") else {
+    let Some(fixture) = MediaFixture::new("every payload over loopback") else {
         return;
     };
     thread::scope(|scope| {
         for sample in &SAMPLES {
-            let studio = &studio;
+            let fixture = &fixture;
             scope.spawn(move || {
-                let received = crosses(studio, sample, &[]);
-                let source = content(sample.kind, &studio.file(sample.name));
+                let received = crosses(fixture, sample, &[]);
+                let source = content(sample.kind, &fixture.file(sample.name));
                 assert_same(sample.name, &received, &source);
             });
         }
     });
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn every_way_of_sending_carries_the_same_bytes() {
-    let Some(studio) = Studio::new("every way of sending over loopback") else {
+    let Some(fixture) = MediaFixture::new("every way of sending over loopback") else {
         return;
     };
-    let source = fs::read(studio.make(&TS)).expect("made");
+    let source = fs::read(fixture.make(&TS)).expect("made");
     thread::scope(|scope| {
         for method in ["sendfile-gso", "gso", "sendmmsg", "sendto"] {
-            let (studio, source) = (&studio, &source);
+            let (fixture, source) = (&fixture, &source);
             scope.spawn(move || {
-                let received = crosses(studio, &TS, &["--method", method, "--pace", "8M"]);
+                let received = crosses(fixture, &TS, &["--method", method, "--pace", "8M"]);
                 assert_same(method, &received, source);
             });
         }
     });
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn standard_input_is_sent_as_it_comes() {
-    let Some(studio) = Studio::new("standard input over loopback") else {
+    let Some(fixture) = MediaFixture::new("standard input over loopback") else {
         return;
     };
     for sample in [&TS, &H264] {
-        let input = studio.make(sample);
+        let input = fixture.make(sample);
         let port = streams::port();
-        let sdp = studio.describe(&input, &[], port);
-        let out = studio.file(&format!("{port}.out"));
-        let receiver = studio.receiver(&sdp, port, &out);
+        let sdp = fixture.describe(&input, &[], port);
+        let out = fixture.file(&format!("{port}.out"));
+        let receiver = fixture.receiver(&sdp, port, &out);
         let to = format!("rtp://127.0.0.1:{port}");
         let bytes = fs::read(&input).expect("made");
-        let sent = studio
+        let sent = fixture
             .root
             .feed(&["media", "send", "-", "--to", &to, "--json"], &bytes);
         assert_eq!(document(&sent)["input"], "-");
@@ -110,17 +110,17 @@ fn standard_input_is_sent_as_it_comes() {
         let source = content(sample.kind, &input);
         assert_same(sample.name, &content(sample.kind, &out), &source);
     }
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 /// A file goes through a pool of the command alone.
 #[test]
 fn sending_a_file_leaves_nothing_in_memory() {
-    let Some(studio) = Studio::new("a private pool") else {
+    let Some(fixture) = MediaFixture::new("a private pool") else {
         return;
     };
-    let root = &studio.root;
-    let input = studio.make(&PCMU);
+    let root = &fixture.root;
+    let input = fixture.make(&PCMU);
     let port = streams::port();
     // Somebody has to be there: else the sender says that nobody received it.
     let _receiver = UdpSocket::bind(("127.0.0.1", port)).expect("reserved");
@@ -167,13 +167,13 @@ fn sending_a_file_leaves_nothing_in_memory() {
 
 #[test]
 fn a_channel_is_sent_and_another_filled() {
-    let Some(studio) = Studio::new("channels over loopback") else {
+    let Some(fixture) = MediaFixture::new("channels over loopback") else {
         return;
     };
-    let root = &studio.root;
-    let input = studio.make(&PCMU);
+    let root = &fixture.root;
+    let input = fixture.make(&PCMU);
     let port = streams::port();
-    let sdp = studio.describe(&input, PCMU.options, port);
+    let sdp = fixture.describe(&input, PCMU.options, port);
     let filled = subscribed(root, "heard");
     let receiver = root.start(&["media", "recv", &sdp, "--channel", "heard", "--json"]);
     streams::wait_until_listening(port);
@@ -196,20 +196,20 @@ fn a_channel_is_sent_and_another_filled() {
         (&channel["in_place"], &channel["copied"]),
         (&50.into(), &0.into())
     );
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn a_receiver_that_is_killed_leaves_nothing_held() {
-    let Some(studio) = Studio::new("a receiver that is killed") else {
+    let Some(fixture) = MediaFixture::new("a receiver that is killed") else {
         return;
     };
-    let root = &studio.root;
+    let root = &fixture.root;
     // Received into slots, and put together in them.
     for sample in [&PCMU, &H264] {
-        let input = studio.make(sample);
+        let input = fixture.make(sample);
         let port = streams::port();
-        let sdp = studio.describe(&input, sample.options, port);
+        let sdp = fixture.describe(&input, sample.options, port);
         let counting = ["sub", "heard", "--timeout", "100", "--raw", "--count"];
         let first = root.start(&[&counting[..], &["20"]].concat());
         let other = root.start(&[&counting[..], &["1000000"]].concat());
@@ -227,7 +227,7 @@ fn a_receiver_that_is_killed_leaves_nothing_held() {
         other.interrupt();
         assert_eq!(sender.end().code, Some(0));
         other.end();
-        studio.is_clean();
+        fixture.is_clean();
     }
 }
 
@@ -240,46 +240,46 @@ fn subscribed(root: &Root, channel: &str) -> Running {
 
 #[test]
 fn a_playlist_and_a_loop_play_on_without_a_gap() {
-    let Some(studio) = Studio::new("playlists over loopback") else {
+    let Some(fixture) = MediaFixture::new("playlists over loopback") else {
         return;
     };
-    let wav = studio.make(&Sample {
+    let wav = fixture.make(&Sample {
         name: "short.wav",
         made_by: "-f lavfi -i sine=duration=0.31 -ar 8000 -c:a pcm_s16le",
         ..L16
     });
     let once = content(Kind::Samples, &wav);
-    let directory = studio.file("playlist");
+    let directory = fixture.file("playlist");
     fs::create_dir(&directory).expect("fresh");
     for name in ["1.wav", "2.wav"] {
         fs::copy(&wav, format!("{directory}/{name}")).expect("copied");
     }
     thread::scope(|scope| {
         for (input, plays, times) in [(&directory, "2", 4), (&wav, "3", 3)] {
-            let (studio, once) = (&studio, &once);
+            let (fixture, once) = (&fixture, &once);
             scope.spawn(move || {
                 let port = streams::port();
                 let options = ["--loop", plays];
-                let sdp = studio.describe(input, &options, port);
-                let out = studio.file(&format!("{port}.wav"));
-                let receiver = studio.receiver(&sdp, port, &out);
-                studio.send_with(input, port, &options);
+                let sdp = fixture.describe(input, &options, port);
+                let out = fixture.file(&format!("{port}.wav"));
+                let receiver = fixture.receiver(&sdp, port, &out);
+                fixture.send_with(input, port, &options);
                 document(&receiver.end());
                 let received = content(Kind::Samples, &out);
                 assert_same(input, &received, &once.repeat(times));
             });
         }
     });
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn destinations_come_and_go_while_the_others_hear_everything() {
-    let Some(studio) = Studio::new("changing destinations over loopback") else {
+    let Some(fixture) = MediaFixture::new("changing destinations over loopback") else {
         return;
     };
     // Noise: no part of it is like another.
-    let input = studio.make(&Sample {
+    let input = fixture.make(&Sample {
         name: "noise.ulaw",
         made_by: "-f lavfi -i anoisesrc=duration=3:seed=7 -ar 8000 -f mulaw",
         ..PCMU
@@ -290,12 +290,12 @@ fn destinations_come_and_go_while_the_others_hear_everything() {
         let lines = ports.iter().map(|port| format!("rtp://127.0.0.1:{port}\n"));
         format!("# players\n\n{}", lines.collect::<String>())
     });
-    let list = studio.file("destinations");
+    let list = fixture.file("destinations");
     fs::write(&list, &one).expect("written");
-    let sdp = studio.describe(&input, PCMU.options, stays);
-    let out = studio.file(&format!("{stays}.wav"));
-    let stayed = studio.receiver(&sdp, stays, &out);
-    studio.root.ok(&["pool", "create", "--size", "16M"]);
+    let sdp = fixture.describe(&input, PCMU.options, stays);
+    let out = fixture.file(&format!("{stays}.wav"));
+    let stayed = fixture.receiver(&sdp, stays, &out);
+    fixture.root.ok(&["pool", "create", "--size", "16M"]);
     // In a pool that can be looked at.
     let arguments = [
         "--to-file",
@@ -307,8 +307,8 @@ fn destinations_come_and_go_while_the_others_hear_everything() {
         "default",
     ];
     let arguments = [&["media", "send", &input][..], &arguments].concat();
-    let sender = studio.root.start(&[&arguments, PCMU.options].concat());
-    let members = || studio.root.json(&["pool", "show"])["tables"][0]["used"].clone();
+    let sender = fixture.root.start(&[&arguments, PCMU.options].concat());
+    let members = || fixture.root.json(&["pool", "show"])["tables"][0]["used"].clone();
     // From then on SIGHUP is heard.
     eventually("it is in the pool", || members() == 1);
     let change = |text: &str, answer: &str| {
@@ -339,7 +339,7 @@ fn destinations_come_and_go_while_the_others_hear_everything() {
     let all = content(Kind::Samples, &out);
     let played = source.repeat(1 + all.len() / source.len());
     assert_same("who stays", &all, &played[..all.len()]);
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 /// A player by hand.
@@ -386,7 +386,7 @@ impl Visitor {
 #[test]
 fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
     let left_out = "sending from a pool outside of shared memory";
-    if Studio::new(left_out).is_none() {
+    if MediaFixture::new(left_out).is_none() {
         return;
     }
     let root = Root::new();
@@ -397,12 +397,12 @@ fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
         eprintln!("SKIPPED ({} is a tmpfs): {left_out}", root.path().display());
         return;
     }
-    let studio = Studio { root };
-    let input = studio.make(&L16);
+    let fixture = MediaFixture { root };
+    let input = fixture.make(&L16);
     let port = streams::port();
-    let sdp = studio.describe(&input, &[], port);
-    let out = studio.file("out.wav");
-    let receiver = studio.receiver(&sdp, port, &out);
+    let sdp = fixture.describe(&input, &[], port);
+    let out = fixture.file("out.wav");
+    let receiver = fixture.receiver(&sdp, port, &out);
     // So many that it would be worth while to lend.
     let mut arguments = vec!["media".to_owned(), "send".to_owned(), input.clone()];
     for port in std::iter::once(port).chain((1..16).map(|_| streams::port())) {
@@ -410,7 +410,7 @@ fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
     }
     let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     arguments.push("--json");
-    let sent = studio.root.run(&arguments);
+    let sent = fixture.root.run(&arguments);
     let said = sent.errors.matches("copied when they are sent").count();
     assert_eq!(said, 1, "{}", sent.errors);
     assert!(sent.errors.contains("/dev/shm"), "{}", sent.errors);
@@ -420,34 +420,34 @@ fn a_pool_that_cannot_lend_its_pages_is_sent_from_by_copying() {
     let source = content(L16.kind, &input);
     assert_same("samples", &content(L16.kind, &out), &source);
     arguments.extend(["--method", "sendfile-gso"]);
-    let refused = studio.root.run(&arguments);
+    let refused = fixture.root.run(&arguments);
     refused.failed(1, &["--method sendfile-gso", "tmpfs", "/dev/shm"]);
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 /// What is said to whom asked for what cannot be.
 #[test]
 fn what_cannot_be_sent_or_received_is_refused_by_name() {
-    let Some(studio) = Studio::new("refusals") else {
+    let Some(fixture) = MediaFixture::new("refusals") else {
         return;
     };
-    let film = studio.make(&TS);
+    let film = fixture.make(&TS);
     let write = |name: &str, bytes: &[u8]| {
-        fs::write(studio.file(name), bytes).expect("written");
-        studio.file(name)
+        fs::write(fixture.file(name), bytes).expect("written");
+        fixture.file(name)
     };
     let garbage = write("garbage", b"neither sound nor picture");
     let empty = write("empty", b"");
-    let movie = fs::read(studio.make(&streams::H264_MOVIE)).expect("made");
+    let movie = fs::read(fixture.make(&streams::H264_MOVIE)).expect("made");
     let cut = write("cut.mp4", &movie[..movie.len() / 2]);
     let lines = write("lines", b"rtp://127.0.0.1:6000\nrtp://nobody\n");
-    let directory = studio.file("nothing");
+    let directory = fixture.file("nothing");
     fs::create_dir(&directory).expect("fresh");
-    let nowhere = studio.file("no/where");
+    let nowhere = fixture.file("no/where");
     let to = ["--to", "rtp://127.0.0.1:19998"];
     let send = |input: &str, options: &[&str]| {
         let arguments = ["media", "send", input];
-        studio.root.run(&[&arguments, options].concat())
+        fixture.root.run(&[&arguments, options].concat())
     };
     send(&nowhere, &to).failed(1, &["cannot read", "no/where", "No such file"]);
     send(&garbage, &to).failed(1, &["garbage, byte 0", "MPEG-TS", "say their format"]);
@@ -473,11 +473,11 @@ fn what_cannot_be_sent_or_received_is_refused_by_name() {
     }
     let receive = |sdp: &str, options: &[&str]| {
         let arguments = ["media", "recv", sdp, "--idle", "20"];
-        studio.root.run(&[&arguments, options].concat())
+        fixture.root.run(&[&arguments, options].concat())
     };
     let port = streams::port();
-    let sdp = studio.describe(&film, &[], port);
-    let out = studio.file("out.ts");
+    let sdp = fixture.describe(&film, &[], port);
+    let out = fixture.file("out.ts");
     let out = ["--out", &out[..]];
     receive(&nowhere, &out).failed(1, &["session description", "no/where"]);
     receive(&garbage, &out).failed(1, &["garbage", "line 1"]);
@@ -489,7 +489,7 @@ fn what_cannot_be_sent_or_received_is_refused_by_name() {
     receive(&sdp, &second).failed(1, &["has no stream 2", "stream 1: video, MP2T/90000"]);
     let _taken = UdpSocket::bind(("127.0.0.1", port)).expect("free");
     receive(&sdp, &out).failed(1, &[&port.to_string(), "taken by another program"]);
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 /// Two ports that nobody else gets, and where datagrams of strangers are refused: each socket takes
@@ -510,13 +510,13 @@ fn refusing() -> (u16, [UdpSocket; 2]) {
 
 #[test]
 fn what_nobody_received_or_could_not_be_read_whole_is_a_failure() {
-    let Some(studio) = Studio::new("failures of sending") else {
+    let Some(fixture) = MediaFixture::new("failures of sending") else {
         return;
     };
-    let film = studio.make(&TS);
+    let film = fixture.make(&TS);
     let (port, _sockets) = refusing();
     let to = format!("rtp://127.0.0.1:{port}");
-    let ended = studio
+    let ended = fixture
         .root
         .run(&["media", "send", &film, "--to", &to, "--json"]);
     assert_eq!(ended.code, Some(1), "{}", ended.errors);
@@ -533,16 +533,16 @@ fn what_nobody_received_or_could_not_be_read_whole_is_a_failure() {
     let visitor = Visitor::new();
     let heard = format!("rtp://127.0.0.1:{}", visitor.port);
     let both = ["media", "send", &film, "--to", &to, "--to", &heard];
-    let ended = studio.root.run(&both);
+    let ended = fixture.root.run(&both);
     assert_eq!(ended.code, Some(0), "{}", ended.errors);
     assert!(ended.text().contains("not known"), "{}", ended.text());
 
     let mut bytes = fs::read(&film).expect("made");
     let middle = bytes.len() / 2;
     bytes[middle..middle + 2000].fill(0);
-    let damaged = studio.file("damaged.ts");
+    let damaged = fixture.file("damaged.ts");
     fs::write(&damaged, bytes).expect("own");
-    let ended = studio
+    let ended = fixture
         .root
         .run(&["media", "send", &damaged, "--to", &heard, "--json"]);
     assert_eq!(ended.code, Some(1), "{}", ended.errors);
@@ -557,15 +557,15 @@ fn what_nobody_received_or_could_not_be_read_whole_is_a_failure() {
 
 #[test]
 fn who_is_killed_leaves_nothing_behind() {
-    let Some(studio) = Studio::new("killed senders") else {
+    let Some(fixture) = MediaFixture::new("killed senders") else {
         return;
     };
-    let root = &studio.root;
-    let input = studio.make(&TS);
+    let root = &fixture.root;
+    let input = fixture.make(&TS);
     let port = streams::port();
-    let sdp = studio.describe(&input, &[], port);
-    let out = studio.file("out.ts");
-    let receiver = studio.receiver(&sdp, port, &out);
+    let sdp = fixture.describe(&input, &[], port);
+    let out = fixture.file("out.ts");
+    let receiver = fixture.receiver(&sdp, port, &out);
     let visitor = Visitor::new();
     let [to, also_to] = [port, visitor.port].map(|port| format!("rtp://127.0.0.1:{port}"));
     // Somebody who sees the death.
@@ -589,43 +589,43 @@ fn who_is_killed_leaves_nothing_behind() {
     let kept = fs::read(&out).expect("written");
     let source = fs::read(&input).expect("made");
     assert!(!kept.is_empty() && source.repeat(2).starts_with(&kept));
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn a_receiver_to_which_nothing_comes_says_where_and_how_long_it_waited() {
-    let Some(studio) = Studio::new("idle receivers") else {
+    let Some(fixture) = MediaFixture::new("idle receivers") else {
         return;
     };
     let port = streams::port();
-    let sdp = studio.describe(&studio.make(&TS), &[], port);
-    let out = studio.file("out.ts");
+    let sdp = fixture.describe(&fixture.make(&TS), &[], port);
+    let out = fixture.file("out.ts");
     let arguments = ["media", "recv", &sdp, "--out", &out, "--idle", "0.2"];
     let address = format!("127.0.0.1:{port}");
     for json in [&[][..], &["--json"]] {
-        let ended = studio.root.run(&[&arguments, json].concat());
+        let ended = fixture.root.run(&[&arguments, json].concat());
         ended.failed(1, &["no packet", &sdp, &address, "0.2 s", "--idle"]);
     }
 }
 
 #[test]
 fn an_address_is_received_from_without_a_description() {
-    let Some(studio) = Studio::new("receiving from an address") else {
+    let Some(fixture) = MediaFixture::new("receiving from an address") else {
         return;
     };
     thread::scope(|scope| {
         for (sample, payload) in [(&TS, "ts"), (&H264, "h264"), (&PCMU, "pcmu")] {
-            let studio = &studio;
+            let fixture = &fixture;
             scope.spawn(move || {
-                let (input, port) = (studio.make(sample), streams::port());
+                let (input, port) = (fixture.make(sample), streams::port());
                 let (url, out) = (
                     format!("rtp://127.0.0.1:{port}"),
-                    studio.file(&format!("{port}.out")),
+                    fixture.file(&format!("{port}.out")),
                 );
                 let receive = ["media", "recv", &url, "--payload", payload, "--out", &out];
-                let receiver = studio.root.start(&[&receive[..], &["--json"]].concat());
+                let receiver = fixture.root.start(&[&receive[..], &["--json"]].concat());
                 streams::wait_until_listening(port);
-                studio.send_with(&input, port, sample.options);
+                fixture.send_with(&input, port, sample.options);
                 let received = document(&receiver.end());
                 assert_eq!(received["ended"], "goodbye", "{payload}: {received}");
                 let received = content(received_as(sample.kind), &out);
@@ -633,14 +633,14 @@ fn an_address_is_received_from_without_a_description() {
             });
         }
     });
-    let out = studio.file("none");
+    let out = fixture.file("none");
     let receive = |more: &[&str]| {
         let receive = ["media", "recv", "rtp://127.0.0.1:5004", "--out", &out];
-        studio.root.run(&[&receive[..], more].concat())
+        fixture.root.run(&[&receive[..], more].concat())
     };
     receive(&[]).failed(2, &["without a description", "--payload ts, mpa, h264"]);
     receive(&["--payload", "mp4"]).failed(2, &["mp4 is not ts"]);
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]

@@ -17,7 +17,7 @@ use std::time::Duration;
 use relay::Relay;
 use serde_json::Value;
 use support::Ended;
-use support::streams::{self, L16, Sample, Studio, TS, assert_same, document};
+use support::streams::{self, L16, MediaFixture, Sample, TS, assert_same, document};
 use way::Way;
 
 /// One way at a time: they disturb each other.
@@ -36,15 +36,15 @@ struct Outcome {
 }
 
 /// Sends a sample over a way that loses every twentieth packet.
-fn cross(studio: &Studio, sample: &Sample, send: &[&str], receive: &[&str]) -> Outcome {
+fn cross(fixture: &MediaFixture, sample: &Sample, send: &[&str], receive: &[&str]) -> Outcome {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let input = studio.make(sample);
+    let input = fixture.make(sample);
     let options = [&SMALL[..], sample.options, send].concat();
     let port = streams::ports(3);
-    let sdp = studio.describe(&input, &options, port);
-    let out = studio.file(&format!("{port}.out"));
+    let sdp = fixture.describe(&input, &options, port);
+    let out = fixture.file(&format!("{port}.out"));
     let arguments = ["media", "recv", &sdp, "--out", &out];
-    let receiver = studio
+    let receiver = fixture
         .root
         .start(&[&arguments, &IDLE[..], receive].concat());
     streams::wait_until_listening(port);
@@ -54,7 +54,7 @@ fn cross(studio: &Studio, sample: &Sample, send: &[&str], receive: &[&str]) -> O
         seed: 7,
     };
     let relay = Relay::start(([127, 0, 0, 1], port).into(), way);
-    let sent = studio.send_with(&input, relay.address().port(), &options);
+    let sent = fixture.send_with(&input, relay.address().port(), &options);
     let received = receiver.end();
     Outcome {
         sent,
@@ -71,19 +71,19 @@ fn count(document: &Value, name: &str) -> u64 {
 
 #[test]
 fn what_was_lost_is_sent_again_and_nothing_is_missing() {
-    let Some(studio) = Studio::new("sending without loss") else {
+    let Some(fixture) = MediaFixture::new("sending without loss") else {
         return;
     };
-    let source = fs::read(studio.make(&TS)).unwrap().repeat(2);
+    let source = fs::read(fixture.make(&TS)).unwrap().repeat(2);
     // A quiet machine needs a delay of 200 ms; on a busy one, where everybody waits for a turn, the
     // way itself takes longer.
     for how in [
-        &["--lossless", "1000"][..],
+        &["--repair-window", "1000"][..],
         &["--resend", "plain", "--keep", "2000"],
     ] {
         let delay = ["--delay", "1000", "--json"];
-        let told = how[0] == "--lossless";
-        let outcome = cross(&studio, &TS, how, if told { &delay[2..] } else { &delay });
+        let told = how[0] == "--repair-window";
+        let outcome = cross(&fixture, &TS, how, if told { &delay[2..] } else { &delay });
         let received = document(&outcome.received);
         assert_eq!(count(&received, "delay_ns"), 1_000_000_000);
         if told {
@@ -106,22 +106,22 @@ fn what_was_lost_is_sent_again_and_nothing_is_missing() {
         assert_eq!(destination["resent"], outcome.sent["resent"]);
         assert!(count(&destination["reported"], "reports") > 0);
     }
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn parity_alone_repairs_without_being_asked() {
-    let Some(studio) = Studio::new("parity") else {
+    let Some(fixture) = MediaFixture::new("parity") else {
         return;
     };
     for (sample, said) in [
         (&TS, "a=smpte2022-1:L=5;D=5;protects=both"),
         (&L16, "a=rtpmap:100 ulpfec/44100"),
     ] {
-        let described = studio.describe(&studio.make(sample), &["--parity", "5x5"], 6000);
+        let described = fixture.describe(&fixture.make(sample), &["--parity", "5x5"], 6000);
         let description = fs::read_to_string(described).unwrap();
         assert!(description.contains(said), "{description}");
-        let outcome = cross(&studio, sample, &["--parity", "5x5"], &["--json"]);
+        let outcome = cross(&fixture, sample, &["--parity", "5x5"], &["--json"]);
         let received = document(&outcome.received);
         let [lost, parity, missing] =
             ["lost", "recovered_by_parity", "missing"].map(|name| count(&received, name));
@@ -139,16 +139,16 @@ fn parity_alone_repairs_without_being_asked() {
         let [packets, sent] = ["packets", "parity"].map(|name| count(&outcome.sent, name));
         assert!(sent > packets / 3, "{}", outcome.sent);
     }
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn what_is_not_repaired_is_counted_and_named() {
-    let Some(studio) = Studio::new("losses") else {
+    let Some(fixture) = MediaFixture::new("losses") else {
         return;
     };
-    let offered = ["--lossless", "300", "--parity", "8x5"];
-    let outcome = cross(&studio, &TS, &offered, &["--no-repair", "--json"]);
+    let offered = ["--repair-window", "300", "--parity", "8x5"];
+    let outcome = cross(&fixture, &TS, &offered, &["--no-repair", "--json"]);
     let received = document(&outcome.received);
     let [lost, missing] = ["lost", "missing"].map(|name| count(&received, name));
     assert!(lost > 5 && lost == missing, "{received}");
@@ -159,7 +159,7 @@ fn what_is_not_repaired_is_counted_and_named() {
     let named: u64 = gaps.iter().map(|gap| count(gap, "packets")).sum();
     assert!(named == missing || gaps.len() == 64, "{received}");
     assert_eq!(count(&outcome.sent, "resent"), 0);
-    let outcome = cross(&studio, &TS, &[], &[]);
+    let outcome = cross(&fixture, &TS, &[], &[]);
     let text = outcome.received.text();
     for said in [
         "0 sent again (0 asked for)",
@@ -168,25 +168,28 @@ fn what_is_not_repaired_is_counted_and_named() {
     ] {
         assert!(text.contains(said), "{said} in {text}");
     }
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 #[test]
 fn repair_that_makes_no_sense_is_refused_by_name() {
-    let Some(studio) = Studio::new("refusals of repair") else {
+    let Some(fixture) = MediaFixture::new("refusals of repair") else {
         return;
     };
-    let film = studio.make(&TS);
+    let film = fixture.make(&TS);
     let to = ["--to", "rtp://127.0.0.1:19998"];
     let send = |options: &[&str]| {
         let arguments = ["media", "send", &film];
-        studio.root.run(&[&arguments, &to[..], options].concat())
+        fixture.root.run(&[&arguments, &to[..], options].concat())
     };
     for (options, said) in [
-        (&["--lossless", "0"][..], &["--lossless", "20..=10000"][..]),
         (
-            &["--lossless", "200", "--resend", "rtx"],
-            &["--lossless", "--resend"],
+            &["--repair-window", "0"][..],
+            &["--repair-window", "20..=10000"][..],
+        ),
+        (
+            &["--repair-window", "200", "--resend", "rtx"],
+            &["--repair-window", "--resend"],
         ),
         (&["--resend", "often"], &["often", "rtx, plain"]),
         (&["--keep", "100"], &["--resend"]),
@@ -204,8 +207,8 @@ fn repair_that_makes_no_sense_is_refused_by_name() {
             &["--packet-bytes 9000", "1440"],
         ),
         (
-            &["--calls", "2", "--lossless", "200"],
-            &["--calls", "--lossless"],
+            &["--calls", "2", "--repair-window", "200"],
+            &["--calls", "--repair-window"],
         ),
     ] {
         send(options).failed(2, said);
@@ -216,5 +219,5 @@ fn repair_that_makes_no_sense_is_refused_by_name() {
     send(&long).failed(2, &["20 columns and 5 rows", "48"]);
     let near = ["--parity", "5x5", "--to", "rtp://127.0.0.1:20000"];
     send(&near).failed(1, &["127.0.0.1:20000", "127.0.0.1:19998", "6 apart"]);
-    studio.is_clean();
+    fixture.is_clean();
 }

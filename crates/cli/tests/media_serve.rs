@@ -561,7 +561,7 @@ fn who_wants_repair_is_offered_it_and_who_does_not_is_served_without() {
         root.path().display().to_string(),
     );
     let arguments = ["media", "serve", &folder, "--listen", &listen];
-    let server = root.start(&[&arguments[..], &["--lossless", "300"]].concat());
+    let server = root.start(&[&arguments[..], &["--repair-window", "300"]].concat());
     wait_for_port(port);
     let url = format!("rtsp://{listen}/tone.wav");
     let mut client = Client::connect(port);
@@ -613,8 +613,8 @@ fn who_wants_repair_is_offered_it_and_who_does_not_is_served_without() {
     }
     server.interrupt();
     assert_eq!(server.end().code, Some(0));
-    root.run(&["media", "serve", &folder, "--lossless", "1"])
-        .failed(2, &["--lossless", "20..=10000"]);
+    root.run(&["media", "serve", &folder, "--repair-window", "1"])
+        .failed(2, &["--repair-window", "20..=10000"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::Running;
-use support::streams::{self, Kind, Sample, Studio, assert_same, content, document, ffmpeg};
+use support::streams::{self, Kind, MediaFixture, Sample, assert_same, content, document, ffmpeg};
 
 /// Picture, sound, and a stream that nobody here understands.
 const FILM: Sample = Sample {
@@ -22,7 +22,7 @@ const FILM: Sample = Sample {
 
 /// A film, its description, and the ports of its streams.
 struct Scene {
-    studio: Studio,
+    fixture: MediaFixture,
     film: String,
     sdp: String,
     ports: [u16; 3],
@@ -30,13 +30,13 @@ struct Scene {
 
 impl Scene {
     fn new(left_out: &str) -> Option<Self> {
-        let studio = Studio::new(left_out)?;
-        let film = studio.make(&FILM);
+        let fixture = MediaFixture::new(left_out)?;
+        let film = fixture.make(&FILM);
         let scene = Self {
-            sdp: studio.file("film.sdp"),
+            sdp: fixture.file("film.sdp"),
             ports: [(); 3].map(|()| streams::port()),
             film,
-            studio,
+            fixture,
         };
         scene.play(&format!("-t 0.04 -sdp_file {}", scene.sdp));
         Some(scene)
@@ -55,7 +55,7 @@ impl Scene {
 
     fn receive(&self, options: &[&str]) -> Running {
         let arguments = ["media", "recv", &self.sdp, "--idle", "25", "--json"];
-        self.studio.root.start(&[&arguments, options].concat())
+        self.fixture.root.start(&[&arguments, options].concat())
     }
 
     /// Packets of the codec in the film, and in a file that was received.
@@ -83,7 +83,7 @@ fn one_of_several_is_received_by_its_kind_or_number() {
     let Some(scene) = Scene::new("one of several streams") else {
         return;
     };
-    let [by_kind, by_number] = ["kind.h264", "number.opus"].map(|name| scene.studio.file(name));
+    let [by_kind, by_number] = ["kind.h264", "number.opus"].map(|name| scene.fixture.file(name));
     let receivers = [
         scene.receive(&["--stream", "video", "--out", &by_kind]),
         scene.receive(&["--stream", "2", "--out", &by_number]),
@@ -110,7 +110,7 @@ fn all_are_received_each_to_a_file_of_its_own() {
     let Some(scene) = Scene::new("all of several streams") else {
         return;
     };
-    let out = scene.studio.file("copy.mkv");
+    let out = scene.fixture.file("copy.mkv");
     let receiver = scene.receive(&["--stream", "all", "--out", &out]);
     for port in &scene.ports[..2] {
         streams::wait_until_listening(*port);
@@ -120,7 +120,7 @@ fn all_are_received_each_to_a_file_of_its_own() {
     let all = document(&ended);
     let left_out = "film.sdp: left out stream 3: audio, not understood: its encoding MPEG4-GENERIC";
     assert!(ended.errors.contains(left_out), "{}", ended.errors);
-    let files = ["copy-1.h264", "copy-2.opus"].map(|name| scene.studio.file(name));
+    let files = ["copy-1.h264", "copy-2.opus"].map(|name| scene.fixture.file(name));
     let streams = all["streams"].as_array().expect("a list");
     assert_eq!(streams.len(), 2, "{all}");
     for (index, (stream, file)) in streams.iter().zip(&files).enumerate() {
@@ -139,7 +139,7 @@ fn who_has_to_choose_is_told_what_there_is() {
     let Some(scene) = Scene::new("choosing a stream") else {
         return;
     };
-    let out = scene.studio.file("out");
+    let out = scene.fixture.file("out");
     let out = ["--out", &out[..]];
     let said = |options: &[&str], words: &[&str]| {
         let ended = scene.receive(&[&out, options].concat()).end();
@@ -183,8 +183,8 @@ fn who_has_to_choose_is_told_what_there_is() {
     let arguments = [
         "media", "recv", &scene.sdp, "--idle", "0.2", "--stream", "all",
     ];
-    let nothing = scene.studio.root.run(&[&arguments[..], &out].concat());
+    let nothing = scene.fixture.root.run(&[&arguments[..], &out].concat());
     let address = format!("127.0.0.1:{}", scene.ports[0]);
     nothing.failed(1, &["no packet", &address, "--idle"]);
-    assert!(fs::exists(scene.studio.file("out-1.h264")).expect("a folder"));
+    assert!(fs::exists(scene.fixture.file("out-1.h264")).expect("a folder"));
 }

@@ -109,7 +109,7 @@ fn what_does_not_fit_together_is_refused_with_what_would() {
         "--limit",
         "participants=1",
         "--limit",
-        "granules=4100",
+        "queue-segments=4100",
     ]);
     root.run(&["--pool", "tiny", "sub", "data", "--depth", "128"])
         .failed(1, &["128 messages is too deep", "64 are possible"]);

@@ -58,7 +58,7 @@ fn high_water_marks_stay_when_all_is_free_again() {
         ("channels", 1),
         ("ports", 2),
         ("connections", 1),
-        ("granules", 1),
+        ("queue-segments", 1),
     ] {
         let tables = shown["tables"].as_array().expect("a list");
         let found = tables

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hythe_terminal::escaped;
 
@@ -67,6 +68,41 @@ pub enum DemoError {
         /// How many were looked at.
         attempts: usize,
     },
+    /// ffmpeg, which records the stream, is not installed.
+    #[error("ffmpeg is not installed")]
+    FfmpegMissing,
+    /// ffmpeg ended before it could receive.
+    #[error(
+        "ffmpeg ended ({status}) before it listened on UDP port {port}: {message}",
+        message = escaped(message)
+    )]
+    ReceiverEnded {
+        /// The port it was to listen on.
+        port: u16,
+        /// How it ended.
+        status: String,
+        /// The end of what it printed.
+        message: String,
+    },
+    /// ffmpeg did not listen in time.
+    #[error("ffmpeg did not listen on UDP port {port} within {waited:?}")]
+    ReceiverNotReady {
+        /// The port it was to listen on.
+        port: u16,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// ffmpeg could not be made to end its recording.
+    #[error(
+        "ffmpeg did not end its recording within {waited:?} and was killed: {message}",
+        message = escaped(message)
+    )]
+    ReceiverStuck {
+        /// How long was waited.
+        waited: Duration,
+        /// The end of what it printed.
+        message: String,
+    },
     /// Something that should go on does not.
     #[error("{0}")]
     Stalled(String),
@@ -81,16 +117,16 @@ pub enum DemoError {
         said: String,
     },
     /// The core ended.
-    #[error("the core ended in the middle: {0}")]
+    #[error("the core ended before the stream did: {0}")]
     CoreEnded(String),
     /// Everything ran, and something did not add up.
-    #[error("the demo ran, but {0}")]
+    #[error("the result of the demo is wrong: {0}")]
     NotExact(String),
     /// Somebody asked the demo to stop.
     #[error("interrupted")]
     Interrupted,
-    /// A stage's report makes no sense.
-    #[error("a stage's report makes no sense: {0}")]
+    /// The report of a stage is not the JSON that is expected.
+    #[error("cannot parse the report of a stage: {0}")]
     Report(serde_json::Error),
     /// The pool's errors.
     #[error(transparent)]

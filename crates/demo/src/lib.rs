@@ -1,18 +1,18 @@
-//! The main job end to end: flash -> pool -> RTOS core decodes -> RTP, each step a process of its
-//! own, and the result checked against a reference.
+//! The demo of Hythe: a file is read, decoded by an RTOS core and sent as RTP, by one process for
+//! each step, and the result is compared with a reference decoder.
 //!
 //! ```text
 //! storage --file--> demux --mp3--> core --pcm--> sender --RTP--> ffmpeg --> WAV
 //! ```
 //!
-//! `hythe demo` calls it: [`Demo::prepare`] looks at the file and chooses a board; [`Demo::run`]
-//! starts the core, the [`receiver`] and the three stages, waits for them, and compares what ffmpeg
-//! recorded with what minimp3 decodes on the host. A stage is a process that the caller's
-//! [`Program`] starts, in which [`run_stage`] does the work. [`counter`] counts packets without
-//! asking their sender.
+//! `hythe demo` calls it. [`Demo::prepare`] checks the file and chooses a board. [`Demo::run`]
+//! starts the core, the [`receiver`] (ffmpeg) and the three stages, waits for them, and compares
+//! what ffmpeg recorded with what minimp3 decodes on the host. A stage is a process that the
+//! caller's [`Program`] starts; [`run_stage`] is its body. [`counter`] counts packets in the
+//! kernel, independently of their sender.
 //!
-//! Whatever happens, no process stays behind: stages die with the process that started them. The
-//! pool and the directory for files are the caller's. Never reads arguments, never prints.
+//! No process outlives the demo: the kernel kills a stage when the process that started it dies.
+//! The pool and the directory for files belong to the caller. Never reads arguments, never prints.
 
 mod channels;
 mod children;

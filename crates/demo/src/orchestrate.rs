@@ -201,8 +201,9 @@ fn start_receiver(
         });
         match started {
             Ok(receiver) => return Ok((receiver, destination)),
-            Err(MediaError::PortTaken { .. }) if asked.is_none() && attempt < PORT_ATTEMPTS => {}
-            Err(error) => return Err(error.into()),
+            Err(DemoError::Media(MediaError::PortTaken { .. }))
+                if asked.is_none() && attempt < PORT_ATTEMPTS => {}
+            Err(error) => return Err(error),
         }
     }
 }

@@ -32,7 +32,8 @@ const HEAD_START: Duration = Duration::from_millis(100);
 const SAMPLE_BYTES: u64 = 2;
 /// Longer than any decoded frame: each is sent in packets of equal size.
 const BLOCK_MS: u32 = 1000;
-/// How long a packet waits for room in a full socket buffer before it is dropped and counted.
+/// How long a packet waits for free capacity in a full socket buffer before it is dropped and
+/// counted.
 const SEND_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What the stage reports when it is done.

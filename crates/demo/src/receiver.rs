@@ -37,6 +37,7 @@ use hythe::rtp::L16;
 use hythe::rtp::format::Encoding;
 use hythe::rtp::rtcp::farewell;
 
+use crate::DemoError;
 use crate::ports;
 
 /// How often is looked again while waiting.
@@ -79,14 +80,14 @@ impl FfmpegReceiver {
     ///
     /// # Errors
     ///
-    /// [`MediaError::FfmpegMissing`]; [`MediaError::PortTaken`]; [`MediaError::Destination`]; those
+    /// [`DemoError::FfmpegMissing`]; [`MediaError::PortTaken`]; [`MediaError::Destination`]; those
     /// of [`sdp::read`], and [`MediaError::Description`] if it describes anything but one stream of
     /// samples; [`MediaError::File`] if the recording cannot be written or ffmpeg not be started.
-    pub fn start(sdp_path: &Path, wav_path: &Path) -> Result<Self, MediaError> {
+    pub fn start(sdp_path: &Path, wav_path: &Path) -> Result<Self, DemoError> {
         let (format, address) = described(sdp_path)?;
         for port in [address.port(), rtcp_address(address)?.port()] {
             if !ports::sockets_on(port).is_empty() {
-                return Err(MediaError::PortTaken { port });
+                return Err(MediaError::PortTaken { port }.into());
             }
         }
         let messages = nameless_file(wav_path)?;
@@ -131,7 +132,7 @@ impl FfmpegReceiver {
             .stderr(for_child)
             .spawn()
             .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => MediaError::FfmpegMissing,
+                io::ErrorKind::NotFound => DemoError::FfmpegMissing,
                 _ => file_error("start ffmpeg for", wav_path)(error),
             })?;
         let wav_path = wav_path.to_owned();
@@ -155,17 +156,17 @@ impl FfmpegReceiver {
     ///
     /// # Errors
     ///
-    /// [`MediaError::ReceiverEnded`] or [`MediaError::PortTaken`] if it gave up,
-    /// [`MediaError::ReceiverNotReady`] after `timeout`.
-    pub fn wait_ready(&mut self, timeout: Duration) -> Result<(), MediaError> {
+    /// [`DemoError::ReceiverEnded`] or [`MediaError::PortTaken`] if it gave up,
+    /// [`DemoError::ReceiverNotReady`] after `timeout`.
+    pub fn wait_ready(&mut self, timeout: Duration) -> Result<(), DemoError> {
         let (start, port) = (Instant::now(), self.address.port());
         loop {
             if let Some(status) = self.exit_status()? {
                 let message = self.message();
                 return Err(if message.contains("Address already in use") {
-                    MediaError::PortTaken { port }
+                    MediaError::PortTaken { port }.into()
                 } else {
-                    MediaError::ReceiverEnded {
+                    DemoError::ReceiverEnded {
                         port,
                         status: status.to_string(),
                         message,
@@ -176,7 +177,7 @@ impl FfmpegReceiver {
                 return Ok(());
             }
             if start.elapsed() > timeout {
-                return Err(MediaError::ReceiverNotReady {
+                return Err(DemoError::ReceiverNotReady {
                     port,
                     waited: timeout,
                 });
@@ -208,8 +209,8 @@ impl FfmpegReceiver {
     ///
     /// # Errors
     ///
-    /// [`MediaError::ReceiverStuck`] if ffmpeg had to be killed; those of [`wav::read`].
-    pub fn finish(mut self, samples: u64) -> Result<Received, MediaError> {
+    /// [`DemoError::ReceiverStuck`] if ffmpeg had to be killed; those of [`wav::read`].
+    pub fn finish(mut self, samples: u64) -> Result<Received, DemoError> {
         self.wait_received(samples, STALL_TIMEOUT);
         self.end()?;
         let recording = wav::read(&self.wav_path)?;
@@ -220,14 +221,14 @@ impl FfmpegReceiver {
     }
 
     /// Says goodbye until ffmpeg has ended.
-    fn end(&mut self) -> Result<(), MediaError> {
+    fn end(&mut self) -> Result<(), DemoError> {
         let start = Instant::now();
         let goodbye = farewell(0)?;
         let mut next = start;
         while self.exit_status()?.is_none() {
             if start.elapsed() > END_TIMEOUT {
                 let message = self.message();
-                return Err(MediaError::ReceiverStuck {
+                return Err(DemoError::ReceiverStuck {
                     waited: END_TIMEOUT,
                     message,
                 });
@@ -242,7 +243,7 @@ impl FfmpegReceiver {
     }
 
     /// Sends a packet to ffmpeg's RTCP port on this host.
-    fn say(&self, packet: &[u8]) -> Result<(), MediaError> {
+    fn say(&self, packet: &[u8]) -> Result<(), DemoError> {
         let host: IpAddr = match self.address.ip() {
             address if address.is_loopback() => address,
             IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -257,13 +258,16 @@ impl FfmpegReceiver {
         UdpSocket::bind(any)
             .and_then(|socket| socket.send_to(packet, destination))
             .map(drop)
-            .map_err(|source| MediaError::Send {
-                destination,
-                source,
+            .map_err(|source| {
+                MediaError::Send {
+                    destination,
+                    source,
+                }
+                .into()
             })
     }
 
-    fn exit_status(&mut self) -> Result<Option<ExitStatus>, MediaError> {
+    fn exit_status(&mut self) -> Result<Option<ExitStatus>, DemoError> {
         self.child
             .try_wait()
             .map_err(file_error("wait for ffmpeg writing", &self.wav_path))
@@ -329,7 +333,7 @@ impl Drop for FfmpegReceiver {
 }
 
 /// The one stream that the description in `path` names: samples, and where they are sent.
-fn described(path: &Path) -> Result<(L16, SocketAddr), MediaError> {
+fn described(path: &Path) -> Result<(L16, SocketAddr), DemoError> {
     match &sdp::read(path)?[..] {
         [stream] if stream.format.encoding == Encoding::L16 => {
             let format = L16::new(stream.format.clock_hz, stream.format.channels)?;
@@ -338,12 +342,13 @@ fn described(path: &Path) -> Result<(L16, SocketAddr), MediaError> {
         _ => Err(MediaError::Description {
             path: path.to_owned(),
             reason: "it does not describe one stream of L16".to_owned(),
-        }),
+        }
+        .into()),
     }
 }
 
 /// Removes an old recording, which would be taken for the new one while ffmpeg starts.
-fn remove_old(wav_path: &Path) -> Result<(), MediaError> {
+fn remove_old(wav_path: &Path) -> Result<(), DemoError> {
     match fs::symlink_metadata(wav_path) {
         Ok(metadata) if metadata.is_file() => {
             fs::remove_file(wav_path).map_err(file_error("replace the recording", wav_path))
@@ -357,7 +362,7 @@ fn remove_old(wav_path: &Path) -> Result<(), MediaError> {
 }
 
 /// A file beside the recording that has no name any more.
-fn nameless_file(wav_path: &Path) -> Result<File, MediaError> {
+fn nameless_file(wav_path: &Path) -> Result<File, DemoError> {
     let path = wav_path.with_extension(format!("{}.log", std::process::id()));
     let file = OpenOptions::new()
         .read(true)
@@ -369,7 +374,7 @@ fn nameless_file(wav_path: &Path) -> Result<File, MediaError> {
     Ok(file)
 }
 
-fn file_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> MediaError {
+fn file_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DemoError {
     let path = path.to_owned();
-    move |source| MediaError::File { what, path, source }
+    move |source| MediaError::File { what, path, source }.into()
 }

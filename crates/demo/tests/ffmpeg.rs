@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{env, fs};
 
+use hythe_demo::DemoError;
 use hythe_demo::counter::{PacketCounter, count_from_recording};
 use hythe_demo::receiver::FfmpegReceiver;
 use hythe_media::MediaError;
@@ -54,7 +55,7 @@ fn a_port_in_use_is_named() {
     let _other = std::net::UdpSocket::bind(("127.0.0.1", port)).unwrap();
     let error = FfmpegReceiver::start(&setup.path("sdp"), &setup.path("wav")).unwrap_err();
     assert!(
-        matches!(error, MediaError::PortTaken { port: taken } if taken == port),
+        matches!(error, DemoError::Media(MediaError::PortTaken { port: taken }) if taken == port),
         "{error}"
     );
 }
@@ -69,7 +70,7 @@ fn a_receiver_that_gives_up_says_why() {
     fs::create_dir(&wav).unwrap();
     let started = FfmpegReceiver::start(&setup.path("sdp"), &wav);
     assert!(
-        matches!(started, Err(MediaError::File { .. })),
+        matches!(started, Err(DemoError::Media(MediaError::File { .. }))),
         "{started:?}"
     );
 
@@ -77,10 +78,7 @@ fn a_receiver_that_gives_up_says_why() {
     let mut receiver = FfmpegReceiver::start(&setup.path("sdp"), &wav).unwrap();
     kill(&receiver);
     let error = receiver.wait_ready(READY_TIMEOUT).unwrap_err();
-    assert!(
-        matches!(&error, MediaError::ReceiverEnded { .. }),
-        "{error}"
-    );
+    assert!(matches!(&error, DemoError::ReceiverEnded { .. }), "{error}");
 }
 
 #[test]
@@ -95,7 +93,10 @@ fn a_receiver_killed_in_the_middle_ends_the_wait() {
     // Without samples there is no recording, or one that is shorter than expected.
     match receiver.finish(44_100) {
         Ok(received) => assert!(received.recording.samples.is_empty()),
-        Err(error) => assert!(matches!(error, MediaError::File { .. }), "{error}"),
+        Err(error) => assert!(
+            matches!(error, DemoError::Media(MediaError::File { .. })),
+            "{error}"
+        ),
     }
 }
 

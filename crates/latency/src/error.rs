@@ -11,7 +11,7 @@ use hythe_terminal::escaped;
 pub enum LatencyError {
     /// A core's histogram is not what `spec/histogram.md` says.
     #[error(
-        "a core's histogram cannot be read: {what}; image and command are of different versions, or it was cut on its way",
+        "cannot parse a histogram from the core: {what}; the image and this command may be of different versions, or the data was truncated",
         what = escaped(what)
     )]
     Histogram {
@@ -20,7 +20,7 @@ pub enum LatencyError {
     },
     /// A core's conditions are not what `spec/histogram.md` says.
     #[error(
-        "a core's conditions cannot be read: {what}; image and command are of different versions, or they were cut on their way",
+        "cannot parse the conditions from the core: {what}; the image and this command may be of different versions, or the data was truncated",
         what = escaped(what)
     )]
     Conditions {
@@ -28,20 +28,20 @@ pub enum LatencyError {
         what: String,
     },
     /// QEMU's record of a run cannot be used.
-    #[error("QEMU's record of the run cannot be read: {what}", what = escaped(what))]
+    #[error("cannot parse QEMU's record of the run: {what}", what = escaped(what))]
     RecordLog {
         /// What is wrong, with its value.
         what: String,
     },
     /// QEMU's log of a run does not tell what is to be counted.
-    #[error("QEMU's log of the run cannot be counted: {what}", what = escaped(what))]
+    #[error("cannot count instructions in QEMU's log: {what}", what = escaped(what))]
     EmulatorLog {
         /// What is wrong, with its value.
         what: String,
     },
     /// A histogram of a result document cannot be read or written.
     #[error(
-        "the histogram of {metric} cannot be used: {what}; it may be of another version",
+        "cannot decode the histogram of {metric}: {what}; another version may have written it",
         what = escaped(what)
     )]
     Encoding {
@@ -69,7 +69,7 @@ pub enum LatencyError {
     },
     /// The core did not tell its figures.
     #[error(
-        "the core under Xen did not tell everything: {why}; {bytes} bytes had come over its UART",
+        "the core under Xen did not finish its report: {why}; {bytes} bytes arrived on its UART",
         why = escaped(why)
     )]
     Silent {

@@ -1,11 +1,12 @@
-//! Real-time latency: what a core or this machine measured, as histograms that keep every sample.
+//! Real-time latency of an RTOS core or of this machine, as histograms that count every sample.
 //!
-//! [`core`] reads what an RTOS core says of itself (`spec/histogram.md`), [`outside`] times the
-//! edges on its pin, [`host`] measures the machine it runs on; [`result`] is what every run ends
-//! with. [`compare`] puts results side by side, [`threshold`] judges them, [`hgrm`], [`junit`] and
-//! [`rtla`] write them for other programs. The command `hythe latency` calls it. Stands alone:
-//! needs nothing of the pool. Never averages, and never subtracts the cost of measuring from a
-//! figure.
+//! [`core`] reads the histograms that a core reports (`spec/histogram.md`), [`outside`] times the
+//! edges on a pin of the core, [`host`] measures this machine, [`xen`] a core beside Linux under
+//! Xen. Every run ends with a [`result`]. [`compare`] puts results side by side, [`threshold`]
+//! checks them against limits, [`hgrm`], [`junit`] and [`rtla`] write them for other programs. The
+//! command `hythe latency` calls this crate.
+//!
+//! It does not use the pool. It never averages samples, and never subtracts the cost of measuring.
 
 pub mod compare;
 pub mod core;

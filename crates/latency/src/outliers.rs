@@ -22,7 +22,7 @@ type Late = (u64, u64);
 #[derive(Debug)]
 pub(crate) struct Outliers {
     heap: BinaryHeap<Reverse<Late>>,
-    /// The largest sample for which there was no room; no larger than any in the heap.
+    /// The largest sample for which there was no free capacity; no larger than any in the heap.
     left_out: Option<u64>,
 }
 
@@ -128,7 +128,11 @@ mod tests {
         let most = KEPT as u64;
         let usual = (10_000, 1);
         assert_eq!(kept(&[usual, (3, 9), usual, (2, 7)]), (5, Some(7)));
-        assert_eq!(kept(&[(3, 9), (most, 5)]), (3, Some(9)), "one has no room");
+        assert_eq!(
+            kept(&[(3, 9), (most, 5)]),
+            (3, Some(9)),
+            "one has no free capacity"
+        );
         assert_eq!(kept(&[(most, 5), (3, 9)]), (3, Some(9)), "also at last");
         assert_eq!(kept(&[(3, 9), (most - 3, 5)]), (most, Some(5)));
         assert_eq!(kept(&[(3, 9), (most - 3, 5), usual]), (most, Some(5)));

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use hythe_terminal::escaped;
 
@@ -62,7 +61,7 @@ pub enum MediaError {
         /// What is wrong there, and what to do.
         reason: String,
     },
-    /// The pool refused: no slot, no room, no permission.
+    /// The pool refused: no slot, no memory, no permission.
     #[error(transparent)]
     Pool(#[from] hythe_node::NodeError),
     /// What the protocol says: a format that cannot be sent, a packet that cannot be written.
@@ -97,7 +96,7 @@ pub enum MediaError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The destination's port leaves no room for RTCP.
+    /// The destination's port leaves no port for RTCP.
     #[error(
         "{destination} cannot be sent to: RTP takes an even port from 2 to 65534, RTCP the next"
     )]
@@ -161,22 +160,6 @@ pub enum MediaError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The receiving program is not there.
-    #[error("ffmpeg is not installed: apt-get install ffmpeg")]
-    FfmpegMissing,
-    /// The receiving program ended before it could receive.
-    #[error(
-        "ffmpeg ended ({status}) before it listened on UDP port {port}: {message}",
-        message = escaped(message)
-    )]
-    ReceiverEnded {
-        /// The port it was to listen on.
-        port: u16,
-        /// How it ended.
-        status: String,
-        /// The end of what it printed.
-        message: String,
-    },
     /// There is no interface of that name.
     #[error(
         "there is no network interface {name}: {source}; `ip link` lists them",
@@ -193,24 +176,5 @@ pub enum MediaError {
     PortTaken {
         /// The port.
         port: u16,
-    },
-    /// The receiving program did not get ready in time.
-    #[error("ffmpeg did not listen on UDP port {port} within {waited:?}")]
-    ReceiverNotReady {
-        /// The port it was to listen on.
-        port: u16,
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// The receiving program could not be made to end its recording.
-    #[error(
-        "ffmpeg did not end its recording within {waited:?} and was killed: {message}",
-        message = escaped(message)
-    )]
-    ReceiverStuck {
-        /// How long was waited.
-        waited: Duration,
-        /// The end of what it printed.
-        message: String,
     },
 }

@@ -1,26 +1,22 @@
-//! The media hop: media in, RTP packets out, and back, with as few copies as the network stack
-//! allows. The protocol alone is [`hythe_rtp`].
+//! Sends and receives media as RTP, with as few copies as the network stack allows. The protocols
+//! themselves are in [`hythe_rtp`].
 //!
-//! **Out**: a [`source`] yields units of media with their times; [`hythe_rtp::payload`] says which
-//! slices of them each packet carries; a [`send`] session lays the packets out in slots of the
-//! pool's wire region ([`wire::layout`]), or leaves them in the messages of a channel
-//! ([`source::channel`]), each with the instant that [`pace`] gives it, and sends every group to
-//! all destinations from there by the fastest way that each allows ([`wire::destinations`]).
-//! [`voice`] sends thousands of telephone calls, [`rtsp`] serves on request, [`sdp`] has files that
-//! tell players how to listen.
+//! **Sending**: a [`source`] reads units of media and their times; [`hythe_rtp::payload`] fragments
+//! them into packets. A [`send`] session builds the packets in slots of the pool's wire region
+//! ([`wire::layout`]), or leaves the payloads in the messages of a channel ([`source::channel`]).
+//! [`pace`] gives each packet its departure time, and [`wire::destinations`] sends to every
+//! destination by the best method that works there. [`voice`] sends thousands of telephone calls,
+//! [`rtsp`] serves streams on request, [`sdp`] reads and writes session descriptions as files.
 //!
-//! **Back**: [`receive`] takes datagrams in batches, puts them in order, joins payloads to units
-//! and gives them to a [`sink`], on the way to a channel in [`slots`] of the pool, from which they
-//! are published without a copy. [`hythe_rtp::loss`] repairs what got lost on the way, on both
-//! sides.
+//! **Receiving**: [`receive`] takes datagrams in batches, reorders them, reassembles units and
+//! gives them to a [`sink`]. What is published on a channel is received into [`slots`] of the pool
+//! and published without a copy. [`hythe_rtp::loss`] repairs lost packets on both sides.
 //!
-//! **Of the demo**: [`mp3`] finds frames that are forwarded as parts of slots, [`wav`] reads what a
-//! third party recorded.
+//! **Used by the demo**: [`mp3`] finds frames, [`wav`] reads recordings.
 //!
-//! Parsers and pacing decide without doing: they are handed bytes and the time and return what to
-//! do. Of a pool only [`send`], [`wire::layout`], [`slots`] with [`receive::memory`], and channels
-//! at both ends know. This crate never waits without a bound, and never allocates on the way of a
-//! packet.
+//! Parsers and pacing do no I/O: they take bytes and the current time and return what to do. Only
+//! [`send`], [`wire::layout`], [`slots`], [`receive::memory`], and channels as source and sink use
+//! a pool. This crate never waits without a timeout, and never allocates memory for each packet.
 
 pub mod address;
 mod error;

@@ -31,7 +31,7 @@ use crate::wire::run::PacketPlace;
 
 /// Most participants: each packet of one goes to all the others.
 pub const PARTICIPANTS_MAX: usize = 64;
-/// One message at a time, with all the room there is: the kernel joins what came together.
+/// One message at a time, with all the space there is: the kernel joins what came together.
 const BATCH: NonZeroUsize = NonZeroUsize::new(BATCH_BYTES).expect("more than none");
 /// Batches taken from one participant before the others have their turn.
 const BATCHES: usize = 8;
@@ -261,8 +261,8 @@ impl Relay {
         }
     }
 
-    /// Sends what was laid out to everybody else. Who has no room loses it: a conference does not
-    /// wait.
+    /// Sends what was built to everybody else. Who has no free capacity loses it: a conference does
+    /// not wait.
     fn send_on(&mut self, from: usize) {
         let now = Instant::now();
         for index in (0..self.participants.len()).filter(|index| *index != from) {

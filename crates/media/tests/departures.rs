@@ -27,7 +27,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use links::{FAR, FAR_V6, Network, note_arrivals, run};
-use support::{BOUND, Laid, expect_nothing, receiver, send_all};
+use support::{BOUND, Prebuilt, expect_nothing, receiver, send_all};
 
 const MS: u64 = 1_000_000;
 /// How far ahead of the first departure packets are handed over: an emulated board takes some
@@ -79,13 +79,13 @@ fn noting_receiver(network: &Network, host: &str) -> (UdpSocket, SocketAddr) {
     (socket, address)
 }
 
-/// Waits for all packets of `laid` in order; when each arrived, in nanoseconds of the monotonic
+/// Waits for all packets of `prebuilt` in order; when each arrived, in nanoseconds of the monotonic
 /// clock.
-fn arrivals(socket: &UdpSocket, laid: &Laid) -> Vec<u64> {
+fn arrivals(socket: &UdpSocket, prebuilt: &Prebuilt) -> Vec<u64> {
     let begun = Instant::now();
     let mut arrived = Vec::new();
     let mut buffer = vec![0; 2048];
-    while arrived.len() < laid.places.len() {
+    while arrived.len() < prebuilt.places.len() {
         assert!(begun.elapsed() < BOUND, "{} packets came", arrived.len());
         let mut ready = [PollFd::new(socket, PollFlags::IN)];
         let second = Timespec {
@@ -99,7 +99,7 @@ fn arrivals(socket: &UdpSocket, laid: &Laid) -> Vec<u64> {
         if count.expect("works") == 0 {
             continue;
         }
-        let packet = laid.packet(arrived.len());
+        let packet = prebuilt.packet(arrived.len());
         assert!(
             buffer[..message[0].bytes] == *packet,
             "packet {}",
@@ -152,14 +152,14 @@ fn departures(count: u64, group: u64, apart_ns: u64) -> Vec<u64> {
 /// One call for many packets, which the kernel keeps apart.
 fn are_kept_apart(what: &str, network: &Network, priority: Option<u32>, early_ns: u64) {
     const COUNT: u64 = 60;
-    let laid = Laid::equal(COUNT as usize);
+    let prebuilt = Prebuilt::equal(COUNT as usize);
     for host in [FAR, FAR_V6] {
         let (socket, address) = noting_receiver(network, host);
         let mut destination = open(address, priority);
         let kept = matches!(destination.departures(), Departures::Kept(_));
         assert!(kept, "{}", destination.departures());
         // Neighbours are found before, so that no packet waits for that.
-        let first = Laid::equal(1);
+        let first = Prebuilt::equal(1);
         let departures_ns = departures(1, 1, 0);
         let packets = first
             .packets()
@@ -169,7 +169,7 @@ fn are_kept_apart(what: &str, network: &Network, priority: Option<u32>, early_ns
         none_is_early(&arrivals(&socket, &first), &departures_ns, early_ns);
         for group in [1, 8] {
             let departures_ns = departures(COUNT, group, 2 * MS);
-            let packets = laid
+            let packets = prebuilt
                 .packets()
                 .with_departures(&departures_ns)
                 .expect("as many");
@@ -178,7 +178,7 @@ fn are_kept_apart(what: &str, network: &Network, priority: Option<u32>, early_ns
             let statistics = destination.statistics();
             assert_eq!(statistics.calls - before, 1, "one call for {COUNT} packets");
             assert_eq!(statistics.method, Method::MappedGso);
-            let arrived = arrivals(&socket, &laid);
+            let arrived = arrivals(&socket, &prebuilt);
             none_is_early(&arrived, &departures_ns, early_ns);
             let groups = |times: &[u64]| {
                 times
@@ -223,19 +223,19 @@ fn every_method_but_sendfile_has_departures() {
     let Some(network) = Network::scheduled(&FQ) else {
         return;
     };
-    let laid = Laid::new(&[1400, 1400, 1400, 200, 1400, 1400, 172, 172], 256);
-    for method in Method::LADDER {
+    let prebuilt = Prebuilt::new(&[1400, 1400, 1400, 200, 1400, 1400, 172, 172], 256);
+    for method in Method::BEST_FIRST {
         let (socket, address) = noting_receiver(&network, FAR);
         let mut options = options(None);
         options.method = Some(method);
         let mut destination = Destination::open(address, &options).expect("opened");
         let departures_ns = departures(8, 2, 3 * MS);
-        let packets = laid
+        let packets = prebuilt
             .packets()
             .with_departures(&departures_ns)
             .expect("as many");
         send_all(&mut destination, &packets);
-        none_is_early(&arrivals(&socket, &laid), &departures_ns, 0);
+        none_is_early(&arrivals(&socket, &prebuilt), &departures_ns, 0);
     }
 }
 
@@ -250,12 +250,12 @@ fn etf_drops(delta_ns: u32, late: usize, lost: usize, expected: Change) {
     let id = destinations
         .add(address, &options(Some(CLASS)))
         .expect("opened");
-    let laid = Laid::equal(40);
+    let prebuilt = Prebuilt::equal(40);
     let mut departures_ns = departures(40, 4, 2 * MS);
     for departure_ns in &mut departures_ns[..late] {
         *departure_ns -= 1000 * MS + AHEAD_NS;
     }
-    let packets = laid
+    let packets = prebuilt
         .packets()
         .with_departures(&departures_ns)
         .expect("as many");
@@ -266,7 +266,7 @@ fn etf_drops(delta_ns: u32, late: usize, lost: usize, expected: Change) {
     for index in lost..40 {
         let mut buffer = [0; 2048];
         let bytes = socket.recv(&mut buffer).expect("the others leave");
-        assert!(buffer[..bytes] == *laid.packet(index), "packet {index}");
+        assert!(buffer[..bytes] == *prebuilt.packet(index), "packet {index}");
     }
     let begun = Instant::now();
     let missed = |destinations: &Destinations| {
@@ -281,7 +281,7 @@ fn etf_drops(delta_ns: u32, late: usize, lost: usize, expected: Change) {
         );
         std::thread::sleep(Duration::from_millis(5));
         // Asked again with each group; one without packets does as well.
-        let none = laid.packets().after(40);
+        let none = prebuilt.packets().after(40);
         events.extend_from_slice(destinations.send(&none, BOUND).events);
     }
     expect_nothing(&socket);
@@ -323,15 +323,15 @@ fn a_way_without_fq_or_etf_sends_at_once_and_is_named() {
         timing: Timing::None,
     };
     assert_eq!(*destination.departures(), Departures::Ignored(expected));
-    let laid = Laid::equal(10);
+    let prebuilt = Prebuilt::equal(10);
     // An hour from now; nobody looks at it.
     let departures_ns = departures(10, 1, 3_600_000 * MS);
-    let packets = laid
+    let packets = prebuilt
         .packets()
         .with_departures(&departures_ns)
         .expect("as many");
     send_all(&mut destination, &packets);
-    arrivals(&socket, &laid);
+    arrivals(&socket, &prebuilt);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Packets laid out in a slot of the wire region: what the kernel sends from, what is found again,
+//! Packets built in a slot of the wire region: what the kernel sends from, what is found again,
 //! and what does not fit.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -141,16 +141,16 @@ fn a_packet_that_does_not_fit_changes_nothing() {
     }
     // Four leave 21,840 bytes.
     let payload_bytes = 60_000;
-    assert!(!layout.has_room(payload_bytes));
+    assert!(!layout.has_capacity(payload_bytes));
     assert_eq!(layout.push(&head(4), &large), Err(Full { payload_bytes }));
     assert_eq!(layout.packets().len(), 4);
     let used = layout.memory().unwrap().bytes.len();
     let left = SLOT_BYTES as usize - 256 - used - HEADER_BYTES;
-    assert!(!layout.has_room(left + 1));
+    assert!(!layout.has_capacity(left + 1));
     layout
         .push(&head(4), &payload(b"", &[&media[..left]]))
         .unwrap();
-    assert!(!layout.has_room(0));
+    assert!(!layout.has_capacity(0));
 
     layout.clear();
     layout.push(&head(0), &payload(b"", &[&media])).unwrap_err();
@@ -159,7 +159,7 @@ fn a_packet_that_does_not_fit_changes_nothing() {
     for sequence in 0..5 {
         layout.push(&head(sequence), &payload(b"", &[])).unwrap();
     }
-    assert!(!layout.has_room(0));
+    assert!(!layout.has_capacity(0));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn numbers_that_do_not_follow_are_a_bug() {
 }
 
 #[test]
-fn a_file_is_laid_out_as_its_payloads_would_be() {
+fn a_file_is_built_as_its_payloads_would_be() {
     let Some(scene) = Scene::new("file") else {
         return;
     };
@@ -250,7 +250,7 @@ fn a_file_is_laid_out_as_its_payloads_would_be() {
 
 #[test]
 fn a_file_larger_than_the_layout_is_taken_as_far_as_there_is_room() {
-    let Some(scene) = Scene::new("room") else {
+    let Some(scene) = Scene::new("storage") else {
         return;
     };
     let file = File::open("/dev/zero").unwrap();
@@ -265,11 +265,11 @@ fn a_file_larger_than_the_layout_is_taken_as_far_as_there_is_room() {
         count: usize::MAX,
     };
     let mut layout = scene.layout(usize::MAX);
-    let room = (SLOT_BYTES as usize - 256) / 1012;
+    let storage = (SLOT_BYTES as usize - 256) / 1012;
     let taken = layout.extend_from_file(&file, part, &mut next).unwrap();
-    assert_eq!((taken, layout.packets().len()), (room * 1000, room));
+    assert_eq!((taken, layout.packets().len()), (storage * 1000, storage));
     assert_eq!(layout.extend_from_file(&file, part, &mut next).unwrap(), 0);
-    // What cannot be read: nothing is laid out.
+    // What cannot be read: nothing is built.
     layout.clear();
     let directory = File::open("/").unwrap();
     layout

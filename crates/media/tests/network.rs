@@ -17,14 +17,14 @@ use std::time::{Duration, Instant};
 use hythe_media::wire::destination::Destination;
 use hythe_media::wire::destinations::{DESTINATIONS_MAX, Destinations};
 use hythe_media::wire::endpoint::DestinationOptions;
+use hythe_media::wire::fallback::MethodReason;
 use hythe_media::wire::health::{Change, Event, QUIET, State};
-use hythe_media::wire::ladder::MethodReason;
 use hythe_media::wire::method::Method;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use links::{FAR, FAR_V6, NEAR, NEAR_V6, Network, ip, run};
-use support::{BOUND, Laid, expect, expect_nothing, forced, receiver, send_all};
+use support::{BOUND, Prebuilt, expect, expect_nothing, forced, receiver, send_all};
 
 const NO_WAIT: Duration = Duration::ZERO;
 
@@ -52,13 +52,13 @@ fn every_method_crosses_a_link() {
     let Some(network) = Network::new() else {
         return;
     };
-    let laid = Laid::equal(200);
+    let prebuilt = Prebuilt::equal(200);
     for host in [FAR, FAR_V6] {
-        for method in Method::LADDER {
+        for method in Method::BEST_FIRST {
             let (socket, address) = far_receiver(&network, host);
             let mut destination = Destination::open(address, &forced(method)).unwrap();
-            assert_eq!(send_all(&mut destination, &laid.packets()), []);
-            expect(&socket, (0..200).map(|index| laid.packet(index)));
+            assert_eq!(send_all(&mut destination, &prebuilt.packets()), []);
+            expect(&socket, (0..200).map(|index| prebuilt.packet(index)));
         }
     }
 }
@@ -70,7 +70,7 @@ fn packets_beyond_the_mtu_go_singly_and_the_others_in_runs() {
         return;
     };
     ip("link set near mtu 1300");
-    let (large, small) = (Laid::equal(30), Laid::new(&[1200; 30], 256));
+    let (large, small) = (Prebuilt::equal(30), Prebuilt::new(&[1200; 30], 256));
     for host in [FAR, FAR_V6] {
         let (socket, address) = far_receiver(&network, host);
         let mut destination = open(address);
@@ -89,9 +89,9 @@ fn packets_beyond_the_mtu_go_singly_and_the_others_in_runs() {
             assert_eq!(destination.statistics().method, Method::SendfileGso);
         }
         assert_eq!(destination.statistics().calls, 2 + 3 * 2);
-        let one = |laid: &Laid| {
+        let one = |prebuilt: &Prebuilt| {
             (0..30)
-                .map(|index| laid.packet(index).to_vec())
+                .map(|index| prebuilt.packet(index).to_vec())
                 .collect::<Vec<_>>()
         };
         let mut expected = one(&large);
@@ -110,7 +110,7 @@ fn an_interface_that_goes_down_and_returns() {
         return;
     };
     let (other, other_address) = receiver("127.0.0.1");
-    let laid = Laid::equal(40);
+    let prebuilt = Prebuilt::equal(40);
     for host in [FAR, FAR_V6] {
         let (socket, address) = far_receiver(&network, host);
         let (mut away, mut here) = (open(address), open(other_address));
@@ -118,9 +118,12 @@ fn an_interface_that_goes_down_and_returns() {
         let mut events = Vec::new();
         let mut send = |at: Duration, events: &mut Vec<Event>| {
             for destination in [&mut away, &mut here] {
-                assert_eq!(destination.send(&laid.packets(), start + at, events), 40);
+                assert_eq!(
+                    destination.send(&prebuilt.packets(), start + at, events),
+                    40
+                );
             }
-            expect(&other, (0..40).map(|index| laid.packet(index)));
+            expect(&other, (0..40).map(|index| prebuilt.packet(index)));
             away.statistics()
         };
         assert_eq!(send(NO_WAIT, &mut events).packets, 40);
@@ -182,28 +185,32 @@ fn an_own_address_that_changes_is_noticed_and_the_port_stays() {
     };
     let (socket, address) = far_receiver(&network, FAR);
     let mut destination = open(address);
-    let laid = Laid::equal(3);
-    send_all(&mut destination, &laid.packets());
+    let prebuilt = Prebuilt::equal(3);
+    send_all(&mut destination, &prebuilt.packets());
     let port = destination.rtp_socket().local_addr().unwrap().port();
-    expect(&socket, (0..3).map(|index| laid.packet(index)));
+    expect(&socket, (0..3).map(|index| prebuilt.packet(index)));
     ip(&format!("addr del {NEAR}/24 dev near"));
     ip("addr add 10.77.0.3/24 dev near");
     let start = Instant::now();
     let mut events = Vec::new();
-    destination.send(&laid.packets(), start, &mut events);
+    destination.send(&prebuilt.packets(), start, &mut events);
     assert_eq!(destination.statistics().lost, 3);
     let state = destination.statistics().state;
     assert!(matches!(state, State::Unreachable { .. }), "{state}");
     destination.send(
-        &laid.packets(),
+        &prebuilt.packets(),
         start + Duration::from_millis(1),
         &mut events,
     );
-    destination.send(&laid.packets(), start + Duration::from_secs(2), &mut events);
+    destination.send(
+        &prebuilt.packets(),
+        start + Duration::from_secs(2),
+        &mut events,
+    );
     assert_eq!(destination.statistics().packets, 6);
     let own = destination.rtp_socket().local_addr().unwrap();
     assert_eq!(own, format!("10.77.0.3:{port}").parse().unwrap());
-    expect(&socket, (0..3).map(|index| laid.packet(index)));
+    expect(&socket, (0..3).map(|index| prebuilt.packet(index)));
     assert_eq!(events.len(), 1, "{events:?}");
 }
 
@@ -214,11 +221,11 @@ fn a_neighbour_that_does_not_answer_is_out_of_reach() {
         return;
     };
     let mut destination = open("10.77.0.99:5004".parse().unwrap());
-    let laid = Laid::equal(2);
+    let prebuilt = Prebuilt::equal(2);
     let mut events = Vec::new();
     let begun = Instant::now();
     while events.is_empty() {
-        destination.send(&laid.packets(), Instant::now(), &mut events);
+        destination.send(&prebuilt.packets(), Instant::now(), &mut events);
         assert!(begun.elapsed() < BOUND, "{:?}", destination.statistics());
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -250,14 +257,14 @@ fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
     destinations
         .add(other_address, &DestinationOptions::default())
         .unwrap();
-    let laid = Laid::equal(44);
+    let prebuilt = Prebuilt::equal(44);
     let mut events = Vec::new();
     let patience = Duration::from_millis(1);
     for _ in 0..40 {
-        let outcome = destinations.send(&laid.packets(), patience);
+        let outcome = destinations.send(&prebuilt.packets(), patience);
         assert_eq!(outcome.packets + outcome.lost, 2 * 44);
         events.extend_from_slice(outcome.events);
-        expect(&other, (0..44).map(|index| laid.packet(index)));
+        expect(&other, (0..44).map(|index| prebuilt.packet(index)));
     }
     assert_eq!(changes(&events), [Change::State(State::Full)]);
     let statistics = destinations.remove(full).unwrap();
@@ -271,7 +278,7 @@ fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
 }
 
 #[test]
-fn room_that_comes_in_time_is_waited_for() {
+fn capacity_that_comes_in_time_is_waited_for() {
     let _alone = alone();
     let Some(network) = Network::new() else {
         return;
@@ -285,11 +292,11 @@ fn room_that_comes_in_time_is_waited_for() {
     options.send_buffer_bytes = 1;
     let mut destinations = Destinations::new();
     let id = destinations.add(address, &options).unwrap();
-    let laid = Laid::equal(200);
-    let outcome = destinations.send(&laid.packets(), BOUND);
+    let prebuilt = Prebuilt::equal(200);
+    let outcome = destinations.send(&prebuilt.packets(), BOUND);
     assert_eq!((outcome.packets, outcome.lost), (200, 0));
     assert_eq!(outcome.events, []);
-    expect(&socket, (0..200).map(|index| laid.packet(index)));
+    expect(&socket, (0..200).map(|index| prebuilt.packet(index)));
     assert!(destinations.remove(id).unwrap().overflows > 0);
 }
 
@@ -305,8 +312,8 @@ fn what_the_interface_drops_is_counted() {
     );
     let (_unread, address) = far_receiver(&network, FAR);
     let mut destination = Destination::open(address, &forced(Method::Sendmmsg)).unwrap();
-    let laid = Laid::equal(50);
-    let events = send_all(&mut destination, &laid.packets());
+    let prebuilt = Prebuilt::equal(50);
+    let events = send_all(&mut destination, &prebuilt.packets());
     let statistics = destination.statistics();
     assert!(
         statistics.overflows > 0 && statistics.lost > 40,
@@ -330,7 +337,7 @@ fn multicast_stays_on_the_host_or_crosses_the_link_as_asked() {
     let (far_v6, address_v6) = far_receiver(&network, "::");
     let index = network.far.run(|| interface_index("far"));
     far_v6.join_multicast_v6(&group_v6, index).unwrap();
-    let laid = Laid::equal(50);
+    let prebuilt = Prebuilt::equal(50);
     let to_v4 = SocketAddr::from((group, address.port()));
     let to_v6 = SocketAddr::from((group_v6, address_v6.port()));
     for (socket, to, hops, count) in [
@@ -343,8 +350,8 @@ fn multicast_stays_on_the_host_or_crosses_the_link_as_asked() {
         options.multicast_hops = hops;
         options.multicast_interface = Some("near".into());
         let mut destination = Destination::open(to, &options).unwrap();
-        assert_eq!(send_all(&mut destination, &laid.packets()), []);
-        expect(socket, (0..count).map(|index| laid.packet(index)));
+        assert_eq!(send_all(&mut destination, &prebuilt.packets()), []);
+        expect(socket, (0..count).map(|index| prebuilt.packet(index)));
     }
 }
 
@@ -364,16 +371,16 @@ fn multicast_comes_back_to_this_host_only_if_asked() {
     socket
         .join_multicast_v4(&group, &NEAR.parse().unwrap())
         .unwrap();
-    let laid = Laid::equal(5);
+    let prebuilt = Prebuilt::equal(5);
     for is_wanted in [false, true] {
         let mut options = DestinationOptions::default();
         options.multicast_interface = Some("near".into());
         options.multicast_loop = is_wanted;
         let to = (group, address.port()).into();
         let mut destination = Destination::open(to, &options).unwrap();
-        send_all(&mut destination, &laid.packets());
+        send_all(&mut destination, &prebuilt.packets());
         if is_wanted {
-            expect(&socket, (0..5).map(|index| laid.packet(index)));
+            expect(&socket, (0..5).map(|index| prebuilt.packet(index)));
         } else {
             expect_nothing(&socket);
         }
@@ -397,13 +404,13 @@ fn a_thousand_destinations_each_get_every_packet() {
         .add("127.0.0.1:5004".parse().unwrap(), &options)
         .unwrap_err();
     assert!(error.to_string().contains("1,000"), "{error}");
-    let laid = Laid::new(&[1400, 1400, 1400, 200, 172, 172], 256);
+    let prebuilt = Prebuilt::new(&[1400, 1400, 1400, 200, 172, 172], 256);
     for _ in 0..3 {
-        let outcome = destinations.send(&laid.packets(), NO_WAIT);
+        let outcome = destinations.send(&prebuilt.packets(), NO_WAIT);
         assert_eq!((outcome.packets, outcome.lost), (6000, 0));
         assert_eq!(outcome.events, []);
         for socket in &receivers {
-            expect(socket, (0..6).map(|index| laid.packet(index)));
+            expect(socket, (0..6).map(|index| prebuilt.packet(index)));
         }
     }
 }
@@ -451,14 +458,14 @@ fn a_class_of_the_interface_paces_what_its_priority_chooses() {
     ] {
         run("tc", arguments);
     }
-    let laid = Laid::equal(PACKETS as usize);
+    let prebuilt = Prebuilt::equal(PACKETS as usize);
     let mut taken = [Duration::ZERO; 2];
     for (priority, taken) in [None, Some(0x0001_0010)].into_iter().zip(&mut taken) {
         let (socket, address) = far_receiver(&network, FAR);
         let mut options = forced(Method::Sendmmsg);
         options.priority = priority;
         let mut destination = Destination::open(address, &options).unwrap();
-        assert_eq!(send_all(&mut destination, &laid.packets()), []);
+        assert_eq!(send_all(&mut destination, &prebuilt.packets()), []);
         let mut bytes = [0; 2048];
         socket.recv(&mut bytes).unwrap();
         let first = Instant::now();
@@ -490,11 +497,11 @@ fn a_device_that_refuses_segmentation_is_remembered_and_not_asked_again() {
         return;
     };
     run("ethtool", "--offload near tx off");
-    let laid = Laid::equal(40);
+    let prebuilt = Prebuilt::equal(40);
     for host in [FAR, FAR_V6] {
         let (socket, address) = far_receiver(&network, host);
         let mut destination = open(address);
-        let events = send_all(&mut destination, &laid.packets());
+        let events = send_all(&mut destination, &prebuilt.packets());
         let statistics = destination.statistics();
         if statistics.method.segments() && !is_board {
             eprintln!("SKIPPED: this kernel writes the checksums itself (Linux 6.11 or later)");
@@ -512,11 +519,11 @@ fn a_device_that_refuses_segmentation_is_remembered_and_not_asked_again() {
         assert_eq!(changes(&events), [Change::Method { method, reason }]);
         // Two ways were refused, the third took all.
         assert_eq!(statistics.calls, 3);
-        expect(&socket, (0..40).map(|index| laid.packet(index)));
+        expect(&socket, (0..40).map(|index| prebuilt.packet(index)));
         for more in 1..=20 {
-            assert_eq!(send_all(&mut destination, &laid.packets()), []);
+            assert_eq!(send_all(&mut destination, &prebuilt.packets()), []);
             assert_eq!(destination.statistics().calls, 3 + more);
-            expect(&socket, (0..40).map(|index| laid.packet(index)));
+            expect(&socket, (0..40).map(|index| prebuilt.packet(index)));
         }
         assert_eq!(destination.statistics().lost, 0);
     }

@@ -249,8 +249,8 @@ fn sockets() -> (u16, [UdpSocket; 4]) {
     let (port, sockets) = found.expect("free ports");
     for socket in &sockets {
         socket.set_nonblocking(true).unwrap();
-        // Room for all that ffmpeg sends, should this process not run meanwhile; without privilege,
-        // for as much as is allowed.
+        // Space for all that ffmpeg sends, should this process not run meanwhile; without
+        // privilege, for as much as is allowed.
         if set_socket_recv_buffer_size_force(socket, RECEIVE_BYTES).is_err() {
             set_socket_recv_buffer_size(socket, RECEIVE_BYTES).unwrap();
         }

@@ -142,10 +142,10 @@ impl Notifier {
     pub fn notify(&mut self, events: impl Into<EventSet>) -> Result<usize, NodeError> {
         self.refresh()?;
         let control = self.port.shared.pool().control();
-        let (events, mut told) = (events.into().0, 0);
+        let (events, mut notified) = (events.into().0, 0);
         for listener in &mut self.listeners {
             match listener.raise(events) {
-                Raised::Told => told += 1,
+                Raised::Accepted => notified += 1,
                 Raised::Closed => self.epoch = None,
                 Raised::Contended => self.statistics.violations += 1,
             }
@@ -155,7 +155,7 @@ impl Notifier {
             .tables()
             .set_statistics(self.port.index, self.statistics);
         self.port.shared.pool().check_whole()?;
-        Ok(told)
+        Ok(notified)
     }
 
     /// Listeners at this moment.

@@ -17,8 +17,8 @@ use crate::{NodeError, clock};
 
 /// Holders that an error names; the others are counted.
 const NAMED: usize = 4;
-/// Queues of this depth need no granules of those that are shared.
-const USUAL_DEPTH: u32 = hythe_abi::pool::GRANULE_DESCRIPTORS as u32;
+/// Queues of this depth need no queue segments of those that are shared.
+const USUAL_DEPTH: u32 = hythe_abi::pool::QUEUE_SEGMENT_DESCRIPTORS as u32;
 
 /// Names the holders of what `error` says is full. Any other error stays as it is.
 pub(crate) fn named(pool: &Pool, error: NodeError) -> NodeError {
@@ -172,7 +172,7 @@ fn rows(pool: &Pool, what: &str) -> Vec<Share> {
             .tables()
             .connections()
             .for_each(|connection| tally.has_one(connection.consumer)),
-        "granule for deep queues" => control
+        "queue segment for deep queues" => control
             .tables()
             .connections()
             .filter(|connection| connection.places.capacity > USUAL_DEPTH)

@@ -4,20 +4,26 @@
 use hythe_pool::{Identity, Member, MemberIndex, MemberKind, PoolError, Recoverer};
 
 use crate::pool::Pool;
+use crate::pool::liveness_socket::{self, LivenessSocket};
 use crate::pool::peers::Liveness;
-use crate::pool::presence::{self, Presence};
 use crate::pool::process::own_identity;
 use crate::{NodeError, clock, holders};
 
 /// Takes a record, recovering dead participants if there is no free one.
-pub(crate) fn join(pool: &Pool, name: &str) -> Result<(Member, Presence), NodeError> {
-    let presence = Presence::announce(pool)?;
-    presence::sweep(pool);
-    let joined = take_record(pool, MemberKind::Process, own_identity(), name, &presence);
+pub(crate) fn join(pool: &Pool, name: &str) -> Result<(Member, LivenessSocket), NodeError> {
+    let liveness_socket = LivenessSocket::announce(pool)?;
+    liveness_socket::sweep(pool);
+    let joined = take_record(
+        pool,
+        MemberKind::Process,
+        own_identity(),
+        name,
+        &liveness_socket,
+    );
     match joined {
-        Ok(member) => Ok((member, presence)),
+        Ok(member) => Ok((member, liveness_socket)),
         Err(error) => {
-            presence.withdraw();
+            liveness_socket.withdraw();
             Err(error)
         }
     }
@@ -28,9 +34,9 @@ fn take_record(
     kind: MemberKind,
     identity: Identity,
     name: &str,
-    presence: &Presence,
+    liveness_socket: &LivenessSocket,
 ) -> Result<Member, NodeError> {
-    let session = presence.session();
+    let session = liveness_socket.session();
     let attempt = || Member::join_with_session(pool.control(), kind, identity, name, session);
     match attempt() {
         Err(PoolError::TableFull { .. }) if recover_the_dead(pool, session) => Ok(attempt()?),
@@ -50,7 +56,7 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
         match recoverer.recover(control, pool.regions(), &member, now, &mut is_dead) {
             Ok(None) => {}
             Ok(Some(_)) => {
-                presence::forget(pool, member.session);
+                liveness_socket::forget(pool, member.session);
                 found = true;
             }
             Err(error) => tracing::error!(name = member.name, %error, "recovery failed"),
@@ -69,9 +75,9 @@ fn recover_the_dead(pool: &Pool, session: u32) -> bool {
 pub(crate) fn join_core(pool: &Pool, core: Identity, name: &str) -> Result<MemberIndex, NodeError> {
     // While it is joining, this socket says whether the joiner lives; later the core's process
     // does.
-    let presence = Presence::announce(pool)?;
-    let joined = take_record(pool, MemberKind::CoreEndpoint, core, name, &presence);
-    presence.withdraw();
+    let liveness_socket = LivenessSocket::announce(pool)?;
+    let joined = take_record(pool, MemberKind::CoreEndpoint, core, name, &liveness_socket);
+    liveness_socket.withdraw();
     let joined = joined.map_err(|error| holders::named(pool, error))?;
     Ok(joined.index())
 }

@@ -15,7 +15,7 @@ use hythe_sys::fork::ForkMark;
 
 use crate::clock::CoarseTime;
 use crate::pool::Pool;
-use crate::pool::presence::Presence;
+use crate::pool::liveness_socket::LivenessSocket;
 use crate::reserve::Reserves;
 use crate::routes::Routes;
 use crate::spin::SpinGate;
@@ -33,7 +33,7 @@ pub struct Participant {
     process: u32,
     time: Arc<CoarseTime>,
     /// `None` only while the node goes.
-    presence: Option<Presence>,
+    liveness_socket: Option<LivenessSocket>,
     acting: Mutex<Acting>,
     watcher: Option<Watcher>,
     reserves: Reserves,
@@ -58,15 +58,15 @@ impl Participant {
         let mark = ForkMark::new().map_err(crate::error::file("map a page for", pool.path()))?;
         hythe_sys::wait::check_futex()
             .map_err(crate::error::file("wait on futexes of", pool.path()))?;
-        crate::residence::settle(pool)?;
+        crate::prefault::settle(pool)?;
         let joined = crate::joining::join(pool, name);
-        let (member, presence) = joined.map_err(|error| holders::named(pool, error))?;
+        let (member, liveness_socket) = joined.map_err(|error| holders::named(pool, error))?;
         let time = Arc::new(CoarseTime::now());
         let spin_gate = Arc::new(SpinGate::new(pool.spin_limit()));
         spin_gate.refresh(pool.control(), member.index());
-        let watcher = presence.door().and_then(|door| {
+        let watcher = liveness_socket.acceptor().and_then(|acceptor| {
             let keeps = Keeps {
-                door,
+                acceptor,
                 time: Arc::clone(&time),
                 spin_gate: Arc::clone(&spin_gate),
             };
@@ -84,7 +84,7 @@ impl Participant {
             mark,
             process: std::process::id(),
             time,
-            presence: Some(presence),
+            liveness_socket: Some(liveness_socket),
             acting: Mutex::new(Acting {
                 member: Some(member),
                 cursors: [Cursors::default(); REGIONS_MAX],
@@ -232,8 +232,8 @@ impl Drop for Participant {
             tracing::error!(%error, "could not give everything back on leaving");
         }
         // Only now: while the record stands, a socket that refuses is the proof of our death.
-        if let Some(presence) = self.presence.take() {
-            presence.withdraw();
+        if let Some(liveness_socket) = self.liveness_socket.take() {
+            liveness_socket.withdraw();
         }
         for member in control.tables().members() {
             crate::wait::ring(control, member.index);

@@ -284,7 +284,7 @@ impl PortPlan {
     /// Refuses a depth that the ports which connect to this one, or the first of them, could not
     /// make queues for.
     fn check_depth(self, shared: &Participant, name: &str) -> Result<(), NodeError> {
-        if self.depth as usize <= hythe_abi::pool::GRANULE_DESCRIPTORS {
+        if self.depth as usize <= hythe_abi::pool::QUEUE_SEGMENT_DESCRIPTORS {
             // Every connection has memory for that.
             return Ok(());
         }

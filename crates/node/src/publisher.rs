@@ -14,8 +14,8 @@ use crate::leasing::{LeaseWait, SEND_TIMEOUT, named_lease_in};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
 use crate::quota::Quota;
-use crate::refused::Refused;
 use crate::transport::{Message, StoredTarget, TargetState};
+use crate::unconnected::UnconnectedSubscribers;
 
 /// How to publish.
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ pub struct Publisher {
     send_timeout: Duration,
     epoch: Option<u32>,
     history: History,
-    refused: Refused,
+    unconnected: UnconnectedSubscribers,
     quota: Quota,
 }
 
@@ -106,7 +106,7 @@ impl Publisher {
             send_timeout: options.send_timeout,
             epoch: None,
             history: History::new(shared, options.history),
-            refused: Refused::default(),
+            unconnected: UnconnectedSubscribers::default(),
             quota: Quota::default(),
         };
         publisher.connect(true)?;
@@ -181,15 +181,15 @@ impl Publisher {
     ) -> Result<Published, NodeError> {
         let mut sum = Published::default();
         let mut outcome = Ok(());
-        let told = Told(self);
+        let guarded = AnnounceOnPanic(self);
         for (mut lease, bytes) in batch {
-            match told.0.push(lease.as_payload(bytes)) {
+            match guarded.0.push(lease.as_payload(bytes)) {
                 Ok(published) => {
                     sum.delivered += published.delivered;
                     sum.dropped += published.dropped;
                     sum.evicted += published.evicted;
-                    told.0.statistics.messages += 1;
-                    told.0.statistics.payload_bytes += bytes as u64;
+                    guarded.0.statistics.messages += 1;
+                    guarded.0.statistics.payload_bytes += bytes as u64;
                 }
                 Err(error) => {
                     outcome = Err(*error);
@@ -197,7 +197,7 @@ impl Publisher {
                 }
             }
         }
-        drop(told);
+        drop(guarded);
         let finished = self.finish();
         self.shared().pool().check_whole()?;
         finished.map_err(|error| *error)?;
@@ -217,7 +217,7 @@ impl Publisher {
         let refreshed = self.refresh();
         self.shared().pool().unless_lost(refreshed)?;
         match self.targets.len() {
-            0 => self.refused.first(self.shared().pool()).map(|()| 0),
+            0 => self.unconnected.first(self.shared().pool()).map(|()| 0),
             count => Ok(count),
         }
     }
@@ -230,7 +230,7 @@ impl Publisher {
     pub fn reaches_all(&mut self) -> Result<(), NodeError> {
         let refreshed = self.refresh();
         self.shared().pool().unless_lost(refreshed)?;
-        self.refused.first(self.shared().pool())
+        self.unconnected.first(self.shared().pool())
     }
 
     /// Waits until there are at least `count` subscribers. False: the time was over first.
@@ -310,7 +310,7 @@ impl Publisher {
         if self.is_stale() {
             self.refresh().map_err(boxed)?;
         }
-        let is_special = self.history.keeps() || self.refused.count() > 0;
+        let is_special = self.history.keeps() || self.unconnected.count() > 0;
         if is_special {
             self.history
                 .copy(&self.port.shared, reference)
@@ -345,8 +345,8 @@ impl Publisher {
         &mut self,
         published: Result<Published, Box<NodeError>>,
     ) -> Result<Published, Box<NodeError>> {
-        let published = if self.refused.count() > 0 {
-            self.refused.passed_by(self.shared().pool(), published)
+        let published = if self.unconnected.count() > 0 {
+            self.unconnected.passed_by(self.shared().pool(), published)
         } else {
             published
         };
@@ -415,7 +415,9 @@ impl Publisher {
     /// forked, which it refuses? Or is it time to look for room for those who got no queue?
     #[inline]
     fn is_stale(&self) -> bool {
-        self.epoch != Some(self.port.epoch()) || self.shared().is_a_copy() || self.refused.is_due()
+        self.epoch != Some(self.port.epoch())
+            || self.shared().is_a_copy()
+            || self.unconnected.is_due()
     }
 
     /// Connects to new subscribers, and leaves those that left.
@@ -423,12 +425,12 @@ impl Publisher {
     fn refresh(&mut self) -> Result<(), NodeError> {
         self.shared().check_original()?;
         let epoch = self.port.epoch();
-        if self.epoch == Some(epoch) && !self.refused.is_due() {
+        if self.epoch == Some(epoch) && !self.unconnected.is_due() {
             return Ok(());
         }
         // Done again from the start if it fails.
         self.epoch = None;
-        self.refused.begin();
+        self.unconnected.begin();
         self.disconnect_closed()?;
         self.connect(false)?;
         self.epoch = Some(epoch);
@@ -444,7 +446,7 @@ impl Publisher {
             .find_targets(kind, Some(&self.history), known, is_opening);
         self.targets.extend(found.targets);
         for (subscriber, error) in found.failed {
-            self.refused.note(subscriber, error)?;
+            self.unconnected.note(subscriber, error)?;
         }
         self.quota = Quota::for_receivers(self.shared().pool(), self.targets.len());
         found.outcome
@@ -467,9 +469,9 @@ impl Drop for Publisher {
 
 /// A batch that is being published. What was published before its iterator panicked is announced
 /// all the same: those who sleep are woken by nothing else.
-struct Told<'a>(&'a mut Publisher);
+struct AnnounceOnPanic<'a>(&'a mut Publisher);
 
-impl Drop for Told<'_> {
+impl Drop for AnnounceOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // What it finds is found again by the next message.

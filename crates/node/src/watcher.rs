@@ -20,8 +20,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use crate::clock::{self, CoarseTime};
 use crate::pool::Pool;
 use crate::pool::life::{Sight, first_sight};
+use crate::pool::liveness_socket::{self, LivenessAcceptor};
 use crate::pool::peers::{Liveness, Watched};
-use crate::pool::presence::{self, Door};
 use crate::spin::SpinGate;
 use crate::wait;
 
@@ -86,7 +86,7 @@ impl Drop for Watcher {
 #[derive(Debug)]
 pub(crate) struct Keeps {
     /// Where those who watch this process connect.
-    pub(crate) door: Door,
+    pub(crate) acceptor: LivenessAcceptor,
     /// The clock by which holds are dated.
     pub(crate) time: Arc<CoarseTime>,
     /// Who may spin.
@@ -159,7 +159,9 @@ impl Watch {
                 Some(_) if peer.is_in_doubt() => return Liveness::Unknown,
                 Some(life) => return life,
                 // The record has changed since it was read.
-                None if !presence::still_stands(&self.pool, member) => return Liveness::Unknown,
+                None if !liveness_socket::still_stands(&self.pool, member) => {
+                    return Liveness::Unknown;
+                }
                 None => peers.forget(&peer),
             }
         }
@@ -208,7 +210,7 @@ impl Watch {
                     slots = recovered.slots,
                     "recovered a dead participant"
                 );
-                presence::forget(&self.pool, dead.session);
+                liveness_socket::forget(&self.pool, dead.session);
                 for member in control.tables().members() {
                     wait::ring_always(control, member.index);
                 }
@@ -238,7 +240,7 @@ impl Watch {
                 .err()
                 .map(|error| self.report_refusal(error));
             let ready = polled.unwrap_or(0);
-            self.keeps.door.look();
+            self.keeps.acceptor.look();
             self.count_slots();
             if ready == 0 {
                 self.look_closer();
@@ -291,12 +293,12 @@ impl Watch {
 mod tests {
     use super::*;
     use crate::PoolOptions;
-    use crate::pool::presence::Presence;
+    use crate::pool::liveness_socket::LivenessSocket;
     use hythe_pool::{Identity, Member};
 
     /// A participant as if of another container, with the socket that proves its life.
-    fn foreigner(pool: &Pool) -> (Member, Presence) {
-        let presence = Presence::announce(pool).expect("listens");
+    fn foreigner(pool: &Pool) -> (Member, LivenessSocket) {
+        let liveness_socket = LivenessSocket::announce(pool).expect("listens");
         let identity = Identity {
             pid: 1,
             start_time: 1,
@@ -304,9 +306,14 @@ mod tests {
             uid: 0,
         };
         let (control, kind) = (pool.control(), MemberKind::Process);
-        let member =
-            Member::join_with_session(control, kind, identity, "foreign", presence.session());
-        (member.expect("a free record"), presence)
+        let member = Member::join_with_session(
+            control,
+            kind,
+            identity,
+            "foreign",
+            liveness_socket.session(),
+        );
+        (member.expect("a free record"), liveness_socket)
     }
 
     /// As on a kernel that gives no pidfd of a peer: what is watched is a connection.
@@ -318,15 +325,15 @@ mod tests {
         let pool = Pool::open_or_create(&options).expect("made");
         let (me, own) = foreigner(&pool);
         let (other, theirs) = foreigner(&pool);
-        let mut door = theirs.door().expect("opened");
+        let mut acceptor = theirs.acceptor().expect("opened");
         let keeps = Keeps {
-            door: own.door().expect("opened"),
+            acceptor: own.acceptor().expect("opened"),
             time: Arc::new(CoarseTime::now()),
             spin_gate: Arc::new(SpinGate::new(Duration::ZERO)),
         };
         let mut watch = Watch::new(pool.clone(), me.index(), me.recoverer(), keeps);
         let key = (other.index(), other.session());
-        let connect = || presence::connection(&pool, other.session()).expect("connects");
+        let connect = || liveness_socket::connection(&pool, other.session()).expect("connects");
         let info = || pool.control().tables().member(key.0).expect("it is there");
         let keep = |connection| {
             let peer = crate::pool::peers::Peer::new(&info(), None, Some(connection));
@@ -342,22 +349,22 @@ mod tests {
         let many: Vec<OwnedFd> = (0..512)
             .map(|number| {
                 if number % 32 == 0 {
-                    door.look();
+                    acceptor.look();
                 }
                 connect()
             })
             .collect();
-        door.look();
+        acceptor.look();
         let last = many.into_iter().next_back().expect("many");
         keep(last);
         watch.look_at_all();
         assert!(!is_connected(), "what hung up is not waited for any more");
         assert!(pool.control().tables().is_current(key.0, key.1), "it lives");
-        door.look();
+        acceptor.look();
         watch.look_closer();
         assert!(is_connected(), "asked again at the next look");
 
-        drop((theirs, door));
+        drop((theirs, acceptor));
         watch.look_at_all();
         assert!(
             !pool.control().tables().is_current(key.0, key.1),

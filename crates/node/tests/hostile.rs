@@ -64,7 +64,7 @@ fn geometry() -> Geometry {
         channels: 4,
         ports: 16,
         connections: 16,
-        granules: 24,
+        queue_segments: 24,
         slots: 8,
     };
     let class = |payload_bytes, count| ClassPlan {

@@ -48,7 +48,7 @@ fn options(root: &std::path::Path) -> PoolOptions {
         channels: 4,
         ports: 16,
         connections: 16,
-        granules: 16,
+        queue_segments: 16,
         slots: 4,
     };
     let class = ClassPlan {

@@ -223,7 +223,7 @@ fn narrow(root: &Root) -> Pool {
         channels: 2,
         ports: 5,
         connections: 2,
-        granules: 4,
+        queue_segments: 4,
         slots: 1,
     };
     let geometry = hythe_node::Geometry::with_classes(limits, &[class(768), class(65536)]);

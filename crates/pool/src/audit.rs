@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use hythe_abi::pool::GRANULE_DESCRIPTORS;
+use hythe_abi::pool::QUEUE_SEGMENT_DESCRIPTORS;
 use hythe_memory::Memory;
 
 use crate::control::Control;
@@ -132,7 +132,7 @@ fn queue_references<M: Memory>(control: &Control<M>, regions: &Regions) -> Queue
     let mut found = QueueReferences::new();
     // Queues do not overlap. Where they claim to, or to be longer together than the arena, somebody
     // lies; that shows as slots that do not add up, and does not keep us.
-    let mut left = control.layout().limits().granules as usize * GRANULE_DESCRIPTORS;
+    let mut left = control.layout().limits().queue_segments as usize * QUEUE_SEGMENT_DESCRIPTORS;
     for info in control.tables().connections() {
         for descriptor in control.tables().queued(info).into_iter().take(left) {
             left -= 1;

@@ -19,7 +19,7 @@ pub struct Control<M> {
 
 /// What participants do with a pool's memory when they join, so that it costs nothing later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Residence {
+pub struct PrefaultOptions {
     /// Touch every page.
     pub prefault: bool,
     /// Lock every page into memory.
@@ -67,7 +67,7 @@ impl<M: Memory> Control<M> {
             channels: word(header::CHANNELS),
             ports: word(header::PORTS),
             connections: word(header::CONNECTIONS),
-            granules: word(header::GRANULES),
+            queue_segments: word(header::QUEUE_SEGMENTS),
             slots: word(header::SLOTS),
         };
         let Some(layout) = ControlLayout::new(limits) else {
@@ -102,19 +102,18 @@ impl<M: Memory> Control<M> {
     }
 
     /// What the maker asks participants to do with the memory when they join.
-    pub fn residence(&self) -> Residence {
-        let asked = self.memory.load(header::RESIDENCE, Ordering::Relaxed);
-        Residence {
+    pub fn prefault_options(&self) -> PrefaultOptions {
+        let asked = self.memory.load(header::PREFAULT, Ordering::Relaxed);
+        PrefaultOptions {
             prefault: asked & 1 != 0,
             lock: asked & 2 != 0,
         }
     }
 
     /// Asks for it. For the maker, before anybody opens the pool.
-    pub fn ask_residence(&self, wanted: Residence) {
+    pub fn set_prefault_options(&self, wanted: PrefaultOptions) {
         let bits = u32::from(wanted.prefault) | u32::from(wanted.lock) << 1;
-        self.memory
-            .store(header::RESIDENCE, bits, Ordering::Relaxed);
+        self.memory.store(header::PREFAULT, bits, Ordering::Relaxed);
     }
 
     /// Changes each time a participant joins or leaves.
@@ -157,13 +156,13 @@ mod tests {
         let opened = Control::open(memory).expect("opens");
         assert_eq!(opened.layout(), made.layout());
         assert_eq!(opened.pool_id(), 7);
-        assert_eq!(opened.residence(), Residence::default());
-        let wanted = Residence {
+        assert_eq!(opened.prefault_options(), PrefaultOptions::default());
+        let wanted = PrefaultOptions {
             prefault: false,
             lock: true,
         };
-        made.ask_residence(wanted);
-        assert_eq!(opened.residence(), wanted);
+        made.set_prefault_options(wanted);
+        assert_eq!(opened.prefault_options(), wanted);
     }
 
     #[test]
@@ -179,7 +178,7 @@ mod tests {
             (header::CHANNELS, 0, "limits out of range"),
             (header::PORTS, u32::MAX, "limits out of range"),
             (header::CONNECTIONS, 0, "limits out of range"),
-            (header::GRANULES, 0, "limits out of range"),
+            (header::QUEUE_SEGMENTS, 0, "limits out of range"),
             (header::SLOTS, 1 << 24, "limits out of range"),
             (header::SLOTS, page, "the file was cut"),
             (header::CONNECTIONS, page, "the file was cut"),

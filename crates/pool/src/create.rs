@@ -46,7 +46,7 @@ fn write_header<M: Memory>(control: &Control<M>, geometry: &Geometry, pool_id: u
     word(header::CHANNELS, limits.channels);
     word(header::PORTS, limits.ports);
     word(header::CONNECTIONS, limits.connections);
-    word(header::GRANULES, limits.granules);
+    word(header::QUEUE_SEGMENTS, limits.queue_segments);
     word(header::SLOTS, limits.slots);
     word(header::LINE_BYTES, LINE_BYTES as u32);
     write_region(

@@ -25,7 +25,7 @@ pub enum PoolError {
     },
     /// A queue is deeper than there is memory for.
     #[error(
-        "a queue for {depth} messages is too deep: {room} are possible here now; ask for fewer, close other deep queues, or make the pool with more (`hythe pool create --limit granules=`)"
+        "a queue for {depth} messages is too deep: {room} are possible here now; ask for fewer, close other deep queues, or make the pool with more (`hythe pool create --limit queue-segments=`)"
     )]
     QueueTooDeep {
         /// Messages asked for.

@@ -1,6 +1,6 @@
 //! How large everything is, and why: chosen once, when a pool is made.
 
-use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits};
+use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits, PARTICIPANTS_MAX};
 use hythe_abi::{HEADROOM_BYTES, PAGE_BYTES, Place, round_up};
 
 use crate::PoolError;
@@ -46,9 +46,9 @@ const SHARES: [(usize, usize); 6] = [
 /// Ledger entries kept for regions that come later (cores, cards). By its share no class gets more
 /// slots either, so that small slots do not make the control tables large.
 const SPARE_SLOTS: u32 = 2048;
-/// Granules for queues deeper than the usual 32 messages, which need none of these: 65,536
+/// Queue segments for queues deeper than the usual 32 messages, which need none of these: 65,536
 /// messages, 1 MiB.
-const DEEP_GRANULES: u32 = 2048;
+const DEEP_QUEUE_SEGMENTS: u32 = 2048;
 /// The tables of a default pool.
 const DEFAULT_LIMITS: Limits = Limits {
     participants: 96,
@@ -56,7 +56,7 @@ const DEFAULT_LIMITS: Limits = Limits {
     ports: 4096,
     connections: 4096,
     // Each connection has one of its own.
-    granules: 4096 + DEEP_GRANULES,
+    queue_segments: 4096 + DEEP_QUEUE_SEGMENTS,
     slots: SPARE_SLOTS,
 };
 /// The tables of a small device, together with those for the slots at most 512 KiB up to a pool of
@@ -67,7 +67,7 @@ const SMALL_LIMITS: Limits = Limits {
     ports: 192,
     connections: 128,
     // Each connection has one of its own; the others are for deep queues: 2,048 messages.
-    granules: 128 + 64,
+    queue_segments: 128 + 64,
     slots: 256,
 };
 
@@ -98,7 +98,7 @@ impl Geometry {
                 PoolError::BadGeometry(format!(
                     "{bytes} bytes are too few: the control tables alone take {control}; give at least {}, \
                      or make the tables smaller: --small for a small device, or --limit \
-                     (participants, channels, ports, connections, granules)",
+                     (participants, channels, ports, connections, queue-segments)",
                     control + 64 * PAGE_BYTES
                 ))
             })?;
@@ -215,12 +215,34 @@ impl Geometry {
     /// [`PoolError::BadGeometry`] if a limit is out of range.
     pub fn layout(&self) -> Result<ControlLayout, PoolError> {
         ControlLayout::new(self.limits).ok_or_else(|| {
-            PoolError::BadGeometry(format!(
-                "limits out of range for a {}-bit program: {:?}",
-                usize::BITS,
-                self.limits
-            ))
+            PoolError::BadGeometry(self.limit_out_of_range().unwrap_or_else(|| {
+                format!(
+                    "the control tables are too large for a {}-bit program; lower the limits",
+                    usize::BITS
+                )
+            }))
         })
+    }
+
+    /// Names the first limit that is out of range, with its value and the largest.
+    fn limit_out_of_range(&self) -> Option<String> {
+        const TABLE_MAX: u32 = 1 << 20;
+        let limits = &self.limits;
+        let ranges = [
+            ("participants", limits.participants, PARTICIPANTS_MAX),
+            ("channels", limits.channels, TABLE_MAX),
+            ("ports", limits.ports, TABLE_MAX),
+            ("connections", limits.connections, TABLE_MAX),
+            ("queue-segments", limits.queue_segments, TABLE_MAX),
+            ("slots", limits.slots, Place::SLOT_MAX),
+        ];
+        let mut outside = ranges
+            .into_iter()
+            .filter(|(_, value, max)| *value == 0 || value > max);
+        let (name, value, max) = outside.next()?;
+        Some(format!(
+            "the limit of {name} is {value}: give a number from 1 to {max}"
+        ))
     }
 
     /// Size of region 0.
@@ -398,6 +420,21 @@ mod tests {
                     .any(|(bytes, count)| *bytes >= wanted && *count >= 8),
                 "{wanted}: {found:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_limit_out_of_range_is_named_with_its_value_and_the_largest() {
+        for (queue_segments, shown) in [(4_000_000_000, "4000000000"), (0, "is 0")] {
+            let limits = Limits {
+                queue_segments,
+                ..DEFAULT_LIMITS
+            };
+            let refused = Geometry::for_bytes_with(limits, 1 << 30).expect_err("out of range");
+            let message = refused.to_string();
+            assert!(message.contains("queue-segments"), "{message}");
+            assert!(message.contains(shown), "{message}");
+            assert!(message.contains("from 1 to 1048576"), "{message}");
         }
     }
 

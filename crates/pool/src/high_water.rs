@@ -24,7 +24,7 @@ pub(crate) enum Table {
     Channels = 1,
     Ports = 2,
     Connections = 3,
-    Granules = 4,
+    QueueSegments = 4,
 }
 
 /// The most of everything that was in use at once.
@@ -38,10 +38,10 @@ pub struct HighWater {
     pub ports: u32,
     /// Pairs of a publisher and a subscriber.
     pub connections: u32,
-    /// How far queues have reached into the granules, gaps between them counted in: a connection
-    /// without a deep queue reaches as far as its number, the first deep queue past the granules of
-    /// all connections.
-    pub granules: u32,
+    /// How far queues have reached into the queue segments, gaps between them counted in: a
+    /// connection without a deep queue reaches as far as its number, the first deep queue past the
+    /// queue segments of all connections.
+    pub queue_segments: u32,
     /// Slots, sampled.
     pub classes: Vec<ClassHighWater>,
 }
@@ -114,7 +114,7 @@ impl<M: Memory> Control<M> {
                 limits.connections,
                 self.tables().connections().count(),
             ),
-            granules: table(Table::Granules, limits.granules, 0),
+            queue_segments: table(Table::QueueSegments, limits.queue_segments, 0),
             classes: classes.collect(),
         }
     }
@@ -193,11 +193,11 @@ mod tests {
             let marks = control.high_water(regions);
             assert_eq!((marks.participants, marks.channels, marks.ports), (2, 1, 1));
             assert_eq!(
-                (marks.connections, marks.granules),
-                (1, scene::LIMITS.connections + connection.granules()),
-                "a deep queue stands behind the granules of all connections"
+                (marks.connections, marks.queue_segments),
+                (1, scene::LIMITS.connections + connection.queue_segments()),
+                "a deep queue stands behind the queue segments of all connections"
             );
-            assert_eq!(connection.granules(), 2);
+            assert_eq!(connection.queue_segments(), 2);
             for side in [crate::Side::Producer, crate::Side::Consumer] {
                 first
                     .leave_connection(&control, regions, connection.index, connection.nonce, side)

@@ -40,7 +40,7 @@ mod scene;
 mod tables;
 
 pub use audit::{Audit, Holder, HolderKind, Mismatch, audit, holders_of_slots};
-pub use control::{Control, Residence};
+pub use control::{Control, PrefaultOptions};
 pub use error::{IncompatibleChannel, PoolError, SendError};
 pub use geometry::{ClassPlan, Geometry, Term};
 pub use high_water::{ClassHighWater, HighWater};

@@ -23,7 +23,7 @@ const LIMITS: Limits = Limits {
     channels: 1,
     ports: 2,
     connections: 2,
-    granules: 1,
+    queue_segments: 1,
     slots: 1,
 };
 const OWNER: MemberIndex = MemberIndex(0);

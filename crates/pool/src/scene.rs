@@ -14,7 +14,7 @@ pub(crate) const LIMITS: Limits = Limits {
     channels: 2,
     ports: 2,
     connections: 1,
-    granules: 5,
+    queue_segments: 5,
     slots: 1,
 };
 

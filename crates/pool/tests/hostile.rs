@@ -12,16 +12,16 @@ mod hostile_peer;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use hostile_peer::Manner;
+use hostile_peer::PeerFault;
 use hostile_peer::choices::Choices;
-use hostile_peer::member::{Scene, Told};
+use hostile_peer::member::{Outcomes, Scene};
 
-/// Seeds that once failed, with the manner.
-const KEPT: [(u64, Manner); 2] = [
+/// Seeds that once failed, with the fault of the peer.
+const KEPT: [(u64, PeerFault); 2] = [
     // A session counter that is set back each time.
-    (1, Manner::Relentless),
+    (1, PeerFault::Relentless),
     // A connection whose state changes each time somebody would leave it.
-    (3, Manner::Stubborn),
+    (3, PeerFault::Stubborn),
 ];
 const RUNS: u64 = 60;
 const TURNS: u32 = 120;
@@ -30,69 +30,79 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |value| value.parse().expect("a number"))
 }
 
-fn run(seed: u64, manner: Manner) -> Told {
+fn run(seed: u64, fault: PeerFault) -> Outcomes {
     let ran = catch_unwind(AssertUnwindSafe(|| {
-        Scene::new(Choices::Seed(seed)).run(TURNS, manner)
+        Scene::new(Choices::Seed(seed)).run(TURNS, fault)
     }));
     ran.unwrap_or_else(|cause| {
-        eprintln!("failed: seed {seed}, {manner:?}; keep it in KEPT");
+        eprintln!("failed: seed {seed}, {fault:?}; keep it in KEPT");
         resume_unwind(cause)
     })
 }
 
-fn run_many(manner: Manner) -> Told {
+fn run_many(fault: PeerFault) -> Outcomes {
     let (seed, runs) = (
         number("HYTHE_FUZZ_SEED", 1),
         number("HYTHE_FUZZ_RUNS", RUNS),
     );
-    let mut told = Told::default();
+    let mut outcomes = Outcomes::default();
     for seed in seed..seed + runs {
-        told.add(run(seed, manner));
+        outcomes.add(run(seed, fault));
     }
-    println!("{manner:?}: seeds {seed} to {}: {told:?}", seed + runs - 1);
-    told
+    println!(
+        "{fault:?}: seeds {seed} to {}: {outcomes:?}",
+        seed + runs - 1
+    );
+    outcomes
 }
 
 #[test]
 fn kept_seeds_stay_mended() {
-    for (seed, manner) in KEPT {
-        run(seed, manner);
+    for (seed, fault) in KEPT {
+        run(seed, fault);
     }
 }
 
 #[test]
 fn scribbles_anywhere_hurt_nobody_and_are_told() {
-    let told = run_many(Manner::Scattered);
-    assert!(told.done > 10 * told.refused / 9, "{told:?}");
-    assert!(told.bad_descriptors > 0, "{told:?}");
-    assert!(told.damaged > 0, "{told:?}");
-    assert!(told.not_a_pool > 0, "{told:?}");
-    assert!(told.mismatches > 0, "{told:?}");
+    let outcomes = run_many(PeerFault::Scattered);
+    assert!(outcomes.done > 10 * outcomes.refused / 9, "{outcomes:?}");
+    assert!(outcomes.bad_descriptors > 0, "{outcomes:?}");
+    assert!(outcomes.damaged > 0, "{outcomes:?}");
+    assert!(outcomes.not_a_pool > 0, "{outcomes:?}");
+    assert!(outcomes.mismatches > 0, "{outcomes:?}");
 }
 
 #[test]
 fn a_word_that_changes_between_two_looks_hurts_nobody() {
-    let told = run_many(Manner::Aimed);
-    assert!(told.damaged > 0 && told.mismatches > 0, "{told:?}");
+    let outcomes = run_many(PeerFault::Aimed);
+    assert!(
+        outcomes.damaged > 0 && outcomes.mismatches > 0,
+        "{outcomes:?}"
+    );
 }
 
 #[test]
 fn a_cell_that_never_stands_still_keeps_nobody() {
-    let told = run_many(Manner::Relentless);
-    assert!(told.damaged > 0, "{told:?}");
+    let outcomes = run_many(PeerFault::Relentless);
+    assert!(outcomes.damaged > 0, "{outcomes:?}");
 }
 
 #[test]
 #[ignore = "slow: make test-slow runs it"]
 fn a_cell_in_which_one_bit_never_stands_still_keeps_nobody() {
-    let told = run_many(Manner::Stubborn);
-    assert!(told.damaged > 0, "{told:?}");
+    let outcomes = run_many(PeerFault::Stubborn);
+    assert!(outcomes.damaged > 0, "{outcomes:?}");
 }
 
 #[test]
 fn without_a_hostile_peer_nothing_is_damaged() {
-    let told = run_many(Manner::Quiet);
-    assert!(told.done > 1000, "{told:?}");
-    assert_eq!((told.damaged, told.not_a_pool), (0, 0), "{told:?}");
-    assert_eq!(told.mismatches, 0, "{told:?}");
+    let outcomes = run_many(PeerFault::Quiet);
+    assert!(outcomes.done > 1000, "{outcomes:?}");
+    assert_eq!(
+        (outcomes.damaged, outcomes.not_a_pool),
+        (0, 0),
+        "{outcomes:?}"
+    );
+    assert_eq!(outcomes.mismatches, 0, "{outcomes:?}");
 }

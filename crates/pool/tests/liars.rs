@@ -118,7 +118,7 @@ fn an_audit_reads_no_more_than_the_arena_has_room_for() {
     for entry in 0..entries {
         for (word, value) in message.descriptor.to_words().into_iter().enumerate() {
             memory.store(
-                layout.granule(0) + entry * 16 + word * 4,
+                layout.queue_segment(0) + entry * 16 + word * 4,
                 value,
                 Ordering::Relaxed,
             );
@@ -129,14 +129,14 @@ fn an_audit_reads_no_more_than_the_arena_has_room_for() {
     for index in 0..limits.connections as usize {
         let at = layout.connection(index);
         memory.store_cell(at + connection::STATE, state, Ordering::Relaxed);
-        memory.store(at + connection::GRANULE, 0, Ordering::Relaxed);
+        memory.store(at + connection::QUEUE_SEGMENT, 0, Ordering::Relaxed);
         memory.store(at + connection::CAPACITY, entries as u32, Ordering::Relaxed);
         memory.store(at + connection::TAIL, entries as u32, Ordering::Relaxed);
         memory.store(at + connection::HEAD, 0, Ordering::Relaxed);
     }
     let found = audit(&world.control, &world.regions, 0);
     assert_eq!(found.mismatches.len(), 1, "{:?}", found.mismatches);
-    let room = limits.granules * 32;
+    let room = limits.queue_segments * 32;
     assert!(
         limits.connections * entries as u32 > room,
         "or nothing is tried"

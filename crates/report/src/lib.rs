@@ -1,12 +1,13 @@
 //! One HTML page from the result documents of bench and latency runs.
 //!
-//! [`page`] is called by `hythe report`. `document` reads and checks results; `overlay` lays the
-//! latencies of all over each other, `drawn` says what else is drawn, each a `figure`: `plot`
-//! lines, `bars`, `distribution`. They stand on an `axis` each way, in the frame of `chart`, in the
-//! colours of `palette`, with a `table` beside. `html` writes the page, which holds everything it
-//! shows: no scripts, nothing fetched.
+//! `hythe report` calls [`page`]. `document` reads and checks results. `overlay` draws the
+//! latencies of all documents in one chart for each metric; `drawn` lists the other charts of a
+//! document, each a `figure`: `plot` draws lines, `bars` bars, `distribution` percentiles. `axis`
+//! scales them,
+//! `chart` draws the frame, `palette` has the colours, `table` the numbers beside a chart. `html`
+//! writes the page. It needs no scripts and loads nothing.
 //!
-//! Never prints, never writes a file, and draws no figure that it could not check.
+//! Never prints, never writes a file, and refuses to draw results that it could not check.
 
 mod axis;
 mod bars;

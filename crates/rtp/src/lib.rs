@@ -1,23 +1,23 @@
-//! RTP and what belongs to it, as protocol alone: bytes and the time in, bytes and decisions out.
+//! RTP and the protocols beside it: RTCP, SDP, RTSP, payload formats and loss repair, without I/O.
 //!
-//! The crate `hythe-media` calls this one between its sockets, files and slots; any other program
-//! can do the same.
+//! Functions take bytes and the current time, and return bytes and what to do next. The crate
+//! `hythe-media` adds sockets, files and buffers; any other program can do the same.
 //!
-//! **A stream**: [`mod@format`] says what it carries, [`Identity`] what is chosen at random for it,
-//! [`mod@unit`] what its media comes in. [`video`] and [`mpeg_audio`] read the headers of coded
-//! media.
+//! **Streams**: [`mod@format`] describes what a stream carries, [`Identity`] holds the random
+//! values of a stream (SSRC, first sequence number, first timestamp), [`mod@unit`] is one access
+//! unit of media. [`video`] and [`mpeg_audio`] read the headers of coded media. [`payload`]
+//! fragments units into payloads and reassembles them.
 //!
-//! [`payload`] cuts units into payloads and joins them again.
+//! **Control**: [`rtcp`] writes the reports of a sender, [`loss`] implements retransmission (RFC
+//! 4588) and parity (RFC 5109, SMPTE ST 2022-1) for senders and receivers, [`sdp`] describes
+//! streams to players, [`rtsp`] is a server and a client of RTSP.
 //!
-//! **Beside it**: [`rtcp`] writes a sender's reports, [`loss`] repairs what got lost on the way, on
-//! both sides, [`sdp`] tells players how to listen, [`rtsp`] serves on request.
+//! **Receiving**: [`receive`] validates packets, reorders them, and decides which to request again
+//! and what to report.
 //!
-//! **Receiving**: [`receive`] tells which packets are the stream's, puts them in order, and decides
-//! what to ask for again and to report.
-//!
-//! Whatever comes from a peer is checked before it is used, and no number in it decides how much is
+//! Input of a peer is checked before it is used, and no number in it decides how much memory is
 //! allocated. This crate never opens a file or a socket, calls the kernel, reads a clock, sleeps,
-//! or chooses at random.
+//! or draws random numbers.
 
 mod error;
 pub mod format;

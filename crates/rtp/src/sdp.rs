@@ -319,7 +319,7 @@ fn payload_types(formats: &str) -> Vec<u8> {
 }
 
 /// The first `a=rtpmap` of each payload type: read once, because there may be as many as a
-/// description has room for.
+/// description has capacity for.
 struct Maps(BTreeMap<u8, RtpMap>);
 
 impl Maps {

@@ -11,7 +11,7 @@ use crate::format::{Encoding, StreamFormat};
 pub const HEADER_BYTES: usize = 12;
 
 /// Payload bytes per packet at most: what an Ethernet frame of 1500 bytes leaves behind IPv6 (40),
-/// UDP (8) and RTP (12), less some room for tunnels.
+/// UDP (8) and RTP (12), less some space for tunnels.
 pub const MAX_PAYLOAD_BYTES: usize = 1400;
 
 const SAMPLE_BYTES: usize = 2;

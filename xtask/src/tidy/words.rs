@@ -20,6 +20,16 @@ const REPLACED: &[(&str, &str)] = &[
     ("leave_the_left", "disconnect_closed"),
     ("until_not_busy", "retry_on_contention"),
     ("caretaker", "supervisor"),
+    ("OwnCpu", "GuestCpuInstructions"),
+    ("igns of life", "keep-alives"),
+    ("ign of life", "keep-alive"),
+    ("sign_of_life", "keep_alive"),
+    ("ladder of sends", "send-method fallback"),
+    ("Method::LADDER", "Method::BEST_FIRST"),
+    ("HeldStore", "ZeroCopyQueue"),
+    ("LaidStore", "PrebuiltPackets"),
+    ("told.rs", "board_output.rs"),
+    ("HeardOut", "HalfClosed"),
 ];
 
 /// These must name what they are about.

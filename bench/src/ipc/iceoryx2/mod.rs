@@ -219,8 +219,8 @@ fn publisher<W: Word>(
     words: usize,
     lookout: Lookout,
 ) -> Result<Publisher<ipc::Service, [W], ()>, BenchError> {
-    // Its own way of waiting for room does not end when the subscriber dies. How long it has waited
-    // is not asked: its clock can be set, and a silent peer is ended by its watchdog.
+    // Its own way of waiting for free capacity does not end when the subscriber dies. How long it
+    // has waited is not asked: its clock can be set, and a silent peer is ended by its watchdog.
     let retry = move |_: &BackpressureInfo| match lookout.check_for(Duration::ZERO) {
         Ok(()) => BackpressureAction::Retry,
         Err(_) => BackpressureAction::DiscardDataAndFail,

@@ -2,7 +2,7 @@
 //! one CPU.
 //!
 //! The product (`hythe_media::voice`) beside one thread that sleeps and calls `sendto`, both by the
-//! same schedule: a wheel with a tooth every 0.25 ms, each call at one of them. How far packets of
+//! same schedule: a timer wheel with a slot every 0.25 ms, each call in one. How far packets of
 //! a call are off from 20 ms is noted by the sender, and by the kernel where they arrive
 //! (`SO_TIMESTAMPNS`).
 
@@ -82,7 +82,7 @@ pub(super) struct Paced {
 
 /// What arrived.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Heard {
+pub(super) struct Arrivals {
     /// Packets that were right.
     pub(super) delivered: u64,
     /// Packets that came twice, in another order, with another content than was sent, or without

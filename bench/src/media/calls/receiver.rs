@@ -20,7 +20,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::Timespec;
 
 use super::super::packets::{HEADER_BYTES, sequence};
-use super::{CallCase, Heard, INTERVAL_NS, PACKET_BYTES, port, prompt, said};
+use super::{Arrivals, CallCase, INTERVAL_NS, PACKET_BYTES, port, prompt, said};
 use crate::error::BenchError;
 use crate::statistics::{encode, histogram, record};
 
@@ -66,7 +66,7 @@ impl Receiver {
     }
 
     /// Until there is an order on `orders`, and nothing comes any more.
-    pub(in super::super) fn run(mut self, orders: impl AsFd) -> Result<Heard, BenchError> {
+    pub(in super::super) fn run(mut self, orders: impl AsFd) -> Result<Arrivals, BenchError> {
         let share = self.calls.len().div_ceil(GLANCES).max(1);
         let mut first = 0;
         let mut waited = [PollFd::new(&orders, PollFlags::IN)];
@@ -82,7 +82,7 @@ impl Receiver {
                 last = Instant::now();
             }
         }
-        Ok(Heard {
+        Ok(Arrivals {
             delivered: self.ear.delivered,
             wrong: self.ear.wrong,
             spacing: encode(&[self.ear.spacing])?,

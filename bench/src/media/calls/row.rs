@@ -100,7 +100,7 @@ impl CallRow {
             seconds,
             repeat: series.rounds.len(),
             packets: series.sum(|round| round.paced.packets),
-            delivered: series.sum(|round| round.heard.delivered),
+            delivered: series.sum(|round| round.arrivals.delivered),
             cpu_share: series.cpu_share(),
             cpu_ns_per_packet_p99: quantile(&cpu, 0.99),
             cpu_ns_per_packet: median(cpu),
@@ -123,7 +123,7 @@ impl CallRow {
 mod tests {
     use super::super::super::case::System;
     use super::super::series::CallRound;
-    use super::super::{Heard, Paced};
+    use super::super::{Arrivals, Paced};
     use super::*;
     use crate::machine::Use;
     use crate::statistics::{histogram, record};
@@ -148,7 +148,7 @@ mod tests {
             stalls: 0,
             spacing: spacing.clone(),
         };
-        let heard = Heard {
+        let arrivals = Arrivals {
             delivered,
             wrong: 0,
             spacing,
@@ -157,7 +157,7 @@ mod tests {
             busy: 0.25,
             stolen: 0.0,
         };
-        series.add(CallRound::new(paced, heard, machine).expect("good"));
+        series.add(CallRound::new(paced, arrivals, machine).expect("good"));
         series
     }
 

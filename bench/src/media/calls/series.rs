@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::{CallCase, Heard, Paced};
+use super::{Arrivals, CallCase, Paced};
 use crate::error::BenchError;
 use crate::machine::Use;
 use crate::statistics::{decode, median};
@@ -11,7 +11,7 @@ use crate::statistics::{decode, median};
 #[derive(Debug)]
 pub(in super::super) struct CallRound {
     pub(super) paced: Paced,
-    pub(super) heard: Heard,
+    pub(super) arrivals: Arrivals,
     /// What all CPUs did meanwhile.
     pub(super) machine: Use,
     pub(super) spacing_sent: Histogram<u64>,
@@ -21,14 +21,14 @@ pub(in super::super) struct CallRound {
 impl CallRound {
     pub(in super::super) fn new(
         paced: Paced,
-        heard: Heard,
+        arrivals: Arrivals,
         machine: Use,
     ) -> Result<Self, BenchError> {
         Ok(Self {
             spacing_sent: decode(&paced.spacing)?,
-            spacing_received: decode(&heard.spacing)?,
+            spacing_received: decode(&arrivals.spacing)?,
             paced,
-            heard,
+            arrivals,
             machine,
         })
     }
@@ -80,8 +80,8 @@ impl CallSeries {
     pub(in super::super) fn invalid(&self) -> Option<String> {
         let sent = self.sum(|round| round.paced.packets);
         let unsent = self.sum(|round| round.paced.unsent);
-        let right = self.sum(|round| round.heard.delivered);
-        let wrong = self.sum(|round| round.heard.wrong);
+        let right = self.sum(|round| round.arrivals.delivered);
+        let wrong = self.sum(|round| round.arrivals.wrong);
         let is_good = sent == right && (unsent, wrong) == (0, 0) && sent > 0;
         (!is_good && !self.rounds.is_empty()).then(|| {
             format!(

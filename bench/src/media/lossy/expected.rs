@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_clusters_have_room_and_both_directions_leave_less() {
+    fn rare_clusters_have_capacity_and_both_directions_leave_less() {
         let shape = Shape::new(5, 5).expect("a shape");
         let both = Expected::after_parity(shape, Protection::Both, 0.05, 500);
         // Hardly one cluster is likely in so short a run, but one or two are possible.

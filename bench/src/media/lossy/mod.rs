@@ -145,6 +145,6 @@ pub(super) struct Taken {
     pub(super) repaired_by_parity: u64,
     /// Asked for, each time counted.
     pub(super) requested: u64,
-    /// That the receiver's own sockets had no room for.
+    /// Dropped because the receive buffers of the receiver's own sockets were full.
     pub(super) dropped: u64,
 }

@@ -55,7 +55,7 @@ fn stream(bits_per_second: u32, seconds: u16) -> Result<File, BenchError> {
     let buffer = (bits_per_second / 4).to_string();
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-loglevel", "error", "-f", "lavfi", "-i"]);
-    // So much of it as the rate has room for at the coarsest.
+    // So much of it as the rate has capacity for at the coarsest.
     let size = if bits_per_second < FULL_SIZE_FROM_BITS {
         "320x180"
     } else {

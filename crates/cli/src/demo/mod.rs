@@ -95,6 +95,7 @@ impl From<DemoError> for CliError {
             DemoError::NoRecording { .. } => ": `make setup` encodes one, or name an MP3 file",
             DemoError::NotBuilt { .. } => ": `make setup` (or `cargo xtask boards`) builds it",
             DemoError::NoFreePorts { .. } => "; name one with --port",
+            DemoError::FfmpegMissing => ": apt-get install ffmpeg",
             _ => "",
         };
         Self::Failed(format!("{error}{remedy}"))
@@ -124,6 +125,10 @@ mod tests {
         assert_eq!(
             said(DemoError::NoFreePorts { attempts: 50 }),
             "no free pair of UDP ports in 50 tries; name one with --port"
+        );
+        assert_eq!(
+            said(DemoError::FfmpegMissing),
+            "ffmpeg is not installed: apt-get install ffmpeg"
         );
     }
 }

@@ -31,7 +31,11 @@ pub(super) fn probe() -> Vec<Probe> {
         tried("UDP GSO", gso(), "Linux 4.18 or later"),
         tried("UDP GRO", gro(), "Linux 5.0 or later"),
         tried("sendfile + GSO", sendfile_gso(), "Linux 4.18 or later"),
-        tried("RTP over loopback", ladder(), "allow UDP over 127.0.0.1"),
+        tried(
+            "RTP over loopback",
+            send_methods(),
+            "allow UDP over 127.0.0.1",
+        ),
         tried(
             "MSG_ZEROCOPY",
             zero_copy(),
@@ -102,7 +106,7 @@ fn sendfile_gso() -> io::Result<String> {
 }
 
 /// What the media hop makes of all this.
-fn ladder() -> io::Result<String> {
+fn send_methods() -> io::Result<String> {
     let file = memfd_create("hythe-doctor", MemfdFlags::CLOEXEC)?;
     let bytes = [1; SEGMENTS * SEGMENT_BYTES];
     rustix::io::write(&file, &bytes)?;

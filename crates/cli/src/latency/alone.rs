@@ -7,9 +7,9 @@ use hythe::core::{Board, Core};
 use hythe_latency::result::Measurement;
 
 use super::board_args::BoardArgs;
+use super::board_output::{self, APP, BoardOutput, Patience};
 use super::figures::{self, Recorded};
 use super::round_trip;
-use super::told::{self, APP, Patience, Told};
 use crate::error::CliError;
 use crate::stop::Stop;
 use crate::workspace::{Purpose, Workspace};
@@ -22,52 +22,57 @@ pub(super) fn alone(
     board: &Board,
     args: &BoardArgs,
     stop: &Stop,
-) -> Result<(Told, Vec<Measurement>), CliError> {
+) -> Result<(BoardOutput, Vec<Measurement>), CliError> {
     let workspace = Workspace::make(Purpose::Latency)?;
     let folder = workspace.files().join("record");
     fs::create_dir(&folder).map_err(CliError::file("make", &folder))?;
     if board.runs_alone(APP) {
-        let told = told::alone(board, &folder, args.timeout, stop)?;
-        let results = recorded(board, &told, &folder)?;
-        return Ok((told, results));
+        let output = board_output::alone(board, &folder, args.timeout, stop)?;
+        let results = recorded(board, &output, &folder)?;
+        return Ok((output, results));
     }
     let limits = (args.timeout, stop);
     let counted = match board.repeatable() {
         Some(_) => {
             let nothing = |_: &Core, _: Patience<'_>| Ok(());
-            Some(told::in_pool(board, &workspace, Some(&folder), limits, nothing)?.0)
+            Some(board_output::in_pool(board, &workspace, Some(&folder), limits, nothing)?.0)
         }
         None => None,
     };
     let answers =
         |core: &Core, patience: Patience<'_>| round_trip::answer(&workspace, core, patience);
-    let (mut told, from_linux) = told::in_pool(board, &workspace, None, limits, answers)?;
-    let round_trips = round_trip::results(&case(board, &told), board, &mut told, &from_linux)?;
-    let discarded = told.conditions.values.remove(DISCARDED_ROUND_TRIPS);
-    let mut told = counted.unwrap_or(told);
-    told.conditions
+    let (mut output, from_linux) = board_output::in_pool(board, &workspace, None, limits, answers)?;
+    let round_trips = round_trip::results(&case(board, &output), board, &mut output, &from_linux)?;
+    let discarded = output.conditions.values.remove(DISCARDED_ROUND_TRIPS);
+    let mut output = counted.unwrap_or(output);
+    output
+        .conditions
         .values
         .extend(discarded.map(|count| (DISCARDED_ROUND_TRIPS.to_owned(), count)));
-    let mut results = recorded(board, &told, &folder)?;
+    let mut results = recorded(board, &output, &folder)?;
     results.extend(round_trips);
-    Ok((told, results))
+    Ok((output, results))
 }
 
-fn case(board: &Board, told: &Told) -> String {
-    format!("{}/none/{}", board.name(), told.conditions.values["load"])
+fn case(board: &Board, output: &BoardOutput) -> String {
+    format!("{}/none/{}", board.name(), output.conditions.values["load"])
 }
 
 /// By the core's clock, and from outside where the run was recorded.
-fn recorded(board: &Board, told: &Told, folder: &Path) -> Result<Vec<Measurement>, CliError> {
-    let case = case(board, told);
-    let mut results = figures::by_guest(&case, told)?;
+fn recorded(
+    board: &Board,
+    output: &BoardOutput,
+    folder: &Path,
+) -> Result<Vec<Measurement>, CliError> {
+    let case = case(board, output);
+    let mut results = figures::by_guest(&case, output)?;
     if let Some(repeatable) = board.repeatable() {
         let recorded = Recorded {
-            log: told::read(folder, &repeatable.log)?,
-            edges: told::split(&told::read(folder, &repeatable.edges)?).0,
+            log: board_output::read(folder, &repeatable.log)?,
+            edges: board_output::split(&board_output::read(folder, &repeatable.edges)?).0,
             instruction_ns: repeatable.instruction_ns,
         };
-        results.extend(figures::from_outside(&case, told, &recorded)?);
+        results.extend(figures::from_outside(&case, output, &recorded)?);
     }
     Ok(results)
 }

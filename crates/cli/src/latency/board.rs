@@ -10,8 +10,8 @@ use hythe_latency::result::Document;
 
 use super::alone::alone;
 use super::board_args::{BoardArgs, ClockArg, LoadArg};
+use super::board_output::APP;
 use super::figures::{conditions, document};
-use super::told::APP;
 use super::under_xen;
 use crate::args::Globals;
 use crate::error::CliError;
@@ -36,8 +36,8 @@ pub(crate) fn run(args: &BoardArgs, globals: &Globals) -> Result<(), CliError> {
             ));
         }
         None => {
-            let (told, results) = alone(&board, args, &stop)?;
-            document(&board, conditions(&board, &told, limits(&board)), results)
+            let (output, results) = alone(&board, args, &stop)?;
+            document(&board, conditions(&board, &output, limits(&board)), results)
         }
         Some(partition) => under_xen::measure(&board, partition, args, &stop)?,
     };

@@ -1,27 +1,28 @@
-//! What a core told as a document: results by its own clock and from outside, and their conditions.
+//! The output of the measuring program as a document: results by its own clock and from outside,
+//! and their conditions.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use hythe::core::Board;
 use hythe_latency::result::{BENCH, Document, Measurement, SCHEMA};
-use hythe_latency::xen::OwnCpu;
+use hythe_latency::xen::GuestCpuInstructions;
 use hythe_latency::{machine, outside};
 use serde_json::{Value, json};
 
 use super::board_args::Under;
+use super::board_output::BoardOutput;
 use super::round_trip;
-use super::told::Told;
 use crate::error::CliError;
 
-/// One letter for each measure, in the order in which they are told.
+/// One letter for each measure, in the order in which the program reports them.
 const FIRST_EDGE: u8 = b'A';
 
 /// Behind the name of a measure: by the emulator's time.
 pub(super) const OUTSIDE: &str = ".outside";
 
 /// Behind the name of a measure: by the instructions of the core's own CPU.
-pub(super) const OWN_CPU: &str = ".own_cpu";
+pub(super) const GUEST_CPU_INSTRUCTIONS: &str = ".guest_cpu_instructions";
 
 /// The condition that says why nobody sees the samples from outside, where nobody does.
 pub(super) const UNSEEN: &str = "absent.outside";
@@ -36,8 +37,8 @@ pub(super) struct Recorded {
 }
 
 /// The letter that begins a sample of each measure.
-pub(super) fn letters(told: &Told) -> impl Iterator<Item = (u8, &str)> {
-    let names = told
+pub(super) fn letters(output: &BoardOutput) -> impl Iterator<Item = (u8, &str)> {
+    let names = output
         .histograms
         .iter()
         .map(|histogram| histogram.name.as_str());
@@ -45,12 +46,12 @@ pub(super) fn letters(told: &Told) -> impl Iterator<Item = (u8, &str)> {
 }
 
 /// By the core's own clock.
-pub(super) fn by_guest(case: &str, told: &Told) -> Result<Vec<Measurement>, CliError> {
-    let values = &told.conditions.values;
+pub(super) fn by_guest(case: &str, output: &BoardOutput) -> Result<Vec<Measurement>, CliError> {
+    let values = &output.conditions.values;
     let clock = format!("{}, {} Hz", values["clock"], values["clock_hz"]);
     let conditions = BTreeMap::from([("clock".to_owned(), json!(clock))]);
     let mut results = Vec::new();
-    for histogram in &told.histograms {
+    for histogram in &output.histograms {
         let samples = histogram.to_nanoseconds();
         results.push(Measurement::of(
             case,
@@ -63,17 +64,17 @@ pub(super) fn by_guest(case: &str, told: &Told) -> Result<Vec<Measurement>, CliE
 }
 
 /// Samples by what the core's own CPU executed, whatever another CPU did meanwhile.
-pub(super) fn own_cpu(
+pub(super) fn guest_cpu_instructions(
     case: &str,
-    told: &Told,
-    counted: &BTreeMap<u8, OwnCpu>,
+    output: &BoardOutput,
+    counted: &BTreeMap<u8, GuestCpuInstructions>,
     instruction_ns: u32,
 ) -> Result<Vec<Measurement>, CliError> {
     let clock = format!(
         "outside of the guest: instructions of {instruction_ns} ns that the core's CPU executed between edges on its pin"
     );
     let mut results = Vec::new();
-    for (letter, name) in letters(told) {
+    for (letter, name) in letters(output) {
         let Some(own) = counted.get(&letter) else {
             continue;
         };
@@ -94,7 +95,7 @@ pub(super) fn own_cpu(
             .map(|(exits, samples)| exits * samples.len())
             .sum();
         let samples = in_nanoseconds(&own.instructions, instruction_ns);
-        let metric = format!("{name}{OWN_CPU}");
+        let metric = format!("{name}{GUEST_CPU_INSTRUCTIONS}");
         results.push(Measurement {
             exits: Some(exits as f64 / samples.len().max(1) as f64),
             ..Measurement::of(case, &metric, &samples, conditions)?
@@ -104,7 +105,7 @@ pub(super) fn own_cpu(
 }
 
 /// What samples took that met with so many exits.
-fn by_exits(own: &OwnCpu, instruction_ns: u32) -> Value {
+fn by_exits(own: &GuestCpuInstructions, instruction_ns: u32) -> Value {
     let of = |(exits, samples): (&u64, &Histogram<u64>)| {
         let samples = in_nanoseconds(samples, instruction_ns);
         json!({
@@ -132,7 +133,7 @@ fn in_nanoseconds(instructions: &Histogram<u64>, instruction_ns: u32) -> Histogr
 /// The same samples by the emulator's count of instructions, the largest with their times.
 pub(super) fn from_outside(
     case: &str,
-    told: &Told,
+    output: &BoardOutput,
     recorded: &Recorded,
 ) -> Result<Vec<Measurement>, CliError> {
     let edges = outside::edges(&recorded.log, &recorded.edges)?;
@@ -143,9 +144,9 @@ pub(super) fn from_outside(
     );
     let conditions = BTreeMap::from([("clock".to_owned(), json!(clock))]);
     let mut results = Vec::new();
-    for ((letter, name), histogram) in letters(told).zip(&told.histograms) {
+    for ((letter, name), histogram) in letters(output).zip(&output.histograms) {
         let mut conditions = conditions.clone();
-        let alarms = match period(told, name, histogram.tick_hz)? {
+        let alarms = match period(output, name, histogram.tick_hz)? {
             Some(period) => {
                 let alarms = outside::alarms(
                     &edges,
@@ -180,8 +181,12 @@ pub(super) fn from_outside(
 }
 
 /// Of a measure whose samples are a timer's alarms.
-fn period(told: &Told, name: &str, tick_hz: u32) -> Result<Option<outside::Period>, CliError> {
-    let Some(said) = told.conditions.values.get(&format!("period.{name}")) else {
+fn period(
+    output: &BoardOutput,
+    name: &str,
+    tick_hz: u32,
+) -> Result<Option<outside::Period>, CliError> {
+    let Some(said) = output.conditions.values.get(&format!("period.{name}")) else {
         return Ok(None);
     };
     match said.parse() {
@@ -193,8 +198,12 @@ fn period(told: &Told, name: &str, tick_hz: u32) -> Result<Option<outside::Perio
 }
 
 /// What the core said, and what we know.
-pub(super) fn conditions(board: &Board, told: &Told, limits: &str) -> BTreeMap<String, Value> {
-    let said = told.conditions.values.iter();
+pub(super) fn conditions(
+    board: &Board,
+    output: &BoardOutput,
+    limits: &str,
+) -> BTreeMap<String, Value> {
+    let said = output.conditions.values.iter();
     let mut conditions: BTreeMap<String, Value> = said
         .map(|(key, value)| (key.clone(), json!(value)))
         .collect();

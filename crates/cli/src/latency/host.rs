@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use hythe_latency::host::{self, Company, Ends, Load, Measure, Outcome, Permissions, Plan, Until};
+use hythe_latency::host::{self, Ends, Load, Measure, Observer, Outcome, Permissions, Plan, Until};
 use hythe_latency::result::{BENCH, Document, SCHEMA};
 use hythe_latency::{machine, rtla};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -267,7 +267,7 @@ struct Around {
     planned_ms: u64,
 }
 
-impl Company for Around {
+impl Observer for Around {
     fn stop(&self) -> bool {
         let elapsed_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         // No further than the measures that have begun are planned to take.

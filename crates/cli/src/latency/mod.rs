@@ -7,13 +7,13 @@
 mod alone;
 mod board;
 mod board_args;
+mod board_output;
 mod channel;
 mod compare;
 mod figures;
 mod host;
 mod output;
 mod round_trip;
-mod told;
 mod under_xen;
 mod xen_args;
 

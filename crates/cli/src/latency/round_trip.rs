@@ -14,7 +14,7 @@ use hythe::{Node, Pool, PublisherOptions, Sample, Subscriber, SubscriberOptions}
 use hythe_latency::result::Measurement;
 use serde_json::{Value, json};
 
-use super::told::{APP, Patience, Told};
+use super::board_output::{APP, BoardOutput, Patience};
 use crate::error::CliError;
 use crate::workspace::Workspace;
 
@@ -27,7 +27,7 @@ const QUESTION: &str = "question";
 const ANSWER: &str = "answer";
 /// A question's number, and how many answers are still wanted.
 const QUESTION_BYTES: usize = 8;
-/// The core has one question at a time; this is room for those that it asks anew.
+/// The core has one question at a time; this is space for those that it asks anew.
 const DEPTH: u32 = 8;
 /// Significant digits: finer than any core's.
 const DIGITS: u8 = 4;
@@ -98,14 +98,14 @@ fn left(question: &Sample) -> Result<u32, CliError> {
     Ok(u32::from_le_bytes(word))
 }
 
-/// What the core told of it, taken out of `told`, and what Linux saw.
+/// What the core reported of it, taken out of `output`, and what Linux saw.
 pub(super) fn results(
     case: &str,
     board: &Board,
-    told: &mut Told,
+    output: &mut BoardOutput,
     from_linux: &Histogram<u64>,
 ) -> Result<Vec<Measurement>, CliError> {
-    let place = told
+    let place = output
         .histograms
         .iter()
         .position(|histogram| histogram.name == ROUND_TRIP);
@@ -115,8 +115,8 @@ pub(super) fn results(
                 .to_owned(),
         ));
     };
-    let from_core = told.histograms.remove(place).to_nanoseconds();
-    let values = &told.conditions.values;
+    let from_core = output.histograms.remove(place).to_nanoseconds();
+    let values = &output.conditions.values;
     let clock = format!("{}, {} Hz", values["clock"], values["clock_hz"]);
     let by_host = match board.is_emulated() {
         true => format!("{clock}, by the host's time: no instructions are counted in this run"),

@@ -9,8 +9,10 @@ use serde_json::json;
 
 use super::alone::alone;
 use super::board_args::{BoardArgs, ClockArg};
-use super::figures::{self, OUTSIDE, OWN_CPU, Recorded, UNSEEN, conditions, document};
-use super::told::{self, APP, Told};
+use super::board_output::{self, APP, BoardOutput};
+use super::figures::{
+    self, GUEST_CPU_INSTRUCTIONS, OUTSIDE, Recorded, UNSEEN, conditions, document,
+};
 use crate::error::CliError;
 use crate::stop::Stop;
 use crate::workspace::{Purpose, temporary};
@@ -47,7 +49,7 @@ pub(super) fn measure(
         load: args.load.load(),
         settings: args.xen.settings(partition)?,
         options: args.xen.options(),
-        own_cpu_samples: args.xen.own_cpu_samples(partition)?,
+        guest_cpu_instruction_samples: args.xen.guest_cpu_instruction_samples(partition)?,
     };
     let clock = match args.clock {
         ClockArg::Instructions => Clock::Instructions {
@@ -71,10 +73,10 @@ pub(super) fn measure(
         args.under.name(),
         setup.load.name()
     );
-    let (told, found) = read(&case, &ended, repeatable)?;
+    let (output, found) = read(&case, &ended, repeatable)?;
     let ratios = ratios(&results, &found);
     results.extend(found);
-    let mut conditions = conditions(board, &told, limits(partition, clock));
+    let mut conditions = conditions(board, &output, limits(partition, clock));
     for (key, value) in [
         ("configuration", args.under.name().to_owned()),
         ("load", setup.load.name().to_owned()),
@@ -134,11 +136,11 @@ fn read(
     case: &str,
     ended: &Ended,
     repeatable: &Repeatable,
-) -> Result<(Told, Vec<Measurement>), CliError> {
+) -> Result<(BoardOutput, Vec<Measurement>), CliError> {
     let bytes = |path: &Path| std::fs::read(path).map_err(CliError::file("read", path));
-    let (edges, console) = told::split(&bytes(&ended.serial)?);
-    let told = told::from_console(&console)?;
-    let mut results = figures::by_guest(case, &told)?;
+    let (edges, console) = board_output::split(&bytes(&ended.serial)?);
+    let output = board_output::from_console(&console)?;
+    let mut results = figures::by_guest(case, &output)?;
     if let Some(record) = &ended.record {
         if let Some(log) = &record.log {
             let recorded = Recorded {
@@ -146,23 +148,23 @@ fn read(
                 edges,
                 instruction_ns: repeatable.instruction_ns,
             };
-            results.extend(figures::from_outside(case, &told, &recorded)?);
+            results.extend(figures::from_outside(case, &output, &recorded)?);
         }
-        for (letter, name) in figures::letters(&told) {
+        for (letter, name) in figures::letters(&output) {
             let result = results.iter_mut().find(|result| result.metric == name);
             if let (Some(result), Some(exits)) = (result, record.exits.get(&letter)) {
                 result.exits = Some(exits.per_sample());
             }
         }
         let instruction_ns = repeatable.instruction_ns;
-        results.extend(figures::own_cpu(
+        results.extend(figures::guest_cpu_instructions(
             case,
-            &told,
-            &record.own_cpu,
+            &output,
+            &record.guest_cpu_instructions,
             instruction_ns,
         )?);
     }
-    Ok((told, results))
+    Ok((output, results))
 }
 
 /// Why nobody saw the core from outside.
@@ -188,7 +190,7 @@ const fn limits(partition: Partition, clock: Clock) -> &'static str {
             "emulated: instructions are counted, so caches, buses and second-stage translation take no time; for comparing configurations, no claim about hardware"
         }
         (Partition::Partitioned, Clock::Instructions { .. }) => {
-            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so by the core's clock a sample in which the other had a turn is late by the emulator's doing; `.own_cpu` counts what the core's CPU executed, of each sample from first_sample on, and so has no turns in it, but a tick comes after fewer of its instructions the longer Linux's turns are: by_exits parts the samples by what they met with"
+            "emulated: instructions are counted, so caches, buses and second-stage translation take no time; the two CPUs run in turns, so by the core's clock a sample in which the other had a turn is late by the emulator's doing; `.guest_cpu_instructions` counts what the core's CPU executed, of each sample from first_sample on, and so has no turns in it, but a tick comes after fewer of its instructions the longer Linux's turns are: by_exits parts the samples by what they met with"
         }
     }
 }
@@ -208,7 +210,7 @@ fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
         .iter()
         .filter(|result| !result.metric.ends_with(OUTSIDE))
     {
-        let name = match result.metric.strip_suffix(OWN_CPU) {
+        let name = match result.metric.strip_suffix(GUEST_CPU_INSTRUCTIONS) {
             Some(name) => format!("{name}{OUTSIDE}"),
             None => result.metric.clone(),
         };
@@ -230,7 +232,7 @@ fn ratios(alone: &[Measurement], under: &[Measurement]) -> Vec<Ratio> {
         }
     }
     ratios.extend(account(alone, under, ["", ""]));
-    ratios.extend(account(alone, under, [OUTSIDE, OWN_CPU]));
+    ratios.extend(account(alone, under, [OUTSIDE, GUEST_CPU_INSTRUCTIONS]));
     ratios
 }
 

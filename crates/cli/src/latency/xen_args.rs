@@ -8,7 +8,7 @@ use hythe_latency::xen::{Hypervisor, Partition, Setting};
 use crate::error::CliError;
 
 /// Enough for p99.9, and half a minute.
-const OWN_CPU_SAMPLES: u64 = 10_000;
+const COUNTED_SAMPLES: u64 = 10_000;
 
 /// Of the hypervisor.
 #[derive(Args, Debug)]
@@ -17,17 +17,17 @@ pub(super) struct XenArgs {
     /// CPUs at boot and static memory [default: built for xen-partitioned, else debian]
     #[arg(long, value_name = "XEN")]
     xen: Option<HypervisorArg>,
-    /// Leave out one of the settings of xen-partitioned, to see what it brings; may be repeated
+    /// Leave out one of the settings of xen-partitioned, to measure its effect; may be repeated
     #[arg(long, value_name = "SETTING")]
     without: Vec<SettingArg>,
     /// One more word for Xen's command line; may be repeated
     #[arg(long, value_name = "WORD")]
     xen_option: Vec<String>,
-    /// How many samples of each measure of xen-partitioned are counted by the instructions of the
-    /// core's own CPU, which the emulator's turns are not in; 0 for none, 40000 for all behind the
-    /// first 1000, which takes minutes [default: 10000]
+    /// How many samples of each measure to time by the count of instructions that the core's CPU
+    /// executed, which excludes the time of the other CPU; only with xen-partitioned. 0 for none,
+    /// 40000 for all after the first 1000, which takes minutes [default: 10000]
     #[arg(long, value_name = "SAMPLES")]
-    own_cpu: Option<u64>,
+    guest_cpu_instructions: Option<u64>,
     /// Where `scripts/xen-tools.sh` has put Xen and Linux [default: $HYTHE_XEN, else target/xen
     /// beside this program]
     #[arg(long, value_name = "DIR")]
@@ -70,7 +70,7 @@ impl XenArgs {
             || !self.without.is_empty()
             || !self.xen_option.is_empty()
             || self.xen_tools.is_some()
-            || self.own_cpu.is_some()
+            || self.guest_cpu_instructions.is_some()
     }
 
     pub(super) const fn hypervisor(&self, partition: Partition) -> Hypervisor {
@@ -99,12 +99,15 @@ impl XenArgs {
     }
 
     /// With one CPU there are no turns, and all is seen from outside.
-    pub(super) fn own_cpu_samples(&self, partition: Partition) -> Result<u64, CliError> {
-        match (partition, self.own_cpu) {
-            (Partition::Partitioned, samples) => Ok(samples.unwrap_or(OWN_CPU_SAMPLES)),
+    pub(super) fn guest_cpu_instruction_samples(
+        &self,
+        partition: Partition,
+    ) -> Result<u64, CliError> {
+        match (partition, self.guest_cpu_instructions) {
+            (Partition::Partitioned, samples) => Ok(samples.unwrap_or(COUNTED_SAMPLES)),
             (Partition::Shared, None) => Ok(0),
             (Partition::Shared, Some(_)) => Err(CliError::WrongUse(
-                "--own-cpu is for --under xen-partitioned: where both share a CPU everything on it counts".to_owned(),
+                "--guest-cpu-instructions is for --under xen-partitioned: where both share a CPU everything on it counts".to_owned(),
             )),
         }
     }

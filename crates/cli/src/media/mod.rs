@@ -40,7 +40,7 @@ pub(crate) enum MediaCommand {
     /// A file goes through a pool of this command alone, which goes with it, unless --pool or
     /// HYTHE_POOL names another; messages of channel:NAME lie in the pool of that channel.
     #[command(
-        after_help = "Examples:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp\n  hythe media send film.mp4 --to 'rtp://239.1.2.3:5004?ttl=4&interface=eth0' --loop 0\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --lossless 200\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --parity 8x5\n  hythe media send prompt.wav --payload pcmu --to rtp://192.0.2.7:20000 --calls 2000\n  arecord -f S16_LE -r 48000 -t wav | hythe media send - --to rtp://192.0.2.7:5004"
+        after_help = "Examples:\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp\n  hythe media send film.mp4 --to 'rtp://239.1.2.3:5004?ttl=4&interface=eth0' --loop 0\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --repair-window 200\n  hythe media send film.ts --to rtp://192.0.2.7:5004 --sdp film.sdp --parity 8x5\n  hythe media send prompt.wav --payload pcmu --to rtp://192.0.2.7:20000 --calls 2000\n  arecord -f S16_LE -r 48000 -t wav | hythe media send - --to rtp://192.0.2.7:5004"
     )]
     Send(SendArgs),
     /// Receive RTP into a file
@@ -61,7 +61,7 @@ pub(crate) enum MediaCommand {
             "Examples:\n",
             "  hythe media serve films/\n",
             "  hythe media serve film.ts channel:camera --listen 192.0.2.1\n",
-            "  hythe media serve film.ts --lossless 200\n",
+            "  hythe media serve film.ts --repair-window 200\n",
             "  hythe media serve --relay 5004 --participant rtp://192.0.2.7:5004 ",
             "--participant rtp://192.0.2.8:5004",
         )

@@ -8,7 +8,7 @@ use hythe::{ClassPlan, Geometry, Node, NodeError, Pool, PoolOptions};
 use crate::args::Globals;
 use crate::error::CliError;
 
-/// Where pages cannot be lent to the network stack, packets are laid out in the pool's own slots:
+/// Where pages cannot be lent to the network stack, packets are built in the pool's own slots:
 /// eight ahead of their instant, two spare ones, and for repair those that left. 8 MiB.
 const SLOTS: ClassPlan = ClassPlan {
     payload_bytes: (256 << 10) - 256,

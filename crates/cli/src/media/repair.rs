@@ -18,7 +18,7 @@ use crate::error::CliError;
 
 /// Packets are kept so much longer than receivers wait for them: until a loss shows, and for the
 /// way of the request.
-const LOSSLESS_MARGIN: Duration = Duration::from_millis(500);
+const REPAIR_WINDOW_MARGIN: Duration = Duration::from_millis(500);
 /// Packets kept for each second: 45 Mbit/s of packets as long as ours.
 const KEPT_PER_SECOND: u128 = 4096;
 /// Payload type of parity beside media (RFC 5109). Media has 96 or 97, packets sent again 98.
@@ -32,15 +32,15 @@ const PARITY_PORTS: u16 = 6;
 /// Sending again.
 #[derive(Args, Debug)]
 pub(super) struct ResendArgs {
-    /// Without loss, as far as a delay of so many milliseconds allows: receivers ask for what they
-    /// miss, wait that long for it, and are sent it again (RFC 4588)
+    /// Retransmit lost packets: receivers request them (RFC 4585), wait this many milliseconds
+    /// for them, and get them again in a stream of their own (RFC 4588)
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u16).range(20..=10_000), conflicts_with_all = ["resend", "keep"])]
-    lossless: Option<u16>,
-    /// Send again what receivers ask for: rtx, as a stream of its own (RFC 4588), or plain, the
-    /// same packet once more
+    repair_window: Option<u16>,
+    /// Retransmit packets that receivers request (RFC 4585): rtx, in a stream of its own (RFC
+    /// 4588), or plain, the same packet again in the same stream
     #[arg(long, value_name = "HOW", value_enum)]
     resend: Option<How>,
-    /// How far back packets are sent again, in milliseconds [default: 1000]
+    /// For how many milliseconds sent packets are kept for retransmission [default: 1000]
     #[arg(long, value_name = "MS", requires = "resend", value_parser = clap::value_parser!(u16).range(10..=60_000))]
     keep: Option<u16>,
 }
@@ -48,12 +48,12 @@ pub(super) struct ResendArgs {
 /// Parity.
 #[derive(Args, Debug)]
 pub(super) struct ParityArgs {
-    /// Send parity along, from which receivers compute what they miss without asking: packets of a
-    /// row x packets of a column, such as 8x5
+    /// Send parity packets, from which receivers recover lost packets without a request: packets in
+    /// a row x packets in a column, such as 8x5
     #[arg(long, value_name = "COLUMNSxROWS")]
     parity: Option<Matrix>,
-    /// What of it gets parity: columns repair a burst as long as a row, rows single losses, and
-    /// both help each other
+    /// What is protected: columns recover a burst as long as a row, rows recover single losses,
+    /// both recover most
     #[arg(
         long,
         value_name = "WHICH",
@@ -118,10 +118,10 @@ impl ResendArgs {
     /// What the library is to do.
     pub(super) fn resend(&self) -> Option<Resend> {
         let mut resend = Resend::default();
-        match (self.lossless, self.resend) {
+        match (self.repair_window, self.resend) {
             (Some(delay), _) => {
                 let wait = Duration::from_millis(delay.into());
-                (resend.wait, resend.keep) = (Some(wait), wait + LOSSLESS_MARGIN);
+                (resend.wait, resend.keep) = (Some(wait), wait + REPAIR_WINDOW_MARGIN);
             }
             (None, Some(how)) => {
                 let keep = self.keep.map(|ms| Duration::from_millis(ms.into()));

@@ -82,7 +82,7 @@ pub(super) fn troubles(url: &Path, account: &Account) -> Vec<String> {
     } else if account.failed > 0 {
         let failed = account.failed;
         troubles.push(format!(
-            "{url}: {failed} signs of life had no answer; the last came to: {last}"
+            "{url}: {failed} keep-alives had no answer; the last came to: {last}"
         ));
     }
     let passed = account.passed_over;
@@ -111,7 +111,7 @@ mod tests {
         account.passed_over.bytes = 9;
         account.passed_over.frames = 1;
         let told = troubles(url, &account);
-        assert!(told[0].contains("2 signs of life") && told[0].ends_with("OPTIONS: it closed"));
+        assert!(told[0].contains("2 keep-alives") && told[0].ends_with("OPTIONS: it closed"));
         assert!(told[1].contains("9 bytes") && told[1].contains("1 packets"));
         account.is_lost = true;
         assert!(troubles(url, &account)[0].contains("is lost"));

@@ -49,36 +49,36 @@ pub(crate) struct SendArgs {
     input: InputArgs,
     #[command(flatten)]
     targets: TargetArgs,
-    /// Write a session description for players; they open it as it is
+    /// Write a session description (SDP) to FILE, which players can open
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// When packets leave: media (as it plays), max (at once), so many bits a second, such as 8M,
-    /// or kernel (as it plays, kept apart by the interface's scheduler: fq or etf by departure
-    /// times, htb by the rate of --class; kernel:8M at a rate)
+    /// When packets are sent: media (at playing speed), max (as fast as possible), a rate in bits
+    /// per second such as 8M, or kernel (at playing speed, spaced by the qdisc of the interface: fq
+    /// or etf by departure times, htb by the rate of --class; kernel:8M at a rate)
     #[arg(long, value_name = "PACE", default_value = "media")]
     pace: PaceArg,
     #[command(flatten)]
     limit: LimitArgs,
-    /// Bytes of a packet behind its RTP header, at most
+    /// Maximum bytes of a packet after its RTP header
     #[arg(long, value_name = "BYTES", default_value_t = MAX_PAYLOAD_BYTES as u16, value_parser = clap::value_parser!(u16).range(64..=65_000))]
     packet_bytes: u16,
     #[command(flatten)]
     resend: ResendArgs,
     #[command(flatten)]
     parity: ParityArgs,
-    /// Telephone calls: so many streams of 20 ms G.711 packets, to consecutive even ports from that
-    /// of --to on, again and again
-    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "lossless", "resend", "parity"])]
+    /// Send the input as this many telephone calls, repeated without end: streams of 20 ms G.711
+    /// packets to consecutive even ports, beginning with the port of --to
+    #[arg(long, value_name = "CALLS", value_parser = clap::value_parser!(u16).range(1..=10_000), conflicts_with_all = ["to_file", "sdp", "method", "repair_window", "resend", "parity"])]
     calls: Option<u16>,
     #[command(flatten)]
     priority: PriorityArgs,
-    /// End after so many seconds
+    /// Stop after this many seconds
     #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
     duration: Option<Duration>,
 }
 
-/// How long the kernel may keep us waiting for room while it paces: what a thousandth of its usual
-/// queue takes at a few kbit/s.
+/// How long the kernel may keep us waiting for free capacity while it paces: what a thousandth of
+/// its usual queue takes at a few kbit/s.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is later than this is worth a line.

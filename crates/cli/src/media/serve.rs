@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     resend: ResendArgs,
     /// Conference: forward what each participant sends to this even UDP port to all the others
-    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen", "lossless", "resend"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
+    #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen", "repair_window", "resend"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
     relay: Option<u16>,
     /// Who takes part in the conference: rtp://HOST:PORT, where it sends from and is sent to; may
     /// be repeated

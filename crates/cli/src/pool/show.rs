@@ -86,7 +86,7 @@ fn tables(snapshot: &Snapshot) -> Vec<TableDocument> {
         highest,
         limit,
     };
-    let (slots, granules) = (snapshot.audit.slots, granules_in_use(snapshot));
+    let (slots, queue_segments) = (snapshot.audit.slots, queue_segments_in_use(snapshot));
     vec![
         table(
             "participants",
@@ -107,17 +107,22 @@ fn tables(snapshot: &Snapshot) -> Vec<TableDocument> {
             marks.connections,
             limits.connections,
         ),
-        table("granules", granules, marks.granules, limits.granules),
+        table(
+            "queue-segments",
+            queue_segments,
+            marks.queue_segments,
+            limits.queue_segments,
+        ),
         // Slots of regions: a region is never removed.
         table("slots", slots as usize, slots, limits.slots),
     ]
 }
 
-/// Granules that the queues of all connections take.
-fn granules_in_use(snapshot: &Snapshot) -> usize {
+/// Queue segments that the queues of all connections take.
+fn queue_segments_in_use(snapshot: &Snapshot) -> usize {
     let connections = snapshot.connections.iter();
     connections
-        .map(|connection| connection.granules() as usize)
+        .map(|connection| connection.queue_segments() as usize)
         .sum()
 }
 

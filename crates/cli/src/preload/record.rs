@@ -303,7 +303,7 @@ fn warnings(document: &Document<'_>) -> Vec<String> {
     let warm = &document.in_memory_before;
     if warm.pages > 0 {
         warnings.push(format!(
-            "{} of {} were in memory before and are taken as needed; more room (--scratch, --scratch-limit) tells which are",
+            "{} of {} were in memory before and are taken as needed; more scratch space (--scratch, --scratch-limit) tells which are",
             units::counted(warm.pages, "page"),
             units::counted(warm.files, "file")
         ));

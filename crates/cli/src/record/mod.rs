@@ -40,10 +40,10 @@ pub(crate) struct RecordArgs {
     /// Replace the file if there is one
     #[arg(long)]
     force: bool,
-    /// End after so many seconds; default: when interrupted
+    /// End after this many seconds [default: run until interrupted]
     #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
     duration: Option<Duration>,
-    /// End after so many messages
+    /// End after this many messages
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Messages that may wait, per publisher
@@ -53,7 +53,8 @@ pub(crate) struct RecordArgs {
     /// block if --block says for how long]
     #[arg(long, value_name = "POLICY")]
     policy: Option<WhenFull>,
-    /// Let publishers wait so many seconds for room, instead of dropping a message [default with
+    /// Let publishers wait so many seconds for free capacity, instead of dropping a message
+    /// [default with
     /// --policy block: 1]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     block: Option<Duration>,

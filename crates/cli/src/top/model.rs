@@ -219,7 +219,7 @@ pub(super) mod tests {
         let options = PoolOptions::new("watched")
             .root(root.path())
             .bytes(16 << 20);
-        let pool = Pool::open_or_create(&options).expect("room");
+        let pool = Pool::open_or_create(&options).expect("free capacity");
         let node = Node::join(&pool, "worker").expect("a place");
         let depth = SubscriberOptions::default().depth(4);
         let mut subscriber = node.subscriber("busy", &depth).expect("a port");
@@ -228,7 +228,7 @@ pub(super) mod tests {
             .publisher("busy", &PublisherOptions::default())
             .expect("a port");
         let mut publish = || {
-            let lease = node.lease(100).expect("room");
+            let lease = node.lease(100).expect("free capacity");
             publisher.publish(lease, 100).expect("a queue")
         };
         publish();

@@ -3,9 +3,9 @@
 use std::thread;
 
 use crate::support::streams::{
-    self, Kind, Sample, Studio, TS, assert_same, content, document, packets, packets_of_list,
+    self, Kind, MediaFixture, Sample, TS, assert_same, content, document, packets, packets_of_list,
 };
-use crate::tools::{ended_well, run, start, studio};
+use crate::tools::{ended_well, fixture, run, start};
 
 const QUIET: &str = "-v error -nostdin -y";
 /// Most bytes of a packet that ffmpeg keeps for itself at the end.
@@ -29,18 +29,18 @@ fn played_as(sample: &Sample) -> (&'static str, Kind) {
     }
 }
 
-fn plays(studio: &Studio, sample: &Sample, repair: &[&str]) {
-    let input = studio.make(sample);
+fn plays(fixture: &MediaFixture, sample: &Sample, repair: &[&str]) {
+    let input = fixture.make(sample);
     // Parity goes to the ports behind, which are not another stream's.
     let port = streams::ports(if repair.is_empty() { 1 } else { 3 });
     let options = [sample.options, repair].concat();
-    let sdp = studio.describe(&input, &options, port);
-    let out = studio.file(&format!("{port}.out"));
+    let sdp = fixture.describe(&input, &options, port);
+    let out = fixture.file(&format!("{port}.out"));
     let (how, kind) = played_as(sample);
     let arguments = format!("{QUIET} -protocol_whitelist file,udp,rtp -i {sdp} {how} {out}");
     let player = start("ffmpeg", &arguments);
     streams::wait_until_listening(port);
-    studio.send_with(&input, port, &options);
+    fixture.send_with(&input, port, &options);
     ended_well(sample.name, player);
     if how.ends_with("framehash") {
         let list = std::fs::read_to_string(&out).expect("written");
@@ -73,25 +73,25 @@ fn begins_like(name: &str, received: &[String], source: &[String]) {
 
 #[test]
 fn it_plays_every_payload_from_our_description() {
-    let Some(studio) = studio(&[], "ffmpeg plays what we send") else {
+    let Some(fixture) = fixture(&[], "ffmpeg plays what we send") else {
         return;
     };
     let repaired = [&streams::TS, &streams::H264];
     for sample in repaired {
-        studio.make(sample); // once for both
+        fixture.make(sample); // once for both
     }
     thread::scope(|scope| {
         for sample in &streams::SAMPLES {
-            let studio = &studio;
-            scope.spawn(move || plays(studio, sample, &[]));
+            let fixture = &fixture;
+            scope.spawn(move || plays(fixture, sample, &[]));
         }
         // It knows nothing of repair, or not ours: what is beside the media is passed over.
         for sample in repaired {
-            let (studio, repair) = (&studio, ["--lossless", "200", "--parity", "5x5"]);
-            scope.spawn(move || plays(studio, sample, &repair));
+            let (fixture, repair) = (&fixture, ["--repair-window", "200", "--parity", "5x5"]);
+            scope.spawn(move || plays(fixture, sample, &repair));
         }
     });
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 /// What ffmpeg is told to send a sample.
@@ -112,8 +112,8 @@ fn sent_as(sample: &Sample, input: &str, port: u16) -> String {
 
 /// The description that ffmpeg writes, of a run that nobody hears. It writes none of a transport
 /// stream, which needs little.
-fn described_by_ffmpeg(studio: &Studio, sample: &Sample, send: &str, port: u16) -> String {
-    let sdp = studio.file(&format!("{port}.sdp"));
+fn described_by_ffmpeg(fixture: &MediaFixture, sample: &Sample, send: &str, port: u16) -> String {
+    let sdp = fixture.file(&format!("{port}.sdp"));
     if sample.kind == Kind::TransportStream {
         let text = format!("c=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video {port} RTP/AVP 33\r\n");
         let text = format!("v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\n{text}");
@@ -125,14 +125,14 @@ fn described_by_ffmpeg(studio: &Studio, sample: &Sample, send: &str, port: u16) 
     sdp
 }
 
-fn is_received(studio: &Studio, sample: &Sample) {
+fn is_received(fixture: &MediaFixture, sample: &Sample) {
     let name = sample.name;
-    let input = studio.make(sample);
+    let input = fixture.make(sample);
     let port = streams::port();
     let send = sent_as(sample, &input, port);
-    let sdp = described_by_ffmpeg(studio, sample, &send, port);
-    let out = studio.file(&format!("{port}.out"));
-    let receiver = studio.receiver(&sdp, port, &out);
+    let sdp = described_by_ffmpeg(fixture, sample, &send, port);
+    let out = fixture.file(&format!("{port}.out"));
+    let receiver = fixture.receiver(&sdp, port, &out);
     run("ffmpeg", &format!("{QUIET} -re {send}"));
     let received = document(&receiver.end());
     assert_eq!(received["ended"], "goodbye", "{name}: {received}");
@@ -156,13 +156,13 @@ fn is_received(studio: &Studio, sample: &Sample) {
 
 #[test]
 fn we_receive_every_payload_that_it_sends() {
-    let Some(studio) = studio(&[], "we receive what ffmpeg sends") else {
+    let Some(fixture) = fixture(&[], "we receive what ffmpeg sends") else {
         return;
     };
     thread::scope(|scope| {
         for sample in &streams::SAMPLES {
-            let studio = &studio;
-            scope.spawn(move || is_received(studio, sample));
+            let fixture = &fixture;
+            scope.spawn(move || is_received(fixture, sample));
         }
     });
 }

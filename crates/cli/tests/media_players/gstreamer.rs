@@ -4,9 +4,9 @@ use std::thread;
 
 use crate::support::eventually;
 use crate::support::streams::{
-    self, Kind, SAMPLES, Sample, Studio, assert_same, content, document,
+    self, Kind, MediaFixture, SAMPLES, Sample, assert_same, content, document,
 };
-use crate::tools::{ended_well, run, start, studio};
+use crate::tools::{ended_well, fixture, run, start};
 
 const NEEDED: [(&str, &str); 1] = [("gst-launch-1.0", "--version")];
 /// A frame of 20 ms at 48 kHz, two channels of 16 bits.
@@ -35,30 +35,30 @@ fn played_as(sample: &Sample) -> (&'static str, Kind) {
     }
 }
 
-fn plays(studio: &Studio, sample: &Sample) {
+fn plays(fixture: &MediaFixture, sample: &Sample) {
     let name = sample.name;
-    let input = studio.make(sample);
+    let input = fixture.make(sample);
     let port = streams::port();
-    let sdp = studio.describe(&input, sample.options, port);
-    let out = studio.file(&format!("{port}.out"));
+    let sdp = fixture.describe(&input, sample.options, port);
+    let out = fixture.file(&format!("{port}.out"));
     let (how, kind) = played_as(sample);
     let pipeline =
         format!("-q filesrc location={sdp} ! sdpdemux ! {how} ! filesink location={out}");
     let player = start("gst-launch-1.0", &pipeline);
     streams::wait_until_listening(port);
     // It says to nobody when it plays; until then what comes waits in its sockets.
-    studio.send_with(&input, port, sample.options);
+    fixture.send_with(&input, port, sample.options);
     ended_well(name, player);
     if kind == Kind::Opus {
-        return sounds_like(studio, &input, &std::fs::read(&out).expect("written"));
+        return sounds_like(fixture, &input, &std::fs::read(&out).expect("written"));
     }
     assert_same(name, &content(kind, &out), &content(sample.kind, &input));
 }
 
 /// A stream has no header that says how many samples at its beginning are no sound, and none that
 /// says where the last frame ends.
-fn sounds_like(studio: &Studio, input: &str, played: &[u8]) {
-    let wanted = studio.file("opus.pcm");
+fn sounds_like(fixture: &MediaFixture, input: &str, played: &[u8]) {
+    let wanted = fixture.file("opus.pcm");
     run(
         "gst-launch-1.0",
         &format!(
@@ -78,16 +78,16 @@ fn sounds_like(studio: &Studio, input: &str, played: &[u8]) {
 
 #[test]
 fn it_plays_every_payload_from_our_description() {
-    let Some(studio) = studio(&NEEDED, "GStreamer plays what we send") else {
+    let Some(fixture) = fixture(&NEEDED, "GStreamer plays what we send") else {
         return;
     };
     thread::scope(|scope| {
         for sample in &SAMPLES {
-            let studio = &studio;
-            scope.spawn(move || plays(studio, sample));
+            let fixture = &fixture;
+            scope.spawn(move || plays(fixture, sample));
         }
     });
-    studio.is_clean();
+    fixture.is_clean();
 }
 
 /// How GStreamer packs a sample, and how its stream is described.
@@ -132,17 +132,17 @@ fn sent_as(sample: &Sample) -> (String, &'static str) {
     }
 }
 
-fn is_received(studio: &Studio, sample: &Sample) {
+fn is_received(fixture: &MediaFixture, sample: &Sample) {
     let name = sample.name;
-    let input = studio.make(sample);
+    let input = fixture.make(sample);
     let port = streams::port();
     let (how, described) = sent_as(sample);
-    let sdp = studio.file(&format!("{port}.sdp"));
+    let sdp = fixture.file(&format!("{port}.sdp"));
     let head = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n";
     let described = described.replace("PORT", &port.to_string());
     std::fs::write(&sdp, format!("{head}{described}\r\n")).expect("written");
-    let out = studio.file(&format!("{port}.out"));
-    let receiver = studio.receiver(&sdp, port, &out);
+    let out = fixture.file(&format!("{port}.out"));
+    let receiver = fixture.receiver(&sdp, port, &out);
     let pipeline =
         format!("-q filesrc location={input} ! {how} ! udpsink host=127.0.0.1 port={port}");
     run("gst-launch-1.0", &pipeline);
@@ -163,13 +163,13 @@ fn is_received(studio: &Studio, sample: &Sample) {
 
 #[test]
 fn we_receive_every_payload_that_it_sends() {
-    let Some(studio) = studio(&NEEDED, "we receive what GStreamer sends") else {
+    let Some(fixture) = fixture(&NEEDED, "we receive what GStreamer sends") else {
         return;
     };
     thread::scope(|scope| {
         for sample in &SAMPLES {
-            let studio = &studio;
-            scope.spawn(move || is_received(studio, sample));
+            let fixture = &fixture;
+            scope.spawn(move || is_received(fixture, sample));
         }
     });
 }

@@ -7,15 +7,15 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::relay::Relay;
-use crate::support::streams::{self, IDLE, Studio, TS, document};
-use crate::tools::studio_of_root;
+use crate::support::streams::{self, IDLE, MediaFixture, TS, document};
+use crate::tools::fixture_of_root;
 use crate::way::Way;
 use crate::wire::{Capture, Listening, NEEDED, fields, finds_nothing};
 
 /// One packet of the transport stream in each, so that there are many; by a method whose packets
 /// pass the loopback interface uncut.
 const OPTIONS: [&str; 6] = [
-    "--lossless",
+    "--repair-window",
     "500",
     "--packet-bytes",
     "188",
@@ -23,13 +23,13 @@ const OPTIONS: [&str; 6] = [
     "sendmmsg",
 ];
 
-fn capture(studio: &Studio) -> Capture {
-    let input = studio.make(&TS);
+fn capture(fixture: &MediaFixture) -> Capture {
+    let input = fixture.make(&TS);
     let port = streams::port();
-    let sdp = studio.describe(&input, &OPTIONS, port);
-    let out = studio.file(&format!("{port}.out"));
+    let sdp = fixture.describe(&input, &OPTIONS, port);
+    let out = fixture.file(&format!("{port}.out"));
     let arguments = ["media", "recv", &sdp, "--out", &out, "--json"];
-    let receiver = studio.root.start(&[&arguments, &IDLE[..]].concat());
+    let receiver = fixture.root.start(&[&arguments, &IDLE[..]].concat());
     streams::wait_until_listening(port);
     let way = Way {
         loss: 0.05,
@@ -37,8 +37,8 @@ fn capture(studio: &Studio) -> Capture {
         seed: 11,
     };
     let relay = Relay::start(([127, 0, 0, 1], port).into(), way);
-    let listening = Listening::to(studio, relay.address().port());
-    let sent = studio.send_with(&input, relay.address().port(), &OPTIONS);
+    let listening = Listening::to(fixture, relay.address().port());
+    let sent = fixture.send_with(&input, relay.address().port(), &OPTIONS);
     let received = document(&receiver.end());
     assert!(
         received["recovered_by_resending"].as_u64() > Some(5),
@@ -54,10 +54,10 @@ fn number(text: &str) -> u16 {
 #[test]
 fn an_analyser_reads_requests_and_what_is_sent_again() {
     let what = "tshark reads requests and retransmissions";
-    let Some(studio) = studio_of_root(&NEEDED, "capturing", what) else {
+    let Some(fixture) = fixture_of_root(&NEEDED, "capturing", what) else {
         return;
     };
-    let capture = capture(&studio);
+    let capture = capture(&fixture);
     finds_nothing(&capture, "", "_ws.malformed||_ws.expert", what);
     let names = [
         "rtp.seq",

@@ -2,20 +2,20 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::streams::{Studio, is_there};
+use crate::support::streams::{MediaFixture, is_there};
 use crate::support::{Ended, Running};
 
 /// Set by `make test-media`: what is missing fails instead of being left out.
 const ALL_NEEDED: &str = "HYTHE_TEST_MEDIA";
 
-/// As [`studio`], for a test that has to be root to `what`.
-pub(crate) fn studio_of_root(
+/// As [`fixture`], for a test that has to be root to `what`.
+pub(crate) fn fixture_of_root(
     programs: &[(&str, &str)],
     what: &str,
     left_out: &str,
-) -> Option<Studio> {
+) -> Option<MediaFixture> {
     if rustix::process::geteuid().is_root() {
-        return studio(programs, left_out);
+        return fixture(programs, left_out);
     }
     eprintln!("SKIPPED ({what} needs root): {left_out}");
     assert!(
@@ -42,23 +42,23 @@ pub(crate) fn program_of_environment(
     program
 }
 
-/// A studio, if the programs are there too: names, and what makes them say their version.
-pub(crate) fn studio(programs: &[(&str, &str)], left_out: &str) -> Option<Studio> {
+/// A fixture, if the programs are there too: names, and what makes them say their version.
+pub(crate) fn fixture(programs: &[(&str, &str)], left_out: &str) -> Option<MediaFixture> {
     let mut missing = programs
         .iter()
         .filter(|(program, version)| !is_there(program, version));
-    let studio = match missing.next() {
+    let fixture = match missing.next() {
         Some((program, _)) => {
             eprintln!("SKIPPED (no {program}; scripts/media-tools.sh): {left_out}");
             None
         }
-        None => Studio::new(left_out),
+        None => MediaFixture::new(left_out),
     };
     assert!(
-        studio.is_some() || std::env::var_os(ALL_NEEDED).is_none(),
+        fixture.is_some() || std::env::var_os(ALL_NEEDED).is_none(),
         "something is missing for: {left_out}; run scripts/media-tools.sh"
     );
-    studio
+    fixture
 }
 
 /// Starts a program with these arguments.

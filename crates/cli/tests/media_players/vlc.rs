@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::support::streams::{self, H264, Kind, PCMA, PCMU, SAMPLES, Sample, Studio, TS, content};
+use crate::support::streams::{
+    self, H264, Kind, MediaFixture, PCMA, PCMU, SAMPLES, Sample, TS, content,
+};
 use crate::support::{Running, eventually};
-use crate::tools::{ended_well, program_of_environment, studio};
+use crate::tools::{ended_well, fixture, program_of_environment};
 
 const SCRIPT: &str = "scripts/vlc-live555.sh";
 /// How long VLC keeps what came before it plays it; not above the half of a stream that has to be
@@ -30,16 +32,16 @@ const FIRST_BYTES: usize = 32;
 const PICTURES_CUT: usize = 4;
 
 /// VLC, and a place where it plays.
-struct Cinema {
+struct VlcFixture {
     vlc: String,
-    studio: Studio,
+    fixture: MediaFixture,
 }
 
-impl Cinema {
+impl VlcFixture {
     fn open(left_out: &str) -> Option<Self> {
         let vlc = program_of_environment("HYTHE_VLC", SCRIPT, left_out)?;
-        let studio = studio(&[(&vlc, "--version")], left_out)?;
-        Some(Self { vlc, studio })
+        let fixture = fixture(&[(&vlc, "--version")], left_out)?;
+        Some(Self { vlc, fixture })
     }
 
     /// Starts VLC, which ends with what it plays. A description is opened as its line `i=` says.
@@ -56,7 +58,7 @@ impl Cinema {
             ])
             .args([KEPT, "--sout", way, url])
             // Nothing of who runs the test, and nothing is left there.
-            .env("HOME", self.studio.root.path())
+            .env("HOME", self.fixture.root.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -68,7 +70,7 @@ impl Cinema {
         let port = streams::port();
         let listen = format!("127.0.0.1:{port}");
         let arguments = ["media", "serve", "--listen", &listen];
-        let server = self.studio.root.start(&[&arguments, files].concat());
+        let server = self.fixture.root.start(&[&arguments, files].concat());
         eventually("the server listens", || {
             std::net::TcpStream::connect(&listen).is_ok()
         });
@@ -205,49 +207,49 @@ fn assert_pictures_played(sample: &Sample, input: &str, out: &str, said: &str) {
     );
 }
 
-fn opens_our_description(cinema: &Cinema, sample: &Sample, repair: &[&str]) {
-    let studio = &cinema.studio;
-    let input = studio.make(sample);
+fn opens_our_description(vlc: &VlcFixture, sample: &Sample, repair: &[&str]) {
+    let fixture = &vlc.fixture;
+    let input = fixture.make(sample);
     // Parity goes to the ports behind, which are not another stream's.
     let port = streams::ports(if repair.is_empty() { 1 } else { 3 });
     let options = [sample.options, repair].concat();
-    let sdp = studio.describe(&input, &options, port);
-    let out = studio.file(&format!("{port}.vlc"));
-    let player = cinema.play(&sdp, &written_to(sample, &out));
+    let sdp = fixture.describe(&input, &options, port);
+    let out = fixture.file(&format!("{port}.vlc"));
+    let player = vlc.play(&sdp, &written_to(sample, &out));
     player.wait_until_said("successfully opened");
     streams::wait_until_listening(port);
     thread::sleep(BEGINS_TO_READ);
-    studio.send_with(&input, port, &options);
+    fixture.send_with(&input, port, &options);
     let ended = ended_well(sample.name, player);
     assert_played(sample, &input, &out, &ended.errors);
 }
 
 #[test]
 fn it_plays_every_payload_from_our_description() {
-    let Some(cinema) = Cinema::open("VLC plays what we send") else {
+    let Some(vlc) = VlcFixture::open("VLC plays what we send") else {
         return;
     };
     let repaired = [&TS, &H264];
     for sample in repaired {
-        cinema.studio.make(sample); // once for both
+        vlc.fixture.make(sample); // once for both
     }
     thread::scope(|scope| {
         for sample in &SAMPLES {
-            let cinema = &cinema;
-            scope.spawn(move || opens_our_description(cinema, sample, &[]));
+            let vlc = &vlc;
+            scope.spawn(move || opens_our_description(vlc, sample, &[]));
         }
         // It knows nothing of parity: what is beside the media is passed over.
         for sample in repaired {
-            let (cinema, parity) = (&cinema, ["--parity", "5x5"]);
-            scope.spawn(move || opens_our_description(cinema, sample, &parity));
+            let (vlc, parity) = (&vlc, ["--parity", "5x5"]);
+            scope.spawn(move || opens_our_description(vlc, sample, &parity));
         }
     });
-    cinema.studio.is_clean();
+    vlc.fixture.is_clean();
 }
 
 /// A file that is served as `sample` is sent.
-fn offered(studio: &Studio, sample: &Sample) -> String {
-    let input = studio.make(sample);
+fn offered(fixture: &MediaFixture, sample: &Sample) -> String {
+    let input = fixture.make(sample);
     let Kind::RawSamples(format, rate, channels) = sample.kind else {
         return input;
     };
@@ -262,23 +264,23 @@ fn offered(studio: &Studio, sample: &Sample) -> String {
 
 #[test]
 fn it_plays_every_payload_that_is_served() {
-    let Some(cinema) = Cinema::open("VLC plays what is served") else {
+    let Some(vlc) = VlcFixture::open("VLC plays what is served") else {
         return;
     };
     let offers: Vec<String> = SAMPLES
         .iter()
-        .map(|sample| offered(&cinema.studio, sample))
+        .map(|sample| offered(&vlc.fixture, sample))
         .collect();
     let files: Vec<&str> = offers.iter().map(String::as_str).collect();
-    let (server, base) = cinema.serve(&files);
+    let (server, base) = vlc.serve(&files);
     thread::scope(|scope| {
         for (sample, offer) in SAMPLES.iter().zip(&offers) {
-            let (cinema, base) = (&cinema, &base);
+            let (vlc, base) = (&vlc, &base);
             scope.spawn(move || {
                 let name = Path::new(offer).file_name().expect("a file");
                 let url = format!("{base}/{}", name.display());
-                let out = cinema.studio.file(&format!("{}.vlc", name.display()));
-                let player = cinema.play(&url, &written_to(sample, &out));
+                let out = vlc.fixture.file(&format!("{}.vlc", name.display()));
+                let player = vlc.play(&url, &written_to(sample, &out));
                 let ended = ended_well(sample.name, player);
                 let said = &ended.errors;
                 // What is served as what it was, not as samples that it was decoded to.
@@ -288,7 +290,7 @@ fn it_plays_every_payload_that_is_served() {
                     _ => "RTP subsession",
                 };
                 assert!(said.contains(payload), "{said}");
-                assert_played(sample, &cinema.studio.make(sample), &out, said);
+                assert_played(sample, &vlc.fixture.make(sample), &out, said);
             });
         }
     });
@@ -296,20 +298,22 @@ fn it_plays_every_payload_that_is_served() {
     let ended = ended_well("serving", server);
     let sessions = format!("{} sessions", SAMPLES.len());
     assert!(ended.text().contains(&sessions), "{}", ended.text());
-    cinema.studio.is_clean();
+    vlc.fixture.is_clean();
 }
 
 /// It knows neither requests nor the profile that has them (RFC 4585), and says so: such a
 /// description is for others.
 #[test]
 fn it_refuses_a_description_of_a_stream_without_loss() {
-    let Some(cinema) = Cinema::open("VLC does not play what is sent again") else {
+    let Some(vlc) = VlcFixture::open("VLC does not play what is sent again") else {
         return;
     };
-    let (input, port) = (cinema.studio.make(&H264), streams::port());
-    let sdp = cinema.studio.describe(&input, &["--lossless", "200"], port);
-    let out = cinema.studio.file("refused.vlc");
-    let ended = cinema.play(&sdp, &written_to(&H264, &out)).end();
+    let (input, port) = (vlc.fixture.make(&H264), streams::port());
+    let sdp = vlc
+        .fixture
+        .describe(&input, &["--repair-window", "200"], port);
+    let out = vlc.fixture.file("refused.vlc");
+    let ended = vlc.play(&sdp, &written_to(&H264, &out)).end();
     let refused = format!("Bad SDP \"m=\" line: m=video {port} RTP/AVPF");
     assert!(ended.errors.contains(&refused), "{}", ended.errors);
 }
@@ -317,13 +321,13 @@ fn it_refuses_a_description_of_a_stream_without_loss() {
 /// Asked for it (RTSP), we describe to VLC what it takes, and serve it without repair.
 #[test]
 fn it_plays_what_is_served_to_others_without_loss() {
-    let Some(cinema) = Cinema::open("VLC plays what is served without loss") else {
+    let Some(vlc) = VlcFixture::open("VLC plays what is served without loss") else {
         return;
     };
-    let input = cinema.studio.make(&H264);
-    let (server, base) = cinema.serve(&[&input, "--lossless", "200"]);
-    let out = cinema.studio.file("served.vlc");
-    let player = cinema.play(&format!("{base}/{}", H264.name), &written_to(&H264, &out));
+    let input = vlc.fixture.make(&H264);
+    let (server, base) = vlc.serve(&[&input, "--repair-window", "200"]);
+    let out = vlc.fixture.file("served.vlc");
+    let player = vlc.play(&format!("{base}/{}", H264.name), &written_to(&H264, &out));
     let ended = ended_well(H264.name, player);
     assert_played(&H264, &input, &out, &ended.errors);
     server.interrupt();
@@ -333,14 +337,14 @@ fn it_plays_what_is_served_to_others_without_loss() {
 /// By the address alone, without live555: so VLC is told to where a distribution leaves that out.
 #[test]
 fn it_plays_a_transport_stream_by_its_address() {
-    let Some(cinema) = Cinema::open("VLC plays a transport stream by its address") else {
+    let Some(vlc) = VlcFixture::open("VLC plays a transport stream by its address") else {
         return;
     };
-    let (input, port) = (cinema.studio.make(&TS), streams::port());
-    let out = cinema.studio.file("address.vlc");
-    let player = cinema.play(&format!("rtp://@127.0.0.1:{port}"), &written_to(&TS, &out));
+    let (input, port) = (vlc.fixture.make(&TS), streams::port());
+    let out = vlc.fixture.file("address.vlc");
+    let player = vlc.play(&format!("rtp://@127.0.0.1:{port}"), &written_to(&TS, &out));
     eventually("VLC listens", || streams::is_bound(port));
-    cinema.studio.send_with(&input, port, TS.options);
+    vlc.fixture.send_with(&input, port, TS.options);
     // It hears no goodbye there. What came is in its hands when its sockets are empty.
     eventually("all is taken", || streams::waiting_bytes(port) == Some(0));
     player.signal(Signal::TERM);

@@ -6,9 +6,9 @@
 
 use std::thread;
 
-use crate::support::streams::{self, Sample, Studio, document};
+use crate::support::streams::{self, MediaFixture, Sample, document};
 use crate::support::{Running, eventually};
-use crate::tools::{run, start, studio_of_root};
+use crate::tools::{fixture_of_root, run, start};
 
 pub(crate) const NEEDED: [(&str, &str); 2] = [("tshark", "--version"), ("dumpcap", "--version")];
 
@@ -78,8 +78,8 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    pub(crate) fn to(studio: &Studio, port: u16) -> Self {
-        let (file, rtcp) = (studio.file(&format!("{port}.pcap")), port + 1);
+    pub(crate) fn to(fixture: &MediaFixture, port: u16) -> Self {
+        let (file, rtcp) = (fixture.file(&format!("{port}.pcap")), port + 1);
         // By number, so that the filter has no blanks of its own.
         let filter = format!("-f udp[2:2]=={port}||udp[2:2]=={rtcp}||udp[0:2]=={rtcp}");
         let dumpcap = start("dumpcap", &format!("-q -i lo {filter} -w {file}"));
@@ -108,14 +108,14 @@ impl Listening {
     }
 }
 
-fn capture(studio: &Studio, carried: &Carried) -> Capture {
-    let input = studio.make(&carried.sample);
+fn capture(fixture: &MediaFixture, carried: &Carried) -> Capture {
+    let input = fixture.make(&carried.sample);
     let port = streams::port();
     let options = [carried.sample.options, carried.options].concat();
-    let sdp = studio.describe(&input, &options, port);
-    let listening = Listening::to(studio, port);
-    let receiver = studio.receiver(&sdp, port, &studio.file(&format!("{port}.out")));
-    let sent = studio.send_with(&input, port, &options);
+    let sdp = fixture.describe(&input, &options, port);
+    let listening = Listening::to(fixture, port);
+    let receiver = fixture.receiver(&sdp, port, &fixture.file(&format!("{port}.out")));
+    let sent = fixture.send_with(&input, port, &options);
     let received = document(&receiver.end());
     assert_eq!(sent["packets"], received["packets"], "{received}");
     listening.end(sent["packets"].as_u64().expect("a number"))
@@ -152,9 +152,9 @@ pub(crate) fn finds_nothing(capture: &Capture, how: &str, filter: &str, name: &s
     assert!(found.is_empty(), "{name}: {found:?}");
 }
 
-fn is_sound(studio: &Studio, carried: &Carried) {
+fn is_sound(fixture: &MediaFixture, carried: &Carried) {
     let name = carried.sample.name;
-    let capture = capture(studio, carried);
+    let capture = capture(fixture, carried);
     // Of its own dissectors for pictures the analyser complains that they are not complete; what
     // they cannot read counts all the same.
     finds_nothing(&capture, "", "_ws.malformed||_ws.expert", name);
@@ -220,13 +220,13 @@ fn reports_are_sound(capture: &Capture, carried: &Carried, source: &str) {
 #[test]
 fn an_analyser_finds_nothing_wrong() {
     let what = "tshark reads what we send and answer";
-    let Some(studio) = studio_of_root(&NEEDED, "capturing", what) else {
+    let Some(fixture) = fixture_of_root(&NEEDED, "capturing", what) else {
         return;
     };
     thread::scope(|scope| {
         for carried in &STREAMS {
-            let studio = &studio;
-            scope.spawn(move || is_sound(studio, carried));
+            let fixture = &fixture;
+            scope.spawn(move || is_sound(fixture, carried));
         }
     });
 }

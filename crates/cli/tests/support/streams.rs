@@ -114,11 +114,11 @@ pub(crate) const SAMPLES: [Sample; 10] = [
 
 /// A root whose pools are in shared memory, where packets are sent from, and ffmpeg beside it.
 #[derive(Debug)]
-pub(crate) struct Studio {
+pub(crate) struct MediaFixture {
     pub(crate) root: Root,
 }
 
-impl Studio {
+impl MediaFixture {
     /// `None`, said aloud, where something is missing.
     pub(crate) fn new(left_out: &str) -> Option<Self> {
         if !is_there("ffmpeg", "-version") {

@@ -42,9 +42,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// left out.
 const LOOPS_STRETCH: u32 = 10;
 
-/// What is asked and told while it runs.
-pub trait Company {
-    /// Shall the run end, with the results so far?
+/// Callbacks of a run: what starts, whether to stop, and the ends of a channel to wake over.
+pub trait Observer {
+    /// Should the run end now, with the results so far?
     fn stop(&self) -> bool;
 
     /// A measure begins.
@@ -77,7 +77,7 @@ pub struct Outcome {
 pub fn run(
     plan: &Plan,
     mut permissions: Permissions,
-    company: &dyn Company,
+    observer: &dyn Observer,
 ) -> Result<Outcome, LatencyError> {
     if permissions.cpus.is_empty() {
         let refusals: Vec<String> = permissions
@@ -97,13 +97,13 @@ pub fn run(
         is_complete: true,
     };
     for &measure in &plan.measures {
-        if company.stop() {
+        if observer.stop() {
             outcome.is_complete = false;
             break;
         }
-        company.begins(measure);
+        observer.begins(measure);
         let before = permissions.refusals.len();
-        measure_all(plan, &mut permissions, company, measure, &mut outcome)?;
+        measure_all(plan, &mut permissions, observer, measure, &mut outcome)?;
         if plan.is_strict && permissions.refusals.len() > before {
             outcome.is_complete = false;
             break;
@@ -133,7 +133,7 @@ pub fn run(
 fn measure_all(
     plan: &Plan,
     permissions: &mut Permissions,
-    company: &dyn Company,
+    observer: &dyn Observer,
     measure: Measure,
     outcome: &mut Outcome,
 ) -> Result<(), LatencyError> {
@@ -155,7 +155,7 @@ fn measure_all(
                 seat.add_pair(&mut crew, cycle, ends)?;
             }
             Measure::ChannelWake => {
-                match company.channel(seat.cpu) {
+                match observer.channel(seat.cpu) {
                     Ok(ends) => seat.add_pair(&mut crew, cycle, ends)?,
                     Err(why) => {
                         permissions.refusals.push(Refusal {
@@ -176,7 +176,7 @@ fn measure_all(
         // Nobody has begun: the threads are still at their gate, and go home.
         return Ok(());
     }
-    let gathered = crew.run(limit(plan), &|| company.stop())?;
+    let gathered = crew.run(limit(plan), &|| observer.stop())?;
     outcome.is_complete &= gathered.is_complete;
     let recorders = gathered.found.into_iter().flatten();
     for (place, recorder) in recorders.enumerate() {
@@ -288,7 +288,7 @@ mod tests {
         begun: RefCell<Vec<Measure>>,
     }
 
-    impl Company for Alone {
+    impl Observer for Alone {
         fn stop(&self) -> bool {
             self.begun
                 .borrow()
@@ -305,8 +305,8 @@ mod tests {
         }
     }
 
-    fn measured(plan: &Plan, company: &Alone) -> Outcome {
-        run(plan, Permissions::ask(plan), company).expect("ordinary threads")
+    fn measured(plan: &Plan, observer: &Alone) -> Outcome {
+        run(plan, Permissions::ask(plan), observer).expect("ordinary threads")
     }
 
     #[test]
@@ -368,11 +368,11 @@ mod tests {
             measures: vec![Measure::FutexWake, Measure::Timer],
             ..plan()
         };
-        let company = Alone {
+        let observer = Alone {
             stops_at: Some(Measure::FutexWake),
             ..Alone::default()
         };
-        let outcome = measured(&plan, &company);
+        let outcome = measured(&plan, &observer);
         assert!(!outcome.is_complete);
         assert_eq!(outcome.conditions["complete"], false);
         assert!(
@@ -381,7 +381,7 @@ mod tests {
                 .iter()
                 .all(|found| found.metric == "futex_wake")
         );
-        assert_eq!(*company.begun.borrow(), [Measure::FutexWake]);
+        assert_eq!(*observer.begun.borrow(), [Measure::FutexWake]);
     }
 
     /// The first time, and for the first measure.
@@ -423,7 +423,7 @@ mod tests {
     #[test]
     fn without_a_channel_the_rest_is_measured_and_the_reason_told() {
         struct NoPool;
-        impl Company for NoPool {
+        impl Observer for NoPool {
             fn stop(&self) -> bool {
                 false
             }

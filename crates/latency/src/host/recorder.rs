@@ -29,7 +29,7 @@ impl Recorder {
     pub(super) fn new() -> Result<Self, LatencyError> {
         let histogram = Histogram::new_with_bounds(1, VALUE_MAX_NS, DIGITS);
         let mut histogram = histogram.map_err(|error| LatencyError::Host {
-            what: format!("there is no room for a histogram: {error:?}"),
+            what: format!("there is no memory for a histogram: {error:?}"),
         })?;
         histogram.reset();
         Ok(Self {

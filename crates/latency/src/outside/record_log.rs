@@ -69,7 +69,8 @@ pub(super) fn writes(log: &[u8]) -> Result<Vec<Write>, LatencyError> {
             event::CHAR_WRITE => {
                 let taken = reader.word()?;
                 let bytes = reader.word()?;
-                // A negative result: the port had no room, and what it says again comes again.
+                // A negative result: the port had no free capacity, and what it says again comes
+                // again.
                 if i32::try_from(taken).is_ok() {
                     writes.push(Write {
                         instruction,

@@ -152,7 +152,7 @@ mod tests {
             load: Load::Idle,
             settings: settings.to_vec(),
             options: Vec::new(),
-            own_cpu_samples: 0,
+            guest_cpu_instruction_samples: 0,
         }
     }
 

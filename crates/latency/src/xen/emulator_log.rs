@@ -1,5 +1,6 @@
 //! Lines of QEMU's log (`-d int,exec,nochain,in_asm,trace:pl011_write`), as of version 7.2. Only
-//! words of one line are taken apart here; what they mean together is `exits`' and `own_cpu`'s.
+//! words of one line are taken apart here; `exits` and `guest_cpu_instructions` say what they mean
+//! together.
 
 /// What a line tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::device_tree::{self, DEVICES_AT, IMAGE_AT, INITRAMFS_AT, KERNEL_AT};
 use super::programs::{COMPILER, QEMU, STARTER, finish, start};
 use super::watch::{self, Watched, watch};
-use super::{Exits, Files, Load, OwnCpu, Setup, bytes_of, own_cpu};
+use super::{Exits, Files, GuestCpuInstructions, Load, Setup, bytes_of, guest_cpu_instructions};
 use crate::LatencyError;
 
 /// The core's last word.
@@ -52,8 +52,9 @@ pub struct Record {
     pub log: Option<PathBuf>,
     /// How often the core was left for the hypervisor.
     pub exits: BTreeMap<u8, Exits>,
-    /// What its own CPU executed, of as many samples as [`Setup::own_cpu_samples`] says.
-    pub own_cpu: BTreeMap<u8, OwnCpu>,
+    /// What its own CPU executed, of as many samples as
+    /// [`Setup::guest_cpu_instruction_samples`] says.
+    pub guest_cpu_instructions: BTreeMap<u8, GuestCpuInstructions>,
 }
 
 /// Boots it, and waits until the core has told everything. `give_up` is asked now and then.
@@ -95,14 +96,19 @@ pub fn run(
     }
     let mut wanted = 0;
     if let Clock::Instructions { shift } = clock {
-        wanted = setup.own_cpu_samples;
+        wanted = setup.guest_cpu_instruction_samples;
         let mut counting = format!("shift={shift},sleep=off");
         if let Some(log) = &log {
             counting += &format!(",rr=record,rrfile={}", plain(log)?);
         }
         command.args(["-icount", &counting]);
         command.args(["-seed", "1", "-rtc", "clock=vm,base=2024-01-01"]);
-        command.args(["-d", watch::ALWAYS, "-dfilter", &own_cpu::filter()]);
+        command.args([
+            "-d",
+            watch::ALWAYS,
+            "-dfilter",
+            &guest_cpu_instructions::filter(),
+        ]);
         // Without a file it would take several calls for a line.
         command.args(["-D", "/dev/stderr"]);
     }
@@ -118,7 +124,7 @@ pub fn run(
         record: matches!(clock, Clock::Instructions { .. }).then_some(Record {
             log,
             exits: watched.exits,
-            own_cpu: watched.own_cpu,
+            guest_cpu_instructions: watched.guest_cpu_instructions,
         }),
     })
 }
@@ -222,7 +228,7 @@ fn wait(
         )
     });
     let why = match why {
-        Why::Told => return watched,
+        Why::Complete => return watched,
         Why::Gone(status) => format!("QEMU ended first ({status}): {}", said.trim()),
         Why::Other(why) => why,
     };
@@ -234,7 +240,7 @@ fn wait(
 
 /// Why it is waited no longer.
 enum Why {
-    Told,
+    Complete,
     Gone(ExitStatus),
     Other(String),
 }
@@ -243,8 +249,8 @@ fn look(child: &mut Child, serial: &Path, bound: Duration, give_up: impl Fn() ->
     let deadline = Instant::now() + bound;
     loop {
         std::thread::sleep(LOOK);
-        if has_told(serial) {
-            return Why::Told;
+        if is_complete(serial) {
+            return Why::Complete;
         }
         match child.try_wait() {
             Ok(None) => {}
@@ -261,7 +267,7 @@ fn look(child: &mut Child, serial: &Path, bound: Duration, give_up: impl Fn() ->
 }
 
 /// Only the end is looked at: edges come first, many of them.
-fn has_told(serial: &Path) -> bool {
+fn is_complete(serial: &Path) -> bool {
     let look = || {
         let mut file = File::open(serial)?;
         let bytes = file.metadata()?.len();

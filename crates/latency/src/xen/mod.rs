@@ -9,8 +9,8 @@
 mod device_tree;
 mod emulator_log;
 mod exits;
+mod guest_cpu_instructions;
 mod machine;
-mod own_cpu;
 mod programs;
 mod settings;
 mod watch;
@@ -18,8 +18,8 @@ mod watch;
 use std::path::{Path, PathBuf};
 
 pub use exits::Exits;
+pub use guest_cpu_instructions::GuestCpuInstructions;
 pub use machine::{Clock, Ended, run};
-pub use own_cpu::OwnCpu;
 pub use settings::{Hypervisor, Setting};
 
 use crate::LatencyError;
@@ -91,7 +91,7 @@ pub struct Setup {
     pub options: Vec<String>,
     /// How many samples of each measure are counted by the instructions of the core's own CPU,
     /// where instructions are counted.
-    pub own_cpu_samples: u64,
+    pub guest_cpu_instruction_samples: u64,
 }
 
 /// The files in [`Setup::tools`].

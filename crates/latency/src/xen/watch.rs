@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::emulator_log::Line;
 use super::exits::{self, Exits};
-use super::own_cpu::{self, OwnCpu, Wish};
+use super::guest_cpu_instructions::{self, GuestCpuInstructions, Wish};
 use super::programs::{QEMU, STARTER};
 use crate::LatencyError;
 
@@ -29,7 +29,7 @@ const SAID_BYTES_MAX: usize = 2000;
 pub(super) struct Watched {
     pub(super) exits: BTreeMap<u8, Exits>,
     /// None if nothing was wanted.
-    pub(super) own_cpu: BTreeMap<u8, OwnCpu>,
+    pub(super) guest_cpu_instructions: BTreeMap<u8, GuestCpuInstructions>,
 }
 
 /// Reads to the end of the log, which is that of QEMU. `said` is given what QEMU said that is no
@@ -44,7 +44,8 @@ pub(super) fn watch(
     let _ = rustix::pipe::fcntl_setpipe_size(&log, PIPE_BYTES);
     let mut log = BufReader::with_capacity(PIPE_BYTES, Unhurried(log));
     let mut exits = exits::Counter::default();
-    let mut own_cpu = (wanted > 0).then(|| own_cpu::Counter::new(wanted));
+    let mut guest_cpu_instructions =
+        (wanted > 0).then(|| guest_cpu_instructions::Counter::new(wanted));
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
@@ -57,7 +58,9 @@ pub(super) fn watch(
         let text = str::from_utf8(&bytes).unwrap_or_default();
         let line = Line::read(text.trim_end());
         exits.line(line);
-        let wish = own_cpu.as_mut().and_then(|counter| counter.line(line));
+        let wish = guest_cpu_instructions
+            .as_mut()
+            .and_then(|counter| counter.line(line));
         if let Some(wish) = wish {
             // If it is not obeyed, too few samples are counted, which is told then.
             let _ = monitor
@@ -71,8 +74,8 @@ pub(super) fn watch(
     }
     Ok(Watched {
         exits: exits.finish(),
-        own_cpu: own_cpu
-            .map(own_cpu::Counter::finish)
+        guest_cpu_instructions: guest_cpu_instructions
+            .map(guest_cpu_instructions::Counter::finish)
             .transpose()?
             .unwrap_or_default(),
     })
@@ -137,7 +140,7 @@ IN:
             exits: SAMPLES,
         };
         assert_eq!(watched.exits, BTreeMap::from([(b'C', exits)]));
-        let own = &watched.own_cpu[&b'C'];
+        let own = &watched.guest_cpu_instructions[&b'C'];
         assert_eq!((own.instructions.len(), own.instructions.max()), (2000, 2));
         assert_eq!((own.first, own.by_exits[&1].len()), (1001, 2000));
         let asked = "log exec,nochain,in_asm,int,trace:pl011_write\nlog int,trace:pl011_write\n";

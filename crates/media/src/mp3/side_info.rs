@@ -5,7 +5,7 @@
 
 use hythe_rtp::mpeg_audio::{HEADER_BYTES, Header, Version};
 
-/// More big-value pairs than a granule has room for (576 / 2).
+/// More big-value pairs than a granule can have (576 / 2).
 const MOST_BIG_VALUES: u32 = 288;
 
 /// Whether a decoder accepts the side information of `frame`, a whole layer III frame that starts

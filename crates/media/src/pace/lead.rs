@@ -1,7 +1,7 @@
 //! How far ahead of their departure groups are handed to the kernel.
 //!
 //! Far enough that a sender that wakes up late is still in time, and wakes up seldom; no farther
-//! than schedulers and sockets have room for. Pure: the time is handed in.
+//! than schedulers and sockets have capacity for. Pure: the time is handed in.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ const LEAD_NS: u64 = 20_000_000;
 /// Packets of a flow that wait in the scheduler, at most. `fq` drops those beyond 100
 /// (`flow_limit`), and a group may reach it in single packets.
 const PACKETS_MAX: usize = 64;
-/// With what is sent beside them, such as parity: some room is left for what is sent again.
+/// With what is sent beside them, such as parity: some space is left for what is sent again.
 pub(crate) const FLOW_PACKETS_MAX: usize = 96;
-/// Their bytes: half of the room of a socket.
+/// Their bytes: half of the send buffer of a socket.
 const BYTES_MAX: u64 = 131_072;
 
 /// Hands groups over ahead of time.
@@ -93,21 +93,21 @@ impl Lead {
     pub fn ready_ns(&self, planned_ns: u64) -> u64 {
         let near_ns = planned_ns.saturating_sub(self.lead_ns / 2);
         let (mut packets, mut bytes) = (self.packets, self.bytes);
-        let mut room_ns = 0;
+        let mut capacity_ns = 0;
         for group in &self.ahead {
             if packets <= self.packets_max / 2 && bytes <= BYTES_MAX / 2 {
                 break;
             }
             packets -= group.packets;
             bytes -= group.bytes;
-            room_ns = group.departure_ns;
+            capacity_ns = group.departure_ns;
         }
-        near_ns.max(room_ns)
+        near_ns.max(capacity_ns)
     }
 
     /// When the next group leaves of those that are ahead.
     #[must_use]
-    pub fn room_ns(&self, now_ns: u64) -> u64 {
+    pub fn capacity_ns(&self, now_ns: u64) -> u64 {
         self.ahead
             .front()
             .map_or(now_ns, |oldest| oldest.departure_ns)
@@ -121,7 +121,8 @@ impl Lead {
         planned_ns.max(soonest_ns).max(self.last_ns + 1)
     }
 
-    /// Takes a group if there is room ahead for it; one alone has room in any case.
+    /// Takes a group if there is free capacity ahead for it; one alone has free capacity in any
+    /// case.
     pub fn take(&mut self, group: Group, now_ns: u64) -> bool {
         while let Some(left) = self
             .ahead
@@ -131,9 +132,9 @@ impl Lead {
             self.bytes -= left.bytes;
         }
         let is_near = group.departure_ns <= now_ns.saturating_add(self.lead_ns);
-        let has_room = self.packets + group.packets <= self.packets_max
+        let has_capacity = self.packets + group.packets <= self.packets_max
             && self.bytes + group.bytes <= BYTES_MAX;
-        if !(self.ahead.is_empty() || is_near && has_room) {
+        if !(self.ahead.is_empty() || is_near && has_capacity) {
             return false;
         }
         self.packets += group.packets;
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_beside_them_has_room_and_its_turn() {
+    fn what_is_sent_beside_them_has_capacity_and_its_turn() {
         let mut lead = Lead::new(0).with_packets(32);
         let mut planned_ns = MS;
         assert_eq!(batch(&mut lead, &mut planned_ns, 1000, 8, 0), 4);
@@ -216,7 +217,7 @@ mod tests {
         assert_eq!(lead.departure_ns(last_ns + 200, 0), last_ns + 301);
         lead.is_followed(last_ns);
         assert_eq!(lead.last_ns(), last_ns + 300);
-        // Without company as many as ever, and never none.
+        // With no other sender a batch has its usual size; without packets it still has one group.
         for (packets, groups) in [(1000, 8), (0, 1)] {
             let mut lead = Lead::new(0).with_packets(packets);
             assert_eq!(batch(&mut lead, &mut { MS }, 1000, 8, 0), groups);

@@ -1,6 +1,6 @@
 //! When packets leave: at the pace of the media, and never more at once than was asked for.
 //!
-//! A [`Schedule`] gives each packet its instant when it is laid out, and a [`Pacer`] says which of
+//! A [`Schedule`] gives each packet its instant when it is built, and a [`Pacer`] says which of
 //! them leave together, when that is on the system's clock, and how well it was kept. Where the
 //! kernel spaces packets by their departure times, a [`Lead`] says how far ahead groups are handed
 //! over. All are pure: they are handed packets and the time, and whoever sends does the waiting.

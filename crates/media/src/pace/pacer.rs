@@ -7,8 +7,8 @@ use super::schedule::Limit;
 use crate::wire::run::PacketPlace;
 
 /// How many times as fast as the media packets leave that are late, unless another number is asked
-/// for: a second is made up for in a third of a second, and a link with room for the stream's peaks
-/// mostly has room for it.
+/// for: a second is made up for in a third of a second, and a link with bandwidth for the stream's
+/// peaks mostly has capacity for it.
 pub const CATCH_UP: u32 = 4;
 /// A source that kept us waiting for longer than this moves the plan; what is less is its jitter.
 const SOURCE_LATE_NS: u64 = 100_000_000;

@@ -20,7 +20,7 @@ pub struct Limit {
 
 impl Limit {
     /// For media that is made as it is sent, and for groups: who watches waits for each packet, and
-    /// every receiver of a group would have to have room for long bursts.
+    /// every receiver of a group would have to have capacity for long bursts.
     pub const LIVE: Self = Self {
         burst: 8,
         early_ns: 2_000_000,

@@ -1,9 +1,9 @@
 //! Memory that datagrams are received into, and that packets lie in until they are out.
 //!
-//! [`stream`](crate::receive::stream) lets the kernel write into [`ReceiveBuffer::room`] and holds
-//! [`Span`]s of what came, usually for no longer than the call. It is a ring: a batch of datagrams
-//! takes what it needs, and its room is free again once all its packets and those of older batches
-//! are released. Nothing is copied and nothing allocated after it was made.
+//! [`stream`](crate::receive::stream) lets the kernel write into [`ReceiveBuffer::free_capacity`]
+//! and holds [`Span`]s of what came, usually for no longer than the call. It is a ring: a batch of
+//! datagrams takes what it needs, and its space is free again once all its packets and those of
+//! older batches are released. Nothing is copied and nothing allocated after it was made.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,7 +15,7 @@ const BATCHES_MAX: usize = 4096;
 
 /// Bytes in a [`ReceiveBuffer`], to be released exactly once.
 #[derive(Debug, PartialEq, Eq)]
-#[must_use = "its room is only free again when it is released"]
+#[must_use = "its space is only free again when it is released"]
 pub struct Span {
     batch: u64,
     start: usize,
@@ -52,36 +52,36 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Room for a batch of [`BATCH_BYTES`]; `None` until spans of old batches are released.
-    pub fn room(&mut self) -> Option<&mut [u8]> {
-        let room = self.find_room()?;
-        self.head = room.start;
-        Some(&mut self.bytes[room])
+    /// Space for a batch of [`BATCH_BYTES`]; `None` until spans of old batches are released.
+    pub fn free_capacity(&mut self) -> Option<&mut [u8]> {
+        let range = self.find_capacity()?;
+        self.head = range.start;
+        Some(&mut self.bytes[range])
     }
 
-    fn find_room(&self) -> Option<Range<usize>> {
+    fn find_capacity(&self) -> Option<Range<usize>> {
         let Some(oldest) = self.batches.front() else {
             return Some(0..BATCH_BYTES);
         };
         if self.batches.len() == BATCHES_MAX {
             return None;
         }
-        let room_at = |start: usize, end: usize| {
+        let capacity_at = |start: usize, end: usize| {
             let is_enough = end.saturating_sub(start) >= BATCH_BYTES;
             is_enough.then(|| start..start + BATCH_BYTES)
         };
         // The head never comes to stand on the oldest batch from behind, so that it does so only if
         // nothing is used.
         if self.head > oldest.start {
-            let behind = room_at(self.head, self.bytes.len());
-            behind.or_else(|| room_at(0, oldest.start.saturating_sub(1)))
+            let behind = capacity_at(self.head, self.bytes.len());
+            behind.or_else(|| capacity_at(0, oldest.start.saturating_sub(1)))
         } else {
-            room_at(self.head, oldest.start.saturating_sub(1))
+            capacity_at(self.head, oldest.start.saturating_sub(1))
         }
     }
 
-    /// The first `bytes` (at least 1) of the room given last are used; the number of this batch. It
-    /// stays until [`Self::done`].
+    /// The first `bytes` (at least 1) of the free capacity given last are used; the number of this
+    /// batch. It stays until [`Self::done`].
     pub fn take(&mut self, bytes: usize) -> u64 {
         debug_assert!(
             bytes > 0,
@@ -139,7 +139,7 @@ mod tests {
 
     /// A batch of `bytes`, each `value`, and a span of all of it.
     fn batch(buffer: &mut ReceiveBuffer, bytes: usize, value: u8) -> Option<Span> {
-        buffer.room()?[..bytes].fill(value);
+        buffer.free_capacity()?[..bytes].fill(value);
         let batch = buffer.take(bytes);
         let span = buffer.hold(batch, 0..bytes);
         buffer.done(batch);
@@ -176,15 +176,15 @@ mod tests {
         assert_eq!(spans.len(), BATCHES_MAX);
         assert_eq!(buffer.batches.capacity(), BATCHES_MAX);
         spans.into_iter().for_each(|span| buffer.release(span));
-        assert!(buffer.room().is_some());
+        assert!(buffer.free_capacity().is_some());
     }
 
     #[test]
     fn the_smallest_takes_one_batch_at_a_time() {
         let mut buffer = ReceiveBuffer::new(0);
         let span = batch(&mut buffer, 1, 1).unwrap();
-        assert!(buffer.room().is_none());
+        assert!(buffer.free_capacity().is_none());
         buffer.release(span);
-        assert_eq!(buffer.room().unwrap().len(), BATCH_BYTES);
+        assert_eq!(buffer.free_capacity().unwrap().len(), BATCH_BYTES);
     }
 }

@@ -1,10 +1,11 @@
 //! Where datagrams are received: in slots of a pool, to be published from there, or in memory of
 //! our own.
 //!
-//! [`stream`](crate::receive::stream) asks for room, says how much of it came, and holds [`Span`]s
-//! of that. With [slots](Slots) the room is in one of them as long as there is one; else, and
-//! without, in the [ring](ReceiveBuffer), from which the sink copies. Both go together: spans of
-//! either may be held at once, and what waits for a missing packet is a handle in each case.
+//! [`stream`](crate::receive::stream) asks for free capacity, says how much of it came, and holds
+//! [`Span`]s of that. With [slots](Slots) the space is in one of them as long as there is one;
+//! else, and without, in the [ring](ReceiveBuffer), from which the sink copies. Both go together:
+//! spans of either may be held at once, and what waits for a missing packet is a handle in each
+//! case.
 //!
 //! In a slot bytes may change under whoever reads them, if somebody with the right to write into
 //! the pool does not keep to the rules: what is decided by is read once.
@@ -34,7 +35,7 @@ pub enum Batch {
 
 /// Bytes of a batch, to be released exactly once.
 #[derive(Debug)]
-#[must_use = "its room is only free again when it is released"]
+#[must_use = "its space is only free again when it is released"]
 pub enum Span {
     /// In the ring.
     Ring(buffer::Span),
@@ -58,7 +59,7 @@ struct InSlots {
 pub struct Memory {
     ring: ReceiveBuffer,
     slots: Option<InSlots>,
-    /// Why the room is not in a slot.
+    /// Why the space is not in a slot.
     refusal: Option<Refusal>,
 }
 
@@ -79,11 +80,11 @@ impl Memory {
         self.slots = Some(InSlots { slots, filling });
     }
 
-    /// Decides where the next room is: in a slot, if there is one.
+    /// Decides where the next space is: in a slot, if there is one.
     pub fn choose(&mut self) {
         let Some(slots) = &mut self.slots else { return };
-        let has_room = |filling: &Filling| filling.left() >= BATCH_BYTES;
-        if slots.filling.as_ref().is_some_and(has_room) {
+        let has_capacity = |filling: &Filling| filling.left() >= BATCH_BYTES;
+        if slots.filling.as_ref().is_some_and(has_capacity) {
             self.refusal = None;
             return;
         }
@@ -101,18 +102,18 @@ impl Memory {
         slots.filling.as_mut()
     }
 
-    /// Room for a batch of [`BATCH_BYTES`], where [`Self::choose`] said; `None` until spans of the
+    /// Space for a batch of [`BATCH_BYTES`], where [`Self::choose`] said; `None` until spans of the
     /// ring are released.
-    pub fn room(&mut self) -> Option<&mut [u8]> {
+    pub fn free_capacity(&mut self) -> Option<&mut [u8]> {
         if self.chosen().is_none() {
-            return self.ring.room();
+            return self.ring.free_capacity();
         }
         self.chosen()
-            .map(|filling| &mut filling.room()[..BATCH_BYTES])
+            .map(|filling| &mut filling.free_capacity()[..BATCH_BYTES])
     }
 
-    /// The first `bytes` (at least 1) of the room given last are used. The batch stays until
-    /// [`Self::done`].
+    /// The first `bytes` (at least 1) of the free capacity given last are used. The batch stays
+    /// until [`Self::done`].
     pub fn take(&mut self, bytes: usize) -> Batch {
         if let Some(filling) = self.chosen() {
             let start = filling.fill(bytes);
@@ -177,7 +178,7 @@ impl Memory {
     }
 
     /// Is the pool whole, as far as slots are used? Asked when the kernel could not write into the
-    /// room.
+    /// space.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@
 //! and stays where it is: [`sources`] says which packets are the stream's and [`source`] what is
 //! missing of it, by RFC 3550; [`reorder`] holds spans of that memory, puts them in order and waits
 //! for what is missing, within bounds; [`repairer`] finds it in what else was sent, [`feedback`]
-//! reports, and asks for what [`requests`] lists. Packets in order are out, and their room in the
+//! reports, and asks for what [`requests`] lists. Packets in order are out, and their space in the
 //! buffer is free, before the call that brought them returns; a slot is free when who reads from it
 //! lets it go.
 //!

@@ -62,12 +62,12 @@ impl Repairer {
         is_missing: &dyn Fn(u16) -> bool,
         emit: &mut dyn FnMut(&[u8], Origin),
     ) -> bool {
-        let (Some(receiver), Some(room)) = (self.resent, self.restored.get_mut(..packet.len()))
+        let (Some(receiver), Some(storage)) = (self.resent, self.restored.get_mut(..packet.len()))
         else {
             return false;
         };
-        room.copy_from_slice(packet);
-        let repaired = match receiver.restore(room, is_missing) {
+        storage.copy_from_slice(packet);
+        let repaired = match receiver.restore(storage, is_missing) {
             Ok(repaired) => repaired,
             // Somebody else's request, or one too many of ours.
             Err(NotRestored::NotMissing(_) | NotRestored::Empty) => return true,

@@ -119,10 +119,10 @@ impl<D: Depacketize, S: Sink> Session<D, S> {
         if ready.rtp {
             let mut messages = [Message::NONE; MESSAGES_MAX];
             for _ in 0..CALLS_MAX {
-                let room = self.stream.room()?;
-                let received = self.sockets.receive(room, &mut messages);
+                let storage = self.stream.free_capacity()?;
+                let received = self.sockets.receive(storage, &mut messages);
                 let count = received.or_else(|error| {
-                    // Where the room is in a pool, that may be gone from under it.
+                    // Where the space is in a pool, that may be gone from under it.
                     self.stream.check_memory()?;
                     Err(error)
                 })?;

@@ -22,7 +22,8 @@ use crate::MediaError;
 /// What a socket holds while nobody reads, as the kernel accounts for it: 50 ms of 400 Mbit/s,
 /// which with the kernel's own overhead (a packet of 1,400 bytes costs 2,304) are 4 MiB.
 pub const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// Room for one datagram where the kernel does not join them: what Ethernet carries, and some more.
+/// Space for one datagram where the kernel does not join them: what Ethernet carries, and some
+/// more.
 const DATAGRAM_BYTES: usize = BATCH_BYTES / MESSAGES_MAX;
 const RTCP_BUFFER_BYTES: usize = 256 << 10;
 /// How often a pair of ports is looked for.

@@ -18,7 +18,7 @@ use hythe_rtp::payload::{Depacketize, Received};
 use hythe_rtp::receive::feedback::Feedback;
 use hythe_rtp::receive::gaps::Gaps;
 use hythe_rtp::receive::head::Head;
-use hythe_rtp::receive::heard::{self, Heard, Said};
+use hythe_rtp::receive::parsed_rtcp::{self, ParsedRtcp, RtcpEvent};
 use hythe_rtp::receive::reorder::{Origin, Ready, Reason, Reorder};
 use hythe_rtp::receive::requests::Limits;
 use hythe_rtp::receive::source::{Source, ticks};
@@ -62,7 +62,7 @@ impl Default for Settings {
         Self {
             delay_ns: 50_000_000,
             // What 50 ms of 400 Mbit/s are, and again as much for bursts: packets of 1,400 bytes,
-            // and their room.
+            // and their space.
             packets_max: 4096,
             buffer_bytes: 6 << 20,
             ssrc: None,
@@ -213,7 +213,7 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
     }
 
     /// Is the pool whole, if anything is received into it? To be asked when the kernel could not
-    /// write into [`Self::room`].
+    /// write into [`Self::free_capacity`].
     ///
     /// # Errors
     ///
@@ -222,16 +222,16 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         Ok(self.memory.check_whole()?)
     }
 
-    /// Room for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is
+    /// Space for datagrams, [`BATCH_BYTES`], to be handed to [`Self::take_messages`]. If there is
     /// none, packets come out before their turn. Empty after the sink failed: nothing but
     /// [`Self::finish`] makes sense then.
     ///
     /// # Errors
     ///
     /// What the sink says.
-    pub fn room(&mut self) -> Result<&mut [u8], MediaError> {
+    pub fn free_capacity(&mut self) -> Result<&mut [u8], MediaError> {
         self.memory.choose();
-        while self.memory.room().is_none() {
+        while self.memory.free_capacity().is_none() {
             match self.reorder.pop_now() {
                 Some(ready) => self.deliver(ready)?,
                 None if self.suspect.is_some() => self.forget_suspect(),
@@ -239,12 +239,12 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
                 None => break,
             }
         }
-        let room = self.memory.room();
-        Ok(room.unwrap_or_default())
+        let storage = self.memory.free_capacity();
+        Ok(storage.unwrap_or_default())
     }
 
-    /// Takes what was received on the RTP port into [`Self::room`]: message `n` at `n * part`.
-    /// Emits what is complete.
+    /// Takes what was received on the RTP port into [`Self::free_capacity`]: message `n` at `n *
+    /// part`. Emits what is complete.
     ///
     /// # Errors
     ///
@@ -292,9 +292,9 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         source: SocketAddr,
         now_ns: u64,
     ) -> Result<(), MediaError> {
-        let room = self.room()?;
-        let bytes = datagram.len().min(room.len());
-        room[..bytes].copy_from_slice(&datagram[..bytes]);
+        let storage = self.free_capacity()?;
+        let bytes = datagram.len().min(storage.len());
+        storage[..bytes].copy_from_slice(&datagram[..bytes]);
         let message = Message {
             bytes,
             segment_bytes: bytes,
@@ -313,10 +313,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
         now_ns: u64,
     ) -> Result<(), MediaError> {
         let bytes = self.memory.part(batch, range.clone());
-        if heard::is_rtcp(bytes) {
+        if parsed_rtcp::is_rtcp(bytes) {
             // RTCP on the same port (RFC 5761).
-            let said = Said::read(bytes);
-            self.believe(&said, message.source, now_ns);
+            let parsed = ParsedRtcp::read(bytes);
+            self.believe(&parsed, message.source, now_ns);
             return Ok(());
         }
         let Some(head) = Head::read(bytes) else {
@@ -344,7 +344,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             marker: head.marker,
         };
         let awaited = self.reorder.extend(sender.sequence);
-        let is_awaited = self.reorder.is_missing(awaited) && self.sources.awaited(&sender, now_ns);
+        // An answer that comes a second time is a duplicate. Its number may be far behind, and two
+        // such numbers in sequence would otherwise look like a sender that restarted.
+        let is_answer = self.reorder.is_missing(awaited) || self.feedback.was_asked(awaited);
+        let is_awaited = is_answer && self.sources.awaited(&sender, now_ns);
         let decision = if is_awaited {
             Decision::Take(awaited)
         } else {
@@ -460,10 +463,10 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
             return Ok(());
         };
         let payload = &packet[head.payload];
-        let room = self.room()?;
+        let storage = self.free_capacity()?;
         // One byte at least: a batch is never empty.
-        room[0] = 0;
-        room[..payload.len()].copy_from_slice(payload);
+        storage[0] = 0;
+        storage[..payload.len()].copy_from_slice(payload);
         let batch = self.memory.take(payload.len().max(1));
         let span = self.memory.hold(&batch, 0..payload.len());
         self.memory.done(batch);
@@ -597,22 +600,22 @@ impl<D: Depacketize, S: Sink> Stream<D, S> {
 
     /// Takes a datagram of the RTCP port.
     pub fn take_rtcp(&mut self, datagram: &[u8], source: SocketAddr, now_ns: u64) {
-        let said = Said::read(datagram);
-        self.believe(&said, source, now_ns);
+        let parsed = ParsedRtcp::read(datagram);
+        self.believe(&parsed, source, now_ns);
     }
 
     /// Only the stream's own host is believed: everybody else could end it, or have our reports
     /// sent elsewhere.
-    fn believe(&mut self, said: &Said, source: SocketAddr, now_ns: u64) {
-        self.statistics.malformed += u64::from(!said.is_valid);
-        for heard in said.heard.iter().flatten() {
-            match *heard {
-                Heard::Report { ssrc, ntp } if self.sources.is_stream(ssrc, source.ip()) => {
+    fn believe(&mut self, parsed: &ParsedRtcp, source: SocketAddr, now_ns: u64) {
+        self.statistics.malformed += u64::from(!parsed.is_valid);
+        for event in parsed.events.iter().flatten() {
+            match *event {
+                RtcpEvent::Report { ssrc, ntp } if self.sources.is_stream(ssrc, source.ip()) => {
                     self.feedback.sender_report(ntp, now_ns);
                     self.reporter = Some(source);
                     self.statistics.sender_reports += 1;
                 }
-                Heard::Goodbye { ssrc } if self.sources.goodbye(ssrc, source.ip()) => {
+                RtcpEvent::Goodbye { ssrc } if self.sources.goodbye(ssrc, source.ip()) => {
                     self.goodbye_ns.get_or_insert(now_ns);
                 }
                 _ => {}

@@ -124,7 +124,7 @@ impl Server {
             Some(free) => self.limits.fitting(free),
             None => self.limits,
         };
-        let mut room = Room {
+        let mut server = ServerLoop {
             starting,
             service: Service::new(limits, Box::new(random)),
             media,
@@ -135,7 +135,7 @@ impl Server {
             next_tick_ns: 0,
         };
         let ended = loop {
-            match room.wait(&self.listeners, stop) {
+            match server.wait(&self.listeners, stop) {
                 Ok(true) => {}
                 Ok(false) => break Ok(()),
                 Err(source) => {
@@ -144,9 +144,9 @@ impl Server {
                 }
             }
         };
-        let actions = room.service.shut_down();
-        room.act(&actions);
-        ended.map(|()| *room.service.counters())
+        let actions = server.service.shut_down();
+        server.act(&actions);
+        ended.map(|()| *server.service.counters())
     }
 }
 
@@ -164,7 +164,7 @@ fn random() -> Option<u64> {
 }
 
 /// The clients, and who serves them.
-struct Room<'m> {
+struct ServerLoop<'m> {
     service: Service,
     starting: Starting,
     media: &'m mut dyn Media,
@@ -176,7 +176,7 @@ struct Room<'m> {
     next_tick_ns: u64,
 }
 
-impl Room<'_> {
+impl ServerLoop<'_> {
     fn now_ns(&self) -> u64 {
         // 584 years
         self.began.elapsed().as_nanos() as u64
@@ -191,7 +191,7 @@ impl Room<'_> {
         let doors = if self.is_accepting { listeners } else { &[] };
         descriptors.extend(doors.iter().map(|door| PollFd::new(door, PollFlags::IN)));
         descriptors.extend(self.wires.iter().map(|(id, wire)| {
-            let interest = wire.interest(self.service.room(*id) > 0);
+            let interest = wire.interest(self.service.free_capacity(*id) > 0);
             PollFd::from_borrowed_fd(wire.stream.as_fd(), interest)
         }));
         // Without clients nothing can become overdue.
@@ -275,11 +275,11 @@ impl Room<'_> {
         };
         if events.contains(PollFlags::IN) {
             let mut buffer = [0; READ_BYTES];
-            let room = match self.service.room(id) {
+            let limit = match self.service.free_capacity(id) {
                 0 => READ_BYTES, // what comes behind the last request is thrown away
-                room => room.min(READ_BYTES),
+                limit => limit.min(READ_BYTES),
             };
-            let received = wire.read(&mut buffer[..room]);
+            let received = wire.read(&mut buffer[..limit]);
             self.service.receive(id, received, now_ns);
         } else if !events.contains(PollFlags::OUT) {
             wire.close(); // nothing but an error, or both sides have ended it

@@ -28,7 +28,7 @@ enum Stage {
     /// Requests come and are answered.
     Open,
     /// The client sends nothing more; what it sent is still answered.
-    HeardOut,
+    HalfClosed,
     /// The last answer is on its way; what comes is thrown away.
     Ending,
     /// The last answer is sent.
@@ -48,12 +48,12 @@ impl Wire {
         })
     }
 
-    /// What to wait for. `has_room`: more requests can be kept.
-    pub(super) fn interest(&self, has_room: bool) -> PollFlags {
+    /// What to wait for. `has_capacity`: more requests can be kept.
+    pub(super) fn interest(&self, has_capacity: bool) -> PollFlags {
         let reads = match self.stage {
-            Stage::Open => has_room && self.may_answer(),
+            Stage::Open => has_capacity && self.may_answer(),
             Stage::Ending | Stage::Draining => true,
-            Stage::HeardOut | Stage::Closed => false,
+            Stage::HalfClosed | Stage::Closed => false,
         };
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::IN, reads);
@@ -61,19 +61,19 @@ impl Wire {
         interest
     }
 
-    /// Is there room for one more answer?
+    /// Is there free capacity for one more answer?
     pub(super) fn may_answer(&self) -> bool {
-        matches!(self.stage, Stage::Open | Stage::HeardOut) && self.unsent.len() < UNSENT_BYTES
+        matches!(self.stage, Stage::Open | Stage::HalfClosed) && self.unsent.len() < UNSENT_BYTES
     }
 
     /// Reads what there is, at most `buffer`; nothing once the client is heard out, or will not be
     /// heard any more.
     pub(super) fn read<'b>(&mut self, buffer: &'b mut [u8]) -> &'b [u8] {
-        if buffer.is_empty() || matches!(self.stage, Stage::HeardOut | Stage::Closed) {
+        if buffer.is_empty() || matches!(self.stage, Stage::HalfClosed | Stage::Closed) {
             return &[];
         }
         match self.stream.read(buffer) {
-            Ok(0) if self.stage == Stage::Open => self.stage = Stage::HeardOut,
+            Ok(0) if self.stage == Stage::Open => self.stage = Stage::HalfClosed,
             Ok(0) => self.stage = Stage::Closed,
             Ok(count) if self.stage == Stage::Open => return &buffer[..count],
             Ok(_) => {}
@@ -116,7 +116,7 @@ impl Wire {
     /// All that came is answered: that is the end of a client which sends nothing more, once it has
     /// the answers.
     pub(super) fn settle(&mut self) {
-        if self.stage == Stage::HeardOut && self.unsent.is_empty() {
+        if self.stage == Stage::HalfClosed && self.unsent.is_empty() {
             self.stage = Stage::Closed;
         }
     }
@@ -141,7 +141,7 @@ impl Wire {
     }
 }
 
-/// Nothing to read or no room to write just now.
+/// Nothing to read or no free capacity to write just now.
 fn passes(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, WouldBlock};
     matches!(error.kind(), WouldBlock | Interrupted)

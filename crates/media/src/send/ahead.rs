@@ -1,4 +1,5 @@
-//! Media on its way from a source into packets: read, cut, numbered, given an instant, laid out.
+//! Media on its way from a source into packets: read, cut, numbered, given an instant, built with
+//! their headers.
 
 use hythe_rtp::format::StreamFormat;
 use hythe_rtp::payload::{Packetize, Payload};
@@ -60,7 +61,7 @@ impl Ahead {
         &self.headers
     }
 
-    /// Was the last unit laid out?
+    /// Was the last unit built?
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended
     }

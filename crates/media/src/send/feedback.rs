@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use hythe_rtp::loss::history::{History, Kept};
 use hythe_rtp::loss::nack::{Askers, ResendCounts, Resender};
 use hythe_rtp::loss::rtx::Method;
-use hythe_rtp::receive::heard::{self, Heard, Reception};
+use hythe_rtp::receive::parsed_rtcp::{self, Reception, RtcpEvent};
 use hythe_rtp::rtcp::ntp_timestamp;
 use hythe_rtp::{HEADER_BYTES, Identity};
 
@@ -269,9 +269,11 @@ impl Feedback {
             .or_insert_with(|| Listener::new(method));
         let is_group = destination.address().ip().is_multicast();
         let mut has_left = false;
-        let is_valid = heard::read(datagram, &mut |said| match said {
-            Heard::Reception(reception) if reception.stream == ssrc => listener.report(reception),
-            Heard::Goodbye { .. } => has_left = true,
+        let is_valid = parsed_rtcp::read(datagram, &mut |event| match event {
+            RtcpEvent::Reception(reception) if reception.stream == ssrc => {
+                listener.report(reception)
+            }
+            RtcpEvent::Goodbye { .. } => has_left = true,
             _ => {}
         });
         // Members of a group come and go.
@@ -282,7 +284,7 @@ impl Feedback {
             });
         }
         if let Some(resending) = &self.resending
-            && heard::has_feedback(datagram)
+            && parsed_rtcp::has_feedback(datagram)
         {
             let request = (datagram, from);
             let (resent, refused) =

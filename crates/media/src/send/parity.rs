@@ -2,7 +2,7 @@
 //! that follow. Where the kernel keeps packets apart, groups leave some time after they were handed
 //! over; their parity is handed over with them then, and leaves between their departures.
 //!
-//! Between calls the queue has room for what the next packet makes. Nothing is allocated after
+//! Between calls the queue has capacity for what the next packet makes. Nothing is allocated after
 //! [`ParitySender::new`].
 
 use std::collections::VecDeque;
@@ -63,18 +63,18 @@ impl ParitySender {
             what: "parity",
             reason: refused.to_string(),
         })?;
-        let room = || Vec::with_capacity(ulpfec::HEADER_BYTES_MAX + usize::from(body_bytes_max));
+        let buffer = || Vec::with_capacity(ulpfec::HEADER_BYTES_MAX + usize::from(body_bytes_max));
         Ok(Self {
             encoder,
             format,
             waiting: VecDeque::with_capacity(WAITING_MAX),
-            spare: (0..WAITING_MAX).map(|_| room()).collect(),
+            spare: (0..WAITING_MAX).map(|_| buffer()).collect(),
             sent: 0,
         })
     }
 
     /// Takes a packet that left, its header and what follows in pieces. Sends what waits if there
-    /// would be no room for what it makes.
+    /// would be no free capacity for what it makes.
     pub(super) fn push(
         &mut self,
         header: &[u8; HEADER_BYTES],
@@ -175,13 +175,13 @@ fn made_at_most(parity: &Parity, packets: usize) -> usize {
     of_rows.unwrap_or(0) + of_columns.unwrap_or(0)
 }
 
-/// How many packets of a stream may be on their way in a scheduler that takes `room` of them, if
-/// their parity is there, too.
-pub(super) fn packets_beside(parity: Option<&Parity>, room: usize) -> usize {
+/// How many packets of a stream may be on their way in a scheduler that takes `packets_max` of
+/// them, if their parity is there, too.
+pub(super) fn packets_beside(parity: Option<&Parity>, packets_max: usize) -> usize {
     let all = |packets: &usize| {
-        packets + parity.map_or(0, |parity| made_at_most(parity, *packets)) <= room
+        packets + parity.map_or(0, |parity| made_at_most(parity, *packets)) <= packets_max
     };
-    (1..=room).rev().find(all).unwrap_or(1)
+    (1..=packets_max).rev().find(all).unwrap_or(1)
 }
 
 fn enqueue(
@@ -211,13 +211,13 @@ mod tests {
     fn departures_lie_between_two_others() {
         let mut spread = Spread::new(100, 500, 3);
         assert_eq!([(); 3].map(|()| spread.next_ns()), [200, 300, 400]);
-        // Where there is no room between them, still one behind the other.
+        // Where there is no free capacity between them, still one behind the other.
         let mut spread = Spread::new(100, 101, 2);
         assert_eq!([(); 2].map(|()| spread.next_ns()), [101, 102]);
     }
 
     #[test]
-    fn a_scheduler_has_room_for_parity_beside_packets() {
+    fn a_scheduler_has_capacity_for_parity_beside_packets() {
         let parity = |columns, rows, protection| Parity {
             shape: Shape::new(columns, rows).unwrap(),
             protection,

@@ -10,7 +10,7 @@ use hythe_rtp::loss::nack::Limits;
 use hythe_rtp::loss::rtx::{Method, RtxStream};
 use hythe_rtp::sdp;
 
-use super::held::Budget;
+use super::zero_copy_queue::Budget;
 
 /// What is done about lost packets; nothing, by default.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,10 @@
 //! How many slots each of several sessions of one process may hold, so that none takes those that
 //! the next one needs.
 //!
-//! Each session that joins is given a number of slots at once, or is refused. In those it lays out
-//! media ahead of its time; what it may hold beyond them, for packets that may be asked for again,
-//! becomes less as more sessions join: all together that is at most half of the region's slots.
+//! Each session that joins is given a number of slots at once, or is refused. In those it builds
+//! packets ahead of their time; what it may hold beyond them, for packets that may be asked for
+//! again, becomes less as more sessions join: all together that is at most half of the region's
+//! slots.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

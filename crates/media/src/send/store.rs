@@ -1,8 +1,8 @@
-//! Where the packets of a stream are: laid out in slots of our own, or in the messages of a
+//! Where the packets of a stream are: built in slots of our own, or in the messages of a
 //! channel.
 //!
 //! Packets wait for their instant here, and are kept in case somebody asks for them again. A packet
-//! is known by the number of its slot (laid out) or its own (in messages), together with its
+//! is known by the number of its slot (prebuilt) or its own (in messages), together with its
 //! [`PacketPlace`].
 
 use std::sync::Arc;
@@ -17,33 +17,35 @@ use crate::wire::layout::Head;
 use crate::wire::packets::Packets;
 use crate::wire::run::PacketPlace;
 
-use super::held::{Budget, GroupVectors, HeldStore};
-use super::laid::LaidStore;
+use super::prebuilt::PrebuiltPackets;
 use super::share::SlotShare;
+use super::zero_copy_queue::{Budget, GroupVectors, ZeroCopyQueue};
 
 /// The packets of a stream.
 #[derive(Debug)]
 pub(super) enum Store {
     /// Copied into slots of the wire region, header in front of payload.
-    Laid(LaidStore),
+    Prebuilt(PrebuiltPackets),
     /// Left where they were published.
-    Held(Box<HeldStore>),
+    ZeroCopy(Box<ZeroCopyQueue>),
 }
 
 impl Store {
-    /// Packets will be laid out: the pool gets a wire region if it has none.
-    pub(super) fn laid(
+    /// Packets will be built beforehand: the pool gets a wire region if it has none.
+    pub(super) fn prebuilt(
         node: &Node,
         options: &WireOptions,
         share: Option<&Arc<SlotShare>>,
         trust: TrustPeers,
     ) -> Result<Self, MediaError> {
-        Ok(Self::Laid(LaidStore::new(node, options, share, trust)?))
+        Ok(Self::Prebuilt(PrebuiltPackets::new(
+            node, options, share, trust,
+        )?))
     }
 
     /// Packets will lie in messages, of which so many are kept for those that were sent.
-    pub(super) fn held(kept: Budget) -> Self {
-        Self::Held(Box::new(HeldStore::new(kept)))
+    pub(super) fn zero_copy(kept: Budget) -> Self {
+        Self::ZeroCopy(Box::new(ZeroCopyQueue::new(kept)))
     }
 
     /// Adds a packet behind the others. Its body lies in the `messages`, if there are any.
@@ -54,24 +56,24 @@ impl Store {
         messages: &[Message],
     ) -> Result<(), MediaError> {
         match self {
-            Self::Laid(store) => store.push(head, payload),
-            Self::Held(store) => store.push(head, payload, messages),
+            Self::Prebuilt(store) => store.push(head, payload),
+            Self::ZeroCopy(store) => store.push(head, payload, messages),
         }
     }
 
     /// Are as many packets waiting as should be?
     pub(super) fn is_far_ahead(&self) -> bool {
         match self {
-            Self::Laid(store) => store.is_far_ahead(),
-            Self::Held(store) => store.is_far_ahead(),
+            Self::Prebuilt(store) => store.is_far_ahead(),
+            Self::ZeroCopy(store) => store.is_far_ahead(),
         }
     }
 
     /// Packets that have not left, as far as they can leave together.
     pub(super) fn waiting(&self) -> &[PacketPlace] {
         match self {
-            Self::Laid(store) => store.waiting(),
-            Self::Held(store) => store.waiting(),
+            Self::Prebuilt(store) => store.waiting(),
+            Self::ZeroCopy(store) => store.waiting(),
         }
     }
 
@@ -79,24 +81,24 @@ impl Store {
     /// [`waiting`](Self::waiting).
     pub(super) fn number(&self, index: usize) -> u64 {
         match self {
-            Self::Laid(store) => store.slot(),
-            Self::Held(store) => store.number(index),
+            Self::Prebuilt(store) => store.slot(),
+            Self::ZeroCopy(store) => store.number(index),
         }
     }
 
     /// The least number that is kept.
     pub(super) fn oldest(&self) -> u64 {
         match self {
-            Self::Laid(store) => store.oldest_slot(),
-            Self::Held(store) => store.oldest(),
+            Self::Prebuilt(store) => store.oldest_slot(),
+            Self::ZeroCopy(store) => store.oldest(),
         }
     }
 
-    /// How many of those [`waiting`](Self::waiting) one group has room for.
+    /// How many of those [`waiting`](Self::waiting) one group has capacity for.
     pub(super) fn fitting(&self) -> usize {
         match self {
-            Self::Laid(store) => store.waiting().len(),
-            Self::Held(store) => store.fitting(),
+            Self::Prebuilt(store) => store.waiting().len(),
+            Self::ZeroCopy(store) => store.fitting(),
         }
     }
 
@@ -105,11 +107,11 @@ impl Store {
         &'s self,
         count: usize,
         lend: bool,
-        room: &'s mut GroupVectors<'s>,
+        storage: &'s mut GroupVectors<'s>,
     ) -> Result<Packets<'s>, MediaError> {
         match self {
-            Self::Laid(store) => store.packets(count, lend),
-            Self::Held(store) => store.packets(count, room),
+            Self::Prebuilt(store) => store.packets(count, lend),
+            Self::ZeroCopy(store) => store.packets(count, storage),
         }
     }
 
@@ -121,12 +123,12 @@ impl Store {
         see: impl FnOnce(&[u8; HEADER_BYTES], &[&[u8]]) -> T,
     ) -> Option<T> {
         match self {
-            Self::Laid(store) => {
+            Self::Prebuilt(store) => {
                 let packet = store.packet(number, place)?;
                 let (header, body) = packet.split_first_chunk()?;
                 Some(see(header, &[body]))
             }
-            Self::Held(store) => store.show(number, see),
+            Self::ZeroCopy(store) => store.show(number, see),
         }
     }
 
@@ -136,11 +138,11 @@ impl Store {
         see: impl FnOnce(&[u8; HEADER_BYTES], &[&[u8]]) -> T,
     ) -> Option<T> {
         match self {
-            Self::Laid(store) => {
+            Self::Prebuilt(store) => {
                 let (header, body) = store.last_left()?.split_first_chunk()?;
                 Some(see(header, &[body]))
             }
-            Self::Held(store) => store.show(store.number(0).checked_sub(1)?, see),
+            Self::ZeroCopy(store) => store.show(store.number(0).checked_sub(1)?, see),
         }
     }
 
@@ -148,16 +150,17 @@ impl Store {
     /// `lent`.
     pub(super) fn left(&mut self, count: usize, lent: bool, now_ns: u64) {
         match self {
-            Self::Laid(store) => store.left(count, lent, now_ns),
-            Self::Held(store) => store.left(count, now_ns),
+            Self::Prebuilt(store) => store.left(count, lent, now_ns),
+            Self::ZeroCopy(store) => store.left(count, now_ns),
         }
     }
 
-    /// Lets go of packets that left before `before_ns`; how many others had to go for want of room.
+    /// Lets go of packets that left before `before_ns`; how many others had to go for want of free
+    /// capacity.
     pub(super) fn recycle(&mut self, before_ns: u64) -> Result<u64, MediaError> {
         match self {
-            Self::Laid(store) => store.recycle(before_ns).map(|()| 0),
-            Self::Held(store) => Ok(store.recycle(before_ns)),
+            Self::Prebuilt(store) => store.recycle(before_ns).map(|()| 0),
+            Self::ZeroCopy(store) => Ok(store.recycle(before_ns)),
         }
     }
 }

@@ -76,7 +76,7 @@ struct Stage {
     log: Arc<Log>,
 }
 
-/// Room for one film; given back when its thread has ended.
+/// Space for one film; given back when its thread has ended.
 struct Permit(Arc<AtomicUsize>);
 
 impl Drop for Permit {

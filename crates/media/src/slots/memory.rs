@@ -47,7 +47,7 @@ impl SlotMemory {
         }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    fn has_capacity(&self, bytes: usize) -> bool {
         let filling = self.filling.as_ref();
         filling.is_some_and(|filling| filling.left() >= bytes)
     }
@@ -62,7 +62,7 @@ impl SlotMemory {
         let begun = begun.map_or(&[][..], |filling| filling.begun(self.bytes));
         match self.slots.open(wanted) {
             Ok(mut next) => {
-                next.room()[..begun.len()].copy_from_slice(begun);
+                next.free_capacity()[..begun.len()].copy_from_slice(begun);
                 let moved = begun.len() as u64;
                 self.slots.count(|counts| counts.moved_bytes += moved);
                 self.filling = Some(next);
@@ -87,12 +87,12 @@ impl UnitMemory for SlotMemory {
     }
 
     fn extend(&mut self, bytes: &[u8]) {
-        if self.refusal.is_none() && !self.has_room(self.bytes + bytes.len()) {
+        if self.refusal.is_none() && !self.has_capacity(self.bytes + bytes.len()) {
             self.move_on(bytes.len());
         }
         match &mut self.filling {
             Some(filling) if self.refusal.is_none() => {
-                filling.room()[self.bytes..][..bytes.len()].copy_from_slice(bytes);
+                filling.free_capacity()[self.bytes..][..bytes.len()].copy_from_slice(bytes);
             }
             _ => self.own.extend_from_slice(bytes),
         }

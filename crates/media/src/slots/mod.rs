@@ -1,5 +1,5 @@
 //! Slots of a pool that are filled from front to back, and published in parts while there is still
-//! room behind them.
+//! space behind them.
 //!
 //! What a receiver puts on a channel lies in them: datagrams as the kernel wrote them
 //! ([`receive::memory`](crate::receive::memory)), and units that were put together from several
@@ -193,7 +193,7 @@ impl Slots {
         });
     }
 
-    /// A slot with room for `bytes` at least.
+    /// A slot with space for `bytes` at least.
     pub(crate) fn open(&self, bytes: usize) -> Result<Filling, Refusal> {
         let mut shared = self.lock();
         shared.held.retain(|held| !held.is_back());
@@ -284,11 +284,11 @@ pub(crate) struct Filling {
 
 impl Filling {
     /// What is behind that which is filled.
-    pub(crate) fn room(&mut self) -> &mut [u8] {
+    pub(crate) fn free_capacity(&mut self) -> &mut [u8] {
         self.lease.rest_mut(self.filled, self.trust)
     }
 
-    /// The first `bytes` of the room are there, and never written again; where they begin.
+    /// The first `bytes` of the free capacity are there, and never written again; where they begin.
     pub(crate) fn fill(&mut self, bytes: usize) -> usize {
         let start = self.filled;
         let end = (start + bytes).next_multiple_of(ALIGNED);
@@ -296,7 +296,7 @@ impl Filling {
         start
     }
 
-    /// Bytes of room.
+    /// Bytes of free capacity.
     pub(crate) fn left(&self) -> usize {
         self.lease.capacity() - self.filled
     }
@@ -306,8 +306,8 @@ impl Filling {
         &self.whole
     }
 
-    /// Is the pool whole, as far as the first [`BATCH_BYTES`] of the room go? Touches them: where
-    /// the kernel found no memory, it has told its caller and nobody else.
+    /// Is the pool whole, as far as the first [`BATCH_BYTES`] of the free capacity go? Touches
+    /// them: where the kernel found no memory, it has told its caller and nobody else.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`].
@@ -319,7 +319,7 @@ impl Filling {
         self.lease.check_whole()
     }
 
-    /// The first `bytes` of the room.
+    /// The first `bytes` of the free capacity.
     pub(crate) fn begun(&self, bytes: usize) -> &[u8] {
         &self.whole.as_slice(self.trust)[self.filled..self.filled + bytes]
     }

@@ -13,7 +13,7 @@ use hythe_sys::regular_file::open_regular;
 
 use crate::MediaError;
 
-/// Read at once, where there is room: a pipe's default capacity.
+/// Read at once, where there is free capacity: a pipe's default capacity.
 const READ_BYTES: usize = 64 * 1024;
 
 /// What a source reads from.
@@ -81,7 +81,7 @@ impl Input {
     /// [`MediaError::File`].
     pub fn fill(&mut self, wanted: usize) -> Result<&[u8], MediaError> {
         while self.end - self.start < wanted && !self.is_ended {
-            self.make_room(wanted);
+            self.make_capacity(wanted);
             match self.reader.read(&mut self.buffer[self.end..]) {
                 Ok(0) => self.is_ended = true,
                 Ok(bytes) => self.end += bytes,
@@ -99,16 +99,16 @@ impl Input {
     }
 
     /// Moves the window to the front if `wanted` bytes do not fit behind its start.
-    fn make_room(&mut self, wanted: usize) {
+    fn make_capacity(&mut self, wanted: usize) {
         if self.start + wanted <= self.buffer.len() && self.end < self.buffer.len() {
             return;
         }
         // Whoever looks far ahead has much in the window: moving it shall cost less than reading
         // did.
         let moved = self.end - self.start;
-        let room = wanted.max(2 * moved).max(READ_BYTES);
-        if self.buffer.len() < room {
-            let mut larger = vec![0; room];
+        let capacity = wanted.max(2 * moved).max(READ_BYTES);
+        if self.buffer.len() < capacity {
+            let mut larger = vec![0; capacity];
             larger[..self.end - self.start].copy_from_slice(self.window());
             self.buffer = larger;
         } else {

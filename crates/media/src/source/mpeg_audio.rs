@@ -46,7 +46,7 @@ impl Group {
         }
     }
 
-    /// This and `frame`, if it follows, is of the same rate, and there is room for it.
+    /// This and `frame`, if it follows, is of the same rate, and there is free capacity for it.
     fn with(self, frame: Frame, most_bytes: usize) -> Option<Self> {
         let follows = self.offset + self.bytes as u64 == frame.offset;
         let is_same = self.header.samples_per_second() == frame.header.samples_per_second()

@@ -7,7 +7,7 @@
 
 use bumpalo::Bump;
 
-/// Room for the pieces of one unit.
+/// Space for the pieces of one unit.
 #[derive(Debug, Default)]
 pub(super) struct Pieces(Bump);
 

@@ -19,10 +19,10 @@ pub(super) const PACKET_SAMPLES: usize = 160;
 const REPORT_PACKETS: u64 = 250;
 /// How long a packet lasts.
 pub(super) const INTERVAL_NS: u64 = 20_000_000;
-/// The wheel has a tooth every 0.25 ms: fine enough that no tooth of 2,000 calls has more packets
+/// The wheel has a slot every 0.25 ms: fine enough that no slot of 2,000 calls has more packets
 /// than a network card's queue likes, coarse enough that sleeping is not the most of the work.
 const TEETH: usize = 80;
-/// From one tooth to the next.
+/// From one slot to the next.
 pub(super) const TOOTH_NS: u64 = INTERVAL_NS / TEETH as u64;
 
 /// What is said: G.711 samples in memory that any number of calls share. Said again from the start
@@ -76,7 +76,7 @@ pub struct CallId(u32);
 pub struct CallStatistics {
     /// Packets given to the network.
     pub packets: u64,
-    /// Packets that the system refused: no way there, no room.
+    /// Packets that the system refused: no way there, no free capacity.
     pub unsent: u64,
 }
 
@@ -91,7 +91,7 @@ struct Call {
     time: u64,
     headers: Headers,
     reports: Reports,
-    tooth: usize,
+    slot: usize,
     /// When the packet before left; 0: there was none.
     sent_ns: u64,
     statistics: CallStatistics,
@@ -115,7 +115,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// No calls yet, room for `most`.
+    /// No calls yet, space for `most`.
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self {
@@ -126,7 +126,7 @@ impl Calls {
     }
 
     /// Adds a call that says `prompt` from its start. `None` if there are as many calls as there is
-    /// room for.
+    /// space for.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl Calls {
             time: 0,
             headers: Headers::new(prompt.payload_type, identity),
             reports,
-            tooth: self.wheel.add(number),
+            slot: self.wheel.add(number),
             sent_ns: 0,
             statistics: CallStatistics::default(),
         });
@@ -164,7 +164,7 @@ impl Calls {
     /// Ends a call; no other is disturbed. `None` if there is none of that number.
     pub fn remove(&mut self, call: CallId) -> Option<CallStatistics> {
         let ended = self.calls.get_mut(call.0 as usize)?.take()?;
-        self.wheel.remove(ended.tooth, call.0);
+        self.wheel.remove(ended.slot, call.0);
         self.free.push(call.0);
         Some(ended.statistics)
     }
@@ -188,7 +188,7 @@ impl Calls {
         Some(call.statistics)
     }
 
-    /// The calls whose packets are due at the `turn`th tooth.
+    /// The calls whose packets are due at the `turn`th slot.
     pub(super) fn due_at(&self, turn: u64) -> &[u32] {
         self.wheel.at(turn)
     }
@@ -217,7 +217,7 @@ impl Calls {
     }
 
     /// The report of a call that it is time for: one in [`REPORT_PACKETS`] packets, the calls of a
-    /// tooth at different ones.
+    /// slot at different ones.
     pub(super) fn due_report(&mut self, due: &Due, unix_ns: u64) -> Option<&[u8]> {
         let call = self.calls.get_mut(due.call as usize)?.as_mut()?;
         let said = call.time / PACKET_SAMPLES as u64 + u64::from(due.call);

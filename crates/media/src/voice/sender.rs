@@ -43,9 +43,9 @@ pub struct VoiceSender {
     calls: Calls,
     v4: Option<Sockets>,
     v6: Option<Sockets>,
-    /// When tooth 0 was due.
+    /// When slot 0 was due.
     start_ns: u64,
-    /// Teeth since then.
+    /// Slots since then.
     turn: u64,
     statistics: VoiceStatistics,
 }
@@ -107,7 +107,7 @@ impl VoiceSender {
         &self.statistics
     }
 
-    /// Waits for the next tooth, 0.25 ms after the one before, and sends the packets that are due
+    /// Waits for the next slot, 0.25 ms after the one before, and sends the packets that are due
     /// there.
     pub fn turn(&mut self) {
         let due_ns = self.start_ns + self.turn * TOOTH_NS;
@@ -172,8 +172,8 @@ impl VoiceSender {
             let Some(report) = self.calls.due_report(due, unix_ns()) else {
                 continue;
             };
-            // A call without room for RTCP was refused when it was added; a report that is lost is
-            // followed by another.
+            // A call without free capacity for RTCP was refused when it was added; a report that is
+            // lost is followed by another.
             if let (Some(sockets), Ok(address)) = (sockets, rtcp_address(due.destination))
                 && sockets.rtcp.send_to(report, address).is_ok()
             {
@@ -211,7 +211,7 @@ fn give(socket: &UdpSocket, calls: &Calls, batch: &[Option<&Due>; BATCH], taken:
                 next += count;
             }
             Err(Errno::INTR) => {}
-            // The others have no room either.
+            // The others have no free capacity either.
             Err(Errno::AGAIN | Errno::NOBUFS) => return,
             // It is about this packet's way.
             Err(_) => next += 1,

@@ -1,43 +1,43 @@
-//! A wheel with a tooth for every fraction of the interval, and the calls that stand at each.
+//! A timer wheel with a slot for every fraction of the interval, and the calls that stand at each.
 
-/// The calls at each tooth, by number. A new one goes where the fewest are.
+/// The calls at each slot, by number. A new one goes where the fewest are.
 #[derive(Clone, Debug)]
 pub(super) struct Wheel {
-    teeth: Vec<Vec<u32>>,
+    slots: Vec<Vec<u32>>,
 }
 
 impl Wheel {
-    /// Teeth without calls; each has room for `calls` in all, so that adding them allocates nothing
-    /// more.
-    pub(super) fn new(teeth: usize, calls: usize) -> Self {
-        let room = calls.div_ceil(teeth.max(1));
+    /// Slots without calls; each has capacity for `calls` in all, so that adding them allocates
+    /// nothing more.
+    pub(super) fn new(slots: usize, calls: usize) -> Self {
+        let capacity = calls.div_ceil(slots.max(1));
         Self {
-            teeth: vec![Vec::with_capacity(room); teeth.max(1)],
+            slots: vec![Vec::with_capacity(capacity); slots.max(1)],
         }
     }
 
-    /// Adds a call; returns its tooth.
+    /// Adds a call; returns its slot.
     pub(super) fn add(&mut self, call: u32) -> usize {
-        // The first of the emptiest: there is at least one tooth.
-        let counts = self.teeth.iter().map(Vec::len).enumerate();
-        let tooth = counts
+        // The first of the emptiest: there is at least one slot.
+        let counts = self.slots.iter().map(Vec::len).enumerate();
+        let slot = counts
             .min_by_key(|(_, count)| *count)
             .map_or(0, |(index, _)| index);
-        self.teeth[tooth].push(call);
-        tooth
+        self.slots[slot].push(call);
+        slot
     }
 
-    /// Takes a call off its tooth; the others stay where they are.
-    pub(super) fn remove(&mut self, tooth: usize, call: u32) {
-        if let Some(calls) = self.teeth.get_mut(tooth) {
+    /// Takes a call off its slot; the others stay where they are.
+    pub(super) fn remove(&mut self, slot: usize, call: u32) {
+        if let Some(calls) = self.slots.get_mut(slot) {
             calls.retain(|other| *other != call);
         }
     }
 
-    /// The calls at the tooth that comes `turn` teeth after the start.
+    /// The calls at the slot that comes `turn` slots after the start.
     pub(super) fn at(&self, turn: u64) -> &[u32] {
-        let tooth = (turn % self.teeth.len() as u64) as usize;
-        &self.teeth[tooth]
+        let slot = (turn % self.slots.len() as u64) as usize;
+        &self.slots[slot]
     }
 }
 

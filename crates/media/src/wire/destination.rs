@@ -20,8 +20,8 @@ use rustix::io::Errno;
 
 use super::departure::Departures;
 use super::endpoint::{DestinationOptions, Endpoint};
+use super::fallback::{MethodFallback, MethodReason};
 use super::health::{Change, Event, Health, State};
-use super::ladder::{Ladder, MethodReason};
 use super::method::{Method, Refusal};
 use super::packets::Packets;
 use crate::MediaError;
@@ -82,7 +82,7 @@ pub struct DestinationStatistics {
 #[derive(Debug)]
 pub struct Destination {
     endpoint: Endpoint,
-    ladder: Ladder,
+    fallback: MethodFallback,
     health: Health,
     /// What was told last, so that only changes are.
     told: (Method, MethodReason),
@@ -125,11 +125,11 @@ impl Destination {
     /// [`MediaError::Destination`] for an address without a port for RTCP; [`MediaError::Socket`]
     /// if the kernel refuses a socket or an option, or knows no way there.
     pub fn open(address: SocketAddr, options: &DestinationOptions) -> Result<Self, MediaError> {
-        let ladder = Ladder::new(options.method);
-        let (method, method_reason) = ladder.method();
+        let fallback = MethodFallback::new(options.method);
+        let (method, method_reason) = fallback.method();
         Ok(Self {
             endpoint: Endpoint::open(address, options)?,
-            ladder,
+            fallback,
             health: Health::new(),
             told: (method, method_reason),
             told_mtu: None,
@@ -165,8 +165,8 @@ impl Destination {
         self.endpoint.address
     }
 
-    /// The socket that sends RTP, to wait for room with, and for what the receiver sends to its
-    /// port.
+    /// The socket that sends RTP, to wait for free capacity with, and for what the receiver sends
+    /// to its port.
     #[must_use]
     pub fn rtp_socket(&self) -> &UdpSocket {
         self.endpoint.rtp.socket()
@@ -186,7 +186,7 @@ impl Destination {
         DestinationStatistics {
             packets: self.counts.packets - missed,
             lost: self.counts.lost + missed,
-            method_reason: self.ladder.method().1,
+            method_reason: self.fallback.method().1,
             state: self.health.state(),
             ..self.counts
         }
@@ -221,8 +221,8 @@ impl Destination {
     }
 
     /// Sends `packets` and says how many it is done with, sent or lost: all, or fewer if the
-    /// socket's buffer is full. Then wait for room and give it [those left](Packets::after), or
-    /// [give them up](Self::give_up). What changed is added to `events`.
+    /// socket's buffer is full. Then wait for free capacity and give it [those
+    /// left](Packets::after), or [give them up](Self::give_up). What changed is added to `events`.
     pub fn send(&mut self, packets: &Packets<'_>, now: Instant, events: &mut Vec<Event>) -> usize {
         self.reconnect_if_due(now);
         self.look_for_missed(now, events);
@@ -245,7 +245,7 @@ impl Destination {
         done
     }
 
-    /// `count` packets were dropped because there was no room for them.
+    /// `count` packets were dropped because there was no free capacity for them.
     pub fn give_up(&mut self, count: usize, now: Instant, events: &mut Vec<Event>) {
         self.counts.lost += count as u64;
         self.trouble(State::Full, now, events);
@@ -262,7 +262,7 @@ impl Destination {
 
     /// Sends one datagram that repairs what was lost, in parts, to a port so many above that of
     /// RTP: at its departure, if it has one and the way heeds it, else at once. Like a report, it
-    /// is not worth waiting for room.
+    /// is not worth waiting for free capacity.
     pub(crate) fn send_repair(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -294,7 +294,7 @@ impl Destination {
 
     /// One call that sends, or as many as it takes to find out how.
     fn step(&mut self, packets: &Packets<'_>, now: Instant, events: &mut Vec<Event>) -> Step {
-        let mut chosen = self.ladder.choose(packets, now);
+        let mut chosen = self.fallback.choose(packets, now);
         let mut method = chosen;
         let mut first_refusal = None;
         let mut tries = 1;
@@ -304,7 +304,7 @@ impl Destination {
                 Ok(count) => {
                     self.counts.method = method;
                     if let (Some(errno), true) = (first_refusal, method != chosen) {
-                        self.ladder.step_down(method, chosen, errno, now);
+                        self.fallback.fall_back(method, chosen, errno, now);
                     }
                     self.sent(method, now, events);
                     return Step::Sent(count);
@@ -317,7 +317,7 @@ impl Destination {
                 continue;
             }
             match self.judge(method, packets, refusal) {
-                Verdict::OtherMethod => match self.ladder.lower(method) {
+                Verdict::OtherMethod => match self.fallback.lower(method) {
                     Some(lower) => {
                         first_refusal.get_or_insert(refusal.errno);
                         method = lower;
@@ -336,7 +336,7 @@ impl Destination {
                         self.counts.too_large += refusal.packets as u64;
                         return Step::Lost(refusal.packets);
                     }
-                    chosen = self.ladder.choose(packets, now);
+                    chosen = self.fallback.choose(packets, now);
                     method = chosen;
                 }
                 Verdict::Lost(state, count) => {
@@ -407,7 +407,7 @@ impl Destination {
             let bytes = packets.places().first().map_or(0, |first| first.bytes);
             self.tell(Change::TooLarge { bytes, mtu_bytes }, events);
         }
-        method.segments() && self.ladder.limit_segments(packet, now)
+        method.segments() && self.fallback.limit_segments(packet, now)
     }
 
     /// Reads what hosts and routers answered; whether they did.
@@ -488,10 +488,10 @@ impl Destination {
         if let Some(state) = self.health.sent(now) {
             self.tell(Change::State(state), events);
             if matches!(before, State::InterfaceDown | State::Unreachable { .. }) {
-                self.ladder.forget();
+                self.fallback.forget();
             }
         }
-        let (settled, reason) = self.ladder.method();
+        let (settled, reason) = self.fallback.method();
         if settled == method && settled != self.told.0 {
             self.told = (settled, reason);
             self.tell(

@@ -5,8 +5,8 @@
 //! nothing of each other, and each call begins with another one, so that none is always last.
 //!
 //! One that is refused, out of reach or full costs the others nothing but the calls to find out.
-//! Waiting for room is bounded by the caller's patience, all destinations together, and one that
-//! stayed full is not waited for again until it has taken a packet.
+//! Waiting for free capacity is bounded by the caller's patience, all destinations together, and
+//! one that stayed full is not waited for again until it has taken a packet.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -51,7 +51,7 @@ struct Member {
     destination: Destination,
     /// Packets of the group that are sent or lost.
     done: usize,
-    /// The last wait for room was in vain.
+    /// The last wait for free capacity was in vain.
     stayed_full: bool,
 }
 
@@ -148,7 +148,7 @@ impl Destinations {
                 source: std::io::ErrorKind::QuotaExceeded.into(),
             });
         }
-        let destination = open_with_room(address, options)?;
+        let destination = open_with_send_buffer(address, options)?;
         let id = DestinationId(self.next_id);
         if let Some(rtcp) = &self.rtcp {
             // It leaves with its socket.
@@ -267,8 +267,8 @@ impl Destinations {
         &self.events
     }
 
-    /// Sends a group of packets to each. Waits for those without room, `patience` at most; what
-    /// they have not taken by then is lost.
+    /// Sends a group of packets to each. Waits for those without free capacity, `patience` at most;
+    /// what they have not taken by then is lost.
     pub fn send(&mut self, packets: &Packets<'_>, patience: Duration) -> Outcome<'_> {
         let begun = Instant::now();
         self.events.clear();
@@ -280,7 +280,7 @@ impl Destinations {
             member.done = 0;
             member.send(packets, begun, &mut self.events);
         }
-        while self.wait_for_room(packets, patience.saturating_sub(begun.elapsed())) {
+        while self.wait_for_capacity(packets, patience.saturating_sub(begun.elapsed())) {
             let now = Instant::now();
             for member in self
                 .members
@@ -306,8 +306,8 @@ impl Destinations {
         }
     }
 
-    /// Waits until one of those that have packets left has room; whether one has.
-    fn wait_for_room(&self, packets: &Packets<'_>, patience: Duration) -> bool {
+    /// Waits until one of those that have packets left has free capacity; whether one has.
+    fn wait_for_capacity(&self, packets: &Packets<'_>, patience: Duration) -> bool {
         let waiting = self
             .members
             .iter()
@@ -357,7 +357,7 @@ impl Member {
 
 /// Opens a destination. Where the process has no descriptor left, its limit is raised as far as it
 /// may be.
-fn open_with_room(
+fn open_with_send_buffer(
     address: SocketAddr,
     options: &DestinationOptions,
 ) -> Result<Destination, MediaError> {

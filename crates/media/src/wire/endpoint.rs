@@ -27,7 +27,7 @@ use super::scheduler::Scheduler;
 use crate::MediaError;
 use crate::ports::rtcp_address;
 
-/// Room in a socket for packets that the interface has not taken yet: four runs of the largest
+/// Space in a socket for packets that the interface has not taken yet: four runs of the largest
 /// size, so that one can be on the wire while this process waits for its turn. The kernel reckons
 /// with twice that for its own needs (socket(7)).
 pub const SEND_BUFFER_BYTES: usize = 4 * 65_536;
@@ -50,7 +50,7 @@ pub struct DestinationOptions {
     pub multicast_interface: Option<String>,
     /// Do receivers on this host get multicast packets, too? With 0 hops they do in any case.
     pub multicast_loop: bool,
-    /// Room for packets that the interface has not taken yet.
+    /// Space for packets that the interface has not taken yet.
     pub send_buffer_bytes: usize,
     /// Our own even port, which several destinations may share: each is told what comes from it
     /// alone, and what comes from nobody else. None: a pair of its own. Whoever names one holds it

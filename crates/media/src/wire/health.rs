@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::ladder::MethodReason;
+use super::fallback::MethodReason;
 use super::method::Method;
 
 /// How long nothing may go wrong before a destination in trouble counts as reachable again. Hosts
@@ -34,7 +34,7 @@ pub enum State {
         /// What the kernel said.
         errno: Errno,
     },
-    /// The socket's buffer or the interface's queue has no room.
+    /// The socket's buffer or the interface's queue has no free capacity.
     Full,
 }
 

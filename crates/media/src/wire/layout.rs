@@ -1,4 +1,4 @@
-//! Packets laid out in a slot of the wire region: header in front of payload, one packet behind the
+//! Packets built in a slot of the wire region: header in front of payload, one packet behind the
 //! other.
 //!
 //! A sender fills a layout from a packetizer ([`Layout::push`]) or straight from a file
@@ -32,13 +32,13 @@ pub struct Layout {
     /// The kernel may send from its file by reference.
     is_for_the_wire: bool,
     places: Vec<PacketPlace>,
-    /// Bytes laid out: where the next packet begins.
+    /// Bytes built: where the next packet begins.
     used: usize,
 }
 
-/// The layout has no room for a packet; it is as it was.
+/// The layout has no free capacity for a packet; it is as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no room for another packet with {payload_bytes} bytes of payload")]
+#[error("no space for another packet with {payload_bytes} bytes of payload")]
 pub struct Full {
     /// Of the packet that does not fit.
     pub payload_bytes: usize,
@@ -96,15 +96,15 @@ impl Layout {
         })
     }
 
-    /// Is there room for one more packet with so many bytes of payload? For more than
+    /// Is there free capacity for one more packet with so many bytes of payload? For more than
     /// [`PAYLOAD_BYTES_MAX`] there never is.
     #[must_use]
-    pub fn has_room(&self, payload_bytes: usize) -> bool {
+    pub fn has_capacity(&self, payload_bytes: usize) -> bool {
         self.packets_left(payload_bytes) > 0
     }
 
-    /// Lays out one packet behind the others. Headers count packets: let [`Layout::has_room`] say
-    /// yes before one is made.
+    /// Lays out one packet behind the others. Headers count packets: let [`Layout::has_capacity`]
+    /// say yes before one is made.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl Layout {
     /// If the sequence number does not follow that of the packet before.
     pub fn push(&mut self, head: &Head, payload: &Payload<'_>) -> Result<(), Full> {
         let payload_bytes = payload.len();
-        if !self.has_room(payload_bytes) {
+        if !self.has_capacity(payload_bytes) {
             return Err(Full { payload_bytes });
         }
         let bytes = self.lease.as_mut_slice(self.trust);
@@ -130,13 +130,14 @@ impl Layout {
     }
 
     /// Reads payloads of one size straight from a file, with one system call for up to
-    /// [`PIECES_PER_CALL`](hythe_node::PIECES_PER_CALL) of them, as many as there is room for.
+    /// [`PIECES_PER_CALL`](hythe_node::PIECES_PER_CALL) of them, as many as there is free capacity
+    /// for.
     /// `head` says what stands in front of each, and is shown it. Returns the bytes taken from the
     /// file: 0 at its end, or if the layout is full.
     ///
     /// # Errors
     ///
-    /// What the kernel says of the file; nothing was laid out.
+    /// What the kernel says of the file; nothing was built.
     ///
     /// # Panics
     ///

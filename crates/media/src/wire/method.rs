@@ -17,7 +17,7 @@
 //!
 //! Packets with departure times ([`Packets::with_departures`]) go in one call, too, however many
 //! times there are: a message for each time, with what leaves then cut by the kernel. `sendfile`
-//! has no room for a time, so by reference they do not go.
+//! has no argument for a time, so by reference they do not go.
 //!
 //! A [`WireSocket`] does one system call and says what came of it; which method is used, and what
 //! to do about a refusal, is decided by the [destination](super::destination). What holds between
@@ -61,7 +61,7 @@ const MESSAGES_MAX: usize = 64;
 /// take it up. Its `delta` is mostly less.
 const SOON_NS: u64 = 2_000_000;
 
-/// Room for a departure time beside a message.
+/// Space for a departure time beside a message.
 const CONTROL_BYTES: usize = rustix::cmsg_space!(TxTime(1));
 
 /// A way to give packets to the network; less is better.
@@ -79,7 +79,7 @@ pub enum Method {
 
 impl Method {
     /// All, best first.
-    pub const LADDER: [Self; 4] = [
+    pub const BEST_FIRST: [Self; 4] = [
         Self::SendfileGso,
         Self::MappedGso,
         Self::Sendmmsg,
@@ -89,7 +89,7 @@ impl Method {
     /// The one to try where this one is refused.
     #[must_use]
     pub fn lower(self) -> Option<Self> {
-        Self::LADDER.into_iter().find(|method| *method > self)
+        Self::BEST_FIRST.into_iter().find(|method| *method > self)
     }
 
     /// Does the kernel cut one send into many datagrams?
@@ -116,15 +116,15 @@ impl fmt::Display for Method {
 
 /// There is no method of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way of sending: use sendfile-gso, gso, sendmmsg or sendto")]
+#[error("{0:?} is not a send method: use sendfile-gso, gso, sendmmsg or sendto")]
 pub struct UnknownMethod(String);
 
 impl FromStr for Method {
     type Err = UnknownMethod;
 
     fn from_str(name: &str) -> Result<Self, UnknownMethod> {
-        let mut ladder = Self::LADDER.into_iter();
-        ladder
+        let mut methods = Self::BEST_FIRST.into_iter();
+        methods
             .find(|method| method.name() == name)
             .ok_or_else(|| UnknownMethod(name.into()))
     }
@@ -272,15 +272,15 @@ impl WireSocket {
         let count = run::length(packets.places(), |_, _| true);
         let segment_bytes = packets.places().first().map_or(0, |first| first.bytes);
         self.segment(segment_bytes, count)?;
-        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
-        let vectors = packets.vectors(count, &mut room);
+        let mut storage = [IoSlice::new(&[]); VECTORS_MAX];
+        let vectors = packets.vectors(count, &mut storage);
         taken(self.send_vectors(vectors.all()), count)
     }
 
     fn send_many(&mut self, packets: &Packets<'_>, count: usize) -> Result<usize, Refusal> {
         self.segment(0, count)?;
-        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
-        let vectors = packets.vectors(count, &mut room);
+        let mut storage = [IoSlice::new(&[]); VECTORS_MAX];
+        let vectors = packets.vectors(count, &mut storage);
         let messages: [Message<'_>; MESSAGES_MAX] = array::from_fn(|index| Message {
             parts: vectors.of(index),
             packets: 1,
@@ -291,8 +291,8 @@ impl WireSocket {
 
     /// Runs of one segment size, each with a departure time of its own.
     fn send_runs(&mut self, packets: &Packets<'_>, count: usize) -> Result<usize, Refusal> {
-        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
-        let vectors = packets.vectors(count, &mut room);
+        let mut storage = [IoSlice::new(&[]); VECTORS_MAX];
+        let vectors = packets.vectors(count, &mut storage);
         let mut messages = [Message::default(); MESSAGES_MAX];
         let segment_bytes = packets.places().first().map_or(0, |first| first.bytes);
         let mut done = 0;
@@ -369,8 +369,8 @@ impl WireSocket {
             return self.send_many(packets, 1);
         }
         self.segment(0, 1)?;
-        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
-        taken(self.send_vectors(packets.vectors(1, &mut room).all()), 1)
+        let mut storage = [IoSlice::new(&[]); VECTORS_MAX];
+        taken(self.send_vectors(packets.vectors(1, &mut storage).all()), 1)
     }
 
     /// Do packets leave at times of their own, which their way heeds?
@@ -438,7 +438,7 @@ fn control<'s>(
 ) -> SendAncillaryBuffer<'s, 'static, 'static> {
     let mut control = SendAncillaryBuffer::new(space);
     if let Some(departure_ns) = departure_ns {
-        // There is room for one.
+        // There is space for one.
         control.push(SendAncillaryMessage::TxTime(departure_ns));
     }
     control
@@ -480,7 +480,7 @@ mod tests {
         SIZES.into_iter().map(place).collect()
     }
 
-    /// Packets that leave at those times, laid out and then in pieces, and a connected socket with
+    /// Packets that leave at those times, built and then in pieces, and a connected socket with
     /// the one it sends to.
     fn with_packets(departures_ns: &[u64], test: impl Fn(Packets<'_>, WireSocket, UdpSocket)) {
         let input = io::stdin();
@@ -491,7 +491,7 @@ mod tests {
             bytes: &bytes,
         };
         let places = &places()[..departures_ns.len()];
-        let laid = Packets::lasting(memory, places).unwrap();
+        let prebuilt = Packets::lasting(memory, places).unwrap();
         let (mut vectors, mut ends) = (Vec::new(), Vec::new());
         for (index, place) in places.iter().enumerate() {
             let (header, body) = bytes[place.offset as usize..place.end()].split_at(12);
@@ -501,7 +501,7 @@ mod tests {
             ends.push(vectors.len());
         }
         let apart = Packets::apart(&vectors, &ends, places).unwrap();
-        for packets in [laid, apart] {
+        for packets in [prebuilt, apart] {
             let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
             receiver.set_nonblocking(true).unwrap();
             let sender = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -1,6 +1,6 @@
 //! Packets on their way from memory to the network.
 //!
-//! Packets are laid out once, header in front of payload, one behind the other ([`run`]), in memory
+//! Packets are built once, header in front of payload, one behind the other ([`run`]), in memory
 //! that the kernel can send from without a copy; every destination is then sent the same bytes, by
 //! the fastest method that its way allows.
 
@@ -8,9 +8,9 @@ pub mod departure;
 pub mod destination;
 pub mod destinations;
 pub mod endpoint;
+pub mod fallback;
 pub mod header;
 pub mod health;
-pub mod ladder;
 pub mod layout;
 pub mod method;
 pub mod packets;
@@ -19,7 +19,7 @@ pub mod scheduler;
 
 use std::os::fd::BorrowedFd;
 
-/// Memory with packets laid out in it, as the kernel sees it and as this process does.
+/// Memory with packets built in it, as the kernel sees it and as this process does.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketMemory<'m> {
     /// The file behind it, for `sendfile`; `None`: what lies there is copied when it is sent.

@@ -230,7 +230,7 @@ impl<'p> Packets<'p> {
     }
 
     /// Where they lie in which file, if they may be sent by reference. Not with departure times,
-    /// which `sendfile` has no room for.
+    /// which `sendfile` has no argument for.
     pub(crate) fn by_reference(&self) -> Option<(&PacketMemory<'p>, BorrowedFd<'p>)> {
         if !self.is_lasting || self.departures_ns.is_some() {
             return None;
@@ -256,11 +256,11 @@ impl<'p> Packets<'p> {
         self.places
     }
 
-    /// The first `count` packets, piece by piece, in `room` if there is no list of them yet.
+    /// The first `count` packets, piece by piece, in `storage` if there is no list of them yet.
     pub(crate) fn vectors<'r>(
         &self,
         count: usize,
-        room: &'r mut [IoSlice<'p>; VECTORS_MAX],
+        storage: &'r mut [IoSlice<'p>; VECTORS_MAX],
     ) -> Vectors<'r>
     where
         'p: 'r,
@@ -271,16 +271,16 @@ impl<'p> Packets<'p> {
             Bytes::Headed(memory, headers) => (memory, Some(headers)),
         };
         let count = count.min(self.len()).min(VECTORS_MAX / 2);
-        let pairs = room.as_chunks_mut::<2>().0.iter_mut();
+        let pairs = storage.as_chunks_mut::<2>().0.iter_mut();
         for (index, (pair, place)) in pairs.zip(&self.places[..count]).enumerate() {
             // Checked when the group was made.
             let packet = &memory.bytes[place.offset as usize..place.end()];
-            let (laid_out, payload) = packet.split_at(HEADER_BYTES);
-            let header = headers.map_or(laid_out, |headers| &headers[index]);
+            let (built, payload) = packet.split_at(HEADER_BYTES);
+            let header = headers.map_or(built, |headers| &headers[index]);
             *pair = [IoSlice::new(header), IoSlice::new(payload)];
         }
         Vectors {
-            all: &room[..2 * count],
+            all: &storage[..2 * count],
             ends: Ends::Pairs,
         }
     }
@@ -393,9 +393,12 @@ mod tests {
         assert!(packets.may_be_referenced());
         let headed = packets.with_headers(&[[1; 12], [2; 12]]).unwrap();
         assert!(!headed.may_be_referenced());
-        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
-        assert_eq!(headed.after(1).vectors(2, &mut room).of(0)[0][..], [2; 12]);
-        let vectors = headed.vectors(2, &mut room);
+        let mut storage = [IoSlice::new(&[]); VECTORS_MAX];
+        assert_eq!(
+            headed.after(1).vectors(2, &mut storage).of(0)[0][..],
+            [2; 12]
+        );
+        let vectors = headed.vectors(2, &mut storage);
         assert_eq!(vectors.of(1)[1].len(), 38);
         assert!(vectors.of(2).is_empty());
         assert_eq!(vectors.all().len(), 4);
@@ -427,19 +430,19 @@ mod tests {
         let places = [place(0, 50), place(0, 50)];
         let packets = Packets::apart(&vectors, &[2, 5], &places).unwrap();
         assert!(!packets.may_be_referenced() && packets.with_headers(&[[0; 12]; 2]).is_err());
-        let mut room = [IoSlice::new(&[]); VECTORS_MAX];
-        assert_eq!(packets.vectors(1, &mut room).all().len(), 2);
-        assert_eq!(packets.vectors(2, &mut room).of(1).len(), 3);
+        let mut storage = [IoSlice::new(&[]); VECTORS_MAX];
+        assert_eq!(packets.vectors(1, &mut storage).all().len(), 2);
+        assert_eq!(packets.vectors(2, &mut storage).of(1).len(), 3);
         let second = packets.after(1);
-        let vectors_of_second = second.vectors(9, &mut room);
+        let vectors_of_second = second.vectors(9, &mut storage);
         assert_eq!(vectors_of_second.of(0).len(), 3);
         assert_eq!(vectors_of_second.all().len(), 3);
         assert!(vectors_of_second.of(1).is_empty());
-        assert_eq!(packets.vectors(2, &mut room).between(0..2).len(), 5);
-        assert!(second.vectors(9, &mut room).between(0..2).is_empty());
+        assert_eq!(packets.vectors(2, &mut storage).between(0..2).len(), 5);
+        assert!(second.vectors(9, &mut storage).between(0..2).is_empty());
         let timed = packets.with_departures(&[1, 2]).unwrap().after(1);
         assert_eq!(timed.departure_ns(0), Some(2));
-        assert_eq!(timed.vectors(9, &mut room).of(0).len(), 3);
+        assert_eq!(timed.vectors(9, &mut storage).of(0).len(), 3);
         assert!(second.after(1).is_empty());
         for (ends, places) in [
             (&[2, 4][..], &places[..]),

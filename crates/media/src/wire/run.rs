@@ -1,7 +1,7 @@
 //! Runs: neighbouring packets that one call can send.
 //!
 //! UDP segmentation offload cuts one send into datagrams of one size; only the last may be shorter.
-//! So packets laid out one behind the other are sent in runs. Which packets go now is the pacer's
+//! So packets built one behind the other are sent in runs. Which packets go now is the pacer's
 //! business; this module only groups them.
 
 /// Most bytes of one UDP send (RFC 768, less the IPv4 and UDP headers; IPv6 allows 20 more, which

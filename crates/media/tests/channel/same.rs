@@ -73,11 +73,11 @@ fn compare(name: &str, bytes: &[u8], lengths: &[(usize, usize)], options: &OpenO
         );
         all.push(sent);
     }
-    // Nothing was laid out: there is no region for it.
+    // Nothing was built: there is no region for it.
     assert_eq!(stage.regions().len(), 1, "{name}: {:?}", stage.regions());
     assert_eq!(stage.slots_held(), 0, "{name}");
     let expected = from_file(&stage, bytes, options);
-    assert_eq!(stage.regions().len(), 2, "a file is laid out");
+    assert_eq!(stage.regions().len(), 2, "a file is built");
     for (sent, (length, _)) in all.iter().zip(lengths) {
         assert_eq!(sent.len(), expected.len(), "{name}, messages of {length}");
         for (index, (sent, expected)) in sent.iter().zip(&expected).enumerate() {

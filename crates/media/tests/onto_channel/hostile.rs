@@ -72,9 +72,9 @@ fn feed(stream: &mut Onto, dice: &mut Dice, honest: &[Vec<u8>], rounds: usize) {
             let joined: Vec<u8> = (0..dice.below(20))
                 .flat_map(|_| nearly(dice, honest))
                 .collect();
-            let room = stream.room().unwrap();
-            let bytes = joined.len().min(room.len());
-            room[..bytes].copy_from_slice(&joined[..bytes]);
+            let storage = stream.free_capacity().unwrap();
+            let bytes = joined.len().min(storage.len());
+            storage[..bytes].copy_from_slice(&joined[..bytes]);
             let message = Message {
                 bytes,
                 segment_bytes: dice.below(1500),

@@ -136,7 +136,7 @@ fn group_sender(host: &str, group: IpAddr) -> std::io::Result<UdpSocket> {
 }
 
 /// Sends three packets to a group from each of `senders`, then a goodbye from each: one of the
-/// first would make room for the second.
+/// first would make space for the second.
 fn send_to_group(group: SocketAddr, senders: &[(&str, u32)]) {
     let senders = senders.iter().map(|(host, ssrc)| {
         let sender = group_sender(host, group.ip()).unwrap();

@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 
-use hythe_media::receive::stream::{Came, Repair, Settings};
+use hythe_media::receive::stream::{Came, Repair, Settings, Stream};
 use hythe_rtp::Identity;
 use hythe_rtp::receive::reorder::Origin;
 use hythe_rtp::receive::requests::Limits;
 use hythe_rtp::rtcp::{Counts, Reports};
 use rtcp_types::{Compound, Nack, Packet};
 
-use crate::passing::{packet, stream};
+use crate::passing::{Kept, Passing, packet, stream};
 
 const MS: u64 = 1_000_000;
 
@@ -125,7 +125,7 @@ fn what_waits_is_bounded_by_packets_and_by_bytes() {
             let packet = packet(7, sequence, &payload);
             stream.take_datagram(&packet, host(1), 0).unwrap();
         }
-        // The hole of 2 was given up for want of room, without any time passing.
+        // The hole of 2 was given up for want of free capacity, without any time passing.
         let units = &stream.sink().units;
         assert!(units.len() == 99 && units[2].1, "{}", units.len());
         assert_eq!(stream.statistics().lost, 1);
@@ -236,6 +236,34 @@ fn packets_sent_again_as_they_were_fill_their_holes_however_late() {
         stream.take_datagram(&packet, host(from), 0).unwrap();
     }
     assert_eq!(stream.statistics().reordered, 3);
+}
+
+/// Under load a request is repeated before its answer arrives, and the sender answers both.
+#[test]
+fn packets_sent_again_twice_do_not_begin_the_stream_anew() {
+    let settings = Settings {
+        requests: Some(Limits::default()),
+        ..Settings::default()
+    };
+    let mut stream = stream(settings, 0);
+    let take = |stream: &mut Stream<Passing, Kept>, sequence: u16| {
+        let packet = packet(7, sequence, &[sequence as u8 & 0x7f]);
+        stream.take_datagram(&packet, host(1), 0).unwrap();
+    };
+    for sequence in [1, 2].into_iter().chain(5..400) {
+        take(&mut stream, sequence);
+    }
+    assert!(stream.report(2 * MS).unwrap().is_some());
+    assert_eq!(stream.statistics().requested, 2);
+    for sequence in [3, 4, 3, 4, 400] {
+        take(&mut stream, sequence);
+    }
+    let statistics = stream.statistics();
+    assert_eq!((statistics.restarts, statistics.duplicates), (0, 2));
+    let expected: Vec<u8> = (1..=400_u16)
+        .map(|sequence| sequence as u8 & 0x7f)
+        .collect();
+    assert!(stream.sink().bytes == expected);
 }
 
 /// Gives a lost packet for each packet of type 97: its payload is the packet.

@@ -12,8 +12,8 @@ use hythe_rtp::rtsp::{Limits, Presentation, Started};
 use hythe_rtp::{Identity, L16};
 use rtp_types::RtpPacketBuilder;
 
+use crate::catalogue::stream;
 use crate::running::{Owner, PATIENCE, Running, socket_pair};
-use crate::shelf::stream;
 
 const RATE: u32 = 8000;
 /// 20 ms.
@@ -65,7 +65,7 @@ fn record(host: &str, local: &str) {
         can_seek: false,
         can_pause: true,
     };
-    owner.shelf.0.insert("x".to_owned(), presentation);
+    owner.catalogue.0.insert("x".to_owned(), presentation);
     owner.started = Started {
         sequence: IDENTITY.sequence,
         timestamp: IDENTITY.timestamp,

@@ -5,8 +5,8 @@ use hythe_rtp::rtsp::{Action, ConnectionId, Full, Limits};
 
 use hythe_testing::Dice;
 
-use crate::desk::{Desk, HERE};
-use crate::shelf::SECOND_NS;
+use crate::catalogue::SECOND_NS;
+use crate::fixture::{HERE, ServiceFixture};
 
 #[test]
 fn nothing_that_is_no_request_passes_or_costs_memory() {
@@ -45,19 +45,24 @@ fn nothing_that_is_no_request_passes_or_costs_memory() {
         ("HTTP", b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec()),
         ("interleaved data", b"$\x00\x00\x04abcd".to_vec()),
     ] {
-        let mut desk = Desk::new(Limits::default());
-        let answers = desk.send(&bytes);
+        let mut fixture = ServiceFixture::new(Limits::default());
+        let answers = fixture.send(&bytes);
         assert_eq!(answers.len(), 1, "{what}");
         assert!(
             matches!(answers[0].status, 400 | 413),
             "{what}: {}",
             answers[0].text
         );
-        assert_eq!(desk.counters().malformed_messages, 1, "{what}");
-        assert_eq!(desk.service.room(desk.connection), 0, "{what}");
+        assert_eq!(fixture.counters().malformed_messages, 1, "{what}");
+        assert_eq!(
+            fixture.service.free_capacity(fixture.connection),
+            0,
+            "{what}"
+        );
         // It is said once, and what comes later is not looked at.
         assert!(
-            desk.send(b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n")
+            fixture
+                .send(b"OPTIONS * RTSP/1.0\r\nCSeq: 1\r\n\r\n")
                 .is_empty()
         );
     }
@@ -65,13 +70,13 @@ fn nothing_that_is_no_request_passes_or_costs_memory() {
 
 #[test]
 fn line_breaks_without_end_are_nothing() {
-    let mut desk = Desk::new(Limits::default());
-    assert!(desk.send(&b"\r\n".repeat(100_000)).is_empty());
+    let mut fixture = ServiceFixture::new(Limits::default());
+    assert!(fixture.send(&b"\r\n".repeat(100_000)).is_empty());
     assert_eq!(
-        desk.service.room(desk.connection),
+        fixture.service.free_capacity(fixture.connection),
         Limits::default().message_bytes
     );
-    assert_eq!(desk.ask("OPTIONS", "*", &[]).status, 200);
+    assert_eq!(fixture.ask("OPTIONS", "*", &[]).status, 200);
 }
 
 /// Requests made of parts that fit and parts that do not, split anywhere, with bytes changed at
@@ -86,7 +91,7 @@ fn random_clients_keep_the_rules() {
             sessions: 8,
             ..Limits::default()
         };
-        let mut desk = Desk::new(limits);
+        let mut fixture = ServiceFixture::new(limits);
         let mut ledger = Ledger::default();
         let mut sessions = vec!["0123456789abcdef".to_owned()];
         for step in 0..200 {
@@ -98,27 +103,27 @@ fn random_clients_keep_the_rules() {
             }
             let at = dice.below(bytes.len());
             let (front, back) = bytes.split_at(at);
-            let mut answers = desk.send(front);
-            answers.extend(desk.send(back));
+            let mut answers = fixture.send(front);
+            answers.extend(fixture.send(back));
             for answer in answers {
                 ledger.take(&answer.actions);
                 if answer.header("Session").is_some() {
                     sessions.push(answer.session().to_string());
                 }
             }
-            let expired = desk.tick_at(desk.now_ns + dice.below(5) as u64 * SECOND_NS);
+            let expired = fixture.tick_at(fixture.now_ns + dice.below(5) as u64 * SECOND_NS);
             ledger.take(&expired.actions);
-            if desk.service.room(desk.connection) == 0 {
-                desk.service.close(desk.connection);
-                desk.connection = desk.connect(["192.0.2.1:1", "192.0.2.2:1"][step % 2]);
+            if fixture.service.free_capacity(fixture.connection) == 0 {
+                fixture.service.close(fixture.connection);
+                fixture.connection = fixture.connect(["192.0.2.1:1", "192.0.2.2:1"][step % 2]);
             }
         }
-        ledger.take(&desk.service.shut_down());
+        ledger.take(&fixture.service.shut_down());
         assert_eq!(ledger.0, [], "seed {seed}");
         assert!(
-            desk.counters().requests > 50,
+            fixture.counters().requests > 50,
             "seed {seed}: {:?}",
-            desk.counters()
+            fixture.counters()
         );
     }
 }
@@ -216,9 +221,10 @@ fn connections_are_limited_for_all_and_for_each() {
         connections_per_address: 2,
         ..Limits::default()
     };
-    let mut desk = Desk::new(limits); // has one of 192.0.2.1
+    let mut fixture = ServiceFixture::new(limits); // has one of 192.0.2.1
     let mut open = |peer: &str| {
-        desk.service
+        fixture
+            .service
             .open(peer.parse().unwrap(), HERE.parse().unwrap(), 0)
     };
     let second = open("192.0.2.1:2").unwrap();
@@ -227,10 +233,11 @@ fn connections_are_limited_for_all_and_for_each() {
     assert!(open("[2001:db8::1]:1").is_ok());
     assert!(open("[2001:db8::ffff]:1").is_ok());
     assert_eq!(open("192.0.2.9:1"), Err(Full::Connections(4)));
-    desk.service.close(second);
+    fixture.service.close(second);
     // Of the same /64.
     let mut open = |peer: &str| {
-        desk.service
+        fixture
+            .service
             .open(peer.parse().unwrap(), HERE.parse().unwrap(), 0)
     };
     let refused = open("[2001:db8::2]:9").unwrap_err();
@@ -238,7 +245,7 @@ fn connections_are_limited_for_all_and_for_each() {
     let expected = "RTSP/1.0 503 Service Unavailable: this address has 2 connections already\r\n";
     assert!(refused.reply().starts_with(expected.as_bytes()));
     assert!(open("[2001:db8:0:1::2]:9").is_ok());
-    let counters = desk.counters();
+    let counters = fixture.counters();
     assert_eq!(
         (
             counters.refused_connections,
@@ -256,25 +263,25 @@ fn sessions_are_limited_for_all_and_for_each() {
         sessions_per_address: 2,
         ..Limits::default()
     };
-    let mut desk = Desk::new(limits);
-    let first = desk.set_up("voice", 0, 5000, None);
-    desk.set_up("voice", 0, 5002, None);
+    let mut fixture = ServiceFixture::new(limits);
+    let first = fixture.set_up("voice", 0, 5000, None);
+    fixture.set_up("voice", 0, 5002, None);
     let transport = "Transport: RTP/AVP;unicast;client_port=5004-5005";
-    let ask = |desk: &mut Desk| {
-        let answer = desk.ask("SETUP", "rtsp://h/voice", &[transport]);
+    let ask = |fixture: &mut ServiceFixture| {
+        let answer = fixture.ask("SETUP", "rtsp://h/voice", &[transport]);
         answer.text.lines().next().unwrap().to_owned()
     };
     assert_eq!(
-        ask(&mut desk),
+        ask(&mut fixture),
         "RTSP/1.0 503 Service Unavailable: this address has 2 sessions already"
     );
-    desk.connection = desk.connect("192.0.2.2:1");
-    desk.set_up("voice", 0, 5000, None);
+    fixture.connection = fixture.connect("192.0.2.2:1");
+    fixture.set_up("voice", 0, 5000, None);
     assert_eq!(
-        ask(&mut desk),
+        ask(&mut fixture),
         "RTSP/1.0 503 Service Unavailable: there are 3 sessions already"
     );
-    let counters = desk.counters();
+    let counters = fixture.counters();
     assert_eq!(
         (
             counters.refused_sessions,
@@ -282,47 +289,50 @@ fn sessions_are_limited_for_all_and_for_each() {
         ),
         (1, 1)
     );
-    // An end makes room.
-    desk.connection = desk.connect("192.0.2.1:2");
+    // An end makes space.
+    fixture.connection = fixture.connect("192.0.2.1:2");
     assert_eq!(
-        desk.ask("TEARDOWN", "rtsp://h/voice", &[&first]).status,
+        fixture.ask("TEARDOWN", "rtsp://h/voice", &[&first]).status,
         200
     );
-    desk.set_up("voice", 0, 5000, None);
+    fixture.set_up("voice", 0, 5000, None);
 }
 
 #[test]
 fn connections_that_keep_us_waiting_are_closed() {
-    let mut desk = Desk::new(Limits::default());
-    let silent = desk.connection;
-    let ask = |desk: &mut Desk, peer| {
-        desk.connection = desk.connect(peer);
-        desk.ask("OPTIONS", "*", &[]);
-        desk.connection
+    let mut fixture = ServiceFixture::new(Limits::default());
+    let silent = fixture.connection;
+    let ask = |fixture: &mut ServiceFixture, peer| {
+        fixture.connection = fixture.connect(peer);
+        fixture.ask("OPTIONS", "*", &[]);
+        fixture.connection
     };
     // A slow loris sends a byte now and then, from the start or later.
-    let loris = desk.connect("192.0.2.1:2");
-    let late_loris = ask(&mut desk, "192.0.2.1:3");
-    let idle = ask(&mut desk, "192.0.2.1:4");
-    let with_session = ask(&mut desk, "192.0.2.1:5");
-    desk.set_up("voice", 0, 5000, None);
+    let loris = fixture.connect("192.0.2.1:2");
+    let late_loris = ask(&mut fixture, "192.0.2.1:3");
+    let idle = ask(&mut fixture, "192.0.2.1:4");
+    let with_session = ask(&mut fixture, "192.0.2.1:5");
+    fixture.set_up("voice", 0, 5000, None);
     let mut closed: Vec<(u64, ConnectionId)> = Vec::new();
     for second in 1..=200 {
         for connection in [loris, late_loris] {
-            desk.service.receive(connection, b"O", second * SECOND_NS);
+            fixture
+                .service
+                .receive(connection, b"O", second * SECOND_NS);
             assert!(
-                desk.service
-                    .next(connection, desk.now_ns, &desk.shelf)
+                fixture
+                    .service
+                    .next(connection, fixture.now_ns, &fixture.catalogue)
                     .is_none()
             );
         }
         if second == 50 {
-            desk.service.alive(hythe_rtp::rtsp::SessionId(0), 0); // nobody's: nothing happens
+            fixture.service.alive(hythe_rtp::rtsp::SessionId(0), 0); // nobody's: nothing happens
         }
-        let expired = desk.tick_at(second * SECOND_NS);
+        let expired = fixture.tick_at(second * SECOND_NS);
         closed.extend(expired.connections.iter().map(|id| (second, *id)));
     }
-    let counters = *desk.counters();
+    let counters = *fixture.counters();
     assert_eq!(
         closed,
         [
@@ -343,6 +353,6 @@ fn connections_that_keep_us_waiting_are_closed() {
     );
     // The session had ended before.
     assert_eq!(counters.lost_sessions, 1);
-    assert_eq!(desk.service.room(silent), 0);
-    assert!(desk.service.is_idle());
+    assert_eq!(fixture.service.free_capacity(silent), 0);
+    assert!(fixture.service.is_idle());
 }

@@ -2,12 +2,12 @@
 //! ffmpeg.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod desk;
+mod catalogue;
 mod ffmpeg;
+mod fixture;
 mod hostile;
 mod methods;
 mod players;
 mod running;
 mod server;
-mod shelf;
 mod states;

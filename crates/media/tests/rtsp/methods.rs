@@ -2,19 +2,19 @@
 
 use hythe_rtp::rtsp::{Action, Limits, Start, Started};
 
-use crate::desk::{Desk, STARTED};
-use crate::shelf::SECOND_NS;
+use crate::catalogue::SECOND_NS;
+use crate::fixture::{STARTED, ServiceFixture};
 
 const UNICAST: &str = "Transport: RTP/AVP;unicast;client_port=5000-5001";
 
-fn desk() -> Desk {
-    Desk::new(Limits::default())
+fn fixture() -> ServiceFixture {
+    ServiceFixture::new(Limits::default())
 }
 
 #[test]
 fn options_names_the_methods() {
     for url in ["*", "rtsp://h/voice", "rtsp://h/nothing"] {
-        let answer = desk().ask("OPTIONS", url, &[]);
+        let answer = fixture().ask("OPTIONS", url, &[]);
         let expected =
             "OPTIONS, DESCRIBE, SETUP, PLAY, PAUSE, TEARDOWN, GET_PARAMETER, SET_PARAMETER";
         assert_eq!(
@@ -27,7 +27,7 @@ fn options_names_the_methods() {
 #[test]
 fn describe_answers_with_the_description() {
     for url in ["rtsp://h:554/voice", "rtsp://h:554/voice/"] {
-        let answer = desk().ask("DESCRIBE", url, &["Accept: application/sdp"]);
+        let answer = fixture().ask("DESCRIBE", url, &["Accept: application/sdp"]);
         assert_eq!(answer.status, 200);
         assert_eq!(answer.header("Content-Type"), Some("application/sdp"));
         assert_eq!(answer.header("Content-Base"), Some("rtsp://h:554/voice/"));
@@ -61,17 +61,17 @@ fn describe_refuses_what_is_not_there_or_not_understood() {
         ("rtsp://h/voice", "*/*;q=0.1", 200),
     ] {
         let accept = format!("Accept: {accept}");
-        let answer = desk().ask("DESCRIBE", url, &[&accept]);
+        let answer = fixture().ask("DESCRIBE", url, &[&accept]);
         assert_eq!(answer.status, status, "{url} {accept}");
         assert_eq!(answer.header("Allow").is_some(), status == 405);
     }
-    assert_eq!(desk().ask("DESCRIBE", "rtsp://h/voice", &[]).status, 200);
+    assert_eq!(fixture().ask("DESCRIBE", "rtsp://h/voice", &[]).status, 200);
 }
 
 #[test]
 fn setup_agrees_on_ports() {
-    let mut desk = desk();
-    let answer = desk.ask("SETUP", "rtsp://h/voice/stream=0", &[UNICAST]);
+    let mut fixture = fixture();
+    let answer = fixture.ask("SETUP", "rtsp://h/voice/stream=0", &[UNICAST]);
     assert_eq!(answer.status, 200, "{}", answer.text);
     let session = answer.header("Session").unwrap();
     let (id, timeout) = session.split_once(';').unwrap();
@@ -80,10 +80,13 @@ fn setup_agrees_on_ports() {
     let expected = "RTP/AVP;unicast;client_port=5000-5001;server_port=6970-6971;ssrc=";
     assert!(transport.starts_with(expected), "{transport}");
     assert_eq!(answer.actions, []);
-    assert_eq!(desk.counters().sessions, 1);
+    assert_eq!(fixture.counters().sessions, 1);
     // A presentation of one stream may be meant by its own URL.
-    assert_eq!(desk.ask("SETUP", "rtsp://h/voice", &[UNICAST]).status, 200);
-    let live = desk.ask("SETUP", "rtsp://h/live", &[UNICAST]);
+    assert_eq!(
+        fixture.ask("SETUP", "rtsp://h/voice", &[UNICAST]).status,
+        200
+    );
+    let live = fixture.ask("SETUP", "rtsp://h/live", &[UNICAST]);
     assert!(live.header("Transport").unwrap().ends_with("ssrc=12345678"));
 }
 
@@ -108,11 +111,14 @@ fn setup_refuses() {
         ("rtsp://h/voice", &[UNICAST, "Session:"], 454),
         ("rtsp://h/voice", &[UNICAST, "Require: funky"], 551),
     ] {
-        let mut desk = desk();
-        let answer = desk.ask("SETUP", url, headers);
+        let mut fixture = fixture();
+        let answer = fixture.ask("SETUP", url, headers);
         assert_eq!(answer.status, status, "{url} {headers:?}");
         assert_eq!(
-            (desk.counters().sessions, desk.counters().refused_requests),
+            (
+                fixture.counters().sessions,
+                fixture.counters().refused_requests
+            ),
             (0, 1)
         );
     }
@@ -120,27 +126,27 @@ fn setup_refuses() {
 
 #[test]
 fn a_session_is_of_one_presentation() {
-    let mut desk = desk();
-    let session = desk.set_up("film", 0, 5000, None);
-    desk.set_up("film", 1, 5002, Some(&session));
-    let answer = desk.ask("SETUP", "rtsp://h/voice", &[UNICAST, &session]);
+    let mut fixture = fixture();
+    let session = fixture.set_up("film", 0, 5000, None);
+    fixture.set_up("film", 1, 5002, Some(&session));
+    let answer = fixture.ask("SETUP", "rtsp://h/voice", &[UNICAST, &session]);
     assert_eq!(answer.status, 459);
-    let answer = desk.ask("PLAY", "rtsp://h/voice", &[&session]);
+    let answer = fixture.ask("PLAY", "rtsp://h/voice", &[&session]);
     assert_eq!(answer.status, 459);
-    assert_eq!(desk.counters().sessions, 1);
+    assert_eq!(fixture.counters().sessions, 1);
 }
 
 #[test]
 fn play_starts_every_stream_at_its_destination() {
-    let mut desk = desk();
-    let session = desk.set_up("film", 0, 5000, None);
-    desk.set_up("film", 1, 5002, Some(&session));
-    desk.starts = Ok(Started {
+    let mut fixture = fixture();
+    let session = fixture.set_up("film", 0, 5000, None);
+    fixture.set_up("film", 1, 5002, Some(&session));
+    fixture.starts = Ok(Started {
         sequence: 65_535,
         timestamp: u32::MAX,
         from_ns: Some(2 * SECOND_NS),
     });
-    let answer = desk.ask(
+    let answer = fixture.ask(
         "PLAY",
         "rtsp://h/film/",
         &[&session, "Range: npt=2-8.5", "Scale: 2"],
@@ -174,15 +180,15 @@ fn play_starts_every_stream_at_its_destination() {
 
 #[test]
 fn play_of_one_stream_leaves_the_others() {
-    let mut desk = desk();
-    let session = desk.set_up("film", 0, 5000, None);
-    desk.set_up("film", 1, 5002, Some(&session));
-    let answer = desk.ask("PLAY", "rtsp://h/film/stream=1", &[&session]);
+    let mut fixture = fixture();
+    let session = fixture.set_up("film", 0, 5000, None);
+    fixture.set_up("film", 1, 5002, Some(&session));
+    let answer = fixture.ask("PLAY", "rtsp://h/film/stream=1", &[&session]);
     let info = answer.header("RTP-Info").unwrap();
     assert_eq!(info, "url=rtsp://h/film/stream=1;seq=7;rtptime=70");
     assert!(matches!(&answer.actions[..], [Action::Start(start)] if start.stream == 1));
     // The aggregate starts what does not play yet.
-    let answer = desk.ask("PLAY", "rtsp://h/film", &[&session]);
+    let answer = fixture.ask("PLAY", "rtsp://h/film", &[&session]);
     assert!(matches!(&answer.actions[..], [Action::Start(start)] if start.stream == 0));
 }
 
@@ -199,8 +205,8 @@ fn play_refuses() {
         ("rtsp://h/film", &["SESSION", "Range: smpte=0:10:00-"], 501),
         ("*", &["SESSION"], 405),
     ] {
-        let mut desk = desk();
-        let session = desk.set_up("film", 0, 5000, None);
+        let mut fixture = fixture();
+        let session = fixture.set_up("film", 0, 5000, None);
         let fill = |header: &&'static str| {
             if *header == "SESSION" {
                 session.clone()
@@ -210,7 +216,7 @@ fn play_refuses() {
         };
         let filled: Vec<String> = headers.iter().map(fill).collect();
         let filled: Vec<&str> = filled.iter().map(|header| &header[..]).collect();
-        let answer = desk.ask("PLAY", url, &filled);
+        let answer = fixture.ask("PLAY", url, &filled);
         assert_eq!(
             (answer.status, &answer.actions[..]),
             (status, &[][..]),
@@ -221,15 +227,15 @@ fn play_refuses() {
 
 #[test]
 fn live_media_is_played_from_now_on() {
-    let mut desk = desk();
-    let session = desk.set_up("live", 0, 5000, None);
-    let answer = desk.ask("PLAY", "rtsp://h/live", &[&session, "Range: npt=5-"]);
+    let mut fixture = fixture();
+    let session = fixture.set_up("live", 0, 5000, None);
+    let answer = fixture.ask("PLAY", "rtsp://h/live", &[&session, "Range: npt=5-"]);
     assert_eq!(answer.status, 457);
-    desk.starts = Ok(Started {
+    fixture.starts = Ok(Started {
         from_ns: None,
         ..STARTED
     });
-    let answer = desk.ask("PLAY", "rtsp://h/live", &[&session, "Range: npt=0.000-"]);
+    let answer = fixture.ask("PLAY", "rtsp://h/live", &[&session, "Range: npt=0.000-"]);
     assert_eq!(
         (answer.status, answer.header("Range")),
         (200, Some("npt=now-"))
@@ -237,19 +243,19 @@ fn live_media_is_played_from_now_on() {
     assert!(
         matches!(&answer.actions[..], [Action::Start(start)] if start.from_ns.is_none() && start.ssrc == 0x1234_5678)
     );
-    let answer = desk.ask("PAUSE", "rtsp://h/live", &[&session]);
+    let answer = fixture.ask("PAUSE", "rtsp://h/live", &[&session]);
     assert_eq!(answer.status, 405);
     assert!(!answer.header("Allow").unwrap().contains("PAUSE"));
 }
 
 #[test]
 fn a_group_is_where_its_owner_says() {
-    let mut desk = desk();
-    let answer = desk.ask("SETUP", "rtsp://h/live", &["Transport: RTP/AVP;multicast"]);
+    let mut fixture = fixture();
+    let answer = fixture.ask("SETUP", "rtsp://h/live", &["Transport: RTP/AVP;multicast"]);
     let expected = "RTP/AVP;multicast;destination=239.1.2.3;port=5004-5005;ttl=3";
     assert_eq!(answer.header("Transport"), Some(expected));
     let session = format!("Session: {}", answer.session());
-    let answer = desk.ask("PLAY", "rtsp://h/live", &[&session]);
+    let answer = fixture.ask("PLAY", "rtsp://h/live", &[&session]);
     let [Action::Start(start)] = &answer.actions[..] else {
         panic!("{:?}", answer.actions);
     };
@@ -260,40 +266,48 @@ fn a_group_is_where_its_owner_says() {
 
 #[test]
 fn a_start_that_fails_is_answered_with_the_reason_and_undone() {
-    let mut desk = desk();
-    let session = desk.set_up("film", 0, 5000, None);
-    desk.starts = Err("the disk\r\nis gone".to_owned());
-    let answer = desk.ask("PLAY", "rtsp://h/film", &[&session]);
+    let mut fixture = fixture();
+    let session = fixture.set_up("film", 0, 5000, None);
+    fixture.starts = Err("the disk\r\nis gone".to_owned());
+    let answer = fixture.ask("PLAY", "rtsp://h/film", &[&session]);
     let line = answer.text.lines().next().unwrap();
     assert_eq!(line, "RTSP/1.0 503 Service Unavailable: the disk  is gone");
-    assert_eq!(desk.counters().failed_starts, 1);
+    assert_eq!(fixture.counters().failed_starts, 1);
     // Nothing plays, nothing was started: nothing to pause or stop.
-    assert_eq!(desk.ask("PAUSE", "rtsp://h/film", &[&session]).status, 455);
-    let answer = desk.ask("TEARDOWN", "rtsp://h/film", &[&session]);
+    assert_eq!(
+        fixture.ask("PAUSE", "rtsp://h/film", &[&session]).status,
+        455
+    );
+    let answer = fixture.ask("TEARDOWN", "rtsp://h/film", &[&session]);
     assert_eq!((answer.status, &answer.actions[..]), (200, &[][..]));
 }
 
 #[test]
 fn a_start_that_fails_beside_others_pauses_those() {
-    let mut desk = desk();
-    let session = desk.set_up("film", 0, 5000, None);
-    desk.set_up("film", 1, 5002, Some(&session));
+    let mut fixture = fixture();
+    let session = fixture.set_up("film", 0, 5000, None);
+    fixture.set_up("film", 1, 5002, Some(&session));
     let request = format!("PLAY rtsp://h/film RTSP/1.0\r\nCSeq: 9\r\n{session}\r\n\r\n");
-    desk.service.receive(desk.connection, request.as_bytes(), 0);
-    let outcome = desk.service.next(desk.connection, 0, &desk.shelf).unwrap();
+    fixture
+        .service
+        .receive(fixture.connection, request.as_bytes(), 0);
+    let outcome = fixture
+        .service
+        .next(fixture.connection, 0, &fixture.catalogue)
+        .unwrap();
     let [Action::Start(first), Action::Start(_)] = &outcome.actions[..] else {
         panic!("{:?}", outcome.actions);
     };
     let id = first.session;
     let results = [Ok(STARTED), Err("no".to_owned())];
-    let reply = desk.service.reply(outcome, &results);
+    let reply = fixture.service.reply(outcome, &results);
     assert!(reply.bytes.starts_with(b"RTSP/1.0 503"));
     let pause = Action::Pause {
         session: id,
         stream: 0,
     };
     assert_eq!(reply.actions, [pause]);
-    let answer = desk.ask("TEARDOWN", "rtsp://h/film", &[&session]);
+    let answer = fixture.ask("TEARDOWN", "rtsp://h/film", &[&session]);
     let stop = Action::Stop {
         session: id,
         stream: 0,
@@ -303,16 +317,19 @@ fn a_start_that_fails_beside_others_pauses_those() {
 
 #[test]
 fn parameters_keep_alive_and_are_not_known() {
-    let mut desk = desk();
-    let session = desk.set_up("voice", 0, 5000, None);
+    let mut fixture = fixture();
+    let session = fixture.set_up("voice", 0, 5000, None);
     for method in ["GET_PARAMETER", "SET_PARAMETER"] {
-        assert_eq!(desk.ask(method, "rtsp://h/voice", &[&session]).status, 200);
-        assert_eq!(desk.ask(method, "*", &[]).status, 200);
+        assert_eq!(
+            fixture.ask(method, "rtsp://h/voice", &[&session]).status,
+            200
+        );
+        assert_eq!(fixture.ask(method, "*", &[]).status, 200);
         let request = format!(
             "{method} rtsp://h/voice RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 6\r\n\r\njitter"
         );
-        assert_eq!(desk.send(request.as_bytes())[0].status, 451);
-        let gone = desk.ask(method, "rtsp://h/voice", &["Session: 1"]);
+        assert_eq!(fixture.send(request.as_bytes())[0].status, 451);
+        let gone = fixture.ask(method, "rtsp://h/voice", &["Session: 1"]);
         assert_eq!(gone.status, 454);
     }
 }
@@ -327,41 +344,41 @@ fn what_is_not_served_is_refused_by_name() {
         ("GET", 501),
         ("options", 501),
     ] {
-        let answer = desk().ask(method, "rtsp://h/voice", &[]);
+        let answer = fixture().ask(method, "rtsp://h/voice", &[]);
         assert_eq!(answer.status, status, "{method}");
         assert_eq!(answer.header("Allow").is_some(), status == 405);
     }
-    let mut desk = desk();
-    let answer = desk.ask("OPTIONS", "*", &["Require: implicit-play, x"]);
+    let mut fixture = fixture();
+    let answer = fixture.ask("OPTIONS", "*", &["Require: implicit-play, x"]);
     assert_eq!(
         (answer.status, answer.header("Unsupported")),
         (551, Some("implicit-play, x"))
     );
-    let answers = desk.send(b"OPTIONS * RTSP/1.0\r\n\r\n");
+    let answers = fixture.send(b"OPTIONS * RTSP/1.0\r\n\r\n");
     assert_eq!((answers[0].status, answers[0].header("CSeq")), (400, None));
     // That was no malformed message: the connection goes on.
-    assert_eq!(desk.ask("OPTIONS", "*", &[]).status, 200);
+    assert_eq!(fixture.ask("OPTIONS", "*", &[]).status, 200);
 }
 
 #[test]
 fn another_version_is_refused_for_good() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let answers =
-        desk.send(b"OPTIONS * RTSP/2.0\r\nCSeq: 5\r\n\r\nOPTIONS * RTSP/1.0\r\nCSeq: 6\r\n\r\n");
+        fixture.send(b"OPTIONS * RTSP/2.0\r\nCSeq: 5\r\n\r\nOPTIONS * RTSP/1.0\r\nCSeq: 6\r\n\r\n");
     assert_eq!(answers.len(), 1);
     assert_eq!(
         (answers[0].status, answers[0].header("CSeq")),
         (505, Some("5"))
     );
-    assert_eq!(desk.service.room(desk.connection), 0);
+    assert_eq!(fixture.service.free_capacity(fixture.connection), 0);
 }
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let mut desk = desk();
+    let mut fixture = fixture();
     let request = |number| format!("OPTIONS * RTSP/1.0\r\nCSeq: {number}\r\n\r\n");
     let text: String = (0..2000).map(request).collect();
-    let answers = desk.send(text.as_bytes());
+    let answers = fixture.send(text.as_bytes());
     assert_eq!(answers.len(), 2000);
     for (number, answer) in answers.iter().enumerate() {
         assert_eq!(answer.header("CSeq"), Some(&number.to_string()[..]));

@@ -3,11 +3,11 @@
 use hythe_rtp::rtsp::{Action, Limits};
 use hythe_rtp::sdp::Retransmission;
 
-use crate::desk::{Answer, Desk};
+use crate::fixture::{Answer, ServiceFixture};
 
 /// Asks as a player does; `SESSION` stands for the id of the last SETUP's answer.
-fn converse(messages: &[&str]) -> (Desk, Vec<Answer>) {
-    let mut desk = Desk::new(Limits::default());
+fn converse(messages: &[&str]) -> (ServiceFixture, Vec<Answer>) {
+    let mut fixture = ServiceFixture::new(Limits::default());
     let mut answers: Vec<Answer> = Vec::new();
     for message in messages {
         let session = answers.iter().rev().find_map(|answer| {
@@ -17,17 +17,17 @@ fn converse(messages: &[&str]) -> (Desk, Vec<Answer>) {
             header.split(';').next()
         });
         let message = message.replace("SESSION", session.unwrap_or_default());
-        let mut got = desk.send(message.as_bytes());
+        let mut got = fixture.send(message.as_bytes());
         assert_eq!(got.len(), 1, "{message}");
         let answer = got.pop().unwrap();
         assert_eq!(answer.status, 200, "{message}\n{}", answer.text);
         answers.push(answer);
     }
-    (desk, answers)
+    (fixture, answers)
 }
 
 /// One start, one stop, and nothing left.
-fn assert_played(mut desk: Desk, answers: &[Answer]) {
+fn assert_played(mut fixture: ServiceFixture, answers: &[Answer]) {
     let actions: Vec<&Action> = answers.iter().flat_map(|answer| &answer.actions).collect();
     assert!(
         matches!(actions.first(), Some(Action::Start(_))),
@@ -37,13 +37,13 @@ fn assert_played(mut desk: Desk, answers: &[Answer]) {
         matches!(actions.last(), Some(Action::Stop { .. })),
         "{actions:?}"
     );
-    assert_eq!(desk.service.shut_down(), []);
-    assert_eq!(desk.counters().sessions, 1);
+    assert_eq!(fixture.service.shut_down(), []);
+    assert_eq!(fixture.counters().sessions, 1);
 }
 
 #[test]
 fn ffmpeg() {
-    let (desk, answers) = converse(&[
+    let (fixture, answers) = converse(&[
         "OPTIONS rtsp://127.0.0.1:8554/voice RTSP/1.0\r\nCSeq: 1\r\nUser-Agent: Lavf59.27.100\r\n\r\n",
         "DESCRIBE rtsp://127.0.0.1:8554/voice RTSP/1.0\r\nAccept: application/sdp\r\nCSeq: 2\r\n\
          User-Agent: Lavf59.27.100\r\n\r\n",
@@ -63,12 +63,12 @@ fn ffmpeg() {
     ]);
     let transport = answers[2].header("Transport").unwrap();
     assert!(transport.starts_with("RTP/AVP/UDP;unicast;client_port=26704-26705;server_port="));
-    assert_played(desk, &answers);
+    assert_played(fixture, &answers);
 }
 
 #[test]
 fn gstreamer() {
-    let (desk, answers) = converse(&[
+    let (fixture, answers) = converse(&[
         "OPTIONS rtsp://127.0.0.1:8554/film RTSP/1.0\r\nCSeq: 1\r\nUser-Agent: GStreamer/1.22.0\r\n\r\n",
         "DESCRIBE rtsp://127.0.0.1:8554/film RTSP/1.0\r\nAccept: application/sdp\r\nCSeq: 2\r\n\
          User-Agent: GStreamer/1.22.0\r\n\r\n",
@@ -93,7 +93,7 @@ fn gstreamer() {
         "{info}"
     );
     assert_eq!(answers[4].actions.len(), 2);
-    assert_played(desk, &answers);
+    assert_played(fixture, &answers);
 }
 
 #[test]
@@ -127,18 +127,18 @@ fn vlc() {
         after_set_up("TEARDOWN", 8, ""),
     ];
     let messages: Vec<&str> = messages.iter().map(|message| &message[..]).collect();
-    let (desk, answers) = converse(&messages);
+    let (fixture, answers) = converse(&messages);
     let body = |answer: &Answer| answer.text.split_once("\r\n\r\n").unwrap().1.to_owned();
     assert_eq!(body(&answers[1]), body(&answers[2]));
-    assert_played(desk, &answers);
+    assert_played(fixture, &answers);
 }
 
 /// live555 takes no other profile than RTP/AVP from a description; everybody else is offered the
 /// one with feedback.
 #[test]
 fn vlc_is_offered_what_it_takes() {
-    let mut desk = Desk::new(Limits::default());
-    let film = desk.shelf.0.get_mut("film").unwrap();
+    let mut fixture = ServiceFixture::new(Limits::default());
+    let film = fixture.catalogue.0.get_mut("film").unwrap();
     for stream in &mut film.streams {
         stream.takes_nack = true;
         stream.retransmission = Some(Retransmission {
@@ -150,7 +150,7 @@ fn vlc_is_offered_what_it_takes() {
         let request = format!(
             "DESCRIBE rtsp://127.0.0.1:8554/film RTSP/1.0\r\nCSeq: 1\r\nUser-Agent: {agent}\r\n\r\n"
         );
-        desk.send(request.as_bytes()).pop().unwrap().text
+        fixture.send(request.as_bytes()).pop().unwrap().text
     };
     let text = described_to("LibVLC/3.0.24 (LIVE555 Streaming Media v2026.10.17)");
     assert!(text.contains("m=video 0 RTP/AVP 96\r\n"), "{text}");

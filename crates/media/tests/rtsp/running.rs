@@ -14,7 +14,7 @@ use hythe_media::rtsp::server::{Media, Server, Sign};
 use hythe_rtp::rtsp::{Catalogue, Counters, Limits, Presentation, SessionId, Start, Started};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::shelf::Shelf;
+use crate::catalogue::TestCatalogue;
 
 /// Ends tests that have failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -35,7 +35,7 @@ pub(crate) struct Playing {
 
 /// The owner of the media in tests: notes what plays, for whoever sends it.
 pub(crate) struct Owner {
-    pub(crate) shelf: Shelf,
+    pub(crate) catalogue: TestCatalogue,
     pub(crate) playing: Arc<Mutex<Playing>>,
     /// The numbers of what is started.
     pub(crate) started: Started,
@@ -44,16 +44,16 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn new() -> Self {
         Self {
-            shelf: Shelf::new(),
+            catalogue: TestCatalogue::new(),
             playing: Arc::default(),
-            started: crate::desk::STARTED,
+            started: crate::fixture::STARTED,
         }
     }
 }
 
 impl Catalogue for Owner {
     fn describe(&self, path: &str) -> Option<Presentation> {
-        self.shelf.describe(path)
+        self.catalogue.describe(path)
     }
 }
 

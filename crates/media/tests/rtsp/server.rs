@@ -11,8 +11,8 @@ use hythe_media::MediaError;
 use hythe_media::rtsp::server::Server;
 use hythe_rtp::rtsp::Limits;
 
+use crate::catalogue::SECOND_NS;
 use crate::running::{Owner, Running, session, socket_pair};
-use crate::shelf::SECOND_NS;
 
 const LOCALHOST: &str = "127.0.0.1:0";
 const UNICAST: &str = "Transport: RTP/AVP;unicast;client_port=5000-5001";
@@ -271,7 +271,7 @@ fn one_connection_too_many_is_told_so() {
     let expected = "RTSP/1.0 503 Service Unavailable: there are 2 connections already\r\n";
     assert!(running.client().rest().starts_with(expected));
     drop(clients);
-    // There is room again as soon as the server has noticed.
+    // There is space again as soon as the server has noticed.
     let served = (0..1000).any(|_| {
         thread::sleep(Duration::from_millis(5));
         let mut client = running.client();
@@ -305,7 +305,7 @@ fn who_waits_for_media_to_start_waits_alone() {
         let withheld = playing.withheld.as_mut().unwrap();
         withheld.pop().unwrap().give(outcome);
     };
-    answer(Ok(crate::desk::STARTED));
+    answer(Ok(crate::fixture::STARTED));
     assert!(slow.hear().contains("\r\nRTP-Info: "));
     assert!(slow.hear().contains("\r\nPublic: "));
 
@@ -321,7 +321,7 @@ fn who_waits_for_media_to_start_waits_alone() {
     running.until(|playing| playing.starts == 3);
     slow.ask("TEARDOWN", &url, &[&session]);
     running.until(|playing| playing.stops == 1);
-    answer(Ok(crate::desk::STARTED));
+    answer(Ok(crate::fixture::STARTED));
     assert!(other.hear().starts_with("RTSP/1.0 503 "));
     let counters = running.stop();
     assert_eq!((counters.sessions, counters.failed_starts), (2, 2));

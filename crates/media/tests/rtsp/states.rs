@@ -3,8 +3,8 @@
 
 use hythe_rtp::rtsp::{Action, Limits};
 
-use crate::desk::{Desk, HERE};
-use crate::shelf::SECOND_NS;
+use crate::catalogue::SECOND_NS;
+use crate::fixture::{HERE, ServiceFixture};
 
 const URL: &str = "rtsp://h/voice/stream=0";
 const UNICAST: &str = "Transport: RTP/AVP;unicast;client_port=5000-5001";
@@ -17,21 +17,21 @@ enum State {
 }
 use State::{Init, Playing, Ready};
 
-/// A desk whose one stream is in that state.
-fn at(state: State) -> (Desk, String) {
-    let mut desk = Desk::new(Limits::default());
-    let session = desk.set_up("voice", 0, 5000, None);
+/// A fixture whose one stream is in that state.
+fn at(state: State) -> (ServiceFixture, String) {
+    let mut fixture = ServiceFixture::new(Limits::default());
+    let session = fixture.set_up("voice", 0, 5000, None);
     match state {
-        Init => assert_eq!(desk.ask("TEARDOWN", URL, &[&session]).status, 200),
+        Init => assert_eq!(fixture.ask("TEARDOWN", URL, &[&session]).status, 200),
         Ready => {}
-        Playing => assert_eq!(desk.ask("PLAY", URL, &[&session]).status, 200),
+        Playing => assert_eq!(fixture.ask("PLAY", URL, &[&session]).status, 200),
     }
-    (desk, session)
+    (fixture, session)
 }
 
 /// Found out by what only that state answers.
-fn state(desk: &mut Desk, session: &str) -> State {
-    match desk.ask("PAUSE", URL, &[session]).status {
+fn state(fixture: &mut ServiceFixture, session: &str) -> State {
+    match fixture.ask("PAUSE", URL, &[session]).status {
         454 => Init,
         455 => Ready,
         200 => Playing,
@@ -57,13 +57,13 @@ fn every_transition_of_the_table() {
         (Playing, "PAUSE", 200, Ready),
         (Playing, "RECORD", 405, Playing),
     ] {
-        let (mut desk, mut session) = at(before);
+        let (mut fixture, mut session) = at(before);
         let headers = match (before, method) {
             (Init, "SETUP") => vec![UNICAST],
             (_, "SETUP") => vec![UNICAST, &session],
             _ => vec![&session[..]],
         };
-        let answer = desk.ask(method, URL, &headers);
+        let answer = fixture.ask(method, URL, &headers);
         assert_eq!(
             answer.status, status,
             "{before:?} {method}: {}",
@@ -80,7 +80,7 @@ fn every_transition_of_the_table() {
         };
         let names: Vec<&str> = answer.actions.iter().map(name).collect();
         assert_eq!(names, expected, "{before:?} {method}");
-        assert_eq!(state(&mut desk, &session), after, "{before:?} {method}");
+        assert_eq!(state(&mut fixture, &session), after, "{before:?} {method}");
     }
 }
 
@@ -94,22 +94,22 @@ fn name(action: &Action) -> &'static str {
 
 #[test]
 fn a_pause_is_left_by_play_and_ended_by_teardown() {
-    let (mut desk, session) = at(Playing);
-    assert_eq!(desk.ask("PAUSE", URL, &[&session]).actions.len(), 1);
-    let answer = desk.ask("PLAY", URL, &[&session]);
+    let (mut fixture, session) = at(Playing);
+    assert_eq!(fixture.ask("PAUSE", URL, &[&session]).actions.len(), 1);
+    let answer = fixture.ask("PLAY", URL, &[&session]);
     assert!(matches!(&answer.actions[..], [Action::Start(start)] if start.from_ns.is_none()));
-    desk.ask("PAUSE", URL, &[&session]);
+    fixture.ask("PAUSE", URL, &[&session]);
     // A new way for a paused stream: same source, other port.
     let moved = "Transport: RTP/AVP;unicast;client_port=7000-7001";
-    assert_eq!(desk.ask("SETUP", URL, &[moved, &session]).status, 200);
-    let again = desk.ask("PLAY", URL, &[&session]);
+    assert_eq!(fixture.ask("SETUP", URL, &[moved, &session]).status, 200);
+    let again = fixture.ask("PLAY", URL, &[&session]);
     let ([Action::Start(old)], [Action::Start(new)]) = (&answer.actions[..], &again.actions[..])
     else {
         panic!("{:?} {:?}", answer.actions, again.actions);
     };
     assert_eq!((new.destination.port(), new.ssrc), (7000, old.ssrc));
-    desk.ask("PAUSE", URL, &[&session]);
-    let answer = desk.ask("TEARDOWN", URL, &[&session]);
+    fixture.ask("PAUSE", URL, &[&session]);
+    let answer = fixture.ask("TEARDOWN", URL, &[&session]);
     assert_eq!(
         answer.actions.iter().map(name).collect::<Vec<_>>(),
         ["Stop"]
@@ -117,24 +117,24 @@ fn a_pause_is_left_by_play_and_ended_by_teardown() {
 }
 
 #[test]
-fn play_while_playing_is_a_sign_of_life_or_a_move() {
-    let (mut desk, session) = at(Playing);
-    let answer = desk.ask("PLAY", URL, &[&session]);
+fn play_while_playing_is_a_keep_alive_or_a_move() {
+    let (mut fixture, session) = at(Playing);
+    let answer = fixture.ask("PLAY", URL, &[&session]);
     assert_eq!(
         (&answer.actions[..], answer.header("RTP-Info")),
         (&[][..], None)
     );
-    let answer = desk.ask("PLAY", URL, &[&session, "Range: npt=5-"]);
+    let answer = fixture.ask("PLAY", URL, &[&session, "Range: npt=5-"]);
     let moved = Some(5 * SECOND_NS);
     assert!(matches!(&answer.actions[..], [Action::Start(start)] if start.from_ns == moved));
 }
 
 #[test]
 fn a_stream_that_ended_can_be_played_again() {
-    let (mut desk, session) = at(Playing);
-    let id = desk.ask("GET_PARAMETER", URL, &[&session]).session();
-    desk.service.ended(id, 0);
-    let answer = desk.ask("PLAY", URL, &[&session]);
+    let (mut fixture, session) = at(Playing);
+    let id = fixture.ask("GET_PARAMETER", URL, &[&session]).session();
+    fixture.service.ended(id, 0);
+    let answer = fixture.ask("PLAY", URL, &[&session]);
     assert_eq!(
         answer.actions.iter().map(name).collect::<Vec<_>>(),
         ["Start"]
@@ -143,151 +143,168 @@ fn a_stream_that_ended_can_be_played_again() {
 
 #[test]
 fn streams_come_and_go_one_by_one() {
-    let mut desk = Desk::new(Limits::default());
-    let session = desk.set_up("film", 0, 5000, None);
+    let mut fixture = ServiceFixture::new(Limits::default());
+    let session = fixture.set_up("film", 0, 5000, None);
     assert_eq!(
-        desk.ask("PLAY", "rtsp://h/film", &[&session]).actions.len(),
+        fixture
+            .ask("PLAY", "rtsp://h/film", &[&session])
+            .actions
+            .len(),
         1
     );
     // Another one joins while the first plays.
-    desk.set_up("film", 1, 5002, Some(&session));
+    fixture.set_up("film", 1, 5002, Some(&session));
     assert_eq!(
-        desk.ask("PLAY", "rtsp://h/film", &[&session]).actions.len(),
+        fixture
+            .ask("PLAY", "rtsp://h/film", &[&session])
+            .actions
+            .len(),
         1
     );
-    let answer = desk.ask("TEARDOWN", "rtsp://h/film/stream=0", &[&session]);
+    let answer = fixture.ask("TEARDOWN", "rtsp://h/film/stream=0", &[&session]);
     assert!(matches!(
         answer.actions[..],
         [Action::Stop { stream: 0, .. }]
     ));
     assert_eq!(
-        desk.ask("PAUSE", "rtsp://h/film/stream=0", &[&session])
+        fixture
+            .ask("PAUSE", "rtsp://h/film/stream=0", &[&session])
             .status,
         455
     );
-    let answer = desk.ask("PAUSE", "rtsp://h/film", &[&session]);
+    let answer = fixture.ask("PAUSE", "rtsp://h/film", &[&session]);
     assert!(matches!(
         answer.actions[..],
         [Action::Pause { stream: 1, .. }]
     ));
-    let answer = desk.ask("TEARDOWN", "rtsp://h/film/", &[&session]);
+    let answer = fixture.ask("TEARDOWN", "rtsp://h/film/", &[&session]);
     assert!(matches!(
         answer.actions[..],
         [Action::Stop { stream: 1, .. }]
     ));
-    assert_eq!(desk.ask("OPTIONS", "*", &[&session]).status, 454);
+    assert_eq!(fixture.ask("OPTIONS", "*", &[&session]).status, 454);
 }
 
 #[test]
 fn a_session_whose_client_vanished_ends() {
     for method in ["OPTIONS", "GET_PARAMETER", "SET_PARAMETER", "PLAY"] {
-        let (mut desk, session) = at(Playing);
-        desk.service.close(desk.connection);
-        assert_eq!(desk.tick_at(60 * SECOND_NS - 1).actions, []);
+        let (mut fixture, session) = at(Playing);
+        fixture.service.close(fixture.connection);
+        assert_eq!(fixture.tick_at(60 * SECOND_NS - 1).actions, []);
         // The client comes back on another connection, in time.
-        desk.connection = desk.connect("192.0.2.1:4001");
-        assert_eq!(desk.ask(method, URL, &[&session]).status, 200);
-        assert_eq!(desk.tick_at(120 * SECOND_NS - 2).actions, []);
-        let expired = desk.tick_at(120 * SECOND_NS - 1);
+        fixture.connection = fixture.connect("192.0.2.1:4001");
+        assert_eq!(fixture.ask(method, URL, &[&session]).status, 200);
+        assert_eq!(fixture.tick_at(120 * SECOND_NS - 2).actions, []);
+        let expired = fixture.tick_at(120 * SECOND_NS - 1);
         assert_eq!(
             expired.actions.iter().map(name).collect::<Vec<_>>(),
             ["Stop"]
         );
-        assert_eq!(desk.counters().lost_sessions, 1);
-        assert_eq!(desk.ask(method, URL, &[&session]).status, 454);
-        assert_eq!(desk.tick_at(999 * SECOND_NS).actions, []);
+        assert_eq!(fixture.counters().lost_sessions, 1);
+        assert_eq!(fixture.ask(method, URL, &[&session]).status, 454);
+        assert_eq!(fixture.tick_at(999 * SECOND_NS).actions, []);
     }
 }
 
 #[test]
 fn reports_of_the_receiver_are_signs_of_life() {
-    let (mut desk, session) = at(Playing);
-    let id = desk.ask("OPTIONS", URL, &[&session]).session();
-    desk.service.alive(id, 59 * SECOND_NS);
-    assert_eq!(desk.tick_at(100 * SECOND_NS).actions, []);
-    assert_eq!(desk.tick_at(119 * SECOND_NS).actions.len(), 1);
+    let (mut fixture, session) = at(Playing);
+    let id = fixture.ask("OPTIONS", URL, &[&session]).session();
+    fixture.service.alive(id, 59 * SECOND_NS);
+    assert_eq!(fixture.tick_at(100 * SECOND_NS).actions, []);
+    assert_eq!(fixture.tick_at(119 * SECOND_NS).actions.len(), 1);
 }
 
 #[test]
 fn nobody_else_may_use_a_session() {
-    let (mut desk, session) = at(Playing);
-    desk.connection = desk.connect("192.0.2.2:4000");
+    let (mut fixture, session) = at(Playing);
+    fixture.connection = fixture.connect("192.0.2.2:4000");
     for method in ["PAUSE", "TEARDOWN", "PLAY", "GET_PARAMETER", "OPTIONS"] {
-        let answer = desk.ask(method, URL, &[&session]);
+        let answer = fixture.ask(method, URL, &[&session]);
         assert_eq!(
             (answer.status, &answer.actions[..]),
             (454, &[][..]),
             "{method}"
         );
     }
-    assert_eq!(desk.ask("SETUP", URL, &[UNICAST, &session]).status, 454);
-    assert_eq!(desk.counters().foreign_sessions, 6);
+    assert_eq!(fixture.ask("SETUP", URL, &[UNICAST, &session]).status, 454);
+    assert_eq!(fixture.counters().foreign_sessions, 6);
     // The same address through a socket that takes both families is the same client.
-    desk.connection = desk.connect("[::ffff:192.0.2.1]:4000");
-    assert_eq!(desk.ask("PAUSE", URL, &[&session]).status, 200);
+    fixture.connection = fixture.connect("[::ffff:192.0.2.1]:4000");
+    assert_eq!(fixture.ask("PAUSE", URL, &[&session]).status, 200);
 }
 
 #[test]
 fn media_is_sent_to_who_asks_and_to_nobody_else() {
-    let mut desk = Desk::new(Limits::default());
-    desk.connection = desk.connect("[2001:db8::7]:4000");
+    let mut fixture = ServiceFixture::new(Limits::default());
+    fixture.connection = fixture.connect("[2001:db8::7]:4000");
     for destination in ["2001:db8::8", "192.0.2.1", "ff02::1", "localhost"] {
         let transport = format!("{UNICAST};destination={destination}");
-        let answer = desk.ask("SETUP", URL, &[&transport]);
+        let answer = fixture.ask("SETUP", URL, &[&transport]);
         let line = answer.text.lines().next().unwrap();
         assert!(
             line.starts_with("RTSP/1.0 461 Unsupported Transport: media is sent to"),
             "{line}"
         );
     }
-    assert_eq!(desk.counters().foreign_destinations, 4);
+    assert_eq!(fixture.counters().foreign_destinations, 4);
     let transport = format!("{UNICAST};destination=2001:db8::7");
-    let session = desk.ask("SETUP", URL, &[&transport]).session();
-    let answer = desk.ask("PLAY", URL, &[&format!("Session: {session}")]);
+    let session = fixture.ask("SETUP", URL, &[&transport]).session();
+    let answer = fixture.ask("PLAY", URL, &[&format!("Session: {session}")]);
     let expected = "[2001:db8::7]:5000".parse().unwrap();
     assert!(matches!(&answer.actions[..], [Action::Start(start)] if start.destination == expected));
 }
 
 #[test]
 fn two_clients_watch_one_source_without_disturbing_each_other() {
-    let mut desk = Desk::new(Limits::default());
-    let one = desk.set_up("live", 0, 5000, None);
-    let first = desk.connection;
-    let second = desk.connect("192.0.2.2:4000");
-    desk.connection = second;
-    let two = desk.set_up("live", 0, 5000, None);
+    let mut fixture = ServiceFixture::new(Limits::default());
+    let one = fixture.set_up("live", 0, 5000, None);
+    let first = fixture.connection;
+    let second = fixture.connect("192.0.2.2:4000");
+    fixture.connection = second;
+    let two = fixture.set_up("live", 0, 5000, None);
     assert_ne!(one, two);
-    let answer = desk.ask("PLAY", "rtsp://h/live", &[&two]);
+    let answer = fixture.ask("PLAY", "rtsp://h/live", &[&two]);
     let expected = "192.0.2.2:5000".parse().unwrap();
     assert!(matches!(&answer.actions[..], [Action::Start(start)] if start.destination == expected));
-    desk.connection = first;
-    assert_eq!(desk.ask("PLAY", "rtsp://h/live", &[&one]).actions.len(), 1);
+    fixture.connection = first;
     assert_eq!(
-        desk.ask("TEARDOWN", "rtsp://h/live", &[&one]).actions.len(),
+        fixture.ask("PLAY", "rtsp://h/live", &[&one]).actions.len(),
         1
     );
-    desk.connection = second;
     assert_eq!(
-        desk.ask("TEARDOWN", "rtsp://h/live", &[&two]).actions.len(),
+        fixture
+            .ask("TEARDOWN", "rtsp://h/live", &[&one])
+            .actions
+            .len(),
+        1
+    );
+    fixture.connection = second;
+    assert_eq!(
+        fixture
+            .ask("TEARDOWN", "rtsp://h/live", &[&two])
+            .actions
+            .len(),
         1
     );
 }
 
 #[test]
 fn shutting_down_stops_what_was_started() {
-    let (mut desk, _) = at(Playing);
-    desk.set_up("film", 0, 6000, None); // never played
-    let other = desk
+    let (mut fixture, _) = at(Playing);
+    fixture.set_up("film", 0, 6000, None); // never played
+    let other = fixture
         .service
         .open("192.0.2.3:1".parse().unwrap(), HERE.parse().unwrap(), 0);
     assert!(other.is_ok());
     assert_eq!(
-        desk.service
+        fixture
+            .service
             .shut_down()
             .iter()
             .map(name)
             .collect::<Vec<_>>(),
         ["Stop"]
     );
-    assert_eq!(desk.service.shut_down(), []);
+    assert_eq!(fixture.service.shut_down(), []);
 }

@@ -225,7 +225,7 @@ impl Receiver {
         Self::with_room(4 << 20)
     }
 
-    /// With that much room in its socket, as far as this user may ask for it.
+    /// With that much space in its socket, as far as this user may ask for it.
     pub(crate) fn with_room(bytes: usize) -> Self {
         let pair = (0..1000).find_map(|_| {
             let rtp = UdpSocket::bind("127.0.0.1:0").ok()?;

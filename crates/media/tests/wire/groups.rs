@@ -7,7 +7,7 @@ use hythe_media::wire::destinations::Destinations;
 use hythe_media::wire::endpoint::DestinationOptions;
 use hythe_media::wire::health::{Change, State};
 
-use crate::support::{Laid, expect, expect_nothing, receiver};
+use crate::support::{Prebuilt, expect, expect_nothing, receiver};
 
 const NO_WAIT: Duration = Duration::ZERO;
 
@@ -25,14 +25,14 @@ fn a_dead_one_does_not_stop_the_others() {
             socket
         })
         .collect();
-    let laid = Laid::equal(50);
+    let prebuilt = Prebuilt::equal(50);
     let mut events = Vec::new();
     for _ in 0..10 {
-        let outcome = destinations.send(&laid.packets(), NO_WAIT);
+        let outcome = destinations.send(&prebuilt.packets(), NO_WAIT);
         assert_eq!(outcome.packets + outcome.lost, 4 * 50);
         events.extend_from_slice(outcome.events);
         for socket in &living {
-            expect(socket, (0..50).map(|index| laid.packet(index)));
+            expect(socket, (0..50).map(|index| prebuilt.packet(index)));
         }
     }
     let told: Vec<_> = events
@@ -48,24 +48,24 @@ fn adding_and_removing_disturb_no_other() {
     let options = DestinationOptions::default();
     let (steady, address) = receiver("127.0.0.1");
     let steady_id = destinations.add(address, &options).unwrap();
-    let laid = Laid::equal(20);
+    let prebuilt = Prebuilt::equal(20);
     let mut seen = std::collections::HashSet::from([steady_id]);
     for _ in 0..50 {
         let (socket, address) = receiver("127.0.0.1");
         let id = destinations.add(address, &options).unwrap();
         assert!(seen.insert(id), "{id:?} was used before");
-        destinations.send(&laid.packets(), NO_WAIT);
-        expect(&socket, (0..20).map(|index| laid.packet(index)));
+        destinations.send(&prebuilt.packets(), NO_WAIT);
+        expect(&socket, (0..20).map(|index| prebuilt.packet(index)));
         let statistics = destinations.remove(id).unwrap();
         assert_eq!((statistics.packets, statistics.lost), (20, 0));
         assert!(destinations.remove(id).is_none());
-        destinations.send(&laid.packets(), NO_WAIT);
+        destinations.send(&prebuilt.packets(), NO_WAIT);
         expect_nothing(&socket);
-        expect(&steady, (0..40).map(|index| laid.packet(index % 20)));
+        expect(&steady, (0..40).map(|index| prebuilt.packet(index % 20)));
     }
     assert_eq!(destinations.remove(steady_id).unwrap().packets, 2000);
     assert!(destinations.is_empty());
-    let outcome = destinations.send(&laid.packets(), NO_WAIT);
+    let outcome = destinations.send(&prebuilt.packets(), NO_WAIT);
     assert_eq!((outcome.packets, outcome.lost), (0, 0));
 }
 
@@ -84,10 +84,10 @@ fn multicast_reaches_its_group_on_the_interface_it_was_given() {
         destinations
             .add((group, address.port()).into(), &options)
             .unwrap();
-        let laid = Laid::equal(50);
-        let outcome = destinations.send(&laid.packets(), NO_WAIT);
+        let prebuilt = Prebuilt::equal(50);
+        let outcome = destinations.send(&prebuilt.packets(), NO_WAIT);
         assert_eq!((outcome.packets, outcome.lost), (50, 0));
-        expect(&socket, (0..50).map(|index| laid.packet(index)));
+        expect(&socket, (0..50).map(|index| prebuilt.packet(index)));
         let (_, destination) = destinations.iter().next().unwrap();
         let ttl = rustix::net::sockopt::ip_multicast_ttl(destination.rtp_socket()).unwrap();
         assert_eq!(ttl, u32::from(hops));

@@ -1,4 +1,4 @@
-//! Packets given to the network by every method: what arrives is what was laid out, each packet
+//! Packets given to the network by every method: what arrives is what was built, each packet
 //! once and in order.
 
 mod groups;

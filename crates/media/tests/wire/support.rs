@@ -18,15 +18,15 @@ use rustix::fs::{MemfdFlags, memfd_create};
 /// Ends a wait that has failed.
 pub(crate) const BOUND: Duration = Duration::from_secs(120);
 
-/// Packets laid out one behind the other, and a file of the same bytes.
-pub(crate) struct Laid {
+/// Packets built one behind the other, and a file of the same bytes.
+pub(crate) struct Prebuilt {
     file: OwnedFd,
     offset: usize,
     bytes: Vec<u8>,
     pub(crate) places: Vec<PacketPlace>,
 }
 
-impl Laid {
+impl Prebuilt {
     /// One packet of each size, behind `offset` other bytes; no two packets are alike.
     pub(crate) fn new(sizes: &[u16], offset: usize) -> Self {
         let mut bytes = vec![0xee; offset];
@@ -77,7 +77,7 @@ impl Laid {
     }
 }
 
-/// A socket on an even port of `host` with much room, and its address.
+/// A socket on an even port of `host` with much space, and its address.
 pub(crate) fn receiver(host: &str) -> (UdpSocket, SocketAddr) {
     loop {
         let socket = UdpSocket::bind((host, 0)).expect("works");

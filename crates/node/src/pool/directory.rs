@@ -15,7 +15,7 @@ use crate::error::file;
 use crate::pool::size_limit::SizeLimit;
 use crate::{NodeError, PoolOptions};
 
-/// Where participants have their sockets ([`crate::pool::presence`]).
+/// Where participants have their sockets ([`crate::pool::liveness_socket`]).
 pub(crate) const MEMBERS: &str = "members";
 
 pub(super) const DIRECTORY: OFlags = OFlags::DIRECTORY

@@ -2,17 +2,17 @@
 //!
 //! A peer that this process knows is judged by what it has of that peer itself
 //! ([`crate::pool::peers`]). A stranger, here, by its record and its socket
-//! ([`crate::pool::presence`]): the socket that the record names says who listens, and only where
-//! it says nothing the process id and start time of the record decide, within one PID namespace.
-//! The watcher, joining and the commands ask. Nothing here changes anything.
+//! ([`crate::pool::liveness_socket`]): the socket that the record names says who listens, and only
+//! where it says nothing the process id and start time of the record decide, within one PID
+//! namespace. The watcher, joining and the commands ask. Nothing here changes anything.
 
 use std::os::fd::OwnedFd;
 
 use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 
 use crate::pool::Pool;
+use crate::pool::liveness_socket::{self, Seen};
 use crate::pool::peers::{Liveness, Peer};
-use crate::pool::presence::{self, Seen};
 use crate::pool::process::{Process, is_here, process_of};
 
 /// What a participant turned out to be that this process does not know yet.
@@ -57,7 +57,7 @@ pub(crate) fn first_sight(pool: &Pool, member: &MemberInfo) -> Sight {
     if member.kind == MemberKind::CoreEndpoint && !is_joining {
         return by_record(member, None);
     }
-    match presence::look_at(pool, member.session) {
+    match liveness_socket::look_at(pool, member.session) {
         Seen::Ended => Sight::Dead,
         Seen::There {
             connection,
@@ -69,7 +69,7 @@ pub(crate) fn first_sight(pool: &Pool, member: &MemberInfo) -> Sight {
         } => by_listener(member, connection),
         // Whoever goes in good order frees the record first, and closes the socket then.
         Seen::Refused
-            if is_outsider(pool, member.index) || presence::still_stands(pool, member) =>
+            if is_outsider(pool, member.index) || liveness_socket::still_stands(pool, member) =>
         {
             Sight::Dead
         }

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 
 use hythe_memory::{Access, Mapped};
-use hythe_pool::{Control, Geometry, Residence};
+use hythe_pool::{Control, Geometry, PrefaultOptions};
 
 use crate::pool::hidden;
 use crate::pool::size_limit::{self, SizeLimit};
@@ -117,7 +117,7 @@ fn fill(directory: &OwnedFd, options: &PoolOptions, geometry: &Geometry) -> Resu
     // random bytes.
     let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
     let control = Control::create(memory, geometry, u64::from_le_bytes(id))?;
-    control.ask_residence(Residence {
+    control.set_prefault_options(PrefaultOptions {
         prefault: options.prefault,
         lock: options.lock,
     });

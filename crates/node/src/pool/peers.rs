@@ -19,7 +19,7 @@ use hythe_pool::{Identity, MemberIndex, MemberInfo, MemberKind};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::pool::Pool;
-use crate::pool::presence::{self, Seen};
+use crate::pool::liveness_socket::{self, Seen};
 use crate::pool::process::{has_ended, has_hung_up};
 
 /// Looks at which the record of a peer that is there was another's, until that counts as damage:
@@ -210,7 +210,7 @@ impl Peer {
     pub(crate) fn judge(&self, pool: &Pool, member: &MemberInfo) -> Option<Liveness> {
         if member.session != self.session {
             // What was read before this peer came is about somebody earlier.
-            if !presence::still_stands(pool, member) || !self.is_there(pool) {
+            if !liveness_socket::still_stands(pool, member) || !self.is_there(pool) {
                 return None;
             }
             if self.other_records_seen.fetch_add(1, Ordering::Relaxed) >= LOOKS_OF_GRACE {
@@ -220,7 +220,7 @@ impl Peer {
         }
         if member.identity != self.identity
             && self.sign() == Sign::Quiet
-            && presence::still_stands(pool, member)
+            && liveness_socket::still_stands(pool, member)
         {
             self.report(pool, member);
         }
@@ -245,12 +245,12 @@ impl Peer {
     /// Asks the socket that was there at first sight; a connection to it is kept from the next look
     /// on.
     fn ask_again(&self, pool: &Pool, member: &MemberInfo) -> Liveness {
-        match presence::look_at(pool, self.session) {
+        match liveness_socket::look_at(pool, self.session) {
             Seen::Ended => Liveness::Dead,
             Seen::There { .. } => Liveness::Alive,
             // It has become another program, or its process is dead and said so by the connection
             // first.
-            Seen::Refused if presence::still_stands(pool, member) => Liveness::Dead,
+            Seen::Refused if liveness_socket::still_stands(pool, member) => Liveness::Dead,
             Seen::Refused | Seen::Nothing => Liveness::Unknown,
         }
     }
@@ -259,13 +259,13 @@ impl Peer {
     pub(crate) fn connect_again(&self, pool: &Pool) -> Option<MemberInfo> {
         let member = pool.control().tables().member(self.index);
         let member = member.filter(|member| member.session == self.session)?;
-        match presence::look_at(pool, self.session) {
+        match liveness_socket::look_at(pool, self.session) {
             Seen::Ended => Some(member),
             Seen::There { connection, .. } => {
                 *self.kept_connection() = Some(Arc::new(connection));
                 None
             }
-            Seen::Refused if presence::still_stands(pool, &member) => Some(member),
+            Seen::Refused if liveness_socket::still_stands(pool, &member) => Some(member),
             Seen::Refused | Seen::Nothing => None,
         }
     }
@@ -277,9 +277,12 @@ impl Peer {
             (_, MemberKind::CoreEndpoint) => true,
             // A child that it forked may keep its socket open; the name goes when it leaves.
             (Sign::Quiet, _) if self.connection().is_some() => {
-                presence::is_announced(pool, self.session)
+                liveness_socket::is_announced(pool, self.session)
             }
-            _ => matches!(presence::look_at(pool, self.session), Seen::There { .. }),
+            _ => matches!(
+                liveness_socket::look_at(pool, self.session),
+                Seen::There { .. }
+            ),
         }
     }
 

@@ -43,7 +43,7 @@ impl EventTarget for CellTarget {
         match self.cell.raise(control.memory(), events) {
             Ok(()) => {
                 ring_port(control, self.listener.member, self.listener.index);
-                Raised::Told
+                Raised::Accepted
             }
             Err(NotRaised::Closed) => Raised::Closed,
             Err(NotRaised::Contended) => Raised::Contended,

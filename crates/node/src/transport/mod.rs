@@ -418,7 +418,7 @@ impl<'a> FindSources<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Raised {
     /// It will hear them.
-    Told,
+    Accepted,
     /// It has gone, or is another: it is looked for again.
     Closed,
     /// Somebody writes into its cell without end: counted.

@@ -29,7 +29,7 @@ fn record() -> Shared {
         places.push(eight(layout.hold(member, X.0 as usize)));
     }
     places.push(eight(layout.slot_cell(X.0 as usize)));
-    // High-water marks of connections and granules.
+    // High-water marks of connections and queue segments.
     places.extend([3, 4].map(|table| eight(header::HIGH_WATER + table * 8)));
     let cells: usize = places.iter().map(Range::len).sum();
     places.push(at + connection::PRODUCER_PORT..at + connection::EVICTS_OLDEST + 8);
@@ -38,8 +38,8 @@ fn record() -> Shared {
         places.push(eight(layout.participant(member) + participant::CHANGES));
     }
     let entries: usize = places.iter().map(Range::len).sum();
-    let granule = layout.granule(0);
-    places.push(granule..granule + 2 * Descriptor::BYTES);
+    let queue_segment = layout.queue_segment(0);
+    places.push(queue_segment..queue_segment + 2 * Descriptor::BYTES);
     let bytes: usize = places.iter().map(Range::len).sum();
     let memory = ModelMemory::with_plain(bytes / 4, cells / 8, entries..bytes);
     let control = Arc::new(Control::over(Packed { memory, places }, layout));

@@ -30,7 +30,7 @@ const LIMITS: Limits = Limits {
     channels: 1,
     ports: 1,
     connections: 1,
-    granules: 1,
+    queue_segments: 1,
     slots: 2,
 };
 /// The participants: two that may die, and one that lives on.

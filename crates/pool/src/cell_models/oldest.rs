@@ -5,7 +5,7 @@
 //! plain memory: without a drop, nobody may read an entry while it is written. In the others a read
 //! may meet a write, as it may in truth; what it read must then count for nothing.
 
-use hythe_abi::pool::{GRANULE_DESCRIPTORS, connection};
+use hythe_abi::pool::{QUEUE_SEGMENT_DESCRIPTORS, connection};
 use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place, RegionIndex};
 use hythe_queue::{Consumer, Producer, RingPlaces};
 
@@ -38,7 +38,7 @@ fn queue(plain: bool) -> Shared {
     places.extend([X, Y].map(|slot| eight(layout.slot_cell(slot.0 as usize))));
     let cells: usize = places.iter().map(Range::len).sum();
     places.push(eight(layout.connection(0) + connection::TAIL));
-    let entries = layout.granule(0);
+    let entries = layout.queue_segment(0);
     let tracked: usize = places.iter().map(Range::len).sum();
     places.push(entries..entries + CAPACITY as usize * Descriptor::BYTES);
     places.push(eight(PAYLOAD));
@@ -99,7 +99,7 @@ fn info(control: &Shared) -> ConnectionInfo {
         places: RingPlaces {
             tail: layout.connection(0) + connection::TAIL,
             head: layout.connection(0) + connection::HEAD,
-            entries: layout.granule(0),
+            entries: layout.queue_segment(0),
             capacity: CAPACITY,
         },
         evicts_oldest: true,
@@ -123,7 +123,7 @@ fn taking(control: &Shared) -> ConnectionEnd<Consumer> {
 }
 
 pub(super) fn regions() -> Regions {
-    assert!(CAPACITY as usize <= GRANULE_DESCRIPTORS);
+    assert!(CAPACITY as usize <= QUEUE_SEGMENT_DESCRIPTORS);
     Regions::of(RegionGeometry {
         index: RegionIndex(0),
         kind: RegionKind::Linux,

@@ -10,11 +10,11 @@ use crate::control::Control;
 use crate::high_water::{Table, note_table};
 use crate::regions::Regions;
 use crate::tables::connections::{
-    ConnectionIndex, ConnectionInfo, Side, State, Status, granules_for,
+    ConnectionIndex, ConnectionInfo, Side, State, Status, queue_segments_for,
 };
-use crate::tables::granules;
 use crate::tables::members::MemberIndex;
 use crate::tables::ports::PortIndex;
+use crate::tables::queue_segments;
 
 /// What the queue of a new connection shall be like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,21 +48,25 @@ impl Member {
         queue: impl Into<QueuePlan>,
     ) -> Result<ConnectionInfo, PoolError> {
         let queue = queue.into();
-        let capacity = granules::check_depth(control, consumer, queue.capacity)?;
+        let capacity = queue_segments::check_depth(control, consumer, queue.capacity)?;
         let (index, nonce) = self.claim_connection(control)?;
         let memory = control.memory();
         let at = control.layout().connection(index as usize);
-        let granule = granules::take(control, index, capacity).inspect_err(|_| {
+        let queue_segment = queue_segments::take(control, index, capacity).inspect_err(|_| {
             free_record(control, ConnectionIndex(index), nonce);
         })?;
         note_table(control, Table::Connections, index + 1);
-        note_table(control, Table::Granules, granule + granules_for(capacity));
+        note_table(
+            control,
+            Table::QueueSegments,
+            queue_segment + queue_segments_for(capacity),
+        );
         // Each pairs with an acquire load in `Tables::connection`: whoever reads it there sees the
         // nonce of the claim, too.
         let word = |offset, value| memory.store(at + offset, value, Ordering::Release);
         word(connection::PRODUCER_PORT, producer_port.0);
         word(connection::CONSUMER_PORT, consumer_port.0);
-        word(connection::GRANULE, granule);
+        word(connection::QUEUE_SEGMENT, queue_segment);
         word(connection::CAPACITY, capacity);
         word(connection::EVICTS_OLDEST, queue.evicts_oldest.into());
         word(connection::TAIL, 0);
@@ -244,7 +248,7 @@ impl Member {
             Some(info) => self.drain(control, regions, info),
             None => Ok(()),
         };
-        granules::free(control, index.0);
+        queue_segments::free(control, index.0);
         let at = control.layout().connection(index.0 as usize) + connection::STATE;
         let found = State::from_bits(control.memory().load_cell(at, Ordering::Relaxed));
         free_record(control, index, found.nonce);
@@ -308,7 +312,7 @@ impl Member {
             let state = State::from_bits(control.memory().load_cell(at, Ordering::Acquire));
             let left = match state.status {
                 Status::Claimed if state.producer == me => {
-                    granules::free(control, number);
+                    queue_segments::free(control, number);
                     free_record(control, index, state.nonce);
                     Ok(())
                 }
@@ -415,7 +419,7 @@ mod tests {
         let (depth, room) = (1000, 64);
         assert_eq!(connect(depth), Err(PoolError::QueueTooDeep { depth, room }));
         assert_eq!(control.tables().connections().count(), 0);
-        let made = connect(31).expect("the granule of this connection");
+        let made = connect(31).expect("the queue segment of this connection");
         assert_eq!(made.places.capacity, 32);
         let limit = scene::LIMITS.connections;
         assert_eq!(

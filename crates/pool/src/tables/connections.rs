@@ -1,6 +1,6 @@
 //! Records of connections: one queue from a publisher's port to a subscriber's.
 
-use hythe_abi::pool::{GRANULE_DESCRIPTORS, NOBODY, connection};
+use hythe_abi::pool::{NOBODY, QUEUE_SEGMENT_DESCRIPTORS, connection};
 use hythe_memory::{Memory, Ordering};
 use hythe_queue::RingPlaces;
 
@@ -126,15 +126,15 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// Granules that its queue takes.
+    /// Queue segments that its queue takes.
     #[must_use]
-    pub const fn granules(&self) -> u32 {
-        granules_for(self.places.capacity)
+    pub const fn queue_segments(&self) -> u32 {
+        queue_segments_for(self.places.capacity)
     }
 }
 
-pub(crate) const fn granules_for(capacity: u32) -> u32 {
-    capacity.div_ceil(GRANULE_DESCRIPTORS as u32)
+pub(crate) const fn queue_segments_for(capacity: u32) -> u32 {
+    capacity.div_ceil(QUEUE_SEGMENT_DESCRIPTORS as u32)
 }
 
 const fn capacity_is_possible(capacity: u32) -> bool {
@@ -160,7 +160,8 @@ impl<'c, M: Memory> Tables<'c, M> {
             PortIndex(word(connection::PRODUCER_PORT)),
             PortIndex(word(connection::CONSUMER_PORT)),
         );
-        let (granule, capacity) = (word(connection::GRANULE), word(connection::CAPACITY));
+        let (queue_segment, capacity) =
+            (word(connection::QUEUE_SEGMENT), word(connection::CAPACITY));
         let evicts_oldest = word(connection::EVICTS_OLDEST) != 0;
         // Relaxed: the loads above keep it behind them.
         let now = State::from_bits(memory.load_cell(at + connection::STATE, Ordering::Relaxed));
@@ -171,8 +172,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         if !self.has_row(producer) || !self.has_row(consumer) {
             return None;
         }
-        let end = granule.checked_add(granules_for(capacity))?;
-        if !capacity_is_possible(capacity) || end > self.layout().limits().granules {
+        let end = queue_segment.checked_add(queue_segments_for(capacity))?;
+        if !capacity_is_possible(capacity) || end > self.layout().limits().queue_segments {
             return None;
         }
         Some(ConnectionInfo {
@@ -187,7 +188,7 @@ impl<'c, M: Memory> Tables<'c, M> {
             places: RingPlaces {
                 tail: at + connection::TAIL,
                 head: at + connection::HEAD,
-                entries: self.layout().granule(granule as usize),
+                entries: self.layout().queue_segment(queue_segment as usize),
                 capacity,
             },
             evicts_oldest,

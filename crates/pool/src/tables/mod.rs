@@ -8,9 +8,9 @@
 pub(crate) mod channels;
 pub(crate) mod connections;
 pub(crate) mod ends;
-pub(crate) mod granules;
 pub(crate) mod members;
 pub(crate) mod ports;
+pub(crate) mod queue_segments;
 
 use hythe_abi::pool::ControlLayout;
 use hythe_memory::Memory;

@@ -14,14 +14,14 @@ use hythe_pool::{
 use hythe_queue::{Consumer, Producer};
 
 use super::choices::Choices;
-use super::{Beset, Manner, Peer};
+use super::{FaultyMemory, Peer, PeerFault};
 
 const LIMITS: Limits = Limits {
     participants: 6,
     channels: 4,
     ports: 12,
     connections: 8,
-    granules: 10,
+    queue_segments: 10,
     slots: 4,
 };
 const NAMES: [&str; 3] = ["video", "audio", "a"];
@@ -35,7 +35,7 @@ const IDENTITY: Identity = Identity {
 
 /// What the members were told in one run, or in many.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Outcomes {
     /// Operations done.
     pub(crate) done: u64,
     /// Descriptors refused.
@@ -50,7 +50,7 @@ pub(crate) struct Told {
     pub(crate) mismatches: u64,
 }
 
-impl Told {
+impl Outcomes {
     fn note<T>(&mut self, outcome: Result<T, PoolError>) -> Option<T> {
         self.done += 1;
         match outcome {
@@ -89,11 +89,11 @@ struct Honest {
 pub(crate) struct Scene {
     pub(crate) peer: Rc<Peer>,
     memory: Mapped,
-    control: Control<Beset>,
+    control: Control<FaultyMemory>,
     regions: Regions,
     members: Vec<Honest>,
     core: MemberIndex,
-    told: Told,
+    outcomes: Outcomes,
 }
 
 impl Scene {
@@ -107,11 +107,11 @@ impl Scene {
         let layout = geometry.layout().expect("layout");
         let memory = Mapped::anonymous(layout.bytes()).expect("memory");
         let peer = Peer::new(layout, choices);
-        let beset = Beset {
+        let faulty = FaultyMemory {
             memory: memory.clone(),
             peer: Rc::clone(&peer),
         };
-        let control = Control::create(beset, &geometry, 1).expect("control");
+        let control = Control::create(faulty, &geometry, 1).expect("control");
         let regions = Regions::read(&control).expect("regions");
         let core = Member::join(&control, MemberKind::CoreEndpoint, IDENTITY, "core");
         let core = core.expect("the first row").index();
@@ -122,41 +122,40 @@ impl Scene {
             control,
             regions,
             members: Vec::new(),
-            told: Told::default(),
+            outcomes: Outcomes::default(),
         }
     }
 
-    /// Some turns, each of a random member, beside a peer of that manner. Then everybody goes,
+    /// Some turns, each of a random member, beside a peer with that fault. Then everybody goes,
     /// however that ends.
-    pub(crate) fn run(mut self, turns: u32, manner: Manner) -> Told {
+    pub(crate) fn run(mut self, turns: u32, fault: PeerFault) -> Outcomes {
         for _ in 0..turns {
             if self.peer.is_exhausted() {
                 break;
             }
             // A few honest turns among them, so that there is something to destroy.
-            let honest =
-                self.peer
-                    .below(if matches!(manner, Manner::Relentless | Manner::Stubborn) {
-                        2
-                    } else {
-                        4
-                    })
-                    == 0;
+            let honest = self.peer.below(
+                if matches!(fault, PeerFault::Relentless | PeerFault::Stubborn) {
+                    2
+                } else {
+                    4
+                },
+            ) == 0;
             self.peer
-                .behave(if honest { Manner::Quiet } else { manner });
-            if manner == Manner::Scattered {
+                .behave(if honest { PeerFault::Quiet } else { fault });
+            if fault == PeerFault::Scattered {
                 self.peer.scribble_anywhere(&self.memory);
             }
             self.turn();
         }
-        self.peer.behave(manner);
+        self.peer.behave(fault);
         while let Some(gone) = self.members.pop() {
             let left = gone.member.depart(&self.control, &self.regions);
-            self.told.note(left);
-            self.peer.behave(manner);
+            self.outcomes.note(left);
+            self.peer.behave(fault);
         }
         self.look();
-        self.told
+        self.outcomes
     }
 
     fn turn(&mut self) {
@@ -174,18 +173,19 @@ impl Scene {
             4..7 => {
                 let gone = self.members.swap_remove(index);
                 let left = gone.member.depart(&self.control, &self.regions);
-                self.told.note(left);
+                self.outcomes.note(left);
             }
             7..10 => self.open_again(),
             10..18 => self.make_a_way(index),
             _ => {
-                let (control, regions, told) = (&self.control, &self.regions, &mut self.told);
+                let (control, regions, outcomes) =
+                    (&self.control, &self.regions, &mut self.outcomes);
                 let mut acting = Acting {
                     peer: &self.peer,
                     control,
                     regions,
                     core: self.core,
-                    told,
+                    outcomes,
                 };
                 acting.turn(&mut self.members[index]);
             }
@@ -194,7 +194,7 @@ impl Scene {
 
     fn join(&mut self) {
         let joined = Member::join(&self.control, MemberKind::Process, IDENTITY, "honest");
-        if let Some(member) = self.told.note(joined) {
+        if let Some(member) = self.outcomes.note(joined) {
             self.members.push(Honest {
                 member,
                 held: Vec::new(),
@@ -211,7 +211,7 @@ impl Scene {
         let control = &self.control;
         let _ = self.regions.refresh(control);
         let seen = audit(control, &self.regions, 1000);
-        self.told.mismatches += seen.mismatches.len() as u64;
+        self.outcomes.mismatches += seen.mismatches.len() as u64;
         assert_eq!(seen.free + seen.held + seen.queued, seen.slots);
         for info in control.tables().members() {
             let _ = control.tables().pending_operation(info.index);
@@ -238,7 +238,7 @@ impl Scene {
         for info in dead {
             let mut is_dead = |found: &hythe_pool::MemberInfo| !living.contains(&found.index);
             let recovered = recoverer.recover(&self.control, &self.regions, &info, 0, &mut is_dead);
-            self.told.note(recovered);
+            self.outcomes.note(recovered);
         }
     }
 
@@ -251,7 +251,7 @@ impl Scene {
                 control: &self.control,
                 regions: &self.regions,
                 core: self.core,
-                told: &mut self.told,
+                outcomes: &mut self.outcomes,
             };
             let honest = &mut self.members[index];
             acting.open_channel(honest, NAMES[0]);
@@ -267,8 +267,8 @@ impl Scene {
 
     fn open_again(&mut self) {
         let opened = Control::open(self.control.memory().clone());
-        if let Some(control) = self.told.note(opened) {
-            self.told.note(Regions::read(&control));
+        if let Some(control) = self.outcomes.note(opened) {
+            self.outcomes.note(Regions::read(&control));
         }
     }
 }
@@ -276,11 +276,11 @@ impl Scene {
 /// One turn of one member.
 struct Acting<'a> {
     peer: &'a Peer,
-    control: &'a Control<Beset>,
+    control: &'a Control<FaultyMemory>,
     regions: &'a Regions,
     /// The row of a core's endpoint.
     core: MemberIndex,
-    told: &'a mut Told,
+    outcomes: &'a mut Outcomes,
 }
 
 impl Acting<'_> {
@@ -315,7 +315,7 @@ impl Acting<'_> {
         let leased = honest
             .member
             .lease_any(self.control, region, bytes, &mut cursors);
-        if let Some((slot, generation)) = self.told.note(leased) {
+        if let Some((slot, generation)) = self.outcomes.note(leased) {
             let slot = LedgerSlot(region.ledger_base + slot);
             let place = self.regions.place(slot).expect("a slot of a region");
             honest.held.push((slot, descriptor(place, generation)));
@@ -328,7 +328,7 @@ impl Acting<'_> {
         };
         let held = honest.held[index];
         let doubled = honest.member.duplicate(self.control, held.0, 1);
-        if self.told.note(doubled).is_some() {
+        if self.outcomes.note(doubled).is_some() {
             honest.held.push(held);
         }
     }
@@ -339,7 +339,7 @@ impl Acting<'_> {
         };
         let (slot, _) = honest.held.swap_remove(index);
         let released = honest.member.release(self.control, slot, 1);
-        self.told.note(released);
+        self.outcomes.note(released);
     }
 
     fn send(&mut self, honest: &mut Honest) {
@@ -353,9 +353,9 @@ impl Acting<'_> {
             Ok(()) => {
                 honest.held.swap_remove(held);
             }
-            Err(SendError::Full) => self.told.refused += 1,
+            Err(SendError::Full) => self.outcomes.refused += 1,
             Err(SendError::Pool(error)) => {
-                self.told.note::<()>(Err(*error));
+                self.outcomes.note::<()>(Err(*error));
                 let _ = end.queue.room(self.control.memory());
             }
         }
@@ -370,7 +370,7 @@ impl Acting<'_> {
         let end = &mut honest.back[way];
         let _ = end.queue.waiting(self.control.memory());
         let taken = honest.member.take(self.control, self.regions, end);
-        if let Some(Some(taken)) = self.told.note(taken) {
+        if let Some(Some(taken)) = self.outcomes.note(taken) {
             let checked = self.regions.check(taken.descriptor);
             assert_eq!(
                 checked.map(|found| found.slot),
@@ -384,7 +384,7 @@ impl Acting<'_> {
     fn open_channel(&mut self, honest: &mut Honest, name: &str) {
         let raw = ChannelType::default();
         let opened = honest.member.open_channel(self.control, name, &raw);
-        let Some(index) = self.told.note(opened) else {
+        let Some(index) = self.outcomes.note(opened) else {
             return;
         };
         if let Some(info) = self.control.tables().channel(index) {
@@ -409,7 +409,7 @@ impl Acting<'_> {
         let opened = honest
             .member
             .open_port(self.control, channel, kind, 4, policy);
-        if let Some(port) = self.told.note(opened) {
+        if let Some(port) = self.outcomes.note(opened) {
             self.control
                 .tables()
                 .set_statistics(port, PortStatistics::default());
@@ -435,7 +435,7 @@ impl Acting<'_> {
                 honest
                     .member
                     .connect(self.control, honest.ports[own], member, port, known.depth);
-            if let Some(info) = self.told.note(made) {
+            if let Some(info) = self.outcomes.note(made) {
                 let _ = self.control.tables().is_still_open(&known);
                 honest.out.push(self.control.tables().producer_end(info));
             }
@@ -464,13 +464,13 @@ impl Acting<'_> {
         if let Some(info) = out.map(|end| end.info) {
             let side = Side::Producer;
             let left = member.leave_connection(control, regions, info.index, info.nonce, side);
-            self.told.note(left);
+            self.outcomes.note(left);
         }
         if let Some(info) = back.map(|end| end.info) {
             let side = Side::Consumer;
-            self.told.note(member.drain_own(control, regions, info));
+            self.outcomes.note(member.drain_own(control, regions, info));
             let left = member.leave_connection(control, regions, info.index, info.nonce, side);
-            self.told.note(left);
+            self.outcomes.note(left);
         }
         if let Some(port) = honest.ports.pop() {
             member.close_port(control, port);
@@ -484,7 +484,7 @@ impl Acting<'_> {
             (0, Some(index)) => {
                 let known = &honest.channels[index];
                 let attached = honest.member.attach_core(control, known, 0);
-                self.told.note(attached);
+                self.outcomes.note(attached);
                 honest.member.detach_core(control, known.index, 0);
             }
             (1, Some(index)) => {
@@ -502,11 +502,11 @@ impl Acting<'_> {
                 let (slot, _) = honest.held[index];
                 let row = self.core;
                 let given = honest.member.give(control, row, slot, 1);
-                if self.told.note(given).is_none() {
+                if self.outcomes.note(given).is_none() {
                     return;
                 }
                 let back = honest.member.reclaim(control, row, slot, 1);
-                if self.told.note(back) != Some(true) {
+                if self.outcomes.note(back) != Some(true) {
                     honest.held.swap_remove(index);
                 }
             }
@@ -532,7 +532,7 @@ impl Acting<'_> {
         };
         let made = |_| Ok::<(), PoolError>(());
         let added = honest.member.add_core_region(self.control, &plan, made);
-        self.told.note(added);
+        self.outcomes.note(added);
     }
 }
 

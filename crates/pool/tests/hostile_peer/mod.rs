@@ -25,7 +25,7 @@ pub(crate) const ACCESSES_MAX: u64 = 3_000_000;
 
 /// How the peer goes about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum PeerFault {
     /// It leaves the memory alone.
     Quiet,
     /// Now and then, anywhere.
@@ -43,7 +43,7 @@ pub(crate) enum Manner {
 pub(crate) struct Peer {
     layout: ControlLayout,
     choices: RefCell<Choices>,
-    manner: Cell<Manner>,
+    fault: Cell<PeerFault>,
     /// Accesses until it writes next.
     pause: Cell<u32>,
     accesses: Cell<u64>,
@@ -55,15 +55,15 @@ impl Peer {
         Rc::new(Self {
             layout,
             choices: RefCell::new(choices),
-            manner: Cell::new(Manner::Quiet),
+            fault: Cell::new(PeerFault::Quiet),
             pause: Cell::new(0),
             accesses: Cell::new(0),
             scribbles: Cell::new(0),
         })
     }
 
-    pub(crate) fn behave(&self, manner: Manner) {
-        self.manner.set(manner);
+    pub(crate) fn behave(&self, fault: PeerFault) {
+        self.fault.set(fault);
         self.accesses.set(0);
     }
 
@@ -87,8 +87,8 @@ impl Peer {
             self.accesses.get() < ACCESSES_MAX,
             "the member goes on for ever; last at {at}"
         );
-        let manner = self.manner.get();
-        if !matches!(manner, Manner::Scattered | Manner::Aimed) {
+        let fault = self.fault.get();
+        if !matches!(fault, PeerFault::Scattered | PeerFault::Aimed) {
             return;
         }
         if self.pause.get() > 0 {
@@ -96,8 +96,8 @@ impl Peer {
             return;
         }
         self.pause.set(self.below(256));
-        let target = match manner {
-            Manner::Aimed => at & !3,
+        let target = match fault {
+            PeerFault::Aimed => at & !3,
             _ => self.anywhere(),
         };
         self.scribble(memory, target);
@@ -106,14 +106,14 @@ impl Peer {
     /// Before a swap of the member.
     fn step_swap(&self, memory: &Mapped, at: usize) {
         self.step(memory, at);
-        let bit = match self.manner.get() {
+        let bit = match self.fault.get() {
             // The lowest byte, which is mostly a status, stays: the member believes that it only
             // has to try again.
-            Manner::Relentless => 8 + self.below(56),
+            PeerFault::Relentless => 8 + self.below(56),
             // Of a mark in a counted cell; of the number of who frees a connection, which nobody
             // does yet.
-            Manner::Stubborn => 39,
-            Manner::Quiet | Manner::Scattered | Manner::Aimed => return,
+            PeerFault::Stubborn => 39,
+            PeerFault::Quiet | PeerFault::Scattered | PeerFault::Aimed => return,
         };
         let found = memory.load_cell(at, Ordering::Relaxed);
         memory.store_cell(at, found ^ 1 << bit, Ordering::Relaxed);
@@ -138,12 +138,12 @@ impl Peer {
 
 /// Memory as an honest member sees it beside such a peer.
 #[derive(Clone, Debug)]
-pub(crate) struct Beset {
+pub(crate) struct FaultyMemory {
     pub(crate) memory: Mapped,
     pub(crate) peer: Rc<Peer>,
 }
 
-impl Memory for Beset {
+impl Memory for FaultyMemory {
     fn bytes(&self) -> usize {
         self.memory.bytes()
     }
@@ -157,7 +157,7 @@ impl Memory for Beset {
     }
     fn add(&self, at: usize, value: u32, order: Ordering) -> u32 {
         self.peer.step(&self.memory, at);
-        if self.peer.manner.get() == Manner::Relentless {
+        if self.peer.fault.get() == PeerFault::Relentless {
             // The number after which a counter comes round.
             self.memory.store(at, u32::MAX, Ordering::Relaxed);
         }

@@ -1,7 +1,8 @@
 //! Which word a hostile peer writes, and what.
 
 use hythe_abi::pool::{
-    ControlLayout, GRANULE_DESCRIPTORS, REGIONS_MAX, channel, connection, participant, port, region,
+    ControlLayout, QUEUE_SEGMENT_DESCRIPTORS, REGIONS_MAX, channel, connection, participant, port,
+    region,
 };
 use hythe_abi::{Descriptor, LINE_BYTES, PAGE_BYTES};
 
@@ -29,12 +30,12 @@ pub(crate) fn anywhere(layout: &ControlLayout, choices: &mut Choices) -> usize {
             layout.connection(row(limits.connections)),
             connection::BYTES,
         ),
-        7 => (layout.granule_owner(row(limits.granules)), 8),
+        7 => (layout.queue_segment_owner(row(limits.queue_segments)), 8),
         8 => (layout.slot_cell(row(limits.slots)), LINE_BYTES),
         9 => (layout.hold(row(limits.participants), row(limits.slots)), 8),
         _ => (
-            layout.granule(row(limits.granules)),
-            GRANULE_DESCRIPTORS * Descriptor::BYTES,
+            layout.queue_segment(row(limits.queue_segments)),
+            QUEUE_SEGMENT_DESCRIPTORS * Descriptor::BYTES,
         ),
     };
     record + row(bytes as u32 / 4) * 4

@@ -287,7 +287,7 @@ fn add_wire_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
 
 fn connect(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
     let (from, to, near) = (actor.out.producer_port, actor.out.consumer_port, actor.near);
-    // Two granules, so that a death between them is seen.
+    // Two queue segments, so that a death between them is seen.
     actor
         .me()
         .connect(control, from, near, to, 64)

@@ -41,7 +41,7 @@ pub(crate) const LIMITS: Limits = Limits {
     channels: 3,
     ports: 16,
     connections: 8,
-    granules: 12,
+    queue_segments: 12,
     slots: SPARE_SLOTS,
 };
 
@@ -324,11 +324,11 @@ impl World {
             let at = layout.connection(index) + connection::STATE;
             assert_eq!(status(at), 0, "{context}: connection {index}");
         }
-        for index in 0..limits.granules as usize {
+        for index in 0..limits.queue_segments as usize {
             assert_eq!(
-                status(layout.granule_owner(index)),
+                status(layout.queue_segment_owner(index)),
                 0,
-                "{context}: granule {index}"
+                "{context}: queue segment {index}"
             );
         }
         for row in 0..limits.participants as usize {

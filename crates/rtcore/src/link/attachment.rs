@@ -208,8 +208,8 @@ impl Attachment {
     fn open_queues(&self) -> Queues {
         let head = self.link.begin_at_start(self.flow);
         Queues {
-            to_core: Outbox::begin(self.link.to_core(self.flow), self.start),
-            from_core: Inbox::begin(self.link.from_core(self.flow), head),
+            to_core: Outbox::begin(self.link.queue_to_core(self.flow), self.start),
+            from_core: Inbox::begin(self.link.queue_from_core(self.flow), head),
         }
     }
 

@@ -249,7 +249,7 @@ impl LinkMap {
     /// What waits in the queue core -> Linux. A claim that is out of range counts as none.
     pub(super) fn waiting(&self, flow: Flow) -> Vec<Entry> {
         let count = self.waiting_count(flow);
-        let places = self.from_core(flow);
+        let places = self.queue_from_core(flow);
         let head = self.words.load(places.head, Ordering::Acquire);
         (0..count)
             .map(|step| places.read(&self.words, head.wrapping_add(step)))
@@ -257,7 +257,7 @@ impl LinkMap {
     }
 
     fn waiting_count(&self, flow: Flow) -> u32 {
-        let places = self.from_core(flow);
+        let places = self.queue_from_core(flow);
         let tail = self.words.load(places.tail, Ordering::Acquire);
         let head = self.words.load(places.head, Ordering::Acquire);
         let count = tail.wrapping_sub(head);
@@ -265,7 +265,7 @@ impl LinkMap {
     }
 
     /// The queue core -> Linux of a flow.
-    pub(super) const fn from_core(&self, flow: Flow) -> Places {
+    pub(super) const fn queue_from_core(&self, flow: Flow) -> Places {
         Places {
             tail: self.layout.core_flow(flow) + flow_line::TAIL,
             head: self.layout.linux_flow(flow) + flow_line::HEAD,
@@ -275,7 +275,7 @@ impl LinkMap {
     }
 
     /// The queue Linux -> core of a flow.
-    pub(super) const fn to_core(&self, flow: Flow) -> Places {
+    pub(super) const fn queue_to_core(&self, flow: Flow) -> Places {
         Places {
             tail: self.layout.linux_flow(flow) + flow_line::TAIL,
             head: self.layout.core_flow(flow) + flow_line::HEAD,

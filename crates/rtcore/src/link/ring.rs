@@ -3,8 +3,7 @@
 //! Called by an attachment only. Holds its own counter, and believes nothing of the other side's
 //! but that it is in range. Never waits, never looks at what an entry means.
 
-use hythe_abi::Descriptor;
-use hythe_abi::link::{ENTRY_BYTES, Entry, entry};
+use hythe_abi::link::{ENTRY_BYTES, Entry};
 use hythe_memory::Ordering;
 
 use super::words::Words;
@@ -26,24 +25,14 @@ impl Places {
     /// The entry with this number, a claim of whoever wrote it.
     pub(super) fn read(&self, words: &Words, number: u32) -> Entry {
         let at = self.at(number);
-        let word = |offset| words.load(at + offset, Ordering::Relaxed);
-        Entry {
-            descriptor: Descriptor::from_words([word(0), word(4), word(8), word(12)]),
-            account: word(entry::ACCOUNT),
-            references: word(entry::REFERENCES),
-            tag: u64::from(word(entry::TAG_LOW)) | u64::from(word(entry::TAG_HIGH)) << 32,
-        }
+        Entry::from_words(std::array::from_fn(|index| {
+            words.load(at + 4 * index, Ordering::Relaxed)
+        }))
     }
 
     fn write(&self, words: &Words, number: u32, value: Entry) {
         let at = self.at(number);
-        let values = value.descriptor.to_words().into_iter().chain([
-            value.account,
-            value.references,
-            value.tag as u32,
-            (value.tag >> 32) as u32,
-        ]);
-        for (index, word) in values.enumerate() {
+        for (index, word) in value.to_words().into_iter().enumerate() {
             words.store(at + 4 * index, word, Ordering::Relaxed);
         }
     }

@@ -110,7 +110,7 @@ impl Method {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRestored {
     /// No RTP packet.
-    #[error("no RTP packet")]
+    #[error("not an RTP packet")]
     Malformed,
     /// Another payload type or source: not for us, perhaps an original.
     #[error("not a retransmission of this stream")]

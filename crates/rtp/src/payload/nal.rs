@@ -65,7 +65,7 @@ impl<R: Rules> Packetize for R {
 /// Emits the payloads of a unit. NAL units that would be taken for something else in RTP are left
 /// out.
 fn packetize<R: Rules>(unit: &Unit<'_>, limit: usize, emit: &mut EmitPayload<'_>) {
-    debug_assert!(limit >= 64, "a payload has room for {limit} bytes");
+    debug_assert!(limit >= 64, "a payload is allowed {limit} bytes only");
     let is_sent = |nal: &[u8]| R::CODEC.role(nal) != Role::Unspecified;
     let Some(last) = unit.pieces.iter().rposition(|nal| is_sent(nal)) else {
         return;
@@ -138,8 +138,8 @@ fn emit_fragments<R: Rules>(
     marker: bool,
     emit: &mut EmitPayload<'_>,
 ) {
-    let room = limit.saturating_sub(R::FRAGMENT_HEADER_BYTES).max(1);
-    let mut fragments = nal[R::HEADER_BYTES..].chunks(room).peekable();
+    let fragment_bytes = limit.saturating_sub(R::FRAGMENT_HEADER_BYTES).max(1);
+    let mut fragments = nal[R::HEADER_BYTES..].chunks(fragment_bytes).peekable();
     let mut header = R::fragment_header(nal);
     let bits = R::FRAGMENT_HEADER_BYTES - 1;
     header[bits] |= START;

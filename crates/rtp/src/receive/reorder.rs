@@ -30,7 +30,7 @@ pub enum Reason {
     Duplicate,
     /// It was given up before.
     Late,
-    /// There is no room until packets have been popped by [`Reorder::pop_now`].
+    /// There is no free capacity until packets have been popped by [`Reorder::pop_now`].
     Ahead,
 }
 
@@ -149,9 +149,9 @@ impl<T> Reorder<T> {
         if number < self.next {
             return Err(self.refuse_past(number, item));
         }
-        // Repair has no claim on the room of packets that may still come.
+        // Repair has no claim on the space of packets that may still come.
         let is_ahead = origin != Origin::Network && number - self.next >= self.capacity();
-        if is_ahead || !self.make_room(number) {
+        if is_ahead || !self.make_capacity(number) {
             let reason = Reason::Ahead;
             return Err(Refused { item, reason });
         }
@@ -193,7 +193,7 @@ impl<T> Reorder<T> {
     }
 
     /// Gives missing numbers up as far as `number` needs their slots; whether that was enough.
-    fn make_room(&mut self, number: u64) -> bool {
+    fn make_capacity(&mut self, number: u64) -> bool {
         let least = (number + 1).saturating_sub(self.capacity());
         if self.held == 0 && least > self.end {
             // Then nothing is missing either: the last number before `end` was held once, and what
@@ -238,7 +238,7 @@ impl<T> Reorder<T> {
     }
 
     /// The next packet that is there: what is missing in front of it is waited for no longer. For
-    /// the end of a stream, and for want of room.
+    /// the end of a stream, and for want of free capacity.
     pub fn pop_now(&mut self) -> Option<Ready<T>> {
         self.give_up_until(self.end);
         self.take()
@@ -444,7 +444,7 @@ mod tests {
         let mut buffer = buffer(4, 0);
         push(&mut buffer, 1, 0).unwrap();
         push(&mut buffer, 3, 0).unwrap();
-        // 4 takes the room of 0, which is given up; 7 that of 3, which is held.
+        // 4 takes the space of 0, which is given up; 7 that of 3, which is held.
         push(&mut buffer, 4, 0).unwrap();
         assert_eq!(push(&mut buffer, 7, 0), Err(Reason::Ahead));
         assert_eq!(

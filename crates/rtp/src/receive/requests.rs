@@ -225,7 +225,7 @@ impl Default for Wanted {
 }
 
 impl Wanted {
-    /// Adds a number larger than those before; `false`: there is no room.
+    /// Adds a number larger than those before; `false`: there is no free capacity.
     fn add(&mut self, number: u64) -> bool {
         let behind = number.saturating_sub(self.base);
         match self.entries[..self.used].last_mut() {

@@ -63,7 +63,7 @@ pub struct Counts {
     pub foreign: u64,
     /// How often the stream began anew.
     pub restarts: u64,
-    /// Sources forgotten for want of room.
+    /// Sources forgotten for want of free capacity.
     pub forgotten: u64,
 }
 
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_or_a_goodbye_makes_room_for_a_real_one() {
+    fn silence_or_a_goodbye_makes_capacity_for_a_real_one() {
         let mut sources = following();
         // A stranger's first packet proves nothing, however long the silence.
         assert_eq!(sources.packet(&sender(2, 2, 5), 9 * SECOND), Decision::Keep);

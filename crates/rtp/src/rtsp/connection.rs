@@ -53,19 +53,19 @@ impl Connection {
     }
 
     /// How many bytes may be received.
-    pub(crate) fn room(&self, limits: &Limits) -> usize {
+    pub(crate) fn free_capacity(&self, limits: &Limits) -> usize {
         if self.is_over {
             return 0;
         }
         limits.message_bytes.saturating_sub(self.received.len())
     }
 
-    /// Takes as many of `bytes` as there is room for.
+    /// Takes as many of `bytes` as there is free capacity for.
     pub(crate) fn receive(&mut self, bytes: &[u8], limits: &Limits, now_ns: u64) {
-        let room = self.room(limits);
+        let free_capacity = self.free_capacity(limits);
         let was_empty = self.received.is_empty();
         self.received
-            .extend_from_slice(&bytes[..bytes.len().min(room)]);
+            .extend_from_slice(&bytes[..bytes.len().min(free_capacity)]);
         self.skip_line_breaks();
         // A client that was never heard of has no more time for bytes than for silence.
         if was_empty && !self.received.is_empty() && self.is_acquainted {
@@ -113,7 +113,7 @@ impl Connection {
     }
 
     /// Did the client keep us waiting for too long? One with a session may be silent: media is its
-    /// sign of life.
+    /// keep-alive.
     pub(crate) fn overdue(
         &self,
         limits: &Limits,

@@ -1,6 +1,6 @@
 //! A session that is played: kept alive from a thread of its own, and torn down at its end.
 //!
-//! Signs of life go on whatever is answered: a refusal is one to the method, a connection that
+//! Keep-alives go on whatever is answered: a refusal is one to the method, a connection that
 //! fails is made again for the next sign, and what came of them all is an [`Account`]. A server
 //! that gives no sign itself for as long as it keeps a session is lost: whoever receives decides
 //! what that means. Every wait has a bound. Never here: media.
@@ -15,14 +15,14 @@ use hythe_rtp::rtsp::client::PassedOver;
 use super::Client;
 use crate::MediaError;
 
-/// "Session Not Found" (RFC 2326, section 11.3.5): no sign of life brings it back.
+/// "Session Not Found" (RFC 2326, section 11.3.5): no keep-alive brings it back.
 const SESSION_NOT_FOUND: u16 = 454;
 
 /// What came of keeping a session alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Account {
-    /// Signs of life that the server answered well.
+    /// Keep-alives that the server answered well.
     pub kept_alive: u64,
     /// Those that it refused.
     pub refused: u64,
@@ -37,7 +37,7 @@ pub struct Account {
 }
 
 /// A session that is played. Dropped, it is torn down: that takes a second at most, and up to five
-/// where a sign of life is being waited for.
+/// where a keep-alive is being waited for.
 #[derive(Debug)]
 pub struct Playing {
     stop: Option<Sender<()>>,
@@ -97,7 +97,7 @@ fn keep_alive(mut client: Client, stopped: &Receiver<()>, account: &Mutex<Accoun
     let apart = lasts / 2;
     let mut heard = Instant::now();
     while stopped.recv_timeout(apart) == Err(RecvTimeoutError::Timeout) {
-        let status = sign_of_life(&mut client, apart, account);
+        let status = send_keep_alive(&mut client, apart, account);
         if status.is_some() {
             heard = Instant::now();
         }
@@ -111,7 +111,7 @@ fn keep_alive(mut client: Client, stopped: &Receiver<()>, account: &Mutex<Accoun
 }
 
 /// The status of the answer, if there was one.
-fn sign_of_life(client: &mut Client, apart: Duration, account: &Mutex<Account>) -> Option<u16> {
+fn send_keep_alive(client: &mut Client, apart: Duration, account: &Mutex<Account>) -> Option<u16> {
     let patience = client.patience.min(apart);
     loop {
         let (method, request) = client.dialogue.keep_alive();

@@ -12,7 +12,7 @@ use crate::wire::health::Event;
 /// How far parity packets are apart where no packets follow that would say it.
 pub(super) const PARITY_GAP_NS: u64 = 1_000_000;
 /// How long packets that this host has not let go yet are waited for before a goodbye, at least; if
-/// a destination without room is waited for longer, as long as that.
+/// a destination without free capacity is waited for longer, as long as that.
 const HELD_MIN: Duration = Duration::from_millis(500);
 /// How often it is looked whether they have left: at first, and later.
 const LOOKS_APART: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(10)];
@@ -56,7 +56,7 @@ impl SendSession {
 
     /// Ends a stream, wherever its source is: waits until this host has let the last packet go,
     /// lingers, then says goodbye; without lingering if `stop` is readable or hung up. Packets are
-    /// waited for as long as a destination without room is
+    /// waited for as long as a destination without free capacity is
     /// ([`SendOptions::patience`](super::SendOptions::patience)), but half a second at least: those
     /// of a slow class of the interface may be longer in coming, and then the goodbye is there
     /// before them. Where receivers may ask for packets again, they have their time for it besides,
@@ -114,7 +114,7 @@ impl SendSession {
         )
     }
 
-    /// Nothing is left to lay out or to hand over; parity and what the kernel has still have to
+    /// Nothing is left to build or to hand over; parity and what the kernel has still have to
     /// leave.
     pub(super) fn drain(&mut self) -> Step {
         let last_ns = self.spacer.lead.last_ns();

@@ -6,10 +6,10 @@ use hythe_rtp::HEADER_BYTES;
 use super::{SendSession, Step};
 use crate::MediaError;
 use crate::pace::Group;
-use crate::send::held::GroupVectors;
 use crate::send::session::ending::PARITY_GAP_NS;
 use crate::send::spacer::Way;
 use crate::send::store::Store;
+use crate::send::zero_copy_queue::GroupVectors;
 use crate::wire::health::Event;
 
 /// From this number of destinations on, sending by reference is worth the fresh pages that it takes
@@ -37,16 +37,16 @@ impl SendSession {
     ) -> Result<Step, MediaError> {
         let count = self.plan(now);
         if count == 0 {
-            // A large group waits until there is room for all of it.
-            return Ok(Step::Wait(self.spacer.lead.room_ns(now)));
+            // A large group waits until there is free capacity for all of it.
+            return Ok(Step::Wait(self.spacer.lead.capacity_ns(now)));
         }
         let left_ns = self.spacer.departures_ns.first().copied();
         // Whoever gets this group as the first one has a report in front of it.
         self.greet_newcomers(now, left_ns.unwrap_or(now))?;
         let departures_ns = &self.spacer.departures_ns[..];
         let lend = left_ns.is_none() && self.lends();
-        let mut room = GroupVectors::new();
-        let mut packets = self.store.packets(count, lend, &mut room)?;
+        let mut storage = GroupVectors::new();
+        let mut packets = self.store.packets(count, lend, &mut storage)?;
         if left_ns.is_some() {
             packets = packets.with_departures(departures_ns)?;
         }
@@ -69,7 +69,8 @@ impl SendSession {
     /// Are packets without departure times, which are never lent, sent by reference?
     fn lends(&self) -> bool {
         // What lies in messages is copied by the kernel: their publisher writes those slots again.
-        let may_lend = matches!(&self.store, Store::Laid(laid) if laid.copies_because().is_none());
+        let may_lend =
+            matches!(&self.store, Store::Prebuilt(prebuilt) if prebuilt.copies_because().is_none());
         let wants_to = self.options.lend;
         may_lend && wants_to.unwrap_or(self.destinations.len() >= LENDING_PAYS_FROM)
     }
@@ -107,8 +108,8 @@ impl SendSession {
             let packets = pacer.group(rest, leaves_ns);
             let is_whole = rest.len() > options.limit.burst || ahead.has_ended();
             // Only a group that fits into no call as a whole is divided.
-            let has_room = count + packets <= fitting;
-            if packets == 0 || count > 0 && !(is_whole && has_room) {
+            let has_capacity = count + packets <= fitting;
+            if packets == 0 || count > 0 && !(is_whole && has_capacity) {
                 return count;
             }
             let group = &rest[..packets.min(fitting)];

@@ -1,11 +1,11 @@
 //! One stream from a source to its destinations.
 //!
 //! Whoever owns a [`SendSession`] calls [`step`](SendSession::step) in a loop, waits as long as
-//! that says, and adds and removes destinations in between. Media is read and laid out ahead while
+//! that says, and adds and removes destinations in between. Media is read and built ahead while
 //! there is time to, in slots of the pool's wire region; media of a channel stays where it was
 //! published, and only headers are made. A group of packets is sent to all destinations from there,
 //! at its instant, by the fastest way that each allows. Nothing here waits, but for sockets without
-//! room, and that not longer than [`SendOptions::patience`].
+//! space, and that not longer than [`SendOptions::patience`].
 
 mod ending;
 mod groups;
@@ -41,7 +41,7 @@ use crate::source::Source;
 use crate::wire::destinations::{DestinationId, Destinations};
 use crate::wire::health::Event;
 
-/// Media is laid out ahead only if the next group is not due before that: long enough for the
+/// Media is built ahead only if the next group is not due before that: long enough for the
 /// largest picture.
 const SLACK_NS: u64 = 500_000;
 /// How soon a live source is asked again.
@@ -65,7 +65,7 @@ pub struct SendOptions {
     pub catch_up: u32,
     /// Bytes of a payload, at most.
     pub payload_bytes_max: usize,
-    /// How long a destination without room is waited for.
+    /// How long a destination without free capacity is waited for.
     pub patience: Duration,
     /// Packets are given departure times, so that the kernel keeps them apart, if the ways to all
     /// destinations heed them; those are to be opened with
@@ -213,9 +213,9 @@ impl SendSession {
     ) -> Result<Self, MediaError> {
         let plan = (options.pace, options.limit);
         let store = if source.is_in_place() {
-            Store::held(options.repair.kept())
+            Store::zero_copy(options.repair.kept())
         } else {
-            Store::laid(node, &options.wire, options.share.as_ref(), options.trust)?
+            Store::prebuilt(node, &options.wire, options.share.as_ref(), options.trust)?
         };
         let identity = &options.identity;
         let repair = &options.repair;
@@ -256,8 +256,8 @@ impl SendSession {
     #[must_use]
     pub fn copies_because(&self) -> Option<&NodeError> {
         match &self.store {
-            Store::Laid(store) => store.copies_because(),
-            Store::Held(_) => None,
+            Store::Prebuilt(store) => store.copies_because(),
+            Store::ZeroCopy(_) => None,
         }
     }
 
@@ -502,7 +502,7 @@ impl SendSession {
         Ok(stopped && stop.is_some())
     }
 
-    /// Does the next group certainly not get longer by what is laid out next?
+    /// Does the next group certainly not get longer by what is built next?
     fn is_whole(&self, packets: usize) -> bool {
         packets > self.options.limit.burst || self.ahead.has_ended() || self.store.is_far_ahead()
     }
@@ -526,7 +526,7 @@ impl SendSession {
         (waiting > 0).then(|| self.last_ns + left_ns / (waiting + 1))
     }
 
-    /// Between two groups: lays out more, or sends a report or parity, or waits.
+    /// Between two groups: builds more, or sends a report or parity, or waits.
     fn use_time(&mut self, now: u64, instant_ns: u64) -> Result<Step, MediaError> {
         let parity_ns = self.parity_ns(instant_ns);
         if let Some(parity) = &mut self.parity

@@ -24,7 +24,7 @@ use crate::loss::{EmitRepaired, RTP_HEADER_BYTES, Repaired, ahead, be16, be32};
 
 /// Packets in a row that are too old for the window before the stream counts as restarted.
 pub const STALE_MAX: u32 = 32;
-/// Where extended numbers begin, so that there is room in front of the first packet.
+/// Where extended numbers begin, so that there are numbers in front of the first packet.
 const EXTENDED_START: u64 = 1 << 32;
 /// The number of no packet.
 const NONE: u64 = 0;

@@ -54,7 +54,9 @@ pub type EmitFec<'e> = dyn FnMut(FecPacket<'_>) + 'e;
 
 /// A packet too long to be protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a packet with {bytes} bytes behind its header is not protected: at most {limit} are")]
+#[error(
+    "a packet with {bytes} bytes after its header is too long for parity: the limit is {limit} bytes"
+)]
 pub struct TooLong {
     /// Behind the header.
     pub bytes: usize,
@@ -95,7 +97,7 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder for packets with at most `body_bytes_max` bytes behind their twelve-byte headers.
     /// Parity packets are 16 bytes longer than the longest they cover (18 at most with ULPFEC):
-    /// leave room for them in the MTU. `sequence`: the first number of parity packets, which RFC
+    /// leave space for them in the MTU. `sequence`: the first number of parity packets, which RFC
     /// 3550 wants chosen at random.
     ///
     /// # Errors

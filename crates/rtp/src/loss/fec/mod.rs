@@ -39,7 +39,7 @@ pub struct Shape {
 
 /// A matrix that the format does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a matrix of {columns} columns and {rows} rows cannot be protected: {reason}")]
+#[error("a matrix of {columns} columns and {rows} rows cannot be used for parity: {reason}")]
 pub struct BadShape {
     /// As asked for.
     pub columns: u8,

@@ -193,7 +193,7 @@ impl Dialogue {
         self.session.is_some()
     }
 
-    /// A refused sign of life: the next one is by the method that every server has. Is that another
+    /// A refused keep-alive: the next one is by the method that every server has. Is that another
     /// one?
     pub fn knows_no_parameters(&mut self) -> bool {
         !std::mem::replace(&mut self.asks_options, true)

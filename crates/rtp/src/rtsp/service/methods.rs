@@ -198,7 +198,7 @@ impl Service {
         Ok(response.into())
     }
 
-    /// Makes room for one more session, if there is.
+    /// Frees capacity for one more session, if there is.
     fn new_session(&mut self, call: &Call<'_>, path: &str) -> Result<SessionId, Refusal> {
         let unavailable = |why: String| Refusal::new(Status::Unavailable, why);
         if self.sessions.len() >= self.limits.sessions {
@@ -353,7 +353,7 @@ fn leave_out_feedback(stream: &mut Stream) {
     stream.retransmission = None;
 }
 
-/// Does an Accept header (RFC 2326, section 12.1, as HTTP/1.1's) have room for SDP?
+/// Does an Accept header (RFC 2326, section 12.1, as HTTP/1.1's) allow SDP?
 fn accepts_description(value: &str) -> bool {
     value.split(',').any(|range| {
         let mut parts = range.split(';').map(str::trim);

@@ -167,12 +167,12 @@ impl Service {
 
     /// How many bytes the connection may receive now; 0 for one that is closed.
     #[must_use]
-    pub fn room(&self, connection: ConnectionId) -> usize {
+    pub fn free_capacity(&self, connection: ConnectionId) -> usize {
         let connection = self.connections.get(&connection);
-        connection.map_or(0, |connection| connection.room(&self.limits))
+        connection.map_or(0, |connection| connection.free_capacity(&self.limits))
     }
 
-    /// Takes what was received, at most [`Self::room`].
+    /// Takes what was received, at most [`Self::free_capacity`].
     pub fn receive(&mut self, connection: ConnectionId, bytes: &[u8], now_ns: u64) {
         if let Some(connection) = self.connections.get_mut(&connection) {
             connection.receive(bytes, &self.limits, now_ns);

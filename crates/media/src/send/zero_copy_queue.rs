@@ -29,7 +29,7 @@ const FRONT_BYTES_MAX: usize = HEADER_BYTES + PREFIX_BYTES_MAX;
 /// unit.
 const BETWEEN_BYTES_MAX: usize = 2;
 /// Most pieces of a packet behind its front: sixteen aggregated NAL units with their lengths, and
-/// some room.
+/// some space.
 const PIECES_MAX: usize = 40;
 /// So many messages with so many packets that wait for their instant are enough: a group has at
 /// most 64, and who publishes needs slots, too.
@@ -86,9 +86,10 @@ struct Hold {
     last: u64,
 }
 
-/// The packets of a stream that are held, oldest first. Numbers count over the whole stream.
+/// The packets of a stream that lie in messages of a channel, oldest first. Numbers count over the
+/// whole stream.
 #[derive(Debug)]
-pub(super) struct HeldStore {
+pub(super) struct ZeroCopyQueue {
     messages: VecDeque<Hold>,
     first_message: u64,
     /// The first of them, so many with so many bytes, have no packet that waits.
@@ -105,7 +106,7 @@ pub(super) struct HeldStore {
     kept: Budget,
 }
 
-/// Room for the vectors of a group.
+/// Space for the vectors of a group.
 #[derive(Debug)]
 pub(super) struct GroupVectors<'v> {
     vectors: [IoSlice<'v>; VECTORS_MAX],
@@ -121,7 +122,7 @@ impl GroupVectors<'_> {
     }
 }
 
-impl HeldStore {
+impl ZeroCopyQueue {
     pub(super) fn new(kept: Budget) -> Self {
         Self {
             messages: VecDeque::new(),
@@ -265,21 +266,21 @@ impl HeldStore {
     pub(super) fn packets<'s>(
         &'s self,
         count: usize,
-        room: &'s mut GroupVectors<'s>,
+        storage: &'s mut GroupVectors<'s>,
     ) -> Result<Packets<'s>, MediaError> {
         let count = count.min(self.fitting());
         let mut vectors = 0;
         let packets = self.packets.range(self.left..).take(count);
-        for (packet, last) in packets.zip(&mut room.ends) {
+        for (packet, last) in packets.zip(&mut storage.ends) {
             let end = vectors + packet.vectors();
-            room.vectors[vectors] = IoSlice::new(&packet.front[..packet.front_bytes.into()]);
-            let places = room.vectors[vectors + 1..end].iter_mut();
+            storage.vectors[vectors] = IoSlice::new(&packet.front[..packet.front_bytes.into()]);
+            let places = storage.vectors[vectors + 1..end].iter_mut();
             for (vector, piece) in places.zip(self.pieces_of(packet)) {
                 *vector = IoSlice::new(self.slice(piece));
             }
             (vectors, *last) = (end, end);
         }
-        let (vectors, ends) = (&room.vectors[..vectors], &room.ends[..count]);
+        let (vectors, ends) = (&storage.vectors[..vectors], &storage.ends[..count]);
         Packets::apart(vectors, ends, &self.waiting()[..count])
     }
 
@@ -392,7 +393,7 @@ mod tests {
     /// Made for the packet, so that no message is needed.
     const BETWEEN: [u8; BETWEEN_BYTES_MAX] = [7; BETWEEN_BYTES_MAX];
 
-    fn push(store: &mut HeldStore, pieces: usize) {
+    fn push(store: &mut ZeroCopyQueue, pieces: usize) {
         let head = Head {
             header: [0x80; HEADER_BYTES],
             due_ns: 0,
@@ -409,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_group_is_as_long_as_there_are_vectors_and_each_packet_of_it_has_a_departure() {
-        let mut store = HeldStore::new(Budget {
+        let mut store = ZeroCopyQueue::new(Budget {
             messages: 0,
             bytes: 0,
         });
@@ -419,8 +420,8 @@ mod tests {
         (0..3).for_each(|_| push(&mut store, 1));
         for (waiting, fitting) in [(13, 6), (7, 7)] {
             assert_eq!((store.waiting().len(), store.fitting()), (waiting, fitting));
-            let mut room = GroupVectors::new();
-            let packets = store.packets(waiting, &mut room).unwrap();
+            let mut storage = GroupVectors::new();
+            let packets = store.packets(waiting, &mut storage).unwrap();
             assert_eq!(packets.len(), fitting);
             let departures_ns = vec![1; fitting];
             assert!(packets.with_departures(&departures_ns).is_ok());

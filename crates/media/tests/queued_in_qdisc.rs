@@ -1,4 +1,4 @@
-//! Packets that leave later than they were handed over, because the kernel holds them back: the
+//! Packets that leave later than they were handed over, because they are queued in the qdisc: the
 //! goodbye, and parity, come behind them.
 //!
 //! `fq` is a module of Debian's kernel; on other machines its test is skipped, loudly. `make

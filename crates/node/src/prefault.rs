@@ -1,5 +1,5 @@
-//! Keeping a pool's memory at hand: every page touched, or locked, when a process begins to take
-//! part.
+//! Prefaults or locks (`mlock`) a pool's memory when a process joins it: every page is touched, or
+//! locked.
 
 use hythe_abi::RegionIndex;
 use hythe_memory::Mapped;
@@ -10,7 +10,7 @@ use crate::pool::Pool;
 
 /// Does what the pool's maker or the opener asked for, before the node is used.
 pub(crate) fn settle(pool: &Pool) -> Result<(), NodeError> {
-    let (asked, wanted) = (pool.control().residence(), pool.options());
+    let (asked, wanted) = (pool.control().prefault_options(), pool.options());
     if !(asked.prefault || asked.lock || wanted.prefault || wanted.lock) {
         return Ok(());
     }

@@ -10,15 +10,15 @@ pub(crate) const SERVER_PORT: u16 = 6970;
 
 /// Presentations by path.
 #[derive(Clone)]
-pub(crate) struct Shelf(pub(crate) BTreeMap<String, Presentation>);
+pub(crate) struct TestCatalogue(pub(crate) BTreeMap<String, Presentation>);
 
-impl Catalogue for Shelf {
+impl Catalogue for TestCatalogue {
     fn describe(&self, path: &str) -> Option<Presentation> {
         self.0.get(path).cloned()
     }
 }
 
-impl Shelf {
+impl TestCatalogue {
     /// `voice` (one stream of ten seconds), `film` (two streams), `live` (no pause, no seeking, on
     /// a group, too).
     pub(crate) fn new() -> Self {

@@ -17,12 +17,12 @@ use crate::pool::Pool;
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
-pub(crate) struct Refused {
+pub(crate) struct UnconnectedSubscribers {
     subscribers: Vec<(PortInfo, PoolError)>,
     tried: Option<Instant>,
 }
 
-impl Refused {
+impl UnconnectedSubscribers {
     /// Is it time to try again?
     #[inline]
     pub(crate) fn is_due(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What a core told, whichever way it came.
+//! Parses the output of the measuring program on a board, from its channel or its serial line.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +21,8 @@ const DEPTH: u32 = 32;
 /// What a core may say that it tells of; more is a broken program.
 const HISTOGRAMS_MAX: usize = 64;
 
-/// What a core told.
-pub(super) struct Told {
+/// What the measuring program on a board reported.
+pub(super) struct BoardOutput {
     pub(super) conditions: Conditions,
     pub(super) histograms: Vec<CoreHistogram>,
 }
@@ -68,7 +68,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-impl Told {
+impl BoardOutput {
     /// `next` gives one record after the other.
     fn take(mut next: impl FnMut() -> Result<Vec<u8>, CliError>) -> Result<Self, CliError> {
         let conditions = Conditions::read(&next()?)?;
@@ -89,15 +89,15 @@ impl Told {
     }
 }
 
-/// Runs the core in the pool until it has told everything; recorded into a folder, where there is
-/// one. Before that it has Linux for as long as `meanwhile` takes, whose result comes back, too.
+/// Runs the core in the pool until it has reported everything; recorded into a folder, where there
+/// is one. Before that it has Linux for as long as `meanwhile` takes, whose result comes back, too.
 pub(super) fn in_pool<T>(
     board: &Board,
     workspace: &Workspace,
     record: Option<&Path>,
     (timeout, stop): (Duration, &Stop),
     meanwhile: impl FnOnce(&Core, Patience<'_>) -> Result<T, CliError>,
-) -> Result<(Told, T), CliError> {
+) -> Result<(BoardOutput, T), CliError> {
     let node = Node::join(&workspace.pool, "hythe latency")?;
     let mut options = CoreOptions::default().app(APP).start_bound(timeout);
     if let Some(record) = record {
@@ -108,11 +108,11 @@ pub(super) fn in_pool<T>(
     let result = meanwhile(&core, patience)?;
     // It tells whoever attaches.
     let mut subscriber = node.subscriber(CHANNEL, &SubscriberOptions::default().depth(DEPTH))?;
-    let told = Told::take(|| next(&mut subscriber, &core, patience))?;
+    let output = BoardOutput::take(|| next(&mut subscriber, &core, patience))?;
     drop(subscriber);
     // It ends in order, and its emulator writes its record to the end.
     core.stop()?;
-    Ok((told, result))
+    Ok((output, result))
 }
 
 /// Runs a core that tells over its serial line and ends by itself.
@@ -121,7 +121,7 @@ pub(super) fn alone(
     record: &Path,
     timeout: Duration,
     stop: &Stop,
-) -> Result<Told, CliError> {
+) -> Result<BoardOutput, CliError> {
     run_alone(board, APP, record, timeout, || stop.asked())?;
     let Some(repeatable) = board.repeatable() else {
         // Boards without memory or a record are refused when they are read.
@@ -131,16 +131,16 @@ pub(super) fn alone(
 }
 
 /// What came over a serial line behind the edges.
-pub(super) fn from_console(console: &str) -> Result<Told, CliError> {
+pub(super) fn from_console(console: &str) -> Result<BoardOutput, CliError> {
     let mut records = serial::records(console)?.into_iter();
-    Told::take(|| {
+    BoardOutput::take(|| {
         records.next().ok_or_else(|| {
             let said: Vec<&str> = console
                 .lines()
                 .filter(|line| !line.starts_with('@'))
                 .collect();
             CliError::Failed(format!(
-                "the core ended before it had told everything; its console says: {}",
+                "the core ended before it had reported everything; its console says: {}",
                 said.join(" | ")
             ))
         })
@@ -152,7 +152,8 @@ pub(super) fn read(record: &Path, name: &str) -> Result<Vec<u8>, CliError> {
     fs::read(&path).map_err(CliError::file("read", path))
 }
 
-/// What came over a serial line: first the edges of the pin, then, in lines, what the core told.
+/// What came over a serial line: first the edges of the pin, then, in lines, the output of the
+/// program.
 pub(super) fn split(bytes: &[u8]) -> (Vec<u8>, String) {
     let end = bytes.iter().position(|byte| *byte == b'\n');
     let (edges, console) = bytes.split_at(end.unwrap_or(bytes.len()));
@@ -172,6 +173,6 @@ fn next(
         if let Some(sample) = subscriber.take(Patience::LOOK)? {
             return Ok(sample.to_vec());
         }
-        patience.check(core, "before it had told everything")?;
+        patience.check(core, "before it had reported everything")?;
     }
 }

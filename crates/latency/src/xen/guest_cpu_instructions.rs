@@ -19,11 +19,11 @@ use super::device_tree::GUEST_SEES;
 use super::emulator_log::{Block, Line};
 use crate::LatencyError;
 
-/// Where Xen 4.17 is on Arm, as it sees itself: `XEN_VIRT_START`, and room for one.
+/// Where Xen 4.17 is on Arm, as it sees itself: `XEN_VIRT_START`, and the size reserved for it.
 const XEN: Range<u64> = 0x20_0000..0x40_0000;
 /// The first sample of a measure that is counted. The log is asked for with the first one of all,
 /// and QEMU obeys when it comes to it: within 160 samples, as was seen on a busy machine. What it
-/// took longer is left out, and is in [`OwnCpu::first`].
+/// took longer is left out, and is in [`GuestCpuInstructions::first`].
 const FIRST: u64 = 1001;
 /// Fewer are no 99.9 %.
 const FEWEST: u64 = 1000;
@@ -32,7 +32,7 @@ const INSTRUCTION_BYTES: u64 = 4;
 
 /// What was counted of a measure.
 #[derive(Clone, Debug)]
-pub struct OwnCpu {
+pub struct GuestCpuInstructions {
     /// Instructions of each sample.
     pub instructions: Histogram<u64>,
     /// Of the same samples, by how often they left the guest (EL1) for the hypervisor (EL2).
@@ -117,7 +117,7 @@ struct Running {
 struct Measure {
     begun: u64,
     began: Cpu,
-    counted: Option<OwnCpu>,
+    counted: Option<GuestCpuInstructions>,
 }
 
 struct Sample {
@@ -192,7 +192,7 @@ impl Counter {
     }
 
     /// By the letter that begins a sample.
-    pub(super) fn finish(self) -> Result<BTreeMap<u8, OwnCpu>, LatencyError> {
+    pub(super) fn finish(self) -> Result<BTreeMap<u8, GuestCpuInstructions>, LatencyError> {
         if let Some(what) = self.refusal {
             return Err(LatencyError::EmulatorLog { what });
         }
@@ -373,7 +373,7 @@ impl Counter {
         }
         let now = self.cpus.get(sample.cpu).copied().unwrap_or_default();
         let measure = self.measures.get_mut(&sample.letter)?;
-        let counted = measure.counted.get_or_insert_with(|| OwnCpu {
+        let counted = measure.counted.get_or_insert_with(|| GuestCpuInstructions {
             instructions: histogram(),
             by_exits: BTreeMap::new(),
             first: measure.begun,
@@ -482,7 +482,7 @@ mod tests {
             ));
         }
 
-        fn sample(mut self, between: impl FnOnce(&mut Self)) -> OwnCpu {
+        fn sample(mut self, between: impl FnOnce(&mut Self)) -> GuestCpuInstructions {
             self.pin('C');
             between(&mut self);
             self.pin('c');

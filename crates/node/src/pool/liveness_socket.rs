@@ -37,15 +37,15 @@ const TRIES: u32 = 64;
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
-/// The own socket. It stays in the directory until [`Presence::withdraw`].
+/// The own socket. It stays in the directory until [`LivenessSocket::withdraw`].
 #[derive(Debug)]
-pub(crate) struct Presence {
+pub(crate) struct LivenessSocket {
     members: OwnedFd,
     listener: OwnedFd,
     session: u32,
 }
 
-impl Presence {
+impl LivenessSocket {
     /// Listens under a session number that nobody else has.
     pub(crate) fn announce(pool: &Pool) -> Result<Self, NodeError> {
         let members = directory::open_members(pool.directory(), pool.options())?;
@@ -73,8 +73,8 @@ impl Presence {
     }
 
     /// A second handle of the socket, for the thread that accepts.
-    pub(crate) fn door(&self) -> std::io::Result<Door> {
-        Ok(Door {
+    pub(crate) fn acceptor(&self) -> std::io::Result<LivenessAcceptor> {
+        Ok(LivenessAcceptor {
             listener: rustix::io::fcntl_dupfd_cloexec(&self.listener, 0)?,
             kept: Vec::new(),
         })
@@ -89,12 +89,12 @@ impl Presence {
 
 /// Where connections come in. They are kept open, so that their hang-up tells of our death.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct LivenessAcceptor {
     listener: OwnedFd,
     kept: Vec<OwnedFd>,
 }
 
-impl Door {
+impl LivenessAcceptor {
     /// Takes in whoever waits, and lets go of those who went. Never waits, and never does more than
     /// a fixed number.
     pub(crate) fn look(&mut self) {
@@ -336,7 +336,7 @@ mod tests {
     use crate::PoolOptions;
 
     fn pool(test: &str) -> (PathBuf, Pool) {
-        let name = format!("hythe-presence-{test}-{}", std::process::id());
+        let name = format!("hythe-liveness-{test}-{}", std::process::id());
         let root = std::env::temp_dir().join(name);
         let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
         (root, Pool::open_or_create(&options).expect("made"))
@@ -347,15 +347,15 @@ mod tests {
     #[test]
     fn a_connection_hangs_up_when_the_listener_ends() {
         let (root, pool) = pool("hangs-up");
-        let presence = Presence::announce(&pool).expect("listens");
-        let session = presence.session();
-        let mut door = presence.door().expect("opened");
+        let liveness_socket = LivenessSocket::announce(&pool).expect("listens");
+        let session = liveness_socket.session();
+        let mut acceptor = liveness_socket.acceptor().expect("opened");
         let accepted = connection(&pool, session).expect("connects");
-        door.look();
+        acceptor.look();
         let waiting = connection(&pool, session).expect("connects");
         assert!(!has_hung_up(&accepted) && !has_hung_up(&waiting));
         // As when the process dies: the name stays.
-        drop((presence, door));
+        drop((liveness_socket, acceptor));
         assert!(has_hung_up(&accepted) && has_hung_up(&waiting));
         assert!(matches!(look_at(&pool, session), Seen::Refused));
         sweep(&pool);
@@ -379,27 +379,26 @@ mod tests {
     #[test]
     fn those_who_went_are_let_go_of_and_too_many_are_not_kept() {
         let (root, pool) = pool("let-go");
-        let presence = Presence::announce(&pool).expect("listens");
-        let mut door = presence.door().expect("opened");
+        let liveness_socket = LivenessSocket::announce(&pool).expect("listens");
+        let mut acceptor = liveness_socket.acceptor().expect("opened");
         let mut connections = Vec::new();
         for _ in 0..KEPT_MAX / 32 + 1 {
-            connections.extend(
-                (0..32)
-                    .map(|_| connection(&pool, presence.session()).expect("room in the backlog")),
-            );
-            door.look();
+            connections.extend((0..32).map(|_| {
+                connection(&pool, liveness_socket.session()).expect("room in the backlog")
+            }));
+            acceptor.look();
         }
-        assert_eq!(door.kept.len(), KEPT_MAX);
+        assert_eq!(acceptor.kept.len(), KEPT_MAX);
         let hung_up = || connections.iter().filter(|one| has_hung_up(one)).count();
         await_closing(|| hung_up() >= 32);
         assert_eq!(hung_up(), 32, "those above the limit");
         connections.truncate(5);
         await_closing(|| {
-            door.look();
-            door.kept.len() == 5
+            acceptor.look();
+            acceptor.kept.len() == 5
         });
-        assert_eq!(door.kept.len(), 5);
-        presence.withdraw();
+        assert_eq!(acceptor.kept.len(), 5);
+        liveness_socket.withdraw();
         std::fs::remove_dir_all(root).expect("own");
     }
 
@@ -409,9 +408,9 @@ mod tests {
         let next = pool.control().new_session() + 1;
         let taken = pool.path().join(MEMBERS).join(file_name(next));
         std::fs::write(taken, "").expect("own");
-        let presence = Presence::announce(&pool).expect("listens");
-        assert_eq!(presence.session(), next + 1);
-        presence.withdraw();
+        let liveness_socket = LivenessSocket::announce(&pool).expect("listens");
+        assert_eq!(liveness_socket.session(), next + 1);
+        liveness_socket.withdraw();
         std::fs::remove_dir_all(root).expect("own");
     }
 }

@@ -5,7 +5,7 @@ use hythe_rtp::rtsp::{
     Action, ConnectionId, Counters, Expired, Limits, Service, SessionId, Started,
 };
 
-use crate::shelf::Shelf;
+use crate::catalogue::TestCatalogue;
 
 pub(crate) const HERE: &str = "192.0.2.9:554";
 /// What every start is answered with.
@@ -15,9 +15,9 @@ pub(crate) const STARTED: Started = Started {
     from_ns: Some(0),
 };
 
-pub(crate) struct Desk {
+pub(crate) struct ServiceFixture {
     pub(crate) service: Service,
-    pub(crate) shelf: Shelf,
+    pub(crate) catalogue: TestCatalogue,
     pub(crate) now_ns: u64,
     /// What starts come to.
     pub(crate) starts: Result<Started, String>,
@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-impl Desk {
+impl ServiceFixture {
     pub(crate) fn new(limits: Limits) -> Self {
         let mut state = 1_u64;
         let mut service = Service::new(
@@ -59,7 +59,7 @@ impl Desk {
             .unwrap();
         Self {
             service,
-            shelf: Shelf::new(),
+            catalogue: TestCatalogue::new(),
             now_ns: 0,
             starts: Ok(STARTED),
             connection,
@@ -89,20 +89,20 @@ impl Desk {
         answer
     }
 
-    /// What the bytes come to, taken in as the connection has room.
+    /// What the bytes come to, taken in as the connection has free capacity.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Vec<Answer> {
         let mut answers = Vec::new();
         let mut rest = bytes;
         loop {
-            let room = self.service.room(self.connection).min(rest.len());
+            let bytes = self.service.free_capacity(self.connection).min(rest.len());
             self.service
-                .receive(self.connection, &rest[..room], self.now_ns);
-            rest = &rest[room..];
+                .receive(self.connection, &rest[..bytes], self.now_ns);
+            rest = &rest[bytes..];
             let before = answers.len();
             while let Some(answer) = self.next() {
                 answers.push(answer);
             }
-            if rest.is_empty() || room == 0 && answers.len() == before {
+            if rest.is_empty() || bytes == 0 && answers.len() == before {
                 return answers;
             }
         }
@@ -111,7 +111,7 @@ impl Desk {
     fn next(&mut self) -> Option<Answer> {
         let outcome = self
             .service
-            .next(self.connection, self.now_ns, &self.shelf)?;
+            .next(self.connection, self.now_ns, &self.catalogue)?;
         let mut actions = outcome.actions.clone();
         let is_start = |action: &&Action| matches!(action, Action::Start(_));
         let starts = actions.iter().filter(is_start);

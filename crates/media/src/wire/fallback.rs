@@ -45,7 +45,7 @@ impl std::fmt::Display for MethodReason {
 
 /// The choice of one destination.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ladder {
+pub(crate) struct MethodFallback {
     method: Method,
     reason: MethodReason,
     /// Most bytes of a packet that can be segmented, once a larger one was refused.
@@ -54,7 +54,7 @@ pub(crate) struct Ladder {
     learnt_at: Option<Instant>,
 }
 
-impl Ladder {
+impl MethodFallback {
     /// Begins at the best method, or stays at `forced`.
     pub(crate) fn new(forced: Option<Method>) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Ladder {
     }
 
     /// `method` did what `refused`, a better one, did not.
-    pub(crate) fn step_down(
+    pub(crate) fn fall_back(
         &mut self,
         method: Method,
         refused: Method,
@@ -155,26 +155,26 @@ mod tests {
     #[test]
     fn pages_that_are_written_again_are_not_sent_by_reference() {
         with_packets(|lasting, passing| {
-            let mut ladder = Ladder::new(None);
+            let mut fallback = MethodFallback::new(None);
             let now = Instant::now();
-            assert_eq!(ladder.choose(&lasting, now), Method::SendfileGso);
-            assert_eq!(ladder.choose(&passing, now), Method::MappedGso);
+            assert_eq!(fallback.choose(&lasting, now), Method::SendfileGso);
+            assert_eq!(fallback.choose(&passing, now), Method::MappedGso);
             let headers = [[0; 12]];
             let headed = lasting.with_headers(&headers).unwrap();
-            assert_eq!(ladder.choose(&headed, now), Method::MappedGso);
+            assert_eq!(fallback.choose(&headed, now), Method::MappedGso);
         });
     }
 
     #[test]
     fn what_was_refused_is_remembered_and_tried_again_after_a_while() {
         with_packets(|lasting, _| {
-            let mut ladder = Ladder::new(None);
+            let mut fallback = MethodFallback::new(None);
             let now = Instant::now();
-            ladder.step_down(Method::Sendmmsg, Method::SendfileGso, Errno::IO, now);
+            fallback.fall_back(Method::Sendmmsg, Method::SendfileGso, Errno::IO, now);
             let soon = now + PROBE_AGAIN - Duration::from_millis(1);
-            assert_eq!(ladder.choose(&lasting, soon), Method::Sendmmsg);
+            assert_eq!(fallback.choose(&lasting, soon), Method::Sendmmsg);
             assert_eq!(
-                ladder.choose(&lasting, now + PROBE_AGAIN),
+                fallback.choose(&lasting, now + PROBE_AGAIN),
                 Method::SendfileGso
             );
         });
@@ -183,21 +183,21 @@ mod tests {
     #[test]
     fn only_packets_that_are_too_large_are_sent_singly() {
         with_packets(|lasting, _| {
-            let mut ladder = Ladder::new(None);
+            let mut fallback = MethodFallback::new(None);
             let now = Instant::now();
-            assert!(ladder.limit_segments(1399, now));
-            assert_eq!(ladder.choose(&lasting, now), Method::Sendmmsg);
-            assert!(ladder.limit_segments(1400, now));
-            assert_eq!(ladder.choose(&lasting, now), Method::SendfileGso);
+            assert!(fallback.limit_segments(1399, now));
+            assert_eq!(fallback.choose(&lasting, now), Method::Sendmmsg);
+            assert!(fallback.limit_segments(1400, now));
+            assert_eq!(fallback.choose(&lasting, now), Method::SendfileGso);
         });
     }
 
     #[test]
     fn a_forced_method_stays() {
-        let mut ladder = Ladder::new(Some(Method::MappedGso));
-        assert_eq!(ladder.lower(Method::MappedGso), None);
-        assert!(!ladder.limit_segments(100, Instant::now()));
-        ladder.forget();
-        assert_eq!(ladder.method(), (Method::MappedGso, MethodReason::Forced));
+        let mut fallback = MethodFallback::new(Some(Method::MappedGso));
+        assert_eq!(fallback.lower(Method::MappedGso), None);
+        assert!(!fallback.limit_segments(100, Instant::now()));
+        fallback.forget();
+        assert_eq!(fallback.method(), (Method::MappedGso, MethodReason::Forced));
     }
 }

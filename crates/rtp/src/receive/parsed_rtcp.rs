@@ -6,19 +6,19 @@
 use rtcp_types::prelude::*;
 use rtcp_types::{Bye, ReceiverReport, ReportBlock, SenderReport, TransportFeedback};
 
-/// Something that was said.
+/// What an RTCP packet reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// A sender reported.
+pub enum RtcpEvent {
+    /// A sender report (SR).
     Report {
         /// Who.
         ssrc: u32,
         /// When, by its own clock: seconds since 1900 and their fraction, 32 bits each.
         ntp: u64,
     },
-    /// Somebody reported on a stream that he receives.
+    /// A report block of a receiver.
     Reception(Reception),
-    /// Somebody leaves.
+    /// A source left (BYE).
     Goodbye {
         /// Who.
         ssrc: u32,
@@ -56,20 +56,20 @@ impl Reception {
     }
 }
 
-/// Most statements of one datagram that are listened to: an honest one has a report and a goodbye.
-const SAID_MAX: usize = 8;
+/// Most events that are taken from one datagram: an honest one has a report and a BYE.
+const EVENTS_MAX: usize = 8;
 /// A datagram that is longer is malformed: it has to fit a packet of Ethernet.
 const DATAGRAM_BYTES: usize = 2048;
 
-/// What a datagram said that is for a receiver, while the memory that it lies in is let go.
-pub struct Said {
-    /// The statements, in order.
-    pub heard: [Option<Heard>; SAID_MAX],
-    /// Does it follow the rules?
+/// The events of a datagram that concern a receiver, copied out of the memory of the datagram.
+pub struct ParsedRtcp {
+    /// The events, in order.
+    pub events: [Option<RtcpEvent>; EVENTS_MAX],
+    /// Does it follow the rules of RFC 3550, A.2?
     pub is_valid: bool,
 }
 
-impl Said {
+impl ParsedRtcp {
     /// Reads a copy: `datagram` may lie where a peer can change it between two looks.
     #[must_use]
     pub fn read(datagram: &[u8]) -> Self {
@@ -78,19 +78,19 @@ impl Said {
             copy.copy_from_slice(datagram);
             &*copy
         });
-        let mut heard = [None; SAID_MAX];
-        let mut places = heard.iter_mut();
+        let mut events = [None; EVENTS_MAX];
+        let mut places = events.iter_mut();
         let is_valid = copy.is_some_and(|datagram| {
-            read(datagram, &mut |said| {
+            read(datagram, &mut |event| {
                 // What others receive is not for us.
-                if !matches!(said, Heard::Reception(_))
+                if !matches!(event, RtcpEvent::Reception(_))
                     && let Some(place) = places.next()
                 {
-                    *place = Some(said);
+                    *place = Some(event);
                 }
             })
         });
-        Self { heard, is_valid }
+        Self { events, is_valid }
     }
 }
 
@@ -107,7 +107,7 @@ pub fn is_rtcp(datagram: &[u8]) -> bool {
 }
 
 /// Reads a datagram; `false`: it is no valid compound packet, and nothing was taken.
-pub fn read(datagram: &[u8], take: &mut dyn FnMut(Heard)) -> bool {
+pub fn read(datagram: &[u8], take: &mut dyn FnMut(RtcpEvent)) -> bool {
     let is_valid = is_compound(datagram);
     if is_valid {
         for packet in packets(datagram).flatten() {
@@ -125,12 +125,12 @@ pub fn has_feedback(datagram: &[u8]) -> bool {
         .any(|packet| packet[1] == TRANSPORT_FEEDBACK)
 }
 
-fn read_packet(packet: &[u8], take: &mut dyn FnMut(Heard)) {
-    let reception = |block: &ReportBlock<'_>| Heard::Reception(Reception::of(block));
+fn read_packet(packet: &[u8], take: &mut dyn FnMut(RtcpEvent)) {
+    let reception = |block: &ReportBlock<'_>| RtcpEvent::Reception(Reception::of(block));
     match packet[1] {
         SENDER_REPORT => {
             if let Ok(report) = SenderReport::parse(packet) {
-                take(Heard::Report {
+                take(RtcpEvent::Report {
                     ssrc: report.ssrc(),
                     ntp: report.ntp_timestamp(),
                 });
@@ -148,7 +148,8 @@ fn read_packet(packet: &[u8], take: &mut dyn FnMut(Heard)) {
         }
         BYE => {
             if let Ok(bye) = Bye::parse(packet) {
-                bye.ssrcs().for_each(|ssrc| take(Heard::Goodbye { ssrc }));
+                bye.ssrcs()
+                    .for_each(|ssrc| take(RtcpEvent::Goodbye { ssrc }));
             }
         }
         _ => {}
@@ -208,17 +209,17 @@ mod tests {
         reports.goodbye(counts).unwrap().to_vec()
     }
 
-    fn heard(datagram: &[u8]) -> Option<Vec<Heard>> {
+    fn events(datagram: &[u8]) -> Option<Vec<RtcpEvent>> {
         let mut all = Vec::new();
-        read(datagram, &mut |heard| all.push(heard)).then_some(all)
+        read(datagram, &mut |event| all.push(event)).then_some(all)
     }
 
     #[test]
     fn a_report_and_a_goodbye_are_read() {
         let ssrc = Identity::seeded(1).ssrc;
         let ntp = 2_208_988_801 << 32 | 1 << 31;
-        let expected = [Heard::Report { ssrc, ntp }, Heard::Goodbye { ssrc }];
-        assert_eq!(heard(&goodbye()).unwrap(), expected);
+        let expected = [RtcpEvent::Report { ssrc, ntp }, RtcpEvent::Goodbye { ssrc }];
+        assert_eq!(events(&goodbye()).unwrap(), expected);
         assert!(is_rtcp(&goodbye()));
         assert!(!is_rtcp(&[0x80, 96, 0, 0]) && !is_rtcp(&[0x80]));
     }
@@ -229,22 +230,23 @@ mod tests {
         for length in 0..whole.len() {
             let starts = [0, 28, 64]; // where packets end, a shorter compound packet is left
             assert_eq!(
-                heard(&whole[..length]).is_some(),
+                events(&whole[..length]).is_some(),
                 starts[1..].contains(&length),
                 "{length}"
             );
         }
         let mut datagram = whole.clone();
         datagram[28] ^= 0x40; // version of the second packet
-        assert_eq!(heard(&datagram), None);
+        assert_eq!(events(&datagram), None);
         datagram = whole.clone();
         datagram[0] |= 0x20; // padding before the end
-        assert_eq!(heard(&datagram), None);
-        assert_eq!(heard(&whole[28..]), None, "no report in front");
-        // More sources than there is room for: the packet is passed over, the report is not.
+        assert_eq!(events(&datagram), None);
+        assert_eq!(events(&whole[28..]), None, "no report in front");
+        // More sources than there is free capacity for: the packet is passed over, the report is
+        // not.
         datagram = whole;
         let bye = datagram.len() - 8;
         datagram[bye] |= 31;
-        assert_eq!(heard(&datagram).unwrap().len(), 1);
+        assert_eq!(events(&datagram).unwrap().len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Packets laid out with their headers in slots of the wire region, or of the pool's own where
+//! Packets built with their headers in slots of the wire region, or of the pool's own where
 //! there can be none, ahead of their instant, and kept in case somebody asks for them again.
 
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ const SPARE_MAX: usize = 2;
 
 /// Packets of a slot, and what became of them.
 #[derive(Debug)]
-struct Laid {
+struct PrebuiltSlot {
     layout: Layout,
     /// When the last of them left, once all have.
     left_ns: u64,
@@ -40,7 +40,7 @@ struct Laid {
 
 /// The slots of a stream, oldest first.
 #[derive(Debug)]
-pub(super) struct LaidStore {
+pub(super) struct PrebuiltPackets {
     node: Node,
     region: RegionIndex,
     /// Bytes of a slot that are asked for; where slots are smaller, less.
@@ -48,17 +48,17 @@ pub(super) struct LaidStore {
     /// Why packets are not sent by reference, if they cannot be.
     copies_because: Option<NodeError>,
     trust: TrustPeers,
-    laid: VecDeque<Laid>,
+    slots: VecDeque<PrebuiltSlot>,
     /// How many slots were in front of those: slots are counted over the whole stream.
     recycled: u64,
-    /// The next packet to leave: a slot of `laid`, and a packet of it.
+    /// The next packet to leave: a slot of `slots`, and a packet of it.
     next: (usize, usize),
     spare: Vec<Layout>,
     /// How many slots there may be, if others share them.
     share: Option<Share>,
 }
 
-impl LaidStore {
+impl PrebuiltPackets {
     /// No slot is leased yet, but those that `share` reserves. A pool whose pages cannot be lent to
     /// the network stack has no wire region: its own slots are sent from by copying.
     pub(super) fn new(
@@ -82,7 +82,7 @@ impl LaidStore {
             copies_because,
             node: node.clone(),
             trust,
-            laid: VecDeque::new(),
+            slots: VecDeque::new(),
             recycled: 0,
             next: (0, 0),
             spare: Vec::with_capacity(SPARE_MAX),
@@ -97,7 +97,7 @@ impl LaidStore {
 
     /// Lays out a packet behind the others.
     pub(super) fn push(&mut self, head: &Head, payload: &Payload<'_>) -> Result<(), MediaError> {
-        if let Some(last) = self.laid.back_mut()
+        if let Some(last) = self.slots.back_mut()
             && last.layout.push(head, payload).is_ok()
         {
             return Ok(());
@@ -109,7 +109,7 @@ impl LaidStore {
                 what: "packet",
                 reason: full.to_string(),
             })?;
-        self.laid.push_back(Laid {
+        self.slots.push_back(PrebuiltSlot {
             layout,
             left_ns: 0,
             was_lent: false,
@@ -121,8 +121,8 @@ impl LaidStore {
     /// If all packets of a slot left, and another one is begun, that is next.
     fn step_over(&mut self) {
         let (slot, index) = self.next;
-        let is_done = |laid: &Laid| index == laid.layout.packets().len();
-        if slot + 1 < self.laid.len() && self.laid.get(slot).is_some_and(is_done) {
+        let is_done = |slot: &PrebuiltSlot| index == slot.layout.packets().len();
+        if slot + 1 < self.slots.len() && self.slots.get(slot).is_some_and(is_done) {
             self.next = (slot + 1, 0);
         }
     }
@@ -131,7 +131,7 @@ impl LaidStore {
         if let Some(spare) = self.spare.pop() {
             return Ok(spare);
         }
-        if self.laid.len() >= self.limit() {
+        if self.slots.len() >= self.limit() {
             self.recycle_oldest()?;
             if let Some(spare) = self.spare.pop() {
                 return Ok(spare);
@@ -142,7 +142,7 @@ impl LaidStore {
             Ok(lease) => return Ok(Layout::new(lease, PACKETS_PER_SLOT, self.trust)?),
             Err(refused) => refused,
         };
-        // Packets that are to leave need the room more than those that did.
+        // Packets that are to leave need the space more than those that did.
         self.recycle_oldest()?;
         self.spare.pop().ok_or(refused.into())
     }
@@ -163,10 +163,10 @@ impl LaidStore {
         self.copies_because.as_ref()
     }
 
-    /// Are as many slots laid out ahead as should be?
+    /// Are as many slots built ahead as should be?
     pub(super) fn is_far_ahead(&self) -> bool {
         let ahead_max = self.share.as_ref().map_or(AHEAD_MAX, Share::reserved);
-        self.laid.len() >= self.next.0 + ahead_max
+        self.slots.len() >= self.next.0 + ahead_max
     }
 
     /// Slots that there may be, unless one unit needs more.
@@ -187,27 +187,27 @@ impl LaidStore {
     /// A packet that lies in a slot, if that is still kept.
     pub(super) fn packet(&self, slot: u64, place: &PacketPlace) -> Option<&[u8]> {
         let index = usize::try_from(slot.checked_sub(self.recycled)?).ok()?;
-        Some(self.laid.get(index)?.layout.packet(place))
+        Some(self.slots.get(index)?.layout.packet(place))
     }
 
     /// Packets that have not left, as far as they lie in one slot, in order.
     pub(super) fn waiting(&self) -> &[PacketPlace] {
         let (slot, index) = self.next;
-        let laid = self.laid.get(slot);
-        laid.and_then(|laid| laid.layout.packets().get(index..))
+        let slot = self.slots.get(slot);
+        slot.and_then(|slot| slot.layout.packets().get(index..))
             .unwrap_or_default()
     }
 
     /// The first `count` of those [`waiting`](Self::waiting), to be sent by reference if `lend`.
     pub(super) fn packets(&self, count: usize, lend: bool) -> Result<Packets<'_>, MediaError> {
         let places = self.waiting();
-        let Some(laid) = self.laid.get(self.next.0) else {
+        let Some(slot) = self.slots.get(self.next.0) else {
             return Err(MediaError::Packet {
                 what: "group of packets",
-                reason: "none is laid out".to_owned(),
+                reason: "none is built".to_owned(),
             });
         };
-        let (memory, places) = (laid.layout.memory()?, &places[..count.min(places.len())]);
+        let (memory, places) = (slot.layout.memory()?, &places[..count.min(places.len())]);
         if lend {
             Packets::lasting(memory, places)
         } else {
@@ -218,27 +218,27 @@ impl LaidStore {
     /// The last packet that left, if it is kept.
     pub(super) fn last_left(&self) -> Option<&[u8]> {
         let (slot, index) = self.next;
-        let laid = self.laid.get(slot)?;
-        let (laid, index) = match index.checked_sub(1) {
-            Some(index) => (laid, index),
+        let built = self.slots.get(slot)?;
+        let (built, index) = match index.checked_sub(1) {
+            Some(index) => (built, index),
             None => {
-                let before = self.laid.get(slot.checked_sub(1)?)?;
+                let before = self.slots.get(slot.checked_sub(1)?)?;
                 (before, before.layout.packets().len().checked_sub(1)?)
             }
         };
-        let place = laid.layout.packets().get(index)?;
-        Some(laid.layout.packet(place))
+        let place = built.layout.packets().get(index)?;
+        Some(built.layout.packet(place))
     }
 
     /// The first `count` of those [`waiting`](Self::waiting) left at `now_ns`, by reference if
     /// `lent`.
     pub(super) fn left(&mut self, count: usize, lent: bool, now_ns: u64) {
         let (slot, index) = &mut self.next;
-        let Some(laid) = self.laid.get_mut(*slot) else {
+        let Some(built) = self.slots.get_mut(*slot) else {
             return;
         };
-        laid.was_lent |= lent;
-        laid.left_ns = now_ns;
+        built.was_lent |= lent;
+        built.left_ns = now_ns;
         *index += count;
         self.step_over();
     }
@@ -247,17 +247,17 @@ impl LaidStore {
     pub(super) fn recycle(&mut self, before_ns: u64) -> Result<(), MediaError> {
         while self.next.0 > 0
             && self
-                .laid
+                .slots
                 .front()
                 .is_some_and(|oldest| oldest.left_ns < before_ns)
         {
             self.recycle_oldest()?;
         }
         // Others have come, with whom the slots are shared.
-        while self.next.0 > 0 && self.laid.len() > self.limit() {
+        while self.next.0 > 0 && self.slots.len() > self.limit() {
             self.recycle_oldest()?;
         }
-        let spare_max = self.limit().saturating_sub(self.laid.len());
+        let spare_max = self.limit().saturating_sub(self.slots.len());
         self.spare.truncate(spare_max);
         Ok(())
     }
@@ -267,13 +267,13 @@ impl LaidStore {
         if self.next.0 == 0 {
             return Ok(());
         }
-        let Some(oldest) = self.laid.pop_front() else {
+        let Some(oldest) = self.slots.pop_front() else {
             return Ok(());
         };
         self.next.0 -= 1;
         self.recycled += 1;
         let is_wanted = match &self.share {
-            Some(share) => self.laid.len() + self.spare.len() < share.limit(),
+            Some(share) => self.slots.len() + self.spare.len() < share.limit(),
             None => true,
         };
         if is_wanted && self.spare.len() < SPARE_MAX {
@@ -289,7 +289,7 @@ impl LaidStore {
     }
 }
 
-/// Slots of a region in which packets are laid out.
+/// Slots of a region in which packets are built.
 fn slots_of(node: &Node, region: RegionIndex) -> usize {
     let geometry = node.pool().region(region);
     let classes = geometry.map(|region| region.classes).unwrap_or_default();

@@ -1,30 +1,30 @@
-//! Owners of the memory for queues, in granules of 32 descriptors.
+//! Owners of the memory for queues, in queue segments of 32 descriptors.
 //!
-//! Connection number i has granule i: a queue of the usual depth always fits, and making it looks
-//! for nothing. Deeper queues share the granules behind those; a consumer gets at most half of
-//! them, so that no subscriber keeps deep queues from all others. Called when connections are made
-//! and freed, and by subscribers that want to know beforehand.
+//! Connection number i has queue segment i: a queue of the usual depth always fits, and making it
+//! looks for nothing. Deeper queues share the queue segments behind those; a consumer gets at most
+//! half of them, so that no subscriber keeps deep queues from all others. Called when connections
+//! are made and freed, and by subscribers that want to know beforehand.
 
-use hythe_abi::pool::GRANULE_DESCRIPTORS;
+use hythe_abi::pool::QUEUE_SEGMENT_DESCRIPTORS;
 use hythe_memory::{Memory, Ordering};
 
 use super::Tables;
-use super::connections::{DEPTH_MAX, granules_for};
+use super::connections::{DEPTH_MAX, queue_segments_for};
 use super::members::MemberIndex;
 use crate::PoolError;
 use crate::control::Control;
 
-const DESCRIPTORS: u32 = GRANULE_DESCRIPTORS as u32;
+const DESCRIPTORS: u32 = QUEUE_SEGMENT_DESCRIPTORS as u32;
 
 impl<'c, M: Memory> Tables<'c, M> {
     /// The deepest queue that can be made now to a consumer which has `queues` of them to make.
     pub fn deepest_queue(self, consumer: MemberIndex, queues: u32) -> u32 {
-        let deep = self.layout().limits().granules - self.layout().first_deep_granule();
+        let deep = self.layout().limits().queue_segments - self.layout().first_deep_queue_segment();
         let used: u32 = self
             .connections()
             .filter(|info| info.consumer == consumer)
-            .map(|info| granules_for(info.places.capacity))
-            .filter(|&granules| granules > 1)
+            .map(|info| queue_segments_for(info.places.capacity))
+            .filter(|&queue_segments| queue_segments > 1)
             .sum();
         // Half of them, of which each of the queues gets a power of two.
         let each = (deep / 2).saturating_sub(used) / queues.max(1);
@@ -53,41 +53,41 @@ pub(crate) fn check_depth<M: Memory>(
     Ok(capacity)
 }
 
-/// The first granule of a queue for connection number `index`.
+/// The first queue segment of a queue for connection number `index`.
 pub(crate) fn take<M: Memory>(
     control: &Control<M>,
     index: u32,
     capacity: u32,
 ) -> Result<u32, PoolError> {
     let (count, first_deep) = (
-        granules_for(capacity),
-        control.layout().first_deep_granule(),
+        queue_segments_for(capacity),
+        control.layout().first_deep_queue_segment(),
     );
     if count == 1 && index < first_deep {
         return Ok(index);
     }
     take_deep(control, index, count).ok_or(PoolError::TableFull {
-        what: "granule for deep queues",
-        limit: control.layout().limits().granules - first_deep,
+        what: "queue segment for deep queues",
+        limit: control.layout().limits().queue_segments - first_deep,
     })
 }
 
-/// Takes `count` granules in a row, first fit.
+/// Takes `count` queue segments in a row, first fit.
 fn take_deep<M: Memory>(control: &Control<M>, index: u32, count: u32) -> Option<u32> {
     let (memory, layout) = (control.memory(), control.layout());
     let owner = u64::from(index) + 1;
-    let mut first = layout.first_deep_granule();
-    while first + count <= layout.limits().granules {
-        let mine = |granule: &u32| {
-            let cell = layout.granule_owner(*granule as usize);
+    let mut first = layout.first_deep_queue_segment();
+    while first + count <= layout.limits().queue_segments {
+        let mine = |queue_segment: &u32| {
+            let cell = layout.queue_segment_owner(*queue_segment as usize);
             memory.replace_cell(cell, 0, owner).is_ok()
         };
         let claimed = (first..first + count).take_while(mine).count() as u32;
         if claimed == count {
             return Some(first);
         }
-        for granule in first..first + claimed {
-            let cell = layout.granule_owner(granule as usize);
+        for queue_segment in first..first + claimed {
+            let cell = layout.queue_segment_owner(queue_segment as usize);
             memory.store_cell(cell, 0, Ordering::Release);
         }
         first += claimed + 1;
@@ -95,13 +95,13 @@ fn take_deep<M: Memory>(control: &Control<M>, index: u32, count: u32) -> Option<
     None
 }
 
-/// Gives back what connection number `index` has of the granules for deep queues, all or a part of
-/// what it asked for.
+/// Gives back what connection number `index` has of the queue segments for deep queues, all or a
+/// part of what it asked for.
 pub(crate) fn free<M: Memory>(control: &Control<M>, index: u32) {
     let (memory, layout) = (control.memory(), control.layout());
     let owner = u64::from(index) + 1;
-    for granule in layout.first_deep_granule()..layout.limits().granules {
-        let cell = layout.granule_owner(granule as usize);
+    for queue_segment in layout.first_deep_queue_segment()..layout.limits().queue_segments {
+        let cell = layout.queue_segment_owner(queue_segment as usize);
         if memory.load_cell(cell, Ordering::Acquire) == owner {
             // If it is not ours any more, somebody else has given it back for us.
             let _ = memory.replace_cell(cell, owner, 0);
@@ -121,7 +121,7 @@ mod tests {
         channels: 1,
         ports: 4,
         connections: 8,
-        granules: 8 + 16,
+        queue_segments: 8 + 16,
         slots: 1,
     };
 
@@ -153,7 +153,7 @@ mod tests {
         let port = PortIndex(0);
         let mut connect =
             |to: &Member, depth| maker.connect(&control, port, to.index(), port, depth);
-        // 16 granules for deep queues, 8 of them for one consumer.
+        // 16 queue segments for deep queues, 8 of them for one consumer.
         assert_eq!(control.tables().deepest_queue(greedy.index(), 1), 256);
         assert_eq!(control.tables().deepest_queue(greedy.index(), 3), 64);
         let (depth, room) = (257, 256);
@@ -173,7 +173,7 @@ mod tests {
         let refused = connect(&other, depth);
         assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));
         for _ in 2..LIMITS.connections {
-            connect(&greedy, 32).expect("the granule of the connection");
+            connect(&greedy, 32).expect("the queue segment of the connection");
         }
         let refused = connect(&other, 2);
         let full = PoolError::TableFull {
