@@ -231,9 +231,9 @@ pub struct LinkLayout {
 }
 
 impl LinkLayout {
-    /// The layout for `endpoints` (1 to 16), each with `ports` (1 to 8) and for each of these a pair
-    /// of queues of `capacity` (a power of two, 2 to 4096), in sections of `section_bytes`; `None`
-    /// if that does not fit.
+    /// The layout for `endpoints` (1 to 16), each with `ports` (1 to 8) and for each of these a
+    /// pair of queues of `capacity` (a power of two, 2 to 4096), in sections of `section_bytes`;
+    /// `None` if that does not fit.
     #[must_use]
     pub const fn new(
         endpoints: u32,

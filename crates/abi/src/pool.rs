@@ -165,8 +165,8 @@ pub mod channel {
     /// new channel.
     pub const CORE_ROW: usize = 28;
     /// One cell for each port of the core's endpoint, see [`attached`]: the participant attached to
-    /// it, plus one, in 0..7; the port's row, plus one, in 8..15, 0 while it is looked for; 16 it is
-    /// being let go, and counts for nobody; the participant's session in 40..63; 0 nobody.
+    /// it, plus one, in 0..7; the port's row, plus one, in 8..15, 0 while it is looked for; 16 it
+    /// is being let go, and counts for nobody; the participant's session in 40..63; 0 nobody.
     const ATTACHED: usize = 32;
     /// The participant that runs the core (its agent).
     pub const CORE_AGENT: usize = 40;

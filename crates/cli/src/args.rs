@@ -257,8 +257,8 @@ pub(crate) struct CoreRunArgs {
     /// channels named as the endpoints
     #[arg(long = "as", value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// A class of slots of the core's region, as payload x count: 112Kx32; may be repeated; default:
-    /// those of the board
+    /// A class of slots of the core's region, as payload x count: 112Kx32; may be repeated;
+    /// default: those of the board
     #[arg(long, value_name = "SIZExCOUNT", value_parser = units::parse_class)]
     pub(crate) class: Vec<ClassPlan>,
     /// Return when the core is up, and leave it running

@@ -61,8 +61,8 @@ impl Sources {
         naps.min().unwrap_or(WaitPlan::LONGEST_NAP)
     }
 
-    /// Takes the next reference, if there is one, and says from which source. Counts what was passed
-    /// over, and what did not arrive.
+    /// Takes the next reference, if there is one, and says from which source. Counts what was
+    /// passed over, and what did not arrive.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,

@@ -35,8 +35,8 @@ impl LinkTimeouts {
     }
 
     /// Publishing to a core alone: until it has given something back, while it has as many buffers
-    /// as the queue has places. Beside other receivers a core is waited for as they are. Default: 10
-    /// seconds.
+    /// as the queue has places. Beside other receivers a core is waited for as they are. Default:
+    /// 10 seconds.
     #[must_use]
     pub const fn window(mut self, timeout: Duration) -> Self {
         self.window = timeout;

@@ -26,8 +26,8 @@ struct Move {
 }
 
 impl Member {
-    /// Moves `count` own references into the row of a port of a core's endpoint. Call before pushing
-    /// the descriptor.
+    /// Moves `count` own references into the row of a port of a core's endpoint. Call before
+    /// pushing the descriptor.
     ///
     /// # Errors
     /// [`PoolError::Damaged`] if this participant holds fewer.

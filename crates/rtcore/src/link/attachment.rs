@@ -1,11 +1,11 @@
 //! Being attached to one flow of a core: the handshake, and the two queues.
 //!
-//! An attachment clears first: whatever session an earlier user of the port left open is ended, and once the
-//! core has echoed that, what it left is taken back (only then: under a new session the core would
-//! write over it). Then it proposes a session, and when that is echoed both sides use the queues.
-//! It is over when the core, its agent, or the binding of the channel is another. None of the steps
-//! waits; [`attach`] is the loop around them. While an attachment exists, no row of its core is
-//! recovered.
+//! An attachment clears first: whatever session an earlier user of the port left open is ended, and
+//! once the core has echoed that, what it left is taken back (only then: under a new session the
+//! core would write over it). Then it proposes a session, and when that is echoed both sides use
+//! the queues. It is over when the core, its agent, or the binding of the channel is another. None
+//! of the steps waits; [`attach`] is the loop around them. While an attachment exists, no row of
+//! its core is recovered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -415,8 +415,8 @@ fn slots_for_one(
     (fitting / 2 / ports).max(1)
 }
 
-/// Ends the sessions that dead ports left open at other flows of the core, so that nothing of theirs
-/// is forwarded to us: the core sees these ends before it sees our session.
+/// Ends the sessions that dead ports left open at other flows of the core, so that nothing of
+/// theirs is forwarded to us: the core sees these ends before it sees our session.
 fn withdraw_abandoned(
     shared: &Arc<Participant>,
     link: &LinkMap,

@@ -1,9 +1,9 @@
 //! The core link: the Linux side of `spec/link.md`, as a transport of ports whose channel reaches a
 //! core.
 //!
-//! Up to eight participants are attached to an endpoint, each at a port of its own. Whatever crosses
-//! is moved in the ledger first: into the port's row before a push, out of it after a take. A core that is gone or new
-//! is noticed by its echo; the next use attaches again.
+//! Up to eight participants are attached to an endpoint, each at a port of its own. Whatever
+//! crosses is moved in the ledger first: into the port's row before a push, out of it after a take.
+//! A core that is gone or new is noticed by its echo; the next use attaches again.
 
 pub(crate) mod abandoned;
 mod attachment;

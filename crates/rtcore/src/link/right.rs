@@ -25,8 +25,8 @@ pub(super) struct Right {
 
 impl Right {
     /// The first port that nobody has. `None`: the core behind the channel has just changed, or
-    /// somebody who had a port has died, or the core's agent is taking back what was left at one: in
-    /// a moment one will be free.
+    /// somebody who had a port has died, or the core's agent is taking back what was left at one:
+    /// in a moment one will be free.
     pub(super) fn take_any(
         shared: &Arc<Participant>,
         channel: &ChannelInfo,
