@@ -191,6 +191,27 @@ impl CoreState {
     }
 }
 
+/// What an endpoint is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointKind {
+    /// Messages of publishers and subscribers.
+    Messages,
+    /// Events of notifiers and listeners: no payload.
+    Events,
+}
+
+impl EndpointKind {
+    /// Reads the word of an endpoint record.
+    #[must_use]
+    pub const fn from_word(word: u32) -> Option<Self> {
+        match word {
+            0 => Some(Self::Messages),
+            2 => Some(Self::Events),
+            _ => None,
+        }
+    }
+}
+
 /// Which way the payload of an endpoint travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {

@@ -18,7 +18,8 @@ use hythe_pool::{EventCell, PortKind, PortPolicy, PortStatistics};
 
 use crate::NodeError;
 use crate::port::{Opener, Port, PortPlan};
-use crate::transport::{EventTarget, Raised};
+use crate::transport::{EventSource, EventTarget, Raised};
+use crate::wait::WaitPlan;
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
@@ -120,12 +121,14 @@ pub struct Notifier {
 
 impl Notifier {
     pub(crate) fn open(opener: &Opener, name: &str) -> Result<Self, NodeError> {
-        Ok(Self {
+        let mut notifier = Self {
             port: Port::open(opener, name, None, plan(PortKind::Notifier))?,
             statistics: PortStatistics::default(),
             epoch: None,
             listeners: Vec::new(),
-        })
+        };
+        notifier.find_listeners(true);
+        Ok(notifier)
     }
 
     /// The channel's name.
@@ -147,6 +150,7 @@ impl Notifier {
             match listener.raise(events) {
                 Raised::Accepted => notified += 1,
                 Raised::Closed => self.epoch = None,
+                Raised::Absent => {}
                 Raised::Contended => self.statistics.violations += 1,
             }
         }
@@ -193,13 +197,16 @@ impl Notifier {
 
     fn refresh(&mut self) -> Result<(), NodeError> {
         self.port.shared.check_original()?;
-        let epoch = self.port.epoch();
-        if self.epoch == Some(epoch) {
-            return Ok(());
+        if self.epoch != Some(self.port.epoch()) {
+            self.find_listeners(false);
         }
-        self.listeners = self.port.find_listeners();
-        self.epoch = Some(epoch);
         Ok(())
+    }
+
+    fn find_listeners(&mut self, is_opening: bool) {
+        let epoch = self.port.epoch();
+        self.port.find_listeners(&mut self.listeners, is_opening);
+        self.epoch = Some(epoch);
     }
 }
 
@@ -232,18 +239,25 @@ impl Notifier {
 pub struct Listener {
     port: Port,
     statistics: PortStatistics,
+    /// What notifiers of processes raise.
     cell: EventCell,
+    epoch: Option<u32>,
+    sources: Vec<Box<dyn EventSource>>,
 }
 
 impl Listener {
     pub(crate) fn open(opener: &Opener, name: &str) -> Result<Self, NodeError> {
         let port = Port::open(opener, name, None, plan(PortKind::Listener))?;
         port.ring_others();
-        Ok(Self {
+        let mut listener = Self {
             cell: opener.shared.pool().control().tables().events(port.index),
             port,
             statistics: PortStatistics::default(),
-        })
+            epoch: None,
+            sources: Vec::new(),
+        };
+        listener.find_sources(true);
+        Ok(listener)
     }
 
     /// The channel's name.
@@ -259,7 +273,10 @@ impl Listener {
     /// As [`Listener::try_take`].
     pub fn wait(&mut self, timeout: Duration) -> Result<EventSet, NodeError> {
         let shared = Arc::clone(&self.port.shared);
-        let taken = shared.wait_for(self.port.wait, timeout, || {
+        let naps = self.sources.iter().map(|source| source.nap());
+        let nap = naps.min().unwrap_or(WaitPlan::LONGEST_NAP);
+        let plan = self.port.wait.at_most(nap);
+        let taken = shared.wait_for(plan, timeout, || {
             let taken = self.try_take()?;
             Ok((!taken.is_empty()).then_some(taken))
         })?;
@@ -272,8 +289,15 @@ impl Listener {
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
     pub fn try_take(&mut self) -> Result<EventSet, NodeError> {
         self.port.shared.check_original()?;
+        if self.epoch != Some(self.port.epoch()) {
+            self.find_sources(false);
+        }
         let control = self.port.shared.pool().control();
-        let taken = EventSet(self.cell.take(control.memory()));
+        let mut bits = self.cell.take(control.memory());
+        for source in &mut self.sources {
+            bits |= source.take()?;
+        }
+        let taken = EventSet::from_bits(bits);
         if !taken.is_empty() {
             self.statistics.messages += 1;
             control
@@ -282,6 +306,12 @@ impl Listener {
         }
         self.port.shared.pool().check_whole()?;
         Ok(taken)
+    }
+
+    fn find_sources(&mut self, is_opening: bool) {
+        let epoch = self.port.epoch();
+        self.port.find_event_sources(&mut self.sources, is_opening);
+        self.epoch = Some(epoch);
     }
 
     /// What this port has counted: as messages, how often it took events.

@@ -27,8 +27,8 @@ use crate::{NodeError, holders, joining};
 
 pub use crate::participant::Participant;
 pub use crate::transport::{
-    EventTarget, FindSources, FindTargets, Message, Origin, Polled, Raised, Seeking, Sent, Source,
-    SourceState, Target, TargetState, Transport, Watch,
+    EventSource, EventTarget, FindSources, FindTargets, Message, Origin, Polled, Raised, Seeking,
+    Sent, Source, SourceState, Target, TargetState, Transport, Watch,
 };
 pub use crate::wait::WaitPlan;
 
@@ -166,12 +166,12 @@ pub trait HopNode {
         file_bytes: u64,
     ) -> Result<RegionIndex, NodeError>;
 
-    /// Finds or makes a channel, without a port on it.
+    /// Finds or makes a channel of that kind, without a port on it.
     ///
     /// # Errors
     /// [`hythe_pool::PoolError::TableFull`], [`hythe_pool::PoolError::BadName`],
     /// [`hythe_pool::PoolError::Busy`].
-    fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError>;
+    fn open_channel(&self, kind: ChannelKind, name: &str) -> Result<ChannelInfo, NodeError>;
 
     /// Sleeps on the own bell until something comes of `attempt` or the time is over (`None`).
     /// Never spins, and looks again after `nap` at the latest.
@@ -216,10 +216,9 @@ impl HopNode for Node {
         Ok(added)
     }
 
-    fn open_channel(&self, name: &str) -> Result<ChannelInfo, NodeError> {
+    fn open_channel(&self, kind: ChannelKind, name: &str) -> Result<ChannelInfo, NodeError> {
         let participant = self.participant();
         participant.check_original()?;
-        let kind = ChannelKind::PublishSubscribe;
         let opened = retry_on_contention(|| open_channel(participant, kind, name, None));
         opened.map_err(|error| holders::named(self.pool(), error))
     }

@@ -15,8 +15,8 @@ use crate::NodeError;
 use crate::contention::retry_on_contention;
 use crate::participant::Participant;
 use crate::transport::{
-    EventTarget, FindSources, FindTargets, FirstMessages, Seeking, StoredSource, StoredTarget,
-    Target, Transports,
+    EventSource, EventTarget, FindSources, FindTargets, FirstMessages, Seeking, StoredSource,
+    StoredTarget, Target, Transports,
 };
 use crate::wait::{WaitPlan, ring};
 
@@ -175,13 +175,29 @@ impl Port {
             .fold(Ok(()), Result::and)
     }
 
-    /// All listeners of what the port raises.
-    pub(crate) fn find_listeners(&self) -> Vec<Box<dyn EventTarget>> {
-        let (seeking, mut found) = (self.seeking(false), Vec::new());
+    /// Finds all listeners of what the port raises, anew but for those that stay.
+    pub(crate) fn find_listeners(
+        &self,
+        listeners: &mut Vec<Box<dyn EventTarget>>,
+        is_opening: bool,
+    ) {
+        listeners.retain(|listener| listener.stays());
+        let seeking = self.seeking(is_opening);
         for transport in &*self.transports {
-            transport.find_listeners(&seeking, &mut found);
+            transport.find_listeners(&seeking, listeners);
         }
-        found
+    }
+
+    /// Finds new raisers of what the port takes, beside those in `sources`.
+    pub(crate) fn find_event_sources(
+        &self,
+        sources: &mut Vec<Box<dyn EventSource>>,
+        is_opening: bool,
+    ) {
+        let seeking = self.seeking(is_opening);
+        for transport in &*self.transports {
+            transport.find_event_sources(&seeking, sources);
+        }
     }
 
     fn seeking(&self, is_opening: bool) -> Seeking<'_> {

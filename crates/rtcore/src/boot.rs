@@ -3,9 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use hythe_abi::link::CoreState;
+use hythe_abi::link::{CoreState, EndpointKind};
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
-use hythe_node::{ChannelIndex, CoreBinding, Node, NodeError, PoolError};
+use hythe_node::{ChannelIndex, ChannelKind, CoreBinding, Node, NodeError, PoolError};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::CoreError;
@@ -128,7 +128,7 @@ pub(crate) fn bind(
             agent: node.index(),
         };
         let name = names.channel(&record.name);
-        let channel = put_behind(node, names, &name, binding)?;
+        let channel = put_behind(node, names, (channel_kind(record.kind), &name), binding)?;
         endpoints.push(Endpoint {
             channel,
             name,
@@ -143,11 +143,11 @@ pub(crate) fn bind(
 fn put_behind(
     node: &Node,
     names: &Names<'_>,
-    name: &str,
+    (kind, name): (ChannelKind, &str),
     binding: CoreBinding,
 ) -> Result<ChannelIndex, CoreError> {
     for _ in 0..TRIES {
-        let channel = node.open_channel(name)?;
+        let channel = node.open_channel(kind, name)?;
         if channel.core.is_some() {
             refuse_if_taken(node, names, name)?;
             // Nobody may see half of one binding and half of the other. The channel may go with
@@ -165,6 +165,13 @@ fn put_behind(
         }
     }
     Err(NodeError::from(PoolError::Busy("the channel")).into())
+}
+
+const fn channel_kind(kind: EndpointKind) -> ChannelKind {
+    match kind {
+        EndpointKind::Messages => ChannelKind::PublishSubscribe,
+        EndpointKind::Events => ChannelKind::Event,
+    }
 }
 
 /// Another core's endpoint of the same name keeps its channel as long as it lives.

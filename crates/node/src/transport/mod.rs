@@ -421,14 +421,34 @@ pub enum Raised {
     Accepted,
     /// It has gone, or is another: it is looked for again.
     Closed,
+    /// Nobody is there at the moment. Not counted.
+    Absent,
     /// Somebody writes into its cell without end: counted.
     Contended,
 }
 
 /// One listener of what a notifier raises.
-pub trait EventTarget: Debug + Send + Sync {
+pub trait EventTarget: Any + Debug + Send + Sync {
     /// Raises events, event n by bit n, and wakes the listener. Never waits.
     fn raise(&mut self, events: u64) -> Raised;
+
+    /// Is it kept when the listeners of the channel change? Else it is looked for again.
+    fn stays(&self) -> bool {
+        false
+    }
+}
+
+/// One raiser of what a listener takes, beside the notifiers of processes, which write into the
+/// listener's cell.
+pub trait EventSource: Any + Debug + Send + Sync {
+    /// Takes the events that were raised since the last time, event n as bit n. Never waits.
+    ///
+    /// # Errors
+    /// A damaged pool; no free port at the raiser.
+    fn take(&mut self) -> Result<u64, NodeError>;
+
+    /// A wait for it looks again after this long at the latest, whatever wakes.
+    fn nap(&self) -> Duration;
 }
 
 /// What makes targets and sources of one kind.
@@ -447,8 +467,13 @@ pub trait Transport: Debug + Send + Sync {
     /// As [`Transport::find_targets`].
     fn find_sources(&self, find: &mut FindSources<'_>) -> Result<(), NodeError>;
 
-    /// Adds all listeners of the channel of a notifier.
+    /// Adds all listeners of the channel of a notifier, beside those that stay. May wait only while
+    /// the port is being opened.
     fn find_listeners(&self, _seeking: &Seeking<'_>, _found: &mut Vec<Box<dyn EventTarget>>) {}
+
+    /// Adds the raisers to a listener's channel that it has not yet. May wait only while the port is
+    /// being opened.
+    fn find_event_sources(&self, _seeking: &Seeking<'_>, _found: &mut Vec<Box<dyn EventSource>>) {}
 
     /// What a wait set needs to see beside marks, if there is anything of this kind behind a
     /// channel.

@@ -207,6 +207,8 @@ impl Attachment {
 
     fn open_queues(&self) -> Queues {
         let head = self.link.begin_at_start(self.flow);
+        // What was raised before is of another session.
+        self.link.take_events(self.flow);
         Queues {
             to_core: Outbox::begin(self.link.queue_to_core(self.flow), self.start),
             from_core: Inbox::begin(self.link.queue_from_core(self.flow), head),
@@ -300,6 +302,23 @@ impl Attachment {
         let reason =
             "its queue counters make no sense; the endpoint is closed until the next session";
         Err(silent(&self.right.channel, reason))
+    }
+
+    /// Raises events at the core, and rings it if there was any that it has not seen already.
+    pub(super) fn raise(&self, events: u64) {
+        if self.link.raise(self.flow, events) {
+            self.ring_core();
+        }
+    }
+
+    /// Takes the events that the core has raised.
+    pub(super) fn take_events(&self) -> u64 {
+        self.link.take_events(self.flow)
+    }
+
+    /// Has the session been agreed on? It may be over since.
+    pub(super) const fn is_met(&self) -> bool {
+        self.queues.is_some()
     }
 
     /// Entries that the core has not taken yet.

@@ -1,8 +1,8 @@
 //! The two sections of a link, mapped.
 
 use hythe_abi::link::{
-    CoreState, Direction, Entry, Flow, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION, bell_line,
-    core_header, endpoint_record, flow_line, linux_header,
+    CoreState, Direction, EndpointKind, Entry, Flow, LINUX_MAGIC, LinkLayout, NAME_BYTES, VERSION,
+    bell_line, core_header, endpoint_record, flow_line, linux_header,
 };
 use hythe_abi::{HEADROOM_BYTES, LINE_BYTES, RegionIndex};
 use hythe_memory::{Ordering, full_barrier};
@@ -39,6 +39,8 @@ pub struct EndpointRecord {
     pub direction: Direction,
     /// The largest payload.
     pub max_bytes: u32,
+    /// What it is for.
+    pub kind: EndpointKind,
 }
 
 impl LinkMap {
@@ -139,7 +141,7 @@ impl LinkMap {
             .store(linux_header::SESSION, session, Ordering::Release);
     }
 
-    /// An endpoint's record; `None` if its number or direction is impossible.
+    /// An endpoint's record; `None` if its number, direction or kind is impossible.
     pub(crate) fn endpoint(&self, index: usize) -> Option<EndpointRecord> {
         if index >= self.layout.endpoints() {
             return None;
@@ -154,6 +156,10 @@ impl LinkMap {
             max_bytes: self
                 .words
                 .load(at + endpoint_record::MAX_BYTES, Ordering::Relaxed),
+            kind: EndpointKind::from_word(
+                self.words
+                    .load(at + endpoint_record::KIND, Ordering::Relaxed),
+            )?,
         })
     }
 
@@ -235,6 +241,61 @@ impl LinkMap {
         start
     }
 
+    /// Raises events at the core. False: all of them are still to be seen.
+    pub(super) fn raise(&self, flow: Flow, events: u64) -> bool {
+        let (ours, theirs) = (self.layout.linux_flow(flow), self.layout.core_flow(flow));
+        // What the events announce before the core's `seen`: a core that took them earlier looks
+        // after it.
+        full_barrier();
+        let mut flipped = 0;
+        for (raised_at, seen_at, events) in [
+            (flow_line::RAISED_LOW, flow_line::SEEN_LOW, events as u32),
+            (
+                flow_line::RAISED_HIGH,
+                flow_line::SEEN_HIGH,
+                (events >> 32) as u32,
+            ),
+        ] {
+            let raised = self.words.load(ours + raised_at, Ordering::Relaxed);
+            let pending = raised ^ self.words.load(theirs + seen_at, Ordering::Acquire);
+            let new = events & !pending;
+            if new != 0 {
+                self.words
+                    .store(ours + raised_at, raised ^ new, Ordering::Release);
+            }
+            flipped |= new;
+        }
+        flipped != 0
+    }
+
+    /// Takes the events that the core has raised.
+    pub(super) fn take_events(&self, flow: Flow) -> u64 {
+        let (ours, theirs) = (self.layout.linux_flow(flow), self.layout.core_flow(flow));
+        let mut taken = 0;
+        for (raised_at, seen_at, shift) in [
+            (flow_line::RAISED_LOW, flow_line::SEEN_LOW, 0),
+            (flow_line::RAISED_HIGH, flow_line::SEEN_HIGH, 32),
+        ] {
+            let raised = self.words.load(theirs + raised_at, Ordering::Acquire);
+            let pending = raised ^ self.words.load(ours + seen_at, Ordering::Relaxed);
+            if pending != 0 {
+                self.words.store(ours + seen_at, raised, Ordering::Release);
+            }
+            taken |= u64::from(pending) << shift;
+        }
+        // `seen` before what the events announce: a raise from here on is a new one.
+        full_barrier();
+        taken
+    }
+
+    /// Has the core raised events that were not taken?
+    pub(super) fn has_events(&self, flow: Flow) -> bool {
+        let (ours, theirs) = (self.layout.linux_flow(flow), self.layout.core_flow(flow));
+        let word = |at| self.words.load(at, Ordering::Acquire);
+        word(theirs + flow_line::RAISED_LOW) != word(ours + flow_line::SEEN_LOW)
+            || word(theirs + flow_line::RAISED_HIGH) != word(ours + flow_line::SEEN_HIGH)
+    }
+
     /// How many messages the core has dropped for this flow, wrapping.
     pub(super) fn dropped(&self, flow: Flow) -> u32 {
         let at = self.layout.core_flow(flow) + flow_line::DROPPED;
@@ -314,8 +375,9 @@ impl LinkMap {
     }
 
     pub(super) fn is_from_core(&self, endpoint: usize) -> bool {
-        self.endpoint(endpoint)
-            .is_some_and(|record| record.direction == Direction::FromCore)
+        self.endpoint(endpoint).is_some_and(|record| {
+            record.direction == Direction::FromCore && record.kind == EndpointKind::Messages
+        })
     }
 
     /// The region whose slots the link's descriptors name.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use hythe_abi::link::Direction;
 use hythe_node::NodeError;
 use hythe_node::hop::{
-    FindSources, FindTargets, HopPool as _, Participant, Seeking, Transport, Watch,
+    EventSource, EventTarget, FindSources, FindTargets, HopPool as _, Participant, Seeking,
+    Transport, Watch,
 };
 use hythe_pool::{ChannelIndex, CoreBinding};
 
+use super::events::{CoreEventSource, CoreEventTarget};
 use super::source::CoreSource;
 use super::target::CoreTarget;
 use super::watch::EndpointWatch;
@@ -59,6 +61,22 @@ impl Transport for CoreLinks {
             find.add(Box::new(source));
         }
         Ok(())
+    }
+
+    fn find_listeners(&self, seeking: &Seeking<'_>, found: &mut Vec<Box<dyn EventTarget>>) {
+        let is_core = |target: &dyn Any| target.is::<CoreEventTarget>();
+        let is_known = found.iter().any(|target| is_core(&**target));
+        if !is_known && core_behind(seeking, Direction::ToCore).is_some() {
+            found.push(Box::new(CoreEventTarget::open(seeking, self.timeouts)));
+        }
+    }
+
+    fn find_event_sources(&self, seeking: &Seeking<'_>, found: &mut Vec<Box<dyn EventSource>>) {
+        let is_core = |source: &dyn Any| source.is::<CoreEventSource>();
+        let is_known = found.iter().any(|source| is_core(&**source));
+        if !is_known && core_behind(seeking, Direction::FromCore).is_some() {
+            found.push(Box::new(CoreEventSource::open(seeking, self.timeouts)));
+        }
     }
 
     fn watch(

@@ -65,8 +65,9 @@ impl Watch for EndpointWatch {
                 wanted != 0 && wanted == agreed
             });
             if let Some(first) = agreed.next() {
-                return self.link.has_waiting(first)
-                    || agreed.any(|flow| self.link.has_waiting(flow));
+                let has_something =
+                    |flow| self.link.has_waiting(flow) || self.link.has_events(flow);
+                return has_something(first) || agreed.any(has_something);
             }
         }
         // The port takes that step when it tries to take; asked for again and again, but not so
