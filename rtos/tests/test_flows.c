@@ -466,6 +466,28 @@ static void sessions_are_read_only_when_linux_says_that_one_changed(void)
     world_free(&world);
 }
 
+static void caches_are_cleaned_payload_first_then_entries_then_words_then_the_bell(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    uint32_t at = 0;
+    uint32_t port;
+
+    make_with_ports(&world, OUT, 2);
+    supply_and_lease(&world, OUT, 3, &buffer);
+    world.cleaned_count = 0;
+    CHECK_EQUAL(hythe_publish(&buffer, 10, 0), HYTHE_OK);
+    CHECK(world.cleaned[at++] == world.region_memory + 3 * WORLD_SLOT_BYTES);
+    for (port = 0; port < 2; port++) {
+        uint32_t flow = LINUX_FLOW(OUT, port);
+        CHECK(world.cleaned[at++] == core_entry(&world.side, flow, 0));
+        CHECK(world.cleaned[at++] == core_flow(&world.side, flow, 8));
+    }
+    CHECK(world.cleaned[at++] == core_word(&world.side, 64));
+    CHECK_EQUAL(world.cleaned_count, at);
+    world_free(&world);
+}
+
 static void the_link_stays_within_its_promised_size(void)
 {
     CHECK(sizeof(struct hythe_flow) == 32);
@@ -492,5 +514,6 @@ void test_flows(void)
     RUN(a_broken_reader_stops_no_other);
     RUN(a_window_out_of_range_counts_as_one);
     RUN(sessions_are_read_only_when_linux_says_that_one_changed);
+    RUN(caches_are_cleaned_payload_first_then_entries_then_words_then_the_bell);
     RUN(the_link_stays_within_its_promised_size);
 }

@@ -67,6 +67,8 @@ static void world_clean(void *context, const volatile void *at, size_t bytes)
     CHECK(within(at, bytes, world->link_memory, world->link_bytes) ||
           within(at, bytes, world->region_memory, world->region_bytes));
     world->cleaned_bytes += (uint32_t)bytes;
+    world->cleaned[world->cleaned_count % WORLD_CLEANED_MAX] = at;
+    world->cleaned_count++;
 }
 
 static void world_invalidate(void *context, const volatile void *at, size_t bytes)

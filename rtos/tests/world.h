@@ -20,7 +20,8 @@ enum {
     /* From core: filled buffers that may wait; the rest of the queue is for empty slots. */
     WORLD_WINDOW = 6,
     WORLD_SLOTS = 32,
-    WORLD_SLOT_BYTES = 4096
+    WORLD_SLOT_BYTES = 4096,
+    WORLD_CLEANED_MAX = 64
 };
 
 struct world {
@@ -40,6 +41,9 @@ struct world {
     uint32_t waits;
     int locked;
     uint32_t cleaned_bytes;
+    /* The latest ranges that were cleaned, the newest at `cleaned_count` - 1. */
+    const volatile void *cleaned[WORLD_CLEANED_MAX];
+    uint32_t cleaned_count;
     uint32_t invalidated_bytes;
     /* Called in each wait, if set: Linux acts while the core sleeps. */
     void (*during_wait)(struct world *world);
