@@ -30,6 +30,7 @@ int main(int argc, char **argv)
     test_link();
     test_endpoint();
     test_flows();
+    test_stopped();
     test_events();
     test_hostile();
     test_sessions();

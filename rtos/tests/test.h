@@ -45,6 +45,7 @@ void test_link(void);
 void test_endpoint(void);
 void test_events(void);
 void test_flows(void);
+void test_stopped(void);
 void test_hostile(void);
 void test_sessions(void);
 void test_random(void);

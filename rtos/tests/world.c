@@ -67,6 +67,8 @@ static void world_clean(void *context, const volatile void *at, size_t bytes)
     CHECK(within(at, bytes, world->link_memory, world->link_bytes) ||
           within(at, bytes, world->region_memory, world->region_bytes));
     world->cleaned_bytes += (uint32_t)bytes;
+    world->cleaned[world->cleaned_count % WORLD_CLEANED_MAX] = at;
+    world->cleaned_count++;
 }
 
 static void world_invalidate(void *context, const volatile void *at, size_t bytes)
@@ -171,4 +173,73 @@ struct hythe_counters world_counters(struct world *world, uint32_t endpoint)
 
     hythe_endpoint_counters(world_endpoint(world, endpoint), &counters);
     return counters;
+}
+
+void world_make_with_ports(struct world *world, uint32_t endpoint, uint32_t ports)
+{
+    uint32_t port;
+
+    world_make_connected(world);
+    for (port = 1; port < ports; port++) {
+        world_attach(world, LINUX_FLOW(endpoint, port));
+    }
+    world->rings = 0;
+}
+
+struct descriptor world_slot(struct world *world, uint32_t index, uint32_t length)
+{
+    struct descriptor slot = linux_slot(&world->side, 0, index, length);
+
+    slot.account = 100 + index;
+    slot.tag[0] = index;
+    slot.tag[1] = ~index;
+    return slot;
+}
+
+void world_expect(struct world *world, uint32_t flow, struct descriptor sent, uint32_t references)
+{
+    struct descriptor got = {0};
+
+    CHECK(linux_take(&world->side, flow, &got));
+    sent.references = references;
+    CHECK(memcmp(&got, &sent, sizeof got) == 0);
+}
+
+void world_expect_nothing(struct world *world, uint32_t flow)
+{
+    struct descriptor got;
+
+    CHECK(!linux_take(&world->side, flow, &got));
+}
+
+uint32_t world_dropped(struct world *world, uint32_t flow)
+{
+    return load(core_flow(&world->side, flow, 16));
+}
+
+void world_lease(struct world *world, uint32_t flow, uint32_t index, struct hythe_buffer *buffer)
+{
+    linux_push(&world->side, flow, world_slot(world, index, 64));
+    CHECK_EQUAL(hythe_lease(world_endpoint(world, OUT), buffer, 0), HYTHE_OK);
+}
+
+int world_publish_one(struct world *world, uint32_t index, uint32_t timeout_ms)
+{
+    struct hythe_buffer buffer;
+    int result;
+
+    world_lease(world, OUT, index, &buffer);
+    result = hythe_publish(&buffer, 10, timeout_ms);
+    if (buffer.endpoint != NULL) {
+        CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    }
+    return result;
+}
+
+void world_take_all(struct world *world, uint32_t flow)
+{
+    struct descriptor got;
+
+    while (linux_take(&world->side, flow, &got)) {
+    }
 }

@@ -20,7 +20,8 @@ enum {
     /* From core: filled buffers that may wait; the rest of the queue is for empty slots. */
     WORLD_WINDOW = 6,
     WORLD_SLOTS = 32,
-    WORLD_SLOT_BYTES = 4096
+    WORLD_SLOT_BYTES = 4096,
+    WORLD_CLEANED_MAX = 64
 };
 
 struct world {
@@ -40,6 +41,9 @@ struct world {
     uint32_t waits;
     int locked;
     uint32_t cleaned_bytes;
+    /* The latest ranges that were cleaned, the newest at `cleaned_count` - 1. */
+    const volatile void *cleaned[WORLD_CLEANED_MAX];
+    uint32_t cleaned_count;
     uint32_t invalidated_bytes;
     /* Called in each wait, if set: Linux acts while the core sleeps. */
     void (*during_wait)(struct world *world);
@@ -64,5 +68,22 @@ void world_restart_core(struct world *world);
 
 struct hythe_endpoint *world_endpoint(struct world *world, uint32_t endpoint);
 struct hythe_counters world_counters(struct world *world, uint32_t endpoint);
+
+/* ---- Several ports on one endpoint ---- */
+
+/* A connected world whose endpoint `endpoint` has ports 0 to `ports` - 1 attached. */
+void world_make_with_ports(struct world *world, uint32_t endpoint, uint32_t ports);
+/* Slot `index` with an account and a tag of its own. */
+struct descriptor world_slot(struct world *world, uint32_t index, uint32_t length);
+/* Linux takes the next entry, and it is `sent` with so many references; or there is none. */
+void world_expect(struct world *world, uint32_t flow, struct descriptor sent, uint32_t references);
+void world_expect_nothing(struct world *world, uint32_t flow);
+void world_take_all(struct world *world, uint32_t flow);
+/* The flow's own count of what it missed. */
+uint32_t world_dropped(struct world *world, uint32_t flow);
+/* Leases from OUT the slot that `flow` supplies now. */
+void world_lease(struct world *world, uint32_t flow, uint32_t index, struct hythe_buffer *buffer);
+/* Publishes 10 bytes on OUT; what could not go is given back. */
+int world_publish_one(struct world *world, uint32_t index, uint32_t timeout_ms);
 
 #endif
