@@ -1,4 +1,4 @@
-/* The echo task. Runs for ever; between two rounds it holds no buffer. Never looks at a payload. */
+/* The echo tasks. They run for ever; between two rounds no buffer is held. Never look at a payload. */
 #include "echo.h"
 
 /* Bounds each wait; the loop goes on. */
@@ -16,6 +16,19 @@ void echo_run(void *argument)
         /* Whoever pings without listening for the pong gets the buffer back unread. */
         if (hythe_forward(&buffer, echo->pong, WAIT_MS) < 0) {
             (void)hythe_release(&buffer);
+        }
+    }
+}
+
+void answer_run(void *argument)
+{
+    const struct echo *echo = argument;
+    uint64_t events;
+
+    for (;;) {
+        if (hythe_event_wait(echo->knock, &events, WAIT_MS) == HYTHE_OK) {
+            /* Nobody may listen: then the events are gone, as they are between processes. */
+            (void)hythe_event_raise(echo->answer, events);
         }
     }
 }

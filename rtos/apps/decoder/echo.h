@@ -1,4 +1,4 @@
-/* The echo task: what comes over one endpoint is forwarded over another, in the same slot. */
+/* The echo tasks: what comes over one endpoint leaves over another, buffers in the same slot. */
 #ifndef ECHO_H
 #define ECHO_H
 
@@ -7,9 +7,12 @@
 struct echo {
     struct hythe_endpoint *ping;
     struct hythe_endpoint *pong;
+    struct hythe_endpoint *knock;
+    struct hythe_endpoint *answer;
 };
 
-/* The body of a FreeRTOS task; `argument` is a struct echo. */
+/* Bodies of FreeRTOS tasks, for buffers and for events; `argument` is a struct echo. */
 void echo_run(void *argument);
+void answer_run(void *argument);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The decoder image: one link, an MP3 decoding task and an echo task. See README.md for the endpoints.
+ * The decoder image: one link, an MP3 decoding task and two echo tasks. See README.md for the endpoints.
  */
 #include "FreeRTOS.h"
 #include "task.h"
@@ -16,7 +16,9 @@ enum {
     ENDPOINT_PCM = 1,
     ENDPOINT_PING = 2,
     ENDPOINT_PONG = 3,
-    ENDPOINTS = 4
+    ENDPOINT_KNOCK = 4,
+    ENDPOINT_ANSWER = 5,
+    ENDPOINTS = 6
 };
 
 /* One slot of the largest class of every board, without its headroom. */
@@ -41,6 +43,8 @@ static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_PCM] = {"pcm", HYTHE_FROM_CORE, DECODE_PCM_BYTES_MAX, 0, 0, 0},
     [ENDPOINT_PING] = {"ping", HYTHE_TO_CORE, ECHO_BYTES_MAX, 0, ECHO_SPIN_CHECKS, 0},
     [ENDPOINT_PONG] = {"pong", HYTHE_FROM_CORE, ECHO_BYTES_MAX, 0, 0, 0},
+    [ENDPOINT_KNOCK] = {"knock", HYTHE_TO_CORE, 0, 0, 0, HYTHE_KIND_EVENTS},
+    [ENDPOINT_ANSWER] = {"answer", HYTHE_FROM_CORE, 0, 0, 0, HYTHE_KIND_EVENTS},
 };
 
 static struct hythe_freertos freertos;
@@ -53,6 +57,8 @@ static StackType_t decode_stack[DECODE_STACK_WORDS];
 static StaticTask_t decode_task;
 static StackType_t echo_stack[ECHO_STACK_WORDS];
 static StaticTask_t echo_task;
+static StackType_t answer_stack[ECHO_STACK_WORDS];
+static StaticTask_t answer_task;
 
 BaseType_t app_bell_from_isr(void)
 {
@@ -89,9 +95,13 @@ void app_start(const struct board *board)
     decode.pcm = hythe_link_endpoint(&core_link, ENDPOINT_PCM);
     echo.ping = hythe_link_endpoint(&core_link, ENDPOINT_PING);
     echo.pong = hythe_link_endpoint(&core_link, ENDPOINT_PONG);
+    echo.knock = hythe_link_endpoint(&core_link, ENDPOINT_KNOCK);
+    echo.answer = hythe_link_endpoint(&core_link, ENDPOINT_ANSWER);
     must(xTaskCreateStatic(decode_run, "decode", DECODE_STACK_WORDS, &decode, DECODE_PRIORITY, decode_stack,
                            &decode_task) != NULL);
     must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack, &echo_task) != NULL);
+    must(xTaskCreateStatic(answer_run, "answer", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY, answer_stack,
+                           &answer_task) != NULL);
     log_number("link session", core_link.session);
     board_open_doorbell();
 }
