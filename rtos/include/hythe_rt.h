@@ -61,6 +61,8 @@ enum hythe_direction {
 /* What travels over an endpoint: word `kind` of its record. */
 enum hythe_kind {
     HYTHE_KIND_MESSAGES = 0,
+    /* To-core endpoints only: Linux asks, the core replies. */
+    HYTHE_KIND_REQUESTS = 1,
     HYTHE_KIND_EVENTS = 2
 };
 
@@ -340,6 +342,20 @@ int hythe_release(struct hythe_buffer *buffer);
  * capacity within the time; HYTHE_E_ARGUMENT: it is still held.
  */
 int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32_t timeout_ms);
+
+/*
+ * Answers a request, which was received over an endpoint of kind HYTHE_KIND_REQUESTS: `length`
+ * bytes from `data` on, written where the request was, go back to the client that asked. A request
+ * that is released instead tells its client that there will be no reply. Requests may be answered
+ * in any order. Never blocks.
+ *
+ * HYTHE_OK and HYTHE_STALE: the buffer is gone; HYTHE_E_QUARANTINED: gone, too (dropped).
+ * HYTHE_E_LENGTH: more than hythe_reply_capacity(), HYTHE_E_ARGUMENT: not a request; still held.
+ */
+int hythe_reply(struct hythe_buffer *request, uint32_t length);
+
+/* Bytes that a reply to this request may have: as many as its slot has from `data` on. */
+uint32_t hythe_reply_capacity(const struct hythe_buffer *request);
 
 /*
  * Raises a set of events, bit n for event n, for all ports attached to a from-core endpoint of kind

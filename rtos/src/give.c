@@ -73,7 +73,16 @@ static int returnable(const struct hythe_buffer *buffer, const struct hythe_flow
                                    : hythe_flow_quarantine(buffer->endpoint, buffer->port);
 }
 
-static int try_release(struct hythe_buffer *buffer, uint32_t length)
+void hythe_request_mark(const struct hythe_buffer *buffer, uint32_t kind)
+{
+    /* Slots begin at multiples of 64. The number behind the kind stays as the client wrote it. */
+    volatile uint32_t *header = hythe_word(buffer->slot, 0);
+
+    hythe_store_relaxed(header, kind);
+    hythe_clean(buffer->endpoint->link->port, header, sizeof *header);
+}
+
+int hythe_give_back(struct hythe_buffer *buffer, uint32_t length)
 {
     struct hythe_endpoint *endpoint = buffer->endpoint;
     struct hythe_flow_view view;
@@ -316,8 +325,12 @@ int hythe_release(struct hythe_buffer *buffer)
     link = buffer->endpoint->link;
     length = buffer->endpoint->direction == HYTHE_FROM_CORE ? HYTHE_LENGTH_UNUSED
                                                             : buffer->words[HYTHE_WORD_LENGTH];
+    if (buffer->endpoint->kind == HYTHE_KIND_REQUESTS) {
+        hythe_request_mark(buffer, HYTHE_REQUEST_GIVEN_UP);
+        length = 0;
+    }
     hythe_link_lock(link);
-    result = try_release(buffer, length);
+    result = hythe_give_back(buffer, length);
     hythe_link_unlock(link);
     return result;
 }
@@ -327,8 +340,8 @@ int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32
     struct hythe_wait wait;
     int result;
 
-    if (!is_held(buffer, HYTHE_TO_CORE) || to == NULL || to->direction != HYTHE_FROM_CORE ||
-        to->kind != HYTHE_KIND_MESSAGES || to->link != buffer->endpoint->link) {
+    if (!is_held(buffer, HYTHE_TO_CORE) || buffer->endpoint->kind != HYTHE_KIND_MESSAGES ||
+        to == NULL || to->direction != HYTHE_FROM_CORE || to->kind != HYTHE_KIND_MESSAGES || to->link != buffer->endpoint->link) {
         return HYTHE_E_ARGUMENT;
     }
     hythe_wait_begin(&wait, to->link, to->spin_checks, timeout_ms);

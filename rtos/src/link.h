@@ -30,6 +30,20 @@ int hythe_link_linux_polls(const struct hythe_link *link);
 /* Rings Linux if it wants to be rung after a push. */
 void hythe_link_ring(struct hythe_link *link);
 
+/* ---- Buffers: give.c ---- */
+
+/* Word 0 of the slot of a request or reply (spec/request.md). */
+enum {
+    HYTHE_REQUEST_REPLY = 2,
+    HYTHE_REQUEST_GIVEN_UP = 3
+};
+
+/* Says in the slot what the buffer is that goes back to the client. Needs no lock. */
+void hythe_request_mark(const struct hythe_buffer *buffer, uint32_t kind);
+
+/* Pushes a held buffer back over the flow that it came with. Results as hythe_release(). */
+int hythe_give_back(struct hythe_buffer *buffer, uint32_t length);
+
 /* ---- Flows: session.c ---- */
 
 /* Where the words and entries of one flow are. Needs a geometry that was accepted. */

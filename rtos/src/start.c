@@ -14,7 +14,8 @@ static int endpoint_is_valid(const struct hythe_endpoint_config *endpoint)
 {
     return name_is_valid(endpoint->name) &&
            (endpoint->direction == HYTHE_TO_CORE || endpoint->direction == HYTHE_FROM_CORE) &&
-           (endpoint->kind == HYTHE_KIND_MESSAGES || endpoint->kind == HYTHE_KIND_EVENTS);
+           (endpoint->kind == HYTHE_KIND_MESSAGES || endpoint->kind == HYTHE_KIND_EVENTS ||
+            (endpoint->kind == HYTHE_KIND_REQUESTS && endpoint->direction == HYTHE_TO_CORE));
 }
 
 static int endpoints_are_valid(const struct hythe_link_config *config)

@@ -142,7 +142,7 @@ static int take(struct hythe_endpoint *endpoint, uint32_t direction, struct hyth
     int result;
 
     if (endpoint == NULL || buffer == NULL || endpoint->direction != direction ||
-        endpoint->kind != HYTHE_KIND_MESSAGES) {
+        endpoint->kind == HYTHE_KIND_EVENTS) {
         return HYTHE_E_ARGUMENT;
     }
     buffer->endpoint = NULL;

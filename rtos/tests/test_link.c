@@ -26,7 +26,8 @@ static const struct hythe_endpoint_config BAD_ENDPOINTS[] = {
     {"three and thirty bytes long, oh my", HYTHE_TO_CORE, 0, 0, 0, 0},
     {"name", 3, 0, 0, 0, 0},
     {NULL, HYTHE_TO_CORE, 0, 0, 0, 0},
-    {"name", HYTHE_TO_CORE, 0, 0, 0, 1},
+    {"name", HYTHE_TO_CORE, 0, 0, 0, 3},
+    {"name", HYTHE_FROM_CORE, 0, 0, 0, HYTHE_KIND_REQUESTS},
 };
 
 static void no_change(struct hythe_link_config *config)
@@ -86,6 +87,11 @@ static void unknown_kind(struct hythe_link_config *config)
     config->endpoints = &BAD_ENDPOINTS[4];
     config->endpoint_count = 1;
 }
+static void requests_from_core(struct hythe_link_config *config)
+{
+    config->endpoints = &BAD_ENDPOINTS[5];
+    config->endpoint_count = 1;
+}
 static void no_port(struct hythe_link_config *config)
 {
     config->port = NULL;
@@ -105,7 +111,8 @@ static void a_bad_configuration_is_refused(void)
                                                               unknown_direction,
                                                               no_port,
                                                               missing_endpoint_name,
-                                                              unknown_kind};
+                                                              unknown_kind,
+                                                              requests_from_core};
     size_t i;
 
     CHECK_EQUAL(start_with(no_change), HYTHE_OK);

@@ -196,6 +196,8 @@ impl CoreState {
 pub enum EndpointKind {
     /// Messages of publishers and subscribers.
     Messages,
+    /// Requests of clients, which the core answers.
+    Requests,
     /// Events of notifiers and listeners: no payload.
     Events,
 }
@@ -206,6 +208,7 @@ impl EndpointKind {
     pub const fn from_word(word: u32) -> Option<Self> {
         match word {
             0 => Some(Self::Messages),
+            1 => Some(Self::Requests),
             2 => Some(Self::Events),
             _ => None,
         }

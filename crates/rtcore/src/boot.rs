@@ -170,6 +170,7 @@ fn put_behind(
 const fn channel_kind(kind: EndpointKind) -> ChannelKind {
     match kind {
         EndpointKind::Messages => ChannelKind::PublishSubscribe,
+        EndpointKind::Requests => ChannelKind::RequestReply,
         EndpointKind::Events => ChannelKind::Event,
     }
 }

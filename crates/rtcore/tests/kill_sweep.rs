@@ -102,7 +102,7 @@ fn comes_up(world: &World, agent: &mut Other) -> bool {
             "neither up nor dead: {status:?} {:?}",
             log()
         );
-        if status.is_ok_and(|status| status.endpoints.len() == 6) {
+        if status.is_ok_and(|status| status.endpoints.len() == 7) {
             return true;
         }
         std::thread::sleep(Duration::from_millis(1));

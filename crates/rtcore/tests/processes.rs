@@ -146,7 +146,7 @@ fn a_killed_agent_takes_its_core_along_and_the_next_starts() {
 
 fn is_up(world: &World, board: &str) -> bool {
     control::status(&world.pool, board).is_ok_and(|status| {
-        status.link.is_some_and(|link| link.is_up()) && status.endpoints.len() == 6
+        status.link.is_some_and(|link| link.is_up()) && status.endpoints.len() == 7
     })
 }
 
@@ -168,7 +168,10 @@ fn an_agent_elsewhere_is_seen_and_stopped() {
             .iter()
             .map(|endpoint| endpoint.channel.as_str())
             .collect();
-        assert_eq!(channels, ["mp3", "pcm", "ping", "pong", "knock", "answer"]);
+        assert_eq!(
+            channels,
+            ["mp3", "pcm", "ping", "pong", "knock", "answer", "ask"]
+        );
         assert!(
             status
                 .endpoints

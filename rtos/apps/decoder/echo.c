@@ -1,4 +1,4 @@
-/* The echo tasks. They run for ever; between two rounds no buffer is held. Never look at a payload. */
+/* The echo tasks. They run for ever; between two rounds no buffer is held. Only replies look at a payload. */
 #include "echo.h"
 
 /* Bounds each wait; the loop goes on. */
@@ -30,5 +30,35 @@ void answer_run(void *argument)
             /* Nobody may listen: then the events are gone, as they are between processes. */
             (void)hythe_event_raise(echo->answer, events);
         }
+    }
+}
+
+/* A reply has the bytes of its request in reverse order: so it is one. An empty request gets none. */
+static void reverse(uint8_t *bytes, uint32_t count)
+{
+    uint32_t i;
+
+    for (i = 0; i < count / 2; i++) {
+        uint8_t first = bytes[i];
+        bytes[i] = bytes[count - 1 - i];
+        bytes[count - 1 - i] = first;
+    }
+}
+
+void reply_run(void *argument)
+{
+    const struct echo *echo = argument;
+    struct hythe_buffer request;
+
+    for (;;) {
+        if (hythe_receive(echo->ask, &request, WAIT_MS) != HYTHE_OK) {
+            continue;
+        }
+        if (request.length == 0) {
+            (void)hythe_release(&request);
+            continue;
+        }
+        reverse(request.data, request.length);
+        (void)hythe_reply(&request, request.length);
     }
 }

@@ -9,10 +9,12 @@ struct echo {
     struct hythe_endpoint *pong;
     struct hythe_endpoint *knock;
     struct hythe_endpoint *answer;
+    struct hythe_endpoint *ask;
 };
 
-/* Bodies of FreeRTOS tasks, for buffers and for events; `argument` is a struct echo. */
+/* Bodies of FreeRTOS tasks, for buffers, events and requests; `argument` is a struct echo. */
 void echo_run(void *argument);
 void answer_run(void *argument);
+void reply_run(void *argument);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The decoder image: one link, an MP3 decoding task and two echo tasks. See README.md for the endpoints.
+ * The decoder image: one link, an MP3 decoding task and three echo tasks. See README.md for the endpoints.
  */
 #include "FreeRTOS.h"
 #include "task.h"
@@ -18,11 +18,14 @@ enum {
     ENDPOINT_PONG = 3,
     ENDPOINT_KNOCK = 4,
     ENDPOINT_ANSWER = 5,
-    ENDPOINTS = 6
+    ENDPOINT_ASK = 6,
+    ENDPOINTS = 7
 };
 
 /* One slot of the largest class of every board, without its headroom. */
 #define ECHO_BYTES_MAX (1u << 20)
+/* The largest request and reply: each request takes a slot of this size. */
+#define ASK_BYTES_MAX (64u << 10)
 
 /* Some milliseconds of looking on any board: longer than a Linux that polls takes to answer. */
 #define ECHO_SPIN_CHECKS 2000
@@ -45,6 +48,7 @@ static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_PONG] = {"pong", HYTHE_FROM_CORE, ECHO_BYTES_MAX, 0, 0, 0},
     [ENDPOINT_KNOCK] = {"knock", HYTHE_TO_CORE, 0, 0, 0, HYTHE_KIND_EVENTS},
     [ENDPOINT_ANSWER] = {"answer", HYTHE_FROM_CORE, 0, 0, 0, HYTHE_KIND_EVENTS},
+    [ENDPOINT_ASK] = {"ask", HYTHE_TO_CORE, ASK_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
 };
 
 static struct hythe_freertos freertos;
@@ -59,6 +63,8 @@ static StackType_t echo_stack[ECHO_STACK_WORDS];
 static StaticTask_t echo_task;
 static StackType_t answer_stack[ECHO_STACK_WORDS];
 static StaticTask_t answer_task;
+static StackType_t reply_stack[ECHO_STACK_WORDS];
+static StaticTask_t reply_task;
 
 BaseType_t app_bell_from_isr(void)
 {
@@ -97,11 +103,14 @@ void app_start(const struct board *board)
     echo.pong = hythe_link_endpoint(&core_link, ENDPOINT_PONG);
     echo.knock = hythe_link_endpoint(&core_link, ENDPOINT_KNOCK);
     echo.answer = hythe_link_endpoint(&core_link, ENDPOINT_ANSWER);
+    echo.ask = hythe_link_endpoint(&core_link, ENDPOINT_ASK);
     must(xTaskCreateStatic(decode_run, "decode", DECODE_STACK_WORDS, &decode, DECODE_PRIORITY, decode_stack,
                            &decode_task) != NULL);
     must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack, &echo_task) != NULL);
     must(xTaskCreateStatic(answer_run, "answer", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY, answer_stack,
                            &answer_task) != NULL);
+    must(xTaskCreateStatic(reply_run, "reply", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY, reply_stack, &reply_task) !=
+         NULL);
     log_number("link session", core_link.session);
     board_open_doorbell();
 }

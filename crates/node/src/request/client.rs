@@ -113,7 +113,7 @@ impl Client {
         };
         // Every message has a header: who may only read can neither ask nor answer.
         opener.shared.pool().map_to_write(RegionIndex(0))?;
-        Ok(Self {
+        let mut client = Self {
             port: Port::open(opener, name, options.carries.as_ref(), plan)?,
             servers: Servers::new(plan.depth),
             statistics: PortStatistics::default(),
@@ -123,7 +123,10 @@ impl Client {
             refused: None,
             sources: Sources::default(),
             table: Table::new(outstanding),
-        })
+        };
+        // What cannot be connected to now is tried again, and told, with the first request.
+        let _ = client.servers.update(&client.port, true);
+        Ok(client)
     }
 
     /// The channel's name.
@@ -132,15 +135,16 @@ impl Client {
         self.port.name()
     }
 
-    /// Leases a buffer for a request.
+    /// Leases a buffer for a request, where the servers that there are see it. One that goes to a
+    /// core has space for the largest reply, which is written where the request was.
     ///
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
         named_lease_in(
             &self.port.shared,
-            RegionIndex(0),
-            bytes,
+            self.servers.region().unwrap_or(RegionIndex(0)),
+            bytes.max(self.servers.reply_bytes()),
             LeaseWait::default(),
         )
     }
@@ -397,7 +401,7 @@ impl Client {
             let all_seen = self.sources.update(&self.port, false)?;
             self.take_replies()?;
             self.lose_servers()?;
-            let connected = self.servers.update(&self.port);
+            let connected = self.servers.update(&self.port, false);
             self.refused = connected
                 .err()
                 .map(|error| holders::named(self.port.shared.pool(), error));

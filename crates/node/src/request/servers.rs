@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use hythe_abi::RegionIndex;
 use hythe_pool::PortKind;
 
 use crate::buffer::Reference;
@@ -24,6 +25,8 @@ pub(super) struct Servers {
     quota: Quota,
     /// Most requests unanswered by one server.
     depth: u32,
+    region: Option<RegionIndex>,
+    reply_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -60,6 +63,26 @@ impl Servers {
             next: 0,
             quota: Quota::default(),
             depth,
+            region: None,
+            reply_bytes: 0,
+        }
+    }
+
+    /// The region that requests must be in to reach a server that does not see all, if there is one,
+    /// or was: it may come back.
+    pub(super) const fn region(&self) -> Option<RegionIndex> {
+        self.region
+    }
+
+    /// Space that a request needs for its reply.
+    pub(super) const fn reply_bytes(&self) -> usize {
+        self.reply_bytes
+    }
+
+    fn note_wishes(&mut self) {
+        for target in self.links.iter().map(|link| &link.target) {
+            self.region = target.region().or(self.region);
+            self.reply_bytes = self.reply_bytes.max(target.reply_bytes() as usize);
         }
     }
 
@@ -106,6 +129,7 @@ impl Servers {
             next,
             quota,
             depth,
+            ..
         } = self;
         let parcel = quota.parcel(shared, reference)?;
         let mut message = Message::new(shared, channel, reference, (quota, parcel));
@@ -169,9 +193,9 @@ impl Servers {
 
     /// Connects to servers that there is no connection to yet. One that cannot be connected to
     /// hides no other; the first such error is the result.
-    pub(super) fn update(&mut self, port: &Port) -> Result<(), NodeError> {
+    pub(super) fn update(&mut self, port: &Port, is_opening: bool) -> Result<(), NodeError> {
         let known = self.links.iter().map(|link| &*link.target).collect();
-        let found = port.find_targets(PortKind::Server, None, known, false);
+        let found = port.find_targets(PortKind::Server, None, known, is_opening);
         if !found.targets.is_empty() {
             let depth = self.depth as usize;
             let links = found.targets.into_iter().map(|target| Link {
@@ -181,6 +205,7 @@ impl Servers {
                 seen: TargetState::Open,
             });
             self.links.extend(links);
+            self.note_wishes();
             self.quota = Quota::for_receivers(port.shared.pool(), self.links.len());
         }
         let failed = found.failed.into_iter().map(|(_, error)| Err(error));

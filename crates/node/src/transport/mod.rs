@@ -197,6 +197,11 @@ pub trait Target: Any + Debug + Send + Sync {
         None
     }
 
+    /// Bytes that a buffer sent to it must have space for, because the reply is written there.
+    fn reply_bytes(&self) -> u32 {
+        0
+    }
+
     /// Does what came from there come from this receiver?
     fn is_origin(&self, _origin: &Origin) -> bool {
         false
@@ -307,6 +312,12 @@ impl Seeking<'_> {
         self.channel
     }
 
+    /// The port's number.
+    #[must_use]
+    pub const fn port(&self) -> PortIndex {
+        self.port
+    }
+
     /// The depth that the port asked for.
     #[must_use]
     pub const fn depth(&self) -> u32 {
@@ -369,6 +380,12 @@ impl<'a> FindTargets<'a> {
         self.wanted == PortKind::Subscriber
     }
 
+    /// Does the port send requests?
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.wanted == PortKind::Server
+    }
+
     /// The targets that the port has.
     pub fn known(&self) -> impl Iterator<Item = &dyn Target> {
         self.known.iter().copied()
@@ -401,6 +418,12 @@ impl<'a> FindSources<'a> {
     #[must_use]
     pub fn subscribes(&self) -> bool {
         self.kind == PortKind::Subscriber
+    }
+
+    /// Does the port take replies?
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        self.kind == PortKind::Client
     }
 
     /// The sources that the port has.

@@ -272,15 +272,34 @@ impl Attachment {
         slot: LedgerSlot,
         descriptor: Descriptor,
     ) -> Result<(), NodeError> {
-        let (shared, row) = (&self.right.shared, self.right.row);
-        let control = shared.pool().control();
-        let Some(queues) = &mut self.queues else {
-            return Err(silent(&self.right.channel, "its session is not agreed on"));
-        };
         let references = if self.link.gives_payload() {
             self.link.layout().ports() as u32
         } else {
             1
+        };
+        self.push_with(slot, descriptor, references)
+    }
+
+    /// Moves an own reference, of which there is no other, to the core: its reply comes back in the
+    /// same slot.
+    pub(super) fn push_request(
+        &mut self,
+        slot: LedgerSlot,
+        descriptor: Descriptor,
+    ) -> Result<(), NodeError> {
+        self.push_with(slot, descriptor, 1)
+    }
+
+    fn push_with(
+        &mut self,
+        slot: LedgerSlot,
+        descriptor: Descriptor,
+        references: u32,
+    ) -> Result<(), NodeError> {
+        let (shared, row) = (&self.right.shared, self.right.row);
+        let control = shared.pool().control();
+        let Some(queues) = &mut self.queues else {
+            return Err(silent(&self.right.channel, "its session is not agreed on"));
         };
         if references > 1 {
             shared.act(|member| member.duplicate(control, slot, references - 1))?;

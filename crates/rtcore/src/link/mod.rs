@@ -7,6 +7,7 @@
 
 pub(crate) mod abandoned;
 mod attachment;
+mod call;
 mod events;
 mod map;
 mod right;

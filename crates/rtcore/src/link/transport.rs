@@ -11,6 +11,7 @@ use hythe_node::hop::{
 };
 use hythe_pool::{ChannelIndex, CoreBinding};
 
+use super::call::{Calls, CoreReplies, CoreServer, Shared};
 use super::events::{CoreEventSource, CoreEventTarget};
 use super::source::CoreSource;
 use super::target::CoreTarget;
@@ -24,17 +25,33 @@ use crate::LinkTimeouts;
 #[derive(Debug)]
 pub(crate) struct CoreLinks {
     timeouts: LinkTimeouts,
+    calls: Calls,
 }
 
 impl CoreLinks {
-    pub(crate) const fn new(timeouts: LinkTimeouts) -> Self {
-        Self { timeouts }
+    pub(crate) fn new(timeouts: LinkTimeouts) -> Self {
+        let calls = Calls::default();
+        Self { timeouts, calls }
+    }
+
+    /// What a client uses of the core that serves its channel.
+    fn call(&self, seeking: &Seeking<'_>) -> Result<Option<Shared>, NodeError> {
+        match core_behind(seeking, Direction::ToCore) {
+            Some(core) => self.calls.of(seeking, core, self.timeouts),
+            None => Ok(None),
+        }
     }
 }
 
 impl Transport for CoreLinks {
     fn find_targets(&self, find: &mut FindTargets<'_>) -> Result<(), NodeError> {
-        let is_core = |target: &dyn Any| target.is::<CoreTarget>();
+        let is_core = |target: &dyn Any| target.is::<CoreTarget>() || target.is::<CoreServer>();
+        if find.asks() && !find.known().any(|target| is_core(target)) {
+            if let Some(call) = self.call(find.seeking())? {
+                find.add(Box::new(CoreServer(call)));
+            }
+            return Ok(());
+        }
         if !find.publishes() || find.known().any(|target| is_core(target)) {
             return Ok(());
         }
@@ -49,7 +66,13 @@ impl Transport for CoreLinks {
     }
 
     fn find_sources(&self, find: &mut FindSources<'_>) -> Result<(), NodeError> {
-        let is_core = |source: &dyn Any| source.is::<CoreSource>();
+        let is_core = |source: &dyn Any| source.is::<CoreSource>() || source.is::<CoreReplies>();
+        if find.asks() && !find.known().any(|source| is_core(source)) {
+            if let Some(call) = self.call(find.seeking())? {
+                find.add(Box::new(CoreReplies(call)));
+            }
+            return Ok(());
+        }
         if !find.subscribes() || find.known().any(|source| is_core(source)) {
             return Ok(());
         }

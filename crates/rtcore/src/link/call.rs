@@ -1,0 +1,251 @@
+//! A core as a server: requests go to an endpoint, and each reply comes back in its request's slot.
+//!
+//! A client has a target and a source; both lead to one port of the endpoint, so both share a
+//! [`Call`]. When the core is gone, what it had not answered is lost: target and source close, the
+//! client is told, and finds the next core by itself. Never waits, except for the first agreement on
+//! a session.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use hythe_abi::RegionIndex;
+use hythe_node::NodeError;
+use hythe_node::hop::{
+    Message, Origin, Participant, Polled, Seeking, Sent, Source, SourceState, Target, TargetState,
+};
+use hythe_pool::{ChannelInfo, CoreBinding, MemberIndex, PortIndex};
+
+use super::NAP;
+use super::attachment::{Attachment, attach};
+use crate::LinkTimeouts;
+
+/// The calls of a node's clients, by their ports: how the two ends of a client find each other.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Mutex<Vec<(PortIndex, Weak<Mutex<Call>>)>>);
+
+impl Calls {
+    /// The call of this port, made if there is none. `None`: the core does not answer yet.
+    pub(super) fn of(
+        &self,
+        seeking: &Seeking<'_>,
+        core: CoreBinding,
+        timeouts: LinkTimeouts,
+    ) -> Result<Option<Shared>, NodeError> {
+        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.retain(|(_, call)| call.strong_count() > 0);
+        let known = calls.iter().find(|(port, _)| *port == seeking.port());
+        if let Some(call) = known.and_then(|(_, call)| call.upgrade()) {
+            return Ok(Some(Shared(call)));
+        }
+        let Some(call) = Call::begin(seeking, core, timeouts)? else {
+            return Ok(None);
+        };
+        let call = Arc::new(Mutex::new(call));
+        calls.push((seeking.port(), Arc::downgrade(&call)));
+        Ok(Some(Shared(call)))
+    }
+}
+
+/// One client's use of one life of a core.
+#[derive(Debug)]
+struct Call {
+    participant: Arc<Participant>,
+    channel: ChannelInfo,
+    attachment: Attachment,
+    row: MemberIndex,
+    region: RegionIndex,
+    largest: u32,
+    outstanding: u32,
+    /// The session is over: what is outstanding will not be answered.
+    is_over: bool,
+}
+
+/// A [`Call`], as its two ends have it.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(Arc<Mutex<Call>>);
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Call> {
+        // What is in there is whole after each statement.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Call {
+    fn begin(
+        seeking: &Seeking<'_>,
+        core: CoreBinding,
+        timeouts: LinkTimeouts,
+    ) -> Result<Option<Self>, NodeError> {
+        let (participant, channel) = (seeking.participant(), seeking.channel());
+        let mut attachment = None;
+        match attach(participant, channel, &mut attachment, 1, timeouts.attach) {
+            Ok(()) => {}
+            // It is found again when it is back.
+            Err(NodeError::CoreSilent { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        Ok(attachment.map(|attachment| Self {
+            participant: Arc::clone(participant),
+            channel: channel.clone(),
+            row: core.row,
+            region: attachment.core.region,
+            largest: attachment.max_bytes,
+            attachment,
+            outstanding: 0,
+            is_over: false,
+        }))
+    }
+
+    fn look(&mut self) -> bool {
+        self.is_over |= !self.attachment.is_current();
+        self.is_over
+    }
+
+    fn check(&self, message: &Message<'_>) -> Result<(), NodeError> {
+        let (descriptor, channel) = (message.descriptor(), self.channel.name.clone());
+        let (region, wanted) = (descriptor.place.region, self.region);
+        if region != wanted {
+            return Err(NodeError::RegionNotVisible {
+                channel,
+                region,
+                wanted,
+            });
+        }
+        let (bytes, largest) = (descriptor.length, self.largest);
+        if bytes > largest {
+            return Err(NodeError::TooLargeForCore {
+                channel,
+                bytes,
+                largest,
+            });
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, message: &Message<'_>) -> Result<Sent, NodeError> {
+        if self.look() {
+            return Ok(Sent::Absent);
+        }
+        self.check(message)?;
+        if self.outstanding >= self.attachment.capacity() {
+            return Ok(Sent::Full);
+        }
+        self.attachment
+            .push_request(message.slot(), message.descriptor())?;
+        self.outstanding += 1;
+        Ok(Sent::Delivered)
+    }
+
+    fn take(&mut self) -> Result<Polled, NodeError> {
+        let Some(entry) = self.attachment.peek() else {
+            return Ok(Polled::Nothing);
+        };
+        let reclaimed = match entry.descriptor.mark() {
+            None => self.attachment.reclaim(entry)?,
+            Some(_) => None,
+        };
+        self.attachment.advance();
+        self.outstanding = self.outstanding.saturating_sub(1);
+        Ok(reclaimed.map_or(Polled::Nonsense, Polled::Taken))
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if !self.participant.is_a_copy() && !self.look() {
+            // What is outstanding comes back to the port, for whoever is there next.
+            self.attachment.withdraw();
+        }
+    }
+}
+
+/// The end that requests leave by.
+#[derive(Debug)]
+pub(super) struct CoreServer(pub(super) Shared);
+
+impl Target for CoreServer {
+    fn send(&mut self, message: &mut Message<'_>) -> Sent {
+        let sent = self.0.lock().send(message);
+        sent.unwrap_or_else(|error| Sent::Failed(Box::new(error)))
+    }
+
+    /// A request is not waited for here: the client looks for another server meanwhile.
+    fn send_waiting(&mut self, _message: &mut Message<'_>) -> Result<bool, Box<NodeError>> {
+        Ok(false)
+    }
+
+    fn wake(&mut self) -> TargetState {
+        self.0.lock().attachment.ring_core();
+        self.state()
+    }
+
+    fn disconnect(self: Box<Self>) -> Result<(), NodeError> {
+        // Dropping does it.
+        Ok(())
+    }
+
+    fn state(&self) -> TargetState {
+        if self.0.lock().look() {
+            TargetState::Closed
+        } else {
+            TargetState::Open
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("the core behind `{}`", self.0.lock().channel.name)
+    }
+
+    fn region(&self) -> Option<RegionIndex> {
+        Some(self.0.lock().region)
+    }
+
+    /// The reply is written where the request was.
+    fn reply_bytes(&self) -> u32 {
+        self.0.lock().largest
+    }
+
+    fn is_origin(&self, origin: &Origin) -> bool {
+        origin.member == self.0.lock().row && origin.port.is_none()
+    }
+}
+
+/// The end that replies come in by.
+#[derive(Debug)]
+pub(super) struct CoreReplies(pub(super) Shared);
+
+impl Source for CoreReplies {
+    fn poll(&mut self) -> Polled {
+        let taken = self.0.lock().take();
+        taken.unwrap_or_else(|error| Polled::Refused(Box::new(error)))
+    }
+
+    fn capacity(&self) -> u32 {
+        self.0.lock().attachment.capacity()
+    }
+
+    fn state(&mut self) -> SourceState {
+        if self.0.lock().look() {
+            SourceState::Ended
+        } else {
+            SourceState::Open
+        }
+    }
+
+    fn disconnect(self: Box<Self>) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            member: self.0.lock().row,
+            port: None,
+            number: 0,
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        NAP
+    }
+}

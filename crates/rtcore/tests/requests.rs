@@ -1,0 +1,151 @@
+//! Requests that a core answers, over channel `ask`: a reply has the bytes of its request in
+//! reverse order, and an empty request gets none.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use hythe_node::{Client, ClientOptions, Node, NodeError, ServerLoss};
+use hythe_rtcore::{Core, CoreOptions};
+use support::{LONG, World, boards, kill, pattern, start};
+
+fn client(node: &Node) -> Client {
+    let options = ClientOptions::default();
+    node.client("ask", &options).expect("a client")
+}
+
+fn ask(client: &mut Client, payload: &[u8]) -> Result<Vec<u8>, NodeError> {
+    let mut lease = client.lease(payload.len())?;
+    lease.write(0, payload);
+    let reply = client.call(lease, payload.len(), LONG)?;
+    Ok(reply.to_vec())
+}
+
+fn reversed(payload: &[u8]) -> Vec<u8> {
+    payload.iter().rev().copied().collect()
+}
+
+#[test]
+fn a_core_answers_every_size() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let node = hythe_rtcore::join(&world.pool, "client").expect("joins");
+        let mut client = client(&node);
+        for (round, bytes) in [1, 2, 64, 3000, 20_000, 1 << 16].into_iter().enumerate() {
+            let payload = pattern(bytes, round as u64);
+            let mut lease = client.lease(bytes).expect("a free slot");
+            assert_eq!(lease.region(), core.region());
+            lease.write(0, &payload);
+            let reply = client.call(lease, bytes, LONG).expect("a reply");
+            assert_eq!(reply.descriptor().place.region, core.region());
+            assert_eq!(reply.to_vec(), reversed(&payload));
+        }
+        // None is promised for an empty one.
+        let none = ask(&mut client, b"").expect_err("no reply");
+        assert!(matches!(none, NodeError::Unanswered { .. }), "{none}");
+        let says = none.to_string();
+        assert!(says.contains("the core behind `ask`"), "{says}");
+        // What is elsewhere, or too large, is refused with values.
+        let elsewhere = node.lease(10).expect("a free slot");
+        let elsewhere = client.request(elsewhere, 10).expect_err("not visible");
+        assert!(
+            matches!(elsewhere, NodeError::RegionNotVisible { .. }),
+            "{elsewhere}"
+        );
+        let large = client.lease((1 << 16) + 1).expect("a free slot");
+        let large = client.request(large, (1 << 16) + 1).expect_err("too large");
+        assert!(
+            matches!(large, NodeError::TooLargeForCore { .. }),
+            "{large}"
+        );
+        assert_eq!(ask(&mut client, b"fine").expect("a reply"), b"enif");
+        drop((client, node));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn eight_clients_ask_at_once_and_each_gets_its_own_replies() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let nodes: Vec<Node> = (0..8)
+            .map(|number| hythe_rtcore::join(&world.pool, &format!("client {number}")))
+            .map(|node| node.expect("joins"))
+            .collect();
+        let mut clients: Vec<Client> = nodes.iter().map(client).collect();
+        for round in 0..10_u32 {
+            let mut pending = Vec::new();
+            for (number, client) in clients.iter_mut().enumerate() {
+                for part in 0..2_u32 {
+                    let payload = format!("{round} {number} {part}").into_bytes();
+                    let mut lease = client.lease(payload.len()).expect("a free slot");
+                    lease.write(0, &payload);
+                    let request = client.request(lease, payload.len()).expect("asked");
+                    pending.push((number, request, payload));
+                }
+            }
+            for (number, request, payload) in pending.into_iter().rev() {
+                let reply = clients[number].wait(request, LONG).expect("sound");
+                let reply = reply.expect("a reply");
+                assert_eq!(reply.to_vec(), reversed(&payload));
+            }
+        }
+        drop((clients, nodes));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_core_that_dies_tells_its_clients_and_the_next_one_answers() {
+    for board in boards() {
+        let world = World::new();
+        let node = hythe_rtcore::join(&world.pool, "client").expect("joins");
+        let mut client = client(&node);
+        let none = ask(&mut client, b"too early").expect_err("no server");
+        assert!(matches!(none, NodeError::NoServer { .. }), "{none}");
+        let options = CoreOptions::default().start_bound(LONG).restarts(1);
+        let core = Core::start(&world.pool, &board, &options).expect("core");
+        assert!(client.wait_for_servers(1, LONG).expect("sound"));
+        assert_eq!(ask(&mut client, b"abc").expect("a reply"), b"cba");
+
+        let pid = core.status().pid;
+        // Stopped first, so that it dies with what it was asked.
+        let process = rustix::process::Pid::from_raw(pid.try_into().expect("a pid"));
+        rustix::process::kill_process(process.expect("not 0"), rustix::process::Signal::STOP)
+            .expect("stopped");
+        let mut lease = client.lease(3).expect("a free slot");
+        lease.write(0, b"xyz");
+        let lost = client.request(lease, 3).expect("asked");
+        kill(pid);
+        let told = client.wait(lost, LONG).expect_err("its server is lost");
+        assert!(
+            matches!(
+                told,
+                NodeError::ServerLost {
+                    reason: ServerLoss::Went,
+                    ..
+                }
+            ),
+            "{told}"
+        );
+        assert!(core.wait_until(LONG, |status| status.pid != pid && status.restarts == 1));
+        let start = Instant::now();
+        loop {
+            assert!(start.elapsed() < LONG, "the next core does not answer");
+            match ask(&mut client, b"again") {
+                Ok(reply) => break assert_eq!(reply, b"niaga"),
+                Err(NodeError::NoServer { .. } | NodeError::ServerLost { .. }) => {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        drop((client, node));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}

@@ -1,0 +1,49 @@
+/*
+ * Requests of Linux and their replies (spec/link.md, "Requests"): a reply is written where the
+ * request was, and goes back over the flow that it came with. Linked only into programs that use
+ * it. Never looks at a payload.
+ */
+#include "descriptor.h"
+#include "geometry.h"
+#include "link.h"
+#include "shared.h"
+
+static int is_request(const struct hythe_buffer *buffer)
+{
+    return buffer != NULL && buffer->endpoint != NULL &&
+           buffer->endpoint->kind == HYTHE_KIND_REQUESTS;
+}
+
+uint32_t hythe_reply_capacity(const struct hythe_buffer *request)
+{
+    uint32_t region_offset;
+    uint32_t slot_bytes;
+
+    if (!is_request(request) ||
+        !hythe_geometry_slot(&request->endpoint->link->geometry,
+                             hythe_place_slot(request->words[HYTHE_WORD_PLACE]), &region_offset,
+                             &slot_bytes)) {
+        return 0;
+    }
+    return slot_bytes - (uint32_t)(request->data - request->slot);
+}
+
+int hythe_reply(struct hythe_buffer *request, uint32_t length)
+{
+    struct hythe_link *link;
+    int result;
+
+    if (!is_request(request)) {
+        return HYTHE_E_ARGUMENT;
+    }
+    if (length > hythe_reply_capacity(request)) {
+        return HYTHE_E_LENGTH;
+    }
+    link = request->endpoint->link;
+    hythe_request_mark(request, HYTHE_REQUEST_REPLY);
+    hythe_clean(link->port, request->data, length);
+    hythe_link_lock(link);
+    result = hythe_give_back(request, length);
+    hythe_link_unlock(link);
+    return result;
+}
