@@ -88,8 +88,13 @@ impl Peer {
 
     /// Adds to an error about the peer how it ended and what it said.
     pub(super) fn explain(mut self, error: BenchError) -> BenchError {
-        let BenchError::PeerLost(why) = error else {
-            return error;
+        let why = match error {
+            BenchError::PeerLost(why) => why,
+            // Whoever died was no receiver any more when the message was sent.
+            BenchError::Dropped { number } if self.has_ended() => {
+                format!("message {number} found it gone")
+            }
+            error => return error,
         };
         self.end();
         let ended = self.status.map_or_else(String::new, |status| {

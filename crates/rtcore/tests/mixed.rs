@@ -64,8 +64,10 @@ fn echo_beside(
         let payload = format!("{tag} {number}").into_bytes();
         let published = send(publisher, &payload);
         assert_eq!(take(process), payload, "the process gets every message");
-        let back = pong.take(Duration::from_millis(50)).expect("sound");
-        published == BOTH && back.is_some_and(|back| back.to_vec() == payload)
+        let echoes = std::iter::from_fn(|| pong.take(Duration::from_millis(50)).expect("sound"));
+        // Earlier ones may come late.
+        let is_heard = echoes.map(|back| back.to_vec()).any(|back| back == payload);
+        published == BOTH && is_heard
     });
 }
 
