@@ -32,6 +32,7 @@ int main(int argc, char **argv)
     test_flows();
     test_stopped();
     test_events();
+    test_requests();
     test_hostile();
     test_sessions();
     test_random();

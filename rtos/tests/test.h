@@ -44,6 +44,7 @@ void test_layout(void);
 void test_link(void);
 void test_endpoint(void);
 void test_events(void);
+void test_requests(void);
 void test_flows(void);
 void test_stopped(void);
 void test_hostile(void);
