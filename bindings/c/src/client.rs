@@ -28,7 +28,7 @@ pub struct hythe_client_options {
     pub size: usize,
     /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
     pub carries: *const hythe_channel_type,
-    /// How long one request may wait for a server with room. 0: 5 s.
+    /// How long one request may wait while the queues of all servers are full. 0: 5 s.
     pub send_timeout_ns: u64,
     /// Requests that may be open at a time, at most 32,768. 0: 32.
     pub outstanding: u32,
@@ -137,8 +137,8 @@ pub extern "C" fn hythe_client_lease(
 
 /// Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets
 /// the number by which this client knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
-/// HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`,
-/// until a server has room.
+/// HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`
+/// while the queues of all servers are full.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_request(
     client: Option<&mut hythe_client>,

@@ -45,13 +45,13 @@ pub const HYTHE_EBUSY: c_int = -18;
 pub const HYTHE_EMISMATCH: c_int = -19;
 /// A name is not usable.
 pub const HYTHE_ENAME: c_int = -20;
-/// A subscriber that is never passed by made no room in time.
+/// The queue of a subscriber with HYTHE_BLOCK stayed full for as long as the publisher waits.
 pub const HYTHE_EBLOCKED: c_int = -21;
 /// A subscriber that was waited for left or died.
 pub const HYTHE_EGONE: c_int = -22;
 /// Nobody serves the channel.
 pub const HYTHE_ENOSERVER: c_int = -23;
-/// No server had room for the request in time.
+/// The queues of all servers stayed full for as long as the client waits.
 pub const HYTHE_ESERVERSFULL: c_int = -24;
 /// The client has as many requests open as it may.
 pub const HYTHE_EREQUESTS: c_int = -25;
@@ -161,10 +161,10 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_EBUSY => c"busy, try again",
         HYTHE_EMISMATCH => c"the channel carries another type, or is of another kind",
         HYTHE_ENAME => c"the name is not usable",
-        HYTHE_EBLOCKED => c"a subscriber made no room in time",
+        HYTHE_EBLOCKED => c"a subscriber's queue stayed full",
         HYTHE_EGONE => c"a subscriber that was waited for is gone",
         HYTHE_ENOSERVER => c"nobody serves the channel",
-        HYTHE_ESERVERSFULL => c"no server has room",
+        HYTHE_ESERVERSFULL => c"the queues of all servers are full",
         HYTHE_EREQUESTS => c"too many open requests",
         HYTHE_ESERVERLOST => c"the server is gone, whether it acted is not known",
         HYTHE_EUNANSWERED => c"the server gave no reply",

@@ -157,8 +157,8 @@ pub extern "C" fn hythe_publisher_lease(
 
 /// Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it;
 /// `published` may be NULL, or tells more. Consumes `lease`, whatever is returned: what is not
-/// published is released. Blocks while subscribers that are never passed by have no room, for as
-/// long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
+/// published is released. Blocks while the queue of a subscriber with HYTHE_BLOCK is full, for as
+/// long as it and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
 /// message then.
 ///
 /// # Safety

@@ -20,7 +20,7 @@ use crate::statistics::{hythe_statistics, tell_counted};
 pub const HYTHE_DROP_NEWEST: u32 = 0;
 /// When a subscriber's queue is full, the publisher waits, for at most `block_ms`.
 pub const HYTHE_BLOCK: u32 = 1;
-/// When a subscriber's queue is full, the oldest message in it makes room, and is counted.
+/// When a subscriber's queue is full, the oldest message in it is evicted, and counted.
 pub const HYTHE_EVICT_OLDEST: u32 = 2;
 
 /// How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its

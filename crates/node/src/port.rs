@@ -262,7 +262,7 @@ fn open_port(
         };
         let opened = shared.act(|member| {
             let opened = member.open_port_with(control, channel.index, kind, wishes);
-            // A channel made for a port that there is no room for goes again.
+            // A channel that was made for a port is removed if the table of ports is full.
             opened.inspect_err(|_| member.retire_channel(control, channel.index))
         });
         let port = opened?;
@@ -298,12 +298,16 @@ impl PortPlan {
             let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
             here && port.kind != self.kind
         });
-        let room = control
+        let free_capacity = control
             .tables()
             .deepest_queue(shared.index(), peers.count() as u32);
-        if self.depth > room {
+        if self.depth > free_capacity {
             let depth = self.depth;
-            return Err(PoolError::QueueTooDeep { depth, room }.into());
+            return Err(PoolError::QueueTooDeep {
+                depth,
+                free_capacity,
+            }
+            .into());
         }
         Ok(())
     }

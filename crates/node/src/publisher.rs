@@ -143,7 +143,8 @@ impl Publisher {
     /// Publishes the first `bytes` of a leased buffer.
     ///
     /// # Errors
-    /// [`NodeError::Blocked`] if a subscriber that is never passed by made no room in time,
+    /// [`NodeError::Blocked`] if the queue of a subscriber with
+    /// [`PortPolicy::Block`] stayed full,
     /// [`NodeError::ReceiverGone`] if it died or left meanwhile: the others have the message.
     /// [`NodeError::Exhausted`] if the only subscribers are some that no queue could be made to.
     /// The core's errors. The buffer is released then.
@@ -412,7 +413,7 @@ impl Publisher {
     }
 
     /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been
-    /// forked, which it refuses? Or is it time to look for room for those who got no queue?
+    /// forked, which it refuses? Or is it time to try again to connect the unconnected subscribers?
     #[inline]
     fn is_stale(&self) -> bool {
         self.epoch != Some(self.port.epoch())

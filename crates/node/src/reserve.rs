@@ -46,7 +46,7 @@ impl Reserves {
         all.push(reserve);
     }
 
-    /// The largest reserve gives up one slot of this region with room for `bytes`. False: there is
+    /// The largest reserve gives up one slot of this region that takes `bytes`. False: there is
     /// none.
     pub(crate) fn give_up_one(&self, pool: &Pool, region: RegionIndex, bytes: usize) -> bool {
         let all: Vec<Arc<dyn Reserve>> = {

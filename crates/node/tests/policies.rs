@@ -349,7 +349,7 @@ fn full_tables_name_their_limit_and_who_has_what() {
     assert_eq!(taken(&mut taker), [7]);
     let refused = publisher.reaches_all().expect_err("one has no queue");
     check(refused, "connection", 2, &["second (pid", "has 2"]);
-    // Room comes, and is found without anybody telling.
+    // Connections become free, and the publisher finds them by itself.
     drop((taker, other));
     eventually("the third has a queue", || {
         let published = publish(&mut publisher, 8);
@@ -376,7 +376,7 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
         refused.refusal(),
         Some(&PoolError::QueueTooDeep {
             depth: 32769,
-            room: 32768
+            free_capacity: 32768
         })
     );
     let _deep = subscriber(&greedy, &depth(32768));
@@ -387,13 +387,13 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
     let mut two = publisher(&sender, 0);
     let lease = two.lease(1).expect("free");
     let refused = two.publish(lease, 1).expect_err("nobody can have it");
-    let room = 32;
+    let free_capacity = 32;
     let depth_wanted = 32768;
     assert_eq!(
         refused.refusal(),
         Some(&PoolError::QueueTooDeep {
             depth: depth_wanted,
-            room
+            free_capacity
         })
     );
     let refused = greedy.subscriber("elsewhere", &depth(64));

@@ -25,13 +25,13 @@ pub enum PoolError {
     },
     /// A queue is deeper than there is memory for.
     #[error(
-        "a queue for {depth} messages is too deep: {room} are possible here now; ask for fewer, close other deep queues, or make the pool with more (`hythe pool create --limit queue-segments=`)"
+        "a queue for {depth} messages is too deep: {free_capacity} are possible here now; ask for fewer, close other deep queues, or make the pool with more (`hythe pool create --limit queue-segments=`)"
     )]
     QueueTooDeep {
         /// Messages asked for.
         depth: u32,
         /// The deepest queue to this consumer that can be made now.
-        room: u32,
+        free_capacity: u32,
     },
     /// No slot is free for a payload of this size.
     #[error("no free slot for {bytes} bytes in region {}: {slots} slots are large enough and all are held", region.0)]

@@ -227,7 +227,7 @@ pub enum NodeError {
     Exhausted(Box<Exhausted>),
     /// A subscriber that the publisher was waiting for is gone. The message went to the others.
     #[error(
-        "the subscriber of channel `{channel}` that made no room {} after {waited_ms} ms: {subscriber}",
+        "the subscriber of channel `{channel}` whose queue was full {} after {waited_ms} ms: {subscriber}",
         if *died { "died" } else { "left" },
         channel = escaped(channel),
         subscriber = escaped(subscriber)
@@ -244,9 +244,9 @@ pub enum NodeError {
         /// How many others have the message.
         delivered: u32,
     },
-    /// A subscriber did not make room in time.
+    /// The queue of a subscriber stayed full for as long as the publisher waits.
     #[error(
-        "the subscriber of channel `{channel}` made no room within {waited_ms} ms: {subscriber}; it asks to be waited for, at most for the publisher's send timeout",
+        "the queue of a subscriber of channel `{channel}` was full for {waited_ms} ms: {subscriber}; its policy is to block the publisher, at most for the publisher's send timeout",
         channel = escaped(channel),
         subscriber = escaped(subscriber)
     )]
@@ -273,7 +273,7 @@ pub enum NodeError {
     },
     /// Every server has as many requests as it takes.
     #[error(
-        "no server of channel `{channel}` had room for a request within {waited_ms} ms: {servers}",
+        "the queues of all servers of channel `{channel}` were full for {waited_ms} ms: {servers}",
         channel = escaped(channel),
         servers = escaped(servers)
     )]

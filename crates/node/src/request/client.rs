@@ -90,8 +90,8 @@ pub struct Client {
     send_timeout: Duration,
     epoch: Option<u32>,
     changes: Option<u32>,
-    /// Why a server could not be connected to. The others serve on; whoever finds none with room is
-    /// told.
+    /// Why a server could not be connected to. Requests go to the others. It is the error of a
+    /// request that no server takes.
     refused: Option<NodeError>,
     servers: Servers,
     sources: Sources,
@@ -148,7 +148,7 @@ impl Client {
     /// Asks with the first `bytes` of a leased buffer, without waiting for the reply.
     ///
     /// # Errors
-    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if none had room in time,
+    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if the queues of all stayed full,
     /// [`NodeError::TooManyRequests`]. The buffer is released then.
     ///
     /// # Panics
@@ -314,7 +314,7 @@ impl Client {
     fn try_send(&mut self, mut reference: Reference) -> Result<PendingReply, NodeError> {
         self.port.shared.check_original()?;
         if self.refused.is_some() {
-            // Once for each request: there may be room by now.
+            // Once for each request: a queue may be free by now.
             self.epoch = None;
         }
         if !reference.is_alone() {
@@ -340,7 +340,10 @@ impl Client {
             servers.send(&port.shared, port.name(), &reference, number)
         })?;
         let Some(sent) = sent else {
-            return Err(self.refused.take().unwrap_or_else(|| self.no_room()));
+            return Err(self
+                .refused
+                .take()
+                .unwrap_or_else(|| self.nobody_takes_it()));
         };
         reference.moved();
         self.table.open(number);
@@ -353,7 +356,7 @@ impl Client {
         Ok(PendingReply(number))
     }
 
-    fn no_room(&self) -> NodeError {
+    fn nobody_takes_it(&self) -> NodeError {
         let (channel, waited_ms) = (self.port.name().to_owned(), milliseconds(self.send_timeout));
         if self.servers.count() == 0 {
             return NodeError::NoServer { channel, waited_ms };

@@ -3,10 +3,10 @@
 //!
 //! A client makes a connection to each server's port for requests, and a server one back to each
 //! client's port for replies (`intake` is the taking end of either). A request goes to the servers
-//! in turn, past those that have no room; the reply goes to the client that asked. What ties the
+//! in turn, past those whose queues are full; the reply goes to the client that asked. What ties the
 //! two together is a number in the headroom of the slot, so a buffer that carries one must have no
 //! other holder. A server that goes, or dies, with requests unanswered is seen by its port, behind
-//! whatever it had sent: the client hears of it at once, and not by a time-out.
+//! whatever it had sent: the client learns of it at once, and not by a time-out.
 //!
 //! Used by applications through [`crate::Node`]. Never waits without a bound, never keeps more than
 //! the table of open requests, never sends a request twice.

@@ -99,7 +99,7 @@ impl Outlets {
         Ok(all)
     }
 
-    /// Sends a reply to where the request came from. False: the client is gone, or has no room; it
+    /// Sends a reply to where the request came from. False: the client is gone, or its queue is full; it
     /// is counted.
     pub(super) fn send(
         &self,

@@ -249,8 +249,8 @@ impl Request {
         parts.expect("a whole request")
     }
 
-    /// Replies with the first `bytes` of a leased buffer. False: the client is gone, or left no
-    /// room; the reply is counted as dropped.
+    /// Replies with the first `bytes` of a leased buffer. False: the client is gone, or its
+    /// queue is full; the reply is counted as dropped.
     ///
     /// # Errors
     /// A damaged pool.

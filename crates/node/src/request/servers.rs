@@ -2,8 +2,8 @@
 //! answered.
 //!
 //! Used by `Client`. A server is passed by while its queue is full, or while it has as many
-//! requests unanswered as fit the queue of its replies: so an honest pair never loses a reply for
-//! want of room. It is passed by, too, while it occupies as many slots as one receiver may
+//! requests unanswered as fit the queue of its replies: so an honest pair never loses a reply to a
+//! full queue. It is passed by, too, while it occupies as many slots as one receiver may
 //! ([`crate::quota`]).
 
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Servers {
         Some(&link.name)
     }
 
-    /// Sends to the next server that has room, if there is one.
+    /// Sends to the next server whose queue is not full, if there is one.
     pub(super) fn send(
         &mut self,
         shared: &Arc<Participant>,
