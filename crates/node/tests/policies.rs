@@ -548,3 +548,40 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
     });
     assert!(woken, "the bell was rung only when the publisher gave up");
 }
+
+/// A participant leaves with messages in a queue, and another takes its number.
+#[test]
+fn a_queue_is_not_labelled_with_the_next_owner_of_a_number() {
+    let root = Root::new();
+    let pool = root.pool();
+    let receiver = Node::join(&pool, "receiver").expect("joins");
+    let slow = subscriber(&receiver, &SubscriberOptions::default());
+    let sender = Node::join(&pool, "sender").expect("joins");
+    let mut one = publisher(&sender, 0);
+    publish(&mut one, 1);
+    let labels = || {
+        let seen = pool.snapshot();
+        let held = seen.held_buffers();
+        let queues = held
+            .iter()
+            .filter(|held| matches!(held.holder, HolderKind::Queue(_)));
+        queues
+            .map(|held| seen.holder_name(held.holder))
+            .collect::<Vec<_>>()
+    };
+    let pid = std::process::id();
+    let of_both = format!("queue from sender (pid {pid}) to receiver (pid {pid})");
+    assert_eq!(labels(), [of_both]);
+    let index_of = |name: &str| {
+        let members = pool.snapshot().members;
+        let found = members.iter().find(|member| member.name == name);
+        found.map(|member| member.index)
+    };
+    let left = index_of("sender");
+    drop((one, sender));
+    let _next = Node::join(&pool, "stranger").expect("joins");
+    assert_eq!(index_of("stranger"), left, "the number was not reused");
+    let of_one = format!("queue from a participant that has left to receiver (pid {pid})");
+    assert_eq!(labels(), [of_one]);
+    drop(slow);
+}
