@@ -109,7 +109,7 @@
 /** A name is not usable. */
 #define HYTHE_ENAME (-20)
 
-/** A subscriber that is never passed by made no room in time. */
+/** The queue of a subscriber with HYTHE_BLOCK stayed full for as long as the publisher waits. */
 #define HYTHE_EBLOCKED (-21)
 
 /** A subscriber that was waited for left or died. */
@@ -118,7 +118,7 @@
 /** Nobody serves the channel. */
 #define HYTHE_ENOSERVER (-23)
 
-/** No server had room for the request in time. */
+/** The queues of all servers stayed full for as long as the client waits. */
 #define HYTHE_ESERVERSFULL (-24)
 
 /** The client has as many requests open as it may. */
@@ -177,7 +177,7 @@
 /** When a subscriber's queue is full, the publisher waits, for at most `block_ms`. */
 #define HYTHE_BLOCK 1
 
-/** When a subscriber's queue is full, the oldest message in it makes room, and is counted. */
+/** When a subscriber's queue is full, the oldest message in it is evicted, and counted. */
 #define HYTHE_EVICT_OLDEST 2
 
 /**
@@ -300,7 +300,7 @@ struct hythe_client_options {
     size_t size;
     /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
     const struct hythe_channel_type *carries;
-    /** How long one request may wait for a server with room. 0: 5 s. */
+    /** How long one request may wait while the queues of all servers are full. 0: 5 s. */
     uint64_t send_timeout_ns;
     /** Requests that may be open at a time, at most 32,768. 0: 32. */
     uint32_t outstanding;
@@ -507,8 +507,8 @@ int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct h
 /**
  * Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets
  * the number by which this client knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
- * HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`,
- * until a server has room.
+ * HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`
+ * while the queues of all servers are full.
  */
 int hythe_client_request(struct hythe_client *client,
                          struct hythe_lease *lease,
@@ -848,8 +848,8 @@ int hythe_publisher_lease(const struct hythe_publisher *publisher,
 /**
  * Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it;
  * `published` may be NULL, or tells more. Consumes `lease`, whatever is returned: what is not
- * published is released. Blocks while subscribers that are never passed by have no room, for as
- * long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
+ * published is released. Blocks while the queue of a subscriber with HYTHE_BLOCK is full, for as
+ * long as it and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
  * message then.
  *
  * Requires:
@@ -1027,10 +1027,12 @@ int hythe_request_lease(const struct hythe_request *request,
                         struct hythe_lease **lease);
 
 /**
- * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room.
+ * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or its queue is full.
  * Consumes `request` and `lease`, whatever is returned. Does not block.
  */
-int hythe_request_reply(struct hythe_request *request, struct hythe_lease *lease, size_t bytes);
+int hythe_request_reply(struct hythe_request *request,
+                        struct hythe_lease *lease,
+                        size_t bytes);
 
 /**
  * Replies with the buffer that the request came in, without copying: 1. 0: as

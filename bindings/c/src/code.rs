@@ -99,6 +99,7 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::WaitSet { .. } => HYTHE_EWAITSET,
         NodeError::Pool(error) => of_pool(error),
         NodeError::Exhausted(_) => error.refusal().map_or(HYTHE_EOTHER, of_pool),
+        NodeError::HistoryTooLong { .. } => HYTHE_EARGUMENT,
         NodeError::ReceiverGone { .. } => HYTHE_EGONE,
         NodeError::Blocked { .. } => HYTHE_EBLOCKED,
         NodeError::NoServer { .. } => HYTHE_ENOSERVER,
@@ -121,7 +122,9 @@ pub(crate) fn of(error: &NodeError) -> c_int {
 fn of_pool(error: &PoolError) -> c_int {
     match error {
         PoolError::NotAPool(_) => HYTHE_ENOTPOOL,
-        PoolError::BadGeometry(_) | PoolError::QueueTooDeep { .. } => HYTHE_EGEOMETRY,
+        PoolError::BadGeometry(_) | PoolError::TooSmall { .. } | PoolError::QueueTooDeep { .. } => {
+            HYTHE_EGEOMETRY
+        }
         PoolError::TableFull { .. } => HYTHE_ETABLEFULL,
         PoolError::PoolFull { .. } => HYTHE_EPOOLFULL,
         PoolError::TooLarge { .. } => HYTHE_ETOOLARGE,

@@ -165,10 +165,11 @@ pub mod wait;
 
 pub use hythe_node::{
     ChannelKind, ChannelType, ClassPlan, Exhausted, Geometry, GroupAccess, HEADROOM_BYTES,
-    LargerPool, Lease, Limits, Liveness, NodeError, PIECES_PER_CALL, Pieces, Place, Pool,
-    PoolError, PoolOptions, PortPolicy, PortStatistics, Published, Publisher, PublisherOptions,
-    RegionIndex, Sample, Share, SizeBound, Subscriber, SubscriberOptions, TrustPeers, WireOptions,
-    default_bytes, default_root, faults, field, group_id, monotonic_ns, user_id,
+    HISTORY_MAX, LargerPool, Lease, Limits, Liveness, NodeError, PIECES_PER_CALL, Pieces, Place,
+    Pool, PoolError, PoolOptions, PortPolicy, PortStatistics, Published, Publisher,
+    PublisherOptions, RegionIndex, Sample, Share, SizeBound, Subscriber, SubscriberOptions,
+    TrustPeers, WireOptions, default_bytes, default_root, faults, field, group_id, monotonic_ns,
+    user_id,
 };
 pub use node::Node;
 

@@ -76,6 +76,7 @@ pub use clock::monotonic_ns;
 pub use delivery::Published;
 pub use error::{Exhausted, LargerPool, NodeError, ServerLoss, Share, SizeBound};
 pub use event::{EventId, EventSet, Listener, Notifier};
+pub use history::HISTORY_MAX;
 pub use hythe_abi::link::Direction;
 pub use hythe_abi::pool::Limits;
 pub use hythe_abi::{HEADROOM_BYTES, Place, RegionIndex};

@@ -9,7 +9,7 @@ use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics};
 use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::delivery::{Published, boxed, deliver};
-use crate::history::History;
+use crate::history::{self, History};
 use crate::leasing::{LeaseWait, SEND_TIMEOUT, named_lease_in};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
@@ -53,7 +53,8 @@ impl PublisherOptions {
         self
     }
 
-    /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later
+    /// Keeps the last `samples` published (default: none; at most
+    /// [`HISTORY_MAX`](crate::HISTORY_MAX), else opening fails), and gives a subscriber that comes later
     /// as many of them as it [asks for](crate::SubscriberOptions::history), before anything newer.
     /// Each keeps its slot, in the name of this participant; when the pool is full, a lease of this
     /// node takes the oldest that helps. Cores get none of it.
@@ -90,6 +91,7 @@ impl Publisher {
         name: &str,
         options: &PublisherOptions,
     ) -> Result<Self, NodeError> {
+        history::check(options.history)?;
         let plan = PortPlan {
             kind: PortKind::Publisher,
             depth: 0,

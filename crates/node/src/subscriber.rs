@@ -7,6 +7,7 @@ use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::buffer::{Reference, Sample};
+use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
@@ -82,7 +83,8 @@ impl SubscriberOptions {
     }
 
     /// Earlier messages that each publisher shall give first, as far as it
-    /// [keeps](crate::PublisherOptions::history) some and the depth allows; default: none. A
+    /// [keeps](crate::PublisherOptions::history) some and the depth allows; default: none; at most
+    /// [`HISTORY_MAX`](crate::HISTORY_MAX), else opening fails. A
     /// publisher gives them at its next call that looks for subscribers: one that makes none keeps
     /// them waiting.
     #[must_use]
@@ -111,6 +113,7 @@ impl Subscriber {
         name: &str,
         options: &SubscriberOptions,
     ) -> Result<Self, NodeError> {
+        history::check(options.history)?;
         let plan = PortPlan {
             kind: PortKind::Subscriber,
             depth: options.depth,

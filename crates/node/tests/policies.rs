@@ -9,7 +9,7 @@ use std::time::Duration;
 use hythe_memory::{Memory, Ordering};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{
-    HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
+    HISTORY_MAX, HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
     PublisherOptions, Subscriber, SubscriberOptions,
 };
 use support::{Root, eventually};
@@ -547,6 +547,29 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
         quick.sleeps() > before
     });
     assert!(woken, "the bell was rung only when the publisher gave up");
+}
+
+#[test]
+fn a_history_longer_than_any_queue_is_refused_with_the_largest() {
+    let root = Root::new();
+    let node = Node::join(&root.pool(), "one").expect("joins");
+    let too_long = HISTORY_MAX + 1;
+    let subscriber = SubscriberOptions::default().history(too_long);
+    let publisher = PublisherOptions::default().history(too_long);
+    for refused in [
+        node.subscriber("data", &subscriber).map(drop),
+        node.publisher("data", &publisher).map(drop),
+    ] {
+        let refused = refused.expect_err("longer than any queue");
+        let NodeError::HistoryTooLong { messages, largest } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((messages, largest), (32_769, 32_768));
+        let said = refused.to_string();
+        assert!(said.contains("32769") && said.contains("32768"), "{said}");
+    }
+    let largest = SubscriberOptions::default().history(HISTORY_MAX);
+    node.subscriber("data", &largest).expect("opens");
 }
 
 /// A participant leaves with messages in a queue, and another takes its number.

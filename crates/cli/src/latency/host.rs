@@ -15,6 +15,7 @@ use super::output::{OutputArgs, render};
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::output;
+use crate::remedy;
 use crate::stop::Stop;
 use crate::units;
 
@@ -229,7 +230,10 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
 
 /// Says what is not as it was asked for, or fails with it.
 fn tell(refusals: &[host::Refusal], is_strict: bool) -> Result<(), CliError> {
-    let said: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = refusals
+        .iter()
+        .map(|refusal| format!("{refusal}{}", remedy::of_refusal(refusal)))
+        .collect();
     if is_strict && !said.is_empty() {
         return Err(CliError::Failed(format!(
             "not as asked for, and --strict: {}",

@@ -16,6 +16,7 @@ use hythe_terminal::escaped;
 
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::remedy;
 
 /// What can be done with packs.
 #[derive(Debug, Subcommand)]
@@ -98,8 +99,9 @@ fn open(path: &std::path::Path) -> Result<hythe_preload::pack::Pack, CliError> {
     hythe_preload::pack::Pack::read(path).map_err(|error| match error {
         named @ PreloadError::File { .. } => named.into(),
         other => CliError::Failed(format!(
-            "cannot use {}: {other}; record it again with hythe preload record",
-            escaped(&path)
+            "cannot use {}: {other}{}; record it again with hythe preload record",
+            escaped(&path),
+            remedy::of_preload(&other)
         )),
     })
 }
