@@ -88,7 +88,7 @@ impl<M: Memory> Control<M> {
         };
         if memory.bytes() < layout.bytes() {
             return refuse(format!(
-                "it has {} bytes, but the limits in its header need {}: the file was truncated; remove the \
+                "it has {} bytes, but the limits in its header need {}: the file was cut; remove the \
                  pool and make it again",
                 memory.bytes(),
                 layout.bytes()
@@ -195,8 +195,8 @@ mod tests {
             (header::CONNECTIONS, 0, "connections as 0, which"),
             (header::QUEUE_SEGMENTS, 0, "queue-segments as 0, which"),
             (header::SLOTS, 1 << 24, "slots as 16777216, which"),
-            (header::SLOTS, page, "the file was truncated"),
-            (header::CONNECTIONS, page, "the file was truncated"),
+            (header::SLOTS, page, "the file was cut"),
+            (header::CONNECTIONS, page, "the file was cut"),
         ] {
             let refused = open_damaged(at, word);
             assert!(

@@ -91,7 +91,7 @@ impl Geometry {
     pub fn for_bytes_with(limits: Limits, bytes: usize) -> Result<Self, PoolError> {
         // Two rounds: the number of slots decides the size of the ledger, which decides what is
         // left for slots.
-        let mut plan = Self::share(limits, bytes);
+        let mut plan = Self::share(limits, bytes.max(SHARED_BYTES_MIN));
         for _ in 0..2 {
             let control = Self::with_classes(limits, &plan)?.layout()?.bytes();
             let left = bytes
