@@ -1,8 +1,8 @@
-//! One message to all targets of a publisher.
+//! Sends one message to all targets of a publisher.
 //!
-//! Called by [`crate::Publisher`] for each message: there is free capacity nearly always, and
-//! whatever else is to do is kept out of that path. Never wakes anybody for a message that went
-//! straight in: the publisher does, behind one message or many.
+//! [`crate::Publisher`] calls this for each message. The usual case, a queue with free capacity, is
+//! the short path; everything else is out of line. Never wakes the receiver of a message that went
+//! straight into its queue: the publisher does so afterwards, once for one message or for a batch.
 
 use crate::NodeError;
 use crate::buffer::Reference;

@@ -1,14 +1,14 @@
 //! Events: a notifier tells every listener of a channel that something happened, without payload.
 //!
-//! Each listener has one cell, a bit for each event. Raising an event that stands there already
-//! changes nothing: a listener that is late takes it once (events *coalesce*; what must be counted
-//! is a message, and goes over publish/subscribe). Whoever takes an event sees what was written
-//! before each of the notifications that it stands for. No queue, no slot, nothing to recover:
-//! raising is one swap, and a notifier that dies between it and the ring is recovered, which rings
-//! every bell.
+//! Each listener has one cell with a bit for each event. Setting a bit that is set already changes
+//! nothing, so a late listener takes an event once however often it was raised: events *coalesce*.
+//! What must be counted is a message, and goes over publish/subscribe. A listener that takes an
+//! event sees all that was written before each of the notifications that it stands for. There is no
+//! queue and no slot, and so nothing to recover: raising is one atomic swap. A notifier may die
+//! after the swap and before it rings the bell; its recovery then rings every bell.
 //!
-//! Used by applications through [`crate::Node`]. Never waits for a listener, never drops an event
-//! but where somebody writes into a cell without end (counted as a violation).
+//! Applications use it through [`crate::Node`]. Never waits for a listener. Drops an event only if
+//! a faulty peer writes into the cell without end; that is counted as a violation.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,8 @@
-//! Leasing a slot, and what to do when none is free.
+//! Leases a slot. When none is free, it waits for a bounded time and takes slots back from
+//! reserves.
+//!
+//! Nodes and ports call it. The error of a full pool names the holders. Never waits without a
+//! bound.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! What all ports have in common: a channel, a number on it, and what others see of them.
 //!
-//! Opened by publishers, subscribers, clients, servers, notifiers and listeners. It closes as it is
-//! told to: first a port says that it closes, then its owner leaves what leads to it, then the
-//! number is free. Never takes and never sends.
+//! Publishers, subscribers, clients, servers, notifiers and listeners open one. Closing has an
+//! order: first the port is marked as closing, then its owner leaves its connections, then the
+//! number is free. Never takes and never sends a message.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Publishing: a reference moves to each subscriber, wherever that is.
+//! Publishing: sends a reference to each subscriber, in a process, on a core or behind the network.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,34 +36,35 @@ impl Default for PublisherOptions {
 }
 
 impl PublisherOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
-    /// if it has to be made.
+    /// Opening fails if the channel carries another type. Default: any type is accepted, and a new
+    /// channel carries raw bytes.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
         self
     }
 
-    /// How long one message may be held up, for all subscribers together, whatever they ask for;
-    /// default 100 ms. [`Publisher::lease`] waits as long for a free slot. Any subscriber may ask
-    /// that it be waited for: raise this where they are known, and none may miss a message.
+    /// How long one message may wait for full queues, for all subscribers together; default
+    /// 100 ms. It limits the time that subscribers with [`PortPolicy::Block`] ask for.
+    /// [`Publisher::lease`] waits as long for a free slot. Raise it if you know all subscribers and
+    /// none may miss a message.
     #[must_use]
     pub const fn send_timeout(mut self, send_timeout: Duration) -> Self {
         self.send_timeout = send_timeout;
         self
     }
 
-    /// Keeps the last `samples` published (default: none; at most
-    /// [`HISTORY_MAX`](crate::HISTORY_MAX), else opening fails), and gives a subscriber that comes later
-    /// as many of them as it [asks for](crate::SubscriberOptions::history), before anything newer.
-    /// Each keeps its slot, in the name of this participant; when the pool is full, a lease of this
-    /// node takes the oldest that helps. Cores get none of it.
+    /// Keeps the last `samples` published; default: none. A later subscriber gets as many of them
+    /// as it [asks for](crate::SubscriberOptions::history), before any new message. The most is
+    /// [`HISTORY_MAX`](crate::HISTORY_MAX); opening fails with more. Each kept sample holds a slot.
+    /// When the pool is full, a lease of this node takes back the oldest that is large enough.
+    /// Cores get no history.
     ///
-    /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber
-    /// is met by the next call that looks for new ones: [`Publisher::publish`],
-    /// [`Publisher::publish_batch`], [`Publisher::forward`], [`Publisher::subscribers`],
-    /// [`Publisher::wait_for_subscribers`]. Who publishes rarely calls `subscribers` now and then,
-    /// or spends the time between messages in `wait_for_subscribers(usize::MAX, …)`.
+    /// **A publisher that makes no call sends no history**: only its own calls connect to new
+    /// subscribers. These are [`Publisher::publish`], [`Publisher::publish_batch`],
+    /// [`Publisher::forward`], [`Publisher::subscribers`] and
+    /// [`Publisher::wait_for_subscribers`]. A program that publishes rarely calls `subscribers` now
+    /// and then, or waits between messages in `wait_for_subscribers(usize::MAX, …)`.
     #[must_use]
     pub const fn history(mut self, samples: u32) -> Self {
         self.history = samples;

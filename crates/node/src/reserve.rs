@@ -1,4 +1,6 @@
-//! What the ports of a node keep for better times, and give up when the pool is full.
+//! References that ports of a node keep but can release when the pool is full, such as a history.
+//!
+//! [`crate::leasing`] asks for one when no slot is free. Never releases what an application holds.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -1,4 +1,4 @@
-//! Subscribing: references are taken from each source in turn, wherever that is.
+//! Subscribing: takes references from the sources of a channel in turn, one source per publisher.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,35 +58,34 @@ impl Default for SubscriberOptions {
 }
 
 impl SubscriberOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
-    /// if it has to be made.
+    /// Opening fails if the channel carries another type. Default: any type is accepted, and a new
+    /// channel carries raw bytes.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
         self
     }
 
-    /// Messages that may wait, per publisher (rounded up to a power of two, at least 2); default
-    /// 32. Queues of up to 32 always fit; deeper ones share memory, of which a subscriber's node
-    /// gets at most half ([`hythe_pool::PoolError::QueueTooDeep`]).
+    /// Messages that may wait in the queue of each publisher; default 32. Rounded up to a power of
+    /// two, at least 2. Memory for queues of up to 32 is reserved. Deeper queues share memory, of
+    /// which one node's subscribers get at most half ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;
         self
     }
 
-    /// What happens when as many wait; default: the newest passes by.
+    /// What happens to a message when the queue is full; default: it is dropped.
     #[must_use]
     pub const fn policy(mut self, policy: PortPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Earlier messages that each publisher shall give first, as far as it
-    /// [keeps](crate::PublisherOptions::history) some and the depth allows; default: none; at most
-    /// [`HISTORY_MAX`](crate::HISTORY_MAX), else opening fails. A
-    /// publisher gives them at its next call that looks for subscribers: one that makes none keeps
-    /// them waiting.
+    /// Earlier messages to get from each publisher first, as many as it
+    /// [keeps](crate::PublisherOptions::history) and the depth allows; default: none. The most is
+    /// [`HISTORY_MAX`](crate::HISTORY_MAX); opening fails with more. A publisher sends them at its
+    /// next call that looks for subscribers.
     #[must_use]
     pub const fn history(mut self, messages: u32) -> Self {
         self.history = messages;

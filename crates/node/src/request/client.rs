@@ -1,4 +1,5 @@
-//! The asking end: sends requests to the servers in turn, and matches the replies.
+//! The client of a request/reply channel: sends requests to the servers in turn, and matches
+//! replies to requests.
 
 use std::sync::Arc;
 use std::time::Duration;

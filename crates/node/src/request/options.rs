@@ -1,4 +1,5 @@
-//! How to ask, and how to serve: what is chosen when a port opens, with its limits and defaults.
+//! Options of clients and servers, with their limits and defaults. They are chosen when a port
+//! opens.
 
 use std::time::Duration;
 

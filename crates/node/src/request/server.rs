@@ -1,4 +1,4 @@
-//! The answering end: takes requests, and owes each a reply.
+//! The server of a request/reply channel: takes requests, and owes each a reply.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

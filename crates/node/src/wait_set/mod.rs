@@ -31,14 +31,13 @@
 //! # }
 //! ```
 //!
-//! What it costs: a wait looks at the ports that were marked since the last one, and at those that
-//! still had something; idle ports cost nothing, once a second excepted. Waiting for ports only
-//! sleeps on the bell's futex, as a single port does. Where file descriptors are attached, or the
-//! wait set's own is asked for, a thread carries rings from the futex to an eventfd: one more
-//! wake-up for each sleep.
+//! Cost: a wait examines the ports that were marked since the last wait, and those that still had a
+//! message then. Idle ports cost nothing, except once a second, when all are examined. A wait set
+//! with ports only sleeps on a futex, as a single port does. If file descriptors are attached, or
+//! the wait set's own descriptor is used, a thread forwards wake-ups from the futex to an eventfd:
+//! one more wake-up for each sleep.
 //!
-//! Never takes a message itself, never holds one back: what is reported may be taken by any thread,
-//! at any time.
+//! Never takes a message itself: any thread may take what it reports, at any time.
 
 mod bridge;
 mod files;
