@@ -64,13 +64,13 @@ impl EventSet {
         self.0
     }
 
-    /// Is there none?
+    /// Is the set empty?
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Is this one among them?
+    /// Does the set have this event?
     #[must_use]
     pub const fn contains(self, event: EventId) -> bool {
         self.0 & (1 << event.0) != 0
@@ -109,7 +109,7 @@ const fn plan(kind: PortKind) -> PortPlan {
     }
 }
 
-/// The raising end of an event channel.
+/// The sending end of an event channel.
 #[derive(Debug)]
 pub struct Notifier {
     port: Port,
@@ -134,8 +134,7 @@ impl Notifier {
         self.port.name()
     }
 
-    /// Raises an event, or several at once, at every listener. Returns how many listeners that
-    /// were.
+    /// Raises one or several events at every listener. Returns the number of listeners.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
@@ -158,7 +157,7 @@ impl Notifier {
         Ok(notified)
     }
 
-    /// Listeners at this moment.
+    /// How many listeners there are.
     ///
     /// # Errors
     /// As [`Notifier::notify`].
@@ -185,7 +184,7 @@ impl Notifier {
         Ok(enough.is_some())
     }
 
-    /// What this port has counted: as messages, how often it notified.
+    /// The counters of this port: `messages` is the number of notifications.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
@@ -203,7 +202,7 @@ impl Notifier {
     }
 }
 
-/// The hearing end of an event channel.
+/// The receiving end of an event channel.
 ///
 /// ```
 /// # fn main() -> Result<(), hythe_node::NodeError> {
@@ -219,8 +218,8 @@ impl Notifier {
 /// assert_eq!(notifier.notify(DOOR)?, 1);
 /// notifier.notify(DOOR)?;
 ///
-/// let heard = listener.wait(Duration::from_secs(1))?;
-/// assert!(heard.contains(DOOR));
+/// let taken = listener.wait(Duration::from_secs(1))?;
+/// assert!(taken.contains(DOOR));
 /// assert!(listener.try_take()?.is_empty(), "both in one");
 /// # drop((listener, notifier, node));
 /// # Pool::remove(&options)?;
@@ -252,8 +251,8 @@ impl Listener {
         self.port.name()
     }
 
-    /// Takes the events that were raised since the last time, waiting for at most `timeout` for the
-    /// first. Empty: there was none.
+    /// Takes the events that were raised since the last take, waiting for at most `timeout` for the
+    /// first. Empty: none came.
     ///
     /// # Errors
     /// As [`Listener::try_take`].
@@ -266,7 +265,7 @@ impl Listener {
         Ok(taken.unwrap_or_default())
     }
 
-    /// Takes the events that were raised since the last time. Empty: there was none.
+    /// Takes the events that were raised since the last take. Empty: none were.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
@@ -284,7 +283,7 @@ impl Listener {
         Ok(taken)
     }
 
-    /// What this port has counted: as messages, how often it took events.
+    /// The counters of this port: `messages` is the number of takes that returned events.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics

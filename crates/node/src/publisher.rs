@@ -17,7 +17,7 @@ use crate::quota::Quota;
 use crate::transport::{Message, StoredTarget, TargetState};
 use crate::unconnected::UnconnectedSubscribers;
 
-/// How to publish.
+/// Options of a publisher.
 #[derive(Clone, Debug)]
 pub struct PublisherOptions {
     carries: Option<ChannelType>,
@@ -146,11 +146,10 @@ impl Publisher {
     /// Publishes the first `bytes` of a leased buffer.
     ///
     /// # Errors
-    /// [`NodeError::Blocked`] if the queue of a subscriber with
-    /// [`PortPolicy::Block`] stayed full,
-    /// [`NodeError::ReceiverGone`] if it died or left meanwhile: the others have the message.
-    /// [`NodeError::Exhausted`] if the only subscribers are some that no queue could be made to.
-    /// The core's errors. The buffer is released then.
+    /// [`NodeError::Blocked`] if the queue of a subscriber with [`PortPolicy::Block`] stayed full;
+    /// [`NodeError::ReceiverGone`] if that subscriber died or left meanwhile. In both cases the
+    /// others have the message. [`NodeError::Exhausted`] if a queue could be made to none of the
+    /// subscribers. The core's errors. After an error the buffer is released.
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
@@ -169,13 +168,13 @@ impl Publisher {
         self.send(sample.as_reference())
     }
 
-    /// Publishes buffers in this order, each with its bytes of payload; cheaper than one by one:
-    /// subscribers are looked after, and woken, once. Returns how many subscribers got, or missed,
-    /// a message, summed over all.
+    /// Publishes several buffers in this order, each with its number of payload bytes. It costs
+    /// less than one by one, because subscribers are examined and woken once. Returns the sums over
+    /// all messages of how many subscribers got, or missed, one.
     ///
     /// # Errors
-    /// As [`Publisher::publish`]; what came before the buffer that could not be published has gone
-    /// out, it and the rest are released.
+    /// As [`Publisher::publish`]. The buffers before the one that failed have been published; that
+    /// one and the rest are released.
     ///
     /// # Panics
     /// As [`Publisher::publish`].
@@ -212,11 +211,11 @@ impl Publisher {
         outcome.map(|()| sum)
     }
 
-    /// Subscribers connected at this moment, after connecting to new ones and giving them what is
-    /// [kept](PublisherOptions::history) for them. A core counts as one.
+    /// Connects to new subscribers, sends them the [history](PublisherOptions::history), and
+    /// returns how many subscribers are connected. A core counts as one.
     ///
     /// # Errors
-    /// As [`Publisher::reaches_all`], if there are only subscribers that no queue could be made to.
+    /// As [`Publisher::reaches_all`], if a queue could be made to none of the subscribers.
     pub fn subscribers(&mut self) -> Result<usize, NodeError> {
         let refreshed = self.refresh();
         self.shared().pool().unless_lost(refreshed)?;
@@ -226,7 +225,8 @@ impl Publisher {
         }
     }
 
-    /// Is there a queue to every subscriber? Messages pass the others by, and count as dropped.
+    /// Is there a queue to every subscriber? For a subscriber without one, messages count as
+    /// dropped.
     ///
     /// # Errors
     /// Why there is none to one of them: [`NodeError::Exhausted`],
@@ -237,8 +237,8 @@ impl Publisher {
         self.unconnected.first(self.shared().pool())
     }
 
-    /// Waits until there are at least `count` subscribers. False: the time was over first.
-    /// Meanwhile it does what [`Publisher::subscribers`] does, as they come.
+    /// Waits until there are at least `count` subscribers, and connects to each as
+    /// [`Publisher::subscribers`] does. False: `timeout` has passed.
     ///
     /// # Errors
     /// As [`Publisher::subscribers`].
@@ -255,8 +255,8 @@ impl Publisher {
         Ok(enough.is_some())
     }
 
-    /// Waits until a core has given back all that was sent to it. For other receivers there is
-    /// nothing to wait for.
+    /// Waits until a core has returned all buffers that were sent to it. Returns at once for other
+    /// receivers.
     ///
     /// # Errors
     /// [`NodeError::CoreSilent`] if it does not within the time.
@@ -269,7 +269,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// What this port has counted.
+    /// The counters of this port.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
@@ -343,7 +343,7 @@ impl Publisher {
         deliver(&mut self.targets, &mut message, reference)
     }
 
-    /// Keeps a message that went out for those who come late, and counts those who got no queue.
+    /// Adds a published message to the history, and counts the subscribers without a queue.
     #[cold]
     fn settle(
         &mut self,
@@ -367,7 +367,8 @@ impl Publisher {
             .set_statistics(self.port.index, self.statistics);
     }
 
-    /// Wakes who sleeps, and leaves who is gone: once behind one message, or behind many.
+    /// Wakes sleeping receivers and disconnects closed ones: once after a message, or after a
+    /// batch.
     #[inline(always)]
     fn finish(&mut self) -> Result<(), Box<NodeError>> {
         if self.shared().is_a_copy() {
@@ -388,9 +389,9 @@ impl Publisher {
         Ok(())
     }
 
-    /// A subscriber that left, or died, while something was sent to it does not take that: whoever
-    /// leaves last releases it, so leave now and not when the next message comes. Whatever is found
-    /// damaged on the way; the first damage is the result.
+    /// Disconnects subscribers that left or died. A message that was sent to one meanwhile is
+    /// released by the side that leaves the connection last, so leave now and not with the next
+    /// message. Goes on after damage; returns the first that was found.
     #[cold]
     fn disconnect_closed(&mut self) -> Result<(), NodeError> {
         let (mut broken, mut outcome) = (0, Ok(()));
@@ -471,8 +472,8 @@ impl Drop for Publisher {
     }
 }
 
-/// A batch that is being published. What was published before its iterator panicked is announced
-/// all the same: those who sleep are woken by nothing else.
+/// A batch that is being published. If its iterator panics, dropping this still wakes the receivers
+/// of what was published before: nothing else wakes them.
 struct AnnounceOnPanic<'a>(&'a mut Publisher);
 
 impl Drop for AnnounceOnPanic<'_> {

@@ -15,7 +15,7 @@ use crate::wait::{WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
-/// How to subscribe.
+/// Options of a subscriber.
 ///
 /// ```
 /// # fn main() -> Result<(), hythe_node::NodeError> {
@@ -27,7 +27,7 @@ use crate::wait_set::sealed::{Parts, PortParts};
 /// let mut publisher = node.publisher("position", &PublisherOptions::default().history(1))?;
 /// publisher.publish(node.lease(8)?, 8)?;
 ///
-/// // Comes late, wants the last position at once, and always the newest.
+/// // Subscribes after the message was published: gets the last position, and only the newest.
 /// let newest = SubscriberOptions::default().depth(2).policy(PortPolicy::EvictOldest).history(1);
 /// let mut subscriber = node.subscriber("position", &newest)?;
 /// assert_eq!(publisher.subscribers()?, 1);
@@ -93,7 +93,7 @@ impl SubscriberOptions {
     }
 }
 
-/// The taking end of a channel.
+/// The receiving end of a channel.
 #[derive(Debug)]
 pub struct Subscriber {
     port: Port,
@@ -140,10 +140,11 @@ impl Subscriber {
         self.port.name()
     }
 
-    /// Takes the next sample, waiting for at most `timeout`. `None`: there was none.
+    /// Takes the next sample, waiting for at most `timeout`. `None`: none came in that time.
     ///
     /// # Errors
-    /// The core's errors; a damaged pool. What a lying peer sent is skipped and counted.
+    /// The core's errors; a damaged pool. Invalid descriptors of a faulty peer are skipped and
+    /// counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let (control, gate) = (shared.pool().control(), shared.spin_gate());
@@ -189,10 +190,10 @@ impl Subscriber {
         }
     }
 
-    /// Takes what waits, at most `max` samples, behind those in `into`; returns how many.
+    /// Takes at most `max` waiting samples, appends them to `into` and returns their number.
     ///
     /// # Errors
-    /// As [`Subscriber::take`]; what was taken before is in `into`.
+    /// As [`Subscriber::take`]; the samples taken before the error are in `into`.
     pub fn try_take_batch(
         &mut self,
         max: usize,
@@ -207,7 +208,7 @@ impl Subscriber {
         Ok(max)
     }
 
-    /// Publishers connected at this moment. One that left counts until all it had sent is taken. A
+    /// How many publishers are connected. One that left counts until all that it sent is taken. A
     /// core counts as one.
     ///
     /// # Errors
@@ -218,7 +219,7 @@ impl Subscriber {
         Ok(self.sources.count())
     }
 
-    /// What this port has counted.
+    /// The counters of this port.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics

@@ -16,7 +16,7 @@ use crate::{output, units};
 /// Which packs, and where to.
 #[derive(Args, Debug)]
 pub(crate) struct MergeArgs {
-    /// The packs, the one whose order counts most first
+    /// The packs; the first one determines the order
     #[arg(required = true, num_args = 2.., value_name = "PACK")]
     packs: Vec<PathBuf>,
     /// The pack to write; it may be one of those that are merged

@@ -25,7 +25,7 @@ use crate::{NodeError, holders};
 pub struct PendingReply(u64);
 
 impl PendingReply {
-    /// The request of that number: for whoever kept the number only.
+    /// The request with that number, for callers that stored only the number.
     #[must_use]
     pub const fn from_number(number: u64) -> Self {
         Self(number)
@@ -38,7 +38,7 @@ impl PendingReply {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct Reply {
     /// Which request.
@@ -47,7 +47,7 @@ pub struct Reply {
     pub outcome: Result<Sample, NodeError>,
 }
 
-/// The asking end of a request/reply channel.
+/// The client of a request/reply channel.
 ///
 /// ```
 /// # fn main() -> Result<(), hythe_node::NodeError> {
@@ -146,7 +146,7 @@ impl Client {
         )
     }
 
-    /// Asks with the first `bytes` of a leased buffer, without waiting for the reply.
+    /// Sends the first `bytes` of a leased buffer as a request. Does not wait for the reply.
     ///
     /// # Errors
     /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if the queues of all stayed full,
@@ -164,7 +164,7 @@ impl Client {
         self.send(lease.into_reference(bytes as u32))
     }
 
-    /// Asks with a received sample, or a part of one, without copying.
+    /// Sends a received sample, or a part of one, as a request, without copying.
     ///
     /// # Errors
     /// As [`Client::request`]; [`NodeError::SharedBuffer`] if somebody else holds it as well.
@@ -175,11 +175,11 @@ impl Client {
         self.send(sample.into_reference())
     }
 
-    /// Asks, and waits for the reply for at most `timeout`.
+    /// Sends a request and waits for its reply for at most `timeout`.
     ///
     /// # Errors
-    /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if the time was over
-    /// first: the request is abandoned.
+    /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if `timeout` has passed.
+    /// The request is then abandoned.
     ///
     /// # Panics
     /// As [`Client::request`].
@@ -203,8 +203,8 @@ impl Client {
         Err(late)
     }
 
-    /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet, and
-    /// may still be waited for.
+    /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet; the
+    /// request stays open.
     ///
     /// # Errors
     /// [`NodeError::ServerLost`], [`NodeError::Unanswered`]: the request is over.
@@ -237,19 +237,19 @@ impl Client {
         })
     }
 
-    /// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not
-    /// hear of it.
+    /// Abandons a request: its reply is dropped and counted when it comes. The server is not
+    /// notified.
     pub fn abandon(&mut self, request: PendingReply) {
         self.table.forget(request.0);
     }
 
-    /// Requests that have no reply yet, or whose reply was not taken.
+    /// How many requests have no reply yet, or a reply that was not taken.
     #[must_use]
     pub fn open_requests(&self) -> usize {
         self.table.len()
     }
 
-    /// Servers connected at this moment.
+    /// How many servers are connected.
     ///
     /// # Errors
     /// A full table of connections.
@@ -273,8 +273,8 @@ impl Client {
         Ok(enough.is_some())
     }
 
-    /// What this port has counted: as messages, the requests sent; as dropped, those that no server
-    /// took and the replies that nobody waited for.
+    /// The counters of this port: `messages` are the requests sent; `dropped` are those that no
+    /// server took, and replies to abandoned requests.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
@@ -385,8 +385,8 @@ impl Client {
         }
     }
 
-    /// Takes all replies that are there; where ports or connections changed, loses servers that are
-    /// gone and finds new ones.
+    /// Takes all waiting replies. If ports or connections changed, disconnects closed servers and
+    /// connects to new ones.
     fn poll(&mut self) -> Result<(), NodeError> {
         self.port.shared.check_original()?;
         let epoch = Some(self.port.epoch());
