@@ -213,7 +213,7 @@ fn etf(options: &[u8]) -> Option<u32> {
     (flags & DEADLINE_MODE == 0).then_some(delta_ns.max(0).cast_unsigned())
 }
 
-/// Told when interfaces, schedulers or routes of this network namespace change.
+/// Notified when interfaces, schedulers or routes of this network namespace change.
 #[derive(Debug)]
 pub struct Watch(OwnedFd);
 
