@@ -9,7 +9,7 @@ use hythe_abi::pool::{ControlLayout, Limits, MAGIC, VERSION, header};
 use hythe_memory::{Memory, Ordering};
 
 use crate::PoolError;
-use crate::geometry::limit_out_of_range;
+use crate::limits::limit_out_of_range;
 
 /// A control file over some memory. What it holds is private and checked; the memory is not.
 #[derive(Clone, Debug)]

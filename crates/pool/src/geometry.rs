@@ -1,9 +1,10 @@
 //! How large everything is, and why: chosen once, when a pool is made.
 
-use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits, PARTICIPANTS_MAX};
+use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits};
 use hythe_abi::{HEADROOM_BYTES, PAGE_BYTES, Place, round_up};
 
 use crate::PoolError;
+use crate::limits::limit_out_of_range;
 use crate::regions::SlotClass;
 
 /// How many slots of which payload size.
@@ -318,21 +319,6 @@ fn slot_bytes(payload_bytes: usize) -> usize {
 
 fn too_many_slots() -> PoolError {
     PoolError::BadGeometry("more slots than a pool can number (2^24)".to_owned())
-}
-
-/// The first limit that is out of range: its name, its value and the largest.
-pub(crate) fn limit_out_of_range(limits: &Limits) -> Option<(&'static str, u32, u32)> {
-    const TABLE_MAX: u32 = 1 << 20;
-    let ranges = [
-        ("participants", limits.participants, PARTICIPANTS_MAX),
-        ("channels", limits.channels, TABLE_MAX),
-        ("ports", limits.ports, TABLE_MAX),
-        ("connections", limits.connections, TABLE_MAX),
-        ("queue-segments", limits.queue_segments, TABLE_MAX),
-        ("slots", limits.slots, Place::SLOT_MAX),
-    ];
-    let mut ranges = ranges.into_iter();
-    ranges.find(|(_, value, max)| *value == 0 || value > max)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -31,6 +31,7 @@ mod high_water;
 mod incompatible_channel;
 mod journal;
 mod ledger;
+mod limits;
 #[cfg(all(test, loom))]
 mod mark_models;
 mod marks;

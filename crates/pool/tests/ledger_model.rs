@@ -78,8 +78,8 @@ impl Lives {
         held + queued.filter(|message| message.slot == slot).count() as u32
     }
 
-    /// Lets `who` take the step, in the pool and in the model. A panic by the fault leaves the model
-    /// as it was before.
+    /// Lets `who` take the step, in the pool and in the model. A panic by the fault leaves the
+    /// model as it was before.
     fn step(&mut self, who: usize, step: &Step) {
         match *step {
             Step::Lease => self.lease(who),

@@ -95,7 +95,7 @@ impl Diamond {
             dying
                 .memory()
                 .fault
-                .light(if turn == corner { store } else { 0 });
+                .arm(if turn == corner { store } else { 0 });
             let came_through = until_death(|| match turn {
                 Corner::Source => self.source(&dying),
                 Corner::Middle => self.middle(&dying),

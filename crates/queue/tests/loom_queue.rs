@@ -45,8 +45,8 @@ const fn payload(descriptor: Descriptor) -> usize {
     PAYLOAD + descriptor.place.slot as usize * 4
 }
 
-/// Writes a payload, then pushes. `returned`: ask for free capacity first, as the payload's slot may still
-/// be in the reader's hands.
+/// Writes a payload, then pushes. `returned`: ask for free capacity first, as the payload's slot
+/// may still be in the reader's hands.
 fn publish(memory: &ModelMemory, producer: &mut Producer, number: u32, returned: bool) {
     let descriptor = descriptor(number);
     while returned && producer.free_capacity(memory) == Ok(0) {

@@ -5,8 +5,8 @@
 //! nothing of each other, and each call begins with another one, so that none is always last.
 //!
 //! One that is refused, out of reach or full costs the others nothing but the calls to find out.
-//! Waiting for free capacity is bounded by the caller's send timeout, all destinations together, and
-//! one that stayed full is not waited for again until it has taken a packet.
+//! Waiting for free capacity is bounded by the caller's send timeout, all destinations together,
+//! and one that stayed full is not waited for again until it has taken a packet.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -267,8 +267,8 @@ impl Destinations {
         &self.events
     }
 
-    /// Sends a group of packets to each. Waits for those without free capacity, `send_timeout` at most;
-    /// what they have not taken by then is lost.
+    /// Sends a group of packets to each. Waits for those without free capacity, `send_timeout` at
+    /// most; what they have not taken by then is lost.
     pub fn send(&mut self, packets: &Packets<'_>, send_timeout: Duration) -> Outcome<'_> {
         let begun = Instant::now();
         self.events.clear();

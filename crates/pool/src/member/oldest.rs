@@ -28,7 +28,8 @@ use crate::tables::ends::ConnectionEnd;
 /// again when it is rung.
 const ATTEMPTS: usize = 64;
 
-/// Tells the producer's end that an entry is free, so that its push reads no word of the consumer's.
+/// Tells the producer's end that an entry is free, so that its push reads no word of the
+/// consumer's.
 #[cold]
 pub(super) fn look_for_room<M: Memory>(
     control: &Control<M>,

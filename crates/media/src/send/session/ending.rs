@@ -57,11 +57,12 @@ impl SendSession {
     /// Ends a stream, wherever its source is: waits until this host has let the last packet go,
     /// lingers, then says goodbye; without lingering if `stop` is readable or hung up. Packets are
     /// waited for as long as a destination without free capacity is
-    /// ([`SendOptions::send_timeout`](super::SendOptions::send_timeout)), but half a second at least: those
-    /// of a slow class of the interface may be longer in coming, and then the goodbye is there
-    /// before them. Where receivers may ask for packets again, they have their time for it besides,
-    /// and the goodbye is said thrice. Where those are a stream of its own (RFC 4588), the last
-    /// packet is sent so now and then: who misses what came in front of it, or it, notices by that.
+    /// ([`SendOptions::send_timeout`](super::SendOptions::send_timeout)), but half a second at
+    /// least: those of a slow class of the interface may be longer in coming, and then the goodbye
+    /// is there before them. Where receivers may ask for packets again, they have their time for it
+    /// besides, and the goodbye is said thrice. Where those are a stream of its own (RFC 4588), the
+    /// last packet is sent so now and then: who misses what came in front of it, or it, notices by
+    /// that.
     ///
     /// # Errors
     ///
