@@ -5,9 +5,9 @@ use core::ffi::{c_char, c_int};
 
 use hythe::{NodeError, PoolError};
 
-/// An argument is NULL, out of range, or another node's; or a handle was given up already.
+/// An argument is NULL or out of range, belongs to another node, or is a closed handle.
 pub const HYTHE_EARGUMENT: c_int = -1;
-/// The library has an error in itself, and stopped before it did harm. The handle may be closed.
+/// A defect of the library was detected, and the call was stopped. The handle can still be closed.
 pub const HYTHE_EPANIC: c_int = -2;
 /// A child made by fork used a handle of its parent.
 pub const HYTHE_EFORKED: c_int = -3;
@@ -25,7 +25,7 @@ pub const HYTHE_ENOPOOL: c_int = -8;
 pub const HYTHE_EINUSE: c_int = -9;
 /// The system has not enough memory for the pool.
 pub const HYTHE_ENOROOM: c_int = -10;
-/// What is there is not a pool, or one of another version.
+/// The file is not a pool, or a pool of another version.
 pub const HYTHE_ENOTPOOL: c_int = -11;
 /// A pool of this size or with these limits does not work.
 pub const HYTHE_EGEOMETRY: c_int = -12;
@@ -39,7 +39,7 @@ pub const HYTHE_ETOOLARGE: c_int = -15;
 pub const HYTHE_EREFERENCES: c_int = -16;
 /// Shared words contradict each other: some participant is broken.
 pub const HYTHE_EDAMAGED: c_int = -17;
-/// Somebody else is changing the same thing; try again a little later.
+/// Another participant is changing the same object; try again a little later.
 pub const HYTHE_EBUSY: c_int = -18;
 /// The channel carries another type, or is of another kind.
 pub const HYTHE_EMISMATCH: c_int = -19;
@@ -55,7 +55,7 @@ pub const HYTHE_ENOSERVER: c_int = -23;
 pub const HYTHE_ESERVERSFULL: c_int = -24;
 /// The client has as many requests open as it may.
 pub const HYTHE_EREQUESTS: c_int = -25;
-/// The server went or died before it replied.
+/// The server closed or died before it replied.
 pub const HYTHE_ESERVERLOST: c_int = -26;
 /// The server gave the request up without a reply.
 pub const HYTHE_EUNANSWERED: c_int = -27;
@@ -73,8 +73,8 @@ pub const HYTHE_EATTACHED: c_int = -32;
 pub const HYTHE_EWAITSET: c_int = -33;
 /// The pool cannot be locked into memory.
 pub const HYTHE_ENOTLOCKED: c_int = -34;
-/// The pool's files were cut away, or their file system has no page left: the pool is gone for this
-/// process.
+/// The pool's files were truncated, or their file system has no page left. This process can no
+/// longer use the pool.
 pub const HYTHE_EPOOLLOST: c_int = -35;
 /// An error that has no code of its own yet.
 pub const HYTHE_EOTHER: c_int = -99;
@@ -138,8 +138,8 @@ fn of_pool(error: &PoolError) -> c_int {
     }
 }
 
-/// What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any
-/// number may be asked about. Any thread, at any time.
+/// A short description of a code. hythe_last_error() has the message of the last error. `code` may
+/// be any number. Any thread, at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
     let text = match code {

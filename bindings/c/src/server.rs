@@ -258,8 +258,8 @@ fn give_up(request: Option<Box<hythe_request>>) -> Result<hythe_request, Refusal
     }
 }
 
-/// Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or its queue is full.
-/// Consumes `request` and `lease`, whatever is returned. Does not block.
+/// Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or its queue is
+/// full. Consumes `request` and `lease`, whatever is returned. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_reply(
     request: Option<Box<hythe_request>>,
