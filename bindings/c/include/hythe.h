@@ -172,7 +172,8 @@
 #define HYTHE_NO_SPIN 18446744073709551615ull
 
 /**
- * When a subscriber's queue is full, the newest message passes it by, and is counted. The default.
+ * When a subscriber's queue is full, the newest message is dropped for it, and counted. The
+ * default.
  */
 #define HYTHE_DROP_NEWEST 0
 
@@ -200,7 +201,7 @@
 /** Nanoseconds of a second. */
 #define HYTHE_SECOND_NS 1000000000ull
 
-/** A port: something is there, try to take. A file descriptor: it can be read. */
+/** A port may have a message: try to take it. A file descriptor can be read. */
 #define HYTHE_READABLE 1
 
 /** A file descriptor can be written. */
@@ -231,27 +232,27 @@ struct hythe_pool;
 struct hythe_publisher;
 
 /**
- * A request, to be read and answered. One thread at a time, any thread; the server need not be
- * open any more.
+ * A request, to be read and answered. One thread at a time, any thread, also after the server was
+ * closed.
  */
 struct hythe_request;
 
 /**
- * A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other
- * uses it then.
+ * A received buffer. Any number of threads may read it at once. Release or forward it when no
+ * other thread uses it.
  */
 struct hythe_sample;
 
-/** The answering end of a request/reply channel. One thread at a time, any thread. */
+/** The server of a request/reply channel. One thread at a time, any thread. */
 struct hythe_server;
 
-/** The taking end of a channel. One thread at a time, any thread. */
+/** The receiving end of a channel. One thread at a time, any thread. */
 struct hythe_subscriber;
 
 /**
- * One wait for any number of ports and file descriptors. One thread at a time, any thread.
- * Level-triggered: what is attached is reported by each wait while something is there. A node may
- * have several wait sets, for different ports.
+ * Waits for any number of ports and file descriptors at once. One thread at a time, any thread.
+ * Level-triggered: each wait reports a port while it has messages. A node may have several wait
+ * sets, for different ports.
  */
 struct hythe_wait_set;
 
@@ -313,7 +314,7 @@ struct hythe_client_options {
     uint32_t reserved;
 };
 
-/** What a port has counted since it was opened. */
+/** The counters of a port since it was opened. */
 struct hythe_statistics {
     /** sizeof(struct hythe_statistics), set by the caller. */
     size_t size;
@@ -321,11 +322,14 @@ struct hythe_statistics {
      * Messages published or taken; requests sent or taken; how often events were raised or taken.
      */
     uint64_t messages;
-    /** Their payload. */
+    /** Bytes of their payload. */
     uint64_t payload_bytes;
-    /** Messages that passed a full subscriber by; requests and replies that reached nobody. */
+    /**
+     * Messages that were dropped because the queue of a subscriber was full; requests and replies
+     * that reached nobody.
+     */
     uint64_t dropped;
-    /** What broken or lying peers sent, and was refused. */
+    /** Invalid descriptors of faulty peers, which were refused. */
     uint64_t violations;
 };
 
@@ -406,11 +410,14 @@ struct hythe_publisher_options {
     uint32_t reserved;
 };
 
-/** How to serve. Initialise it with hythe_server_options_init(); what is zero has its default. */
+/**
+ * Options of a server. Initialise them with hythe_server_options_init(); what is zero has its
+ * default.
+ */
 struct hythe_server_options {
     /** sizeof(struct hythe_server_options). */
     size_t size;
-    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
     /** Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32. */
     uint32_t depth;
@@ -419,23 +426,24 @@ struct hythe_server_options {
 };
 
 /**
- * How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its
- * default.
+ * Options of a subscriber. Initialise them with hythe_subscriber_options_init(); what is zero has
+ * its default.
  */
 struct hythe_subscriber_options {
     /** sizeof(struct hythe_subscriber_options). */
     size_t size;
-    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
     /** Messages that may wait, per publisher; rounded up to a power of two. 0: 32. */
     uint32_t depth;
-    /** What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST. */
+    /** What happens when the queue is full: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST. */
     uint32_t when_full;
     /** For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. */
     uint32_t block_ms;
     /**
-     * Earlier messages that each publisher shall give first, as far as it keeps some and the depth
-     * allows. 0: none. It gives them at its next call that looks for subscribers.
+     * Earlier messages to get from each publisher first, as many as it keeps and the depth
+     * allows, at most 32,768. 0: none. A publisher sends them at its next call that looks for
+     * subscribers.
      */
     uint32_t history;
 };
@@ -932,20 +940,18 @@ int hythe_publisher_statistics(const struct hythe_publisher *publisher,
 size_t hythe_sample_length(const struct hythe_sample *sample);
 
 /**
- * Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not
- * all in it; nothing is copied. The way to read what others may still write: check the copy, use
- * the copy.
- *
+ * Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: the range is
+ * not within the payload; nothing is copied. Other processes may still write the payload: check
+ * the copy, then use the copy.
  * Requires:
  * `into` points to `count` writable bytes.
  */
 int hythe_sample_read(const struct hythe_sample *sample, size_t at, void *into, size_t count);
 
 /**
- * Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the
- * payload. A part of a sample has the headroom of the whole. HYTHE_EARGUMENT: it has
+ * Copies `count` bytes of the headroom out, from the buffer's byte `at` on. A part of a sample
+ * has the headroom of the whole buffer. HYTHE_EARGUMENT: the range is not within
  * HYTHE_HEADROOM_BYTES.
- *
  * Requires:
  * `into` points to `count` writable bytes.
  */
@@ -955,22 +961,23 @@ int hythe_sample_read_headroom(const struct hythe_sample *sample,
                                size_t count);
 
 /**
- * The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up.
- * HYTHE_ETRUST unless the pool was opened with `trust_peers`: whoever may write the pool could
- * change the bytes while they are read.
+ * The payload in place: hythe_sample_length() bytes from `*data` on, valid until the sample is
+ * released or forwarded. HYTHE_ETRUST unless the pool was opened with `trust_peers`: a process
+ * that may write the pool could change the bytes while they are read.
  */
 int hythe_sample_data(const struct hythe_sample *sample, const void **data);
 
 /**
- * Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both
- * hold one buffer. The result is the caller's, until it is given up; `sample` stays.
+ * Makes another sample of `count` bytes of this payload, from its byte `at` on, without copying:
+ * both hold one buffer. The caller owns the result until it releases or forwards it. `sample`
+ * stays valid.
  */
 int hythe_sample_part(const struct hythe_sample *sample,
                       size_t at,
                       size_t count,
                       struct hythe_sample **part);
 
-/** Gives a sample back, or does nothing for NULL. Consumes `sample`. */
+/** Releases a sample, or does nothing for NULL. Consumes `sample`. */
 void hythe_sample_release(struct hythe_sample *sample);
 
 /**
@@ -994,15 +1001,18 @@ int hythe_server_open(const struct hythe_node *node,
                       const struct hythe_server_options *options,
                       struct hythe_server **server);
 
-/** Closes a server, or does nothing for NULL. Clients learn that it went. Consumes `server`. */
+/**
+ * Closes a server, or does nothing for NULL. Its unanswered requests fail at the clients.
+ * Consumes `server`.
+ */
 void hythe_server_close(struct hythe_server *server);
 
 /** Leases a buffer for a reply. As hythe_node_lease(). */
 int hythe_server_lease(const struct hythe_server *server, size_t bytes, struct hythe_lease **lease);
 
 /**
- * Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the
- * caller's, until it is answered or released. Blocks for at most `timeout_ns`.
+ * Takes the next request. Returns 1, or 0 with NULL in `*request` if none came. The caller owns
+ * the request until it answers or releases it. Blocks for at most `timeout_ns`.
  */
 int hythe_server_take(struct hythe_server *server,
                       uint64_t timeout_ns,
@@ -1011,24 +1021,23 @@ int hythe_server_take(struct hythe_server *server,
 /** Takes the next request if there is one, as hythe_server_take(). Does not block. */
 int hythe_server_try_take(struct hythe_server *server, struct hythe_request **request);
 
-/** How many clients are connected at this moment. Does not block. */
+/** How many clients are connected. Does not block. */
 int hythe_server_clients(struct hythe_server *server);
 
 /**
- * What this port has counted. The result's size is set by the caller.
- *
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  * Requires:
  * `statistics` has its size set.
  */
 int hythe_server_statistics(const struct hythe_server *server, struct hythe_statistics *statistics);
 
 /**
- * What was asked: a sample that belongs to the request, and goes with it. Never release it by
- * itself. NULL for NULL.
+ * The payload of the request: a sample that belongs to the request and is released with it. Never
+ * release it by itself. NULL for NULL.
  */
 const struct hythe_sample *hythe_request_sample(const struct hythe_request *request);
 
-/** The number of the participant that asked. */
+/** The number of the participant that sent the request. */
 int hythe_request_client(const struct hythe_request *request);
 
 /** Leases a buffer for the reply, also when the server is closed. As hythe_node_lease(). */
@@ -1037,28 +1046,28 @@ int hythe_request_lease(const struct hythe_request *request,
                         struct hythe_lease **lease);
 
 /**
- * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or its queue is
- * full. Consumes `request` and `lease`, whatever is returned. Does not block.
+ * Replies with the first `bytes` of a leased buffer. Returns 1, or 0 if the client is gone or its
+ * queue is full. Always consumes `request` and `lease`. Does not block.
  */
 int hythe_request_reply(struct hythe_request *request, struct hythe_lease *lease, size_t bytes);
 
 /**
- * Replies with the buffer that the request came in, without copying: 1. 0: as
- * hythe_request_reply(). HYTHE_ESHARED: the client kept a reference to it. Consumes `request`,
- * whatever is returned. Does not block.
+ * Replies with the buffer of the request, without copying. Returns as hythe_request_reply().
+ * HYTHE_ESHARED: the client kept a reference to the buffer. Always consumes `request`. Does not
+ * block.
  */
 int hythe_request_reply_in_kind(struct hythe_request *request);
 
 /**
- * Replies with a received sample, or a part of one, without copying: 1. 0: as
- * hythe_request_reply(). HYTHE_ESHARED: somebody else holds it as well. Consumes `request` and
- * `sample`, whatever is returned. Does not block.
+ * Replies with a received sample, or a part of one, without copying. Returns as
+ * hythe_request_reply(). HYTHE_ESHARED: the buffer has another holder. Always consumes `request`
+ * and `sample`. Does not block.
  */
 int hythe_request_forward(struct hythe_request *request, struct hythe_sample *sample);
 
 /**
- * Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does
- * nothing for NULL. Consumes `request`.
+ * Releases a request without a reply, or does nothing for NULL. Its client gets
+ * HYTHE_EUNANSWERED. Consumes `request`.
  */
 void hythe_request_release(struct hythe_request *request);
 
@@ -1099,14 +1108,14 @@ int hythe_subscriber_open(const struct hythe_node *node,
                           struct hythe_subscriber **subscriber);
 
 /**
- * Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples
- * taken from it stay. Consumes `subscriber`.
+ * Closes a subscriber, or does nothing for NULL. Messages in its queues are released; samples
+ * that were taken stay valid. Consumes `subscriber`.
  */
 void hythe_subscriber_close(struct hythe_subscriber *subscriber);
 
 /**
- * Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's,
- * until it is given up. Blocks for at most `timeout_ns`.
+ * Takes the next sample. Returns 1, or 0 with NULL in `*sample` if none came. The caller owns the
+ * sample until it releases or forwards it. Blocks for at most `timeout_ns`.
  */
 int hythe_subscriber_take(struct hythe_subscriber *subscriber,
                           uint64_t timeout_ns,
@@ -1119,14 +1128,13 @@ int hythe_subscriber_take(struct hythe_subscriber *subscriber,
 int hythe_subscriber_try_take(struct hythe_subscriber *subscriber, struct hythe_sample **sample);
 
 /**
- * How many publishers are connected at this moment. One that left counts until all it had sent is
- * taken. Does not block.
+ * How many publishers are connected. One that left counts until all that it sent is taken. Does
+ * not block.
  */
 int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
 
 /**
- * What this port has counted. The result's size is set by the caller.
- *
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  * Requires:
  * `statistics` has its size set.
  */
@@ -1148,57 +1156,49 @@ int hythe_wait_set_open(const struct hythe_node *node, struct hythe_wait_set **w
 void hythe_wait_set_close(struct hythe_wait_set *wait_set);
 
 /**
- * Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The
- * subscriber stays the caller's, and detaches itself when it is closed. HYTHE_EATTACHED: a wait
- * set has it already. HYTHE_EARGUMENT: it is another node's.
+ * Attaches a subscriber, to wait for its messages; reports name it by `key`. The caller keeps the
+ * subscriber, which detaches itself when it is closed. HYTHE_EATTACHED: it is attached to a wait
+ * set already. HYTHE_EARGUMENT: it belongs to another node.
  */
 int hythe_wait_set_attach_subscriber(struct hythe_wait_set *wait_set,
                                      struct hythe_subscriber *subscriber,
                                      uint64_t key);
 
-/**
- * Waits for a server's requests from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
- */
+/** Attaches a server, to wait for its requests. Otherwise as hythe_wait_set_attach_subscriber(). */
 int hythe_wait_set_attach_server(struct hythe_wait_set *wait_set,
                                  struct hythe_server *server,
                                  uint64_t key);
 
 /**
- * Waits for a client's replies from now on, too, and for the end of servers that owe it some.
+ * Attaches a client, to wait for its replies, and for the end of servers that owe it one.
  * Otherwise as hythe_wait_set_attach_subscriber().
  */
 int hythe_wait_set_attach_client(struct hythe_wait_set *wait_set,
                                  struct hythe_client *client,
                                  uint64_t key);
 
-/**
- * Waits for a listener's events from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
- */
+/** Attaches a listener, to wait for its events. Otherwise as hythe_wait_set_attach_subscriber(). */
 int hythe_wait_set_attach_listener(struct hythe_wait_set *wait_set,
                                    struct hythe_listener *listener,
                                    uint64_t key);
 
 /**
- * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or
- * both. The wait set keeps a duplicate, until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of
- * file that is always ready, or not open.
+ * Attaches a file descriptor, to wait until it is HYTHE_READABLE, HYTHE_WRITABLE, or either. The
+ * wait set keeps a duplicate until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of file that
+ * is always ready, or not open.
  */
 int hythe_wait_set_attach_fd(struct hythe_wait_set *wait_set,
                              int file,
                              uint32_t interest,
                              uint64_t key);
 
-/**
- * Waits no longer for what has this key. Returns how many things had it and were still there. Does
- * not block.
- */
+/** Detaches all ports and file descriptors with this key. Returns their number. Does not block. */
 int hythe_wait_set_detach(struct hythe_wait_set *wait_set, uint64_t key);
 
 /**
- * Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what
- * does not fit is told by the next wait. 0: the time was over first. A port may turn out to have
- * nothing after all: try to take, do not wait there. Blocks for at most `timeout_ns`.
- *
+ * Waits until something is ready. Returns the number of reports in `ready`, at most `places`; the
+ * next wait returns those that do not fit. 0: `timeout_ns` has passed. A reported port may have
+ * no message: try to take, do not wait for one. Blocks for at most `timeout_ns`.
  * Requires:
  * `ready` points to `places` structs.
  */
