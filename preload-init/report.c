@@ -12,7 +12,7 @@
 enum {
     OUTPUT = 1,
     ERRORS = 2,
-    CONSOLE_PATIENCE_MS = 1000,
+    CONSOLE_TIMEOUT_MS = 1000,
     /* A console may take a line in pieces. */
     MOST_PIECES = 16,
     PACK_NAME_MOST = 200,
@@ -45,7 +45,7 @@ static int write_all(long handle, const char *bytes, size_t count)
     for (pieces = 0; pieces < MOST_PIECES && count > 0; pieces++) {
         long taken;
 
-        if (!system_wait_writable(handle, CONSOLE_PATIENCE_MS)) {
+        if (!system_wait_writable(handle, CONSOLE_TIMEOUT_MS)) {
             return -1;
         }
         taken = system_write(handle, bytes, count);

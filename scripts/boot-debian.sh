@@ -23,7 +23,7 @@ work=$directory/work
 mount=$work/mount
 pack=/etc/hythe/boot.pack
 # What a boot may take, in seconds; a slow host emulates one in a minute.
-patience=900
+time_limit=900
 # Of the boots that are timed: a slow eMMC or card.
 slow_disk=throttling.bps-read=$((8 << 20))
 failed=0
@@ -149,7 +149,7 @@ boot() {
     observed=$work/$case.observed
     rm -f "$console" "$observed"
     # A busy host emulates the timer too late for the kernel's check of it, which would then take another way to connect it, and hang.
-    timeout "$patience" qemu-system-x86_64 -accel tcg,thread=single -machine pc -m 768M -smp 1 -nodefaults -no-user-config \
+    timeout "$time_limit" qemu-system-x86_64 -accel tcg,thread=single -machine pc -m 768M -smp 1 -nodefaults -no-user-config \
         -display none -monitor none -nic none -no-reboot -kernel "$work/kernel" -initrd "$work/initrd.$initrd" \
         -drive "if=none,id=disk,format=raw,file=$work/disk$drive" -device virtio-blk-pci,drive=disk,request-merging=off \
         -serial "file:$console" -serial "file:$observed" \

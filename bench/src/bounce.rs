@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 
 use crate::cpus;
 use crate::error::BenchError;
-use crate::lookout::{Lookout, Patience};
+use crate::lookout::{BoundedWait, Lookout};
 use crate::statistics;
 
 /// Alone in its line, and in the one that a prefetcher brings along.
@@ -62,9 +62,9 @@ fn answer(line: &Line, number: u32, lookout: &Lookout) -> Result<(), BenchError>
 }
 
 fn wait_for(line: &Line, value: u32, lookout: &Lookout) -> Result<(), BenchError> {
-    let mut patience = Patience::new(lookout);
+    let mut bounded_wait = BoundedWait::new(lookout);
     while line.0.load(Ordering::Acquire) != value {
-        patience.spin()?;
+        bounded_wait.spin()?;
     }
     Ok(())
 }

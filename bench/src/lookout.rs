@@ -71,13 +71,13 @@ impl Lookout {
 
 /// One wait. Made anew for each message; costs nothing until it has lasted.
 #[derive(Debug)]
-pub(crate) struct Patience<'a> {
+pub(crate) struct BoundedWait<'a> {
     lookout: &'a Lookout,
     spins: u32,
     since: Option<Instant>,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> BoundedWait<'a> {
     pub(crate) const fn new(lookout: &'a Lookout) -> Self {
         Self {
             lookout,
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn a_spinning_wait_ends_when_the_peer_does() {
         let (lookout, gone) = Lookout::default().for_peer();
-        let mut patience = Patience::new(&lookout);
+        let mut bounded_wait = BoundedWait::new(&lookout);
         for _ in 0..SPINS_PER_LOOK * 2 {
-            patience.spin().expect("the peer is there");
+            bounded_wait.spin().expect("the peer is there");
         }
         gone.store(true, Ordering::Relaxed);
-        let ended = (0..SPINS_PER_LOOK).find_map(|_| patience.spin().err());
+        let ended = (0..SPINS_PER_LOOK).find_map(|_| bounded_wait.spin().err());
         assert!(matches!(ended, Some(BenchError::PeerLost(_))), "{ended:?}");
     }
 

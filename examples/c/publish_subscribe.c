@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t PATIENCE_NS = 10 * HYTHE_SECOND_NS;
+static const uint64_t TIMEOUT_NS = 10 * HYTHE_SECOND_NS;
 
 /* Every call that fails has left a message. */
 static int check(int result, const char *what)
@@ -51,7 +51,7 @@ static void subscribe(struct hythe_node *node, const char *channel, int count)
     options.block_ms = 10000;
     check(hythe_subscriber_open(node, channel, &options, &subscriber), "subscriber");
     for (; count > 0; count--) {
-        if (check(hythe_subscriber_take(subscriber, PATIENCE_NS, &sample), "take") == 0) {
+        if (check(hythe_subscriber_take(subscriber, TIMEOUT_NS, &sample), "take") == 0) {
             fprintf(stderr, "nobody has published for ten seconds\n");
             exit(1);
         }
@@ -75,7 +75,7 @@ static void publish(struct hythe_node *node, const char *channel, int count)
     int i, length;
 
     check(hythe_publisher_open(node, channel, NULL, &publisher), "publisher");
-    if (check(hythe_publisher_wait_for_subscribers(publisher, 1, PATIENCE_NS), "wait") == 0) {
+    if (check(hythe_publisher_wait_for_subscribers(publisher, 1, TIMEOUT_NS), "wait") == 0) {
         fprintf(stderr, "nobody subscribed within ten seconds\n");
         exit(1);
     }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t PATIENCE_NS = 10 * HYTHE_SECOND_NS;
+static const uint64_t TIMEOUT_NS = 10 * HYTHE_SECOND_NS;
 
 static int check(int result, const char *what)
 {
@@ -49,7 +49,7 @@ static void *serve(void *argument)
     struct hythe_request *request;
     int served;
     for (served = 0; served < 3; served++) {
-        if (check(hythe_server_take(server, PATIENCE_NS, &request), "take") == 0)
+        if (check(hythe_server_take(server, TIMEOUT_NS, &request), "take") == 0)
             break;
         answer(server, request);
     }
@@ -65,7 +65,7 @@ static void ask(struct hythe_client *client, const char *question)
     int result;
     check(hythe_client_lease(client, length, &lease), "lease");
     check(hythe_lease_write(lease, 0, question, length), "write");
-    result = hythe_client_call(client, lease, length, PATIENCE_NS, &reply);
+    result = hythe_client_call(client, lease, length, TIMEOUT_NS, &reply);
     if (result == HYTHE_EUNANSWERED) {
         printf("\"%s\": no answer\n", question);
         return;

@@ -55,8 +55,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
                 if step[1] % 2 == 0 {
                     tail = claimed[0];
                     producer = Producer::resume(PLACES, tail, claimed[1]);
-                    let room = producer.room(&memory).unwrap_or(0);
-                    assert!(room <= PLACES.capacity);
+                    let free_capacity = producer.free_capacity(&memory).unwrap_or(0);
+                    assert!(free_capacity <= PLACES.capacity);
                 } else {
                     head = claimed[1];
                     consumer = Consumer::resume(PLACES, head);

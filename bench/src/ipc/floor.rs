@@ -14,7 +14,7 @@ use super::payload::{fill, is_message};
 use super::ring::{CAPACITY, Entry, Incoming, Outgoing, RING_BYTES};
 use super::side::Side;
 use crate::error::BenchError;
-use crate::lookout::{Lookout, NAP, Patience};
+use crate::lookout::{BoundedWait, Lookout, NAP};
 
 const PAGE_BYTES: usize = 4096;
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
@@ -111,16 +111,16 @@ impl FloorEnd {
 
     #[inline]
     fn wait_for_capacity(&mut self) -> Result<(), BenchError> {
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         while !self.outgoing.has_capacity(&self.memory) {
-            patience.spin()?;
+            bounded_wait.spin()?;
         }
         Ok(())
     }
 
     #[inline]
     fn wait_for_entry(&mut self) -> Result<Entry, BenchError> {
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         loop {
             if let Some(entry) = self.incoming.peek(&self.memory) {
                 return Ok(entry);
@@ -129,10 +129,10 @@ impl FloorEnd {
                 let (at, value) = self.incoming.empty();
                 self.memory.wait(at, value, NAP);
                 if self.incoming.peek(&self.memory).is_none() {
-                    patience.look_up()?;
+                    bounded_wait.look_up()?;
                 }
             } else {
-                patience.spin()?;
+                bounded_wait.spin()?;
             }
         }
     }

@@ -15,7 +15,7 @@ use super::hythe_batch::{publish_batch, take_batch};
 use super::payload::{fill, is_message};
 use super::side::Side;
 use crate::error::BenchError;
-use crate::lookout::{Lookout, NAP, Patience};
+use crate::lookout::{BoundedWait, Lookout, NAP};
 
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// Messages under way in a one-way run.
@@ -140,9 +140,9 @@ impl HytheEnd {
         let more_subscribers = (0..more).map(|_| subscribe()).collect::<Result<_, _>>()?;
         let waits = PublisherOptions::default().send_timeout(RATE_SEND_TIMEOUT);
         let mut publisher = node.publisher(outgoing, &waits)?;
-        let mut patience = Patience::new(&lookout);
+        let mut bounded_wait = BoundedWait::new(&lookout);
         while !publisher.wait_for_subscribers(receivers as usize, NAP)? {
-            patience.look_up()?;
+            bounded_wait.look_up()?;
         }
         Ok(Self {
             case,
@@ -161,7 +161,7 @@ impl HytheEnd {
 
     #[inline]
     fn take(&mut self) -> Result<Sample, BenchError> {
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         loop {
             let taken = match self.case.wait {
                 Wait::Poll => self.subscriber.try_take()?,
@@ -173,8 +173,8 @@ impl HytheEnd {
             };
             match taken {
                 Some(sample) => return Ok(sample),
-                None if self.case.spins() => patience.spin()?,
-                None => patience.look_up()?,
+                None if self.case.spins() => bounded_wait.spin()?,
+                None => bounded_wait.look_up()?,
             }
         }
     }
@@ -206,12 +206,12 @@ impl HytheEnd {
     #[inline]
     fn receive_more(&mut self, number: u64) -> Result<(), BenchError> {
         for subscriber in &mut self.more_subscribers {
-            let mut patience = Patience::new(&self.lookout);
+            let mut bounded_wait = BoundedWait::new(&self.lookout);
             let sample = loop {
                 if let Some(sample) = subscriber.try_take()? {
                     break sample;
                 }
-                patience.spin()?;
+                bounded_wait.spin()?;
             };
             checked(&sample, number)?;
         }
@@ -274,14 +274,14 @@ impl End for HytheEnd {
     }
 
     fn receive_batch(&mut self, first: u64, count: u64) -> Result<u64, BenchError> {
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         loop {
             // Fits: it is a batch.
             take_batch(&mut self.subscriber, &mut self.samples, count as usize)?;
             if !self.samples.is_empty() {
                 break;
             }
-            patience.spin()?;
+            bounded_wait.spin()?;
         }
         let mut received = 0;
         for sample in self.samples.drain(..) {

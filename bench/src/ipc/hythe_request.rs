@@ -16,7 +16,7 @@ use super::end::End;
 use super::payload::{fill, is_message};
 use super::side::Side;
 use crate::error::BenchError;
-use crate::lookout::{Lookout, NAP, Patience};
+use crate::lookout::{BoundedWait, Lookout, NAP};
 
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 const CHANNEL: &str = "ask";
@@ -57,9 +57,9 @@ impl RequestEnd {
             Side::Near => {
                 let node = Node::join(pool, "bench")?;
                 let mut client = node.client(CHANNEL, &ClientOptions::default())?;
-                let mut patience = Patience::new(&lookout);
+                let mut bounded_wait = BoundedWait::new(&lookout);
                 while !client.wait_for_servers(1, NAP)? {
-                    patience.look_up()?;
+                    bounded_wait.look_up()?;
                 }
                 (node, Way::Asks { client, held: None })
             }
@@ -148,7 +148,7 @@ fn until<T>(
     lookout: &Lookout,
     mut look: impl FnMut() -> Result<Option<T>, NodeError>,
 ) -> Result<T, BenchError> {
-    let mut patience = Patience::new(lookout);
+    let mut bounded_wait = BoundedWait::new(lookout);
     loop {
         let found = match wait {
             Wait::Poll => look()?,
@@ -156,8 +156,8 @@ fn until<T>(
         };
         match found {
             Some(found) => return Ok(found),
-            None if wait == Wait::Poll => patience.spin()?,
-            None => patience.look_up()?,
+            None if wait == Wait::Poll => bounded_wait.spin()?,
+            None => bounded_wait.look_up()?,
         }
     }
 }

@@ -8,7 +8,7 @@ use super::case::Case;
 use super::end::End;
 use super::payload::{fill, is_message};
 use crate::error::BenchError;
-use crate::lookout::{Lookout, Patience};
+use crate::lookout::{BoundedWait, Lookout};
 
 /// One end. A blocking call ends when the other process does, and that one is killed when its time
 /// is over.
@@ -48,13 +48,13 @@ impl End for StreamEnd {
         let Some(output) = &self.output else {
             return Err(BenchError::Dropped { number });
         };
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         let mut sent = 0;
         while sent < self.buffer.len() {
             match rustix::io::write(output, &self.buffer[sent..]) {
                 Ok(bytes) => sent += bytes,
-                Err(Errno::INTR) => patience.look_up()?,
-                Err(Errno::AGAIN) => patience.spin()?,
+                Err(Errno::INTR) => bounded_wait.look_up()?,
+                Err(Errno::AGAIN) => bounded_wait.spin()?,
                 Err(error) => return Err(BenchError::PeerLost(error.to_string())),
             }
         }
@@ -62,15 +62,15 @@ impl End for StreamEnd {
     }
 
     fn receive(&mut self, number: u64) -> Result<bool, BenchError> {
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         let mut received = 0;
         while received < self.buffer.len() {
             match rustix::io::read(&self.input, &mut self.buffer[received..]) {
                 Ok(0) if received == 0 => return Ok(false),
                 Ok(0) => return Err(BenchError::PeerLost("it stopped in a message".to_owned())),
                 Ok(bytes) => received += bytes,
-                Err(Errno::INTR) => patience.look_up()?,
-                Err(Errno::AGAIN) => patience.spin()?,
+                Err(Errno::INTR) => bounded_wait.look_up()?,
+                Err(Errno::AGAIN) => bounded_wait.spin()?,
                 Err(error) => return Err(BenchError::PeerLost(error.to_string())),
             }
         }

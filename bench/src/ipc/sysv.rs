@@ -10,7 +10,7 @@ use super::payload::{fill, is_message};
 use super::side::Side;
 use super::system_v::{Segment, Semaphores};
 use crate::error::BenchError;
-use crate::lookout::{Lookout, NAP, Patience};
+use crate::lookout::{BoundedWait, Lookout, NAP};
 
 /// Before each payload: how long it is. In a line of its own.
 const LENGTH_BYTES: usize = 64;
@@ -126,9 +126,9 @@ impl End for SysvEnd {
 
     fn receive(&mut self, number: u64) -> Result<bool, BenchError> {
         let from = self.side.other();
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         while !self.meeting.semaphores.take(from as u16, NAP)? {
-            patience.look_up()?;
+            bounded_wait.look_up()?;
         }
         let mut length = [0; size_of::<usize>()];
         self.meeting.segment.copy_out(self.place(from), &mut length);

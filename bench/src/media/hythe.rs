@@ -26,7 +26,7 @@ const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// MPEG-TS (RFC 3551, table 5).
 const PAYLOAD_TYPE: u8 = 33;
 /// A veth link always has free capacity.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A pool of its own, with all packets built in it.
 #[derive(Debug)]
@@ -185,7 +185,7 @@ impl Method for Hythe<'_> {
         }
         for layout in &self.layouts {
             let packets = Packets::lasting(layout.memory()?, layout.packets())?;
-            self.destinations.send(&packets, PATIENCE);
+            self.destinations.send(&packets, SEND_TIMEOUT);
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Method for Hythe<'_> {
             layout.clear();
             self.fill(&mut layout, &mut headers, first, run.min(all - first))?;
             let packets = Packets::passing(layout.memory()?, layout.packets())?;
-            self.destinations.send(&packets, PATIENCE);
+            self.destinations.send(&packets, SEND_TIMEOUT);
         }
         Ok(())
     }

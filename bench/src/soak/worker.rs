@@ -22,7 +22,7 @@ const KEPT_MAX: usize = 6;
 const LARGEST: u64 = 20_000;
 /// Between two reports to the parent.
 const SAY_EVERY: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIME_LIMIT: Duration = Duration::from_millis(20);
 
 pub(super) fn work(options: &PoolOptions, seed: u64) -> Result<(), BenchError> {
     let home = Arc::new(AtomicBool::new(false));
@@ -116,7 +116,7 @@ impl Worker {
     fn open_publisher(&mut self) -> Result<(), BenchError> {
         if self.publishers.len() < 3 {
             let channel = self.channel();
-            let options = PublisherOptions::default().send_timeout(PATIENCE);
+            let options = PublisherOptions::default().send_timeout(TIME_LIMIT);
             let opened = self.node.publisher(&channel, &options);
             let opened = self.unless_busy(opened)?;
             self.publishers.extend(opened);
@@ -162,7 +162,11 @@ impl Worker {
         let Some(subscriber) = self.subscribers.get_mut(index) else {
             return Ok(());
         };
-        let timeout = if waits { PATIENCE / 10 } else { Duration::ZERO };
+        let timeout = if waits {
+            TIME_LIMIT / 10
+        } else {
+            Duration::ZERO
+        };
         let taken = subscriber.take(timeout);
         let Some(Some(sample)) = self.unless_busy(taken)? else {
             return Ok(());

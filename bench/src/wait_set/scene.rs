@@ -13,7 +13,7 @@ use hythe_node::{
 
 use super::{SIZE, Way};
 use crate::error::BenchError;
-use crate::lookout::{Lookout, NAP, Patience};
+use crate::lookout::{BoundedWait, Lookout, NAP};
 use crate::{cpus, statistics};
 
 /// A few small messages, and more channels than a pool has by default: one leads to the echo.
@@ -93,9 +93,9 @@ impl Scene {
         let mut to_echo = nodes[0].publisher("ping", &waiting())?;
         let (other, told) = (pool.0.clone(), lookout.clone());
         let echo = std::thread::spawn(move || echo(&other, &active, far_cpu, &told));
-        let mut patience = Patience::new(lookout);
+        let mut bounded_wait = BoundedWait::new(lookout);
         while !to_echo.wait_for_subscribers(1, NAP)? || !direct.wait_for_subscribers(1, NAP)? {
-            patience.look_up()?;
+            bounded_wait.look_up()?;
         }
         let (reader, writer) = rustix::pipe::pipe()?;
         Ok(Self {
@@ -150,7 +150,7 @@ impl Scene {
 
     /// Waits as the case does, and takes.
     fn receive(&mut self, lookout: &Lookout) -> Result<Sample, BenchError> {
-        let mut patience = Patience::new(lookout);
+        let mut bounded_wait = BoundedWait::new(lookout);
         let Some(active) = self.subscribers.last_mut() else {
             return Err(BenchError::WrongUse("no channel".to_owned()));
         };
@@ -165,7 +165,7 @@ impl Scene {
             };
             match taken {
                 Some(sample) => return Ok(sample),
-                None => patience.look_up()?,
+                None => bounded_wait.look_up()?,
             }
         }
     }

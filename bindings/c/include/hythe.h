@@ -49,10 +49,12 @@
  */
 #define HYTHE_EVENT(number) ((uint64_t)1 << (number))
 
-/** An argument is NULL, out of range, or another node's; or a handle was given up already. */
+/** An argument is NULL or out of range, belongs to another node, or is a closed handle. */
 #define HYTHE_EARGUMENT (-1)
 
-/** The library has an error in itself, and stopped before it did harm. The handle may be closed. */
+/**
+ * A defect of the library was detected, and the call was stopped. The handle can still be closed.
+ */
 #define HYTHE_EPANIC (-2)
 
 /** A child made by fork used a handle of its parent. */
@@ -79,7 +81,7 @@
 /** The system has not enough memory for the pool. */
 #define HYTHE_ENOROOM (-10)
 
-/** What is there is not a pool, or one of another version. */
+/** The file is not a pool, or a pool of another version. */
 #define HYTHE_ENOTPOOL (-11)
 
 /** A pool of this size or with these limits does not work. */
@@ -100,7 +102,7 @@
 /** Shared words contradict each other: some participant is broken. */
 #define HYTHE_EDAMAGED (-17)
 
-/** Somebody else is changing the same thing; try again a little later. */
+/** Another participant is changing the same object; try again a little later. */
 #define HYTHE_EBUSY (-18)
 
 /** The channel carries another type, or is of another kind. */
@@ -109,7 +111,7 @@
 /** A name is not usable. */
 #define HYTHE_ENAME (-20)
 
-/** A subscriber that is never passed by made no room in time. */
+/** The queue of a subscriber with HYTHE_BLOCK stayed full for as long as the publisher waits. */
 #define HYTHE_EBLOCKED (-21)
 
 /** A subscriber that was waited for left or died. */
@@ -118,13 +120,13 @@
 /** Nobody serves the channel. */
 #define HYTHE_ENOSERVER (-23)
 
-/** No server had room for the request in time. */
+/** The queues of all servers stayed full for as long as the client waits. */
 #define HYTHE_ESERVERSFULL (-24)
 
 /** The client has as many requests open as it may. */
 #define HYTHE_EREQUESTS (-25)
 
-/** The server went or died before it replied. */
+/** The server closed or died before it replied. */
 #define HYTHE_ESERVERLOST (-26)
 
 /** The server gave the request up without a reply. */
@@ -152,8 +154,8 @@
 #define HYTHE_ENOTLOCKED (-34)
 
 /**
- * The pool's files were cut away, or their file system has no page left: the pool is gone for this
- * process.
+ * The pool's files were truncated, or their file system has no page left. This process can no
+ * longer use the pool.
  */
 #define HYTHE_EPOOLLOST (-35)
 
@@ -170,14 +172,15 @@
 #define HYTHE_NO_SPIN 18446744073709551615ull
 
 /**
- * When a subscriber's queue is full, the newest message passes it by, and is counted. The default.
+ * When a subscriber's queue is full, the newest message is dropped for it, and counted. The
+ * default.
  */
 #define HYTHE_DROP_NEWEST 0
 
 /** When a subscriber's queue is full, the publisher waits, for at most `block_ms`. */
 #define HYTHE_BLOCK 1
 
-/** When a subscriber's queue is full, the oldest message in it makes room, and is counted. */
+/** When a subscriber's queue is full, the oldest message in it is evicted, and counted. */
 #define HYTHE_EVICT_OLDEST 2
 
 /**
@@ -198,7 +201,7 @@
 /** Nanoseconds of a second. */
 #define HYTHE_SECOND_NS 1000000000ull
 
-/** A port: something is there, try to take. A file descriptor: it can be read. */
+/** A port may have a message: try to take it. A file descriptor can be read. */
 #define HYTHE_READABLE 1
 
 /** A file descriptor can be written. */
@@ -207,19 +210,19 @@
 /** The other end of a file descriptor was closed, or it has an error. */
 #define HYTHE_CLOSED 4
 
-/** The asking end of a request/reply channel. One thread at a time, any thread. */
+/** The client of a request/reply channel. One thread at a time, any thread. */
 struct hythe_client;
 
 /** The exclusive right to write a buffer. One thread at a time, any thread. */
 struct hythe_lease;
 
-/** The hearing end of an event channel. One thread at a time, any thread. */
+/** The receiving end of an event channel. One thread at a time, any thread. */
 struct hythe_listener;
 
 /** A participant: this process in a pool. Any number of threads may use it at once. */
 struct hythe_node;
 
-/** The raising end of an event channel. One thread at a time, any thread. */
+/** The sending end of an event channel. One thread at a time, any thread. */
 struct hythe_notifier;
 
 /** A pool, open in this process. Any number of threads may use it at once. */
@@ -229,27 +232,27 @@ struct hythe_pool;
 struct hythe_publisher;
 
 /**
- * A request, to be read and answered. One thread at a time, any thread; the server need not be
- * open any more.
+ * A request, to be read and answered. One thread at a time, any thread, also after the server was
+ * closed.
  */
 struct hythe_request;
 
 /**
- * A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other
- * uses it then.
+ * A received buffer. Any number of threads may read it at once. Release or forward it when no
+ * other thread uses it.
  */
 struct hythe_sample;
 
-/** The answering end of a request/reply channel. One thread at a time, any thread. */
+/** The server of a request/reply channel. One thread at a time, any thread. */
 struct hythe_server;
 
-/** The taking end of a channel. One thread at a time, any thread. */
+/** The receiving end of a channel. One thread at a time, any thread. */
 struct hythe_subscriber;
 
 /**
- * One wait for any number of ports and file descriptors. One thread at a time, any thread.
- * Level-triggered: what is attached is reported by each wait while something is there. A node may
- * have several wait sets, for different ports.
+ * Waits for any number of ports and file descriptors at once. One thread at a time, any thread.
+ * Level-triggered: each wait reports a port while it has messages. A node may have several wait
+ * sets, for different ports.
  */
 struct hythe_wait_set;
 
@@ -261,13 +264,13 @@ struct hythe_message {
     size_t bytes;
 };
 
-/** What became of a message. */
+/** The outcome of publishing a message. */
 struct hythe_published {
     /** sizeof(struct hythe_published), set by the caller. */
     size_t size;
     /** Subscribers that have it in their queue. */
     uint32_t delivered;
-    /** Subscribers that it passed by, because their queue was full. */
+    /** Subscribers that did not get it, because their queue was full. */
     uint32_t dropped;
     /** Older messages that it evicted, from queues of subscribers that evict the oldest. */
     uint32_t evicted;
@@ -276,8 +279,8 @@ struct hythe_published {
 };
 
 /**
- * What a channel carries. Ports meet only if all four agree; a port that names no type takes what
- * there is.
+ * The type of a channel. A port opens only if all four members equal the channel's. A port that
+ * names no type accepts any.
  */
 struct hythe_channel_type {
     /** sizeof(struct hythe_channel_type). */
@@ -288,19 +291,22 @@ struct hythe_channel_type {
     uint32_t bytes;
     /** Its alignment: a power of two. */
     uint32_t align;
-    /** Version of the type, by whoever made it. */
+    /** Version of the type, chosen by its author. */
     uint32_t version;
     /** Zero. */
     uint32_t reserved;
 };
 
-/** How to ask. Initialise it with hythe_client_options_init(); what is zero has its default. */
+/**
+ * Options of a client. Initialise them with hythe_client_options_init(); what is zero has its
+ * default.
+ */
 struct hythe_client_options {
     /** sizeof(struct hythe_client_options). */
     size_t size;
-    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
-    /** How long one request may wait for a server with room. 0: 5 s. */
+    /** How long one request may wait while the queues of all servers are full. 0: 5 s. */
     uint64_t send_timeout_ns;
     /** Requests that may be open at a time, at most 32,768. 0: 32. */
     uint32_t outstanding;
@@ -308,7 +314,7 @@ struct hythe_client_options {
     uint32_t reserved;
 };
 
-/** What a port has counted since it was opened. */
+/** The counters of a port since it was opened. */
 struct hythe_statistics {
     /** sizeof(struct hythe_statistics), set by the caller. */
     size_t size;
@@ -316,11 +322,14 @@ struct hythe_statistics {
      * Messages published or taken; requests sent or taken; how often events were raised or taken.
      */
     uint64_t messages;
-    /** Their payload. */
+    /** Bytes of their payload. */
     uint64_t payload_bytes;
-    /** Messages that passed a full subscriber by; requests and replies that reached nobody. */
+    /**
+     * Messages that were dropped because the queue of a subscriber was full; requests and replies
+     * that reached nobody.
+     */
     uint64_t dropped;
-    /** What broken or lying peers sent, and was refused. */
+    /** Invalid descriptors of faulty peers, which were refused. */
     uint64_t violations;
 };
 
@@ -378,21 +387,22 @@ struct hythe_pool_options {
 };
 
 /**
- * How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default.
+ * Options of a publisher. Initialise them with hythe_publisher_options_init(); what is zero has
+ * its default.
  */
 struct hythe_publisher_options {
     /** sizeof(struct hythe_publisher_options). */
     size_t size;
-    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
     /**
-     * How long one message may be held up, for all subscribers together, whatever they ask for,
-     * and how long hythe_publisher_lease() waits for a free buffer. 0: 100 ms.
+     * How long one message may wait for full queues, for all subscribers together, and how long
+     * hythe_publisher_lease() waits for a free buffer. 0: 100 ms.
      */
     uint64_t send_timeout_ns;
     /**
-     * Messages that are kept for subscribers that come later and ask for them; each keeps its
-     * buffer. 0: none. They are given by the publisher's next call that looks for subscribers: who
+     * Messages to keep for later subscribers, at most 32,768; each holds its buffer. 0: none.
+     * They are sent by the publisher's next call that looks for subscribers: a program that
      * publishes rarely calls hythe_publisher_subscribers() now and then.
      */
     uint32_t history;
@@ -400,11 +410,14 @@ struct hythe_publisher_options {
     uint32_t reserved;
 };
 
-/** How to serve. Initialise it with hythe_server_options_init(); what is zero has its default. */
+/**
+ * Options of a server. Initialise them with hythe_server_options_init(); what is zero has its
+ * default.
+ */
 struct hythe_server_options {
     /** sizeof(struct hythe_server_options). */
     size_t size;
-    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
     /** Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32. */
     uint32_t depth;
@@ -413,23 +426,24 @@ struct hythe_server_options {
 };
 
 /**
- * How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its
- * default.
+ * Options of a subscriber. Initialise them with hythe_subscriber_options_init(); what is zero has
+ * its default.
  */
 struct hythe_subscriber_options {
     /** sizeof(struct hythe_subscriber_options). */
     size_t size;
-    /** What the channel carries. NULL: whatever it does; raw bytes if it has to be made. */
+    /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
     /** Messages that may wait, per publisher; rounded up to a power of two. 0: 32. */
     uint32_t depth;
-    /** What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST. */
+    /** What happens when the queue is full: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST. */
     uint32_t when_full;
     /** For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1. */
     uint32_t block_ms;
     /**
-     * Earlier messages that each publisher shall give first, as far as it keeps some and the depth
-     * allows. 0: none. It gives them at its next call that looks for subscribers.
+     * Earlier messages to get from each publisher first, as many as it keeps and the depth
+     * allows, at most 32,768. 0: none. A publisher sends them at its next call that looks for
+     * subscribers.
      */
     uint32_t history;
 };
@@ -449,11 +463,12 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Publishes `count` messages in their order, cheaper than one by one. Returns how many subscribers
- * got one, summed over all; `published` may be NULL, or tells the sums. HYTHE_EARGUMENT: one of
- * them cannot be published, and none was. Any other error: what came before the message that
- * failed has gone out (the statistics count it), it and the rest have not. Consumes every lease,
- * whatever is returned, and sets it to NULL. Blocks as hythe_publisher_publish() does for each.
+ * Publishes `count` messages in their order, at less cost than one by one. Returns the number of
+ * subscribers that got a message, summed over all messages. `published` may be NULL; else it gets
+ * the sums. HYTHE_EARGUMENT: one of the messages is invalid, and none was published. Any other
+ * error: the messages before the one that failed were published (the statistics count them), the
+ * rest were not. Always consumes every lease and sets it to NULL. Blocks as
+ * hythe_publisher_publish() does for each message.
  *
  * Requires:
  * `messages` points to `count` of them; `published` is NULL, or has its size set.
@@ -464,9 +479,10 @@ int hythe_publisher_publish_batch(struct hythe_publisher *publisher,
                                   struct hythe_published *published);
 
 /**
- * Takes what waits, at most `places` samples, cheaper than one by one. Returns how many there are
- * in `samples`; behind them are NULLs. Each is the caller's, until it is given up. An error that
- * is met behind some samples is told by the next call that takes. Does not block.
+ * Takes at most `places` waiting samples, at less cost than one by one. Returns the number of
+ * samples in `samples`; the other places get NULL. The caller owns each sample until it releases
+ * or forwards it. An error after some samples is returned by the next call that takes. Does not
+ * block.
  *
  * Requires:
  * `samples` points to `places` pointers.
@@ -505,10 +521,10 @@ void hythe_client_close(struct hythe_client *client);
 int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct hythe_lease **lease);
 
 /**
- * Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets
- * the number by which this client knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
- * HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`,
- * until a server has room.
+ * Sends the first `bytes` of a leased buffer as a request. Does not wait for the reply. `*request`
+ * gets the number of the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
+ * HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`
+ * while the queues of all servers are full.
  */
 int hythe_client_request(struct hythe_client *client,
                          struct hythe_lease *lease,
@@ -516,16 +532,17 @@ int hythe_client_request(struct hythe_client *client,
                          uint64_t *request);
 
 /**
- * Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else
- * holds it as well. Consumes `sample`, whatever is returned. Otherwise as hythe_client_request().
+ * Sends a received sample, or a part of one, as a request, without copying. HYTHE_ESHARED: the
+ * buffer has another holder. Consumes `sample`, whatever is returned. Otherwise as
+ * hythe_client_request().
  */
 int hythe_client_forward(struct hythe_client *client,
                          struct hythe_sample *sample,
                          uint64_t *request);
 
 /**
- * Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up.
- * HYTHE_ENOREPLY: the time was over first, and the request is abandoned; and the errors of
+ * Sends a request and waits for its reply. Returns 0; the caller owns `*reply` until it releases
+ * it. HYTHE_ENOREPLY: `timeout_ns` has passed, and the request is abandoned. Also the errors of
  * hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever is returned. Blocks
  * for at most `timeout_ns` and the client's send timeout.
  */
@@ -536,9 +553,9 @@ int hythe_client_call(struct hythe_client *client,
                       struct hythe_sample **reply);
 
 /**
- * Waits for the reply to one request: 1, and `*reply` is the caller's, until it is given up. 0: it
- * has not come yet, and may still be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request
- * is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
+ * Waits for the reply to one request. Returns 1; the caller owns `*reply` until it releases it. 0:
+ * no reply yet; the request stays open. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request has
+ * ended. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
  */
 int hythe_client_wait(struct hythe_client *client,
                       uint64_t request,
@@ -546,8 +563,8 @@ int hythe_client_wait(struct hythe_client *client,
                       struct hythe_sample **reply);
 
 /**
- * Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`,
- * which is the caller's. 0: there was none. A request that ended without a reply:
+ * Waits for the reply to any request. Returns 1, the number of the request in `*request` and the
+ * reply, which the caller owns, in `*reply`. 0: none came. A request that ended without a reply:
  * HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other error,
  * that is 0, which no request has. Blocks for at most `timeout_ns`.
  */
@@ -557,25 +574,25 @@ int hythe_client_take(struct hythe_client *client,
                       struct hythe_sample **reply);
 
 /**
- * Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear
- * of it. Does not block.
+ * Abandons a request: its reply is dropped and counted when it comes. The server is not notified.
+ * Does not block.
  */
 int hythe_client_abandon(struct hythe_client *client, uint64_t request);
 
 /** How many requests have no reply yet, or one that was not taken. Does not block. */
 int hythe_client_open_requests(const struct hythe_client *client);
 
-/** How many servers are connected at this moment. Does not block. */
+/** How many servers are connected. Does not block. */
 int hythe_client_servers(struct hythe_client *client);
 
 /**
- * Waits until there are at least `servers` of them: 1. 0: the time was over first. Blocks for at
- * most `timeout_ns`.
+ * Waits until at least `servers` are connected. Returns 1, or 0 if `timeout_ns` has passed. Blocks
+ * for at most `timeout_ns`.
  */
 int hythe_client_wait_for_servers(struct hythe_client *client, size_t servers, uint64_t timeout_ns);
 
 /**
- * What this port has counted. The result's size is set by the caller.
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  *
  * Requires:
  * `statistics` has its size set.
@@ -583,8 +600,8 @@ int hythe_client_wait_for_servers(struct hythe_client *client, size_t servers, u
 int hythe_client_statistics(const struct hythe_client *client, struct hythe_statistics *statistics);
 
 /**
- * What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any
- * number may be asked about. Any thread, at any time.
+ * A short description of a code. hythe_last_error() has the message of the last error. `code` may
+ * be any number. Any thread, at any time.
  */
 const char *hythe_strerror(int code);
 
@@ -603,25 +620,26 @@ int hythe_notifier_open(const struct hythe_node *node,
 void hythe_notifier_close(struct hythe_notifier *notifier);
 
 /**
- * Raises a set of events at every listener. Returns how many listeners that were. An event that a
- * listener has not taken yet stays one event. What was written before is seen by whoever takes it.
+ * Raises a set of events at every listener. Returns the number of listeners. An event that is
+ * raised again before a listener takes it is taken once. A listener that takes an event sees all
+ * that was written before.
  * Does not block.
  */
 int hythe_notifier_notify(struct hythe_notifier *notifier, uint64_t events);
 
-/** How many listeners there are at this moment. Does not block. */
+/** How many listeners there are. Does not block. */
 int hythe_notifier_listeners(struct hythe_notifier *notifier);
 
 /**
- * Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at
- * most `timeout_ns`.
+ * Waits until there are at least `listeners`. Returns 1, or 0 if `timeout_ns` has passed. Blocks
+ * for at most `timeout_ns`.
  */
 int hythe_notifier_wait_for_listeners(struct hythe_notifier *notifier,
                                       size_t listeners,
                                       uint64_t timeout_ns);
 
 /**
- * What this port has counted. The result's size is set by the caller.
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  *
  * Requires:
  * `statistics` has its size set.
@@ -630,8 +648,8 @@ int hythe_notifier_statistics(const struct hythe_notifier *notifier,
                               struct hythe_statistics *statistics);
 
 /**
- * Opens a listener of an event channel, which is made if there is none. It hears what is raised
- * from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
+ * Opens a listener of an event channel, which is made if there is none. It gets events that are
+ * raised from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
  * HYTHE_ETABLEFULL. Does not block.
  *
  * Requires:
@@ -645,8 +663,8 @@ int hythe_listener_open(const struct hythe_node *node,
 void hythe_listener_close(struct hythe_listener *listener);
 
 /**
- * Takes the events that were raised since the last time: 1, with the set in `*events`. 0: there
- * was none, and the set is empty. Blocks for at most `timeout_ns` for the first.
+ * Takes the events that were raised since the last take. Returns 1 and the set in `*events`. 0:
+ * none were, and the set is empty. Blocks for at most `timeout_ns` for the first.
  */
 int hythe_listener_wait(struct hythe_listener *listener, uint64_t timeout_ns, uint64_t *events);
 
@@ -654,7 +672,7 @@ int hythe_listener_wait(struct hythe_listener *listener, uint64_t timeout_ns, ui
 int hythe_listener_try_take(struct hythe_listener *listener, uint64_t *events);
 
 /**
- * What this port has counted. The result's size is set by the caller.
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  *
  * Requires:
  * `statistics` has its size set.
@@ -723,8 +741,8 @@ int hythe_lease_read_stream(struct hythe_lease *lease, int file, size_t at, size
 void hythe_lease_release(struct hythe_lease *lease);
 
 /**
- * What the last call of this thread that returned a negative code had to say: what failed, with
- * which value, and what to do. Empty if none has failed. The text stands until the thread's next
+ * The message of the last call of this thread that returned a negative code: what failed, with
+ * which value, and what to do. Empty if none has failed. The text is valid until the thread's next
  * call that fails.
  */
 const char *hythe_last_error(void);
@@ -740,8 +758,8 @@ const char *hythe_last_error(void);
 int hythe_node_join(const struct hythe_pool *pool, const char *name, struct hythe_node **node);
 
 /**
- * Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the
- * process takes part until the last of them is closed or released. Consumes `node`.
+ * Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay valid: the
+ * process stays a participant until the last of them is closed or released. Consumes `node`.
  */
 void hythe_node_leave(struct hythe_node *node);
 
@@ -749,9 +767,9 @@ void hythe_node_leave(struct hythe_node *node);
 int hythe_node_index(const struct hythe_node *node);
 
 /**
- * Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For
- * programs that read or write in place: what they met may have been zeroes of a pool that is gone;
- * every other call finds out by itself. Any thread; does not block.
+ * Returns 0 if every file of the pool that this process has accessed is still whole, else
+ * HYTHE_EPOOLLOST. For programs that read or write in place: after a loss they read zeroes. All
+ * other calls check this themselves. Any thread; does not block.
  */
 int hythe_node_check_pool(const struct hythe_node *node);
 
@@ -847,10 +865,10 @@ int hythe_publisher_lease(const struct hythe_publisher *publisher,
 
 /**
  * Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it;
- * `published` may be NULL, or tells more. Consumes `lease`, whatever is returned: what is not
- * published is released. Blocks while subscribers that are never passed by have no room, for as
- * long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
- * message then.
+ * `published` may be NULL; else it gets more counters. Consumes `lease`, whatever is returned:
+ * what is not published is released. Blocks while the queue of a subscriber with HYTHE_BLOCK is
+ * full, for as long as it and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others
+ * have the message then.
  *
  * Requires:
  * `published` is NULL, or has its size set.
@@ -883,34 +901,34 @@ int hythe_publisher_forward(struct hythe_publisher *publisher,
                             struct hythe_published *published);
 
 /**
- * How many subscribers are connected at this moment; a core counts as one. Connects to new ones,
- * and gives them the messages that are kept for them. Does not block.
+ * Connects to new subscribers, sends them the kept messages, and returns how many are connected; a
+ * core counts as one. Does not block.
  */
 int hythe_publisher_subscribers(struct hythe_publisher *publisher);
 
 /**
- * Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL,
- * HYTHE_EGEOMETRY. Messages pass that one by, and count as dropped. Connects to new ones. Does not
- * block.
+ * Connects to new subscribers. Returns 0 if there is a queue to each, else why there is none to
+ * one of them: HYTHE_ETABLEFULL, HYTHE_EGEOMETRY. That one gets no messages; they count as
+ * dropped. Does not block.
  */
 int hythe_publisher_reaches_all(struct hythe_publisher *publisher);
 
 /**
- * Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for
- * at most `timeout_ns`.
+ * Waits until at least `subscribers` are connected. Returns 1, or 0 if `timeout_ns` has passed.
+ * Blocks for at most `timeout_ns`.
  */
 int hythe_publisher_wait_for_subscribers(struct hythe_publisher *publisher,
                                          size_t subscribers,
                                          uint64_t timeout_ns);
 
 /**
- * Waits until a core has given back all that was sent to it; for other receivers there is nothing
- * to wait for. HYTHE_ECORE: it has not in time. Blocks for at most `timeout_ns`.
+ * Waits until a core has returned all buffers that were sent to it; returns at once for other
+ * receivers. HYTHE_ECORE: it has not returned them in time. Blocks for at most `timeout_ns`.
  */
 int hythe_publisher_flush(struct hythe_publisher *publisher, uint64_t timeout_ns);
 
 /**
- * What this port has counted. The result's size is set by the caller.
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  *
  * Requires:
  * `statistics` has its size set.
@@ -922,20 +940,18 @@ int hythe_publisher_statistics(const struct hythe_publisher *publisher,
 size_t hythe_sample_length(const struct hythe_sample *sample);
 
 /**
- * Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not
- * all in it; nothing is copied. The way to read what others may still write: check the copy, use
- * the copy.
- *
+ * Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: the range is
+ * not within the payload; nothing is copied. Other processes may still write the payload: check
+ * the copy, then use the copy.
  * Requires:
  * `into` points to `count` writable bytes.
  */
 int hythe_sample_read(const struct hythe_sample *sample, size_t at, void *into, size_t count);
 
 /**
- * Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the
- * payload. A part of a sample has the headroom of the whole. HYTHE_EARGUMENT: it has
+ * Copies `count` bytes of the headroom out, from the buffer's byte `at` on. A part of a sample
+ * has the headroom of the whole buffer. HYTHE_EARGUMENT: the range is not within
  * HYTHE_HEADROOM_BYTES.
- *
  * Requires:
  * `into` points to `count` writable bytes.
  */
@@ -945,22 +961,23 @@ int hythe_sample_read_headroom(const struct hythe_sample *sample,
                                size_t count);
 
 /**
- * The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up.
- * HYTHE_ETRUST unless the pool was opened with `trust_peers`: whoever may write the pool could
- * change the bytes while they are read.
+ * The payload in place: hythe_sample_length() bytes from `*data` on, valid until the sample is
+ * released or forwarded. HYTHE_ETRUST unless the pool was opened with `trust_peers`: a process
+ * that may write the pool could change the bytes while they are read.
  */
 int hythe_sample_data(const struct hythe_sample *sample, const void **data);
 
 /**
- * Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both
- * hold one buffer. The result is the caller's, until it is given up; `sample` stays.
+ * Makes another sample of `count` bytes of this payload, from its byte `at` on, without copying:
+ * both hold one buffer. The caller owns the result until it releases or forwards it. `sample`
+ * stays valid.
  */
 int hythe_sample_part(const struct hythe_sample *sample,
                       size_t at,
                       size_t count,
                       struct hythe_sample **part);
 
-/** Gives a sample back, or does nothing for NULL. Consumes `sample`. */
+/** Releases a sample, or does nothing for NULL. Consumes `sample`. */
 void hythe_sample_release(struct hythe_sample *sample);
 
 /**
@@ -984,15 +1001,18 @@ int hythe_server_open(const struct hythe_node *node,
                       const struct hythe_server_options *options,
                       struct hythe_server **server);
 
-/** Closes a server, or does nothing for NULL. Clients learn that it went. Consumes `server`. */
+/**
+ * Closes a server, or does nothing for NULL. Its unanswered requests fail at the clients.
+ * Consumes `server`.
+ */
 void hythe_server_close(struct hythe_server *server);
 
 /** Leases a buffer for a reply. As hythe_node_lease(). */
 int hythe_server_lease(const struct hythe_server *server, size_t bytes, struct hythe_lease **lease);
 
 /**
- * Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the
- * caller's, until it is answered or released. Blocks for at most `timeout_ns`.
+ * Takes the next request. Returns 1, or 0 with NULL in `*request` if none came. The caller owns
+ * the request until it answers or releases it. Blocks for at most `timeout_ns`.
  */
 int hythe_server_take(struct hythe_server *server,
                       uint64_t timeout_ns,
@@ -1001,24 +1021,23 @@ int hythe_server_take(struct hythe_server *server,
 /** Takes the next request if there is one, as hythe_server_take(). Does not block. */
 int hythe_server_try_take(struct hythe_server *server, struct hythe_request **request);
 
-/** How many clients are connected at this moment. Does not block. */
+/** How many clients are connected. Does not block. */
 int hythe_server_clients(struct hythe_server *server);
 
 /**
- * What this port has counted. The result's size is set by the caller.
- *
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  * Requires:
  * `statistics` has its size set.
  */
 int hythe_server_statistics(const struct hythe_server *server, struct hythe_statistics *statistics);
 
 /**
- * What was asked: a sample that belongs to the request, and goes with it. Never release it by
- * itself. NULL for NULL.
+ * The payload of the request: a sample that belongs to the request and is released with it. Never
+ * release it by itself. NULL for NULL.
  */
 const struct hythe_sample *hythe_request_sample(const struct hythe_request *request);
 
-/** The number of the participant that asked. */
+/** The number of the participant that sent the request. */
 int hythe_request_client(const struct hythe_request *request);
 
 /** Leases a buffer for the reply, also when the server is closed. As hythe_node_lease(). */
@@ -1027,28 +1046,28 @@ int hythe_request_lease(const struct hythe_request *request,
                         struct hythe_lease **lease);
 
 /**
- * Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room.
- * Consumes `request` and `lease`, whatever is returned. Does not block.
+ * Replies with the first `bytes` of a leased buffer. Returns 1, or 0 if the client is gone or its
+ * queue is full. Always consumes `request` and `lease`. Does not block.
  */
 int hythe_request_reply(struct hythe_request *request, struct hythe_lease *lease, size_t bytes);
 
 /**
- * Replies with the buffer that the request came in, without copying: 1. 0: as
- * hythe_request_reply(). HYTHE_ESHARED: the client kept a reference to it. Consumes `request`,
- * whatever is returned. Does not block.
+ * Replies with the buffer of the request, without copying. Returns as hythe_request_reply().
+ * HYTHE_ESHARED: the client kept a reference to the buffer. Always consumes `request`. Does not
+ * block.
  */
 int hythe_request_reply_in_kind(struct hythe_request *request);
 
 /**
- * Replies with a received sample, or a part of one, without copying: 1. 0: as
- * hythe_request_reply(). HYTHE_ESHARED: somebody else holds it as well. Consumes `request` and
- * `sample`, whatever is returned. Does not block.
+ * Replies with a received sample, or a part of one, without copying. Returns as
+ * hythe_request_reply(). HYTHE_ESHARED: the buffer has another holder. Always consumes `request`
+ * and `sample`. Does not block.
  */
 int hythe_request_forward(struct hythe_request *request, struct hythe_sample *sample);
 
 /**
- * Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does
- * nothing for NULL. Consumes `request`.
+ * Releases a request without a reply, or does nothing for NULL. Its client gets
+ * HYTHE_EUNANSWERED. Consumes `request`.
  */
 void hythe_request_release(struct hythe_request *request);
 
@@ -1089,14 +1108,14 @@ int hythe_subscriber_open(const struct hythe_node *node,
                           struct hythe_subscriber **subscriber);
 
 /**
- * Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples
- * taken from it stay. Consumes `subscriber`.
+ * Closes a subscriber, or does nothing for NULL. Messages in its queues are released; samples
+ * that were taken stay valid. Consumes `subscriber`.
  */
 void hythe_subscriber_close(struct hythe_subscriber *subscriber);
 
 /**
- * Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's,
- * until it is given up. Blocks for at most `timeout_ns`.
+ * Takes the next sample. Returns 1, or 0 with NULL in `*sample` if none came. The caller owns the
+ * sample until it releases or forwards it. Blocks for at most `timeout_ns`.
  */
 int hythe_subscriber_take(struct hythe_subscriber *subscriber,
                           uint64_t timeout_ns,
@@ -1109,14 +1128,13 @@ int hythe_subscriber_take(struct hythe_subscriber *subscriber,
 int hythe_subscriber_try_take(struct hythe_subscriber *subscriber, struct hythe_sample **sample);
 
 /**
- * How many publishers are connected at this moment. One that left counts until all it had sent is
- * taken. Does not block.
+ * How many publishers are connected. One that left counts until all that it sent is taken. Does
+ * not block.
  */
 int hythe_subscriber_publishers(struct hythe_subscriber *subscriber);
 
 /**
- * What this port has counted. The result's size is set by the caller.
- *
+ * Reads the counters of this port. The caller sets the size in `statistics`.
  * Requires:
  * `statistics` has its size set.
  */
@@ -1138,57 +1156,49 @@ int hythe_wait_set_open(const struct hythe_node *node, struct hythe_wait_set **w
 void hythe_wait_set_close(struct hythe_wait_set *wait_set);
 
 /**
- * Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The
- * subscriber stays the caller's, and detaches itself when it is closed. HYTHE_EATTACHED: a wait
- * set has it already. HYTHE_EARGUMENT: it is another node's.
+ * Attaches a subscriber, to wait for its messages; reports name it by `key`. The caller keeps the
+ * subscriber, which detaches itself when it is closed. HYTHE_EATTACHED: it is attached to a wait
+ * set already. HYTHE_EARGUMENT: it belongs to another node.
  */
 int hythe_wait_set_attach_subscriber(struct hythe_wait_set *wait_set,
                                      struct hythe_subscriber *subscriber,
                                      uint64_t key);
 
-/**
- * Waits for a server's requests from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
- */
+/** Attaches a server, to wait for its requests. Otherwise as hythe_wait_set_attach_subscriber(). */
 int hythe_wait_set_attach_server(struct hythe_wait_set *wait_set,
                                  struct hythe_server *server,
                                  uint64_t key);
 
 /**
- * Waits for a client's replies from now on, too, and for the end of servers that owe it some.
+ * Attaches a client, to wait for its replies, and for the end of servers that owe it one.
  * Otherwise as hythe_wait_set_attach_subscriber().
  */
 int hythe_wait_set_attach_client(struct hythe_wait_set *wait_set,
                                  struct hythe_client *client,
                                  uint64_t key);
 
-/**
- * Waits for a listener's events from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
- */
+/** Attaches a listener, to wait for its events. Otherwise as hythe_wait_set_attach_subscriber(). */
 int hythe_wait_set_attach_listener(struct hythe_wait_set *wait_set,
                                    struct hythe_listener *listener,
                                    uint64_t key);
 
 /**
- * Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or
- * both. The wait set keeps a duplicate, until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of
- * file that is always ready, or not open.
+ * Attaches a file descriptor, to wait until it is HYTHE_READABLE, HYTHE_WRITABLE, or either. The
+ * wait set keeps a duplicate until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of file that
+ * is always ready, or not open.
  */
 int hythe_wait_set_attach_fd(struct hythe_wait_set *wait_set,
                              int file,
                              uint32_t interest,
                              uint64_t key);
 
-/**
- * Waits no longer for what has this key. Returns how many things had it and were still there. Does
- * not block.
- */
+/** Detaches all ports and file descriptors with this key. Returns their number. Does not block. */
 int hythe_wait_set_detach(struct hythe_wait_set *wait_set, uint64_t key);
 
 /**
- * Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what
- * does not fit is told by the next wait. 0: the time was over first. A port may turn out to have
- * nothing after all: try to take, do not wait there. Blocks for at most `timeout_ns`.
- *
+ * Waits until something is ready. Returns the number of reports in `ready`, at most `places`; the
+ * next wait returns those that do not fit. 0: `timeout_ns` has passed. A reported port may have
+ * no message: try to take, do not wait for one. Blocks for at most `timeout_ns`.
  * Requires:
  * `ready` points to `places` structs.
  */

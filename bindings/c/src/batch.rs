@@ -68,11 +68,12 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// Publishes `count` messages in their order, cheaper than one by one. Returns how many subscribers
-/// got one, summed over all; `published` may be NULL, or tells the sums. HYTHE_EARGUMENT: one of
-/// them cannot be published, and none was. Any other error: what came before the message that
-/// failed has gone out (the statistics count it), it and the rest have not. Consumes every lease,
-/// whatever is returned, and sets it to NULL. Blocks as hythe_publisher_publish() does for each.
+/// Publishes `count` messages in their order, at less cost than one by one. Returns the number of
+/// subscribers that got a message, summed over all messages. `published` may be NULL; else it gets
+/// the sums. HYTHE_EARGUMENT: one of the messages is invalid, and none was published. Any other
+/// error: the messages before the one that failed were published (the statistics count them), the
+/// rest were not. Always consumes every lease and sets it to NULL. Blocks as
+/// hythe_publisher_publish() does for each message.
 ///
 /// # Safety
 /// `messages` points to `count` of them; `published` is NULL, or has its size set.
@@ -108,9 +109,10 @@ pub unsafe extern "C" fn hythe_publisher_publish_batch(
     })
 }
 
-/// Takes what waits, at most `places` samples, cheaper than one by one. Returns how many there are
-/// in `samples`; behind them are NULLs. Each is the caller's, until it is given up. An error that
-/// is met behind some samples is told by the next call that takes. Does not block.
+/// Takes at most `places` waiting samples, at less cost than one by one. Returns the number of
+/// samples in `samples`; the other places get NULL. The caller owns each sample until it releases
+/// or forwards it. An error after some samples is returned by the next call that takes. Does not
+/// block.
 ///
 /// # Safety
 /// `samples` points to `places` pointers.

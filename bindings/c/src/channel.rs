@@ -8,8 +8,8 @@ use hythe::ChannelType;
 use crate::ffi_guard::{Refusal, name};
 use crate::sized::{self, Extensible};
 
-/// What a channel carries. Ports meet only if all four agree; a port that names no type takes what
-/// there is.
+/// The type of a channel. A port opens only if all four members equal the channel's. A port that
+/// names no type accepts any.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_channel_type {
@@ -21,7 +21,7 @@ pub struct hythe_channel_type {
     pub bytes: u32,
     /// Its alignment: a power of two.
     pub align: u32,
-    /// Version of the type, by whoever made it.
+    /// Version of the type, chosen by its author.
     pub version: u32,
     /// Zero.
     pub reserved: u32,

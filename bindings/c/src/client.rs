@@ -20,15 +20,16 @@ use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};
 use crate::statistics::{hythe_statistics, tell_counted};
 
-/// How to ask. Initialise it with hythe_client_options_init(); what is zero has its default.
+/// Options of a client. Initialise them with hythe_client_options_init(); what is zero has its
+/// default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_client_options {
     /// sizeof(struct hythe_client_options).
     pub size: usize,
-    /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
+    /// The type that the channel must carry. NULL: any type; a new channel carries raw bytes.
     pub carries: *const hythe_channel_type,
-    /// How long one request may wait for a server with room. 0: 5 s.
+    /// How long one request may wait while the queues of all servers are full. 0: 5 s.
     pub send_timeout_ns: u64,
     /// Requests that may be open at a time, at most 32,768. 0: 32.
     pub outstanding: u32,
@@ -41,7 +42,7 @@ unsafe impl Extensible for hythe_client_options {
     const NOUN: &'static str = "client options";
 }
 
-/// The asking end of a request/reply channel. One thread at a time, any thread.
+/// The client of a request/reply channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_client {
     origin: Origin,
@@ -135,10 +136,10 @@ pub extern "C" fn hythe_client_lease(
     })
 }
 
-/// Asks with the first `bytes` of a leased buffer, without waiting for the reply; `*request` gets
-/// the number by which this client knows the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
-/// HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`,
-/// until a server has room.
+/// Sends the first `bytes` of a leased buffer as a request. Does not wait for the reply. `*request`
+/// gets the number of the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
+/// HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`
+/// while the queues of all servers are full.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_request(
     client: Option<&mut hythe_client>,
@@ -156,8 +157,9 @@ pub extern "C" fn hythe_client_request(
     })
 }
 
-/// Asks with a received sample, or a part of one, without copying. HYTHE_ESHARED: somebody else
-/// holds it as well. Consumes `sample`, whatever is returned. Otherwise as hythe_client_request().
+/// Sends a received sample, or a part of one, as a request, without copying. HYTHE_ESHARED: the
+/// buffer has another holder. Consumes `sample`, whatever is returned. Otherwise as
+/// hythe_client_request().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_forward(
     client: Option<&mut hythe_client>,
@@ -175,8 +177,8 @@ pub extern "C" fn hythe_client_forward(
     })
 }
 
-/// Asks, and waits for the reply: 0, and `*reply` is the caller's, until it is given up.
-/// HYTHE_ENOREPLY: the time was over first, and the request is abandoned; and the errors of
+/// Sends a request and waits for its reply. Returns 0; the caller owns `*reply` until it releases
+/// it. HYTHE_ENOREPLY: `timeout_ns` has passed, and the request is abandoned. Also the errors of
 /// hythe_client_request() and hythe_client_wait(). Consumes `lease`, whatever is returned. Blocks
 /// for at most `timeout_ns` and the client's send timeout.
 #[unsafe(no_mangle)]
@@ -199,9 +201,9 @@ pub extern "C" fn hythe_client_call(
     })
 }
 
-/// Waits for the reply to one request: 1, and `*reply` is the caller's, until it is given up. 0: it
-/// has not come yet, and may still be waited for. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request
-/// is over. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
+/// Waits for the reply to one request. Returns 1; the caller owns `*reply` until it releases it. 0:
+/// no reply yet; the request stays open. HYTHE_ESERVERLOST, HYTHE_EUNANSWERED: the request has
+/// ended. HYTHE_ENOTPENDING. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_wait(
     client: Option<&mut hythe_client>,
@@ -220,8 +222,8 @@ pub extern "C" fn hythe_client_wait(
     })
 }
 
-/// Waits for the reply to any request: 1, with its number in `*request` and the reply in `*reply`,
-/// which is the caller's. 0: there was none. A request that ended without a reply:
+/// Waits for the reply to any request. Returns 1, the number of the request in `*request` and the
+/// reply, which the caller owns, in `*reply`. 0: none came. A request that ended without a reply:
 /// HYTHE_ESERVERLOST or HYTHE_EUNANSWERED, with its number in `*request`; after any other error,
 /// that is 0, which no request has. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
@@ -244,8 +246,8 @@ pub extern "C" fn hythe_client_take(
     })
 }
 
-/// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not hear
-/// of it. Does not block.
+/// Abandons a request: its reply is dropped and counted when it comes. The server is not notified.
+/// Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_abandon(client: Option<&mut hythe_client>, request: u64) -> c_int {
     cross(|| {
@@ -261,14 +263,14 @@ pub extern "C" fn hythe_client_open_requests(client: Option<&hythe_client>) -> c
     cross(|| Ok(count(open(client)?.client.open_requests())))
 }
 
-/// How many servers are connected at this moment. Does not block.
+/// How many servers are connected. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_servers(client: Option<&mut hythe_client>) -> c_int {
     cross(|| Ok(count(open_mut(client)?.client.servers()?)))
 }
 
-/// Waits until there are at least `servers` of them: 1. 0: the time was over first. Blocks for at
-/// most `timeout_ns`.
+/// Waits until at least `servers` are connected. Returns 1, or 0 if `timeout_ns` has passed. Blocks
+/// for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_client_wait_for_servers(
     client: Option<&mut hythe_client>,
@@ -282,7 +284,7 @@ pub extern "C" fn hythe_client_wait_for_servers(
     })
 }
 
-/// What this port has counted. The result's size is set by the caller.
+/// Reads the counters of this port. The caller sets the size in `statistics`.
 ///
 /// # Safety
 /// `statistics` has its size set.

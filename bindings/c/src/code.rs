@@ -5,9 +5,9 @@ use core::ffi::{c_char, c_int};
 
 use hythe::{NodeError, PoolError};
 
-/// An argument is NULL, out of range, or another node's; or a handle was given up already.
+/// An argument is NULL or out of range, belongs to another node, or is a closed handle.
 pub const HYTHE_EARGUMENT: c_int = -1;
-/// The library has an error in itself, and stopped before it did harm. The handle may be closed.
+/// A defect of the library was detected, and the call was stopped. The handle can still be closed.
 pub const HYTHE_EPANIC: c_int = -2;
 /// A child made by fork used a handle of its parent.
 pub const HYTHE_EFORKED: c_int = -3;
@@ -25,7 +25,7 @@ pub const HYTHE_ENOPOOL: c_int = -8;
 pub const HYTHE_EINUSE: c_int = -9;
 /// The system has not enough memory for the pool.
 pub const HYTHE_ENOROOM: c_int = -10;
-/// What is there is not a pool, or one of another version.
+/// The file is not a pool, or a pool of another version.
 pub const HYTHE_ENOTPOOL: c_int = -11;
 /// A pool of this size or with these limits does not work.
 pub const HYTHE_EGEOMETRY: c_int = -12;
@@ -39,23 +39,23 @@ pub const HYTHE_ETOOLARGE: c_int = -15;
 pub const HYTHE_EREFERENCES: c_int = -16;
 /// Shared words contradict each other: some participant is broken.
 pub const HYTHE_EDAMAGED: c_int = -17;
-/// Somebody else is changing the same thing; try again a little later.
+/// Another participant is changing the same object; try again a little later.
 pub const HYTHE_EBUSY: c_int = -18;
 /// The channel carries another type, or is of another kind.
 pub const HYTHE_EMISMATCH: c_int = -19;
 /// A name is not usable.
 pub const HYTHE_ENAME: c_int = -20;
-/// A subscriber that is never passed by made no room in time.
+/// The queue of a subscriber with HYTHE_BLOCK stayed full for as long as the publisher waits.
 pub const HYTHE_EBLOCKED: c_int = -21;
 /// A subscriber that was waited for left or died.
 pub const HYTHE_EGONE: c_int = -22;
 /// Nobody serves the channel.
 pub const HYTHE_ENOSERVER: c_int = -23;
-/// No server had room for the request in time.
+/// The queues of all servers stayed full for as long as the client waits.
 pub const HYTHE_ESERVERSFULL: c_int = -24;
 /// The client has as many requests open as it may.
 pub const HYTHE_EREQUESTS: c_int = -25;
-/// The server went or died before it replied.
+/// The server closed or died before it replied.
 pub const HYTHE_ESERVERLOST: c_int = -26;
 /// The server gave the request up without a reply.
 pub const HYTHE_EUNANSWERED: c_int = -27;
@@ -73,8 +73,8 @@ pub const HYTHE_EATTACHED: c_int = -32;
 pub const HYTHE_EWAITSET: c_int = -33;
 /// The pool cannot be locked into memory.
 pub const HYTHE_ENOTLOCKED: c_int = -34;
-/// The pool's files were cut away, or their file system has no page left: the pool is gone for this
-/// process.
+/// The pool's files were truncated, or their file system has no page left. This process can no
+/// longer use the pool.
 pub const HYTHE_EPOOLLOST: c_int = -35;
 /// An error that has no code of its own yet.
 pub const HYTHE_EOTHER: c_int = -99;
@@ -99,6 +99,7 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::WaitSet { .. } => HYTHE_EWAITSET,
         NodeError::Pool(error) => of_pool(error),
         NodeError::Exhausted(_) => error.refusal().map_or(HYTHE_EOTHER, of_pool),
+        NodeError::HistoryTooLong { .. } => HYTHE_EARGUMENT,
         NodeError::ReceiverGone { .. } => HYTHE_EGONE,
         NodeError::Blocked { .. } => HYTHE_EBLOCKED,
         NodeError::NoServer { .. } => HYTHE_ENOSERVER,
@@ -121,7 +122,9 @@ pub(crate) fn of(error: &NodeError) -> c_int {
 fn of_pool(error: &PoolError) -> c_int {
     match error {
         PoolError::NotAPool(_) => HYTHE_ENOTPOOL,
-        PoolError::BadGeometry(_) | PoolError::QueueTooDeep { .. } => HYTHE_EGEOMETRY,
+        PoolError::BadGeometry(_) | PoolError::TooSmall { .. } | PoolError::QueueTooDeep { .. } => {
+            HYTHE_EGEOMETRY
+        }
         PoolError::TableFull { .. } => HYTHE_ETABLEFULL,
         PoolError::PoolFull { .. } => HYTHE_EPOOLFULL,
         PoolError::TooLarge { .. } => HYTHE_ETOOLARGE,
@@ -135,8 +138,8 @@ fn of_pool(error: &PoolError) -> c_int {
     }
 }
 
-/// What a code means, in a few words; for what happened here and now see `hythe_last_error`. Any
-/// number may be asked about. Any thread, at any time.
+/// A short description of a code. hythe_last_error() has the message of the last error. `code` may
+/// be any number. Any thread, at any time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
     let text = match code {
@@ -161,10 +164,10 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_EBUSY => c"busy, try again",
         HYTHE_EMISMATCH => c"the channel carries another type, or is of another kind",
         HYTHE_ENAME => c"the name is not usable",
-        HYTHE_EBLOCKED => c"a subscriber made no room in time",
+        HYTHE_EBLOCKED => c"a subscriber's queue stayed full",
         HYTHE_EGONE => c"a subscriber that was waited for is gone",
         HYTHE_ENOSERVER => c"nobody serves the channel",
-        HYTHE_ESERVERSFULL => c"no server has room",
+        HYTHE_ESERVERSFULL => c"the queues of all servers are full",
         HYTHE_EREQUESTS => c"too many open requests",
         HYTHE_ESERVERLOST => c"the server is gone, whether it acted is not known",
         HYTHE_EUNANSWERED => c"the server gave no reply",

@@ -17,7 +17,7 @@ use crate::statistics::{hythe_statistics, tell_counted};
 pub const HYTHE_EVENTS_MAX: u32 = 40;
 const _: () = assert!(HYTHE_EVENTS_MAX == EventId::COUNT as u32);
 
-/// The raising end of an event channel. One thread at a time, any thread.
+/// The sending end of an event channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_notifier {
     origin: Origin,
@@ -32,7 +32,7 @@ impl Handle for hythe_notifier {
     }
 }
 
-/// The hearing end of an event channel. One thread at a time, any thread.
+/// The receiving end of an event channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_listener {
     origin: Origin,
@@ -74,8 +74,9 @@ pub extern "C" fn hythe_notifier_close(notifier: Option<Box<hythe_notifier>>) {
     end(notifier);
 }
 
-/// Raises a set of events at every listener. Returns how many listeners that were. An event that a
-/// listener has not taken yet stays one event. What was written before is seen by whoever takes it.
+/// Raises a set of events at every listener. Returns the number of listeners. An event that is
+/// raised again before a listener takes it is taken once. A listener that takes an event sees all
+/// that was written before.
 /// Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_notifier_notify(
@@ -95,14 +96,14 @@ pub extern "C" fn hythe_notifier_notify(
     })
 }
 
-/// How many listeners there are at this moment. Does not block.
+/// How many listeners there are. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_notifier_listeners(notifier: Option<&mut hythe_notifier>) -> c_int {
     cross(|| Ok(count(open_mut(notifier)?.notifier.listeners()?)))
 }
 
-/// Waits until there are at least `listeners` of them: 1. 0: the time was over first. Blocks for at
-/// most `timeout_ns`.
+/// Waits until there are at least `listeners`. Returns 1, or 0 if `timeout_ns` has passed. Blocks
+/// for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_notifier_wait_for_listeners(
     notifier: Option<&mut hythe_notifier>,
@@ -117,7 +118,7 @@ pub extern "C" fn hythe_notifier_wait_for_listeners(
     })
 }
 
-/// What this port has counted. The result's size is set by the caller.
+/// Reads the counters of this port. The caller sets the size in `statistics`.
 ///
 /// # Safety
 /// `statistics` has its size set.
@@ -131,8 +132,8 @@ pub unsafe extern "C" fn hythe_notifier_statistics(
     unsafe { tell_counted(counted, statistics) }
 }
 
-/// Opens a listener of an event channel, which is made if there is none. It hears what is raised
-/// from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
+/// Opens a listener of an event channel, which is made if there is none. It gets events that are
+/// raised from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
 /// HYTHE_ETABLEFULL. Does not block.
 ///
 /// # Safety
@@ -159,8 +160,8 @@ pub extern "C" fn hythe_listener_close(listener: Option<Box<hythe_listener>>) {
     end(listener);
 }
 
-/// Takes the events that were raised since the last time: 1, with the set in `*events`. 0: there
-/// was none, and the set is empty. Blocks for at most `timeout_ns` for the first.
+/// Takes the events that were raised since the last take. Returns 1 and the set in `*events`. 0:
+/// none were, and the set is empty. Blocks for at most `timeout_ns` for the first.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_listener_wait(
     listener: Option<&mut hythe_listener>,
@@ -192,7 +193,7 @@ pub extern "C" fn hythe_listener_try_take(
     })
 }
 
-/// What this port has counted. The result's size is set by the caller.
+/// Reads the counters of this port. The caller sets the size in `statistics`.
 ///
 /// # Safety
 /// `statistics` has its size set.

@@ -17,8 +17,8 @@ pub(crate) fn keep(text: &str) {
     let _ = LAST.try_with(|last| *last.borrow_mut() = text);
 }
 
-/// What the last call of this thread that returned a negative code had to say: what failed, with
-/// which value, and what to do. Empty if none has failed. The text stands until the thread's next
+/// The message of the last call of this thread that returned a negative code: what failed, with
+/// which value, and what to do. Empty if none has failed. The text is valid until the thread's next
 /// call that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_last_error() -> *const c_char {

@@ -51,8 +51,8 @@ pub unsafe extern "C" fn hythe_node_join(
     })
 }
 
-/// Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay good: the
-/// process takes part until the last of them is closed or released. Consumes `node`.
+/// Leaves the pool, or does nothing for NULL. Ports, leases and samples of the node stay valid: the
+/// process stays a participant until the last of them is closed or released. Consumes `node`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_node_leave(node: Option<Box<hythe_node>>) {
     end(node);
@@ -64,9 +64,9 @@ pub extern "C" fn hythe_node_index(node: Option<&hythe_node>) -> c_int {
     cross(|| Ok(c_int::from(open(node)?.node.index().0)))
 }
 
-/// Is every file of the pool that this process has touched still whole? 0, or HYTHE_EPOOLLOST. For
-/// programs that read or write in place: what they met may have been zeroes of a pool that is gone;
-/// every other call finds out by itself. Any thread; does not block.
+/// Returns 0 if every file of the pool that this process has accessed is still whole, else
+/// HYTHE_EPOOLLOST. For programs that read or write in place: after a loss they read zeroes. All
+/// other calls check this themselves. Any thread; does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_node_check_pool(node: Option<&hythe_node>) -> c_int {
     cross(|| {

@@ -17,19 +17,20 @@ use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};
 use crate::statistics::{hythe_statistics, tell_counted};
 
-/// How to publish. Initialise it with hythe_publisher_options_init(); what is zero has its default.
+/// Options of a publisher. Initialise them with hythe_publisher_options_init(); what is zero has
+/// its default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_publisher_options {
     /// sizeof(struct hythe_publisher_options).
     pub size: usize,
-    /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
+    /// The type that the channel must carry. NULL: any type; a new channel carries raw bytes.
     pub carries: *const hythe_channel_type,
-    /// How long one message may be held up, for all subscribers together, whatever they ask for,
-    /// and how long hythe_publisher_lease() waits for a free buffer. 0: 100 ms.
+    /// How long one message may wait for full queues, for all subscribers together, and how long
+    /// hythe_publisher_lease() waits for a free buffer. 0: 100 ms.
     pub send_timeout_ns: u64,
-    /// Messages that are kept for subscribers that come later and ask for them; each keeps its
-    /// buffer. 0: none. They are given by the publisher's next call that looks for subscribers: who
+    /// Messages to keep for later subscribers, at most 32,768; each holds its buffer. 0: none.
+    /// They are sent by the publisher's next call that looks for subscribers: a program that
     /// publishes rarely calls hythe_publisher_subscribers() now and then.
     pub history: u32,
     /// Zero.
@@ -41,7 +42,7 @@ unsafe impl Extensible for hythe_publisher_options {
     const NOUN: &'static str = "publisher options";
 }
 
-/// What became of a message.
+/// The outcome of publishing a message.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_published {
@@ -49,7 +50,7 @@ pub struct hythe_published {
     pub size: usize,
     /// Subscribers that have it in their queue.
     pub delivered: u32,
-    /// Subscribers that it passed by, because their queue was full.
+    /// Subscribers that did not get it, because their queue was full.
     pub dropped: u32,
     /// Older messages that it evicted, from queues of subscribers that evict the oldest.
     pub evicted: u32,
@@ -156,10 +157,10 @@ pub extern "C" fn hythe_publisher_lease(
 }
 
 /// Publishes the first `bytes` of a leased buffer. Returns how many subscribers have it;
-/// `published` may be NULL, or tells more. Consumes `lease`, whatever is returned: what is not
-/// published is released. Blocks while subscribers that are never passed by have no room, for as
-/// long as they and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others have the
-/// message then.
+/// `published` may be NULL; else it gets more counters. Consumes `lease`, whatever is returned:
+/// what is not published is released. Blocks while the queue of a subscriber with HYTHE_BLOCK is
+/// full, for as long as it and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others
+/// have the message then.
 ///
 /// # Safety
 /// `published` is NULL, or has its size set.
@@ -245,16 +246,16 @@ pub(crate) unsafe fn tell(
     Ok(count(published.delivered as usize))
 }
 
-/// How many subscribers are connected at this moment; a core counts as one. Connects to new ones,
-/// and gives them the messages that are kept for them. Does not block.
+/// Connects to new subscribers, sends them the kept messages, and returns how many are connected; a
+/// core counts as one. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_subscribers(publisher: Option<&mut hythe_publisher>) -> c_int {
     cross(|| Ok(count(open_mut(publisher)?.publisher.subscribers()?)))
 }
 
-/// Is there a queue to every subscriber? 0, or why there is none to one of them: HYTHE_ETABLEFULL,
-/// HYTHE_EGEOMETRY. Messages pass that one by, and count as dropped. Connects to new ones. Does not
-/// block.
+/// Connects to new subscribers. Returns 0 if there is a queue to each, else why there is none to
+/// one of them: HYTHE_ETABLEFULL, HYTHE_EGEOMETRY. That one gets no messages; they count as
+/// dropped. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_reaches_all(publisher: Option<&mut hythe_publisher>) -> c_int {
     cross(|| {
@@ -263,8 +264,8 @@ pub extern "C" fn hythe_publisher_reaches_all(publisher: Option<&mut hythe_publi
     })
 }
 
-/// Waits until there are at least `subscribers` of them: 1. 0: the time was over first. Blocks for
-/// at most `timeout_ns`.
+/// Waits until at least `subscribers` are connected. Returns 1, or 0 if `timeout_ns` has passed.
+/// Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_wait_for_subscribers(
     publisher: Option<&mut hythe_publisher>,
@@ -280,8 +281,8 @@ pub extern "C" fn hythe_publisher_wait_for_subscribers(
     })
 }
 
-/// Waits until a core has given back all that was sent to it; for other receivers there is nothing
-/// to wait for. HYTHE_ECORE: it has not in time. Blocks for at most `timeout_ns`.
+/// Waits until a core has returned all buffers that were sent to it; returns at once for other
+/// receivers. HYTHE_ECORE: it has not returned them in time. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_flush(
     publisher: Option<&mut hythe_publisher>,
@@ -294,7 +295,7 @@ pub extern "C" fn hythe_publisher_flush(
     })
 }
 
-/// What this port has counted. The result's size is set by the caller.
+/// Reads the counters of this port. The caller sets the size in `statistics`.
 ///
 /// # Safety
 /// `statistics` has its size set.

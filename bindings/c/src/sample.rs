@@ -14,8 +14,8 @@ use crate::handle_pool::{HandlePool, PooledHandle, Spare, held, pack, unpack};
 use crate::lease::HYTHE_HEADROOM_BYTES;
 use crate::origin::Origin;
 
-/// A received buffer. Reading it: any number of threads at once. Giving it up: one, and no other
-/// uses it then.
+/// A received buffer. Any number of threads may read it at once. Release or forward it when no
+/// other thread uses it.
 #[derive(Debug)]
 pub struct hythe_sample {
     /// Only its address counts.
@@ -120,10 +120,9 @@ pub extern "C" fn hythe_sample_length(sample: Option<&hythe_sample>) -> usize {
     length
 }
 
-/// Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: they are not
-/// all in it; nothing is copied. The way to read what others may still write: check the copy, use
-/// the copy.
-///
+/// Copies `count` bytes of the payload out, from its byte `at` on. HYTHE_EARGUMENT: the range is
+/// not within the payload; nothing is copied. Other processes may still write the payload: check
+/// the copy, then use the copy.
 /// # Safety
 /// `into` points to `count` writable bytes.
 #[unsafe(no_mangle)]
@@ -144,10 +143,9 @@ pub unsafe extern "C" fn hythe_sample_read(
     })
 }
 
-/// Copies `count` bytes of the headroom out, from the buffer's byte `at` on: what came beside the
-/// payload. A part of a sample has the headroom of the whole. HYTHE_EARGUMENT: it has
+/// Copies `count` bytes of the headroom out, from the buffer's byte `at` on. A part of a sample
+/// has the headroom of the whole buffer. HYTHE_EARGUMENT: the range is not within
 /// HYTHE_HEADROOM_BYTES.
-///
 /// # Safety
 /// `into` points to `count` writable bytes.
 #[unsafe(no_mangle)]
@@ -168,9 +166,9 @@ pub unsafe extern "C" fn hythe_sample_read_headroom(
     })
 }
 
-/// The payload in place: hythe_sample_length() bytes from `*data` on, until the sample is given up.
-/// HYTHE_ETRUST unless the pool was opened with `trust_peers`: whoever may write the pool could
-/// change the bytes while they are read.
+/// The payload in place: hythe_sample_length() bytes from `*data` on, valid until the sample is
+/// released or forwarded. HYTHE_ETRUST unless the pool was opened with `trust_peers`: a process
+/// that may write the pool could change the bytes while they are read.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_sample_data(
     sample: Option<&hythe_sample>,
@@ -191,8 +189,9 @@ pub extern "C" fn hythe_sample_data(
     })
 }
 
-/// Another sample of `count` bytes of this payload, from its byte `at` on, without copying: both
-/// hold one buffer. The result is the caller's, until it is given up; `sample` stays.
+/// Makes another sample of `count` bytes of this payload, from its byte `at` on, without copying:
+/// both hold one buffer. The caller owns the result until it releases or forwards it. `sample`
+/// stays valid.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_sample_part(
     sample: Option<&hythe_sample>,
@@ -209,7 +208,7 @@ pub extern "C" fn hythe_sample_part(
     })
 }
 
-/// Gives a sample back, or does nothing for NULL. Consumes `sample`.
+/// Releases a sample, or does nothing for NULL. Consumes `sample`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_sample_release(sample: Option<&mut hythe_sample>) {
     if sample.is_some() {

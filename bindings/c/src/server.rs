@@ -22,13 +22,14 @@ use crate::sample::{self, Inner, hythe_sample};
 use crate::sized::{self, Extensible};
 use crate::statistics::{hythe_statistics, tell_counted};
 
-/// How to serve. Initialise it with hythe_server_options_init(); what is zero has its default.
+/// Options of a server. Initialise them with hythe_server_options_init(); what is zero has its
+/// default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_server_options {
     /// sizeof(struct hythe_server_options).
     pub size: usize,
-    /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
+    /// The type that the channel must carry. NULL: any type; a new channel carries raw bytes.
     pub carries: *const hythe_channel_type,
     /// Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32.
     pub depth: u32,
@@ -41,7 +42,7 @@ unsafe impl Extensible for hythe_server_options {
     const NOUN: &'static str = "server options";
 }
 
-/// The answering end of a request/reply channel. One thread at a time, any thread.
+/// The server of a request/reply channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_server {
     origin: Origin,
@@ -56,8 +57,8 @@ impl Handle for hythe_server {
     }
 }
 
-/// A request, to be read and answered. One thread at a time, any thread; the server need not be
-/// open any more.
+/// A request, to be read and answered. One thread at a time, any thread, also after the server was
+/// closed.
 #[derive(Debug)]
 pub struct hythe_request {
     origin: Origin,
@@ -130,7 +131,8 @@ pub unsafe extern "C" fn hythe_server_open(
     unsafe { port::open_on(node, channel, server, make) }
 }
 
-/// Closes a server, or does nothing for NULL. Clients learn that it went. Consumes `server`.
+/// Closes a server, or does nothing for NULL. Its unanswered requests fail at the clients.
+/// Consumes `server`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_server_close(server: Option<Box<hythe_server>>) {
     end(server);
@@ -149,8 +151,8 @@ pub extern "C" fn hythe_server_lease(
     })
 }
 
-/// Takes the next request: 1. 0: there was none, and `*request` is NULL. The request is the
-/// caller's, until it is answered or released. Blocks for at most `timeout_ns`.
+/// Takes the next request. Returns 1, or 0 with NULL in `*request` if none came. The caller owns
+/// the request until it answers or releases it. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_server_take(
     server: Option<&mut hythe_server>,
@@ -195,14 +197,13 @@ fn give(
     1
 }
 
-/// How many clients are connected at this moment. Does not block.
+/// How many clients are connected. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_server_clients(server: Option<&mut hythe_server>) -> c_int {
     cross(|| Ok(count(open_mut(server)?.server.clients()?)))
 }
 
-/// What this port has counted. The result's size is set by the caller.
-///
+/// Reads the counters of this port. The caller sets the size in `statistics`.
 /// # Safety
 /// `statistics` has its size set.
 #[unsafe(no_mangle)]
@@ -215,8 +216,8 @@ pub unsafe extern "C" fn hythe_server_statistics(
     unsafe { tell_counted(counted, statistics) }
 }
 
-/// What was asked: a sample that belongs to the request, and goes with it. Never release it by
-/// itself. NULL for NULL.
+/// The payload of the request: a sample that belongs to the request and is released with it. Never
+/// release it by itself. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_sample(request: Option<&hythe_request>) -> *const hythe_sample {
     let mut question = std::ptr::null();
@@ -227,7 +228,7 @@ pub extern "C" fn hythe_request_sample(request: Option<&hythe_request>) -> *cons
     question
 }
 
-/// The number of the participant that asked.
+/// The number of the participant that sent the request.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_client(request: Option<&hythe_request>) -> c_int {
     cross(|| Ok(c_int::from(open(request)?.responder.client().0)))
@@ -258,8 +259,8 @@ fn give_up(request: Option<Box<hythe_request>>) -> Result<hythe_request, Refusal
     }
 }
 
-/// Replies with the first `bytes` of a leased buffer: 1. 0: the client is gone, or left no room.
-/// Consumes `request` and `lease`, whatever is returned. Does not block.
+/// Replies with the first `bytes` of a leased buffer. Returns 1, or 0 if the client is gone or its
+/// queue is full. Always consumes `request` and `lease`. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_reply(
     request: Option<Box<hythe_request>>,
@@ -274,9 +275,9 @@ pub extern "C" fn hythe_request_reply(
     })
 }
 
-/// Replies with the buffer that the request came in, without copying: 1. 0: as
-/// hythe_request_reply(). HYTHE_ESHARED: the client kept a reference to it. Consumes `request`,
-/// whatever is returned. Does not block.
+/// Replies with the buffer of the request, without copying. Returns as hythe_request_reply().
+/// HYTHE_ESHARED: the client kept a reference to the buffer. Always consumes `request`. Does not
+/// block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>>) -> c_int {
     cross(|| {
@@ -286,9 +287,9 @@ pub extern "C" fn hythe_request_reply_in_kind(request: Option<Box<hythe_request>
     })
 }
 
-/// Replies with a received sample, or a part of one, without copying: 1. 0: as
-/// hythe_request_reply(). HYTHE_ESHARED: somebody else holds it as well. Consumes `request` and
-/// `sample`, whatever is returned. Does not block.
+/// Replies with a received sample, or a part of one, without copying. Returns as
+/// hythe_request_reply(). HYTHE_ESHARED: the buffer has another holder. Always consumes `request`
+/// and `sample`. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_forward(
     request: Option<Box<hythe_request>>,
@@ -310,8 +311,8 @@ pub extern "C" fn hythe_request_forward(
     })
 }
 
-/// Gives a request up without a reply, of which the client is told (HYTHE_EUNANSWERED), or does
-/// nothing for NULL. Consumes `request`.
+/// Releases a request without a reply, or does nothing for NULL. Its client gets
+/// HYTHE_EUNANSWERED. Consumes `request`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_release(request: Option<Box<hythe_request>>) {
     end(request);

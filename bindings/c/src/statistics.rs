@@ -8,7 +8,7 @@ use hythe::PortStatistics;
 use crate::ffi_guard::{Refusal, cross};
 use crate::sized::{self, Extensible};
 
-/// What a port has counted since it was opened.
+/// The counters of a port since it was opened.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct hythe_statistics {
@@ -16,11 +16,12 @@ pub struct hythe_statistics {
     pub size: usize,
     /// Messages published or taken; requests sent or taken; how often events were raised or taken.
     pub messages: u64,
-    /// Their payload.
+    /// Bytes of their payload.
     pub payload_bytes: u64,
-    /// Messages that passed a full subscriber by; requests and replies that reached nobody.
+    /// Messages that were dropped because the queue of a subscriber was full; requests and replies
+    /// that reached nobody.
     pub dropped: u64,
-    /// What broken or lying peers sent, and was refused.
+    /// Invalid descriptors of faulty peers, which were refused.
     pub violations: u64,
 }
 

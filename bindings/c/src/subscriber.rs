@@ -16,30 +16,32 @@ use crate::sample::{self, hythe_sample};
 use crate::sized::{self, Extensible};
 use crate::statistics::{hythe_statistics, tell_counted};
 
-/// When a subscriber's queue is full, the newest message passes it by, and is counted. The default.
+/// When a subscriber's queue is full, the newest message is dropped for it, and counted. The
+/// default.
 pub const HYTHE_DROP_NEWEST: u32 = 0;
 /// When a subscriber's queue is full, the publisher waits, for at most `block_ms`.
 pub const HYTHE_BLOCK: u32 = 1;
-/// When a subscriber's queue is full, the oldest message in it makes room, and is counted.
+/// When a subscriber's queue is full, the oldest message in it is evicted, and counted.
 pub const HYTHE_EVICT_OLDEST: u32 = 2;
 
-/// How to subscribe. Initialise it with hythe_subscriber_options_init(); what is zero has its
-/// default.
+/// Options of a subscriber. Initialise them with hythe_subscriber_options_init(); what is zero has
+/// its default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct hythe_subscriber_options {
     /// sizeof(struct hythe_subscriber_options).
     pub size: usize,
-    /// What the channel carries. NULL: whatever it does; raw bytes if it has to be made.
+    /// The type that the channel must carry. NULL: any type; a new channel carries raw bytes.
     pub carries: *const hythe_channel_type,
     /// Messages that may wait, per publisher; rounded up to a power of two. 0: 32.
     pub depth: u32,
-    /// What happens when as many wait: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST.
+    /// What happens when the queue is full: HYTHE_DROP_NEWEST, HYTHE_BLOCK, HYTHE_EVICT_OLDEST.
     pub when_full: u32,
     /// For HYTHE_BLOCK, how long a publisher may wait, in milliseconds; at least 1.
     pub block_ms: u32,
-    /// Earlier messages that each publisher shall give first, as far as it keeps some and the depth
-    /// allows. 0: none. It gives them at its next call that looks for subscribers.
+    /// Earlier messages to get from each publisher first, as many as it keeps and the depth
+    /// allows, at most 32,768. 0: none. A publisher sends them at its next call that looks for
+    /// subscribers.
     pub history: u32,
 }
 
@@ -48,7 +50,7 @@ unsafe impl Extensible for hythe_subscriber_options {
     const NOUN: &'static str = "subscriber options";
 }
 
-/// The taking end of a channel. One thread at a time, any thread.
+/// The receiving end of a channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_subscriber {
     pub(crate) origin: Origin,
@@ -161,15 +163,15 @@ pub unsafe extern "C" fn hythe_subscriber_open(
     unsafe { port::open_on(node, channel, subscriber, make) }
 }
 
-/// Closes a subscriber, or does nothing for NULL. What waits in its queues is released; samples
-/// taken from it stay. Consumes `subscriber`.
+/// Closes a subscriber, or does nothing for NULL. Messages in its queues are released; samples
+/// that were taken stay valid. Consumes `subscriber`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_close(subscriber: Option<Box<hythe_subscriber>>) {
     end(subscriber);
 }
 
-/// Takes the next sample: 1. 0: there was none, and `*sample` is NULL. The sample is the caller's,
-/// until it is given up. Blocks for at most `timeout_ns`.
+/// Takes the next sample. Returns 1, or 0 with NULL in `*sample` if none came. The caller owns the
+/// sample until it releases or forwards it. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_take(
     subscriber: Option<&mut hythe_subscriber>,
@@ -199,15 +201,14 @@ pub extern "C" fn hythe_subscriber_try_take(
     })
 }
 
-/// How many publishers are connected at this moment. One that left counts until all it had sent is
-/// taken. Does not block.
+/// How many publishers are connected. One that left counts until all that it sent is taken. Does
+/// not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_publishers(subscriber: Option<&mut hythe_subscriber>) -> c_int {
     cross(|| Ok(count(open_mut(subscriber)?.subscriber.publishers()?)))
 }
 
-/// What this port has counted. The result's size is set by the caller.
-///
+/// Reads the counters of this port. The caller sets the size in `statistics`.
 /// # Safety
 /// `statistics` has its size set.
 #[unsafe(no_mangle)]

@@ -19,7 +19,7 @@ use crate::origin::Origin;
 use crate::server::hythe_server;
 use crate::subscriber::hythe_subscriber;
 
-/// A port: something is there, try to take. A file descriptor: it can be read.
+/// A port may have a message: try to take it. A file descriptor can be read.
 pub const HYTHE_READABLE: u32 = 1;
 /// A file descriptor can be written.
 pub const HYTHE_WRITABLE: u32 = 2;
@@ -38,9 +38,9 @@ pub struct hythe_ready {
     pub reserved: u32,
 }
 
-/// One wait for any number of ports and file descriptors. One thread at a time, any thread.
-/// Level-triggered: what is attached is reported by each wait while something is there. A node may
-/// have several wait sets, for different ports.
+/// Waits for any number of ports and file descriptors at once. One thread at a time, any thread.
+/// Level-triggered: each wait reports a port while it has messages. A node may have several wait
+/// sets, for different ports.
 #[derive(Debug)]
 pub struct hythe_wait_set {
     origin: Origin,
@@ -94,9 +94,9 @@ impl hythe_wait_set {
     }
 }
 
-/// Waits for a subscriber's messages from now on, too; `key` is what the wait set calls it. The
-/// subscriber stays the caller's, and detaches itself when it is closed. HYTHE_EATTACHED: a wait
-/// set has it already. HYTHE_EARGUMENT: it is another node's.
+/// Attaches a subscriber, to wait for its messages; reports name it by `key`. The caller keeps the
+/// subscriber, which detaches itself when it is closed. HYTHE_EATTACHED: it is attached to a wait
+/// set already. HYTHE_EARGUMENT: it belongs to another node.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_subscriber(
     wait_set: Option<&mut hythe_wait_set>,
@@ -106,7 +106,7 @@ pub extern "C" fn hythe_wait_set_attach_subscriber(
     cross(|| open_mut(wait_set)?.attach(&mut open_mut(subscriber)?.subscriber, key))
 }
 
-/// Waits for a server's requests from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
+/// Attaches a server, to wait for its requests. Otherwise as hythe_wait_set_attach_subscriber().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_server(
     wait_set: Option<&mut hythe_wait_set>,
@@ -116,7 +116,7 @@ pub extern "C" fn hythe_wait_set_attach_server(
     cross(|| open_mut(wait_set)?.attach(&mut open_mut(server)?.server, key))
 }
 
-/// Waits for a client's replies from now on, too, and for the end of servers that owe it some.
+/// Attaches a client, to wait for its replies, and for the end of servers that owe it one.
 /// Otherwise as hythe_wait_set_attach_subscriber().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_client(
@@ -127,7 +127,7 @@ pub extern "C" fn hythe_wait_set_attach_client(
     cross(|| open_mut(wait_set)?.attach(&mut open_mut(client)?.client, key))
 }
 
-/// Waits for a listener's events from now on, too. Otherwise as hythe_wait_set_attach_subscriber().
+/// Attaches a listener, to wait for its events. Otherwise as hythe_wait_set_attach_subscriber().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_listener(
     wait_set: Option<&mut hythe_wait_set>,
@@ -137,9 +137,9 @@ pub extern "C" fn hythe_wait_set_attach_listener(
     cross(|| open_mut(wait_set)?.attach(&mut open_mut(listener)?.listener, key))
 }
 
-/// Waits for a file descriptor from now on, too: that it is HYTHE_READABLE, HYTHE_WRITABLE, or
-/// both. The wait set keeps a duplicate, until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of
-/// file that is always ready, or not open.
+/// Attaches a file descriptor, to wait until it is HYTHE_READABLE, HYTHE_WRITABLE, or either. The
+/// wait set keeps a duplicate until hythe_wait_set_detach(). HYTHE_EWAITSET: a kind of file that
+/// is always ready, or not open.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_attach_fd(
     wait_set: Option<&mut hythe_wait_set>,
@@ -174,8 +174,7 @@ pub extern "C" fn hythe_wait_set_attach_fd(
     })
 }
 
-/// Waits no longer for what has this key. Returns how many things had it and were still there. Does
-/// not block.
+/// Detaches all ports and file descriptors with this key. Returns their number. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_wait_set_detach(wait_set: Option<&mut hythe_wait_set>, key: u64) -> c_int {
     cross(|| {
@@ -191,10 +190,9 @@ pub extern "C" fn hythe_wait_set_detach(wait_set: Option<&mut hythe_wait_set>, k
     })
 }
 
-/// Waits until something is ready. Returns how many of `ready` tell what, at most `places`; what
-/// does not fit is told by the next wait. 0: the time was over first. A port may turn out to have
-/// nothing after all: try to take, do not wait there. Blocks for at most `timeout_ns`.
-///
+/// Waits until something is ready. Returns the number of reports in `ready`, at most `places`; the
+/// next wait returns those that do not fit. 0: `timeout_ns` has passed. A reported port may have
+/// no message: try to take, do not wait for one. Blocks for at most `timeout_ns`.
 /// # Safety
 /// `ready` points to `places` structs.
 #[unsafe(no_mangle)]

@@ -1,10 +1,11 @@
-//! The shared bytes as types: descriptors, the control file of a pool, the link to a core.
+//! The layout of all shared memory as Rust types: descriptors, the control file of a pool, the link
+//! to a core.
 //!
-//! Every other crate that reads or writes shared memory takes its offsets from here, and `spec/`
-//! describes the same bytes in words. The golden vectors in `spec/vectors/` hold the two together,
-//! and the C library to both.
+//! Every crate that reads or writes shared memory takes its offsets from here. `spec/` describes
+//! the same bytes in prose. The golden vectors in `spec/vectors/` test this crate and the C library
+//! against each other and against the specification.
 //!
-//! Never touches memory, never allocates, never calls the system: numbers in, numbers out.
+//! Never touches memory, never allocates, never calls the system: it computes numbers from numbers.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -13,22 +13,23 @@ use hythe_latency::LatencyError;
 use hythe_preload::PreloadError;
 use hythe_terminal::escaped;
 
+use crate::remedy;
 use crate::workspace::WorkspaceError;
 
 /// Errors of the command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
     /// The library refused.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy::of_node(.0))]
     Node(#[from] NodeError),
     /// A core's or board's error.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy::of_core(.0))]
     Core(#[from] CoreError),
     /// Reading ahead, or recording for it, did not work.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy::of_preload(.0))]
     Preload(#[from] PreloadError),
     /// A latency could not be measured, judged or compared.
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy::of_latency(.0))]
     Latency(#[from] LatencyError),
     /// A pool of the command's own could not be made.
     #[error(transparent)]

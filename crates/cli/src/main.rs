@@ -31,6 +31,7 @@ mod probe;
 mod publish;
 mod rates;
 mod record;
+mod remedy;
 mod replay;
 mod report;
 mod stop;

@@ -128,28 +128,30 @@ fn show_all(
         number += 1;
     }
     match (args.count, args.timeout) {
-        (Some(count), Some(patience)) if number < count && !stop.asked() => {
+        (Some(count), Some(time_limit)) if number < count && !stop.asked() => {
             Err(CliError::Failed(format!(
                 "{number} of {} arrived on channel `{}`, then nothing for {} s: is somebody publishing (`hythe list`)?",
                 units::counted(count, "message"),
                 args.channel,
-                patience.as_secs_f64()
+                time_limit.as_secs_f64()
             )))
         }
         _ => Ok(()),
     }
 }
 
-/// The next sample; `None`: none came within `patience`, or somebody asked to stop.
+/// The next sample; `None`: none came within `time_limit`, or somebody asked to stop.
 fn take(
-    patience: Option<Duration>,
+    time_limit: Option<Duration>,
     stop: &Stop,
     subscriber: &mut Subscriber,
     unpublished: &mut Unpublished,
 ) -> Result<Option<Sample>, CliError> {
     let start = Instant::now();
     loop {
-        let left = patience.map_or(LOOK, |patience| patience.saturating_sub(start.elapsed()));
+        let left = time_limit.map_or(LOOK, |time_limit| {
+            time_limit.saturating_sub(start.elapsed())
+        });
         if let Some(sample) = subscriber.take(left.min(LOOK))? {
             return Ok(Some(sample));
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use hythe::{ClassPlan, Limits};
+use hythe::{ClassPlan, HISTORY_MAX, Limits};
 use hythe_terminal::escaped;
 
 /// Bits a second: a whole number, or thousands, millions or billions of them, as networks count.
@@ -127,9 +127,6 @@ pub(crate) fn parse_mode(text: &str) -> Result<u32, String> {
         )
     })
 }
-
-/// Most messages of a history: as many as the deepest queue of a subscriber takes.
-const HISTORY_MAX: u32 = 32_768;
 
 /// `10`.
 pub(crate) fn parse_history(text: &str) -> Result<u32, String> {

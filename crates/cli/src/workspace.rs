@@ -7,6 +7,8 @@ use std::path::Path;
 use hythe::{ClassPlan, Geometry, Limits, Pool, PoolOptions};
 use tempfile::TempDir;
 
+use crate::remedy;
+
 /// Who it is for. The names of pools are this and the process id, those of directories have
 /// something random besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl Purpose {
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
-    #[error(transparent)]
+    #[error("{}{}", .0, remedy::of_node(.0))]
     Node(#[from] hythe::NodeError),
     #[error("cannot make a directory for temporary files: {0}")]
     Files(io::Error),

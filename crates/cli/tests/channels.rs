@@ -434,7 +434,7 @@ fn a_blocking_subscriber_that_does_not_take_is_named() {
         .expect("own child");
     let name = format!("hythe sub (pid {})", child.id());
     // Its own bound is longer than what the publisher allows strangers, and shorter than this.
-    for (send_timeout, waited) in [("0.1", "within 100 ms"), ("30", "within 200 ms")] {
+    for (send_timeout, waited) in [("0.1", "for 100 ms"), ("30", "for 200 ms")] {
         let arguments = [
             "pub",
             "data",

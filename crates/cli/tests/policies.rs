@@ -99,7 +99,7 @@ fn what_does_not_fit_together_is_refused_with_what_would() {
     root.run(&["pool", "create", "--limit", "slots=3"])
         .failed(2, &["participants, channels, ports"]);
     root.run(&["pool", "create", "--limit", "participants=255"])
-        .failed(1, &["participants: 255"]);
+        .failed(1, &["limit of participants is 255", "from 1 to 254"]);
     root.ok(&[
         "pool",
         "create",

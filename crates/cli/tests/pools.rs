@@ -170,7 +170,7 @@ fn classes_and_modes_are_as_asked_for() {
 fn a_small_pool_of_two_mebibytes_carries_messages() {
     let root = Root::new();
     root.run(&["pool", "create", "--size", "2M"])
-        .failed(1, &["too few", "--small"]);
+        .failed(1, &["too small", "--small"]);
     let made = root.json(&["pool", "create", "--small", "--size", "2M"]);
     let terms = made["terms"].as_array().expect("a list").iter();
     let control = terms.filter(|term| {
@@ -267,7 +267,7 @@ fn refusals_name_what_and_what_to_do() {
         .failed(
             1,
             &[
-                "1048576 bytes are too few",
+                "1048576 bytes is too small",
                 "control tables alone",
                 "--small",
                 "--limit",

@@ -125,7 +125,7 @@ fn send(
             burst: 1,
             early_ns: 0,
         },
-        patience: SEND_TIMEOUT,
+        send_timeout: SEND_TIMEOUT,
         ..SendOptions::new(identity::random()?, trust)
     };
     let mut session = SendSession::new(node, source, packetizer, options)?;

@@ -1,7 +1,7 @@
-//! Saying that something happened, without data: 40 events for each channel.
+//! Events without data: a channel has 40 of them.
 //!
-//! An event that was raised and not heard yet is not raised twice: a listener that is late hears it
-//! once. What must be counted is a message.
+//! Events coalesce: raised several times before a listener takes it, an event is taken once. If
+//! each occurrence must be counted, publish messages instead.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What can be seen of a pool from outside: participants, channels, ports, and who holds what since
-//! when.
+//! The state of a pool: participants, channels, ports, and which participant holds which buffer for
+//! how long.
 //!
 //! ```
 //! use hythe::prelude::*;

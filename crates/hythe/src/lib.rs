@@ -2,31 +2,31 @@
 //!
 //! # In one minute
 //!
-//! A **pool** is shared memory of this machine, made on first use and found by its name: no daemon
-//! runs. Programs that take part in it meet at named **channels**. A sender **leases** a buffer of
-//! the pool, writes its data there, once, and publishes it; a receiver takes a **sample**, which is
-//! the same bytes, read in place. Only a descriptor of 16 bytes travels. When the last receiver has
-//! dropped its sample, the buffer is free again. What a program held when it died is given back.
+//! A **pool** is named shared memory of this machine. It is created on first use; there is no
+//! daemon. Programs that join it exchange messages over named **channels**. A sender **leases** a
+//! buffer of the pool, writes its data into it and publishes it. A receiver takes a **sample**: the
+//! same bytes, read in place. Only a descriptor of 16 bytes is copied. When the last receiver has
+//! dropped its sample, the buffer is free again. When a program dies, its buffers are released.
 //!
-//! | what you want | what you use |
+//! | task | API |
 //! | --- | --- |
-//! | tell many, without waiting for them | [`Publisher`], [`Subscriber`] ([below](#publish-and-subscribe)) |
-//! | ask, and be answered | [`request`] |
-//! | say that something happened, without data | [`event`] |
-//! | wait for many channels and files at once | [`wait`] |
-//! | values of a type instead of bytes | [`typed`] |
-//! | reach an RTOS on another core | `core`, and the same ports |
+//! | send messages to many | [`Publisher`], [`Subscriber`] ([below](#publish-and-subscribe)) |
+//! | send a request and get a reply | [`request`] |
+//! | signal an event without data | [`event`] |
+//! | wait for many channels and file descriptors at once | [`wait`] |
+//! | send values of a type instead of bytes | [`typed`] |
+//! | exchange messages with an RTOS on another core | `core`, with the same ports |
 //! | send and receive RTP without copies | `media` |
-//! | keep a channel in a file | `recording` |
-//! | see who holds what | [`Pool::snapshot`], [`inspect`] |
+//! | record a channel to a file | `recording` |
+//! | list which program holds which buffer | [`Pool::snapshot`], [`inspect`] |
 //!
-//! Each of these is a feature of this crate where it is more than the pool itself: `core` (on by
-//! default), `rtp`, `media`, `recording`, `preload`, `latency`.
+//! Cargo features of this crate: `core` (on by default), `rtp`, `media`, `recording`, `preload`,
+//! `latency`.
 //!
 //! **Trust.** A peer may write the memory that you read, at any time. So [`Sample::read`] and
-//! [`Sample::to_vec`] copy bytes out, and nothing hands out a reference to them; what you check
-//! must be your copy. Where you know every program of a pool, [`TrustPeers`] is how you say so,
-//! once, and [`Sample::as_slice`] then reads in place.
+//! [`Sample::to_vec`] copy the bytes, and no function returns a reference to them: check the copy,
+//! then use the copy. If you trust every program of a pool, create a [`TrustPeers`] once;
+//! [`Sample::as_slice`] takes it and reads in place.
 //!
 //! # Publish and subscribe
 //!
@@ -35,7 +35,8 @@
 //! use hythe::prelude::*;
 //!
 //! # fn main() -> Result<(), hythe::NodeError> {
-//! // Usually `Pool::open_or_create(&PoolOptions::new("default"))`: this one is private.
+//! // A private pool, for this example. The usual call is
+//! // `Pool::open_or_create(&PoolOptions::new("default"))`.
 //! let pool = Pool::create_private(&PoolOptions::new("example").bytes(16 << 20))?;
 //! let node = Node::join(&pool, "greeter")?;
 //! let mut subscriber = node.subscriber("greetings", &SubscriberOptions::default())?;
@@ -55,8 +56,8 @@
 //! # }
 //! ```
 //!
-//! A subscriber chooses what happens when it is slow ([`SubscriberOptions::policy`]), and a
-//! publisher how long it may be held up ([`PublisherOptions::send_timeout`]).
+//! A subscriber chooses what happens when its queue is full ([`SubscriberOptions::policy`]), and a
+//! publisher how long it waits for full queues ([`PublisherOptions::send_timeout`]).
 //!
 //! # Late joiners
 //!
@@ -68,7 +69,7 @@
 //! let mut publisher = node.publisher("position", &PublisherOptions::default().history(1))?;
 //! publisher.publish(publisher.lease(8)?, 8)?;
 //!
-//! // Comes late, and wants the last position at once.
+//! // Subscribes after the message was published, and still gets it.
 //! let mut late = node.subscriber("position", &SubscriberOptions::default().history(1))?;
 //! assert_eq!(publisher.subscribers()?, 1);
 //! assert_eq!(late.try_take()?.map(|sample| sample.len()), Some(8));
@@ -98,7 +99,7 @@
 //!     let mut wait_set = AsyncFd::with_interest(wait_set, Interest::READABLE)?;
 //!     publisher.publish(publisher.lease(5)?, 5)?;
 //!     let sample = loop {
-//!         // Looks without waiting; only where there is nothing, the descriptor is waited for.
+//!         // Checks without waiting. Awaits the descriptor only if nothing is ready.
 //!         if !wait_set.get_mut().wait(std::time::Duration::ZERO)?.is_empty() {
 //!             break subscriber.try_take()?;
 //!         }
@@ -112,7 +113,7 @@
 //!
 //! # When a process dies
 //!
-//! Whatever it held goes back, whoever is left, and whichever step it was in:
+//! The remaining participants release all buffers that it held, whatever it was doing when it died:
 //!
 //! ```standalone_crate
 //! use std::process::Command;
@@ -125,7 +126,7 @@
 //! let options = PoolOptions::new("example").root(&root).bytes(16 << 20);
 //! let pool = Pool::open_or_create(&options)?;
 //! if std::env::var_os("EXAMPLE_ROOT").is_some() {
-//!     // The other process: it holds a buffer, and never comes to give it back.
+//!     // The other process: it holds a buffer until it is killed.
 //!     let node = Node::join(&pool, "victim")?;
 //!     let _held = node.lease(1000)?;
 //!     loop {
@@ -152,8 +153,8 @@
 //! # }
 //! ```
 //!
-//! Never adds behaviour of its own: it gathers the crates of the hops under one name. The one thing
-//! that it does is in [`Node::join`]: it registers the hops with the node.
+//! This crate re-exports the crates of the hops under one name. It never adds behaviour of its own,
+//! with one exception: [`Node::join`] registers the hops with the node.
 
 pub mod event;
 pub mod inspect;
@@ -165,10 +166,11 @@ pub mod wait;
 
 pub use hythe_node::{
     ChannelKind, ChannelType, ClassPlan, Exhausted, Geometry, GroupAccess, HEADROOM_BYTES,
-    LargerPool, Lease, Limits, Liveness, NodeError, PIECES_PER_CALL, Pieces, Place, Pool,
-    PoolError, PoolOptions, PortPolicy, PortStatistics, Published, Publisher, PublisherOptions,
-    RegionIndex, Sample, Share, SizeBound, Subscriber, SubscriberOptions, TrustPeers, WireOptions,
-    default_bytes, default_root, faults, field, group_id, monotonic_ns, user_id,
+    HISTORY_MAX, LargerPool, Lease, Limits, Liveness, NodeError, PIECES_PER_CALL, Pieces, Place,
+    Pool, PoolError, PoolOptions, PortPolicy, PortStatistics, Published, Publisher,
+    PublisherOptions, RegionIndex, Sample, Share, SizeBound, Subscriber, SubscriberOptions,
+    TrustPeers, WireOptions, default_bytes, default_root, faults, field, group_id, monotonic_ns,
+    user_id,
 };
 pub use node::Node;
 

@@ -1,4 +1,4 @@
-//! A node whose ports reach all that Hythe reaches.
+//! A node whose ports reach processes and RTOS cores.
 
 use std::ops::Deref;
 
@@ -7,8 +7,8 @@ use hythe_node::{NodeError, Pool};
 /// This process as a participant of a pool, with ports that reach processes and, with the feature
 /// `core`, RTOS cores.
 ///
-/// All that it can do is [`hythe_node::Node`]'s, which it derefs to. Clones share the participant;
-/// it leaves the pool when the last clone, port, lease and sample is gone.
+/// It dereferences to [`hythe_node::Node`], which has the methods. Clones share the participant; it
+/// leaves the pool when the last clone, port, lease and sample is gone.
 #[derive(Clone, Debug)]
 pub struct Node(hythe_node::Node);
 

@@ -1,8 +1,9 @@
-//! Asking and answering: a request goes to one of the servers of a channel, and its reply comes
-//! back.
+//! Requests and replies: a request goes to one of the servers of a channel, and its reply comes
+//! back to the client.
 //!
-//! Several requests may be open at a time; each ends with a reply or with an error that says why
-//! there is none, at once if the server dies. A reply may travel in the request's own buffer.
+//! Several requests may be open at a time. Each ends with a reply, or with an error that says why
+//! there is none. If the server dies, the error comes at once. A reply may reuse the request's
+//! buffer.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Channels of values instead of bytes, refused when they open if the two sides mean different
-//! types.
+//! Channels of values instead of bytes. Opening a port fails if the channel carries another type.
 //!
 //! ```
 //! use std::time::Duration;

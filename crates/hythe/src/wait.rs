@@ -1,4 +1,4 @@
-//! One wait for many channels and file descriptors, at a cost that idle ones do not raise.
+//! Waits for many channels and file descriptors at once. Idle ones cost nothing.
 //!
 //! ```
 //! use std::time::Duration;

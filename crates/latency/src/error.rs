@@ -142,7 +142,7 @@ pub enum LatencyError {
     },
     /// Results that would mislead if they were put side by side.
     #[error(
-        "these results are not comparable: {what}; --force compares them all the same",
+        "these results are not comparable: {what}",
         what = escaped(what)
     )]
     NotComparable {

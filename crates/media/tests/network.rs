@@ -259,9 +259,9 @@ fn a_full_buffer_is_waited_for_once_and_the_others_go_on() {
         .unwrap();
     let prebuilt = Prebuilt::equal(44);
     let mut events = Vec::new();
-    let patience = Duration::from_millis(1);
+    let send_timeout = Duration::from_millis(1);
     for _ in 0..40 {
-        let outcome = destinations.send(&prebuilt.packets(), patience);
+        let outcome = destinations.send(&prebuilt.packets(), send_timeout);
         assert_eq!(outcome.packets + outcome.lost, 2 * 44);
         events.extend_from_slice(outcome.events);
         expect(&other, (0..44).map(|index| prebuilt.packet(index)));

@@ -119,11 +119,11 @@ impl Player {
     }
 }
 
-fn options(patience: Duration) -> SendOptions {
+fn options(send_timeout: Duration) -> SendOptions {
     let trust = TrustPeers::i_trust_every_writer_of_this_pool();
     SendOptions {
         pace: Pace::Unpaced,
-        patience,
+        send_timeout,
         ..SendOptions::new(Identity::seeded(1), trust)
     }
 }

@@ -1,13 +1,13 @@
 //! Views on memory that a peer may write at any moment.
 //!
-//! [`Memory`] is the facade through which every shared word is read and written: whole words, each
-//! access with an ordering, no reference ever. [`Mapped`] is the real thing; under `cfg(loom)`
-//! `model::ModelMemory` takes its place in the models of queue, bell and ledger; tests wrap it to
-//! count stores and to die at any of them. A file that is cut away under its mapping becomes zeroes
-//! and a flag ([`faults`]).
+//! [`Memory`] is the trait through which every shared word is read and written: whole words, each
+//! access with an ordering, never a reference. [`Mapped`] implements it for mapped memory. Under
+//! `cfg(loom)` `model::ModelMemory` replaces it in the models of queue, bell and ledger. Tests wrap
+//! it to count stores, and to simulate a death at any of them. If another process truncates a
+//! mapped file, reads return zeroes and a flag is set ([`faults`]).
 //!
-//! One of the two crates that may use `unsafe`. Never interprets a byte, never waits except in
-//! [`Mapped::wait`], never hands out a reference to shared bytes but for the named decision
+//! One of the two crates that may use `unsafe`. Never interprets a byte. Never waits, except in
+//! [`Mapped::wait`]. Never returns a reference to shared bytes, except to a caller that passes
 //! [`TrustPeers`].
 
 #[cfg(not(loom))]

@@ -1,27 +1,27 @@
-//! One message to all targets of a publisher.
+//! Sends one message to all targets of a publisher.
 //!
-//! Called by [`crate::Publisher`] for each message: there is free capacity nearly always, and
-//! whatever else is to do is kept out of that path. Never wakes anybody for a message that went
-//! straight in: the publisher does, behind one message or many.
+//! [`crate::Publisher`] calls this for each message. The usual case, a queue with free capacity, is
+//! the short path; everything else is out of line. Never wakes the receiver of a message that went
+//! straight into its queue: the publisher does so afterwards, once for one message or for a batch.
 
 use crate::NodeError;
 use crate::buffer::Reference;
 use crate::transport::{Message, Sent, StoredTarget};
 
-/// What became of a message.
+/// The outcome of publishing a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// Subscribers that have it in their queue; a core counts as one.
     pub delivered: u32,
-    /// Subscribers that it passed by because their queue was full, because there was no memory left
-    /// for one, or because they are a core that cannot see the buffer.
+    /// Subscribers that did not get it: their queue was full, there was no memory for a queue, or
+    /// the subscriber is a core that cannot see the buffer.
     pub dropped: u32,
     /// Older messages that it evicted, from queues of subscribers that evict the oldest.
     pub evicted: u32,
 }
 
-/// One reference for each target; the last gets the one that came. Those that are waited for come
-/// last: the others do not wait with them.
+/// One reference for each target; the last target gets the caller's. Targets that may block come
+/// last, so that the others do not wait for them.
 #[inline(always)]
 pub(crate) fn deliver(
     targets: &mut [StoredTarget],

@@ -1,14 +1,14 @@
 //! Events: a notifier tells every listener of a channel that something happened, without payload.
 //!
-//! Each listener has one cell, a bit for each event. Raising an event that stands there already
-//! changes nothing: a listener that is late takes it once (events *coalesce*; what must be counted
-//! is a message, and goes over publish/subscribe). Whoever takes an event sees what was written
-//! before each of the notifications that it stands for. No queue, no slot, nothing to recover:
-//! raising is one swap, and a notifier that dies between it and the ring is recovered, which rings
-//! every bell.
+//! Each listener has one cell with a bit for each event. Setting a bit that is set already changes
+//! nothing, so a late listener takes an event once however often it was raised: events *coalesce*.
+//! What must be counted is a message, and goes over publish/subscribe. A listener that takes an
+//! event sees all that was written before each of the notifications that it stands for. There is no
+//! queue and no slot, and so nothing to recover: raising is one atomic swap. A notifier may die
+//! after the swap and before it rings the bell; its recovery then rings every bell.
 //!
-//! Used by applications through [`crate::Node`]. Never waits for a listener, never drops an event
-//! but where somebody writes into a cell without end (counted as a violation).
+//! Applications use it through [`crate::Node`]. Never waits for a listener. Drops an event only if
+//! a faulty peer writes into the cell without end; that is counted as a violation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,13 +65,13 @@ impl EventSet {
         self.0
     }
 
-    /// Is there none?
+    /// Is the set empty?
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Is this one among them?
+    /// Does the set have this event?
     #[must_use]
     pub const fn contains(self, event: EventId) -> bool {
         self.0 & (1 << event.0) != 0
@@ -110,7 +110,7 @@ const fn plan(kind: PortKind) -> PortPlan {
     }
 }
 
-/// The raising end of an event channel.
+/// The sending end of an event channel.
 #[derive(Debug)]
 pub struct Notifier {
     port: Port,
@@ -137,8 +137,7 @@ impl Notifier {
         self.port.name()
     }
 
-    /// Raises an event, or several at once, at every listener. Returns how many listeners that
-    /// were.
+    /// Raises one or several events at every listener. Returns the number of listeners.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
@@ -162,7 +161,7 @@ impl Notifier {
         Ok(notified)
     }
 
-    /// Listeners at this moment.
+    /// How many listeners there are.
     ///
     /// # Errors
     /// As [`Notifier::notify`].
@@ -189,7 +188,7 @@ impl Notifier {
         Ok(enough.is_some())
     }
 
-    /// What this port has counted: as messages, how often it notified.
+    /// The counters of this port: `messages` is the number of notifications.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
@@ -210,7 +209,7 @@ impl Notifier {
     }
 }
 
-/// The hearing end of an event channel.
+/// The receiving end of an event channel.
 ///
 /// ```
 /// # fn main() -> Result<(), hythe_node::NodeError> {
@@ -226,8 +225,8 @@ impl Notifier {
 /// assert_eq!(notifier.notify(DOOR)?, 1);
 /// notifier.notify(DOOR)?;
 ///
-/// let heard = listener.wait(Duration::from_secs(1))?;
-/// assert!(heard.contains(DOOR));
+/// let taken = listener.wait(Duration::from_secs(1))?;
+/// assert!(taken.contains(DOOR));
 /// assert!(listener.try_take()?.is_empty(), "both in one");
 /// # drop((listener, notifier, node));
 /// # Pool::remove(&options)?;
@@ -266,8 +265,8 @@ impl Listener {
         self.port.name()
     }
 
-    /// Takes the events that were raised since the last time, waiting for at most `timeout` for the
-    /// first. Empty: there was none.
+    /// Takes the events that were raised since the last take, waiting for at most `timeout` for the
+    /// first. Empty: none came.
     ///
     /// # Errors
     /// As [`Listener::try_take`].
@@ -283,7 +282,7 @@ impl Listener {
         Ok(taken.unwrap_or_default())
     }
 
-    /// Takes the events that were raised since the last time. Empty: there was none.
+    /// Takes the events that were raised since the last take. Empty: none were.
     ///
     /// # Errors
     /// [`NodeError::PoolLost`], [`NodeError::ForkedCopy`].
@@ -314,7 +313,7 @@ impl Listener {
         self.epoch = Some(epoch);
     }
 
-    /// What this port has counted: as messages, how often it took events.
+    /// The counters of this port: `messages` is the number of takes that returned events.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics

@@ -18,6 +18,20 @@ use crate::quota::Quota;
 use crate::reserve::{Reserve, Wanted};
 use crate::transport::{FirstMessages, QueueTarget};
 
+/// The most messages of a history: as many as the deepest queue of a subscriber holds.
+pub const HISTORY_MAX: u32 = 32_768;
+
+/// Refuses a history that is longer.
+pub(crate) fn check(messages: u32) -> Result<(), NodeError> {
+    if messages > HISTORY_MAX {
+        return Err(NodeError::HistoryTooLong {
+            messages,
+            largest: HISTORY_MAX,
+        });
+    }
+    Ok(())
+}
+
 /// Oldest first.
 #[derive(Debug, Default)]
 struct Kept(Mutex<VecDeque<Reference>>);

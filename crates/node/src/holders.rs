@@ -1,14 +1,15 @@
-//! Who has what there is none left of: added to the errors of a full pool or table on their way out
-//! of this crate.
+//! Who holds the slots or table rows that have run out. Added to the errors of a full pool or table
+//! before they leave this crate.
 //!
-//! One look at the tables, without looking twice: while others work, a figure may be one off. Never
-//! called when things go well.
+//! Reads the tables once: while other participants work, a figure may be off by one. Never called
+//! when nothing has failed.
 
 use std::time::Duration;
 
 use hythe_abi::RegionIndex;
 use hythe_pool::{
-    Geometry, HolderKind, LedgerSlot, MemberIndex, MemberInfo, PoolError, holders_of_slots,
+    ConnectionInfo, Geometry, HolderKind, LedgerSlot, MemberIndex, MemberInfo, PoolError, Side,
+    holders_of_slots,
 };
 
 use crate::error::{Exhausted, LargerPool, Share};
@@ -104,12 +105,40 @@ impl Tally {
         self.of(index).count += 1;
     }
 
+    /// A message waits for the consumer. If that has left, its number may be another participant's,
+    /// and the queue is the producer's to free.
+    fn has_queued(&mut self, connection: &ConnectionInfo) {
+        match owner(connection) {
+            Some(Side::Consumer) => self.of(connection.consumer).waiting += 1,
+            Some(Side::Producer) => self.has_one(connection.producer),
+            None => {}
+        }
+    }
+
+    fn has_connection(&mut self, connection: &ConnectionInfo) {
+        match owner(connection) {
+            Some(Side::Consumer) => self.has_one(connection.consumer),
+            Some(Side::Producer) => self.has_one(connection.producer),
+            None => {}
+        }
+    }
+
     fn shares(self) -> Vec<Share> {
         self.shares.into_iter().map(|(_, share)| share).collect()
     }
 }
 
-/// Holders of the slots of a region that have room for `bytes`.
+/// The side that a connection is counted for: the consumer, or the producer once that has left.
+/// `None`: both have left, and it is being freed.
+const fn owner(connection: &ConnectionInfo) -> Option<Side> {
+    match (connection.consumer_left, connection.producer_left) {
+        (false, _) => Some(Side::Consumer),
+        (true, false) => Some(Side::Producer),
+        (true, true) => None,
+    }
+}
+
+/// Holders of the slots of a region that take `bytes`.
 fn slots(pool: &Pool, region: hythe_abi::RegionIndex, bytes: usize) -> Vec<Share> {
     let Some(geometry) = pool.regions().region(region) else {
         return Vec::new();
@@ -134,7 +163,7 @@ fn slots(pool: &Pool, region: hythe_abi::RegionIndex, bytes: usize) -> Vec<Share
             }
             HolderKind::Queue(index) => {
                 if let Some(connection) = control.tables().connection(index) {
-                    tally.of(connection.consumer).waiting += 1;
+                    tally.has_queued(&connection);
                 }
             }
         }
@@ -171,12 +200,12 @@ fn rows(pool: &Pool, what: &str) -> Vec<Share> {
         "connection" => control
             .tables()
             .connections()
-            .for_each(|connection| tally.has_one(connection.consumer)),
+            .for_each(|connection| tally.has_connection(&connection)),
         "queue segment for deep queues" => control
             .tables()
             .connections()
             .filter(|connection| connection.places.capacity > USUAL_DEPTH)
-            .for_each(|connection| tally.has_one(connection.consumer)),
+            .for_each(|connection| tally.has_connection(&connection)),
         // What only cores have.
         _ => {}
     }

@@ -1,5 +1,5 @@
-//! Joining a pool: the socket first, then the record; and making room where only the dead are in
-//! the way.
+//! Joining a pool: the socket first, then the record; and recovering dead participants where the
+//! table is full.
 
 use hythe_pool::{Identity, Member, MemberIndex, MemberKind, PoolError, Recoverer};
 

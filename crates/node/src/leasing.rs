@@ -1,4 +1,8 @@
-//! Leasing a slot, and what to do when none is free.
+//! Leases a slot. When none is free, it waits for a bounded time and takes slots back from
+//! reserves.
+//!
+//! Nodes and ports call it. The error of a full pool names the holders. Never waits without a
+//! bound.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,10 +15,10 @@ use crate::buffer::{Lease, Reference};
 use crate::participant::Participant;
 use crate::{NodeError, holders, wire};
 
-/// How long a message may be held up by those who should make room for it, unless a sender says
-/// otherwise.
+/// How long one message may wait for full queues and for a free slot, unless the sender chooses
+/// another time.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(100);
-/// A release rings nobody's bell: whoever waits for a free slot looks again after this long.
+/// A release wakes nobody: a thread that waits for a free slot looks again after this long.
 const LEASE_LOOK: Duration = Duration::from_millis(1);
 
 /// How to go on when no slot is free.

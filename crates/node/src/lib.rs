@@ -1,11 +1,12 @@
 //! Pools as directories, participants as processes, channels between them.
 //!
-//! [`Pool`] is the directory: made, opened, looked at, removed. [`Node`] is this process taking
-//! part in it: it leases buffers, opens [`Publisher`]s and [`Subscriber`]s, and runs one watcher
-//! thread that recovers what dead peers held. A channel may reach beyond processes: the same ports
-//! serve it, through what the crates of other hops register ([`hop`]). Channels of other kinds have
-//! a [`Client`] and a [`Server`], or a [`Notifier`] and a [`Listener`]; [`typed`] carries values
-//! instead of bytes. [`WaitSet`] is one wait for many of them.
+//! [`Pool`] is the directory: it is created, opened, inspected and removed. [`Node`] is this
+//! process as a participant: it leases buffers, opens [`Publisher`]s and [`Subscriber`]s, and runs
+//! one watcher thread that recovers what dead peers held. Request/reply channels have a [`Client`]
+//! and a [`Server`], event channels a [`Notifier`] and a [`Listener`]. [`typed`] carries values
+//! instead of bytes. A [`WaitSet`] waits for many ports at once. A channel may lead to an RTOS core
+//! or the network: crates of other hops register a transport for it ([`hop`]), and the ports stay
+//! the same.
 //!
 //! ```
 //! # fn main() -> Result<(), hythe_node::NodeError> {
@@ -76,6 +77,7 @@ pub use clock::monotonic_ns;
 pub use delivery::Published;
 pub use error::{Exhausted, LargerPool, NodeError, ServerLoss, Share, SizeBound};
 pub use event::{EventId, EventSet, Listener, Notifier};
+pub use history::HISTORY_MAX;
 pub use hythe_abi::link::Direction;
 pub use hythe_abi::pool::Limits;
 pub use hythe_abi::{HEADROOM_BYTES, Place, RegionIndex};

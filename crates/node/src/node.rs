@@ -138,8 +138,8 @@ impl Node {
     /// Opens a publisher on a channel, which is made if there is none.
     ///
     /// # Errors
-    /// Another type, a full table, a core endpoint that somebody else is attached to or that
-    /// carries payload the other way.
+    /// Another type, a full table, a history that is too long, a core endpoint that somebody else
+    /// is attached to or that carries payload the other way.
     pub fn publisher(
         &self,
         channel: &str,

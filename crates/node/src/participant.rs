@@ -1,9 +1,9 @@
 //! This process as a participant of a pool: its row in the ledger, and the one place from which it
-//! acts there.
+//! changes the pool.
 //!
-//! Everything that belongs to a node has it in common: ports, leases, samples. Stands below all of
-//! them, and knows none: what they keep that can be given up when the pool is full is a
-//! [`Reserve`], and what a wait set must hear goes over [`Routes`].
+//! All ports, leases and samples of a node share one `Participant`. It is the lowest layer and
+//! knows none of them. Ports register what they can release when the pool is full as a [`Reserve`],
+//! and wait sets register for the marks of their ports with [`Routes`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What all ports have in common: a channel, a number on it, and what others see of them.
 //!
-//! Opened by publishers, subscribers, clients, servers, notifiers and listeners. It closes as it is
-//! told to: first a port says that it closes, then its owner leaves what leads to it, then the
-//! number is free. Never takes and never sends.
+//! Publishers, subscribers, clients, servers, notifiers and listeners open one. Closing has an
+//! order: first the port is marked as closing, then its owner leaves its connections, then the
+//! number is free. Never takes and never sends a message.
 
 use std::sync::Arc;
 
@@ -278,7 +278,7 @@ fn open_port(
         };
         let opened = shared.act(|member| {
             let opened = member.open_port_with(control, channel.index, kind, wishes);
-            // A channel made for a port that there is no room for goes again.
+            // A channel that was made for a port is removed if the table of ports is full.
             opened.inspect_err(|_| member.retire_channel(control, channel.index))
         });
         let port = opened?;
@@ -314,12 +314,16 @@ impl PortPlan {
             let here = channel.as_ref().map(|found| found.index) == Some(port.channel);
             here && port.kind != self.kind
         });
-        let room = control
+        let free_capacity = control
             .tables()
             .deepest_queue(shared.index(), peers.count() as u32);
-        if self.depth > room {
+        if self.depth > free_capacity {
             let depth = self.depth;
-            return Err(PoolError::QueueTooDeep { depth, room }.into());
+            return Err(PoolError::QueueTooDeep {
+                depth,
+                free_capacity,
+            }
+            .into());
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Publishing: a reference moves to each subscriber, wherever that is.
+//! Publishing: sends a reference to each subscriber, in a process, on a core or behind the network.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics};
 use crate::NodeError;
 use crate::buffer::{Lease, Reference, Sample};
 use crate::delivery::{Published, boxed, deliver};
-use crate::history::History;
+use crate::history::{self, History};
 use crate::leasing::{LeaseWait, SEND_TIMEOUT, named_lease_in};
 use crate::participant::Participant;
 use crate::port::{Opener, Port, PortPlan};
@@ -17,7 +17,7 @@ use crate::quota::Quota;
 use crate::transport::{Message, StoredTarget, TargetState};
 use crate::unconnected::UnconnectedSubscribers;
 
-/// How to publish.
+/// Options of a publisher.
 #[derive(Clone, Debug)]
 pub struct PublisherOptions {
     carries: Option<ChannelType>,
@@ -36,33 +36,35 @@ impl Default for PublisherOptions {
 }
 
 impl PublisherOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
-    /// if it has to be made.
+    /// Opening fails if the channel carries another type. Default: any type is accepted, and a new
+    /// channel carries raw bytes.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
         self
     }
 
-    /// How long one message may be held up, for all subscribers together, whatever they ask for;
-    /// default 100 ms. [`Publisher::lease`] waits as long for a free slot. Any subscriber may ask
-    /// that it be waited for: raise this where they are known, and none may miss a message.
+    /// How long one message may wait for full queues, for all subscribers together; default
+    /// 100 ms. It limits the time that subscribers with [`PortPolicy::Block`] ask for.
+    /// [`Publisher::lease`] waits as long for a free slot. Raise it if you know all subscribers and
+    /// none may miss a message.
     #[must_use]
     pub const fn send_timeout(mut self, send_timeout: Duration) -> Self {
         self.send_timeout = send_timeout;
         self
     }
 
-    /// Keeps the last `samples` published (default: none), and gives a subscriber that comes later
-    /// as many of them as it [asks for](crate::SubscriberOptions::history), before anything newer.
-    /// Each keeps its slot, in the name of this participant; when the pool is full, a lease of this
-    /// node takes the oldest that helps. Cores get none of it.
+    /// Keeps the last `samples` published; default: none. A later subscriber gets as many of them
+    /// as it [asks for](crate::SubscriberOptions::history), before any new message. The most is
+    /// [`HISTORY_MAX`](crate::HISTORY_MAX); opening fails with more. Each kept sample holds a slot.
+    /// When the pool is full, a lease of this node takes back the oldest that is large enough.
+    /// Cores get no history.
     ///
-    /// **A publisher that makes no call gives nothing**: nobody else connects for it. A subscriber
-    /// is met by the next call that looks for new ones: [`Publisher::publish`],
-    /// [`Publisher::publish_batch`], [`Publisher::forward`], [`Publisher::subscribers`],
-    /// [`Publisher::wait_for_subscribers`]. Who publishes rarely calls `subscribers` now and then,
-    /// or spends the time between messages in `wait_for_subscribers(usize::MAX, …)`.
+    /// **A publisher that makes no call sends no history**: only its own calls connect to new
+    /// subscribers. These are [`Publisher::publish`], [`Publisher::publish_batch`],
+    /// [`Publisher::forward`], [`Publisher::subscribers`] and
+    /// [`Publisher::wait_for_subscribers`]. A program that publishes rarely calls `subscribers` now
+    /// and then, or waits between messages in `wait_for_subscribers(usize::MAX, …)`.
     #[must_use]
     pub const fn history(mut self, samples: u32) -> Self {
         self.history = samples;
@@ -90,6 +92,7 @@ impl Publisher {
         name: &str,
         options: &PublisherOptions,
     ) -> Result<Self, NodeError> {
+        history::check(options.history)?;
         let plan = PortPlan {
             kind: PortKind::Publisher,
             depth: 0,
@@ -143,10 +146,10 @@ impl Publisher {
     /// Publishes the first `bytes` of a leased buffer.
     ///
     /// # Errors
-    /// [`NodeError::Blocked`] if a subscriber that is never passed by made no room in time,
-    /// [`NodeError::ReceiverGone`] if it died or left meanwhile: the others have the message.
-    /// [`NodeError::Exhausted`] if the only subscribers are some that no queue could be made to.
-    /// The core's errors. The buffer is released then.
+    /// [`NodeError::Blocked`] if the queue of a subscriber with [`PortPolicy::Block`] stayed full;
+    /// [`NodeError::ReceiverGone`] if that subscriber died or left meanwhile. In both cases the
+    /// others have the message. [`NodeError::Exhausted`] if a queue could be made to none of the
+    /// subscribers. The core's errors. After an error the buffer is released.
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
@@ -165,13 +168,13 @@ impl Publisher {
         self.send(sample.as_reference())
     }
 
-    /// Publishes buffers in this order, each with its bytes of payload; cheaper than one by one:
-    /// subscribers are looked after, and woken, once. Returns how many subscribers got, or missed,
-    /// a message, summed over all.
+    /// Publishes several buffers in this order, each with its number of payload bytes. It costs
+    /// less than one by one, because subscribers are examined and woken once. Returns the sums over
+    /// all messages of how many subscribers got, or missed, one.
     ///
     /// # Errors
-    /// As [`Publisher::publish`]; what came before the buffer that could not be published has gone
-    /// out, it and the rest are released.
+    /// As [`Publisher::publish`]. The buffers before the one that failed have been published; that
+    /// one and the rest are released.
     ///
     /// # Panics
     /// As [`Publisher::publish`].
@@ -208,11 +211,11 @@ impl Publisher {
         outcome.map(|()| sum)
     }
 
-    /// Subscribers connected at this moment, after connecting to new ones and giving them what is
-    /// [kept](PublisherOptions::history) for them. A core counts as one.
+    /// Connects to new subscribers, sends them the [history](PublisherOptions::history), and
+    /// returns how many subscribers are connected. A core counts as one.
     ///
     /// # Errors
-    /// As [`Publisher::reaches_all`], if there are only subscribers that no queue could be made to.
+    /// As [`Publisher::reaches_all`], if a queue could be made to none of the subscribers.
     pub fn subscribers(&mut self) -> Result<usize, NodeError> {
         let refreshed = self.refresh();
         self.shared().pool().unless_lost(refreshed)?;
@@ -222,7 +225,8 @@ impl Publisher {
         }
     }
 
-    /// Is there a queue to every subscriber? Messages pass the others by, and count as dropped.
+    /// Is there a queue to every subscriber? For a subscriber without one, messages count as
+    /// dropped.
     ///
     /// # Errors
     /// Why there is none to one of them: [`NodeError::Exhausted`],
@@ -233,8 +237,8 @@ impl Publisher {
         self.unconnected.first(self.shared().pool())
     }
 
-    /// Waits until there are at least `count` subscribers. False: the time was over first.
-    /// Meanwhile it does what [`Publisher::subscribers`] does, as they come.
+    /// Waits until there are at least `count` subscribers, and connects to each as
+    /// [`Publisher::subscribers`] does. False: `timeout` has passed.
     ///
     /// # Errors
     /// As [`Publisher::subscribers`].
@@ -251,8 +255,8 @@ impl Publisher {
         Ok(enough.is_some())
     }
 
-    /// Waits until a core has given back all that was sent to it. For other receivers there is
-    /// nothing to wait for.
+    /// Waits until a core has returned all buffers that were sent to it. Returns at once for other
+    /// receivers.
     ///
     /// # Errors
     /// [`NodeError::CoreSilent`] if it does not within the time.
@@ -265,7 +269,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// What this port has counted.
+    /// The counters of this port.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
@@ -339,7 +343,7 @@ impl Publisher {
         deliver(&mut self.targets, &mut message, reference)
     }
 
-    /// Keeps a message that went out for those who come late, and counts those who got no queue.
+    /// Adds a published message to the history, and counts the subscribers without a queue.
     #[cold]
     fn settle(
         &mut self,
@@ -363,7 +367,8 @@ impl Publisher {
             .set_statistics(self.port.index, self.statistics);
     }
 
-    /// Wakes who sleeps, and leaves who is gone: once behind one message, or behind many.
+    /// Wakes sleeping receivers and disconnects closed ones: once after a message, or after a
+    /// batch.
     #[inline(always)]
     fn finish(&mut self) -> Result<(), Box<NodeError>> {
         if self.shared().is_a_copy() {
@@ -384,9 +389,9 @@ impl Publisher {
         Ok(())
     }
 
-    /// A subscriber that left, or died, while something was sent to it does not take that: whoever
-    /// leaves last releases it, so leave now and not when the next message comes. Whatever is found
-    /// damaged on the way; the first damage is the result.
+    /// Disconnects subscribers that left or died. A message that was sent to one meanwhile is
+    /// released by the side that leaves the connection last, so leave now and not with the next
+    /// message. Goes on after damage; returns the first that was found.
     #[cold]
     fn disconnect_closed(&mut self) -> Result<(), NodeError> {
         let (mut broken, mut outcome) = (0, Ok(()));
@@ -412,7 +417,7 @@ impl Publisher {
     }
 
     /// Has the channel changed since the last [`refresh`](Self::refresh)? Or has this process been
-    /// forked, which it refuses? Or is it time to look for room for those who got no queue?
+    /// forked, which it refuses? Or is it time to try again to connect the unconnected subscribers?
     #[inline]
     fn is_stale(&self) -> bool {
         self.epoch != Some(self.port.epoch())
@@ -467,8 +472,8 @@ impl Drop for Publisher {
     }
 }
 
-/// A batch that is being published. What was published before its iterator panicked is announced
-/// all the same: those who sleep are woken by nothing else.
+/// A batch that is being published. If its iterator panics, dropping this still wakes the receivers
+/// of what was published before: nothing else wakes them.
 struct AnnounceOnPanic<'a>(&'a mut Publisher);
 
 impl Drop for AnnounceOnPanic<'_> {

@@ -325,7 +325,7 @@ impl Outstanding {
         u32::try_from(counted).unwrap_or(u32::MAX)
     }
 
-    /// Would there be room for this if nothing of its class waited in the queue?
+    /// Would the quota allow this message if nothing of its class waited in the queue?
     pub(crate) fn evicting_helps<M: Memory>(
         &mut self,
         quota: &Quota,

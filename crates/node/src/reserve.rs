@@ -1,4 +1,6 @@
-//! What the ports of a node keep for better times, and give up when the pool is full.
+//! References that ports of a node keep but can release when the pool is full, such as a history.
+//!
+//! [`crate::leasing`] asks for one when no slot is free. Never releases what an application holds.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -46,7 +48,7 @@ impl Reserves {
         all.push(reserve);
     }
 
-    /// The largest reserve gives up one slot of this region with room for `bytes`. False: there is
+    /// The largest reserve gives up one slot of this region that takes `bytes`. False: there is
     /// none.
     pub(crate) fn give_up_one(&self, pool: &Pool, region: RegionIndex, bytes: usize) -> bool {
         let all: Vec<Arc<dyn Reserve>> = {

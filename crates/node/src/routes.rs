@@ -1,12 +1,12 @@
 //! Which wait set of this node waits for which port.
 //!
-//! Marks are per participant; a participant may have several wait sets, each on a thread of its
-//! own. Whoever takes the marks hands those of other wait sets on, under one lock: a wait set that
-//! takes the lock behind that finds its own in its inbox, one that takes it before finds them still
-//! in the shared words. So nobody sleeps over a mark that another has taken. Ports that close are
-//! passed on the same way. Every list is as long as a wait set has ports. Never touches a queue,
-//! never sleeps; in a forked child, never takes the lock, which a thread of the parent may have
-//! held.
+//! Marks say which ports have something new. They are per participant, and a participant may have
+//! several wait sets, each on a thread of its own. The wait set that takes the marks forwards those
+//! of other wait sets to their inboxes, under one lock. A wait set that takes the lock afterwards
+//! finds its marks in its inbox; one that takes it before finds them in the shared words. So no
+//! mark is lost. Ports that close are forwarded in the same way. No list is longer than its wait
+//! set has ports. Never touches a queue, never sleeps. In a forked child it never takes the lock,
+//! which a thread of the parent may have held.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Subscribing: references are taken from each source in turn, wherever that is.
+//! Subscribing: takes references from the sources of a channel in turn, one source per publisher.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use hythe_pool::{ChannelType, PortKind, PortPolicy, PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::buffer::{Reference, Sample};
+use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
@@ -14,7 +15,7 @@ use crate::wait::{WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
-/// How to subscribe.
+/// Options of a subscriber.
 ///
 /// ```
 /// # fn main() -> Result<(), hythe_node::NodeError> {
@@ -26,7 +27,7 @@ use crate::wait_set::sealed::{Parts, PortParts};
 /// let mut publisher = node.publisher("position", &PublisherOptions::default().history(1))?;
 /// publisher.publish(node.lease(8)?, 8)?;
 ///
-/// // Comes late, wants the last position at once, and always the newest.
+/// // Subscribes after the message was published: gets the last position, and only the newest.
 /// let newest = SubscriberOptions::default().depth(2).policy(PortPolicy::EvictOldest).history(1);
 /// let mut subscriber = node.subscriber("position", &newest)?;
 /// assert_eq!(publisher.subscribers()?, 1);
@@ -57,34 +58,34 @@ impl Default for SubscriberOptions {
 }
 
 impl SubscriberOptions {
-    /// Only on a channel that carries this type. Default: whatever the channel carries; raw bytes
-    /// if it has to be made.
+    /// Opening fails if the channel carries another type. Default: any type is accepted, and a new
+    /// channel carries raw bytes.
     #[must_use]
     pub fn carries(mut self, carries: ChannelType) -> Self {
         self.carries = Some(carries);
         self
     }
 
-    /// Messages that may wait, per publisher (rounded up to a power of two, at least 2); default
-    /// 32. Queues of up to 32 always fit; deeper ones share memory, of which a subscriber's node
-    /// gets at most half ([`hythe_pool::PoolError::QueueTooDeep`]).
+    /// Messages that may wait in the queue of each publisher; default 32. Rounded up to a power of
+    /// two, at least 2. Memory for queues of up to 32 is reserved. Deeper queues share memory, of
+    /// which one node's subscribers get at most half ([`hythe_pool::PoolError::QueueTooDeep`]).
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;
         self
     }
 
-    /// What happens when as many wait; default: the newest passes by.
+    /// What happens to a message when the queue is full; default: it is dropped.
     #[must_use]
     pub const fn policy(mut self, policy: PortPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Earlier messages that each publisher shall give first, as far as it
-    /// [keeps](crate::PublisherOptions::history) some and the depth allows; default: none. A
-    /// publisher gives them at its next call that looks for subscribers: one that makes none keeps
-    /// them waiting.
+    /// Earlier messages to get from each publisher first, as many as it
+    /// [keeps](crate::PublisherOptions::history) and the depth allows; default: none. The most is
+    /// [`HISTORY_MAX`](crate::HISTORY_MAX); opening fails with more. A publisher sends them at its
+    /// next call that looks for subscribers.
     #[must_use]
     pub const fn history(mut self, messages: u32) -> Self {
         self.history = messages;
@@ -92,7 +93,7 @@ impl SubscriberOptions {
     }
 }
 
-/// The taking end of a channel.
+/// The receiving end of a channel.
 #[derive(Debug)]
 pub struct Subscriber {
     port: Port,
@@ -111,6 +112,7 @@ impl Subscriber {
         name: &str,
         options: &SubscriberOptions,
     ) -> Result<Self, NodeError> {
+        history::check(options.history)?;
         let plan = PortPlan {
             kind: PortKind::Subscriber,
             depth: options.depth,
@@ -138,10 +140,11 @@ impl Subscriber {
         self.port.name()
     }
 
-    /// Takes the next sample, waiting for at most `timeout`. `None`: there was none.
+    /// Takes the next sample, waiting for at most `timeout`. `None`: none came in that time.
     ///
     /// # Errors
-    /// The core's errors; a damaged pool. What a lying peer sent is skipped and counted.
+    /// The core's errors; a damaged pool. Invalid descriptors of a faulty peer are skipped and
+    /// counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let (control, gate) = (shared.pool().control(), shared.spin_gate());
@@ -191,10 +194,10 @@ impl Subscriber {
         }
     }
 
-    /// Takes what waits, at most `max` samples, behind those in `into`; returns how many.
+    /// Takes at most `max` waiting samples, appends them to `into` and returns their number.
     ///
     /// # Errors
-    /// As [`Subscriber::take`]; what was taken before is in `into`.
+    /// As [`Subscriber::take`]; the samples taken before the error are in `into`.
     pub fn try_take_batch(
         &mut self,
         max: usize,
@@ -209,7 +212,7 @@ impl Subscriber {
         Ok(max)
     }
 
-    /// Publishers connected at this moment. One that left counts until all it had sent is taken. A
+    /// How many publishers are connected. One that left counts until all that it sent is taken. A
     /// core counts as one.
     ///
     /// # Errors
@@ -220,7 +223,7 @@ impl Subscriber {
         Ok(self.sources.count())
     }
 
-    /// What this port has counted.
+    /// The counters of this port.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics

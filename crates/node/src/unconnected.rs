@@ -12,8 +12,8 @@ use crate::delivery::Published;
 use crate::holders;
 use crate::pool::Pool;
 
-/// Nothing says when room comes free, so it is looked for this often while messages are published,
-/// or requests taken.
+/// No event says when a connection or queue memory becomes free. So a retry is made this often
+/// while messages are published, or requests taken.
 pub(crate) const RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]

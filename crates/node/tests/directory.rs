@@ -256,7 +256,7 @@ fn another_version_is_named() {
 }
 
 #[test]
-fn no_room_is_an_error_and_leaves_nothing() {
+fn a_full_file_system_is_an_error_and_leaves_nothing() {
     let root = Root::new();
     let plan = [ClassPlan {
         payload_bytes: 3 << 30,

@@ -88,7 +88,7 @@ fn fork_and_hold(node: &Node) {
     });
 }
 
-/// Told to, it says when it has counted a damaged record.
+/// Says on request when it has counted a damaged record.
 fn watch(pool: &Pool) {
     say("watches");
     until_told();

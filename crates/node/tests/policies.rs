@@ -9,7 +9,7 @@ use std::time::Duration;
 use hythe_memory::{Memory, Ordering};
 use hythe_node::hop::HopPool as _;
 use hythe_node::{
-    HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
+    HISTORY_MAX, HolderKind, Node, NodeError, Pool, PoolError, PortKind, PortPolicy, Publisher,
     PublisherOptions, Subscriber, SubscriberOptions,
 };
 use support::{Root, eventually};
@@ -349,7 +349,7 @@ fn full_tables_name_their_limit_and_who_has_what() {
     assert_eq!(taken(&mut taker), [7]);
     let refused = publisher.reaches_all().expect_err("one has no queue");
     check(refused, "connection", 2, &["second (pid", "has 2"]);
-    // Room comes, and is found without anybody telling.
+    // Connections become free, and the publisher finds them by itself.
     drop((taker, other));
     eventually("the third has a queue", || {
         let published = publish(&mut publisher, 8);
@@ -376,7 +376,7 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
         refused.refusal(),
         Some(&PoolError::QueueTooDeep {
             depth: 32769,
-            room: 32768
+            free_capacity: 32768
         })
     );
     let _deep = subscriber(&greedy, &depth(32768));
@@ -387,13 +387,13 @@ fn a_greedy_subscriber_keeps_queues_from_nobody() {
     let mut two = publisher(&sender, 0);
     let lease = two.lease(1).expect("free");
     let refused = two.publish(lease, 1).expect_err("nobody can have it");
-    let room = 32;
+    let free_capacity = 32;
     let depth_wanted = 32768;
     assert_eq!(
         refused.refusal(),
         Some(&PoolError::QueueTooDeep {
             depth: depth_wanted,
-            room
+            free_capacity
         })
     );
     let refused = greedy.subscriber("elsewhere", &depth(64));
@@ -547,4 +547,64 @@ fn nobody_waits_for_a_subscriber_that_blocks_the_publisher() {
         quick.sleeps() > before
     });
     assert!(woken, "the bell was rung only when the publisher gave up");
+}
+
+#[test]
+fn a_history_longer_than_any_queue_is_refused_with_the_largest() {
+    let root = Root::new();
+    let node = Node::join(&root.pool(), "one").expect("joins");
+    let too_long = HISTORY_MAX + 1;
+    let subscriber = SubscriberOptions::default().history(too_long);
+    let publisher = PublisherOptions::default().history(too_long);
+    for refused in [
+        node.subscriber("data", &subscriber).map(drop),
+        node.publisher("data", &publisher).map(drop),
+    ] {
+        let refused = refused.expect_err("longer than any queue");
+        let NodeError::HistoryTooLong { messages, largest } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((messages, largest), (32_769, 32_768));
+        let said = refused.to_string();
+        assert!(said.contains("32769") && said.contains("32768"), "{said}");
+    }
+    let largest = SubscriberOptions::default().history(HISTORY_MAX);
+    node.subscriber("data", &largest).expect("opens");
+}
+
+/// A participant leaves with messages in a queue, and another takes its number.
+#[test]
+fn a_queue_is_not_labelled_with_the_next_owner_of_a_number() {
+    let root = Root::new();
+    let pool = root.pool();
+    let receiver = Node::join(&pool, "receiver").expect("joins");
+    let slow = subscriber(&receiver, &SubscriberOptions::default());
+    let sender = Node::join(&pool, "sender").expect("joins");
+    let mut one = publisher(&sender, 0);
+    publish(&mut one, 1);
+    let labels = || {
+        let seen = pool.snapshot();
+        let held = seen.held_buffers();
+        let queues = held
+            .iter()
+            .filter(|held| matches!(held.holder, HolderKind::Queue(_)));
+        queues
+            .map(|held| seen.holder_name(held.holder))
+            .collect::<Vec<_>>()
+    };
+    let pid = std::process::id();
+    let of_both = format!("queue from sender (pid {pid}) to receiver (pid {pid})");
+    assert_eq!(labels(), [of_both]);
+    let index_of = |name: &str| {
+        let members = pool.snapshot().members;
+        let found = members.iter().find(|member| member.name == name);
+        found.map(|member| member.index)
+    };
+    let left = index_of("sender");
+    drop((one, sender));
+    let _next = Node::join(&pool, "stranger").expect("joins");
+    assert_eq!(index_of("stranger"), left, "the number was not reused");
+    let of_one = format!("queue from a participant that has left to receiver (pid {pid})");
+    assert_eq!(labels(), [of_one]);
+    drop(slow);
 }

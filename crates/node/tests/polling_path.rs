@@ -23,7 +23,7 @@ const HONEST: &str = "honest";
 /// And one system call.
 const PLANTED: &str = "planted";
 
-/// Said by a process that came through, and by one that could not be confined.
+/// Printed by a process that came through, and by one that could not be confined.
 const CAME_THROUGH: &str = "came through";
 const UNCONFINED: &str = "cannot be confined";
 

@@ -358,7 +358,9 @@ fn a_pool_too_small_for_its_receivers_says_which_size_suffices() {
     );
     let mib = remedy.pool_bytes / MIB;
     assert!(
-        refused.to_string().contains(&format!("--size {mib}M")),
+        refused
+            .to_string()
+            .contains(&format!("a pool of {mib} MiB has them")),
         "{refused}"
     );
     let enough = |mib: usize| {

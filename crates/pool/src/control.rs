@@ -9,6 +9,7 @@ use hythe_abi::pool::{ControlLayout, Limits, MAGIC, VERSION, header};
 use hythe_memory::{Memory, Ordering};
 
 use crate::PoolError;
+use crate::limits::limit_out_of_range;
 
 /// A control file over some memory. What it holds is private and checked; the memory is not.
 #[derive(Clone, Debug)]
@@ -40,7 +41,10 @@ impl<M: Memory> Control<M> {
     pub fn open(memory: M) -> Result<Self, PoolError> {
         let refuse = |why: String| Err(PoolError::NotAPool(why));
         if memory.bytes() < hythe_abi::PAGE_BYTES {
-            return refuse(format!("{} bytes are too few for a header", memory.bytes()));
+            return refuse(format!(
+                "a file of {} bytes is too short for the header of a pool",
+                memory.bytes()
+            ));
         }
         if memory.load(header::READY, Ordering::Acquire) != 1 {
             return Err(PoolError::Busy("the pool"));
@@ -71,14 +75,21 @@ impl<M: Memory> Control<M> {
             slots: word(header::SLOTS),
         };
         let Some(layout) = ControlLayout::new(limits) else {
-            return refuse(format!(
-                "limits out of range for a {}-bit program: {limits:?}",
-                usize::BITS
-            ));
+            return refuse(match limit_out_of_range(&limits) {
+                Some((name, value, max)) => format!(
+                    "its header gives the limit of {name} as {value}, which is not from 1 to \
+                     {max}; the file is damaged: remove the pool and make it again"
+                ),
+                None => format!(
+                    "its control tables are too large for a {}-bit program",
+                    usize::BITS
+                ),
+            });
         };
         if memory.bytes() < layout.bytes() {
             return refuse(format!(
-                "{} bytes, but its limits need {}: the file was cut",
+                "it has {} bytes, but the limits in its header need {}: the file was cut; remove the \
+                 pool and make it again",
                 memory.bytes(),
                 layout.bytes()
             ));
@@ -173,13 +184,17 @@ mod tests {
             (header::MAGIC + 4, 0, "magic"),
             (header::VERSION, VERSION + 1, "layout version 3"),
             (header::LINE_BYTES, 32, "lines of 32"),
-            (header::PARTICIPANTS, 0, "limits out of range"),
-            (header::PARTICIPANTS, 255, "limits out of range"),
-            (header::CHANNELS, 0, "limits out of range"),
-            (header::PORTS, u32::MAX, "limits out of range"),
-            (header::CONNECTIONS, 0, "limits out of range"),
-            (header::QUEUE_SEGMENTS, 0, "limits out of range"),
-            (header::SLOTS, 1 << 24, "limits out of range"),
+            (header::PARTICIPANTS, 0, "participants as 0, which"),
+            (
+                header::PARTICIPANTS,
+                255,
+                "participants as 255, which is not from 1 to 254",
+            ),
+            (header::CHANNELS, 0, "channels as 0, which"),
+            (header::PORTS, u32::MAX, "ports as 4294967295, which"),
+            (header::CONNECTIONS, 0, "connections as 0, which"),
+            (header::QUEUE_SEGMENTS, 0, "queue-segments as 0, which"),
+            (header::SLOTS, 1 << 24, "slots as 16777216, which"),
             (header::SLOTS, page, "the file was cut"),
             (header::CONNECTIONS, page, "the file was cut"),
         ] {
@@ -202,7 +217,9 @@ mod tests {
         let memory = Mapped::anonymous(512).expect("memory");
         let refused = Control::open(memory).expect_err("short");
         assert!(
-            refused.to_string().contains("too few for a header"),
+            refused
+                .to_string()
+                .contains("512 bytes is too short for the header"),
             "{refused}"
         );
     }

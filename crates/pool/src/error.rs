@@ -13,9 +13,22 @@ pub enum PoolError {
     /// The geometry asked for cannot be laid out.
     #[error("this geometry does not work: {0}")]
     BadGeometry(String),
+    /// The control tables do not fit into the size asked for.
+    #[error(
+        "a pool of {bytes} {} is too small: its control tables alone take {control_bytes}; give at least {bytes_min} bytes, or make the tables smaller",
+        if *bytes == 1 { "byte" } else { "bytes" }
+    )]
+    TooSmall {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Size of the control tables.
+        control_bytes: usize,
+        /// The smallest size with these tables.
+        bytes_min: usize,
+    },
     /// A table is full.
     #[error(
-        "no free {what}: all {limit} are in use; close some, or make the pool with a larger limit (`hythe pool create --limit`)"
+        "no free {what}: all {limit} are in use; close some, or make the pool with a larger limit"
     )]
     TableFull {
         /// Which table.
@@ -25,13 +38,13 @@ pub enum PoolError {
     },
     /// A queue is deeper than there is memory for.
     #[error(
-        "a queue for {depth} messages is too deep: {room} are possible here now; ask for fewer, close other deep queues, or make the pool with more (`hythe pool create --limit queue-segments=`)"
+        "a queue for {depth} messages is too deep: {free_capacity} are possible here now; ask for fewer, close other deep queues, or make the pool with more queue segments"
     )]
     QueueTooDeep {
         /// Messages asked for.
         depth: u32,
         /// The deepest queue to this consumer that can be made now.
-        room: u32,
+        free_capacity: u32,
     },
     /// No slot is free for a payload of this size.
     #[error("no free slot for {bytes} bytes in region {}: {slots} slots are large enough and all are held", region.0)]
@@ -44,7 +57,7 @@ pub enum PoolError {
         slots: u32,
     },
     /// The payload is larger than any slot.
-    #[error("{bytes} bytes do not fit: the largest slot of region {} takes {largest}; make the pool with a larger class (`hythe pool create --class`), or send it in parts", region.0)]
+    #[error("{bytes} bytes do not fit: the largest slot of region {} takes {largest}; send it in parts, or make the pool with a larger class", region.0)]
     TooLarge {
         /// The region asked for.
         region: RegionIndex,

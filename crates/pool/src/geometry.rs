@@ -1,9 +1,10 @@
 //! How large everything is, and why: chosen once, when a pool is made.
 
-use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits, PARTICIPANTS_MAX};
+use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits};
 use hythe_abi::{HEADROOM_BYTES, PAGE_BYTES, Place, round_up};
 
 use crate::PoolError;
+use crate::limits::limit_out_of_range;
 use crate::regions::SlotClass;
 
 /// How many slots of which payload size.
@@ -71,12 +72,15 @@ const SMALL_LIMITS: Limits = Limits {
     slots: 256,
 };
 
+/// A pool has at least this much beside its control tables.
+const SHARED_BYTES_MIN: usize = 64 * PAGE_BYTES;
+
 impl Geometry {
     /// The default geometry for a pool of about `bytes` in all.
     ///
     /// # Errors
-    /// [`PoolError::BadGeometry`] if the control tables alone need more, or a pool cannot have as
-    /// many slots.
+    /// [`PoolError::TooSmall`] if the control tables alone need more; [`PoolError::BadGeometry`] if
+    /// a pool cannot have as many slots.
     pub fn for_bytes(bytes: usize) -> Result<Self, PoolError> {
         Self::for_bytes_with(DEFAULT_LIMITS, bytes)
     }
@@ -88,23 +92,38 @@ impl Geometry {
     pub fn for_bytes_with(limits: Limits, bytes: usize) -> Result<Self, PoolError> {
         // Two rounds: the number of slots decides the size of the ledger, which decides what is
         // left for slots.
-        let mut plan = Self::share(limits, bytes);
+        let mut plan = Self::share(limits, bytes.max(SHARED_BYTES_MIN));
         for _ in 0..2 {
             let control = Self::with_classes(limits, &plan)?.layout()?.bytes();
             let left = bytes
                 .checked_sub(control)
-                .filter(|left| *left >= 64 * PAGE_BYTES);
-            let left = left.ok_or_else(|| {
-                PoolError::BadGeometry(format!(
-                    "{bytes} bytes are too few: the control tables alone take {control}; give at least {}, \
-                     or make the tables smaller: --small for a small device, or --limit \
-                     (participants, channels, ports, connections, queue-segments)",
-                    control + 64 * PAGE_BYTES
-                ))
-            })?;
+                .filter(|left| *left >= SHARED_BYTES_MIN);
+            let Some(left) = left else {
+                return Err(Self::too_small(limits, bytes, control)?);
+            };
             plan = Self::share(limits, left);
         }
         Self::with_classes(limits, &plan)
+    }
+
+    /// The error of a pool of `bytes` whose control tables take `control_bytes`. More bytes bring
+    /// more slots and so larger tables: the size that suffices is searched upwards.
+    fn too_small(
+        limits: Limits,
+        bytes: usize,
+        control_bytes: usize,
+    ) -> Result<PoolError, PoolError> {
+        let (mut control_bytes, mut bytes_min) = (control_bytes, 0);
+        while control_bytes + SHARED_BYTES_MIN > bytes_min {
+            bytes_min = control_bytes + SHARED_BYTES_MIN;
+            let plan = Self::share(limits, bytes_min);
+            control_bytes = Self::with_classes(limits, &plan)?.layout()?.bytes();
+        }
+        Ok(PoolError::TooSmall {
+            bytes,
+            control_bytes,
+            bytes_min,
+        })
     }
 
     /// The size of the smallest default pool, in whole MiB, that has at least `slots` slots for
@@ -215,34 +234,16 @@ impl Geometry {
     /// [`PoolError::BadGeometry`] if a limit is out of range.
     pub fn layout(&self) -> Result<ControlLayout, PoolError> {
         ControlLayout::new(self.limits).ok_or_else(|| {
-            PoolError::BadGeometry(self.limit_out_of_range().unwrap_or_else(|| {
-                format!(
+            PoolError::BadGeometry(match limit_out_of_range(&self.limits) {
+                Some((name, value, max)) => {
+                    format!("the limit of {name} is {value}: give a number from 1 to {max}")
+                }
+                None => format!(
                     "the control tables are too large for a {}-bit program; lower the limits",
                     usize::BITS
-                )
-            }))
+                ),
+            })
         })
-    }
-
-    /// Names the first limit that is out of range, with its value and the largest.
-    fn limit_out_of_range(&self) -> Option<String> {
-        const TABLE_MAX: u32 = 1 << 20;
-        let limits = &self.limits;
-        let ranges = [
-            ("participants", limits.participants, PARTICIPANTS_MAX),
-            ("channels", limits.channels, TABLE_MAX),
-            ("ports", limits.ports, TABLE_MAX),
-            ("connections", limits.connections, TABLE_MAX),
-            ("queue-segments", limits.queue_segments, TABLE_MAX),
-            ("slots", limits.slots, Place::SLOT_MAX),
-        ];
-        let mut outside = ranges
-            .into_iter()
-            .filter(|(_, value, max)| *value == 0 || value > max);
-        let (name, value, max) = outside.next()?;
-        Some(format!(
-            "the limit of {name} is {value}: give a number from 1 to {max}"
-        ))
     }
 
     /// Size of region 0.
@@ -440,13 +441,26 @@ mod tests {
 
     #[test]
     fn too_small_is_refused_with_the_sum() {
-        let refused = Geometry::for_bytes(1 << 20).expect_err("too small");
-        assert!(
-            refused.to_string().contains("control tables alone"),
-            "{refused}"
-        );
-        for way_out in ["--small", "--limit"] {
-            assert!(refused.to_string().contains(way_out), "{refused}");
+        for (bytes, named) in [
+            (1 << 20, "1048576 bytes is too"),
+            (1, "a pool of 1 byte is too"),
+        ] {
+            let refused = Geometry::for_bytes(bytes).expect_err("too small");
+            let PoolError::TooSmall { bytes_min, .. } = refused else {
+                panic!("{refused:?}");
+            };
+            let message = refused.to_string();
+            for word in [
+                named,
+                "control tables alone",
+                &format!("at least {bytes_min}"),
+            ] {
+                assert!(message.contains(word), "no {word} in {message}");
+            }
+            assert!(
+                Geometry::for_bytes(bytes_min).is_ok(),
+                "{bytes_min} bytes do not do"
+            );
         }
     }
 }

@@ -1,18 +1,19 @@
-//! Slots, ledger, leases, recovery: who holds what, as a pure protocol over shared memory.
+//! Slots, ledger, leases and recovery: which participant holds which slot, as a protocol over
+//! shared memory.
 //!
-//! One [`Control`] stands for the control file of a pool. Its words are read through views:
-//! [`Tables`], [`Ledger`] and [`Marks`]. A [`Member`] acts on it: it leases, duplicates, sends,
-//! takes and releases references to slots, one journalled step at a time, so that whoever proves
-//! its death can finish the step and give everything back ([`Recoverer`]). The one invariant, at
-//! every instant:
+//! One [`Control`] is the control file of a pool. Its words are read through views: [`Tables`],
+//! [`Ledger`] and [`Marks`]. A [`Member`] changes it: it leases, duplicates, sends, takes and
+//! releases references to slots. Each of these is one step with a journal entry. When a member dies
+//! within a step, another participant finishes the step and releases all that it held
+//! ([`Recoverer`]). The invariant, at every instant:
 //!
 //! > the count in a slot's cell = the sum of all hold records of the slot + its descriptors in
 //! > queues,
 //!
-//! where a step begun by a member and not finished is settled by its journal (`docs/adr/`).
+//! where the journal settles a step that a member has begun and not finished (`docs/adr/`).
 //! [`audit`] checks it.
 //!
-//! Ports of channels that carry no payload share a cell of events instead of queues.
+//! Ports of channels without payload share a cell of events instead of queues.
 //!
 //! Never calls the system, never waits, never touches payload, never trusts an index it read from
 //! shared memory.
@@ -30,6 +31,7 @@ mod high_water;
 mod incompatible_channel;
 mod journal;
 mod ledger;
+mod limits;
 #[cfg(all(test, loom))]
 mod mark_models;
 mod marks;

@@ -25,7 +25,7 @@ fn kill_once(case: &Case, store: u32, meanwhile: Meanwhile) -> bool {
     let mut stage = Stage::new();
     (case.before)(&mut stage);
     let before = stage.seen_by_near();
-    stage.dying.memory().fuse.light(store);
+    stage.dying.memory().fault.arm(store);
     let Stage {
         actor,
         dying,
@@ -33,7 +33,7 @@ fn kill_once(case: &Case, store: u32, meanwhile: Meanwhile) -> bool {
         ..
     } = &mut stage;
     let lived = until_death(|| (case.act)(actor, dying, &world.regions)).is_some();
-    assert!(lived || dying.memory().fuse.stores() == store, "{context}");
+    assert!(lived || dying.memory().fault.stores() == store, "{context}");
     if matches!(meanwhile, Meanwhile::Work) {
         stage.work_meanwhile();
     }
@@ -86,7 +86,7 @@ fn the_other_side_is_told_of_a_departure_whenever_it_happens() {
         let info = world.connect(&mut victim, &mut near, 2).producer.info;
         let told = world.control.tables().changes(near.index());
         let dying = world.dying();
-        dying.memory().fuse.light(store);
+        dying.memory().fault.arm(store);
         let (index, nonce) = (info.index, info.nonce);
         let died = until_death(|| {
             victim.leave_connection(&dying, &world.regions, index, nonce, Side::Producer)
@@ -123,7 +123,7 @@ fn meets_a_closed_port(store: u32, attended: bool) -> bool {
         .expect("left");
     let dying = world.dying();
     let mut late = None;
-    dying.memory().fuse.light(store);
+    dying.memory().fault.arm(store);
     let died = until_death(|| {
         let info = victim.connect(&dying, from, near.index(), to, 2);
         let info = *late.insert(info.expect("connection"));
@@ -173,7 +173,7 @@ fn a_message_whose_sender_died_before_the_mark_is_asked_for_all_the_same() {
         let near = stage.near.index();
         let port = stage.actor.out.consumer_port;
         let told = stage.world.control.tables().changes(near);
-        stage.dying.memory().fuse.light(store);
+        stage.dying.memory().fault.arm(store);
         let Stage {
             actor,
             dying,

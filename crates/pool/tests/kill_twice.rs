@@ -19,7 +19,7 @@ fn kill_twice(case: &Case, first: u32, second: u32) -> bool {
     );
     let mut stage = Stage::new();
     (case.before)(&mut stage);
-    stage.dying.memory().fuse.light(first);
+    stage.dying.memory().fault.arm(first);
     let Stage {
         actor,
         dying,
@@ -34,7 +34,7 @@ fn kill_twice(case: &Case, first: u32, second: u32) -> bool {
         undertaker = Recoverer::outsider(stage.world.control.new_session());
     }
     let own_end = stage.world.dying();
-    own_end.memory().fuse.light(second);
+    own_end.memory().fault.arm(second);
     let living = stage.living();
     let lived = until_death(|| recover_all_but(&stage, undertaker, &own_end)).is_some();
     if second.is_multiple_of(2) {
@@ -146,7 +146,7 @@ fn both_sides_die(producer_store: u32, consumer_store: u32, producer_first: bool
 
 fn leaves(world: &World, member: &mut Member, way: &Way, side: Side, store: u32) -> bool {
     let dying = world.dying();
-    dying.memory().fuse.light(store);
+    dying.memory().fault.arm(store);
     let info = way.producer.info;
     let (index, nonce) = (info.index, info.nonce);
     until_death(|| member.leave_connection(&dying, &world.regions, index, nonce, side)).is_none()

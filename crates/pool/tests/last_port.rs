@@ -46,7 +46,7 @@ fn owner_dies(store: u32) -> bool {
     let (near, mut owner) = (world.join("near"), world.join("owner"));
     let port = left_with_one_port(&world, &mut owner);
     let dying = world.dying();
-    dying.memory().fuse.light(store);
+    dying.memory().fault.arm(store);
     let died = until_death(|| give_up(&dying, &mut owner, port)).is_none();
     world.bury(&near, &[near.index()], false);
     let left: Vec<_> = world.control.tables().channels().collect();
@@ -70,7 +70,7 @@ fn recoverer_dies(store: u32, is_closed: bool) -> bool {
         owner.close_port(&world.control, port);
     }
     let dying = world.dying();
-    dying.memory().fuse.light(store);
+    dying.memory().fault.arm(store);
     let dead = world
         .control
         .tables()
@@ -151,7 +151,7 @@ fn another_comes_and_gives_up(store: u32) -> bool {
         .index;
     let late = RefCell::new(world.join("late"));
     let dying = world.dying();
-    dying.memory().fuse.light(store);
+    dying.memory().fault.arm(store);
     let came_through = Cell::new(false);
     let comes = || {
         let (kind, policy) = (PortKind::Subscriber, PortPolicy::DropNewest);

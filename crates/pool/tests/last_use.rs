@@ -199,10 +199,10 @@ fn depart(scene: &mut Scene, control: &Control<Dying>) {
 fn dies_twice(case: &Case, first: u32, second: u32, reverse: bool) -> [bool; 2] {
     let mut scene = Scene::new(case);
     let dying = scene.world.dying();
-    dying.memory().fuse.light(first);
+    dying.memory().fault.arm(first);
     let victim_died = until_death(|| (case.act)(&mut scene, &dying)).is_none();
     let (near, undertaker) = (scene.near.index(), scene.undertaker.recoverer());
-    dying.memory().fuse.light(second);
+    dying.memory().fault.arm(second);
     let living = [near, scene.undertaker.index()];
     let undertaker_died =
         until_death(|| scene.bury(undertaker, &dying, &living, reverse)).is_none();
@@ -263,7 +263,7 @@ fn half_open(first: u32, second: u32, near_goes_first: bool) -> [bool; 2] {
     );
     victim.free_port(&world.control, port);
     let dying = world.dying();
-    dying.memory().fuse.light(first);
+    dying.memory().fault.arm(first);
     let victim_died = until_death(|| open(&dying, victim, channel)).is_none();
     if near_goes_first {
         scene.near.free_port(&world.control, own);
@@ -271,7 +271,7 @@ fn half_open(first: u32, second: u32, near_goes_first: bool) -> [bool; 2] {
     let near = scene.near.index();
     let living = [near, scene.undertaker.index()];
     let undertaker = scene.undertaker.recoverer();
-    dying.memory().fuse.light(second);
+    dying.memory().fault.arm(second);
     let undertaker_died = until_death(|| scene.bury(undertaker, &dying, &living, false)).is_none();
     scene.bury(scene.near.recoverer(), &scene.world.control, &[near], false);
     let context =
@@ -328,12 +328,12 @@ fn those_who_stay_are_told_whoever_dies() {
                 open(&scene.world.control, &mut scene.near, scene.channel);
                 let told = scene.world.control.tables().channel_epoch(scene.channel);
                 let dying = scene.world.dying();
-                dying.memory().fuse.light(first);
+                dying.memory().fault.arm(first);
                 victim_died = until_death(|| (case.act)(&mut scene, &dying)).is_none();
                 let near = scene.near.index();
                 let living = [near, scene.undertaker.index()];
                 let undertaker = scene.undertaker.recoverer();
-                dying.memory().fuse.light(second);
+                dying.memory().fault.arm(second);
                 let lived = until_death(|| scene.bury(undertaker, &dying, &living, false));
                 let told_by_then =
                     scene.world.control.tables().channel_epoch(scene.channel) != told;

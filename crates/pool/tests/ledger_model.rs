@@ -78,8 +78,8 @@ impl Lives {
         held + queued.filter(|message| message.slot == slot).count() as u32
     }
 
-    /// Lets `who` take the step, in the pool and in the model. A panic by the fuse leaves the model
-    /// as it was before.
+    /// Lets `who` take the step, in the pool and in the model. A panic by the fault leaves the
+    /// model as it was before.
     fn step(&mut self, who: usize, step: &Step) {
         match *step {
             Step::Lease => self.lease(who),
@@ -257,7 +257,7 @@ impl Lives {
         for (place, (who, side)) in sides.into_iter().enumerate() {
             if place > 0 {
                 // The second to leave is not the one that may die in this step.
-                self.dying.memory().fuse.light(0);
+                self.dying.memory().fault.arm(0);
             }
             let regions = &self.world.regions;
             let (control, index, nonce) = (&self.dying, info.index, info.nonce);
@@ -362,9 +362,9 @@ impl Lives {
 fn live(turns: &[Turn]) -> Result<(), TestCaseError> {
     let mut lives = Lives::new();
     for (who, step, death) in turns {
-        lives.dying.memory().fuse.light(death.unwrap_or(0));
+        lives.dying.memory().fault.arm(death.unwrap_or(0));
         let lived = until_death(|| lives.step(*who, step)).is_some();
-        lives.dying.memory().fuse.light(0);
+        lives.dying.memory().fault.arm(0);
         if !lived {
             lives.bury(*who);
         }

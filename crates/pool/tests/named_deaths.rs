@@ -94,8 +94,8 @@ impl Diamond {
         for turn in [Corner::Source, Corner::Middle, Corner::Receiver] {
             dying
                 .memory()
-                .fuse
-                .light(if turn == corner { store } else { 0 });
+                .fault
+                .arm(if turn == corner { store } else { 0 });
             let came_through = until_death(|| match turn {
                 Corner::Source => self.source(&dying),
                 Corner::Middle => self.middle(&dying),
@@ -173,7 +173,7 @@ fn death_between_hold_and_push_loses_no_slot() {
             .duplicate(&world.control, message.slot, 1)
             .expect("duplicate");
         let dying = world.dying();
-        dying.memory().fuse.light(store);
+        dying.memory().fault.arm(store);
         let Message { slot, descriptor } = message;
         let sent = until_death(|| victim.send(&dying, &mut way.producer, slot, descriptor));
         let taken = world.take(&mut near, &mut way);
@@ -220,7 +220,7 @@ fn death_between_the_hold_of_a_core_and_the_push_loses_no_slot() {
         let core = world.join_as(MemberKind::CoreEndpoint, "core");
         let slot = world.lease(&mut victim).slot;
         let dying = world.dying();
-        dying.memory().fuse.light(store);
+        dying.memory().fault.arm(store);
         let given = until_death(|| victim.give(&dying, core.index(), slot, 1));
         world.bury(&near, &[near.index(), core.index()], false);
         world.check_sums(&context);

@@ -97,7 +97,13 @@ fn heads_that_do_not_fit_are_refused_by_both_sides() {
     assert!(way.consumer.waiting(&world.control).is_err());
     let refused = from.evict_oldest(&world.control, &world.regions, &mut way.producer);
     assert!(matches!(refused, Err(PoolError::Damaged(_))), "{refused:?}");
-    assert!(world.control.tables().room(&mut way.producer).is_err());
+    assert!(
+        world
+            .control
+            .tables()
+            .free_capacity(&mut way.producer)
+            .is_err()
+    );
     // What it held is lost with the liar; leaving still frees the queue.
     let info = way.producer.info;
     for (member, side) in [(&mut from, Side::Producer), (&mut to, Side::Consumer)] {

@@ -57,9 +57,9 @@ pub enum PreloadError {
     },
     /// Of two packs one compares inode numbers and one does not.
     #[error(
-        "it was recorded {}, the packs before it {}: record all of them the same way",
-        if *any_before { "without --any-inode" } else { "with --any-inode" },
-        if *any_before { "with it" } else { "without it" }
+        "it {} inode numbers, the packs before it {}: record all of them the same way",
+        if *any_before { "compares" } else { "does not compare" },
+        if *any_before { "do not" } else { "do" }
     )]
     InodesDiffer {
         /// The packs before do not compare them.
@@ -67,7 +67,7 @@ pub enum PreloadError {
     },
     /// There is no start-up to finish.
     #[error(
-        "no start-up with {} is under way ({looked}): start it with hythe preload replay, or by preload-init, first",
+        "no start-up with {} is under way ({looked}): replay that pack, or boot with preload-init, first",
         escaped(pack),
         looked = escaped(looked)
     )]
@@ -96,9 +96,7 @@ pub enum PreloadError {
         path: PathBuf,
     },
     /// Recording needs privilege.
-    #[error(
-        "recording is not permitted: it takes CAP_SYS_ADMIN; run it as root (sudo hythe preload record …)"
-    )]
+    #[error("recording is not permitted: it takes CAP_SYS_ADMIN; run it as root")]
     NotPermitted,
     /// Recording needs a part of the kernel that this one has not.
     #[error("this kernel has no fanotify: record on one that is built with CONFIG_FANOTIFY=y")]
@@ -117,7 +115,7 @@ pub enum PreloadError {
     )]
     NotPutBack(String),
     /// Nothing to run.
-    #[error("no command was named: say --boot, or -- and a command")]
+    #[error("no command to record was named")]
     NoCommand,
     /// A pattern for what to leave out makes no sense.
     #[error("{pattern:?} is no pattern: {reason}", reason = escaped(reason))]

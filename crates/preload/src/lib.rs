@@ -1,15 +1,15 @@
-//! The storage hop: what a program or a boot needs from flash, recorded once and read ahead ever
-//! after.
+//! The storage hop: records once which parts of files a program or a boot reads from flash, and
+//! reads them ahead at each later start.
 //!
 //! A [`Pack`](pack::Pack) lists ranges of files in the order in which they were first needed
-//! (`spec/pack.md`). Called by `hythe preload`; on a board, `preload-init` (C) reads the same packs
-//! before anything else runs. Stands alone: it needs nothing of the pool.
+//! (`spec/pack.md`). `hythe preload` calls this crate. On a board, `preload-init` (C) reads the
+//! same packs before any other program runs. This crate does not use the pool.
 //!
-//! [`record`] finds out what is needed, [`replay`] reads it ahead, [`runs`] finds out whether that
-//! helped.
+//! [`record`] finds out what is needed, [`replay`] reads it ahead, and [`runs`] measures how much
+//! of it was used.
 //!
-//! Never changes a file that it reads ahead, never believes a number in a pack before it was
-//! checked, never waits without a bound.
+//! Never changes a file that it reads ahead, never uses a number of a pack before it is checked,
+//! never waits without a bound.
 
 mod cached;
 mod error;

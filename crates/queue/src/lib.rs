@@ -1,12 +1,12 @@
-//! The descriptor queue (one producer, one consumer), the bell and the events of a listener, over
-//! any shared memory.
+//! The descriptor queue (one producer, one consumer), the bell that wakes a sleeping peer, and the
+//! events of a listener, over any shared memory.
 //!
-//! Pure protocol: it is handed memory and offsets and says what happened; whoever calls does the
-//! waiting and the waking. All are model-checked with loom (`tests/loom_*.rs`). Every word has one
-//! writer, except the bell's count and the cell of events.
+//! Protocol only: the caller passes memory and offsets, gets the outcome, and does the waiting and
+//! waking itself. All three are model-checked with loom (`tests/loom_*.rs`). Every word has one
+//! writer, except the bell's counter and the cell of events.
 //!
-//! Never trusts the other side's words, never waits, never looks into a payload, never knows who
-//! holds a slot.
+//! Never trusts the other side's words, never waits, never reads a payload, never knows who holds a
+//! slot.
 
 mod bell;
 mod events;

@@ -81,17 +81,17 @@ impl Producer {
     /// # Errors
     /// [`QueueError::Violated`] if the consumer's counter is impossible.
     #[inline(always)]
-    pub fn room<M: Memory>(&mut self, memory: &M) -> Result<u32, QueueError> {
+    pub fn free_capacity<M: Memory>(&mut self, memory: &M) -> Result<u32, QueueError> {
         // Pairs with the consumer's release store: what it has taken, it has finished reading.
         let head = memory.load(self.places.head, Ordering::Acquire);
         self.see_head(head)
     }
 
-    /// As [`Producer::room`], for a head that stands elsewhere than in the consumer's word. It was
-    /// read with acquire.
+    /// As [`Producer::free_capacity`], for a head that stands elsewhere than in the consumer's
+    /// word. It was read with acquire.
     ///
     /// # Errors
-    /// As [`Producer::room`].
+    /// As [`Producer::free_capacity`].
     #[inline(always)]
     pub fn see_head(&mut self, head: u32) -> Result<u32, QueueError> {
         let (waiting, waited) = (
@@ -109,10 +109,10 @@ impl Producer {
         Ok(self.places.capacity - waiting)
     }
 
-    /// Is there room without another look at the head?
+    /// Does another descriptor fit, by the head that was read last? Reads no shared word.
     #[must_use]
     #[inline(always)]
-    pub const fn knows_of_room(&self) -> bool {
+    pub const fn has_known_capacity(&self) -> bool {
         self.tail.wrapping_sub(self.seen_head) < self.places.capacity
     }
 
@@ -140,7 +140,7 @@ impl Producer {
         descriptor: Descriptor,
     ) -> Result<(), QueueError> {
         let in_flight = self.tail.wrapping_sub(self.seen_head);
-        if in_flight >= self.places.capacity && self.room(memory)? == 0 {
+        if in_flight >= self.places.capacity && self.free_capacity(memory)? == 0 {
             return Err(QueueError::Full);
         }
         let entry = self.places.entry(self.tail);
@@ -339,7 +339,7 @@ mod tests {
         memory.store(PLACES.head, 5, Ordering::Relaxed);
         let mut producer = Producer::resume(PLACES, 0, 5);
         let violated = QueueError::Violated { own: 0, claimed: 5 };
-        assert_eq!(producer.room(&memory), Err(violated));
+        assert_eq!(producer.free_capacity(&memory), Err(violated));
         assert_eq!(producer.push(&memory, number(0)), Err(violated));
     }
 

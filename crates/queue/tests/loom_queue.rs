@@ -45,11 +45,11 @@ const fn payload(descriptor: Descriptor) -> usize {
     PAYLOAD + descriptor.place.slot as usize * 4
 }
 
-/// Writes a payload, then pushes. `returned`: ask for room first, as the payload's slot may still
-/// be in the reader's hands.
+/// Writes a payload, then pushes. `returned`: ask for free capacity first, as the payload's slot
+/// may still be in the reader's hands.
 fn publish(memory: &ModelMemory, producer: &mut Producer, number: u32, returned: bool) {
     let descriptor = descriptor(number);
-    while returned && producer.room(memory) == Ok(0) {
+    while returned && producer.free_capacity(memory) == Ok(0) {
         thread::yield_now();
     }
     memory.store(payload(descriptor), 100 + number, Ordering::Relaxed);
@@ -91,7 +91,7 @@ fn loom_payloads_arrive_and_slots_come_back() {
     });
 }
 
-/// The push itself looks for room: here the entry alone is reused, its slot is another.
+/// The push itself looks for free capacity: here the entry alone is reused, its slot is another.
 #[test]
 fn loom_an_entry_is_overwritten_after_it_was_read() {
     model(|| {

@@ -57,10 +57,12 @@ fn produce(memory: &Mapped) {
     let mut producer = Producer::resume(PLACES, START, START);
     for number in 0..MESSAGES {
         let descriptor = descriptor(number);
-        // Room first: the payload's slot may still be in the reader's hands.
-        eventually(|| (producer.room(memory) != Ok(0)).then_some(()));
+        // Free capacity first: the payload's slot may still be in the reader's hands.
+        eventually(|| (producer.free_capacity(memory) != Ok(0)).then_some(()));
         memory.write(payload(descriptor), &[number as u8; PAYLOAD_BYTES]);
-        producer.push(memory, descriptor).expect("there was room");
+        producer
+            .push(memory, descriptor)
+            .expect("there was free capacity");
     }
 }
 

@@ -1,9 +1,9 @@
 //! Recordings: the messages of a channel in a file, and back (`spec/recording.md`).
 //!
-//! [`Writer`] appends records, with an index behind each [`INDEX_RECORDS`] of them and an end
-//! block; [`Reader`] finds them again, in order or from a moment on, and makes the best of a file
-//! that was cut or damaged. Both work on [`std::io`] traits and are handed the time. Payloads are
-//! not interpreted.
+//! [`Writer`] appends records. It writes an index after each [`INDEX_RECORDS`] of them, and an end
+//! block. [`Reader`] reads them in order, or from a given time on; from a truncated or damaged file
+//! it recovers the records that are whole. Both work on [`std::io`] traits, and the caller passes
+//! the time. Payloads are not interpreted.
 //!
 //! ```
 //! use std::io::Cursor;

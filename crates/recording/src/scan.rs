@@ -24,7 +24,7 @@ pub(crate) struct Extent {
     pub(crate) last_time_ns: u64,
     /// Position of the last index; 0: none.
     pub(crate) last_index: u64,
-    /// Told by the end block.
+    /// From the end block.
     pub(crate) dropped: Option<u64>,
     /// Behind `end`, and not an end block.
     pub(crate) dropped_bytes: u64,

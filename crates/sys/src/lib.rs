@@ -1,15 +1,20 @@
-//! Linux system calls that rustix does not have, behind safe functions: an island of `unsafe`.
+//! Linux system calls that rustix does not have, behind safe functions.
 //!
-//! The node, the hop crates and `hythe doctor` call it. Each module is small and belongs to one
-//! caller: [`fork`], [`identity`] and [`peer`] to the node, [`wait`] to whoever has a thread that
-//! waits, [`control_group`] (files of the kernel) to the node and the storage hop, [`packet`],
-//! [`socket_option`], [`error_queue`] and [`udp_receive`] to the media hop, [`probe`] to the
-//! doctor, [`regular_file`] to all that read files by their names, [`scheduling`] to the doctor and
-//! to the latency of this machine, [`spawn`] to the agent of a core and to the benchmarks,
-//! [`fanotify`], [`file_pages`], [`io_priority`], [`mount_space`], [`read_ahead`] and [`residency`]
-//! to the storage hop. Between calls nothing is held but the descriptors and mappings that the
-//! returned values own. This crate never decides what an answer means, never retries (but [`wait`]
-//! goes another way) or logs, and is never on the way of a payload.
+//! The node, the hop crates and `hythe doctor` call it. Each module is small and serves few
+//! callers:
+//!
+//! - the node: [`fork`], [`identity`], [`peer`], [`control_group`] (files of the kernel);
+//! - threads that wait: [`wait`];
+//! - the media hop: [`packet`], [`socket_option`], [`error_queue`], [`udp_receive`];
+//! - the storage hop: [`control_group`], [`fanotify`], [`file_pages`], [`io_priority`],
+//!   [`mount_space`], [`read_ahead`], [`residency`];
+//! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
+//! - the agent of a core and the benchmarks: [`spawn`];
+//! - all that open files by name: [`regular_file`].
+//!
+//! Between calls nothing is held but the descriptors and mappings that the returned values own.
+//! This crate may use `unsafe`. It never interprets results, never retries (except [`wait`], which
+//! has a second method), never logs, and never handles payload.
 
 pub mod control_group;
 pub mod error_queue;

@@ -58,8 +58,8 @@ pub fn set_socket_option(socket: impl AsFd, option: SocketOption, value: i32) ->
     set_raw(socket, level, name, &value)
 }
 
-/// Lets the `fq` queueing discipline spread what `socket` sends (`SO_MAX_PACING_RATE`); without it,
-/// UDP is not held back.
+/// Lets the `fq` queueing discipline pace what `socket` sends (`SO_MAX_PACING_RATE`). Without that
+/// discipline the option has no effect on UDP.
 ///
 /// # Errors
 ///

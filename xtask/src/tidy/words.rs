@@ -30,6 +30,22 @@ const REPLACED: &[(&str, &str)] = &[
     ("LaidStore", "PrebuiltPackets"),
     ("told.rs", "board_output.rs"),
     ("HeardOut", "HalfClosed"),
+    ("Patience", "send timeout"),
+    ("no_room", "full"),
+    ("displacing", "evicting the oldest"),
+    ("drop the oldest", "evict the oldest"),
+    ("leave_the_gone", "disconnect_closed"),
+    ("refused.rs", "unconnected.rs"),
+    ("residence.rs", "prefault.rs"),
+    ("border.rs", "FFI guard"),
+    ("shelf.rs", "handle pool"),
+    ("own_cpu", "guest_cpu_instructions"),
+    ("own-cpu", "guest-cpu-instructions"),
+    ("--lossless", "--repair-window"),
+    ("held back", "queued in the qdisc"),
+    ("Beset", "fault"),
+    ("Manner", "fault"),
+    ("Studio", "fixture"),
 ];
 
 /// These must name what they are about.

@@ -29,7 +29,7 @@ use super::end::{BURST, End};
 use super::payload::{are_words, word_of};
 use super::side::Side;
 use crate::error::BenchError;
-use crate::lookout::{Lookout, NAP, Patience};
+use crate::lookout::{BoundedWait, Lookout, NAP};
 
 pub(super) use self::place::Place;
 
@@ -154,7 +154,7 @@ impl<W: Word> Ports<W> {
     }
 
     fn wait_for_the_other(&self) -> Result<(), BenchError> {
-        let mut patience = Patience::new(&self.lookout);
+        let mut bounded_wait = BoundedWait::new(&self.lookout);
         let [outgoing, incoming] = &self._channels;
         let is_there = || {
             let (to, from) = (outgoing.dynamic_config(), incoming.dynamic_config());
@@ -164,7 +164,7 @@ impl<W: Word> Ports<W> {
         };
         while !is_there() {
             std::thread::sleep(PAUSE);
-            patience.look_up()?;
+            bounded_wait.look_up()?;
         }
         Ok(())
     }
@@ -340,14 +340,14 @@ impl<'a, W: Word> Iceoryx2End<'a, W> {
         number: u64,
     ) -> Result<bool, BenchError> {
         let ports = self.ports;
-        let mut patience = Patience::new(&ports.lookout);
+        let mut bounded_wait = BoundedWait::new(&ports.lookout);
         let sample = loop {
             if let Some(sample) = from.receive().map_err(refused("a receiving"))? {
                 break sample;
             }
             match &ports.sleep {
-                None => patience.spin()?,
-                Some(sleep) if !sleep.until_notified()? => patience.look_up()?,
+                None => bounded_wait.spin()?,
+                Some(sleep) if !sleep.until_notified()? => bounded_wait.look_up()?,
                 Some(_) => {}
             }
         };

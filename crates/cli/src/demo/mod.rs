@@ -17,6 +17,7 @@ use indicatif::ProgressBar;
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::output;
+use crate::remedy;
 use crate::stop::Stop;
 use crate::workspace::{Purpose, Workspace};
 
@@ -91,13 +92,7 @@ impl Program for ThisProgram<'_> {
 /// With what to do about it.
 impl From<DemoError> for CliError {
     fn from(error: DemoError) -> Self {
-        let remedy = match error {
-            DemoError::NoRecording { .. } => ": `make setup` encodes one, or name an MP3 file",
-            DemoError::NotBuilt { .. } => ": `make setup` (or `cargo xtask boards`) builds it",
-            DemoError::NoFreePorts { .. } => "; name one with --port",
-            DemoError::FfmpegMissing => ": apt-get install ffmpeg",
-            _ => "",
-        };
+        let remedy = remedy::of_demo(&error);
         Self::Failed(format!("{error}{remedy}"))
     }
 }

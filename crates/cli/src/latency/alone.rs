@@ -7,7 +7,7 @@ use hythe::core::{Board, Core};
 use hythe_latency::result::Measurement;
 
 use super::board_args::BoardArgs;
-use super::board_output::{self, APP, BoardOutput, Patience};
+use super::board_output::{self, APP, BoardOutput, TimeLimit};
 use super::figures::{self, Recorded};
 use super::round_trip;
 use crate::error::CliError;
@@ -34,13 +34,13 @@ pub(super) fn alone(
     let limits = (args.timeout, stop);
     let counted = match board.repeatable() {
         Some(_) => {
-            let nothing = |_: &Core, _: Patience<'_>| Ok(());
+            let nothing = |_: &Core, _: TimeLimit<'_>| Ok(());
             Some(board_output::in_pool(board, &workspace, Some(&folder), limits, nothing)?.0)
         }
         None => None,
     };
     let answers =
-        |core: &Core, patience: Patience<'_>| round_trip::answer(&workspace, core, patience);
+        |core: &Core, time_limit: TimeLimit<'_>| round_trip::answer(&workspace, core, time_limit);
     let (mut output, from_linux) = board_output::in_pool(board, &workspace, None, limits, answers)?;
     let round_trips = round_trip::results(&case(board, &output), board, &mut output, &from_linux)?;
     let discarded = output.conditions.values.remove(DISCARDED_ROUND_TRIPS);

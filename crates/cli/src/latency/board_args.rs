@@ -21,13 +21,13 @@ pub(crate) struct BoardArgs {
     /// What Linux does beside it: sleep, compute, or read a disk
     #[arg(long, value_name = "LOAD", default_value = "idle")]
     pub(super) load: LoadArg,
-    /// By whose time: counted instructions, the same in every run; or the host's, with a host's CPU
-    /// for each of the board
+    /// Clock: counted instructions, which are the same in every run, or the host's clock, with one
+    /// host CPU for each CPU of the board
     #[arg(long, value_name = "CLOCK", default_value = "instructions")]
     pub(super) clock: ClockArg,
     #[command(flatten)]
     pub(super) xen: XenArgs,
-    /// How long the core may take to measure
+    /// Time limit of the measurement
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "300")]
     pub(super) timeout: Duration,
     #[command(flatten)]

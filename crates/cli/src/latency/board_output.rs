@@ -29,13 +29,13 @@ pub(super) struct BoardOutput {
 
 /// How long is waited for a core.
 #[derive(Clone, Copy)]
-pub(super) struct Patience<'a> {
+pub(super) struct TimeLimit<'a> {
     pub(super) timeout: Duration,
     pub(super) deadline: Instant,
     pub(super) stop: &'a Stop,
 }
 
-impl<'a> Patience<'a> {
+impl<'a> TimeLimit<'a> {
     /// How often is looked whether it has an end.
     pub(super) const LOOK: Duration = LOOK;
 
@@ -96,7 +96,7 @@ pub(super) fn in_pool<T>(
     workspace: &Workspace,
     record: Option<&Path>,
     (timeout, stop): (Duration, &Stop),
-    meanwhile: impl FnOnce(&Core, Patience<'_>) -> Result<T, CliError>,
+    meanwhile: impl FnOnce(&Core, TimeLimit<'_>) -> Result<T, CliError>,
 ) -> Result<(BoardOutput, T), CliError> {
     let node = Node::join(&workspace.pool, "hythe latency")?;
     let mut options = CoreOptions::default().app(APP).start_bound(timeout);
@@ -104,11 +104,11 @@ pub(super) fn in_pool<T>(
         options = options.record(record);
     }
     let core = Core::start_unless(&workspace.pool, board, &options, || stop.asked())?;
-    let patience = Patience::new(timeout, stop);
-    let result = meanwhile(&core, patience)?;
+    let time_limit = TimeLimit::new(timeout, stop);
+    let result = meanwhile(&core, time_limit)?;
     // It tells whoever attaches.
     let mut subscriber = node.subscriber(CHANNEL, &SubscriberOptions::default().depth(DEPTH))?;
-    let output = BoardOutput::take(|| next(&mut subscriber, &core, patience))?;
+    let output = BoardOutput::take(|| next(&mut subscriber, &core, time_limit))?;
     drop(subscriber);
     // It ends in order, and its emulator writes its record to the end.
     core.stop()?;
@@ -167,12 +167,12 @@ pub(super) fn split(bytes: &[u8]) -> (Vec<u8>, String) {
 fn next(
     subscriber: &mut Subscriber,
     core: &Core,
-    patience: Patience<'_>,
+    time_limit: TimeLimit<'_>,
 ) -> Result<Vec<u8>, CliError> {
     loop {
-        if let Some(sample) = subscriber.take(Patience::LOOK)? {
+        if let Some(sample) = subscriber.take(TimeLimit::LOOK)? {
             return Ok(sample.to_vec());
         }
-        patience.check(core, "before it had reported everything")?;
+        time_limit.check(core, "before it had reported everything")?;
     }
 }

@@ -21,10 +21,10 @@ const BYTES_MAX: u64 = 64 << 20;
 /// What to compare.
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Documents that a latency run printed with --json, the one to compare with first
+    /// Documents that a latency run printed with --json; the others are compared with the first
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compare also emulated with real times, and times of differing clocks
+    /// Also compare emulated with real times, and times of different clocks
     #[arg(long)]
     force: bool,
 }

@@ -15,13 +15,14 @@ use super::output::{OutputArgs, render};
 use crate::args::Globals;
 use crate::error::CliError;
 use crate::output;
+use crate::remedy;
 use crate::stop::Stop;
 use crate::units;
 
 /// What to measure, and how.
 #[derive(Args, Debug)]
 pub(crate) struct HostArgs {
-    /// On which CPUs, such as 0,2-3 [default: all that this process may use]
+    /// CPUs to measure, such as 0,2-3 [default: all that this process may use]
     #[arg(short = 'a', long, value_name = "LIST", visible_alias = "affinity", value_parser = parse_cpus)]
     cpus: Option<CpuList>,
     /// Real-time priority of the measuring threads, 1 to 99, under SCHED_FIFO; 0: an ordinary
@@ -40,20 +41,21 @@ pub(crate) struct HostArgs {
     /// What to measure, one after the other
     #[arg(long, value_name = "METRICS", value_delimiter = ',', default_values = ["timer", "futex_wake", "eventfd_wake", "channel_wake"])]
     measure: Vec<MeasureArg>,
-    /// What the measured CPUs do meanwhile, at ordinary priority
+    /// Load on the measured CPUs, at ordinary priority
     #[arg(long, value_name = "NAME", default_value = "idle")]
     load: LoadArg,
-    /// Where the load `io` writes its file, which has no name there [default: that of temporary
-    /// files]
+    /// Directory for the file of the load `io`, which has no name there [default: the directory for
+    /// temporary files]
     #[arg(long, value_name = "DIR")]
     load_directory: Option<PathBuf>,
-    /// Leave memory unlocked
+    /// Do not lock memory (mlockall)
     #[arg(long)]
     no_mlock: bool,
-    /// Let idle CPUs sleep as deeply as they do without a measurement
+    /// Allow idle CPUs all sleep states
     #[arg(long)]
     no_dma_latency: bool,
-    /// Fail where something of this is not permitted, instead of measuring without it
+    /// Fail if priority, memory locking or sleep states are not permitted, instead of measuring
+    /// without them
     #[arg(long)]
     strict: bool,
     /// Name and print the timer's latency as `rtla timerlat hist --no-irq` does: `thread`, a
@@ -229,7 +231,10 @@ pub(super) fn run(args: &HostArgs, globals: &Globals) -> Result<(), CliError> {
 
 /// Says what is not as it was asked for, or fails with it.
 fn tell(refusals: &[host::Refusal], is_strict: bool) -> Result<(), CliError> {
-    let said: Vec<String> = refusals.iter().map(ToString::to_string).collect();
+    let said: Vec<String> = refusals
+        .iter()
+        .map(|refusal| format!("{refusal}{}", remedy::of_refusal(refusal)))
+        .collect();
     if is_strict && !said.is_empty() {
         return Err(CliError::Failed(format!(
             "not as asked for, and --strict: {}",

@@ -28,9 +28,9 @@ pub(crate) enum LatencyCommand {
     /// Measure this machine: how late its timers are, and how long wake-ups by futex, eventfd and
     /// channel take
     ///
-    /// Like cyclictest: on each CPU a thread of real-time priority, its memory locked, the CPU kept
-    /// from deep sleep. What of that is not permitted is said, and stands in the result. Runs one
-    /// measure after the other, each for the time of --for.
+    /// Like cyclictest, it runs a thread of real-time priority on each CPU, with locked memory and
+    /// without deep sleep states. If one of these is not permitted, it says so, also in the result.
+    /// The measures run one after the other, each for the time of --for.
     #[command(
         after_help = "Examples:\n  hythe latency host\n  hythe latency host --for 60 --load hog --json > hog.json\n  hythe latency host --cpus 2-3 --priority 90 --interval 250 --loops 100000 --measure timer\n  hythe latency host --strict --fail-above timer:p99.9=50us --junit latency.xml --hgrm plots\n  hythe latency host --measure timer --rtla"
     )]
@@ -43,8 +43,8 @@ pub(crate) enum LatencyCommand {
     Board(board_args::BoardArgs),
     /// Compare results: the ratio at each percentile, with the conditions side by side
     ///
-    /// The first file is what the others are compared with. Emulated and real times, and times of
-    /// differing clocks, are compared only with --force.
+    /// The others are compared with the first file. Emulated times are compared with real ones, and
+    /// times of different clocks with each other, only with --force.
     #[command(
         after_help = "Examples:\n  hythe latency compare idle.json hog.json\n  hythe latency compare before.json after.json --json | jq '.ratios[]'"
     )]

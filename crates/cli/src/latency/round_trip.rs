@@ -14,7 +14,7 @@ use hythe::{Node, Pool, PublisherOptions, Sample, Subscriber, SubscriberOptions}
 use hythe_latency::result::Measurement;
 use serde_json::{Value, json};
 
-use super::board_output::{APP, BoardOutput, Patience};
+use super::board_output::{APP, BoardOutput, TimeLimit};
 use crate::error::CliError;
 use crate::workspace::Workspace;
 
@@ -36,7 +36,7 @@ const DIGITS: u8 = 4;
 pub(super) fn answer(
     workspace: &Workspace,
     core: &Core,
-    patience: Patience<'_>,
+    time_limit: TimeLimit<'_>,
 ) -> Result<Histogram<u64>, CliError> {
     let endpoints = core.status().endpoints;
     if let Some(missing) = [QUESTION, ANSWER]
@@ -56,7 +56,7 @@ pub(super) fn answer(
     let mut seen = Histogram::new(DIGITS).map_err(|error| CliError::Failed(error.to_string()))?;
     let mut answered: Option<Instant> = None;
     loop {
-        let question = next(&mut questions, core, patience)?;
+        let question = next(&mut questions, core, time_limit)?;
         if let Some(answered) = answered {
             let ns = u64::try_from(answered.elapsed().as_nanos()).unwrap_or(u64::MAX);
             // A histogram that resizes itself takes every value.
@@ -75,13 +75,13 @@ pub(super) fn answer(
 fn next(
     questions: &mut Subscriber,
     core: &Core,
-    patience: Patience<'_>,
+    time_limit: TimeLimit<'_>,
 ) -> Result<Sample, CliError> {
     loop {
-        if let Some(question) = questions.take(Patience::LOOK)? {
+        if let Some(question) = questions.take(TimeLimit::LOOK)? {
             return Ok(question);
         }
-        patience.check(core, "before all its questions were answered")?;
+        time_limit.check(core, "before all its questions were answered")?;
     }
 }
 

@@ -27,6 +27,7 @@ use hythe::rtp::RtpError;
 
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::remedy;
 
 use recv::RecvArgs;
 use send::SendArgs;
@@ -87,7 +88,7 @@ impl From<MediaError> for CliError {
     fn from(error: MediaError) -> Self {
         match error {
             MediaError::Address { .. } => Self::WrongUse(error.to_string()),
-            other => Self::Failed(other.to_string()),
+            other => Self::Failed(format!("{other}{}", remedy::of_media(&other))),
         }
     }
 }

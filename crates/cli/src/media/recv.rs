@@ -43,39 +43,39 @@ pub(crate) struct RecvArgs {
     /// address of this host, or a group
     #[arg(value_name = "SDP|URL")]
     description: PathBuf,
-    /// What comes to rtp://HOST:PORT: ts, mpa, h264, h265, opus, pcmu, pcma or l16:48000:2; with
-    /// @TYPE if its payload type is another one than usual, such as h264@99
+    /// Format of the stream to rtp://HOST:PORT: ts, mpa, h264, h265, opus, pcmu, pcma or
+    /// l16:48000:2; with @TYPE if its payload type is not the usual one, such as h264@99
     #[arg(long, value_name = "PAYLOAD")]
     payload: Option<Payload>,
-    /// Which stream of it: its number, counted from 1, audio, video, or all, each to a file of its
+    /// Stream to receive: its number, counted from 1, audio, video, or all, each to a file of its
     /// own [default: the only one]
     #[arg(long, value_name = "N|audio|video|all")]
     stream: Option<Choice>,
-    /// The file to write; what it is follows from the stream (TS, WAV, MP3, Ogg, H.264 or H.265
-    /// byte stream). Of all streams, the beginning of the names: film becomes film-1.h264,
+    /// File to write. Its format follows from the stream: TS, WAV, MP3, Ogg, H.264 or H.265 byte
+    /// stream. With --stream all it is the beginning of the names: film becomes film-1.h264,
     /// film-2.opus
     #[arg(short, long, value_name = "FILE", required_unless_present = "channel")]
     out: Option<PathBuf>,
-    /// Publish what comes on a Hythe channel, a message for each picture, frame or block
+    /// Publish the stream on a Hythe channel, one message for each picture, frame or block
     #[arg(long, value_name = "CHANNEL", conflicts_with = "out")]
     channel: Option<String>,
-    /// How long a missing packet is waited for, in milliseconds [default: as the description says;
-    /// where it does not, 200 with repair and 50 without]
+    /// Milliseconds to wait for a missing packet [default: as the description says, else 200 with
+    /// repair and 50 without]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=60_000))]
     delay: Option<u64>,
-    /// End so many seconds after the last packet, or after the start if none came; default: at the
-    /// sender's goodbye only
+    /// End so many seconds after the last packet, or after the start if none came [default: end
+    /// only at the sender's RTCP BYE]
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds)]
     idle: Option<Duration>,
-    /// The interface on which a group is joined, or that a link-local address is of [default: where
-    /// the way leads]
+    /// Interface on which to join a group, or to which a link-local address belongs [default: by
+    /// the routing table]
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
-    /// Never ask for packets again, even if the description allows it; parity is still used
+    /// Never request retransmissions, even if the description offers them; parity is still used
     #[arg(long)]
     no_nack: bool,
-    /// Repair nothing, whatever the description offers: neither ask for packets again nor use
-    /// parity
+    /// Repair nothing: neither request retransmissions nor use parity, even if the description
+    /// offers them
     #[arg(long)]
     no_repair: bool,
 }

@@ -79,7 +79,7 @@ pub(crate) struct SendArgs {
 
 /// How long the kernel may keep us waiting for free capacity while it paces: what a thousandth of
 /// its usual queue takes at a few kbit/s.
-const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
+const KERNEL_SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is later than this is worth a line.
 const LATE_NS: u64 = 500_000_000;
@@ -240,7 +240,7 @@ fn options(
     options.pace = plan.pace;
     options.departures = plan.departures;
     if plan.departures || plan.class.is_some() {
-        options.patience = KERNEL_PATIENCE;
+        options.send_timeout = KERNEL_SEND_TIMEOUT;
     }
     options.limit = args.limit.limit(is_stored(args, plan, wanted)?);
     options.catch_up = args.limit.catch_up.into();

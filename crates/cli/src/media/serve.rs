@@ -24,21 +24,21 @@ use super::conference;
 use super::inputs::{self, CHANNEL};
 use super::repair::ResendArgs;
 
-/// The usual port for those who may not have 554.
+/// The usual port for servers without the privilege to use 554.
 const PORT: u16 = 8554;
 
 /// What to serve, and where.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Files, directories with files, or channel:NAME; each is found under its name
+    /// Files, directories of files, or channel:NAME; the name is the path in the URL
     #[arg(value_name = "DIR|FILE|CHANNEL", required_unless_present = "relay")]
     items: Vec<PathBuf>,
-    /// Where clients connect to; may be repeated. There is no authentication: whoever reaches such
-    /// an address can play everything that is served. 0.0.0.0 and [::] are all addresses of this
+    /// Address to listen on; may be repeated. There is no authentication: every host that reaches
+    /// the address can play everything that is served. 0.0.0.0 and [::] are all addresses of this
     /// host [default: this host only, 127.0.0.1:8554 and [::1]:8554]
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     listen: Vec<Listen>,
-    /// Sessions that clients of one address may have at once
+    /// Most sessions of clients of one address at a time
     #[arg(long, value_name = "N", default_value_t = Limits::default().sessions_per_address)]
     sessions_per_address: usize,
     #[command(flatten)]
@@ -46,8 +46,8 @@ pub(crate) struct ServeArgs {
     /// Conference: forward what each participant sends to this even UDP port to all the others
     #[arg(long, value_name = "PORT", conflicts_with_all = ["items", "listen", "repair_window", "resend"], requires = "participant", value_parser = clap::value_parser!(u16).range(2..=65_534))]
     relay: Option<u16>,
-    /// Who takes part in the conference: rtp://HOST:PORT, where it sends from and is sent to; may
-    /// be repeated
+    /// Participant of the conference, rtp://HOST:PORT: the address that it sends from and receives
+    /// at; may be repeated
     #[arg(long, value_name = "URL", requires = "relay")]
     participant: Vec<StreamAddress>,
 }

@@ -21,19 +21,20 @@ use crate::output;
 pub(crate) struct FinishArgs {
     /// The pack
     pack: PathBuf,
-    /// Time it from the start of the machine; a boot for which nobody read ahead counts as one to
+    /// Measure from the start of the machine. A boot without reading ahead counts as a run to
     /// compare with
     #[arg(long)]
     boot: bool,
-    /// Judge by the history, for packs of preload-init: leave some boots unread to compare with,
-    /// and switch the pack off when it did not help by the medians of so many runs of each kind
+    /// Judge by the history, for packs of preload-init: skip reading ahead in some boots, compare
+    /// the medians of so many boots of each kind, and switch the pack off if reading ahead did not
+    /// help
     #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true, default_missing_value = RUNS_WANTED_TEXT)]
     auto: Option<NonZeroUsize>,
-    /// Where the replay has left word [default: /run/hythe-preload, and before that
-    /// $XDG_RUNTIME_DIR/hythe-preload for other users than root]
+    /// Directory with the state that the replay has written [default: /run/hythe-preload, and
+    /// before that $XDG_RUNTIME_DIR/hythe-preload for other users than root]
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
-    /// The directory that the pack's paths begin at
+    /// Directory that the pack's paths are relative to
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
 }

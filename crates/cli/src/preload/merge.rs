@@ -10,12 +10,13 @@ use serde::Serialize;
 
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::remedy;
 use crate::{output, units};
 
 /// Which packs, and where to.
 #[derive(Args, Debug)]
 pub(crate) struct MergeArgs {
-    /// The packs, the one whose order counts most first
+    /// The packs; the first one determines the order
     #[arg(required = true, num_args = 2.., value_name = "PACK")]
     packs: Vec<PathBuf>,
     /// The pack to write; it may be one of those that are merged
@@ -61,8 +62,9 @@ pub(crate) fn run(args: &MergeArgs, globals: &Globals) -> Result<(), CliError> {
         let pack = super::open(path)?;
         let added_pages = union.add(&pack).map_err(|error| {
             CliError::Failed(format!(
-                "cannot merge {} with the packs before it: {error}",
-                escaped(path)
+                "cannot merge {} with the packs before it: {error}{}",
+                escaped(path),
+                remedy::of_preload(&error)
             ))
         })?;
         merged.push(MergedDocument {

@@ -16,14 +16,15 @@ use hythe_terminal::escaped;
 
 use crate::args::Globals;
 use crate::error::CliError;
+use crate::remedy;
 
 /// What can be done with packs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PreloadCommand {
-    /// Find out what a command or a boot needs from storage, and write it as a pack
+    /// Record which parts of files a command or a boot reads from storage, and write them as a pack
     ///
-    /// Takes root. While it records, the kernel's read-ahead is off and the machine slower: both
-    /// end with it. A command runs from cold caches, with mounts of its own.
+    /// Needs root. While it records, the kernel's read-ahead is off, which makes the machine
+    /// slower. A command runs with a cold page cache, in a mount namespace of its own.
     #[command(
         after_help = "Examples:\n  hythe preload record -o app.pack -- /usr/bin/app --once\n  hythe preload record -o app.pack --for 20 -- /usr/bin/service\n  hythe preload record -o /etc/hythe/boot.pack --boot --until /run/system-is-up --for 120"
     )]
@@ -39,11 +40,11 @@ pub(crate) enum PreloadCommand {
         after_help = "Examples:\n  hythe preload replay app.pack -- /usr/bin/app --full-screen\n  hythe preload replay boot.pack --budget 25% --priority idle --json"
     )]
     Replay(replay::ReplayArgs),
-    /// Say that start-up is over: enter into the pack's history how long it took, and what was used
-    /// of what was read ahead
+    /// Mark the end of a start-up: enter into the pack's history how long it took, and how much of
+    /// what was read ahead was used
     ///
-    /// Called once for each start-up, by a unit of systemd, a script, or the program itself. Of the
-    /// last replay, or of preload-init. Which pages were used is told to root only.
+    /// Call it once for each start-up, from a systemd unit, a script, or the program itself. It
+    /// counts for the last replay, or for preload-init. Only root sees which pages were used.
     #[command(
         after_help = "Examples:\n  hythe preload finish app.pack\n  hythe preload finish boot.pack --boot --auto"
     )]
@@ -54,12 +55,11 @@ pub(crate) enum PreloadCommand {
     /// Print what a pack holds, in the order in which it was first needed
     #[command(after_help = "Example:\n  hythe preload show boot.pack --json | jq .bytes")]
     Show(show::ShowArgs),
-    /// Write one pack of several recordings: what any of them needed, once
+    /// Merge the packs of several recordings into one
     ///
-    /// The order is that of the first pack; behind it comes what the others add. Two recordings of
-    /// one program may differ, and a page that was needed once is needed. The
-    /// packs must be of one system: a file that two of them recorded differently is named, and
-    /// nothing is written.
+    /// It has every page that one of them needed, in the order of the first pack, then what the
+    /// others add. The packs must be of one system: if two of them recorded a file differently, the
+    /// file is named and nothing is written.
     #[command(
         after_help = concat!(
             "Examples:\n",
@@ -98,8 +98,9 @@ fn open(path: &std::path::Path) -> Result<hythe_preload::pack::Pack, CliError> {
     hythe_preload::pack::Pack::read(path).map_err(|error| match error {
         named @ PreloadError::File { .. } => named.into(),
         other => CliError::Failed(format!(
-            "cannot use {}: {other}; record it again with hythe preload record",
-            escaped(&path)
+            "cannot use {}: {other}{}; record it again with hythe preload record",
+            escaped(&path),
+            remedy::of_preload(&other)
         )),
     })
 }

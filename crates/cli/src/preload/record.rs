@@ -40,35 +40,36 @@ pub(crate) struct RecordArgs {
     /// Replace the pack if there is one
     #[arg(long)]
     force: bool,
-    /// Record what all processes need, until interrupted or as long as --for or --until say
+    /// Record what all processes read, until interrupted, or until --for or --until
     #[arg(long, conflicts_with = "command", required_unless_present = "command")]
     boot: bool,
-    /// End after so many seconds; a command that still runs is told to end then
+    /// End after so many seconds; a command that still runs gets SIGTERM then
     #[arg(long = "for", value_name = "SECONDS", value_parser = units::parse_seconds)]
     duration: Option<Duration>,
     /// End when this path exists
     #[arg(long, value_name = "PATH")]
     until: Option<PathBuf>,
-    /// The pack goes into an image that is still to be built: inode numbers are not compared at
-    /// replay
+    /// Do not compare inode numbers at replay, for a pack that goes into an image which is built
+    /// later
     #[arg(long)]
     any_inode: bool,
     /// Leave out a path and what is below it, or what matches a pattern with *, ? or []; may be
     /// repeated
     #[arg(long, value_name = "PATH|PATTERN")]
     exclude: Vec<Exclusion>,
-    /// Do not drop what is in memory before the command runs: what it uses of that is taken as
-    /// needed, also if it was only read around
+    /// Do not drop the page cache before the command runs. What the command uses of it is then
+    /// recorded as needed, even if it was only read ahead around other pages
     #[arg(long, conflicts_with = "boot")]
     keep_caches: bool,
-    /// Where to copy files that running programs hold in memory, so that the command's own need of
-    /// them is seen: a directory on storage [default: /var/tmp, else that of the pack]
+    /// Directory on storage for copies of files that running programs have mapped. The command
+    /// reads the copies, which shows what it needs [default: /var/tmp, else that of the pack]
     #[arg(long, value_name = "DIR", conflicts_with_all = ["boot", "keep_caches"])]
     scratch: Option<PathBuf>,
-    /// Copy at most so much
+    /// Most bytes to copy there
     #[arg(long, value_name = "SIZE", value_parser = units::parse_size, default_value = "256M")]
     scratch_limit: usize,
-    /// Copy nothing: what other programs hold in memory, and the command uses, is taken as needed
+    /// Make no copies: pages that other programs have in memory, and the command uses, are recorded
+    /// as needed
     #[arg(long, conflicts_with = "scratch")]
     no_copies: bool,
     /// The command, behind --

@@ -30,13 +30,13 @@ use crate::{output, units};
 pub(crate) struct ReplayArgs {
     /// The pack
     pack: PathBuf,
-    /// The program to start when all is read, with its arguments
+    /// Program to start after reading, with its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
     /// Most that may be read: bytes (64M), or a share of the available memory
     #[arg(long, value_name = "SIZE|N%", value_parser = parse_budget, default_value = "50%")]
     budget: Budget,
-    /// The way to load pages [default: what each file system honours, found by trying]
+    /// Method to load pages [default: the best that each file system supports, found by trying]
     #[arg(long, value_name = "WAY")]
     method: Option<MethodArg>,
     /// Threads that load [default: 1 where readahead works, else 2 if there are as many processors]
@@ -46,15 +46,15 @@ pub(crate) struct ReplayArgs {
     /// first, to 7, last
     #[arg(long, value_name = "CLASS")]
     priority: Option<Priority>,
-    /// Judge by the history: leave some runs unread to compare with, and switch the pack off when
-    /// it did not help by the medians of so many runs of each kind
+    /// Judge by the history: skip reading ahead in some runs, compare the medians of so many runs
+    /// of each kind, and switch the pack off if reading ahead did not help
     #[arg(long, value_name = "RUNS", num_args = 0..=1, require_equals = true, default_missing_value = RUNS_WANTED_TEXT)]
     auto: Option<NonZeroUsize>,
-    /// Where this replay leaves word for `finish` [default: /run/hythe-preload, or
+    /// Directory for the state of this run, which `finish` reads [default: /run/hythe-preload, or
     /// $XDG_RUNTIME_DIR/hythe-preload for other users than root]
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
-    /// The directory that the pack's paths begin at, such as a root that is mounted but not yet
+    /// Directory that the pack's paths are relative to, such as a root that is mounted but not yet
     /// entered
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,

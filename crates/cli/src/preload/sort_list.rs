@@ -19,12 +19,12 @@ pub(crate) struct SortListArgs {
     /// The file system of the image
     #[arg(long = "for", value_name = "FS", value_enum, default_value_t = Image::Squashfs)]
     image: Image,
-    /// Where the root of the image was when it was recorded: files are named from there, others are
-    /// left out
+    /// Root of the image at the time of the recording: paths are relative to it, files outside of
+    /// it are left out
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     root: PathBuf,
-    /// What the image is made of: files that are not in it are left out; for erofs the list has all
-    /// of it, directories first, then what is needed
+    /// Directory that the image is made of: files that are not in it are left out. For erofs the
+    /// list has all of its files, directories first, then the needed ones
     #[arg(long, value_name = "DIRECTORY")]
     tree: Option<PathBuf>,
 }

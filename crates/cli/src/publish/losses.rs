@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use hythe::{Lease, NodeError, PoolError, Published, Publisher};
 
 use crate::output;
+use crate::remedy;
 
 /// What was said already.
 #[derive(Debug, Default)]
@@ -61,7 +62,8 @@ impl Losses {
     fn say_once(&mut self, who: String, error: &NodeError) {
         if self.said.insert(who) {
             output::note(format!(
-                "{error} (messages lost by this are counted, and not said again)"
+                "{error}{} (messages lost by this are counted, and not said again)",
+                remedy::of_node(error)
             ));
         }
     }

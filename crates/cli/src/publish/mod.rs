@@ -45,8 +45,8 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
         .history(args.history)
         .send_timeout(args.send_timeout);
     let mut publisher = node.publisher(&args.channel, &options)?;
-    if let Some(patience) = args.wait {
-        wait_for_subscriber(&mut publisher, patience, &stop)?;
+    if let Some(time_limit) = args.wait {
+        wait_for_subscriber(&mut publisher, time_limit, &stop)?;
     }
     let start = Instant::now();
     let mut document = Document {
@@ -75,8 +75,8 @@ pub(crate) fn run(args: &PublishArgs, globals: &Globals) -> Result<(), CliError>
     let published = publish_all(args, &stop, &mut way, &mut input);
     bar.finish_and_clear();
     published?;
-    if let Some(patience) = args.linger {
-        linger(&mut publisher, patience, &stop)?;
+    if let Some(time_limit) = args.linger {
+        linger(&mut publisher, time_limit, &stop)?;
     }
     publisher.flush(FLUSH_BOUND)?;
     document.seconds = start.elapsed().as_secs_f64();
@@ -157,8 +157,8 @@ fn publish_all(
 }
 
 /// Serves late subscribers with what is kept.
-fn linger(publisher: &mut Publisher, patience: Duration, stop: &Stop) -> Result<(), CliError> {
-    let end = Instant::now() + patience;
+fn linger(publisher: &mut Publisher, time_limit: Duration, stop: &Stop) -> Result<(), CliError> {
+    let end = Instant::now() + time_limit;
     while !stop.asked() {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -170,13 +170,13 @@ fn linger(publisher: &mut Publisher, patience: Duration, stop: &Stop) -> Result<
     Ok(())
 }
 
-/// Waits for the first subscriber; none within `patience` is a failure.
+/// Waits for the first subscriber; none within `time_limit` is a failure.
 pub(crate) fn wait_for_subscriber(
     publisher: &mut Publisher,
-    patience: Duration,
+    time_limit: Duration,
     stop: &Stop,
 ) -> Result<(), CliError> {
-    let end = Instant::now() + patience;
+    let end = Instant::now() + time_limit;
     while !stop.asked() {
         let left = end.saturating_duration_since(Instant::now());
         if publisher.wait_for_subscribers(1, left.min(LOOK))? {
@@ -185,7 +185,7 @@ pub(crate) fn wait_for_subscriber(
         if left.is_zero() {
             return Err(CliError::Failed(format!(
                 "channel `{channel}` has no subscriber after {} s: `hythe sub {channel}` is one",
-                patience.as_secs_f64(),
+                time_limit.as_secs_f64(),
                 channel = publisher.channel()
             )));
         }

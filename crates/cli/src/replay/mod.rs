@@ -117,8 +117,8 @@ pub(crate) fn run(args: &ReplayArgs, globals: &Globals) -> Result<(), CliError> 
         .carries(carried(reader.header()))
         .send_timeout(args.send_timeout);
     let mut publisher = node.publisher(&channel, &options)?;
-    if let Some(patience) = args.wait {
-        wait_for_subscriber(&mut publisher, patience, &stop)?;
+    if let Some(time_limit) = args.wait {
+        wait_for_subscriber(&mut publisher, time_limit, &stop)?;
     }
     let bar =
         output::progress((args.rounds > 0).then(|| summary.records.saturating_mul(args.rounds)));

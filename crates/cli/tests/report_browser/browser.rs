@@ -20,7 +20,7 @@ use crate::support::eventually;
 
 /// For one answer. A page of a hundred drawings on a machine that does something else as well takes
 /// seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// Highest picture: what is longer goes on in the next.
 const PICTURE_HEIGHT: u64 = 5000;
 /// The pipe is to be open as 3 and 4; a process that Rust starts has it as 0 and 1.
@@ -239,7 +239,7 @@ impl Browser {
     fn wait(&mut self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
         let start = Instant::now();
         loop {
-            let left = PATIENCE.saturating_sub(start.elapsed());
+            let left = TIME_LIMIT.saturating_sub(start.elapsed());
             let message = self.from.recv_timeout(left);
             let message =
                 message.unwrap_or_else(|error| panic!("{what}: {error}; see chromium.log"));

@@ -19,7 +19,7 @@ use crate::LatencyError;
 
 /// No thread is longer on its way to the gate, nor from the word to end to its end, unless
 /// something is wrong.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 /// Enough for the few frames of a cycle; small, because all of it is locked.
 const STACK_BYTES: usize = 256 << 10;
 /// From the opening of the gate to the first cycle: all threads are asleep again by then.
@@ -137,12 +137,12 @@ impl Crew {
             name: post.name.clone(),
             handle: Some(handle),
         });
-        match self.ready.1.recv_timeout(PATIENCE) {
+        match self.ready.1.recv_timeout(TIME_LIMIT) {
             Ok(taken) => taken.map_err(|what| failed(&post.name, what)),
             Err(_) => Err(failed(
                 &post.name,
                 format!(
-                    "it did not run within {PATIENCE:?}: is CPU {} taken by a real-time thread?",
+                    "it did not run within {TIME_LIMIT:?}: is CPU {} taken by a real-time thread?",
                     post.cpu
                 ),
             )),
@@ -169,12 +169,12 @@ impl Crew {
                 self.ended.store(true, Ordering::Relaxed);
                 told_at = Some(Instant::now());
             }
-            if told_at.is_some_and(|then: Instant| then.elapsed() > PATIENCE) {
+            if told_at.is_some_and(|then: Instant| then.elapsed() > TIME_LIMIT) {
                 let away = self.members.iter().filter(|member| member.handle.is_some());
                 let names: Vec<&str> = away.map(|member| member.name.as_str()).collect();
                 return Err(failed(
                     &names.join(", "),
-                    format!("no end within {PATIENCE:?}"),
+                    format!("no end within {TIME_LIMIT:?}"),
                 ));
             }
             thread::sleep(LOOK);
@@ -338,7 +338,7 @@ mod tests {
         // Hung up without a word: the first thread has ended, and its work never ran.
         assert!(
             ended
-                .recv_timeout(PATIENCE)
+                .recv_timeout(TIME_LIMIT)
                 .is_err_and(|error| error == std::sync::mpsc::RecvTimeoutError::Disconnected)
         );
     }

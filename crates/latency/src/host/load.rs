@@ -18,7 +18,7 @@ use super::cpus;
 use crate::LatencyError;
 
 /// A thread that is slower to end hangs in the kernel.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// More than the caches that a CPU has for itself.
 const MEMORY_BYTES: usize = 16 << 20;
 const CACHE_LINE_BYTES: usize = 64;
@@ -104,7 +104,7 @@ impl Running {
                     &io::Error::other("one of its threads ended by itself"),
                 ));
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIME_LIMIT {
                 return Err(failed(load, &io::Error::from(io::ErrorKind::TimedOut)));
             }
             thread::sleep(Duration::from_millis(1));
@@ -126,8 +126,8 @@ impl Running {
             }
             Load::Switch => {
                 let (one, other) = UnixStream::pair()?;
-                other.set_read_timeout(Some(PATIENCE))?;
-                one.set_read_timeout(Some(PATIENCE))?;
+                other.set_read_timeout(Some(TIME_LIMIT))?;
+                one.set_read_timeout(Some(TIME_LIMIT))?;
                 self.add(cpu, move |shared| pass_on(shared, one, true))?;
                 self.add(cpu, move |shared| pass_on(shared, other, false))
             }
@@ -162,7 +162,7 @@ impl Running {
         let mut outcome = Ok(());
         for thread in self.threads.drain(..) {
             while !thread.is_finished() {
-                if began.elapsed() > PATIENCE {
+                if began.elapsed() > TIME_LIMIT {
                     // It ends with the process: a thread in the kernel cannot be ended.
                     return Err(io::Error::new(
                         io::ErrorKind::TimedOut,

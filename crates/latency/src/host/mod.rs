@@ -154,19 +154,19 @@ fn measure_all(
                 let ends = wake::eventfd_ends().map_err(|what| LatencyError::Host { what })?;
                 seat.add_pair(&mut crew, cycle, ends)?;
             }
-            Measure::ChannelWake => {
-                match observer.channel(seat.cpu) {
-                    Ok(ends) => seat.add_pair(&mut crew, cycle, ends)?,
-                    Err(why) => {
-                        permissions.refusals.push(Refusal {
+            Measure::ChannelWake => match observer.channel(seat.cpu) {
+                Ok(ends) => seat.add_pair(&mut crew, cycle, ends)?,
+                Err(why) => {
+                    permissions.refusals.push(Refusal {
                         what: measure.metric().to_owned(),
-                        why: format!("there is no channel to measure on ({why}), so it is left out"),
-                        remedy: "choose another pool with --pool, or other measures with --measure",
+                        why: format!(
+                            "there is no channel to measure on ({why}), so it is left out"
+                        ),
+                        remedy: "choose another pool, or other measures",
                     });
-                        return Ok(());
-                    }
+                    return Ok(());
                 }
-            }
+            },
         }
     }
     // Stacks, histograms and channels are all there now.

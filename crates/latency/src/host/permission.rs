@@ -142,7 +142,7 @@ fn try_cpu(cpu: usize) -> Result<(), Refusal> {
     on_a_thread(|| Ok(cpus::bind(cpu)?)).map_err(|error| Refusal {
         what: format!("cpu{cpu}"),
         why: format!("no thread of this process may run there ({error}), so it is not measured"),
-        remedy: "leave the control group (cpuset) that excludes it, or choose others with --cpus",
+        remedy: "leave the control group (cpuset) that excludes it, or choose other CPUs",
     })
 }
 

@@ -43,7 +43,7 @@ pub fn edges(log: &[u8], bytes: &[u8]) -> Result<Vec<Edge>, LatencyError> {
         let left = &bytes[edges.len()..];
         if write.has_slept && !edges.is_empty() && !left.is_empty() {
             let what = format!(
-                "the CPU slept before instruction {}, between two edges: what it slept is in no count of instructions, so nothing tells the time; --clock host measures without",
+                "the CPU slept before instruction {}, between two edges: what it slept is in no count of instructions, so nothing tells the time; the host's clock measures without it",
                 write.instruction
             );
             return Err(LatencyError::RecordLog { what });
@@ -200,7 +200,7 @@ mod tests {
             let error = error.expect_err("slept").to_string();
             let instruction = format!("slept before instruction {}", 5 + sleeps_before);
             assert!(
-                error.contains(&instruction) && error.contains("--clock host"),
+                error.contains(&instruction) && error.contains("the host's clock"),
                 "{error}"
             );
         }

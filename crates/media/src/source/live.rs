@@ -116,7 +116,7 @@ impl Source for Live {
             queue = woken.unwrap_or_else(PoisonError::into_inner);
         }
         let Some(unit) = queue.units.pop_front() else {
-            // Told once; then it is simply over.
+            // The error is reported once; afterwards the source is at its end.
             return match queue.end.replace(None).flatten() {
                 Some(error) => Err(error),
                 None => Ok(None),

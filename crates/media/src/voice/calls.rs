@@ -25,7 +25,7 @@ const TEETH: usize = 80;
 /// From one slot to the next.
 pub(super) const TOOTH_NS: u64 = INTERVAL_NS / TEETH as u64;
 
-/// What is said: G.711 samples in memory that any number of calls share. Said again from the start
+/// The prompt: G.711 samples in memory that any number of calls share. Repeated from the start
 /// when it ends.
 #[derive(Clone)]
 pub struct Prompt {

@@ -356,7 +356,7 @@ impl Destination {
                 self.counts.overflows += 1;
                 Verdict::Full
             }
-            // Told already, and no sign that there is too much.
+            // Reported before, and no sign of congestion.
             Errno::NOBUFS if std::mem::take(&mut self.refused_for_time) => {
                 Verdict::TooLate(refusal.packets)
             }

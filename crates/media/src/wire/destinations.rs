@@ -5,8 +5,8 @@
 //! nothing of each other, and each call begins with another one, so that none is always last.
 //!
 //! One that is refused, out of reach or full costs the others nothing but the calls to find out.
-//! Waiting for free capacity is bounded by the caller's patience, all destinations together, and
-//! one that stayed full is not waited for again until it has taken a packet.
+//! Waiting for free capacity is bounded by the caller's send timeout, all destinations together,
+//! and one that stayed full is not waited for again until it has taken a packet.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -267,9 +267,9 @@ impl Destinations {
         &self.events
     }
 
-    /// Sends a group of packets to each. Waits for those without free capacity, `patience` at most;
-    /// what they have not taken by then is lost.
-    pub fn send(&mut self, packets: &Packets<'_>, patience: Duration) -> Outcome<'_> {
+    /// Sends a group of packets to each. Waits for those without free capacity, `send_timeout` at
+    /// most; what they have not taken by then is lost.
+    pub fn send(&mut self, packets: &Packets<'_>, send_timeout: Duration) -> Outcome<'_> {
         let begun = Instant::now();
         self.events.clear();
         let before = self.totals();
@@ -280,7 +280,7 @@ impl Destinations {
             member.done = 0;
             member.send(packets, begun, &mut self.events);
         }
-        while self.wait_for_capacity(packets, patience.saturating_sub(begun.elapsed())) {
+        while self.wait_for_capacity(packets, send_timeout.saturating_sub(begun.elapsed())) {
             let now = Instant::now();
             for member in self
                 .members
@@ -307,7 +307,7 @@ impl Destinations {
     }
 
     /// Waits until one of those that have packets left has free capacity; whether one has.
-    fn wait_for_capacity(&self, packets: &Packets<'_>, patience: Duration) -> bool {
+    fn wait_for_capacity(&self, packets: &Packets<'_>, send_timeout: Duration) -> bool {
         let waiting = self
             .members
             .iter()
@@ -316,12 +316,12 @@ impl Destinations {
         let mut sockets: Vec<PollFd<'_>> = waiting
             .map(|member| PollFd::new(member.destination.rtp_socket(), PollFlags::OUT))
             .collect();
-        if sockets.is_empty() || patience.is_zero() {
+        if sockets.is_empty() || send_timeout.is_zero() {
             return false;
         }
         let timeout = Timespec {
-            tv_sec: patience.as_secs() as i64,
-            tv_nsec: patience.subsec_nanos().into(),
+            tv_sec: send_timeout.as_secs() as i64,
+            tv_nsec: send_timeout.subsec_nanos().into(),
         };
         matches!(
             poll(&mut sockets, Some(&timeout)),

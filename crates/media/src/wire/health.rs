@@ -66,7 +66,7 @@ pub enum Change {
         reason: MethodReason,
     },
     /// The scheduler on its way dropped packets, because it had or got them too late for their
-    /// departure times. Told once.
+    /// departure times. Reported once.
     Missed {
         /// The time passed while it had them. Otherwise they came too late, or it reckons by
         /// another clock.

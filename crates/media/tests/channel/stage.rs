@@ -25,7 +25,7 @@ const CHANNEL: &str = "camera";
 const BOUND: Duration = Duration::from_secs(120);
 /// A publisher that is blocked for as long gives up; the sender that it waits for runs in the same
 /// thread or has failed.
-const PATIENCE_MS: u32 = 20_000;
+const TIME_LIMIT_MS: u32 = 20_000;
 
 /// A pool in a directory of its own; it goes with the value.
 pub(crate) struct Stage {
@@ -78,7 +78,7 @@ impl Stage {
         let block = SubscriberOptions::default()
             .depth(32)
             .policy(PortPolicy::Block {
-                timeout_ms: PATIENCE_MS,
+                timeout_ms: TIME_LIMIT_MS,
             });
         let subscriber = self.node.subscriber(CHANNEL, &block).unwrap();
         let publisher = self
@@ -86,7 +86,7 @@ impl Stage {
             .publisher(
                 CHANNEL,
                 &PublisherOptions::default()
-                    .send_timeout(Duration::from_millis(PATIENCE_MS.into())),
+                    .send_timeout(Duration::from_millis(TIME_LIMIT_MS.into())),
             )
             .unwrap();
         let is_wanted = Arc::new(AtomicBool::new(true));

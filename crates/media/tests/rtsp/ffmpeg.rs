@@ -13,7 +13,7 @@ use hythe_rtp::{Identity, L16};
 use rtp_types::RtpPacketBuilder;
 
 use crate::catalogue::stream;
-use crate::running::{Owner, PATIENCE, Running, socket_pair};
+use crate::running::{Owner, Running, TIME_LIMIT, socket_pair};
 
 const RATE: u32 = 8000;
 /// 20 ms.
@@ -152,7 +152,7 @@ fn run_ffmpeg(url: &str, folder: &Folder) -> bool {
         if let Some(status) = child.try_wait().unwrap() {
             return status.success();
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > TIME_LIMIT {
             child.kill().unwrap();
             child.wait().unwrap();
             return false;

@@ -17,7 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::catalogue::TestCatalogue;
 
 /// Ends tests that have failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// Which streams are sent now, and how often something was started and stopped.
 #[derive(Default)]
@@ -116,7 +116,7 @@ impl Running {
 
     pub(crate) fn client(&self) -> Client {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
         let reader = BufReader::new(stream.try_clone().unwrap());
         Client { stream, reader }
     }
@@ -129,7 +129,7 @@ impl Running {
     pub(crate) fn until(&self, condition: impl Fn(&Playing) -> bool) {
         let began = Instant::now();
         while !condition(&self.playing.lock().unwrap()) {
-            assert!(began.elapsed() < PATIENCE, "it does not come to that");
+            assert!(began.elapsed() < TIME_LIMIT, "it does not come to that");
             thread::sleep(Duration::from_millis(2));
         }
     }
@@ -214,6 +214,6 @@ pub(crate) fn socket_pair(host: &str) -> (UdpSocket, UdpSocket) {
         port.is_multiple_of(2).then_some((socket, next))
     });
     let (rtp, rtcp) = pair.unwrap();
-    rtp.set_read_timeout(Some(PATIENCE)).unwrap();
+    rtp.set_read_timeout(Some(TIME_LIMIT)).unwrap();
     (rtp, rtcp)
 }

@@ -7,12 +7,12 @@ use hythe_media::rtsp::client::Client;
 
 use crate::script::{Act, SDP, Server, TRANSPORT, answer, at_once, described, ok, played, set_up};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_stream_is_described_set_up_played_and_torn_down() {
     let server = Server::of(played([answer(ok("", ""))]));
-    let mut client = server.client(PATIENCE);
+    let mut client = server.client(TIME_LIMIT);
     let streams = client.describe().unwrap();
     let stream = streams[0].stream.as_ref().unwrap();
     let delivery = client.set_up(stream, 6000).unwrap();
@@ -53,7 +53,7 @@ fn several_streams_are_set_up_in_one_session_and_played_at_once() {
         answer(ok("", "")),
     ];
     let server = Server::of(script.concat());
-    let mut client = server.client(PATIENCE);
+    let mut client = server.client(TIME_LIMIT);
     let listed = client.describe().unwrap();
     for (one, port) in listed.iter().zip([6000, 6002]) {
         let stream = one.stream.as_ref().unwrap();
@@ -89,7 +89,7 @@ fn answers_may_come_byte_by_byte_or_behind_other_things() {
         Act::Say(b"RTSP/1.0 200 OK\r\n\r\nRTSP/1.0 200".to_vec()),
     ];
     let server = Server::of(script);
-    let mut client = server.client(PATIENCE);
+    let mut client = server.client(TIME_LIMIT);
     let listed = client.describe().unwrap();
     let delivery = client
         .set_up(listed[0].stream.as_ref().unwrap(), 6000)
@@ -105,7 +105,7 @@ fn answers_may_come_byte_by_byte_or_behind_other_things() {
 fn a_session_that_is_not_played_is_torn_down_too() {
     let script = [answer(described()), answer(set_up()), answer(ok("", ""))];
     let server = Server::of(script.concat());
-    let mut client = server.client(PATIENCE);
+    let mut client = server.client(TIME_LIMIT);
     let listed = client.describe().unwrap();
     let stream = listed[0].stream.as_ref().unwrap();
     client.set_up(stream, 6000).unwrap();
@@ -159,7 +159,7 @@ fn reports_go_where_the_server_says_or_nowhere() {
     at_once(cases, |(header, rtcp)| {
         let header = format!("Session: abc\r\n{header}");
         let server = Server::of([answer(described()), answer(ok(&header, ""))].concat());
-        let mut client = server.client(PATIENCE);
+        let mut client = server.client(TIME_LIMIT);
         let listed = client.describe().unwrap();
         let delivery = client.set_up(listed[0].stream.as_ref().unwrap(), 6000);
         let delivery = delivery.unwrap();

@@ -13,22 +13,22 @@ use crate::script::{
     Act, BASE, SDP, Server, TRANSPORT, answer, at_once, described, ok, set_up, told,
 };
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 /// With servers that are to be given up.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// Describes, sets the first stream up, and plays.
-fn watch(server: &Server, patience: Duration) -> Result<Playing, MediaError> {
-    let mut client = server.client(patience);
+fn watch(server: &Server, time_limit: Duration) -> Result<Playing, MediaError> {
+    let mut client = server.client(time_limit);
     let listed = client.describe()?;
     client.set_up(listed[0].stream.as_ref().unwrap(), 6000)?;
     client.play()
 }
 
 /// What comes of a server that answers DESCRIBE, SETUP and PLAY so.
-fn refused(script: Vec<Act>, patience: Duration) -> String {
+fn refused(script: Vec<Act>, time_limit: Duration) -> String {
     let server = Server::of(script);
-    let refused = told(watch(&server, patience), &server.url);
+    let refused = told(watch(&server, time_limit), &server.url);
     server.requests();
     refused
 }
@@ -81,7 +81,7 @@ fn nonsense_is_named_with_its_value() {
         ),
         ("RTSP/1.0 200 OK\r\n\r\n", "its description: "),
     ] {
-        let told = refused(answer(text), PATIENCE);
+        let told = refused(answer(text), TIME_LIMIT);
         assert!(told.contains(reason), "{told}");
     }
 }
@@ -108,7 +108,7 @@ fn descriptions_that_lead_elsewhere_or_nowhere_are_refused() {
         (BASE, "v=0\r\n", "its description: it describes no stream"),
         (BASE, "v=7\r\n", "its description: Invalid version"),
     ] {
-        let told = refused(answer(ok(headers, body)), PATIENCE);
+        let told = refused(answer(ok(headers, body)), TIME_LIMIT);
         assert!(told.contains(reason), "{told}");
     }
 }
@@ -151,7 +151,7 @@ fn what_does_not_end_is_left() {
             Act::Say(begin.into()),
             Act::Repeat(again.into(), times),
         ];
-        let told = refused(script, PATIENCE);
+        let told = refused(script, TIME_LIMIT);
         assert!(told.contains(reason), "{told}");
     }
 }
@@ -223,7 +223,7 @@ fn whoever_closes_is_named_in_every_state() {
                     "closed the connection behind 20 bytes of an answer: `RTSP/1.0 200 OK\\r\\nCSe",
                 ),
             ] {
-                let told = refused([before.clone(), acts].concat(), PATIENCE);
+                let told = refused([before.clone(), acts].concat(), TIME_LIMIT);
                 // Closed with a request unread, it is a reset.
                 let is_reset = told.contains("reset by peer") || told.contains("Broken pipe");
                 assert!(
@@ -292,7 +292,7 @@ fn transports_and_sessions_that_were_not_asked_for_are_refused() {
     ];
     at_once(cases, |(headers, reason)| {
         let script = [answer(described()), answer(ok(headers, ""))].concat();
-        let told = refused(script, PATIENCE);
+        let told = refused(script, TIME_LIMIT);
         assert!(told.contains("SETUP: ") && told.contains(reason), "{told}");
     });
 }
@@ -309,7 +309,7 @@ fn a_session_does_not_change_under_way() {
         ]
         .concat(),
     );
-    let mut client = server.client(PATIENCE);
+    let mut client = server.client(TIME_LIMIT);
     let listed = client.describe().unwrap();
     let stream = listed[0].stream.as_ref().unwrap();
     client.set_up(stream, 6000).unwrap();
@@ -337,7 +337,7 @@ fn streams_whose_url_is_none_are_not_understood_and_others_are() {
     ];
     let medias = controls.map(|control| format!("m=audio 0 RTP/AVP 0\r\na=control:{control}\r\n"));
     let server = Server::of(answer(ok(BASE, &(begin.to_owned() + &medias.concat()))));
-    let listed = server.client(PATIENCE).describe().unwrap();
+    let listed = server.client(TIME_LIMIT).describe().unwrap();
     let urls: Vec<Option<String>> = listed
         .iter()
         .map(|one| {
@@ -367,7 +367,7 @@ fn streams_whose_url_is_none_are_not_understood_and_others_are() {
 fn a_description_of_very_many_streams_is_refused() {
     let begin = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 0.0.0.0\r\nt=0 0\r\n";
     let many = begin.to_owned() + &"m=a 0 RTP/AVP 0\r\n".repeat(50_000);
-    let told = refused(answer(ok(BASE, &many)), PATIENCE);
+    let told = refused(answer(ok(BASE, &many)), TIME_LIMIT);
     assert!(
         told.contains("describes 50000 streams; up to 128"),
         "{told}"

@@ -8,11 +8,11 @@ use hythe_media::rtsp::client::{Account, Playing};
 
 use crate::script::{Act, Server, answer, at_once, ok, played};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 const BOUND: Duration = Duration::from_secs(120);
 
 fn play(server: &Server) -> Playing {
-    let mut client = server.client(PATIENCE);
+    let mut client = server.client(TIME_LIMIT);
     let listed = client.describe().unwrap();
     let stream = listed[0].stream.as_ref().unwrap();
     client.set_up(stream, 6000).unwrap();

@@ -97,9 +97,9 @@ impl Server {
         Self::start(vec![script])
     }
 
-    /// A client that waits for `patience`.
-    pub(crate) fn client(&self, patience: Duration) -> Client {
-        Client::connect_within(&self.url, patience).unwrap()
+    /// A client that waits for `time_limit`.
+    pub(crate) fn client(&self, time_limit: Duration) -> Client {
+        Client::connect_within(&self.url, time_limit).unwrap()
     }
 
     /// What clients asked for. They are gone.

@@ -74,7 +74,7 @@ impl fmt::Display for LargerPool {
         let mib = pool_bytes >> 20;
         write!(
             out,
-            "{receivers} receivers need {slots}: a pool of {mib} MiB has them (`hythe pool create --size {mib}M`)"
+            "{receivers} receivers need {slots}: a pool of {mib} MiB has them"
         )
     }
 }

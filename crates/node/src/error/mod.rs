@@ -72,7 +72,7 @@ pub enum NodeError {
     },
     /// There is no such pool.
     #[error(
-        "there is no pool `{name}` in {}: `hythe pool create {name}` makes it",
+        "there is no pool `{name}` in {}",
         escaped(root),
         name = escaped(name)
     )]
@@ -84,7 +84,7 @@ pub enum NodeError {
     },
     /// Another user has no such pool.
     #[error(
-        "user {user} has no pool `{name}` in {}: only that user makes it (`hythe pool create {name}`), and both must look in the same place (HYTHE_ROOT)",
+        "user {user} has no pool `{name}` in {}: only that user can make it, and both must look in the same place (HYTHE_ROOT)",
         escaped(root),
         name = escaped(name)
     )]
@@ -110,7 +110,7 @@ pub enum NodeError {
     },
     /// The pool is in use.
     #[error(
-        "pool `{name}` is in use by {}: stop them first, or use --force",
+        "pool `{name}` is in use by {}: stop them first, or remove the pool by force",
         escaped(&members.join(", ")),
         name = escaped(name)
     )]
@@ -122,7 +122,7 @@ pub enum NodeError {
     },
     /// The system has not enough memory for the pool.
     #[error(
-        "no room for {bytes} bytes at {}: {source}; enlarge the file system, or make the pool smaller (--size)",
+        "no room for {bytes} bytes at {}: {source}; enlarge the file system, or make the pool smaller",
         escaped(path)
     )]
     NoRoom {
@@ -134,7 +134,7 @@ pub enum NodeError {
         source: io::Error,
     },
     /// More memory than there is.
-    #[error("{wanted} {} at {} are too many: at most {possible} are possible, by {bound}; make the pool smaller (--size, --small), or raise that", if *wanted == 1 { "byte" } else { "bytes" }, path.display())]
+    #[error("{wanted} {} at {} are too many: at most {possible} are possible, by {bound}; raise that, or make the pool smaller", if *wanted == 1 { "byte" } else { "bytes" }, path.display())]
     TooLarge {
         /// Where.
         path: PathBuf,
@@ -209,7 +209,7 @@ pub enum NodeError {
     /// it. The pool is gone for this process: leases and samples in it read as zeroes, and what is
     /// written reaches nobody.
     #[error(
-        "the pool is lost: {} was {what}; end whoever does that, then remove the pool and make it anew (`hythe pool remove --force`)",
+        "the pool is lost: {} was {what}; stop the program that does that, then remove the pool by force and make it again",
         escaped(path),
         what = escaped(what)
     )]
@@ -225,9 +225,19 @@ pub enum NodeError {
     /// A limit of the pool was met; says who has what it limits.
     #[error("{0}")]
     Exhausted(Box<Exhausted>),
+    /// A history of more messages than any queue holds.
+    #[error(
+        "a history of {messages} messages is too long: the largest is {largest}, as many as the deepest queue holds; ask for fewer"
+    )]
+    HistoryTooLong {
+        /// Messages asked for.
+        messages: u32,
+        /// The most messages of a history ([`HISTORY_MAX`](crate::HISTORY_MAX)).
+        largest: u32,
+    },
     /// A subscriber that the publisher was waiting for is gone. The message went to the others.
     #[error(
-        "the subscriber of channel `{channel}` that made no room {} after {waited_ms} ms: {subscriber}",
+        "the subscriber of channel `{channel}` whose queue was full {} after {waited_ms} ms: {subscriber}",
         if *died { "died" } else { "left" },
         channel = escaped(channel),
         subscriber = escaped(subscriber)
@@ -244,9 +254,9 @@ pub enum NodeError {
         /// How many others have the message.
         delivered: u32,
     },
-    /// A subscriber did not make room in time.
+    /// The queue of a subscriber stayed full for as long as the publisher waits.
     #[error(
-        "the subscriber of channel `{channel}` made no room within {waited_ms} ms: {subscriber}; it asks to be waited for, at most for the publisher's send timeout",
+        "the queue of a subscriber of channel `{channel}` was full for {waited_ms} ms: {subscriber}; its policy is to block the publisher, at most for the publisher's send timeout",
         channel = escaped(channel),
         subscriber = escaped(subscriber)
     )]
@@ -273,7 +283,7 @@ pub enum NodeError {
     },
     /// Every server has as many requests as it takes.
     #[error(
-        "no server of channel `{channel}` had room for a request within {waited_ms} ms: {servers}",
+        "the queues of all servers of channel `{channel}` were full for {waited_ms} ms: {servers}",
         channel = escaped(channel),
         servers = escaped(servers)
     )]

@@ -93,7 +93,8 @@ impl Snapshot {
             .collect()
     }
 
-    /// What to call a holder.
+    /// What to call a holder. A side of a queue that has left it is not named: its number may be
+    /// another participant's by now.
     #[must_use]
     pub fn holder_name(&self, holder: HolderKind) -> String {
         let member = |index| {
@@ -110,10 +111,14 @@ impl Snapshot {
                 connection.map_or_else(
                     || format!("queue {}", index.0),
                     |found| {
+                        let side = |index, has_left| match has_left {
+                            true => "a participant that has left".to_owned(),
+                            false => member(index),
+                        };
                         format!(
                             "queue from {} to {}",
-                            member(found.producer),
-                            member(found.consumer)
+                            side(found.producer, found.producer_left),
+                            side(found.consumer, found.consumer_left)
                         )
                     },
                 )

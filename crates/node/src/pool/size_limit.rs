@@ -240,7 +240,7 @@ mod tests {
             "/cg/x",
             "50331648",
             "/dev/shm/x",
-            "--size",
+            "make the pool smaller",
         ] {
             assert!(message.contains(word), "no {word} in {message}");
         }

@@ -1,4 +1,5 @@
-//! The asking end: sends requests to the servers in turn, and matches the replies.
+//! The client of a request/reply channel: sends requests to the servers in turn, and matches
+//! replies to requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::{NodeError, holders};
 pub struct PendingReply(u64);
 
 impl PendingReply {
-    /// The request of that number: for whoever kept the number only.
+    /// The request with that number, for callers that stored only the number.
     #[must_use]
     pub const fn from_number(number: u64) -> Self {
         Self(number)
@@ -37,7 +38,7 @@ impl PendingReply {
     }
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct Reply {
     /// Which request.
@@ -46,7 +47,7 @@ pub struct Reply {
     pub outcome: Result<Sample, NodeError>,
 }
 
-/// The asking end of a request/reply channel.
+/// The client of a request/reply channel.
 ///
 /// ```
 /// # fn main() -> Result<(), hythe_node::NodeError> {
@@ -90,8 +91,8 @@ pub struct Client {
     send_timeout: Duration,
     epoch: Option<u32>,
     changes: Option<u32>,
-    /// Why a server could not be connected to. The others serve on; whoever finds none with room is
-    /// told.
+    /// Why a server could not be connected to. Requests go to the others. It is the error of a
+    /// request that no server takes.
     refused: Option<NodeError>,
     servers: Servers,
     sources: Sources,
@@ -149,10 +150,10 @@ impl Client {
         )
     }
 
-    /// Asks with the first `bytes` of a leased buffer, without waiting for the reply.
+    /// Sends the first `bytes` of a leased buffer as a request. Does not wait for the reply.
     ///
     /// # Errors
-    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if none had room in time,
+    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if the queues of all stayed full,
     /// [`NodeError::TooManyRequests`]. The buffer is released then.
     ///
     /// # Panics
@@ -167,7 +168,7 @@ impl Client {
         self.send(lease.into_reference(bytes as u32))
     }
 
-    /// Asks with a received sample, or a part of one, without copying.
+    /// Sends a received sample, or a part of one, as a request, without copying.
     ///
     /// # Errors
     /// As [`Client::request`]; [`NodeError::SharedBuffer`] if somebody else holds it as well.
@@ -178,11 +179,11 @@ impl Client {
         self.send(sample.into_reference())
     }
 
-    /// Asks, and waits for the reply for at most `timeout`.
+    /// Sends a request and waits for its reply for at most `timeout`.
     ///
     /// # Errors
-    /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if the time was over
-    /// first: the request is abandoned.
+    /// As [`Client::request`] and [`Client::wait`]; [`NodeError::NoReply`] if `timeout` has passed.
+    /// The request is then abandoned.
     ///
     /// # Panics
     /// As [`Client::request`].
@@ -206,8 +207,8 @@ impl Client {
         Err(late)
     }
 
-    /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet, and
-    /// may still be waited for.
+    /// Waits for the reply to one request, for at most `timeout`. `None`: it has not come yet; the
+    /// request stays open.
     ///
     /// # Errors
     /// [`NodeError::ServerLost`], [`NodeError::Unanswered`]: the request is over.
@@ -240,19 +241,19 @@ impl Client {
         })
     }
 
-    /// Waits no longer for a reply: it is dropped when it comes, and counted. The server does not
-    /// hear of it.
+    /// Abandons a request: its reply is dropped and counted when it comes. The server is not
+    /// notified.
     pub fn abandon(&mut self, request: PendingReply) {
         self.table.forget(request.0);
     }
 
-    /// Requests that have no reply yet, or whose reply was not taken.
+    /// How many requests have no reply yet, or a reply that was not taken.
     #[must_use]
     pub fn open_requests(&self) -> usize {
         self.table.len()
     }
 
-    /// Servers connected at this moment.
+    /// How many servers are connected.
     ///
     /// # Errors
     /// A full table of connections.
@@ -276,8 +277,8 @@ impl Client {
         Ok(enough.is_some())
     }
 
-    /// What this port has counted: as messages, the requests sent; as dropped, those that no server
-    /// took and the replies that nobody waited for.
+    /// The counters of this port: `messages` are the requests sent; `dropped` are those that no
+    /// server took, and replies to abandoned requests.
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
@@ -318,7 +319,7 @@ impl Client {
     fn try_send(&mut self, mut reference: Reference) -> Result<PendingReply, NodeError> {
         self.port.shared.check_original()?;
         if self.refused.is_some() {
-            // Once for each request: there may be room by now.
+            // Once for each request: a queue may be free by now.
             self.epoch = None;
         }
         if !reference.is_alone() {
@@ -344,7 +345,10 @@ impl Client {
             servers.send(&port.shared, port.name(), &reference, number)
         })?;
         let Some(sent) = sent else {
-            return Err(self.refused.take().unwrap_or_else(|| self.no_room()));
+            return Err(self
+                .refused
+                .take()
+                .unwrap_or_else(|| self.nobody_takes_it()));
         };
         reference.moved();
         self.table.open(number);
@@ -357,7 +361,7 @@ impl Client {
         Ok(PendingReply(number))
     }
 
-    fn no_room(&self) -> NodeError {
+    fn nobody_takes_it(&self) -> NodeError {
         let (channel, waited_ms) = (self.port.name().to_owned(), milliseconds(self.send_timeout));
         if self.servers.count() == 0 {
             return NodeError::NoServer { channel, waited_ms };
@@ -385,8 +389,8 @@ impl Client {
         }
     }
 
-    /// Takes all replies that are there; where ports or connections changed, loses servers that are
-    /// gone and finds new ones.
+    /// Takes all waiting replies. If ports or connections changed, disconnects closed servers and
+    /// connects to new ones.
     fn poll(&mut self) -> Result<(), NodeError> {
         self.port.shared.check_original()?;
         let epoch = Some(self.port.epoch());

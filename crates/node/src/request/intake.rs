@@ -1,7 +1,7 @@
-//! The taking end of a request/reply port: messages with the header that every one of them carries.
+//! The receiving side of a request/reply port: takes messages and checks the header of each.
 //!
-//! Used by `Client` for replies and by `Server` for requests. What a lying peer sent is counted and
-//! passed over; never is more of it looked at in one call than a source can hold.
+//! `Client` uses it for replies, `Server` for requests. A message with a wrong header is counted
+//! and skipped. One call never examines more messages than a source can hold.
 
 use std::sync::Arc;
 

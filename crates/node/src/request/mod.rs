@@ -1,14 +1,14 @@
 //! Requests and replies: a client asks, one server answers, both without copying
 //! (`spec/request.md`).
 //!
-//! A client makes a connection to each server's port for requests, and a server one back to each
-//! client's port for replies (`intake` is the taking end of either). A request goes to the servers
-//! in turn, past those that have no room; the reply goes to the client that asked. What ties the
-//! two together is a number in the headroom of the slot, so a buffer that carries one must have no
-//! other holder. A server that goes, or dies, with requests unanswered is seen by its port, behind
-//! whatever it had sent: the client hears of it at once, and not by a time-out.
+//! A client connects to each server's port for requests, and a server connects to each client's
+//! port for replies (`intake` receives on either side). A request goes to the next server in turn
+//! whose queue is not full. The reply goes to the client that asked. A number in the headroom of
+//! the slot matches the two, so a buffer that carries a request or reply must have no other holder.
+//! When a server closes or dies with unanswered requests, the client sees that its port is gone,
+//! after all replies that the server had sent: the request fails at once, not after a time-out.
 //!
-//! Used by applications through [`crate::Node`]. Never waits without a bound, never keeps more than
+//! Applications use it through [`crate::Node`]. Never waits without a bound, never keeps more than
 //! the table of open requests, never sends a request twice.
 
 mod client;

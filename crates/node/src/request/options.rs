@@ -1,4 +1,5 @@
-//! How to ask, and how to serve: what is chosen when a port opens, with its limits and defaults.
+//! Options of clients and servers, with their limits and defaults. They are chosen when a port
+//! opens.
 
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ impl ClientOptions {
         self
     }
 
-    /// How long one request may wait for a server with room; default 5 s.
+    /// How long one request may wait while the queues of all servers are full; default 5 s.
     #[must_use]
     pub const fn send_timeout(mut self, send_timeout: Duration) -> Self {
         self.send_timeout = send_timeout;

@@ -1,6 +1,7 @@
-//! The targets of a server: one for each client that has asked. Shared by the server and the
-//! requests it has handed out, so that a reply can come from any thread, also after the server
-//! closed (then it is counted, and goes nowhere).
+//! The targets of a server: one for each client that has sent a request.
+//!
+//! The server and its open requests share them, so a reply can be sent from any thread, also after
+//! the server has closed. Such a reply is counted and dropped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -99,8 +100,8 @@ impl Outlets {
         Ok(all)
     }
 
-    /// Sends a reply to where the request came from. False: the client is gone, or has no room; it
-    /// is counted.
+    /// Sends a reply to the client that asked. False: the client is gone, or its queue is full; the
+    /// reply is counted.
     pub(super) fn send(
         &self,
         shared: &Arc<Participant>,

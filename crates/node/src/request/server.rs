@@ -1,4 +1,4 @@
-//! The answering end: takes requests, and owes each a reply.
+//! The server of a request/reply channel: takes requests, and owes each a reply.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,12 +22,12 @@ use crate::wait::ring;
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
-/// The answering end of a request/reply channel.
+/// The server of a request/reply channel.
 #[derive(Debug)]
 pub struct Server {
     port: Port,
     changes: Option<u32>,
-    /// When it was last tried, in vain, to connect to all clients.
+    /// The last time that connecting to all clients failed.
     missed_some: Option<Instant>,
     sources: Sources,
     outlets: Arc<Outlets>,
@@ -80,7 +80,7 @@ impl Server {
     /// Takes the next request, waiting for at most `timeout`. `None`: there was none.
     ///
     /// # Errors
-    /// A damaged pool. What a lying peer sent is skipped and counted.
+    /// A damaged pool. Invalid messages of a faulty peer are skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Request>, NodeError> {
         let shared = Arc::clone(&self.port.shared);
         let plan = self.port.wait.at_most(self.sources.nap());
@@ -105,8 +105,8 @@ impl Server {
         Ok(arrived.map(|arrived| self.request_of(arrived)))
     }
 
-    /// A client that sends replies instead of requests is not listened to for longer than its queue
-    /// holds.
+    /// Of a client that sends replies instead of requests, no more are skipped in one call than its
+    /// queue holds.
     fn next_request(
         &mut self,
         passed_over: &mut PortStatistics,
@@ -149,7 +149,7 @@ impl Server {
         }
     }
 
-    /// Clients connected at this moment. One that left counts until all it had sent is taken.
+    /// How many clients are connected. One that left counts until all that it sent is taken.
     ///
     /// # Errors
     /// A damaged pool.
@@ -159,9 +159,9 @@ impl Server {
         Ok(self.sources.count())
     }
 
-    /// What this port has counted: as messages, the requests taken; as dropped, the replies that
-    /// reached nobody. Nothing in a forked copy: another thread of the parent may have held the
-    /// lock.
+    /// The counters of this port: `messages` are the requests taken; `dropped` are replies that
+    /// reached no client. Zero in a forked copy, where the lock may be held by a thread of the
+    /// parent.
     #[must_use]
     pub fn statistics(&self) -> PortStatistics {
         if self.port.shared.is_a_copy() {
@@ -222,7 +222,8 @@ impl Drop for Server {
     }
 }
 
-/// A request, to be read and answered, by any thread. Dropped unanswered, it tells its client so.
+/// A request, to be read and answered by any thread. If it is dropped unanswered, its client gets
+/// an error.
 #[derive(Debug)]
 pub struct Request {
     /// `None` only once it was taken apart.
@@ -231,7 +232,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// What was asked.
+    /// The payload of the request.
     #[must_use]
     pub fn sample(&self) -> &Sample {
         #[allow(
@@ -241,8 +242,8 @@ impl Request {
         self.sample.as_ref().expect("a whole request")
     }
 
-    /// What was asked, and the duty to reply: for handing the buffer on elsewhere, or a part of it
-    /// back.
+    /// Splits the request into its payload and the obligation to reply, so that the buffer can be
+    /// forwarded, or a part of it sent back.
     #[must_use]
     pub fn into_parts(mut self) -> (Sample, Responder) {
         #[allow(
@@ -253,8 +254,8 @@ impl Request {
         parts.expect("a whole request")
     }
 
-    /// Replies with the first `bytes` of a leased buffer. False: the client is gone, or left no
-    /// room; the reply is counted as dropped.
+    /// Replies with the first `bytes` of a leased buffer. False: the client is gone, or its
+    /// queue is full; the reply is counted as dropped.
     ///
     /// # Errors
     /// A damaged pool.
@@ -286,7 +287,7 @@ impl Drop for Request {
     }
 }
 
-/// The duty to reply to one request. Dropped, it tells the client that no reply comes.
+/// The obligation to reply to one request. If it is dropped, the client gets an error.
 #[derive(Debug)]
 pub struct Responder {
     shared: Arc<Participant>,
@@ -297,7 +298,7 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Who asked.
+    /// The client.
     #[must_use]
     pub const fn client(&self) -> MemberIndex {
         self.origin.member
@@ -332,8 +333,7 @@ impl Responder {
     /// any other that nobody else holds. False: as [`Request::reply`].
     ///
     /// # Errors
-    /// [`NodeError::SharedBuffer`] if somebody else holds it as well; the client is then told that
-    /// no reply comes.
+    /// [`NodeError::SharedBuffer`] if the buffer has another holder; the client gets an error.
     ///
     /// # Panics
     /// If the sample is another node's.

@@ -1,10 +1,8 @@
-//! The targets of a client: one for each server of the channel, with the requests that it has not
-//! answered.
+//! The targets of a client: one for each server of the channel, with its unanswered requests.
 //!
-//! Used by `Client`. A server is passed by while its queue is full, or while it has as many
-//! requests unanswered as fit the queue of its replies: so an honest pair never loses a reply for
-//! want of room. It is passed by, too, while it occupies as many slots as one receiver may
-//! ([`crate::quota`]).
+//! Used by `Client`. It skips a server whose queue is full, one that has as many unanswered
+//! requests as its reply queue holds, and one that holds as many slots as one receiver may
+//! ([`crate::quota`]). So between honest peers no reply meets a full queue.
 
 use std::sync::Arc;
 
@@ -116,7 +114,7 @@ impl Servers {
         Some(&link.name)
     }
 
-    /// Sends to the next server that has room, if there is one.
+    /// Sends to the next server whose queue is not full, if there is one.
     pub(super) fn send(
         &mut self,
         shared: &Arc<Participant>,

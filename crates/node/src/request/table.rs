@@ -1,7 +1,7 @@
-//! The open requests of a client: sent and not yet answered, or answered and not yet taken. As many
-//! as it may have, no more.
+//! The open requests of a client: sent and not yet answered, or answered and not yet taken. Their
+//! number is bounded.
 //!
-//! Used by `Client`. Pure bookkeeping: never touches shared memory but for the samples it keeps.
+//! Used by `Client`. Bookkeeping only: never touches shared memory but for the samples it keeps.
 
 use crate::ServerLoss;
 use crate::buffer::Sample;

@@ -99,8 +99,8 @@ impl<'a> Message<'a> {
     }
 
     /// May a receiver have it that answers for slots by this row of the ledger? It may occupy only
-    /// so many slots of the message's size, whatever else it has room for (ADR 0022). `gives_back`:
-    /// it has given something back before. Reads a word for each slot of that size.
+    /// so many slots of the message's size, whatever else its queue could take (ADR 0022).
+    /// `gives_back`: it has given something back before. Reads a word for each slot of that size.
     #[must_use]
     pub fn is_within_quota(&self, row: MemberIndex, gives_back: bool) -> bool {
         let control = self.shared.pool().control();
@@ -345,7 +345,7 @@ impl Seeking<'_> {
 
 /// What a sending port gives a new receiver before anything else.
 pub(crate) trait FirstMessages: Debug {
-    /// Gives it, as far as the receiver asks for it and has room.
+    /// Gives it, as far as the receiver asks for it and its queue takes it.
     fn give(
         &self,
         shared: &Participant,

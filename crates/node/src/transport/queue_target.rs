@@ -112,7 +112,7 @@ impl QueueTarget {
                     .pool()
                     .control()
                     .tables()
-                    .room(&mut self.end)
+                    .free_capacity(&mut self.end)
                     .is_err() =>
             {
                 self.is_broken = true;
@@ -272,7 +272,7 @@ impl Target for QueueTarget {
             .pool()
             .control()
             .tables()
-            .room(&mut self.end)
+            .free_capacity(&mut self.end)
             .is_err();
         self.state()
     }

@@ -166,8 +166,8 @@ impl<Q: Carried + ?Sized, R: Carried + ?Sized> TypedRequest<Q, R> {
         })
     }
 
-    /// Copies a reply into a buffer and sends it. False: the client is gone, or left no room; the
-    /// reply is counted as dropped.
+    /// Copies a reply into a buffer and sends it. False: the client is gone, or its queue is full;
+    /// the reply is counted as dropped.
     ///
     /// # Errors
     /// As [`Node::lease`]; a damaged pool.

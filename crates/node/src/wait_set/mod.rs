@@ -31,14 +31,13 @@
 //! # }
 //! ```
 //!
-//! What it costs: a wait looks at the ports that were marked since the last one, and at those that
-//! still had something; idle ports cost nothing, once a second excepted. Waiting for ports only
-//! sleeps on the bell's futex, as a single port does. Where file descriptors are attached, or the
-//! wait set's own is asked for, a thread carries rings from the futex to an eventfd: one more
-//! wake-up for each sleep.
+//! Cost: a wait examines the ports that were marked since the last wait, and those that still had a
+//! message then. Idle ports cost nothing, except once a second, when all are examined. A wait set
+//! with ports only sleeps on a futex, as a single port does. If file descriptors are attached, or
+//! the wait set's own descriptor is used, a thread forwards wake-ups from the futex to an eventfd:
+//! one more wake-up for each sleep.
 //!
-//! Never takes a message itself, never holds one back: what is reported may be taken by any thread,
-//! at any time.
+//! Never takes a message itself: any thread may take what it reports, at any time.
 
 mod bridge;
 mod files;
@@ -59,7 +58,7 @@ use files::Files;
 use ports::Ports;
 use sealed::PortParts;
 
-/// Names what was attached to a wait set. That of something detached may be given again.
+/// Identifies what was attached to a wait set. After detaching, the same token may be reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(Attached);
 
@@ -79,12 +78,12 @@ impl Token {
     }
 }
 
-/// For what a file descriptor is watched.
+/// What to wait for on a file descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// That it can be read.
+    /// Until it can be read.
     Readable,
-    /// That it can be written.
+    /// Until it can be written.
     Writable,
     /// Both.
     Both,
@@ -115,7 +114,7 @@ impl Event {
         self.token
     }
 
-    /// A port: something is there for it, try to take. A file descriptor: it can be read.
+    /// A port may have a message: try to take it. A file descriptor can be read.
     #[must_use]
     pub const fn is_readable(&self) -> bool {
         self.readable
@@ -161,10 +160,10 @@ pub(crate) mod sealed {
 
 /// One bounded wait for any number of ports and file descriptors of a node.
 ///
-/// Level-triggered: what is attached is reported by each [`WaitSet::wait`] while something is
-/// there. A port that is reported may turn out to have nothing after all: another thread may have
-/// taken it, or a publisher may have left, which the port notes when it tries to take. A dropped
-/// port detaches itself.
+/// Level-triggered: each [`WaitSet::wait`] reports a port while it has messages. A reported port
+/// may have none when you take: another thread may have taken it, or the report was about a
+/// publisher that left, which the port handles when it tries to take. A dropped port detaches
+/// itself.
 ///
 /// A node may have several wait sets, for different ports.
 #[derive(Debug)]
@@ -197,8 +196,7 @@ impl WaitSet {
         })
     }
 
-    /// Waits for a port from now on, too. It stays the caller's: when it is reported, try to take
-    /// from it.
+    /// Attaches a port. The caller keeps it: when it is reported, try to take from it.
     ///
     /// # Errors
     /// [`NodeError::Attached`] if a wait set has it already; [`NodeError::ForeignPort`],
@@ -221,8 +219,8 @@ impl WaitSet {
         Ok(token)
     }
 
-    /// Waits for a file descriptor from now on, too. The wait set keeps a duplicate: what it names
-    /// stays open until [`WaitSet::detach`].
+    /// Attaches a file descriptor. The wait set keeps a duplicate, so the file stays open until
+    /// [`WaitSet::detach`].
     ///
     /// # Errors
     /// [`NodeError::WaitSet`]: a kind of file that is always ready, or too many open files;
@@ -235,8 +233,8 @@ impl WaitSet {
         Ok(token)
     }
 
-    /// Waits for something no longer. False: it was not attached, or was dropped meanwhile; or this
-    /// is a forked copy.
+    /// Detaches a port or file descriptor. False: it was not attached, or was dropped meanwhile, or
+    /// this is a forked copy.
     pub fn detach(&mut self, token: Token) -> bool {
         if self.shared.is_a_copy() {
             return false;
@@ -247,9 +245,9 @@ impl WaitSet {
         }
     }
 
-    /// Waits until something is ready, for at most `timeout`; zero looks without waiting. Returns
-    /// every port that is ready, and up to 64 file descriptors, each in its turn; nothing if the
-    /// time was over first.
+    /// Waits until something is ready, for at most `timeout`; with zero it does not wait. Returns
+    /// all ready ports and up to 64 ready file descriptors, in turn if there are more. Empty:
+    /// `timeout` has passed.
     ///
     /// # Errors
     /// [`NodeError::WaitSet`] if the system refuses to wait for file descriptors.
@@ -271,8 +269,8 @@ impl WaitSet {
         self.sleeps
     }
 
-    /// How often the look at everything, once a second, found messages that nobody had marked. It
-    /// may come between a message and its mark once in a while; if this keeps growing, a peer
+    /// How often the examination of all ports, once a second, found a message without a mark. That
+    /// happens now and then, between a message and its mark. If the number keeps growing, a peer
     /// erases marks.
     #[must_use]
     pub const fn unmarked(&self) -> u64 {
@@ -300,7 +298,7 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Never spins: a file descriptor cannot be looked at for less than a system call.
+    /// Never spins: testing a file descriptor takes a system call.
     fn wait_with_files(&mut self, timeout: Duration) -> Result<(), NodeError> {
         let start = Instant::now();
         loop {
@@ -321,7 +319,7 @@ impl WaitSet {
         }
     }
 
-    /// So that nothing on the way of a message allocates.
+    /// Reserved beforehand, so that waiting does not allocate.
     fn reserve(&mut self) {
         self.events.clear();
         self.events.reserve(self.ports.len() + self.files.len());

@@ -208,7 +208,7 @@ fn loom_an_end_made_anew_overwrites_only_what_was_read() {
                 message(0).1
             );
         });
-        // Full, or there is room by now.
+        // Full, or no longer full by now.
         let mut end = control.tables().producer_end(info);
         let _ = end.queue.push(control.memory(), message(0).1);
         taking.join().expect("taking");

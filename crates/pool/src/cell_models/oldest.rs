@@ -161,7 +161,7 @@ fn send(control: &Shared, end: &mut ConnectionEnd<Producer>, number: u32) -> Res
     member(PRODUCER).send(control, end, slot, descriptor)
 }
 
-/// Sends, and makes room if there is none; returns the number of the message that made it.
+/// Sends, and evicts the oldest if the queue is full; returns the number of the evicted message.
 fn push(control: &Shared, end: &mut ConnectionEnd<Producer>, number: u32) -> Option<u32> {
     match send(control, end, number) {
         Ok(()) => return None,

@@ -416,8 +416,14 @@ mod tests {
         let me = member.index();
         let mut connect = |capacity| member.connect(&control, port, me, port, capacity);
 
-        let (depth, room) = (1000, 64);
-        assert_eq!(connect(depth), Err(PoolError::QueueTooDeep { depth, room }));
+        let (depth, free_capacity) = (1000, 64);
+        assert_eq!(
+            connect(depth),
+            Err(PoolError::QueueTooDeep {
+                depth,
+                free_capacity
+            })
+        );
         assert_eq!(control.tables().connections().count(), 0);
         let made = connect(31).expect("the queue segment of this connection");
         assert_eq!(made.places.capacity, 32);

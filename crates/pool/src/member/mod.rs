@@ -25,7 +25,7 @@ use crate::tables::members::{
 };
 
 /// A participant as itself: the right to act under its number. One at a time; its methods take
-/// `&mut self` because the journal has room for one step.
+/// `&mut self` because the journal holds one step.
 #[derive(Debug)]
 pub struct Member {
     index: MemberIndex,

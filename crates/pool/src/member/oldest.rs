@@ -28,13 +28,14 @@ use crate::tables::ends::ConnectionEnd;
 /// again when it is rung.
 const ATTEMPTS: usize = 64;
 
-/// Lets the producer's end know of room, so that its push looks at no word of the consumer's.
+/// Tells the producer's end that an entry is free, so that its push reads no word of the
+/// consumer's.
 #[cold]
 pub(super) fn look_for_room<M: Memory>(
     control: &Control<M>,
     end: &mut ConnectionEnd<Producer>,
 ) -> Result<(), SendError> {
-    if end.queue.knows_of_room() {
+    if end.queue.has_known_capacity() {
         return Ok(());
     }
     match end
@@ -79,8 +80,8 @@ impl Member {
         Ok(None)
     }
 
-    /// The producer's: takes the oldest of a full queue back, to make room. `None`: the consumer
-    /// was faster, there is room.
+    /// For the producer: evicts the oldest descriptor of a full queue. `None`: the consumer took
+    /// one meanwhile, and the queue is no longer full.
     ///
     /// # Errors
     /// [`PoolError::BadDescriptor`]: nonsense stood there, and was removed; [`PoolError::Damaged`]

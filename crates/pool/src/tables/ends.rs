@@ -126,16 +126,16 @@ impl<'c, M: Memory> Tables<'c, M> {
         }
     }
 
-    /// Is there room in the queue for one more, as its producer sees it?
+    /// How many more descriptors fit into the queue now, as its producer sees it.
     ///
     /// # Errors
     /// [`QueueError::Violated`] if the consumer's counter is impossible.
     #[inline]
-    pub fn room(self, end: &mut ConnectionEnd<Producer>) -> Result<u32, QueueError> {
+    pub fn free_capacity(self, end: &mut ConnectionEnd<Producer>) -> Result<u32, QueueError> {
         if end.info.evicts_oldest {
             end.queue.see_head(self.oldest_head(end.info.index))
         } else {
-            end.queue.room(self.memory())
+            end.queue.free_capacity(self.memory())
         }
     }
 

@@ -46,9 +46,12 @@ pub(crate) fn check_depth<M: Memory>(
     if depth <= DESCRIPTORS {
         return Ok(capacity);
     }
-    let room = control.tables().deepest_queue(consumer, 1);
-    if depth > room {
-        return Err(PoolError::QueueTooDeep { depth, room });
+    let free_capacity = control.tables().deepest_queue(consumer, 1);
+    if depth > free_capacity {
+        return Err(PoolError::QueueTooDeep {
+            depth,
+            free_capacity,
+        });
     }
     Ok(capacity)
 }
@@ -156,9 +159,15 @@ mod tests {
         // 16 queue segments for deep queues, 8 of them for one consumer.
         assert_eq!(control.tables().deepest_queue(greedy.index(), 1), 256);
         assert_eq!(control.tables().deepest_queue(greedy.index(), 3), 64);
-        let (depth, room) = (257, 256);
+        let (depth, free_capacity) = (257, 256);
         let refused = connect(&greedy, depth);
-        assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));
+        assert_eq!(
+            refused,
+            Err(PoolError::QueueTooDeep {
+                depth,
+                free_capacity
+            })
+        );
         assert_eq!(
             connect(&greedy, 256)
                 .expect("all of its half")
@@ -166,12 +175,24 @@ mod tests {
                 .capacity,
             256
         );
-        let (depth, room) = (33, 32);
+        let (depth, free_capacity) = (33, 32);
         let refused = connect(&greedy, depth);
-        assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));
+        assert_eq!(
+            refused,
+            Err(PoolError::QueueTooDeep {
+                depth,
+                free_capacity
+            })
+        );
         connect(&other, 200).expect("the other half");
         let refused = connect(&other, depth);
-        assert_eq!(refused, Err(PoolError::QueueTooDeep { depth, room }));
+        assert_eq!(
+            refused,
+            Err(PoolError::QueueTooDeep {
+                depth,
+                free_capacity
+            })
+        );
         for _ in 2..LIMITS.connections {
             connect(&greedy, 32).expect("the queue segment of the connection");
         }

@@ -356,7 +356,7 @@ impl Acting<'_> {
             Err(SendError::Full) => self.outcomes.refused += 1,
             Err(SendError::Pool(error)) => {
                 self.outcomes.note::<()>(Err(*error));
-                let _ = end.queue.room(self.control.memory());
+                let _ = end.queue.free_capacity(self.control.memory());
             }
         }
         let known = honest.out[way].info;

@@ -363,9 +363,9 @@ fn another_dies(stage: &mut Stage) {
     stage.actor.other = world.control.tables().member(other.index());
     let dying = world.dying();
     // Eight stores of the journal and the swap are done; the hold record is not reached.
-    dying.memory().fuse.light(10);
+    dying.memory().fault.arm(10);
     let died = until_death(|| other.release(&dying, message.slot, 1));
-    assert_eq!(died, None, "the fuse was too long");
+    assert_eq!(died, None, "the fault was too long");
 }
 
 fn recover_another(actor: &mut Actor, control: &Control<Dying>, regions: &Regions) {

@@ -48,21 +48,21 @@ pub(crate) const LIMITS: Limits = Limits {
 /// What a death carries to [`until_death`].
 struct Death;
 
-/// Counts the stores of a member, and burns down in front of one of them.
+/// Counts the stores of a member, and simulates its death before one of them.
 #[derive(Debug, Default)]
-pub(crate) struct Fuse {
+pub(crate) struct Fault {
     stores: Cell<u32>,
     /// Number of the store that is not reached any more; 0: none.
     dies_before: Cell<u32>,
 }
 
-impl Fuse {
-    pub(crate) fn light(&self, dies_before: u32) {
+impl Fault {
+    pub(crate) fn arm(&self, dies_before: u32) {
         self.stores.set(0);
         self.dies_before.set(dies_before);
     }
 
-    /// Stores begun since the fuse was lit, the one not reached included.
+    /// Stores begun since the fault was armed, the one not reached included.
     pub(crate) fn stores(&self) -> u32 {
         self.stores.get()
     }
@@ -80,7 +80,7 @@ impl Fuse {
 #[derive(Clone, Debug)]
 pub(crate) struct Dying {
     memory: Mapped,
-    pub(crate) fuse: Rc<Fuse>,
+    pub(crate) fault: Rc<Fault>,
 }
 
 impl Memory for Dying {
@@ -91,31 +91,31 @@ impl Memory for Dying {
         self.memory.load(at, order)
     }
     fn store(&self, at: usize, value: u32, order: Ordering) {
-        self.fuse.step();
+        self.fault.step();
         self.memory.store(at, value, order);
     }
     fn add(&self, at: usize, value: u32, order: Ordering) -> u32 {
-        self.fuse.step();
+        self.fault.step();
         self.memory.add(at, value, order)
     }
     fn load_cell(&self, at: usize, order: Ordering) -> u64 {
         self.memory.load_cell(at, order)
     }
     fn store_cell(&self, at: usize, value: u64, order: Ordering) {
-        self.fuse.step();
+        self.fault.step();
         self.memory.store_cell(at, value, order);
     }
     fn replace_cell(&self, at: usize, current: u64, new: u64) -> Result<(), u64> {
         // A swap that fails changes nothing; nobody else runs meanwhile, so the look ahead is
         // right.
         if self.memory.load_cell(at, Ordering::Acquire) == current {
-            self.fuse.step();
+            self.fault.step();
         }
         self.memory.replace_cell(at, current, new)
     }
 }
 
-/// Runs until the end or until the fuse burns down; `None`: died.
+/// Runs until the end or until the fault burns down; `None`: died.
 pub(crate) fn until_death<T>(body: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => Some(value),
@@ -175,7 +175,7 @@ impl World {
     pub(crate) fn dying(&self) -> Control<Dying> {
         let memory = Dying {
             memory: self.memory.clone(),
-            fuse: Rc::default(),
+            fault: Rc::default(),
         };
         Control::open(memory).expect("open")
     }

@@ -77,7 +77,7 @@ fn drop_caches() -> Result<(), PreloadError> {
     // Pages that are not written yet would stay.
     rustix::fs::sync();
     fs::write(DROP_CACHES, "1").map_err(PreloadError::file(
-        "drop the caches (--keep-caches does without) by writing",
+        "drop the caches by writing",
         DROP_CACHES,
     ))
 }

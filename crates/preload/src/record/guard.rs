@@ -33,7 +33,7 @@ use crate::PreloadError;
 const LOCKED: &str = "/sys/class/bdi";
 /// How long a guard may take to start and to answer, and to undo everything: it waits for nothing
 /// but the processor and a disk.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 const READY: u8 = b'R';
 const BUSY: u8 = b'B';
@@ -113,7 +113,7 @@ impl Guard {
         let done = loop {
             match self.process.try_wait() {
                 Ok(Some(status)) => break status.success(),
-                Ok(None) if start.elapsed() < PATIENCE => {
+                Ok(None) if start.elapsed() < TIME_LIMIT => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
                 _ => break false,
@@ -141,12 +141,12 @@ impl Drop for Guard {
 /// The byte by which a guard says how it stands.
 fn answer(process: &mut Child) -> Option<u8> {
     let mut from = process.stdout.take()?;
-    let patience = Timespec {
-        tv_sec: PATIENCE.as_secs().cast_signed(),
+    let time_limit = Timespec {
+        tv_sec: TIME_LIMIT.as_secs().cast_signed(),
         tv_nsec: 0,
     };
     let mut wait = [PollFd::from_borrowed_fd(from.as_fd(), PollFlags::IN)];
-    rustix::io::retry_on_intr(|| poll(&mut wait, Some(&patience))).ok()?;
+    rustix::io::retry_on_intr(|| poll(&mut wait, Some(&time_limit))).ok()?;
     let mut byte = [0];
     (!wait[0].revents().is_empty() && from.read_exact(&mut byte).is_ok()).then_some(byte[0])
 }

@@ -23,10 +23,10 @@ use crate::pack::{Extent, PAGE_BYTES};
 
 /// How long the other pages may take to come once one has: so many times as long as that one, and
 /// this much on top.
-const PATIENCE_TIMES: u32 = 2;
-const PATIENCE: Duration = Duration::from_millis(2);
+const TIME_LIMIT_TIMES: u32 = 2;
+const TIME_LIMIT: Duration = Duration::from_millis(2);
 /// And where some came, so that it is known to work.
-const PATIENCE_WHERE_IT_WORKS: Duration = Duration::from_secs(2);
+const TIME_LIMIT_WHERE_IT_WORKS: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_micros(500);
 
 /// The method for each device that the steps are on.
@@ -135,13 +135,13 @@ fn try_readahead(opened: &Opened, step: Extent, sink: &Sink) -> io::Result<(Meth
         bytes as usize,
     )?;
     pages.fetch(last, sink)?;
-    let patience = asked.elapsed() * PATIENCE_TIMES + PATIENCE;
+    let time_limit = asked.elapsed() * TIME_LIMIT_TIMES + TIME_LIMIT;
     loop {
         let resident = pages.resident()?;
         let came = resident.iter().take(others as usize).filter(|page| **page);
         let came = came.count() as u32;
         let waited = asked.elapsed();
-        let at_end = waited >= patience && (came == 0 || waited >= PATIENCE_WHERE_IT_WORKS);
+        let at_end = waited >= time_limit && (came == 0 || waited >= TIME_LIMIT_WHERE_IT_WORKS);
         if came == others || at_end {
             let why = format!("readahead loaded {came} of {others} pages when tried");
             // Half may be the cap on one call; what is missing is fetched.

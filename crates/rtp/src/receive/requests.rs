@@ -156,7 +156,7 @@ impl Requests {
         } else if asked.times < self.limits.times_max {
             asked
                 .last_ns
-                .saturating_add(self.patience_ns(asked, missing))
+                .saturating_add(self.retransmission_timeout_ns(asked, missing))
         } else {
             return None;
         };
@@ -166,7 +166,7 @@ impl Requests {
 
     /// How long an answer is waited for before the next time: ever longer (RFC 6298, 5.5) as far as
     /// there is time for all that are left, but no less than the round trip.
-    fn patience_ns(&self, asked: &Asked, missing: &Missing) -> u64 {
+    fn retransmission_timeout_ns(&self, asked: &Asked, missing: &Missing) -> u64 {
         let least_ns = self.answer_ns();
         let longer_ns = self
             .spacing_ns()

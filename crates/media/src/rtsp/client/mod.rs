@@ -26,9 +26,9 @@ use crate::MediaError;
 pub use playing::{Account, Playing};
 
 /// How long a server may take to connect, or to answer, first byte to last.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// How long the end of a session may take: nothing depends on its answer.
-const PATIENCE_AT_END: Duration = Duration::from_secs(1);
+const TIME_LIMIT_AT_END: Duration = Duration::from_secs(1);
 const PORT: u16 = 554;
 /// Addresses of a name that are tried, at most.
 const ADDRESSES_MAX: usize = 8;
@@ -43,7 +43,7 @@ pub struct Client {
     url: String,
     /// The server's end, and ours.
     peer: SocketAddr,
-    patience: Duration,
+    time_limit: Duration,
 }
 
 impl Client {
@@ -54,7 +54,7 @@ impl Client {
     ///
     /// [`MediaError::Rtsp`] for an URL that is none, or a server that is not there.
     pub fn connect(url: &str) -> Result<Self, MediaError> {
-        Self::connect_within(url, PATIENCE)
+        Self::connect_within(url, TIME_LIMIT)
     }
 
     /// As [`connect`](Self::connect), with a server that has so much time to connect, and to answer
@@ -63,7 +63,7 @@ impl Client {
     /// # Errors
     ///
     /// As [`connect`](Self::connect).
-    pub fn connect_within(url: &str, patience: Duration) -> Result<Self, MediaError> {
+    pub fn connect_within(url: &str, time_limit: Duration) -> Result<Self, MediaError> {
         let failed = |reason: String| rtsp_error(url, reason);
         let mut parsed = Url::parse(url).map_err(|error| failed(error.to_string()))?;
         if parsed.scheme() != "rtsp" {
@@ -75,13 +75,13 @@ impl Client {
             return Err(failed(reason.to_owned()));
         }
         parsed.set_fragment(None);
-        let (stream, peer) = find(&parsed, patience).map_err(failed)?;
+        let (stream, peer) = find(&parsed, time_limit).map_err(failed)?;
         Ok(Self {
             stream: Some(stream),
             dialogue: Dialogue::new(parsed.as_str(), peer),
             url: url.to_owned(),
             peer,
-            patience,
+            time_limit,
         })
     }
 
@@ -139,7 +139,7 @@ impl Client {
 
     /// One request and its answer, which has to be 200.
     fn ask(&mut self, method: &str, request: &[u8]) -> Result<Answer, MediaError> {
-        let answer = self.exchange(request, self.patience);
+        let answer = self.exchange(request, self.time_limit);
         let answer = answer.map_err(|reason| self.error(method, &reason))?;
         if !answer.is_ok() {
             return Err(self.error(method, &answer.refusal()));
@@ -149,8 +149,8 @@ impl Client {
 
     /// One request and its answer. Behind a failure the connection is gone, because nobody knows
     /// what comes next on it.
-    fn exchange(&mut self, request: &[u8], patience: Duration) -> Result<Answer, String> {
-        let end = Instant::now() + patience;
+    fn exchange(&mut self, request: &[u8], time_limit: Duration) -> Result<Answer, String> {
+        let end = Instant::now() + time_limit;
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => {
@@ -159,7 +159,8 @@ impl Client {
             }
         };
         let sent = send(&mut stream, request, end);
-        let answer = sent.and_then(|()| receive(&mut stream, &mut self.dialogue, patience, end))?;
+        let answer =
+            sent.and_then(|()| receive(&mut stream, &mut self.dialogue, time_limit, end))?;
         self.stream = Some(stream);
         Ok(answer)
     }
@@ -176,7 +177,7 @@ impl Drop for Client {
             let request = self.dialogue.tear_down();
             // Whatever it answers: it is not asked again, and the session ends without a sign of
             // us.
-            let _ = self.exchange(&request, PATIENCE_AT_END.min(self.patience));
+            let _ = self.exchange(&request, TIME_LIMIT_AT_END.min(self.time_limit));
         }
     }
 }
@@ -189,8 +190,8 @@ fn rtsp_error(url: &str, reason: String) -> MediaError {
 }
 
 /// The first address of the URL's host where somebody listens.
-fn find(url: &Url, patience: Duration) -> Result<(TcpStream, SocketAddr), String> {
-    let end = Instant::now() + patience;
+fn find(url: &Url, time_limit: Duration) -> Result<(TcpStream, SocketAddr), String> {
+    let end = Instant::now() + time_limit;
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() {
@@ -257,7 +258,7 @@ fn send(stream: &mut TcpStream, request: &[u8], end: Instant) -> Result<(), Stri
 fn receive(
     stream: &mut TcpStream,
     dialogue: &mut Dialogue,
-    patience: Duration,
+    time_limit: Duration,
     end: Instant,
 ) -> Result<Answer, String> {
     let mut buffer = [0; 16 << 10];
@@ -283,7 +284,7 @@ fn receive(
             Ok(count) => count,
             Err(error) if error.kind() == ErrorKind::Interrupted => 0,
             Err(error) if is_over(&error) => {
-                let seconds = patience.as_secs_f32();
+                let seconds = time_limit.as_secs_f32();
                 let (bytes, text) = dialogue.unfinished();
                 return Err(format!(
                     "it did not answer within {seconds:.1} s; {bytes} bytes of an answer came: `{text}`"

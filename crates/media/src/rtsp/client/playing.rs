@@ -112,10 +112,10 @@ fn keep_alive(mut client: Client, stopped: &Receiver<()>, account: &Mutex<Accoun
 
 /// The status of the answer, if there was one.
 fn send_keep_alive(client: &mut Client, apart: Duration, account: &Mutex<Account>) -> Option<u16> {
-    let patience = client.patience.min(apart);
+    let time_limit = client.time_limit.min(apart);
     loop {
         let (method, request) = client.dialogue.keep_alive();
-        let answer = client.exchange(&request, patience);
+        let answer = client.exchange(&request, time_limit);
         let mut account = lock(account);
         let (status, trouble) = match answer {
             Ok(answer) if answer.is_ok() => {

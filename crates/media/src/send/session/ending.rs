@@ -57,11 +57,12 @@ impl SendSession {
     /// Ends a stream, wherever its source is: waits until this host has let the last packet go,
     /// lingers, then says goodbye; without lingering if `stop` is readable or hung up. Packets are
     /// waited for as long as a destination without free capacity is
-    /// ([`SendOptions::patience`](super::SendOptions::patience)), but half a second at least: those
-    /// of a slow class of the interface may be longer in coming, and then the goodbye is there
-    /// before them. Where receivers may ask for packets again, they have their time for it besides,
-    /// and the goodbye is said thrice. Where those are a stream of its own (RFC 4588), the last
-    /// packet is sent so now and then: who misses what came in front of it, or it, notices by that.
+    /// ([`SendOptions::send_timeout`](super::SendOptions::send_timeout)), but half a second at
+    /// least: those of a slow class of the interface may be longer in coming, and then the goodbye
+    /// is there before them. Where receivers may ask for packets again, they have their time for it
+    /// besides, and the goodbye is said thrice. Where those are a stream of its own (RFC 4588), the
+    /// last packet is sent so now and then: who misses what came in front of it, or it, notices by
+    /// that.
     ///
     /// # Errors
     ///
@@ -148,7 +149,7 @@ impl SendSession {
     /// there, which may be faster.
     fn wait_for_departures(&mut self, tell: &mut dyn FnMut(&Event)) -> Result<(), MediaError> {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let bound_ns = nanoseconds(self.options.patience.max(HELD_MIN));
+        let bound_ns = nanoseconds(self.options.send_timeout.max(HELD_MIN));
         let end_ns = now_ns().saturating_add(bound_ns);
         let [mut apart, most] = LOOKS_APART;
         let mut until_ns = None;

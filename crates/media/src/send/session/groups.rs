@@ -51,7 +51,7 @@ impl SendSession {
             packets = packets.with_departures(departures_ns)?;
         }
         let bytes = packets.bytes(count);
-        let outcome = self.destinations.send(&packets, self.options.patience);
+        let outcome = self.destinations.send(&packets, self.options.send_timeout);
         outcome.events.iter().for_each(tell);
         self.statistics.delivered += outcome.packets;
         self.statistics.lost += outcome.lost;

@@ -5,7 +5,7 @@
 //! there is time to, in slots of the pool's wire region; media of a channel stays where it was
 //! published, and only headers are made. A group of packets is sent to all destinations from there,
 //! at its instant, by the fastest way that each allows. Nothing here waits, but for sockets without
-//! space, and that not longer than [`SendOptions::patience`].
+//! space, and that not longer than [`SendOptions::send_timeout`].
 
 mod ending;
 mod groups;
@@ -66,7 +66,7 @@ pub struct SendOptions {
     /// Bytes of a payload, at most.
     pub payload_bytes_max: usize,
     /// How long a destination without free capacity is waited for.
-    pub patience: Duration,
+    pub send_timeout: Duration,
     /// Packets are given departure times, so that the kernel keeps them apart, if the ways to all
     /// destinations heed them; those are to be opened with
     /// [`departures`](crate::wire::endpoint::DestinationOptions::departures).
@@ -94,7 +94,7 @@ impl SendOptions {
             limit: Limit::LIVE,
             catch_up: CATCH_UP,
             payload_bytes_max: MAX_PAYLOAD_BYTES,
-            patience: Duration::from_millis(5),
+            send_timeout: Duration::from_millis(5),
             departures: false,
             repair: Repair::default(),
             lend: None,

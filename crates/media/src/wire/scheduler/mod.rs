@@ -33,7 +33,7 @@ const ANSWER_BYTES: usize = 32 << 10;
 /// Datagrams of one list: thousands of schedulers.
 const ANSWERS_MAX: usize = 1000;
 /// The kernel answers within the call that asks; this bounds the wait for one that does not.
-const PATIENCE: Timespec = Timespec {
+const TIME_LIMIT: Timespec = Timespec {
     tv_sec: 1,
     tv_nsec: 0,
 };
@@ -213,7 +213,7 @@ fn etf(options: &[u8]) -> Option<u32> {
     (flags & DEADLINE_MODE == 0).then_some(delta_ns.max(0).cast_unsigned())
 }
 
-/// Told when interfaces, schedulers or routes of this network namespace change.
+/// Notified when interfaces, schedulers or routes of this network namespace change.
 #[derive(Debug)]
 pub struct Watch(OwnedFd);
 
@@ -292,7 +292,7 @@ fn ask(
     let mut datagram = vec![0; ANSWER_BYTES];
     for _ in 0..ANSWERS_MAX {
         let mut ready = [PollFd::new(socket, PollFlags::IN)];
-        if poll(&mut ready, Some(&PATIENCE))? == 0 {
+        if poll(&mut ready, Some(&TIME_LIMIT))? == 0 {
             return Err(Errno::TIMEDOUT);
         }
         let (_, bytes) = recv(socket, &mut datagram[..], RecvFlags::DONTWAIT)?;

@@ -1,0 +1,149 @@
+//! What to do about an error, in commands and flags of `hythe`.
+//!
+//! The libraries' errors carry values and name no command: programs of any kind use them. Each
+//! function here returns what the command appends to the text of such an error; it is empty where
+//! the text says enough. Never prints.
+
+use hythe::core::CoreError;
+use hythe::media::MediaError;
+use hythe::{NodeError, PoolError};
+use hythe_demo::DemoError;
+use hythe_latency::{LatencyError, host};
+use hythe_preload::PreloadError;
+use hythe_terminal::escaped;
+
+pub(crate) fn of_pool(error: &PoolError) -> &'static str {
+    match error {
+        PoolError::TooSmall { .. } => {
+            ": --small for a small device, or --limit (participants, channels, ports, connections, \
+             queue-segments)"
+        }
+        PoolError::TableFull { .. } => " (`hythe pool create --limit`)",
+        PoolError::QueueTooDeep { .. } => " (`hythe pool create --limit queue-segments=`)",
+        PoolError::TooLarge { .. } => " (`hythe pool create --class`)",
+        _ => "",
+    }
+}
+
+pub(crate) fn of_node(error: &NodeError) -> String {
+    match error {
+        NodeError::NoSuchPool { name, .. } | NodeError::NoPoolOfUser { name, .. } => {
+            format!(": `hythe pool create {}` makes it", escaped(name))
+        }
+        NodeError::InUse { .. } => " (--force)".to_owned(),
+        NodeError::NoRoom { .. } => " (--size)".to_owned(),
+        NodeError::TooLarge { .. } => " (--size, --small)".to_owned(),
+        NodeError::PoolLost { .. } => " (`hythe pool remove --force`)".to_owned(),
+        NodeError::Pool(error) => of_pool(error).to_owned(),
+        NodeError::Exhausted(full) => full.remedy.as_ref().map_or_else(
+            || of_pool(&full.cause).to_owned(),
+            |larger| format!(" (`hythe pool create --size {}M`)", larger.pool_bytes >> 20),
+        ),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn of_core(error: &CoreError) -> String {
+    match error {
+        CoreError::Node(error) => of_node(error),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn of_media(error: &MediaError) -> String {
+    match error {
+        MediaError::Pool(error) => of_node(error),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn of_demo(error: &DemoError) -> String {
+    match error {
+        DemoError::NoRecording { .. } => {
+            ": `make setup` encodes one, or name an MP3 file".to_owned()
+        }
+        DemoError::NotBuilt { .. } => {
+            ": `make setup` (or `cargo xtask boards`) builds it".to_owned()
+        }
+        DemoError::NoFreePorts { .. } => "; name one with --port".to_owned(),
+        DemoError::FfmpegMissing => ": apt-get install ffmpeg".to_owned(),
+        DemoError::Node(error) => of_node(error),
+        DemoError::Media(error) => of_media(error),
+        DemoError::Core(error) => of_core(error),
+        _ => String::new(),
+    }
+}
+
+pub(crate) fn of_preload(error: &PreloadError) -> &'static str {
+    match error {
+        PreloadError::InodesDiffer { any_before: true } => " (that one with --any-inode, too)",
+        PreloadError::InodesDiffer { any_before: false } => " (it was recorded with --any-inode)",
+        PreloadError::NoRun { .. } => " (`hythe preload replay`)",
+        PreloadError::NotPermitted => " (sudo hythe preload record …)",
+        PreloadError::NoCommand => ": say --boot, or -- and a command",
+        PreloadError::File { path, .. } if path.ends_with("drop_caches") => {
+            "; --keep-caches records without dropping them"
+        }
+        _ => "",
+    }
+}
+
+pub(crate) fn of_latency(error: &LatencyError) -> &'static str {
+    match error {
+        LatencyError::NotComparable { .. } => "; --force compares them all the same",
+        LatencyError::RecordLog { what } if what.contains("the CPU slept") => " (--clock host)",
+        _ => "",
+    }
+}
+
+/// Of something that a measurement of this host goes without.
+pub(crate) fn of_refusal(refusal: &host::Refusal) -> &'static str {
+    let is_cpu = |what: &str| {
+        let number = what.strip_prefix("cpu");
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    };
+    match refusal.what.as_str() {
+        "channel_wake" => " (--pool, --measure)",
+        what if is_cpu(what) => " (--cpus)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::CliError;
+
+    fn missing() -> NodeError {
+        NodeError::NoSuchPool {
+            name: "camera".to_owned(),
+            root: "/dev/shm/hythe".into(),
+        }
+    }
+
+    #[test]
+    fn the_command_says_what_to_do_whichever_crate_passes_the_error_on() {
+        let said =
+            "there is no pool `camera` in /dev/shm/hythe: `hythe pool create camera` makes it";
+        for error in [
+            CliError::from(missing()),
+            CoreError::Node(missing()).into(),
+            MediaError::Pool(missing()).into(),
+            DemoError::Node(missing()).into(),
+            DemoError::Media(MediaError::Pool(missing())).into(),
+        ] {
+            assert_eq!(error.to_string(), said);
+        }
+    }
+
+    #[test]
+    fn a_full_table_names_the_flag() {
+        let full = PoolError::TableFull {
+            what: "port",
+            limit: 4,
+        };
+        let said = CliError::from(NodeError::from(full)).to_string();
+        assert!(said.starts_with("no free port: all 4 are in use"), "{said}");
+        assert!(said.ends_with("(`hythe pool create --limit`)"), "{said}");
+    }
+}
