@@ -103,7 +103,7 @@ fn measure_board(root: &Path, board: &Board) -> Result<Costs, String> {
             &module,
             &text.map_err(|error| format!("{}: {error}", calls.display()))?,
         )?;
-        if !NOT_TOGETHER.contains(&module) {
+        if !NOT_TOGETHER.contains(&&*module) {
             together.code += cost.code;
             together.constants += cost.constants;
             together.fixed += cost.fixed;

@@ -66,8 +66,8 @@ impl Servers {
         }
     }
 
-    /// The region that requests must be in to reach a server that does not see all, if there is one,
-    /// or was: it may come back.
+    /// The region that requests must be in to reach a server that does not see all, if there is
+    /// one, or was: it may come back.
     pub(super) const fn region(&self) -> Option<RegionIndex> {
         self.region
     }

@@ -494,8 +494,8 @@ pub trait Transport: Debug + Send + Sync {
     /// the port is being opened.
     fn find_listeners(&self, _seeking: &Seeking<'_>, _found: &mut Vec<Box<dyn EventTarget>>) {}
 
-    /// Adds the raisers to a listener's channel that it has not yet. May wait only while the port is
-    /// being opened.
+    /// Adds the raisers to a listener's channel that it has not yet. May wait only while the port
+    /// is being opened.
     fn find_event_sources(&self, _seeking: &Seeking<'_>, _found: &mut Vec<Box<dyn EventSource>>) {}
 
     /// What a wait set needs to see beside marks, if there is anything of this kind behind a

@@ -2,8 +2,8 @@
 //!
 //! A client has a target and a source; both lead to one port of the endpoint, so both share a
 //! [`Call`]. When the core is gone, what it had not answered is lost: target and source close, the
-//! client is told, and finds the next core by itself. Never waits, except for the first agreement on
-//! a session.
+//! client is told, and finds the next core by itself. Never waits, except for the first agreement
+//! on a session.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
