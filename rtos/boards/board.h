@@ -12,7 +12,10 @@
 
 #include "FreeRTOS.h"
 
-/* What the board hands to the application. Without a link no memory is shared with Linux: then a program tells over the console. */
+/*
+ * What the board hands to the application. Without a link no memory is shared with Linux: then a
+ * program tells over the console.
+ */
 struct board {
     volatile void *link;
     size_t link_bytes;
@@ -28,20 +31,27 @@ struct board {
 /* ---- Provided by the board ---- */
 
 /*
- * Lets Linux ring: app_bell_from_isr() is called from now on. Once, from app_start() behind its first task, or from a task.
+ * Lets Linux ring: app_bell_from_isr() is called from now on. Once, from app_start() behind its
+ * first task, or from a task.
  */
 void board_open_doorbell(void);
 
 /* Wakes Linux. From any task; never blocks. */
 void board_ring(void);
 
-/* Writes text to the console. From any task; what does not fit at once is dropped, so it never blocks. */
+/*
+ * Writes text to the console. From any task; what does not fit at once is dropped, so it never
+ * blocks.
+ */
 void board_write(const char *text, size_t bytes);
 
 /* Ends this core: it has done its work. From any task. Does not return. */
 void board_end(void);
 
-/* Ends this core after an error of our own. From anywhere; the agent sees the core die. Does not return. */
+/*
+ * Ends this core after an error of our own. From anywhere; the agent sees the core die. Does not
+ * return.
+ */
 void board_fail(const char *file, int line);
 
 /* ---- Provided by the application ---- */

@@ -1,5 +1,6 @@
 /*
- * What FreeRTOS is on every board (each board's FreeRTOSConfig.h includes this): static memory only, preemptive.
+ * What FreeRTOS is on every board (each board's FreeRTOSConfig.h includes this): static memory
+ * only, preemptive.
  */
 #ifndef FREERTOS_COMMON_H
 #define FREERTOS_COMMON_H
@@ -26,11 +27,11 @@
 
 #ifndef __ASSEMBLER__
 void board_fail(const char *file, int line);
-#define configASSERT(condition)                                                                                        \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            board_fail(__FILE__, __LINE__);                                                                            \
-        }                                                                                                              \
+#define configASSERT(condition)                                                                    \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            board_fail(__FILE__, __LINE__);                                                        \
+        }                                                                                          \
     } while (0)
 #endif
 

@@ -1,8 +1,9 @@
 /*
- * What a board offers to a program that measures its latencies: a clock, a pin, an interrupt on request, and a timer.
+ * What a board offers to a program that measures its latencies: a clock, a pin, an interrupt on
+ * request, and a timer.
  *
- * Only one program runs on a core, and it calls these from one task at a time, measure_clock() and measure_pin() from its
- * handlers, too. A board knows nothing of what is measured.
+ * Only one program runs on a core, and it calls these from one task at a time, measure_clock() and
+ * measure_pin() from its handlers, too. A board knows nothing of what is measured.
  */
 #ifndef MEASURE_H
 #define MEASURE_H
@@ -32,14 +33,21 @@ void measure_start(void);
 /* Ticks of the clock now. */
 uint32_t measure_clock(void);
 
-/* One edge on the pin: writes this byte to a device that can be observed from outside. Never waits. */
+/*
+ * One edge on the pin: writes this byte to a device that can be observed from outside. Never waits.
+ */
 void measure_pin(char edge);
 
-/* Who handles requests; then each measure_interrupt_request() interrupts the caller before it returns. */
+/*
+ * Who handles requests; then each measure_interrupt_request() interrupts the caller before it
+ * returns.
+ */
 void measure_interrupt_open(measure_interrupt handler);
 void measure_interrupt_request(void);
 
-/* Between the two a request stays pending. Not nested, and short: nothing else interrupts either. */
+/*
+ * Between the two a request stays pending. Not nested, and short: nothing else interrupts either.
+ */
 void measure_interrupt_mask(void);
 void measure_interrupt_unmask(void);
 

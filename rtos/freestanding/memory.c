@@ -1,6 +1,6 @@
 /*
- * Functions on memory, plain and small. Built with -fno-tree-loop-distribute-patterns, since the compiler would
- * otherwise recognise the loops and make each function call itself.
+ * Functions on memory, plain and small. Built with -fno-tree-loop-distribute-patterns, since the
+ * compiler would otherwise recognise the loops and make each function call itself.
  */
 #include <stdint.h>
 #include <string.h>

@@ -341,7 +341,8 @@ int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32
     int result;
 
     if (!is_held(buffer, HYTHE_TO_CORE) || buffer->endpoint->kind != HYTHE_KIND_MESSAGES ||
-        to == NULL || to->direction != HYTHE_FROM_CORE || to->kind != HYTHE_KIND_MESSAGES || to->link != buffer->endpoint->link) {
+        to == NULL || to->direction != HYTHE_FROM_CORE || to->kind != HYTHE_KIND_MESSAGES ||
+        to->link != buffer->endpoint->link) {
         return HYTHE_E_ARGUMENT;
     }
     hythe_wait_begin(&wait, to->link, to->spin_checks, timeout_ms);

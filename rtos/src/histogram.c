@@ -1,4 +1,7 @@
-/* Histograms of fixed size and their records (spec/histogram.md). Pure: memory of the caller, no clock, no lock. */
+/*
+ * Histograms of fixed size and their records (spec/histogram.md). Pure: memory of the caller, no
+ * clock, no lock.
+ */
 #include "hythe_histogram.h"
 
 enum {
@@ -13,8 +16,8 @@ enum {
 /* Castagnoli's polynomial, bits reversed. */
 #define CRC32C_POLYNOMIAL 0x82F63B78u
 
-int hythe_histogram_start(struct hythe_histogram *histogram, uint32_t *counts, unsigned precision_bits,
-                          unsigned value_bits)
+int hythe_histogram_start(struct hythe_histogram *histogram, uint32_t *counts,
+                          unsigned precision_bits, unsigned value_bits)
 {
     uint32_t i;
 
@@ -132,8 +135,8 @@ static size_t put_name(uint8_t *at, const char *name)
     return length;
 }
 
-size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char *name, uint32_t tick_hz,
-                             uint8_t *record, size_t room)
+size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char *name,
+                             uint32_t tick_hz, uint8_t *record, size_t room)
 {
     size_t end = HYTHE_HISTOGRAM_HEADER_BYTES;
     uint32_t pairs = 0;
@@ -156,7 +159,8 @@ size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char
         pairs++;
     }
     put(record, MAGIC);
-    put(record + 4, VERSION | (uint32_t)histogram->precision_bits << 16 | (uint32_t)histogram->value_bits << 24);
+    put(record + 4, VERSION | (uint32_t)histogram->precision_bits << 16 |
+                        (uint32_t)histogram->value_bits << 24);
     put(record + 8, tick_hz);
     put(record + 12, pairs);
     put(record + 16, histogram->count);
@@ -164,7 +168,8 @@ size_t hythe_histogram_write(const struct hythe_histogram *histogram, const char
     put(record + 24, histogram->min);
     put(record + 28, histogram->max);
     checksum = crc32c(UINT32_MAX, record, CHECKSUM_AT);
-    checksum = crc32c(checksum, record + HYTHE_HISTOGRAM_HEADER_BYTES, end - HYTHE_HISTOGRAM_HEADER_BYTES);
+    checksum =
+        crc32c(checksum, record + HYTHE_HISTOGRAM_HEADER_BYTES, end - HYTHE_HISTOGRAM_HEADER_BYTES);
     put(record + CHECKSUM_AT, ~checksum);
     return end;
 }

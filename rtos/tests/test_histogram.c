@@ -39,7 +39,8 @@ static void check_buckets(const char *group)
         }
         uint32_t value = vectors_number(&vectors, group, key);
         snprintf(key, sizeof key, "index.%u", i);
-        CHECK_EQUAL(hythe_histogram_bucket(&histogram, value), vectors_number(&vectors, group, key));
+        CHECK_EQUAL(hythe_histogram_bucket(&histogram, value),
+                    vectors_number(&vectors, group, key));
     }
     CHECK(i > 0);
 }
@@ -112,9 +113,12 @@ static void names_have_limits(void)
 
     CHECK(hythe_histogram_start(&histogram, counts, 7, 32));
     CHECK_EQUAL(hythe_histogram_write(&histogram, "", 1, record, sizeof record), 0);
-    CHECK_EQUAL(hythe_histogram_write(&histogram, "abcdefghijklmnopqrstuvwxyz_1", 1, record, sizeof record),
-                sizeof record);
-    CHECK_EQUAL(hythe_histogram_write(&histogram, "abcdefghijklmnopqrstuvwxyz_12", 1, record, sizeof record), 0);
+    CHECK_EQUAL(
+        hythe_histogram_write(&histogram, "abcdefghijklmnopqrstuvwxyz_1", 1, record, sizeof record),
+        sizeof record);
+    CHECK_EQUAL(hythe_histogram_write(&histogram, "abcdefghijklmnopqrstuvwxyz_12", 1, record,
+                                      sizeof record),
+                0);
 }
 
 /* Every bucket's own limits lead back to it, and to its neighbours one step beyond. */

@@ -1,4 +1,7 @@
-/* The posix and bare ports: a core in a thread of its own, and a main loop without any operating system. */
+/*
+ * The posix and bare ports: a core in a thread of its own, and a main loop without any operating
+ * system.
+ */
 #define _POSIX_C_SOURCE 200809L
 
 #include <poll.h>
@@ -58,7 +61,8 @@ static void wait_for_bell(int doorbell)
     }
 }
 
-static int take_or_wait(struct world *world, int doorbell, uint32_t endpoint, struct descriptor *got)
+static int take_or_wait(struct world *world, int doorbell, uint32_t endpoint,
+                        struct descriptor *got)
 {
     int tries;
 
@@ -78,8 +82,10 @@ static void one_round(struct world *world, int doorbell, uint32_t round)
     uint32_t task;
 
     for (task = 0; task < TASKS; task++) {
-        sent[task] = linux_slot(&world->side, 0, (round + task * 16) % WORLD_SLOTS, round % 3000 + 1);
-        world->region_memory[linux_slot_offset(&world->side, sent[task].place) + 256] = (uint8_t)round;
+        sent[task] =
+            linux_slot(&world->side, 0, (round + task * 16) % WORLD_SLOTS, round % 3000 + 1);
+        world->region_memory[linux_slot_offset(&world->side, sent[task].place) + 256] =
+            (uint8_t)round;
         linux_push(&world->side, task == 0 ? IN : IN2, sent[task]);
         CHECK_EQUAL(send(doorbell, "!", 1, MSG_NOSIGNAL), 1);
     }
@@ -87,7 +93,8 @@ static void one_round(struct world *world, int doorbell, uint32_t round)
         CHECK(take_or_wait(world, doorbell, task == 0 ? OUT : OUT2, &got));
         CHECK_EQUAL(got.place, sent[task].place);
         CHECK_EQUAL(got.length, sent[task].length);
-        CHECK_EQUAL(world->region_memory[linux_slot_offset(&world->side, got.place) + 256], (uint8_t)(round + 1));
+        CHECK_EQUAL(world->region_memory[linux_slot_offset(&world->side, got.place) + 256],
+                    (uint8_t)(round + 1));
         CHECK(take_or_wait(world, doorbell, task == 0 ? IN : IN2, &got));
         CHECK_EQUAL(got.length, LINUX_CREDIT);
     }

@@ -19,7 +19,8 @@ static int read_line(struct vectors *vectors, char *group, char *text)
     if (sscanf(text, "[%255[^]]]", group) == 1) {
         return 1;
     }
-    if (vectors->count == VECTOR_LINES_MAX || sscanf(text, "%255[^=] = %255[^\n]", line->key, line->value) != 2) {
+    if (vectors->count == VECTOR_LINES_MAX ||
+        sscanf(text, "%255[^=] = %255[^\n]", line->key, line->value) != 2) {
         return 0;
     }
     line->key[strcspn(line->key, "=")] = '\0';

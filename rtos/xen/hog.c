@@ -1,10 +1,11 @@
 /*
- * The program that computes without pause on a Linux beside a core on another CPU (`init.sh` starts it, `scripts/xen-tools.sh` builds it;
- * no libc).
+ * The program that computes without pause on a Linux beside a core on another CPU (`init.sh` starts
+ * it, `scripts/xen-tools.sh` builds it; no libc).
  *
- * An emulator that counts instructions runs the board's CPUs in turns, and goes on with the next one when a program says `yield` (which
- * does nothing on the processors that are emulated) or sleeps. Without it the core's CPU would hardly have a turn; and turns are short, so
- * that what is late by them does not show.
+ * An emulator that counts instructions runs the board's CPUs in turns, and goes on with the next
+ * one when a program says `yield` (which does nothing on the processors that are emulated) or
+ * sleeps. Without it the core's CPU would hardly have a turn; and turns are short, so that what is
+ * late by them does not show.
  */
 
 enum {

@@ -1,6 +1,7 @@
 /*
- * The decoding task (README.md). Runs for ever; between two frames it holds no buffer. Never copies a payload: minimp3 reads
- * the frame where Linux put it and writes the samples where they leave from.
+ * The decoding task (README.md). Runs for ever; between two frames it holds no buffer. Never copies
+ * a payload: minimp3 reads the frame where Linux put it and writes the samples where they leave
+ * from.
  */
 #include "decode.h"
 
@@ -33,7 +34,8 @@ static void begin_stream(struct decode *decode, uint32_t attachment)
 }
 
 /* An empty slot for the frame that is held; 0: the frame's session ended first. */
-static int lease_for(struct decode *decode, const struct hythe_buffer *frame, struct hythe_buffer *pcm)
+static int lease_for(struct decode *decode, const struct hythe_buffer *frame,
+                     struct hythe_buffer *pcm)
 {
     while (hythe_lease(decode->pcm, pcm, HOLDING_WAIT_MS) != HYTHE_OK) {
         if (hythe_buffer_is_stale(frame)) {
@@ -46,7 +48,8 @@ static int lease_for(struct decode *decode, const struct hythe_buffer *frame, st
 /* Can the slot take any frame's samples, and the words at its start? */
 static int fits(const struct hythe_buffer *pcm)
 {
-    return pcm->length >= DECODE_PCM_BYTES_MAX && (uintptr_t)pcm->data % sizeof(mp3d_sample_t) == 0 &&
+    return pcm->length >= DECODE_PCM_BYTES_MAX &&
+           (uintptr_t)pcm->data % sizeof(mp3d_sample_t) == 0 &&
            (size_t)(pcm->data - pcm->slot) >= INFO_WORDS * sizeof(uint32_t);
 }
 
@@ -64,12 +67,14 @@ static void to_network_order(uint8_t *samples, uint32_t count)
 }
 
 /* Fills the slot; returns the bytes of payload. */
-static uint32_t decode_frame(struct decode *decode, const struct hythe_buffer *frame, const struct hythe_buffer *pcm)
+static uint32_t decode_frame(struct decode *decode, const struct hythe_buffer *frame,
+                             const struct hythe_buffer *pcm)
 {
     mp3dec_frame_info_t info = {0, 0, 0, 0, 0, 0};
     uint32_t *words = (uint32_t *)(void *)pcm->slot;
-    uint32_t samples = (uint32_t)mp3dec_decode_frame(&decode->decoder, frame->data, (int)frame->length,
-                                                     (mp3d_sample_t *)(void *)pcm->data, &info);
+    uint32_t samples =
+        (uint32_t)mp3dec_decode_frame(&decode->decoder, frame->data, (int)frame->length,
+                                      (mp3d_sample_t *)(void *)pcm->data, &info);
 
     words[INFO_HZ] = (uint32_t)info.hz;
     words[INFO_CHANNELS] = (uint32_t)info.channels;
@@ -87,7 +92,9 @@ static void answer(struct decode *decode, const struct hythe_buffer *frame)
     if (!lease_for(decode, frame, &pcm)) {
         return;
     }
-    bytes = fits(&pcm) && frame->length <= DECODE_FRAME_BYTES_MAX ? decode_frame(decode, frame, &pcm) : 0;
+    bytes = fits(&pcm) && frame->length <= DECODE_FRAME_BYTES_MAX
+                ? decode_frame(decode, frame, &pcm)
+                : 0;
     decode->sequence++;
     while (hythe_publish(&pcm, bytes, HOLDING_WAIT_MS) == HYTHE_E_FULL) {
         /* No port has taken anything: one of them will, or all of them will be gone. */

@@ -12,13 +12,19 @@
 struct decode {
     struct hythe_endpoint *mp3;
     struct hythe_endpoint *pcm;
-    /* Of the stream that is being decoded: which attachment it belongs to, and how many frames it had. */
+    /*
+     * Of the stream that is being decoded: which attachment it belongs to, and how many frames it
+     * had.
+     */
     uint32_t attachment;
     uint32_t sequence;
     mp3dec_t decoder;
 };
 
-/* The body of a FreeRTOS task; `argument` is a struct decode with both endpoints set and the rest zero. */
+/*
+ * The body of a FreeRTOS task; `argument` is a struct decode with both endpoints set and the rest
+ * zero.
+ */
 void decode_run(void *argument);
 
 #endif

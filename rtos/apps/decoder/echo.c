@@ -1,4 +1,7 @@
-/* The echo tasks. They run for ever; between two rounds no buffer is held. Only replies look at a payload. */
+/*
+ * The echo tasks. They run for ever; between two rounds no buffer is held. Only replies look at a
+ * payload.
+ */
 #include "echo.h"
 
 /* Bounds each wait; the loop goes on. */
@@ -33,7 +36,9 @@ void answer_run(void *argument)
     }
 }
 
-/* A reply has the bytes of its request in reverse order: so it is one. An empty request gets none. */
+/*
+ * A reply has the bytes of its request in reverse order: so it is one. An empty request gets none.
+ */
 static void reverse(uint8_t *bytes, uint32_t count)
 {
     uint32_t i;

@@ -1,5 +1,6 @@
 /*
- * The decoder image: one link, an MP3 decoding task and three echo tasks. See README.md for the endpoints.
+ * The decoder image: one link, an MP3 decoding task and three echo tasks. See README.md for the
+ * endpoints.
  */
 #include "FreeRTOS.h"
 #include "task.h"
@@ -31,8 +32,8 @@ enum {
 #define ECHO_SPIN_CHECKS 2000
 
 /*
- * minimp3 puts 16 KiB of scratch on the stack; its own frames and an interrupt's take less than 4 KiB. The hosted board
- * gives each task a thread's stack instead.
+ * minimp3 puts 16 KiB of scratch on the stack; its own frames and an interrupt's take less than 4
+ * KiB. The hosted board gives each task a thread's stack instead.
  */
 #define DECODE_STACK_WORDS (24u * 1024u / sizeof(StackType_t))
 #define ECHO_STACK_WORDS (4u * 1024u / sizeof(StackType_t))
@@ -104,13 +105,14 @@ void app_start(const struct board *board)
     echo.knock = hythe_link_endpoint(&core_link, ENDPOINT_KNOCK);
     echo.answer = hythe_link_endpoint(&core_link, ENDPOINT_ANSWER);
     echo.ask = hythe_link_endpoint(&core_link, ENDPOINT_ASK);
-    must(xTaskCreateStatic(decode_run, "decode", DECODE_STACK_WORDS, &decode, DECODE_PRIORITY, decode_stack,
-                           &decode_task) != NULL);
-    must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack, &echo_task) != NULL);
-    must(xTaskCreateStatic(answer_run, "answer", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY, answer_stack,
-                           &answer_task) != NULL);
-    must(xTaskCreateStatic(reply_run, "reply", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY, reply_stack, &reply_task) !=
-         NULL);
+    must(xTaskCreateStatic(decode_run, "decode", DECODE_STACK_WORDS, &decode, DECODE_PRIORITY,
+                           decode_stack, &decode_task) != NULL);
+    must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack,
+                           &echo_task) != NULL);
+    must(xTaskCreateStatic(answer_run, "answer", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY,
+                           answer_stack, &answer_task) != NULL);
+    must(xTaskCreateStatic(reply_run, "reply", ECHO_STACK_WORDS, &echo, DECODE_PRIORITY,
+                           reply_stack, &reply_task) != NULL);
     log_number("link session", core_link.session);
     board_open_doorbell();
 }

@@ -1,6 +1,7 @@
 /*
- * minimp3 as every build of this repository uses it: layer III only, no SIMD, so that a core and the host compute the
- * same samples. The bodies are in mp3.c; both builds also need -ffp-contract=off.
+ * minimp3 as every build of this repository uses it: layer III only, no SIMD, so that a core and
+ * the host compute the same samples. The bodies are in mp3.c; both builds also need
+ * -ffp-contract=off.
  */
 #ifndef MP3_H
 #define MP3_H

@@ -1,10 +1,11 @@
 /*
- * decode-reference FILE.mp3 OUT.pcm: decodes a whole file with minimp3 on the host, the way every player does: one
- * buffer, one loop. The judge of what a core decoded frame by frame.
+ * decode-reference FILE.mp3 OUT.pcm: decodes a whole file with minimp3 on the host, the way every
+ * player does: one buffer, one loop. The judge of what a core decoded frame by frame.
  *
- * Writes signed 16-bit little-endian samples, channels interleaved, and prints one JSON line. Tags are left out: ID3v2 in
- * front, ID3v1 and APE behind. So is a first frame that only describes the others (Xing, Info, VBRI). The last frame is
- * decoded whatever follows it, where minimp3 by itself wants another one behind. Called by tests and `hythe demo`.
+ * Writes signed 16-bit little-endian samples, channels interleaved, and prints one JSON line. Tags
+ * are left out: ID3v2 in front, ID3v1 and APE behind. So is a first frame that only describes the
+ * others (Xing, Info, VBRI). The last frame is decoded whatever follows it, where minimp3 by itself
+ * wants another one behind. Called by tests and `hythe demo`.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -37,14 +38,19 @@ static int write_samples(FILE *out, const mp3d_sample_t *samples, size_t count)
     return fwrite(bytes, 2, count, out) == count;
 }
 
-/* No frame of layer III is longer: 144 * 320000 / 32000, one more with padding; MPEG-2.5 at 160 kbit/s and 8 kHz. */
+/*
+ * No frame of layer III is longer: 144 * 320000 / 32000, one more with padding; MPEG-2.5 at 160
+ * kbit/s and 8 kHz.
+ */
 #define FRAME_BYTES_MAX 1441
 
 /*
- * What a player decodes of the rest, in which minimp3 finds no frame: one that continues the stream and is whole, with
- * something behind it that is no frame. minimp3 takes a frame that ends with the buffer, so that is where it is made to end.
+ * What a player decodes of the rest, in which minimp3 finds no frame: one that continues the stream
+ * and is whole, with something behind it that is no frame. minimp3 takes a frame that ends with the
+ * buffer, so that is where it is made to end.
  */
-static int decode_last(mp3dec_t *before, struct bytes rest, mp3d_sample_t *samples, mp3dec_frame_info_t *info)
+static int decode_last(mp3dec_t *before, struct bytes rest, mp3d_sample_t *samples,
+                       mp3dec_frame_info_t *info)
 {
     size_t count;
 
@@ -112,7 +118,8 @@ static uint8_t *read_file(const char *path, size_t *count)
     if (file == NULL) {
         return NULL;
     }
-    if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0) {
+    if (fseek(file, 0, SEEK_END) == 0 && (size = ftell(file)) >= 0 &&
+        fseek(file, 0, SEEK_SET) == 0) {
         bytes = malloc((size_t)size + 1);
         *count = (size_t)size;
         if (bytes != NULL && fread(bytes, 1, *count, file) != *count) {
@@ -158,7 +165,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s: no MP3 frame in it\n", argv[1]);
         return 1;
     }
-    printf("{\"hz\": %d, \"channels\": %d, \"frames\": %lu, \"empty_frames\": %lu, \"samples\": %llu}\n", sum.hz,
-           sum.channels, sum.frames, sum.empty_frames, sum.samples);
+    printf("{\"hz\": %d, \"channels\": %d, \"frames\": %lu, \"empty_frames\": %lu, \"samples\": "
+           "%llu}\n",
+           sum.hz, sum.channels, sum.frames, sum.empty_frames, sum.samples);
     return 0;
 }

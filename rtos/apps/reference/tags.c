@@ -22,8 +22,10 @@ void skip_id3v2(struct bytes *bytes)
     const uint8_t *tag = bytes->at;
 
     while (bytes->count >= 10 && memcmp(tag, "ID3", 3) == 0 &&
-           ((tag[5] & 15) | (tag[6] & 0x80) | (tag[7] & 0x80) | (tag[8] & 0x80) | (tag[9] & 0x80)) == 0) {
-        size_t size = (size_t)((tag[6] & 0x7f) << 21 | (tag[7] & 0x7f) << 14 | (tag[8] & 0x7f) << 7 | (tag[9] & 0x7f));
+           ((tag[5] & 15) | (tag[6] & 0x80) | (tag[7] & 0x80) | (tag[8] & 0x80) |
+            (tag[9] & 0x80)) == 0) {
+        size_t size = (size_t)((tag[6] & 0x7f) << 21 | (tag[7] & 0x7f) << 14 |
+                               (tag[8] & 0x7f) << 7 | (tag[9] & 0x7f));
         skip_front(bytes, 10 + size + ((tag[5] & 16) != 0 ? 10 : 0));
         tag = bytes->at;
     }
@@ -58,7 +60,10 @@ void skip_tail_tags(struct bytes *bytes)
     }
 }
 
-/* Is this whole frame of layer III one that describes the others? Behind the side information, in front of which a CRC may stand. */
+/*
+ * Is this whole frame of layer III one that describes the others? Behind the side information, in
+ * front of which a CRC may stand.
+ */
 static int is_info(const uint8_t *frame, size_t count)
 {
     int is_mpeg_1 = (frame[1] & 8) != 0;
@@ -69,7 +74,8 @@ static int is_info(const uint8_t *frame, size_t count)
     int try;
 
     for (try = 0; try <= has_crc; try++, at += 2) {
-        if (at + 4 <= count && (memcmp(frame + at, "Xing", 4) == 0 || memcmp(frame + at, "Info", 4) == 0)) {
+        if (at + 4 <= count &&
+            (memcmp(frame + at, "Xing", 4) == 0 || memcmp(frame + at, "Info", 4) == 0)) {
             return 1;
         }
     }

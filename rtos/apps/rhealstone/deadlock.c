@@ -1,6 +1,7 @@
 /*
- * A task of high priority wants a mutex that one of low priority holds, while one of middle priority is ready. Priority
- * inheritance lets the holder run first; without it the middle one would.
+ * A task of high priority wants a mutex that one of low priority holds, while one of middle
+ * priority is ready. Priority inheritance lets the holder run first; without it the middle one
+ * would.
  */
 #include "FreeRTOS.h"
 #include "semphr.h"

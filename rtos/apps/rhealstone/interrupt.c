@@ -1,4 +1,7 @@
-/* A task raises an interrupt by software, and its handler takes the time; and what the raising alone costs. */
+/*
+ * A task raises an interrupt by software, and its handler takes the time; and what the raising
+ * alone costs.
+ */
 #include "measures.h"
 #include "stage.h"
 

@@ -1,8 +1,9 @@
 /*
  * Measures, and then tells. See README.md for what.
  *
- * Nothing from outside reaches the core before it has measured: the link and the doorbell begin only then, so that a run
- * can be repeated. The round trip takes Linux, so it is measured behind that, whenever Linux asks for it.
+ * Nothing from outside reaches the core before it has measured: the link and the doorbell begin
+ * only then, so that a run can be repeated. The round trip takes Linux, so it is measured behind
+ * that, whenever Linux asks for it.
  */
 #include "FreeRTOS.h"
 #include "task.h"
@@ -35,7 +36,10 @@ enum {
 #ifndef MEASURE_AFTER_MS
 #define MEASURE_AFTER_MS 0
 #endif
-/* Then it computes for a while: a scheduler that lets those go first who slept must have forgotten it. */
+/*
+ * Then it computes for a while: a scheduler that lets those go first who slept must have forgotten
+ * it.
+ */
 #ifndef COMPUTE_BEFORE_MS
 #define COMPUTE_BEFORE_MS 0
 #endif
@@ -128,7 +132,8 @@ static struct sampler *begin(unsigned index, const char *name, uint32_t samples)
     sampler->left = samples;
     sampler->by = NOBODY;
     sampler->discarded = 0;
-    must(hythe_histogram_start(&sampler->histogram, sampler->counts, SAMPLE_PRECISION_BITS, SAMPLE_VALUE_BITS));
+    must(hythe_histogram_start(&sampler->histogram, sampler->counts, SAMPLE_PRECISION_BITS,
+                               SAMPLE_VALUE_BITS));
     return sampler;
 }
 
@@ -155,7 +160,8 @@ static size_t write_record(unsigned index, uint8_t *memory, size_t room)
 
     if (index > 0) {
         const struct sampler *sampler = &samplers[index - 1];
-        return hythe_histogram_write(&sampler->histogram, sampler->name, measure_facts.clock_hz, memory, room);
+        return hythe_histogram_write(&sampler->histogram, sampler->name, measure_facts.clock_hz,
+                                     memory, room);
     }
     text_begin(&text, (char *)memory, room);
     report_conditions(&text, samplers, measured);
@@ -303,6 +309,6 @@ void app_start(const struct board *board)
     copy = *board;
     own_board = &copy;
     stage_open();
-    must(xTaskCreateStatic(director_run, "director", DIRECTOR_STACK_WORDS, NULL, PRIORITY_DIRECTOR, director_stack,
-                           &director_task) != NULL);
+    must(xTaskCreateStatic(director_run, "director", DIRECTOR_STACK_WORDS, NULL, PRIORITY_DIRECTOR,
+                           director_stack, &director_task) != NULL);
 }

@@ -1,4 +1,7 @@
-/* What is measured. Each function takes the samples that the sampler still wants; 0: the tasks hung, or broke a rule. */
+/*
+ * What is measured. Each function takes the samples that the sampler still wants; 0: the tasks
+ * hung, or broke a rule.
+ */
 #ifndef MEASURES_H
 #define MEASURES_H
 

@@ -1,4 +1,7 @@
-/* Conditions: what is known when the image is built, what the board says of itself, and what the measures left out. */
+/*
+ * Conditions: what is known when the image is built, what the board says of itself, and what the
+ * measures left out.
+ */
 #include "report.h"
 
 #include "FreeRTOS.h"

@@ -7,7 +7,10 @@
 
 #include "sample.h"
 
-/* A text that grows in memory of the caller; what does not fit makes it useless, which text_end() tells. */
+/*
+ * A text that grows in memory of the caller; what does not fit makes it useless, which text_end()
+ * tells.
+ */
 struct text {
     char *at;
     size_t room;

@@ -1,4 +1,7 @@
-/* Asks and waits, both by the library's ordinary calls: what it does with the bell, any program's message meets. */
+/*
+ * Asks and waits, both by the library's ordinary calls: what it does with the bell, any program's
+ * message meets.
+ */
 #include "round_trip.h"
 
 /* For a slot, and for an answer. */
@@ -9,7 +12,10 @@ enum {
     ANSWERED = 1,
     /* In a row. */
     UNANSWERED_MAX = 5,
-    /* What came too late for its own question may lie before the answer to this one: no more of it than a queue holds. */
+    /*
+     * What came too late for its own question may lie before the answer to this one: no more of it
+     * than a queue holds.
+     */
     ANSWERS_MAX = 64
 };
 
@@ -65,7 +71,8 @@ static int take(struct sampler *sampler, struct hythe_endpoint *answer, uint32_t
     return 0;
 }
 
-int measure_round_trip(struct sampler *sampler, struct hythe_endpoint *question, struct hythe_endpoint *answer)
+int measure_round_trip(struct sampler *sampler, struct hythe_endpoint *question,
+                       struct hythe_endpoint *answer)
 {
     uint32_t number = 0;
     unsigned unanswered = 0;

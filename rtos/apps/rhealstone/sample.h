@@ -1,6 +1,7 @@
 /*
- * One latency, sample by sample: begun by one party, ended by another. Parties are tasks or a handler, numbered by the
- * measure. Between a begin and its end lies what is measured, and one reading of the clock.
+ * One latency, sample by sample: begun by one party, ended by another. Parties are tasks or a
+ * handler, numbered by the measure. Between a begin and its end lies what is measured, and one
+ * reading of the clock.
  */
 #ifndef SAMPLE_H
 #define SAMPLE_H
@@ -30,7 +31,9 @@ struct sampler {
     /* Who began, and has not been answered. */
     volatile int by;
     uint32_t discarded;
-    /* Of a timer: ticks of the clock between two samples' instants. 0: the samples are of no timer. */
+    /*
+     * Of a timer: ticks of the clock between two samples' instants. 0: the samples are of no timer.
+     */
     uint32_t period;
     struct hythe_histogram histogram;
     uint32_t counts[SAMPLE_BUCKETS];

@@ -31,8 +31,8 @@ void stage_open(void)
     unsigned i;
 
     for (i = 0; i < STAGE_PLAYERS; i++) {
-        players[i] =
-            xTaskCreateStatic(player_run, names[i], STACK_WORDS, &current[i], PRIORITY_LOW, stacks[i], &storage[i]);
+        players[i] = xTaskCreateStatic(player_run, names[i], STACK_WORDS, &current[i], PRIORITY_LOW,
+                                       stacks[i], &storage[i]);
         configASSERT(players[i] != NULL);
     }
 }

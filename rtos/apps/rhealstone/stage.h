@@ -1,6 +1,6 @@
 /*
- * Three tasks that play what a measure needs, and the director that gives them their parts. A part is a function that
- * runs to its end; the director waits for all.
+ * Three tasks that play what a measure needs, and the director that gives them their parts. A part
+ * is a function that runs to its end; the director waits for all.
  */
 #ifndef STAGE_H
 #define STAGE_H
@@ -28,8 +28,8 @@ struct part {
 void stage_open(void);
 
 /*
- * Plays the parts to their end; the first begins first among those of one priority. Only for the director. 0: they did
- * not end within the bound, and nothing on this core can be trusted any more.
+ * Plays the parts to their end; the first begins first among those of one priority. Only for the
+ * director. 0: they did not end within the bound, and nothing on this core can be trusted any more.
  */
 int stage_play(const struct part *parts, unsigned count);
 

@@ -1,6 +1,6 @@
 /*
- * The doorbell socket and its signal handler, the hosted board's only interrupt beside the tick. Called by start.c and, for
- * ringing, by the FreeRTOS port of the library. Never blocks.
+ * The doorbell socket and its signal handler, the hosted board's only interrupt beside the tick.
+ * Called by start.c and, for ringing, by the FreeRTOS port of the library. Never blocks.
  */
 #define _GNU_SOURCE
 
@@ -21,7 +21,10 @@
 
 static int doorbell = -1;
 
-/* 0: rings were read. The agent closed its end, or its end is gone: this core has nobody to work for. */
+/*
+ * 0: rings were read. The agent closed its end, or its end is gone: this core has nobody to work
+ * for.
+ */
 static int drain(void)
 {
     char bytes[256];
@@ -34,9 +37,9 @@ static int drain(void)
 }
 
 /*
- * The interrupt. Like the port's own tick it runs in the thread of the running task: all others block signals. All
- * signals are masked inside, and the critical section keeps a switch to another task from opening them, as the tick
- * handler of the port does with its private counter.
+ * The interrupt. Like the port's own tick it runs in the thread of the running task: all others
+ * block signals. All signals are masked inside, and the critical section keeps a switch to another
+ * task from opening them, as the tick handler of the port does with its private counter.
  */
 static void on_ring(int signal_number)
 {

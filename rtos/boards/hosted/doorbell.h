@@ -1,4 +1,7 @@
-/* The doorbell of the hosted board: a stream socket whose SIGIO plays the interrupt. Used by start.c. */
+/*
+ * The doorbell of the hosted board: a stream socket whose SIGIO plays the interrupt. Used by
+ * start.c.
+ */
 #ifndef DOORBELL_H
 #define DOORBELL_H
 

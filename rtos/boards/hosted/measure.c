@@ -1,8 +1,9 @@
 /*
- * Clock and interrupts for measuring on the hosted board: CLOCK_MONOTONIC, a signal to the own thread, a POSIX timer.
+ * Clock and interrupts for measuring on the hosted board: CLOCK_MONOTONIC, a signal to the own
+ * thread, a POSIX timer.
  *
- * Linux schedules this process: what is measured here shows that the program works, and nothing about latency. There is
- * no pin that anybody could watch.
+ * Linux schedules this process: what is measured here shows that the program works, and nothing
+ * about latency. There is no pin that anybody could watch.
  */
 #define _GNU_SOURCE
 
@@ -121,7 +122,8 @@ void measure_timer_start(uint32_t period, measure_alarm handler)
     alarm_period = period;
     handle(ALARM_SIGNAL, ring_alarm);
     /* By the clock's own time, so that `due` is exact. */
-    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 || clock_gettime(CLOCK_MONOTONIC, &now) != 0) {
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0 ||
+        clock_gettime(CLOCK_MONOTONIC, &now) != 0) {
         board_fail(__FILE__, __LINE__);
     }
     due = (uint32_t)((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);

@@ -1,8 +1,9 @@
 /*
- * Start-up of the hosted board: maps the region and the link, connects the doorbell, and runs FreeRTOS in this process.
+ * Start-up of the hosted board: maps the region and the link, connects the doorbell, and runs
+ * FreeRTOS in this process.
  *
- * Started by the Linux agent as board.toml says. Ends with the process that started it, with the doorbell, on SIGTERM,
- * or with board_fail().
+ * Started by the Linux agent as board.toml says. Ends with the process that started it, with the
+ * doorbell, on SIGTERM, or with board_fail().
  */
 #define _GNU_SOURCE
 
@@ -58,7 +59,8 @@ static int parse(struct options *options, int argc, char **argv)
             return 0;
         }
     }
-    return i == argc && options->region != NULL && options->link != NULL && options->doorbell != NULL;
+    return i == argc && options->region != NULL && options->link != NULL &&
+           options->doorbell != NULL;
 }
 
 /* The whole file, shared and in memory from the start; NULL with errno. */
@@ -81,7 +83,9 @@ static void *map(const char *path, size_t *bytes)
 
 void vApplicationIdleHook(void)
 {
-    /* Any signal ends it, and the handlers switch tasks themselves, so no wake-up can fall between. */
+    /*
+     * Any signal ends it, and the handlers switch tasks themselves, so no wake-up can fall between.
+     */
     pause();
 }
 
@@ -118,7 +122,10 @@ void board_fail(const char *file, int line)
 /* Stores into link words that this process may still make; 0: any number. */
 static unsigned long stores_left;
 
-/* Called behind each store into link words: caches are coherent here, so the hook is free for the kill sweep. */
+/*
+ * Called behind each store into link words: caches are coherent here, so the hook is free for the
+ * kill sweep.
+ */
 static void die_at_the_last_store(void *context, const volatile void *at, size_t bytes)
 {
     (void)context;

@@ -9,7 +9,10 @@
 #define configMINIMAL_STACK_SIZE 128
 #define configCHECK_FOR_STACK_OVERFLOW 2
 
-/* Priorities as the hardware sees them, in the upper bits. The doorbell (start.c) lies between these two. */
+/*
+ * Priorities as the hardware sees them, in the upper bits. The doorbell (start.c) lies between
+ * these two.
+ */
 #define configKERNEL_INTERRUPT_PRIORITY (7 << 5)
 #define configMAX_SYSCALL_INTERRUPT_PRIORITY (5 << 5)
 

@@ -1,4 +1,7 @@
-/* The lines of the interrupt controller (NVIC, Arm DDI 0403, B3.4) that these boards use, and their handlers' names. */
+/*
+ * The lines of the interrupt controller (NVIC, Arm DDI 0403, B3.4) that these boards use, and their
+ * handlers' names.
+ */
 #ifndef INTERRUPTS_H
 #define INTERRUPTS_H
 

@@ -1,6 +1,6 @@
 /*
- * Clock, pin, interrupts for measuring: the two APB timers (Arm DDI 0479, chapter 4.3), the third UART, and a line of the
- * NVIC that no device uses. Handlers are entered through start.c's vectors.
+ * Clock, pin, interrupts for measuring: the two APB timers (Arm DDI 0479, chapter 4.3), the third
+ * UART, and a line of the NVIC that no device uses. Handlers are entered through start.c's vectors.
  */
 #include "measure.h"
 

@@ -1,8 +1,9 @@
 /*
  * Start-up of the MPS2 boards: vectors, memory, interrupts, and the way to die.
  *
- * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 320 KiB (board.toml says the
- * same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the core die.
+ * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 320 KiB
+ * (board.toml says the same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the
+ * core die.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -102,7 +103,10 @@ void vApplicationStackOverflowHook(TaskHandle_t task, char *name)
 
 void vApplicationIdleHook(void)
 {
-    /* An interrupt that makes a task ready has switched to it before this task goes on, so nothing waits here. */
+    /*
+     * An interrupt that makes a task ready has switched to it before this task goes on, so nothing
+     * waits here.
+     */
     __asm volatile("wfi");
 }
 

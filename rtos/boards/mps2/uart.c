@@ -1,7 +1,7 @@
 /*
- * Driver of the console, the doorbell and the pin. Called by start.c, measure.c, by tasks that ring or write, and by the doorbell's
- * interrupt.
- * Never waits for the host: what a full transmitter cannot take is dropped.
+ * Driver of the console, the doorbell and the pin. Called by start.c, measure.c, by tasks that ring
+ * or write, and by the doorbell's interrupt. Never waits for the host: what a full transmitter
+ * cannot take is dropped.
  */
 #include "uart.h"
 
@@ -32,7 +32,10 @@ struct uart {
 /* The smallest the device allows; QEMU does not pace bytes by it. */
 #define BAUD_DIVIDER 16u
 
-/* How often a full console transmitter is looked at before text is dropped: QEMU empties it in between. */
+/*
+ * How often a full console transmitter is looked at before text is dropped: QEMU empties it in
+ * between.
+ */
 #define CONSOLE_LOOKS 10000u
 
 void uart_start(void)
@@ -45,7 +48,10 @@ void uart_start(void)
 
 void uart_doorbell_interrupt(void)
 {
-    /* Clear first: a byte that arrives while we drain raises the interrupt again, after draining it would be lost. */
+    /*
+     * Clear first: a byte that arrives while we drain raises the interrupt again, after draining it
+     * would be lost.
+     */
     DOORBELL->interrupt = INTERRUPT_RECEIVE;
     while ((DOORBELL->state & STATE_RECEIVE_FULL) != 0) {
         (void)DOORBELL->data;
@@ -55,8 +61,10 @@ void uart_doorbell_interrupt(void)
 void uart_open_doorbell(void)
 {
     DOORBELL->control = CONTROL_TRANSMIT | CONTROL_RECEIVE | CONTROL_RECEIVE_INTERRUPT;
-    /* What came in before now raised no interrupt, and while it lies there the device takes nothing else. The ring itself is not
-     * needed: every task looks before it sleeps. */
+    /*
+     * What came in before now raised no interrupt, and while it lies there the device takes nothing
+     * else. The ring itself is not needed: every task looks before it sleeps.
+     */
     uart_doorbell_interrupt();
 }
 
@@ -73,7 +81,9 @@ void uart_pin(char edge)
 
 void board_ring(void)
 {
-    /* A byte still in the transmitter will be read after this moment: it serves for this ring, too. */
+    /*
+     * A byte still in the transmitter will be read after this moment: it serves for this ring, too.
+     */
     if ((DOORBELL->state & STATE_TRANSMIT_FULL) == 0) {
         DOORBELL->data = '!';
     }

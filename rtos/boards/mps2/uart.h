@@ -14,7 +14,10 @@ void uart_doorbell_interrupt(void);
 /* Switches the pin on. */
 void uart_start_pin(void);
 
-/* Sends a byte over the pin's UART, or drops it: an emulator that nobody told to watch it takes it at once. */
+/*
+ * Sends a byte over the pin's UART, or drops it: an emulator that nobody told to watch it takes it
+ * at once.
+ */
 void uart_pin(char edge);
 
 #endif

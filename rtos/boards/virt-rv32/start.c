@@ -1,8 +1,8 @@
 /*
  * Start-up of the virt-rv32 board, its interrupts, and the ways to end.
  *
- * Memory is one file of the host: slots from its start, the link in the last 320 KiB of the first 16 MiB (board.toml says the
- * same), then the image. One hart, machine mode only.
+ * Memory is one file of the host: slots from its start, the link in the last 320 KiB of the first
+ * 16 MiB (board.toml says the same), then the image. One hart, machine mode only.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,7 @@
-/* Driver of the 16550 on QEMU's `virt` machine. An emulator needs no line settings. Never waits for the host. */
+/*
+ * Driver of the 16550 on QEMU's `virt` machine. An emulator needs no line settings. Never waits for
+ * the host.
+ */
 #include "uart.h"
 
 #include <stdint.h>
@@ -16,7 +19,10 @@
 
 void uart_doorbell_interrupt(void)
 {
-    /* The interrupt lasts as long as there is a byte, so none can be lost between looking and clearing. */
+    /*
+     * The interrupt lasts as long as there is a byte, so none can be lost between looking and
+     * clearing.
+     */
     while ((LINE_STATUS & STATUS_RECEIVE_FULL) != 0) {
         (void)DATA;
     }
@@ -30,7 +36,9 @@ void uart_open_doorbell(void)
 
 void board_ring(void)
 {
-    /* A byte still in the transmitter will be read after this moment: it serves for this ring, too. */
+    /*
+     * A byte still in the transmitter will be read after this moment: it serves for this ring, too.
+     */
     if ((LINE_STATUS & STATUS_TRANSMIT_EMPTY) != 0) {
         DATA = '!';
     }

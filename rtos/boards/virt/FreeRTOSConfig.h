@@ -6,7 +6,9 @@
 
 #define configTICK_TYPE_WIDTH_IN_BITS TICK_TYPE_WIDTH_64_BITS
 #define configMINIMAL_STACK_SIZE 512
-/* Where the compiler may use vector registers, it does so in any task: each has a context of them. */
+/*
+ * Where the compiler may use vector registers, it does so in any task: each has a context of them.
+ */
 #ifdef __ARM_FP
 #define configUSE_TASK_FPU_SUPPORT 2
 #else
@@ -14,7 +16,10 @@
 #endif
 #define configCHECK_FOR_STACK_OVERFLOW 2
 
-/* Of the GIC: five bits of priority, the upper ones of a byte. Those from MAX_API on may call FreeRTOS. */
+/*
+ * Of the GIC: five bits of priority, the upper ones of a byte. Those from MAX_API on may call
+ * FreeRTOS.
+ */
 #define configUNIQUE_INTERRUPT_PRIORITIES 32
 #define configMAX_API_CALL_INTERRUPT_PRIORITY 18
 

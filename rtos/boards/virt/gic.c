@@ -51,6 +51,7 @@ void gic_request(void)
 
     __asm volatile("mrs %0, mpidr_el1" : "=r"(affinity));
     /* Interrupt in bits 24 to 27, affinity 1 in 16 to 23, the CPU in a list of 16. */
-    request = (uint64_t)REQUEST_INTERRUPT << 24 | (affinity & 0xff00) << 8 | (uint64_t)1 << (affinity & 15);
+    request = (uint64_t)REQUEST_INTERRUPT << 24 | (affinity & 0xff00) << 8 |
+              (uint64_t)1 << (affinity & 15);
     __asm volatile("msr " ICC_SGI1R_EL1 ", %0\n\tisb" ::"r"(request) : "memory");
 }

@@ -1,4 +1,7 @@
-/* The interrupt controller: GICv3 with its CPU interface in system registers (Arm IHI 0069). One CPU. */
+/*
+ * The interrupt controller: GICv3 with its CPU interface in system registers (Arm IHI 0069). One
+ * CPU.
+ */
 #ifndef GIC_H
 #define GIC_H
 

@@ -1,6 +1,6 @@
 /*
- * The interrupt translation service of the GICv3 (Arm IHI 0069, chapter 5): turns what a device writes into an interrupt of
- * this CPU. One device, one interrupt.
+ * The interrupt translation service of the GICv3 (Arm IHI 0069, chapter 5): turns what a device
+ * writes into an interrupt of this CPU. One device, one interrupt.
  */
 #ifndef ITS_H
 #define ITS_H

@@ -1,4 +1,7 @@
-/* PCI as far as one device needs it: QEMU's `virt` has one bus, and firmware would have given out the addresses. */
+/*
+ * PCI as far as one device needs it: QEMU's `virt` has one bus, and firmware would have given out
+ * the addresses.
+ */
 #include "ivshmem.h"
 
 #include <stdint.h>
@@ -10,7 +13,10 @@
 #define WORD(address) (*(volatile uint32_t *)(uintptr_t)(address))
 #define HALF_WORD(address) (*(volatile uint16_t *)(uintptr_t)(address))
 
-/* Configuration space (PCI Local Bus 3.0, chapter 6): 4 KiB for each function, eight functions for each device. */
+/*
+ * Configuration space (PCI Local Bus 3.0, chapter 6): 4 KiB for each function, eight functions for
+ * each device.
+ */
 #define DEVICE_BYTES 0x8000u
 #define DEVICES 32
 #define COMMAND 0x04u

@@ -1,15 +1,20 @@
 /*
- * Where devices are: on QEMU's `virt` machine (the memory map that its device tree tells), or in a guest that Xen starts on
- * it without help (Xen, public/arch-arm.h). The UART is the machine's in both: Xen hands it through.
+ * Where devices are: on QEMU's `virt` machine (the memory map that its device tree tells), or in a
+ * guest that Xen starts on it without help (Xen, public/arch-arm.h). The UART is the machine's in
+ * both: Xen hands it through.
  *
- * MACHINE_ALONE: no memory is shared with Linux, there is no doorbell, and the UART is the pin and the console.
+ * MACHINE_ALONE: no memory is shared with Linux, there is no doorbell, and the UART is the pin and
+ * the console.
  */
 #ifndef MACHINE_H
 #define MACHINE_H
 
 #define UART 0x09000000u
 
-/* The host's file, where there is one (board.toml): slots from its start, the link in its last 320 KiB. */
+/*
+ * The host's file, where there is one (board.toml): slots from its start, the link in its last 320
+ * KiB.
+ */
 #define SHARED 0x41000000u
 #define SHARED_BYTES (16u << 20)
 #define LINK_BYTES (320u << 10)

@@ -1,4 +1,7 @@
-/* Clock, pin and interrupts for measuring: the virtual counter, the UART, an interrupt raised by software, the virtual timer. */
+/*
+ * Clock, pin and interrupts for measuring: the virtual counter, the UART, an interrupt raised by
+ * software, the virtual timer.
+ */
 #include "measure.h"
 
 #include "FreeRTOS.h"

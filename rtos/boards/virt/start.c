@@ -13,7 +13,10 @@
 #include "machine.h"
 #include "timer.h"
 
-/* Where the compiler may use vector registers in it, the port calls the handler by the name that saves them. */
+/*
+ * Where the compiler may use vector registers in it, the port calls the handler by the name that
+ * saves them.
+ */
 #ifdef __ARM_FP
 #define HANDLER vApplicationFPUSafeIRQHandler
 #else

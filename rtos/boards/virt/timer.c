@@ -1,4 +1,7 @@
-/* Which of the two is due, and when the next is. Called with interrupts masked, or before they begin. */
+/*
+ * Which of the two is due, and when the next is. Called with interrupts masked, or before they
+ * begin.
+ */
 #include "timer.h"
 
 #include "FreeRTOS.h"

@@ -1,6 +1,6 @@
 /*
- * The virtual timer: FreeRTOS's tick, and an alarm for who measures. One comparator serves both: a guest of a hypervisor has
- * no other that it may program without being trapped.
+ * The virtual timer: FreeRTOS's tick, and an alarm for who measures. One comparator serves both: a
+ * guest of a hypervisor has no other that it may program without being trapped.
  */
 #ifndef TIMER_H
 #define TIMER_H

@@ -1,4 +1,7 @@
-/* The only UART (PL011, Arm DDI 0183): the pin while a program measures, the console before and after. */
+/*
+ * The only UART (PL011, Arm DDI 0183): the pin while a program measures, the console before and
+ * after.
+ */
 #ifndef UART_H
 #define UART_H
 

@@ -1,6 +1,6 @@
 /*
- * The port without an operating system: one flag that the doorbell's interrupt raises. Called by the library from the main
- * loop; never from an interrupt, but for hythe_bare_bell().
+ * The port without an operating system: one flag that the doorbell's interrupt raises. Called by
+ * the library from the main loop; never from an interrupt, but for hythe_bare_bell().
  */
 #include "hythe_bare.h"
 
@@ -11,10 +11,14 @@ static void bare_wait(void *context, uint32_t timeout_ms)
     struct hythe_bare *bare = context;
     uint32_t start_ms = bare->board.now_ms(bare->board.context);
 
-    while (hythe_load_acquire(&bare->rung) == 0 && bare->board.now_ms(bare->board.context) - start_ms < timeout_ms) {
+    while (hythe_load_acquire(&bare->rung) == 0 &&
+           bare->board.now_ms(bare->board.context) - start_ms < timeout_ms) {
         bare->board.idle(bare->board.context);
     }
-    /* A ring from here on is for the next wait; one from before is served by the look that follows this return. */
+    /*
+     * A ring from here on is for the next wait; one from before is served by the look that follows
+     * this return.
+     */
     hythe_store_release(&bare->rung, 0);
 }
 
@@ -32,7 +36,8 @@ static uint32_t bare_now_ms(void *context)
     return bare->board.now_ms(bare->board.context);
 }
 
-void hythe_bare_start(struct hythe_bare *bare, const struct hythe_bare_board *board, struct hythe_port *port)
+void hythe_bare_start(struct hythe_bare *bare, const struct hythe_bare_board *board,
+                      struct hythe_port *port)
 {
     bare->board = *board;
     bare->rung = 0;

@@ -1,6 +1,6 @@
 /*
- * Port for a core without an operating system: one main loop and interrupts. No lock, since only the main loop calls
- * the library.
+ * Port for a core without an operating system: one main loop and interrupts. No lock, since only
+ * the main loop calls the library.
  */
 #ifndef HYTHE_BARE_H
 #define HYTHE_BARE_H
@@ -15,8 +15,8 @@ struct hythe_bare_board {
     /* Milliseconds, modulo 2^32; a counter that a timer interrupt raises will do. */
     uint32_t (*now_ms)(void *context);
     /*
-     * Sleeps until any interrupt (wfi, hlt), or does nothing. A bell between our look and this call is noticed with the
-     * interrupt after it, so a timer interrupt bounds the delay.
+     * Sleeps until any interrupt (wfi, hlt), or does nothing. A bell between our look and this call
+     * is noticed with the interrupt after it, so a timer interrupt bounds the delay.
      */
     void (*idle)(void *context);
 };
@@ -28,7 +28,8 @@ struct hythe_bare {
 };
 
 /* Fills `port`. */
-void hythe_bare_start(struct hythe_bare *bare, const struct hythe_bare_board *board, struct hythe_port *port);
+void hythe_bare_start(struct hythe_bare *bare, const struct hythe_bare_board *board,
+                      struct hythe_port *port);
 
 /* Call from the doorbell's interrupt, after clearing it at the device. */
 void hythe_bare_bell(struct hythe_bare *bare);

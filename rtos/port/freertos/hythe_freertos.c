@@ -1,6 +1,6 @@
 /*
- * The FreeRTOS port: task notifications, one mutex, the kernel's ticks. Called by the library from tasks; never from an
- * interrupt, but for hythe_freertos_bell_from_isr(). Allocates nothing.
+ * The FreeRTOS port: task notifications, one mutex, the kernel's ticks. Called by the library from
+ * tasks; never from an interrupt, but for hythe_freertos_bell_from_isr(). Allocates nothing.
  */
 #include "hythe_freertos.h"
 
@@ -66,7 +66,8 @@ static void freertos_unlock(void *context)
     (void)xSemaphoreGive(freertos->mutex);
 }
 
-int hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void), struct hythe_port *port)
+int hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void),
+                         struct hythe_port *port)
 {
     freertos->ring = ring;
     freertos->task_count = 0;

@@ -1,6 +1,7 @@
 /*
- * The POSIX port: poll() on the doorbell, one mutex, the monotonic clock. Called by the library from any thread. Never
- * blocks without a bound, and is never killed by a doorbell whose other end is gone.
+ * The POSIX port: poll() on the doorbell, one mutex, the monotonic clock. Called by the library
+ * from any thread. Never blocks without a bound, and is never killed by a doorbell whose other end
+ * is gone.
  */
 #define _POSIX_C_SOURCE 200809L
 

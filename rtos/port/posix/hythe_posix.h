@@ -1,8 +1,9 @@
 /*
- * Port for a POSIX process without an RTOS: the doorbell is a connected stream socket, the lock a mutex.
+ * Port for a POSIX process without an RTOS: the doorbell is a connected stream socket, the lock a
+ * mutex.
  *
- * For tests and for programs that play a core. If several threads wait, each ring reaches one of them at once and the
- * others with their next slice (HYTHE_WAIT_SLICE_MS).
+ * For tests and for programs that play a core. If several threads wait, each ring reaches one of
+ * them at once and the others with their next slice (HYTHE_WAIT_SLICE_MS).
  */
 #ifndef HYTHE_POSIX_H
 #define HYTHE_POSIX_H

@@ -1,4 +1,7 @@
-/* The agent of the board tests: files, child, doorbell, console. Called by main.c. Leaves nothing behind after agent_end(). */
+/*
+ * The agent of the board tests: files, child, doorbell, console. Called by main.c. Leaves nothing
+ * behind after agent_end().
+ */
 #include "agent.h"
 
 #include <errno.h>
@@ -51,7 +54,8 @@ static int make_file(struct agent *agent, int index)
     if (descriptor < 0 || posix_fallocate(descriptor, 0, file->bytes) != 0) {
         return failed(path);
     }
-    agent->memory[index] = mmap(NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    agent->memory[index] =
+        mmap(NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     close(descriptor);
     return agent->memory[index] != MAP_FAILED ? 1 : failed(path);
 }
@@ -74,7 +78,8 @@ static int listen_for_core(struct agent *agent)
 
     snprintf(address.sun_path, sizeof address.sun_path, "%.90s/doorbell", agent->folder);
     agent->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (bind(agent->listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(agent->listener, 1) != 0) {
+    if (bind(agent->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(agent->listener, 1) != 0) {
         return failed(address.sun_path);
     }
     return 1;
@@ -219,7 +224,8 @@ int agent_start_core(struct agent *agent)
         return failed("accept");
     }
     agent->ring = agent->rung = agent->doorbell;
-    return !rings_by_events(agent) || ivshmem_greet(agent->doorbell, &agent->ring, &agent->rung) || failed("greet");
+    return !rings_by_events(agent) || ivshmem_greet(agent->doorbell, &agent->ring, &agent->rung) ||
+           failed("greet");
 }
 
 static void close_core(struct agent *agent)
@@ -262,8 +268,8 @@ int agent_core_ended(struct agent *agent, int timeout_ms)
 void agent_ring(struct agent *agent)
 {
     uint64_t event = 1;
-    ssize_t sent =
-        rings_by_events(agent) ? write(agent->ring, &event, sizeof event) : send(agent->ring, "!", 1, MSG_NOSIGNAL);
+    ssize_t sent = rings_by_events(agent) ? write(agent->ring, &event, sizeof event)
+                                          : send(agent->ring, "!", 1, MSG_NOSIGNAL);
 
     (void)sent;
 }

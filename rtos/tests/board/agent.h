@@ -1,6 +1,7 @@
 /*
- * A small agent for tests: makes the shared files, starts the board's child as board.toml says, answers its doorbell.
- * Everything it makes lies in one temporary folder and is gone after agent_end().
+ * A small agent for tests: makes the shared files, starts the board's child as board.toml says,
+ * answers its doorbell. Everything it makes lies in one temporary folder and is gone after
+ * agent_end().
  */
 #ifndef AGENT_H
 #define AGENT_H
@@ -18,7 +19,10 @@ struct agent {
     uint8_t *region;
     uint8_t *link;
     int listener;
-    /* The connection; where the core is rung, and where it rings: the connection itself, or two events (ivshmem.h). */
+    /*
+     * The connection; where the core is rung, and where it rings: the connection itself, or two
+     * events (ivshmem.h).
+     */
     int doorbell;
     int ring;
     int rung;

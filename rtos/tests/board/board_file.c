@@ -1,4 +1,6 @@
-/* Reading board.toml line by line. Called by agent.c. Never guesses: what is missing is an error. */
+/*
+ * Reading board.toml line by line. Called by agent.c. Never guesses: what is missing is an error.
+ */
 #include "board_file.h"
 
 #include <stdio.h>
@@ -21,7 +23,8 @@ static void take_strings(struct reader *reader, const char *text)
         if (close == NULL || close - open > TEXT_MAX) {
             return;
         }
-        snprintf(reader->board->args[reader->board->arg_count++], TEXT_MAX, "%.*s", (int)(close - open - 1), open + 1);
+        snprintf(reader->board->args[reader->board->arg_count++], TEXT_MAX, "%.*s",
+                 (int)(close - open - 1), open + 1);
         text = close + 1;
     }
 }
@@ -129,8 +132,9 @@ int board_file_read(struct board_file *board, const char *path)
         take_line(&reader, line);
     }
     fclose(file);
-    if (board->command[0] == '\0' || board->arg_count == 0 || board->file_count == 0 || board->class_count == 0 ||
-        board->link.bytes == 0 || board->region.bytes == 0 || board->capacity == 0) {
+    if (board->command[0] == '\0' || board->arg_count == 0 || board->file_count == 0 ||
+        board->class_count == 0 || board->link.bytes == 0 || board->region.bytes == 0 ||
+        board->capacity == 0) {
         fprintf(stderr, "%s: something is missing in [run]\n", path);
         return 0;
     }

@@ -1,4 +1,7 @@
-/* Reads what the test needs out of a board.toml: only the forms those files use, not TOML in general. */
+/*
+ * Reads what the test needs out of a board.toml: only the forms those files use, not TOML in
+ * general.
+ */
 #ifndef BOARD_FILE_H
 #define BOARD_FILE_H
 

@@ -50,7 +50,8 @@ static uint8_t *read_file(const char *path, size_t *count)
     return bytes;
 }
 
-static int decode_reference(struct stream *stream, struct agent *agent, const char *path, const char *reference)
+static int decode_reference(struct stream *stream, struct agent *agent, const char *path,
+                            const char *reference)
 {
     char *out = NULL;
     char *command = NULL;
@@ -83,13 +84,17 @@ static int send_frame(struct agent *agent, struct stream *stream)
         return 0;
     }
     if (stream->offset + bytes > side->slot_class[MP3_CLASS].slot_bytes) {
-        /* Far more slots than the window has frames: the first is free again before the last is full. */
+        /*
+         * Far more slots than the window has frames: the first is free again before the last is
+         * full.
+         */
         stream->slot = (stream->slot + 1) % side->slot_class[MP3_CLASS].slot_count;
         stream->offset = 256;
     }
     part = linux_slot(side, MP3_CLASS, stream->slot, (uint32_t)bytes);
     part.offset = stream->offset;
-    memcpy(agent->region + linux_slot_offset(side, part.place) + part.offset, stream->bytes + stream->at, bytes);
+    memcpy(agent->region + linux_slot_offset(side, part.place) + part.offset,
+           stream->bytes + stream->at, bytes);
     linux_push(side, MP3, part);
     stream->offset += (uint32_t)bytes;
     stream->at += bytes;
@@ -173,14 +178,16 @@ void decode_file(struct agent *agent, const char *path, const char *reference)
         stream.at = mp3_first(stream.bytes, stream.count);
         for (i = 0; i < FILL; i++) {
             linux_push(&agent->side, PCM,
-                       linux_slot(&agent->side, PCM_CLASS, i, agent->side.slot_class[PCM_CLASS].slot_bytes - 256));
+                       linux_slot(&agent->side, PCM_CLASS, i,
+                                  agent->side.slot_class[PCM_CLASS].slot_bytes - 256));
         }
         pump(agent, &stream);
         CHECK(stream.sent > 10);
         CHECK_EQUAL(stream.received, stream.sent);
         CHECK_EQUAL(stream.returned, stream.sent);
         CHECK_EQUAL(stream.pcm_at, stream.pcm_bytes);
-        printf("  %s: %u frames, %zu bytes of samples, %u empty\n", path, stream.sent, stream.pcm_at, stream.empty);
+        printf("  %s: %u frames, %zu bytes of samples, %u empty\n", path, stream.sent,
+               stream.pcm_at, stream.empty);
     }
     free(stream.bytes);
     free(stream.pcm);

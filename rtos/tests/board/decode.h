@@ -4,7 +4,10 @@
 
 #include "agent.h"
 
-/* Sends the frames of a file, many per slot, through "mp3", and compares what comes over "pcm" with the reference. */
+/*
+ * Sends the frames of a file, many per slot, through "mp3", and compares what comes over "pcm" with
+ * the reference.
+ */
 void decode_file(struct agent *agent, const char *path, const char *reference);
 
 #endif

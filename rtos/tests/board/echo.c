@@ -23,7 +23,8 @@ int wait_for_session_after(struct agent *agent, uint32_t session)
 {
     int waited;
 
-    for (waited = 0; waited < PATIENCE_MS && load(core_word(&agent->side, 8)) == session; waited += SLICE_MS) {
+    for (waited = 0; waited < PATIENCE_MS && load(core_word(&agent->side, 8)) == session;
+         waited += SLICE_MS) {
         agent_wait(agent, SLICE_MS);
     }
     return load(core_word(&agent->side, 8)) != session && wait_for_core(agent);
@@ -129,8 +130,8 @@ void echo_rounds(struct agent *agent, uint32_t class_index, uint32_t rounds)
     uint32_t round;
 
     for (round = 0; round < rounds && test_sum.broken_checks == 0; round++) {
-        struct descriptor sent =
-            linux_slot(side, class_index, round % side->slot_class[class_index].slot_count, room - round % 5);
+        struct descriptor sent = linux_slot(
+            side, class_index, round % side->slot_class[class_index].slot_count, room - round % 5);
         struct descriptor got = {0};
         uint8_t *payload = agent->region + linux_slot_offset(side, sent.place) + sent.offset;
         uint64_t start;

@@ -19,7 +19,10 @@ int wait_for_session_after(struct agent *agent, uint32_t session);
 int attach_all(struct agent *agent);
 int take(struct agent *agent, uint32_t endpoint, struct descriptor *descriptor);
 
-/* Echoes in one slot class: same slot, same bytes, one credit each. Prints the round trip for information. */
+/*
+ * Echoes in one slot class: same slot, same bytes, one credit each. Prints the round trip for
+ * information.
+ */
 void echo_rounds(struct agent *agent, uint32_t class_index, uint32_t rounds);
 
 /* The same without a bell: Linux says that it polls, and never rings. */

@@ -1,10 +1,11 @@
 /*
- * Brings a board up without any of the Linux software: this program is the agent and both participants.
+ * Brings a board up without any of the Linux software: this program is the agent and both
+ * participants.
  *
  * usage: board-test IMAGES REFERENCE-DECODER FILE.mp3...
  *
- * Echo in every slot class, decoding compared sample for sample with the reference decoder, and one side starting again
- * while the other goes on. Ends with "N passed, M failed".
+ * Echo in every slot class, decoding compared sample for sample with the reference decoder, and one
+ * side starting again while the other goes on. Ends with "N passed, M failed".
  */
 #include <signal.h>
 #include <stdio.h>
@@ -41,8 +42,8 @@ void run_test(const char *name, void (*test)(void))
 
 static int begin(struct agent *agent)
 {
-    int good = agent_begin(agent, images, "decoder") && (linux_publish(&agent->side), agent_start_core(agent)) &&
-               wait_for_core(agent);
+    int good = agent_begin(agent, images, "decoder") &&
+               (linux_publish(&agent->side), agent_start_core(agent)) && wait_for_core(agent);
 
     CHECK(good);
     return good;
@@ -130,7 +131,8 @@ static void the_core_ends_when_it_is_told(void)
 
     if (begin(&agent)) {
         int status = agent_stop_core(&agent, SIGTERM);
-        CHECK(WIFSIGNALED(status) ? WTERMSIG(status) == SIGTERM : WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        CHECK(WIFSIGNALED(status) ? WTERMSIG(status) == SIGTERM
+                                  : WIFEXITED(status) && WEXITSTATUS(status) == 0);
     }
     agent_end(&agent);
 }

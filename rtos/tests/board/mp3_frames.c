@@ -6,8 +6,10 @@
 size_t mp3_frame_bytes(const uint8_t *at, size_t count)
 {
     /* ISO 11172-3 2.4.2.3 and ISO 13818-3 2.4.2.3, layer III. */
-    static const unsigned KBIT_1[16] = {0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0};
-    static const unsigned KBIT_2[16] = {0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0};
+    static const unsigned KBIT_1[16] = {0,   32,  40,  48,  56,  64,  80,  96,
+                                        112, 128, 160, 192, 224, 256, 320, 0};
+    static const unsigned KBIT_2[16] = {0,  8,  16, 24,  32,  40,  48,  56,
+                                        64, 80, 96, 112, 128, 144, 160, 0};
     static const unsigned HZ_1[4] = {44100, 48000, 32000, 0};
     unsigned version;
     unsigned kbit;
@@ -27,7 +29,10 @@ size_t mp3_frame_bytes(const uint8_t *at, size_t count)
     return bytes <= count ? bytes : 0;
 }
 
-/* The bytes of a frame without sound that describes the others (Xing, Info); 0: the first one has sound. */
+/*
+ * The bytes of a frame without sound that describes the others (Xing, Info); 0: the first one has
+ * sound.
+ */
 static size_t info_bytes(const uint8_t *at, size_t count)
 {
     size_t bytes = mp3_frame_bytes(at, count);
@@ -36,8 +41,10 @@ static size_t info_bytes(const uint8_t *at, size_t count)
     if (bytes == 0) {
         return 0;
     }
-    side = (at[1] & 8) != 0 ? ((at[3] & 0xC0) == 0xC0 ? 17 : 32) : ((at[3] & 0xC0) == 0xC0 ? 9 : 17);
-    if (bytes < side + 8 || (memcmp(at + 4 + side, "Xing", 4) != 0 && memcmp(at + 4 + side, "Info", 4) != 0)) {
+    side =
+        (at[1] & 8) != 0 ? ((at[3] & 0xC0) == 0xC0 ? 17 : 32) : ((at[3] & 0xC0) == 0xC0 ? 9 : 17);
+    if (bytes < side + 8 ||
+        (memcmp(at + 4 + side, "Xing", 4) != 0 && memcmp(at + 4 + side, "Info", 4) != 0)) {
         return 0;
     }
     return bytes;

@@ -1,6 +1,6 @@
 //! Rule `length`: files of at most 800 lines, C functions of at most 70 (clippy measures the Rust
 //! ones), and comments in Rust and C of at most 100 columns (rustfmt and clang-format break the
-//! code). Below `rtos/` comments may still be wider, as `rtos/.clang-format` says of the code.
+//! code).
 
 use super::finding::Finding;
 use super::tree::{Language, Source};
@@ -44,7 +44,7 @@ pub(crate) fn check(source: &Source) -> Vec<Finding> {
 fn has_bounded_comments(source: &Source) -> bool {
     match source.language {
         Language::Rust => true,
-        Language::C => !is_generated(source) && !source.path.starts_with("rtos/"),
+        Language::C => !is_generated(source),
         _ => false,
     }
 }
@@ -135,7 +135,6 @@ mod tests {
         let text =
             format!("/*\n * {words}\n * | {words} |\n */\nint a; /* {words} */\n/* {words} */\n");
         assert_eq!(lines("a.c", &text), [2, 6]);
-        assert_eq!(lines("rtos/a.c", &text), NOWHERE);
         let made = format!("/* Made by cbindgen. */\n{text}");
         assert_eq!(lines("a.h", &made), NOWHERE);
     }
