@@ -19,7 +19,7 @@ const APP: &str = "bench";
 /// Far longer than any board takes on a busy machine.
 const START_BOUND: Duration = Duration::from_secs(60);
 /// How often the watch looks whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(200);
 /// What ports have given up is free after this long at the latest.
 const SETTLE_BOUND: Duration = Duration::from_secs(10);
 
