@@ -3,8 +3,8 @@
 //! [`page`] is called by `hythe report`. `document` reads and checks results; `overlay` lays the
 //! latencies of all over each other, `drawn` says what else is drawn, each a `figure`: `plot`
 //! lines, `bars`, `distribution`. They stand on an `axis` each way, in the frame of `chart`, in the
-//! colours of `palette`, with a `table` beside; `paper` has what a paper measured. `html` writes the
-//! page, which holds everything it shows: no scripts, nothing fetched.
+//! colours of `palette`, with a `table` beside; `paper` has what a paper measured. `html` writes
+//! the page, which holds everything it shows: no scripts, nothing fetched.
 //!
 //! Never prints, never writes a file, and draws no figure that it could not check.
 
