@@ -28,9 +28,9 @@ enum {
 #define PRIORITY 1
 
 static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
-    [ENDPOINT_CONTROL] = {"control", HYTHE_TO_CORE, BYTES_MAX, 0, 0},
-    [ENDPOINT_PING] = {"ping", HYTHE_TO_CORE, BYTES_MAX, 0, 0},
-    [ENDPOINT_PONG] = {"pong", HYTHE_FROM_CORE, BYTES_MAX, 0, 0},
+    [ENDPOINT_CONTROL] = {.name = "control", .direction = HYTHE_TO_CORE, .max_bytes = BYTES_MAX},
+    [ENDPOINT_PING] = {.name = "ping", .direction = HYTHE_TO_CORE, .max_bytes = BYTES_MAX},
+    [ENDPOINT_PONG] = {.name = "pong", .direction = HYTHE_FROM_CORE, .max_bytes = BYTES_MAX},
 };
 
 static struct hythe_freertos freertos;
