@@ -1,7 +1,7 @@
 # The commands a person needs. `make` alone lists them.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install uninstall deb bench bench-media bench-preload soak fuzz
+.PHONY: help setup demo test test-slow test-boot test-latency test-media test-targets arm miri mutants check install uninstall deb bench bench-core bench-media bench-preload soak fuzz
 
 target := $(or $(CARGO_TARGET_DIR),target)
 # Of the emulated board. Linked statically: the recorder runs there without a library.
@@ -88,6 +88,13 @@ deb: ## Debian packages hythe, libhythe0.1 and libhythe-dev in target/deb
 bench: setup ## benchmarks, with baselines and peers in the same run
 	cargo build --release -p hythe-cli -p hythe-bench
 	$(target)/release/hythe bench ipc
+
+bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it (under ten minutes, on an idle machine); kept in bench/results
+	cargo build --release -p hythe-cli -p hythe-bench
+	for board in mps2-an386 hosted; do \
+	  $(target)/release/hythe bench core --board $$board --json >$(target)/core-$$board.json && \
+	  mv $(target)/core-$$board.json bench/results/core-$$(date +%F)-$$board.json || exit 1; \
+	done
 
 bench-media: setup ## RTP sending by every method, ffmpeg and GStreamer beside it, 100 times, paced calls, a way that loses (over half an hour, as root, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench

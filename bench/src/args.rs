@@ -3,6 +3,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::core::args::CoreArguments;
 use crate::ipc::args::{EchoArguments, IpcArguments};
 use crate::media::args::{MediaArguments, MediaEndArguments};
 use crate::preload::args::PreloadArguments;
@@ -25,6 +26,11 @@ pub(crate) enum Command {
         after_help = "Example:\n  hythe-bench ipc --json --sizes 64,65536 > ipc.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
     )]
     Ipc(IpcArguments),
+    /// Between this machine and an RTOS core, beside copying as RPMsg does it.
+    #[command(
+        after_help = "Example:\n  hythe-bench core --board hosted --sizes 64,1048576 --json > core.json\n\nExit codes: 0 done, 1 failed or not valid, 2 wrong use."
+    )]
+    Core(CoreArguments),
     /// One wait for many channels, all idle but one.
     #[command(
         after_help = "Example:\n  hythe-bench wait-set --json > wait-set.json\n\nExit codes: 0 done, 1 failed, 2 wrong use."

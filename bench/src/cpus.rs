@@ -1,5 +1,6 @@
 //! On which CPUs the two sides run.
 
+use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::BenchError;
@@ -41,6 +42,20 @@ pub(crate) fn pin(cpu: usize) -> Result<(), BenchError> {
     let mut set = CpuSet::new();
     set.set(cpu);
     Ok(sched_setaffinity(None, &set)?)
+}
+
+/// Binds all threads of another process that there are now, and those they start from now on.
+pub(crate) fn pin_process(process: u32, cpu: usize) -> Result<(), BenchError> {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+        let name = thread?.file_name();
+        let id = name.to_str().and_then(|name| name.parse().ok());
+        if let Some(id) = id.and_then(Pid::from_raw) {
+            sched_setaffinity(Some(id), &set)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod args;
 mod bar;
 mod bounce;
+mod core;
 mod cpus;
 mod document;
 mod error;
@@ -15,6 +16,8 @@ mod ipc;
 mod lookout;
 mod machine;
 mod media;
+mod payload;
+mod pool;
 mod preload;
 mod soak;
 mod statistics;
@@ -28,6 +31,7 @@ use clap::Parser;
 use serde::Serialize;
 
 use crate::args::{Arguments, Command};
+use crate::core::args::CoreArguments;
 use crate::document::Document;
 use crate::error::BenchError;
 use crate::media::args::MediaArguments;
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Command::WaitSet(arguments) => {
             wait_set::run(&arguments).and_then(|document| show(document, arguments.json))
         }
+        Command::Core(arguments) => run_core(&arguments),
         Command::Preload(arguments) => run_preload(&arguments),
         Command::Media(arguments) => run_media(&arguments),
         Command::MediaEnd(arguments) => media::run_end(&arguments),
@@ -62,6 +67,12 @@ fn main() -> ExitCode {
 fn show(document: Document, as_json: bool) -> Result<(), BenchError> {
     print(&document, as_json, table::render)?;
     verdict(document.conditions.invalid)
+}
+
+/// A core that is lost and an audit that fails are errors: then there is no document.
+fn run_core(arguments: &CoreArguments) -> Result<(), BenchError> {
+    let report = core::run(arguments)?;
+    print(&report, arguments.json, core::render)
 }
 
 fn run_preload(arguments: &PreloadArguments) -> Result<(), BenchError> {

@@ -10,11 +10,11 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use super::case::{Case, Pattern, Wait};
 use super::end::End;
-use super::payload::{fill, is_message};
 use super::ring::{CAPACITY, Entry, Incoming, Outgoing, RING_BYTES};
 use super::side::Side;
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
+use crate::payload::{fill, is_message};
 
 const PAGE_BYTES: usize = 4096;
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();

@@ -5,98 +5,23 @@ use std::time::Duration;
 
 use hythe_node::hop::HopNode as _;
 use hythe_node::{
-    Lease, Node, Pool, PoolOptions, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
+    Lease, Node, Pool, PortPolicy, Publisher, PublisherOptions, Sample, Subscriber,
     SubscriberOptions, TrustPeers,
 };
 
 use super::case::{Case, Pattern, Wait};
 use super::end::End;
 use super::hythe_batch::{publish_batch, take_batch};
-use super::payload::{fill, is_message};
 use super::side::Side;
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
+use crate::payload::{fill, is_message};
 
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// Messages under way in a one-way run.
 const RATE_DEPTH: u32 = 256;
 /// How long a sender waits for free capacity in it.
 const RATE_SEND_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A pool of this run alone, removed at the end.
-#[derive(Debug)]
-pub(super) struct BenchPool {
-    pool: Pool,
-}
-
-impl BenchPool {
-    pub(super) fn make() -> Result<Self, BenchError> {
-        Self::make_with(&options(&pool_name()))
-    }
-
-    /// With nothing but the defaults.
-    pub(super) fn make_plain(name: &str) -> Result<Self, BenchError> {
-        Self::make_with(&PoolOptions::new(name))
-    }
-
-    fn make_with(options: &PoolOptions) -> Result<Self, BenchError> {
-        let pool = Pool::open_or_create(options)?;
-        Ok(Self { pool })
-    }
-
-    pub(super) fn name(&self) -> &str {
-        self.pool.options().name()
-    }
-
-    pub(super) fn pool(&self) -> &Pool {
-        &self.pool
-    }
-
-    /// After a run nobody takes part any more, every slot is free, and the sums are right.
-    pub(super) fn audit(&self, case: &str, size: usize) -> Result<(), BenchError> {
-        let snapshot = self.pool.snapshot();
-        let audit = &snapshot.audit;
-        let refused = |why| {
-            let case = case.to_owned();
-            Err(BenchError::Audit { case, size, why })
-        };
-        if let Some(mismatch) = audit.mismatches.first() {
-            return refused(format!(
-                "{} slots do not add up, the first of them {mismatch:?}",
-                audit.mismatches.len()
-            ));
-        }
-        if audit.free != audit.slots {
-            let busy = audit.slots - audit.free;
-            return refused(format!("{busy} of {} slots are not free", audit.slots));
-        }
-        if !snapshot.members.is_empty() {
-            return refused(format!(
-                "{} participants are still there",
-                snapshot.members.len()
-            ));
-        }
-        Ok(())
-    }
-}
-
-impl Drop for BenchPool {
-    fn drop(&mut self) {
-        if let Err(error) = Pool::remove_by_force(self.pool.options()) {
-            eprintln!("hythe-bench: the pool stays behind: {error}");
-        }
-    }
-}
-
-/// Of this run alone.
-pub(super) fn pool_name() -> String {
-    format!("bench-{}", std::process::id())
-}
-
-/// Touched at the start, so that no first touch falls into a measurement.
-pub(super) fn options(name: &str) -> PoolOptions {
-    PoolOptions::new(name).prefault(true)
-}
 
 /// One end: a publisher on one channel, a subscriber on the other.
 #[derive(Debug)]
@@ -309,28 +234,4 @@ fn checked(sample: &Sample, number: u64) -> Result<(), BenchError> {
         return Ok(());
     }
     Err(BenchError::Damaged { number })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_audit_refuses_a_slot_that_is_not_free_and_a_participant_that_stays() {
-        let root = tempfile::tempdir().expect("a directory");
-        let options = options("audited").root(root.path()).bytes(16 << 20);
-        let pool = BenchPool::make_with(&options).expect("a pool");
-        let case = "hythe/poll/filled";
-        let why = || pool.audit(case, 8).expect_err("refused").to_string();
-
-        let node = Node::join(pool.pool(), "leaker").expect("joined");
-        let lease = node.lease(8).expect("a slot");
-        assert!(why().contains("1 of"), "{}", why());
-        drop(lease);
-        assert!(why().contains("1 participants"), "{}", why());
-        drop(node);
-        pool.audit(case, 8).expect("all free, nobody there");
-        drop(pool);
-        assert!(Pool::open(&options).is_err(), "the pool stayed behind");
-    }
 }

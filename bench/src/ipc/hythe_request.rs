@@ -13,10 +13,10 @@ use hythe_node::{
 
 use super::case::{Case, Wait};
 use super::end::End;
-use super::payload::{fill, is_message};
 use super::side::Side;
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
+use crate::payload::{fill, is_message};
 
 const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 const CHANNEL: &str = "ask";

@@ -13,7 +13,7 @@ use super::args::EchoArguments;
 use super::case::{Pattern, System};
 use super::end::{self, End};
 use super::floor::{self, FloorEnd};
-use super::hythe::{self, HytheEnd};
+use super::hythe::HytheEnd;
 use super::hythe_request::RequestEnd;
 use super::iceoryx2::{Iceoryx2End, Ports, Word};
 use super::peer::Peer;
@@ -21,9 +21,9 @@ use super::setting::Setting;
 use super::side::Side;
 use super::stream::StreamEnd;
 use super::sysv::{self, SysvEnd};
-use crate::cpus;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
+use crate::{cpus, pool};
 
 /// What came of it.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ pub(crate) fn echo(arguments: &EchoArguments) -> Result<(), BenchError> {
             answer(arguments, end)
         }
         System::Hythe => {
-            let pool = Pool::open(&hythe::options(&arguments.place))?;
+            let pool = Pool::open(&pool::options(&arguments.place))?;
             if case.pattern == Pattern::Request {
                 let end = RequestEnd::join(&pool, side, case, size, lookout)?;
                 return answer(arguments, end);

@@ -2,9 +2,9 @@
 
 use super::case::Case;
 use super::end::Budget;
-use super::hythe::BenchPool;
 use super::iceoryx2::Place;
 use crate::lookout::Lookout;
+use crate::pool::BenchPool;
 
 /// One-way messages are so much cheaper than round trips.
 const MESSAGES_PER_COUNT: u64 = 5;

@@ -7,9 +7,9 @@ use std::time::Instant;
 use hdrhistogram::Histogram;
 use hythe_node::{Node, Pool, PoolOptions, PublisherOptions, SubscriberOptions};
 
-use super::hythe::{self, BenchPool};
 use crate::error::BenchError;
 use crate::lookout::Lookout;
+use crate::pool::{self, BenchPool};
 use crate::statistics;
 
 /// Of the pool that is made.
@@ -55,7 +55,7 @@ impl Step {
         lookout: &Lookout,
     ) -> Result<Histogram<u64>, BenchError> {
         let mut histogram = statistics::histogram();
-        let plain = BenchPool::make_plain(&format!("{}-plain", hythe::pool_name()))?;
+        let plain = BenchPool::make_plain(&format!("{}-plain", pool::pool_name()))?;
         for _ in 0..SAMPLES {
             lookout.check_stop()?;
             match self {
@@ -84,7 +84,7 @@ impl fmt::Display for Step {
 }
 
 fn create(histogram: &mut Histogram<u64>) -> Result<(), BenchError> {
-    let name = format!("{}-create", hythe::pool_name());
+    let name = format!("{}-create", pool::pool_name());
     let options = PoolOptions::new(&name).bytes(POOL_BYTES);
     let start = Instant::now();
     Pool::create(&options)?;

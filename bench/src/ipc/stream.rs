@@ -6,9 +6,9 @@ use rustix::io::Errno;
 
 use super::case::Case;
 use super::end::End;
-use super::payload::{fill, is_message};
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout};
+use crate::payload::{fill, is_message};
 
 /// One end. A blocking call ends when the other process does, and that one is killed when its time
 /// is over.

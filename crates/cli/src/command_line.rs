@@ -159,6 +159,7 @@ pub(crate) enum Command {
             "Examples:\n",
             "  hythe bench ipc\n",
             "  hythe bench ipc --json --sizes 64,65536 > ipc.json\n",
+            "  hythe bench core --board hosted\n",
             "  hythe bench preload --fs jffs2\n",
             "  hythe bench media --repeat 10",
         )

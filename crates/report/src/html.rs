@@ -7,6 +7,7 @@ use super::drawn::figures;
 use super::figure::{Figure, Key};
 use super::overlay::{Overlay, Untimed, overlay};
 use super::palette;
+use super::paper;
 use super::style;
 use super::table::{Table, text};
 use crate::error::ReportError;
@@ -120,6 +121,7 @@ impl Page {
         }
         self.results(document);
         self.ratios(document);
+        self.paper(document);
         self.add("</section>\n");
         Ok(())
     }
@@ -231,6 +233,17 @@ impl Page {
             ]);
         }
         self.add(&table.html("Ratios"));
+    }
+
+    fn paper(&mut self, document: &Document) {
+        let Some(table) = paper::beside(document) else {
+            return;
+        };
+        self.add(&format!(
+            "<h3>What the paper measured</h3>\n<p class=\"soft\">{}</p>\n",
+            text(&paper::CORE_NOTE)
+        ));
+        self.add(&table.html("What the paper measured"));
     }
 
     fn warn(&mut self, what: &str) {

@@ -3,9 +3,9 @@
 //! `hythe report` calls [`page`]. `document` reads and checks results. `overlay` draws the
 //! latencies of all documents in one chart for each metric; `drawn` lists the other charts of a
 //! document, each a `figure`: `plot` draws lines, `bars` bars, `distribution` percentiles. `axis`
-//! scales them,
-//! `chart` draws the frame, `palette` has the colours, `table` the numbers beside a chart. `html`
-//! writes the page. It needs no scripts and loads nothing.
+//! scales them, `paper` has what a paper measured; `chart` draws the frame, `palette` has the
+//! colours, `table` the numbers beside a chart. `html` writes the page. It needs no scripts and
+//! loads nothing.
 //!
 //! Never prints, never writes a file, and refuses to draw results that it could not check.
 
@@ -20,6 +20,7 @@ mod figure;
 mod html;
 mod overlay;
 mod palette;
+mod paper;
 mod plot;
 mod style;
 mod table;

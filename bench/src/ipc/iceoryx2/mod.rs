@@ -26,10 +26,10 @@ use iceoryx2::service::port_factory::{event, publish_subscribe};
 use self::place::config;
 use super::case::{Case, Pattern, Wait};
 use super::end::{BURST, End};
-use super::payload::{are_words, word_of};
 use super::side::Side;
 use crate::error::BenchError;
 use crate::lookout::{BoundedWait, Lookout, NAP};
+use crate::payload::{are_words, word_of};
 
 pub(super) use self::place::Place;
 

@@ -5,7 +5,7 @@
 
 /// Writes message `number`.
 #[inline]
-pub(super) fn fill(bytes: &mut [u8], number: u64) {
+pub(crate) fn fill(bytes: &mut [u8], number: u64) {
     let word = content(number).to_le_bytes();
     for place in bytes.chunks_exact_mut(8) {
         place.copy_from_slice(&word);
@@ -14,30 +14,37 @@ pub(super) fn fill(bytes: &mut [u8], number: u64) {
 
 /// Reads every byte. Is it message `number`?
 #[inline]
-pub(super) fn is_message(bytes: &[u8], number: u64) -> bool {
+pub(crate) fn is_message(bytes: &[u8], number: u64) -> bool {
+    sum(bytes) == sum_of(number, bytes.len())
+}
+
+/// Reads every byte: the sum of its words, modulo 2^64.
+#[inline]
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(8).map(|place| {
         let mut word = [0; 8];
         word.copy_from_slice(place);
         u64::from_le_bytes(word)
     });
-    is_sum(words.fold(0, u64::wrapping_add), bytes.len() / 8, number)
+    words.fold(0, u64::wrapping_add)
+}
+
+/// The sum of message `number`.
+#[inline]
+pub(crate) const fn sum_of(number: u64, bytes: usize) -> u64 {
+    content(number).wrapping_mul(bytes as u64 / 8)
 }
 
 /// As [`is_message`], for systems that give words.
 #[inline]
-pub(super) fn are_words(words: &[u64], number: u64) -> bool {
+pub(crate) fn are_words(words: &[u64], number: u64) -> bool {
     let values = words.iter().map(|&word| u64::from_le(word));
-    is_sum(values.fold(0, u64::wrapping_add), words.len(), number)
-}
-
-#[inline]
-const fn is_sum(sum: u64, words: usize, number: u64) -> bool {
-    sum == content(number).wrapping_mul(words as u64)
+    values.fold(0, u64::wrapping_add) == sum_of(number, words.len() * 8)
 }
 
 /// The word that message `number` is made of, for systems that fill word by word.
 #[inline]
-pub(super) const fn word_of(number: u64) -> u64 {
+pub(crate) const fn word_of(number: u64) -> u64 {
     content(number).to_le()
 }
 

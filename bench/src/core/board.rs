@@ -1,0 +1,139 @@
+//! The core of a run: started in a pool of its own, watched while it is measured, audited behind
+//! each run and at the end.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hythe_node::{Node, Pool, PoolOptions};
+use hythe_rtcore::{Board, Core, CoreError, CoreOptions, CoreState};
+
+use crate::cpus;
+use crate::error::BenchError;
+use crate::lookout::Lookout;
+use crate::pool::{self, BenchPool};
+
+/// Ports and the control tables; payload is in the core's region.
+const POOL_BYTES: usize = 12 << 20;
+/// The program of `rtos/apps/bench`.
+const APP: &str = "bench";
+/// Far longer than any board takes on a busy machine.
+const START_BOUND: Duration = Duration::from_secs(60);
+/// How often the watch looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(200);
+/// What ports have given up is free after this long at the latest.
+const SETTLE_BOUND: Duration = Duration::from_secs(10);
+
+/// A core that runs. Dropped, it is stopped and its pool removed.
+#[derive(Debug)]
+pub(super) struct Running {
+    // In the order in which they have to go.
+    node: Node,
+    core: Core,
+    pool: BenchPool,
+}
+
+impl Running {
+    /// Starts the board's core. Its process runs on `cpu`, if that is given.
+    pub(super) fn start(board: &Board, cpu: Option<usize>) -> Result<Self, BenchError> {
+        let options = PoolOptions::new(&pool::pool_name()).bytes(POOL_BYTES);
+        let pool = BenchPool::make_with(&options)?;
+        let options = CoreOptions::default().app(APP).start_bound(START_BOUND);
+        let core = Core::start(pool.pool(), board, &options).map_err(lost)?;
+        let node = hythe_rtcore::join(pool.pool(), "bench")?;
+        if let Some(cpu) = cpu {
+            cpus::pin_process(core.status().pid, cpu)?;
+        }
+        Ok(Self { node, core, pool })
+    }
+
+    pub(super) const fn node(&self) -> &Node {
+        &self.node
+    }
+
+    pub(super) fn pool(&self) -> &Pool {
+        self.pool.pool()
+    }
+
+    /// Measures while somebody watches the core: a wait for one that has ended is given up at once.
+    pub(super) fn watched<T>(
+        &self,
+        lookout: &Lookout,
+        measure: impl FnOnce(&Lookout) -> Result<T, BenchError>,
+    ) -> Result<T, BenchError> {
+        let (lookout, gone) = lookout.for_peer();
+        let done = AtomicBool::new(false);
+        let measured = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Acquire) {
+                    let is_down = |state| state != CoreState::Up;
+                    if self.core.wait_until(LOOK, |status| is_down(status.state)) {
+                        gone.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                }
+            });
+            let measured = measure(&lookout);
+            done.store(true, Ordering::Release);
+            measured
+        });
+        measured.map_err(|error| self.explain(error))
+    }
+
+    /// A core that has ended is the reason for whatever failed.
+    fn explain(&self, error: BenchError) -> BenchError {
+        let status = self.core.status();
+        if status.state == CoreState::Up || matches!(error, BenchError::Stopped) {
+            return error;
+        }
+        let why = status.reason.unwrap_or_else(|| "it has ended".to_owned());
+        BenchError::PeerLost(format!("the core: {why}"))
+    }
+
+    /// After a run the sums are right, and every slot is free but for what the core's own ports
+    /// hold, which is nothing once they are closed.
+    pub(super) fn audit(&self, case: &impl ToString, size: usize) -> Result<(), BenchError> {
+        let deadline = Instant::now() + SETTLE_BOUND;
+        loop {
+            let audit = self.pool().snapshot().audit;
+            let why = if let Some(mismatch) = audit.mismatches.first() {
+                format!("slots do not add up, the first of them {mismatch:?}")
+            } else if audit.free == audit.slots {
+                return Ok(());
+            } else {
+                let busy = audit.slots - audit.free;
+                format!("{busy} of {} slots are not free", audit.slots)
+            };
+            if Instant::now() > deadline {
+                let case = case.to_string();
+                return Err(BenchError::Audit { case, size, why });
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Stops the core; then everything is free, and nobody is there any more.
+    pub(super) fn stop(self) -> Result<(), BenchError> {
+        let Self { node, core, pool } = self;
+        drop(node);
+        core.stop().map_err(lost)?;
+        pool.audit("the last run", 0)
+    }
+}
+
+/// The board, if its core can run here.
+pub(super) fn find(name: &str) -> Result<Board, BenchError> {
+    let unable = |error: CoreError| BenchError::Unable(error.to_string());
+    let board = Board::find(name).map_err(unable)?;
+    let missing = board.missing(APP);
+    if missing.is_empty() {
+        return Ok(board);
+    }
+    let missing = missing.join("; ");
+    Err(BenchError::Unable(format!(
+        "board `{name}` cannot run here: {missing}"
+    )))
+}
+
+fn lost(error: CoreError) -> BenchError {
+    BenchError::PeerLost(format!("the core: {error}"))
+}

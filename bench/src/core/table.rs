@@ -1,0 +1,93 @@
+//! The document for people.
+
+use std::fmt::Write;
+
+use super::bars;
+use super::report::{CoreReport, Row};
+use crate::document::Figures;
+
+pub(crate) fn render(report: &CoreReport) -> String {
+    let mut out = String::new();
+    // Writing to a string does not fail.
+    let _ = write_all(&mut out, report);
+    out
+}
+
+fn write_all(out: &mut String, report: &CoreReport) -> std::fmt::Result {
+    write_head(out, report)?;
+    writeln!(
+        out,
+        "\n{:<24}{:>9}{:>12}{:>12}{:>12}{:>12}{:>13}{:>9}",
+        "case, ns", "bytes", "min", "p50", "p99", "p99.9", "max", "count"
+    )?;
+    for row in &report.results {
+        write_row(out, row)?;
+    }
+    let sizes = report.results.iter().map(|row| row.size_bytes);
+    let smallest = sizes.min().unwrap_or(0);
+    writeln!(out, "\n{:<52}{:>9}{:>9}", "ratio", "bytes", "value")?;
+    for ratio in &report.ratios {
+        let board = &report.conditions.place.board;
+        let wanted = match bars::of_ratio(board, ratio, smallest) {
+            None => String::new(),
+            Some(bar) if bar.is_met_by(ratio.value) => format!("  {bar}"),
+            Some(bar) => format!("  {bar}: MISSED"),
+        };
+        writeln!(
+            out,
+            "{:<52}{:>9}{:>9.2}{wanted}",
+            ratio.name, ratio.size_bytes, ratio.value
+        )?;
+    }
+    Ok(())
+}
+
+fn write_head(out: &mut String, report: &CoreReport) -> std::fmt::Result {
+    let (machine, conditions) = (&report.machine, &report.conditions);
+    writeln!(
+        out,
+        "{} on {} ({} CPUs, Linux {})",
+        report.command, machine.cpu, machine.cpus, machine.kernel
+    )?;
+    let place = &conditions.place;
+    let label = if place.emulated {
+        ", EMULATED: for comparing cases with each other, no claim about hardware"
+    } else {
+        ""
+    };
+    writeln!(out, "board {}{label}", place.board)?;
+    writeln!(
+        out,
+        "pinned to {:?}, {} rounds, load {:.1} to {:.1}, clock {} ns",
+        place.pinned,
+        conditions.rounds,
+        conditions.load[0],
+        conditions.load[1],
+        conditions.clock_ns
+    )?;
+    if conditions.unoptimised {
+        writeln!(out, "compiled without optimisation: figures mean nothing")?;
+    }
+    for skipped in &conditions.skipped {
+        writeln!(out, "skipped: {skipped}")?;
+    }
+    Ok(())
+}
+
+fn write_row(out: &mut String, row: &Row) -> std::fmt::Result {
+    let Figures::Times { percentiles, .. } = &row.figures else {
+        return Ok(());
+    };
+    writeln!(
+        out,
+        "{:<24}{:>9}{:>12}{:>12}{:>12}{:>12}{:>13}{:>9}",
+        row.case,
+        row.size_bytes,
+        percentiles.min,
+        percentiles.p50,
+        percentiles.p99,
+        percentiles.p999,
+        percentiles.max,
+        row.count
+    )
+}

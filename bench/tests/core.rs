@@ -1,0 +1,329 @@
+//! Scenario `core` as a person runs it: every case on every board that runs here, what it refuses,
+//! and what becomes of it when the core or the program is ended.
+//!
+//! Needs the boards that `cargo xtask boards` builds, and QEMU for the emulated one; says so and
+//! does nothing where they are not there, except in continuous integration (`CI`), where they have
+//! to be.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_hythe-bench");
+/// For what must happen soon; far more than it takes.
+const BOUND: Duration = Duration::from_secs(300);
+/// One fragment and less, some, and more than there are buffers.
+const SIZES: [u64; 4] = [8, 496, 8192, 1 << 20];
+
+fn bench(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.arg("core").args(arguments).env("HYTHE_ROOT", root);
+    command
+}
+
+fn root() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").expect("a directory for pools")
+}
+
+fn is_empty(root: &Path) -> bool {
+    let mut users = std::fs::read_dir(root).expect("the root").flatten();
+    users.all(|user| {
+        let mut pools = std::fs::read_dir(user.path()).expect("a user");
+        pools.next().is_none()
+    })
+}
+
+fn one_cpu() -> bool {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get) == 1
+}
+
+/// Whether the tests of a board have to be left out, loudly.
+fn is_left_out(board: &str) -> bool {
+    let folder = Path::new(PROGRAM).parent().expect("a folder");
+    let image = folder.join(format!("../boards/{board}/bench.elf"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let has_emulator =
+        || std::env::split_paths(&path).any(|place| place.join("qemu-system-arm").is_file());
+    let missing = if !image.is_file() {
+        format!("{} (`cargo xtask boards`)", image.display())
+    } else if board != "hosted" && !has_emulator() {
+        "qemu-system-arm".to_owned()
+    } else {
+        return false;
+    };
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "{missing} is missing: `make setup` failed"
+    );
+    eprintln!("SKIPPED on board {board}: {missing} is missing");
+    true
+}
+
+fn runs_every_case(board: &str, emulated: bool) {
+    if is_left_out(board) {
+        return;
+    }
+    let root = root();
+    let arguments = ["--json", "--board", board, "--sizes", "1048576,8192,496,8"];
+    let output = bench(root.path(), &arguments)
+        .args(["--seconds", "1", "--rounds", "2", "--count", "30"])
+        .output()
+        .expect("it runs");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(document["schema"], "hythe.result/1");
+    assert_eq!(document["bench"], "core");
+    assert_eq!(document["machine"]["emulated"], emulated);
+    assert_eq!(document["conditions"]["board"], board);
+    assert_eq!(document["conditions"]["emulated"], emulated);
+    if !one_cpu() {
+        check_cases(&document);
+        check_ratios(&document);
+    }
+    for row in document["results"].as_array().expect("results") {
+        assert_eq!(row["conditions"]["board"], board);
+        assert_eq!(row["conditions"]["emulated"], emulated);
+        check_times(row);
+    }
+    assert!(is_empty(root.path()), "a pool stayed behind");
+}
+
+/// Each of them once, and nothing else.
+fn check_cases(document: &Value) {
+    let results = document["results"].as_array().expect("results");
+    for size in SIZES {
+        for system in ["hythe", "copy"] {
+            for wait in ["poll", "bell"] {
+                for payload in ["untouched", "filled"] {
+                    let case = format!("{system}/{wait}/{payload}");
+                    let is_it = |row: &&Value| row["case"] == case && row["size_bytes"] == size;
+                    assert_eq!(results.iter().filter(is_it).count(), 1, "{case} {size}");
+                }
+            }
+        }
+    }
+    assert_eq!(results.len(), SIZES.len() * 8);
+}
+
+fn check_times(row: &Value) {
+    let case = row["case"].as_str().expect("a case");
+    assert_eq!(
+        (&row["metric"], &row["unit"]),
+        (&"round_trip".into(), &"ns".into())
+    );
+    let figure = |name: &str| {
+        row[name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{case} {name}"))
+    };
+    let figures = ["min", "p50", "p99", "p999", "max"].map(figure);
+    assert!(figures[0] > 0 && figures.is_sorted(), "{case}: {figures:?}");
+    let text = row["histogram"].as_str().expect("a histogram");
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+    let histogram: Histogram<u64> = Deserializer::new()
+        .deserialize(&mut &bytes.expect("base64")[..])
+        .expect("an HdrHistogram");
+    assert_eq!(histogram.len(), figure("count"), "{case}");
+}
+
+fn check_ratios(document: &Value) {
+    let ratios = document["ratios"].as_array().expect("ratios");
+    let has = |name: &str, size: u64| {
+        let mut matching = ratios
+            .iter()
+            .filter(|ratio| ratio["name"] == name && ratio["size_bytes"] == size);
+        matching.any(|ratio| ratio["value"].is_number())
+    };
+    for size in SIZES {
+        for which in [
+            "poll untouched",
+            "poll filled",
+            "bell untouched",
+            "bell filled",
+        ] {
+            let name = format!("copy/hythe {which} p50");
+            assert!(has(&name, size), "{name} {size}");
+        }
+    }
+    assert!(has(
+        "hythe poll untouched p50 largest/smallest size",
+        1 << 20
+    ));
+}
+
+#[test]
+fn every_case_runs_on_the_hosted_board() {
+    runs_every_case("hosted", false);
+}
+
+#[test]
+fn every_case_runs_on_the_emulated_board() {
+    runs_every_case("mps2-an386", true);
+}
+
+#[test]
+fn without_json_it_is_a_table_that_names_the_board() {
+    for (board, label) in [("hosted", None), ("mps2-an386", Some("EMULATED"))] {
+        if is_left_out(board) {
+            continue;
+        }
+        let root = root();
+        let output = bench(
+            root.path(),
+            &["--board", board, "--quick", "--waits", "bell"],
+        )
+        .output()
+        .expect("it runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        let expected = [board, "copy/bell/filled", "p99.9", "ratio"];
+        for expected in expected.into_iter().chain(label) {
+            assert!(text.contains(expected), "{expected} in {text}");
+        }
+        assert_eq!(text.contains("EMULATED"), label.is_some(), "{text}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_wrong_use() {
+    let root = root();
+    for arguments in [
+        ["--sizes", "12"],
+        ["--sizes", "2097152"],
+        ["--waits", "block"],
+    ] {
+        let output = bench(root.path(), &arguments).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    }
+    let output = bench(root.path(), &["--board", "toaster"]).output();
+    let Output { status, stderr, .. } = output.expect("it runs");
+    let said = String::from_utf8_lossy(&stderr);
+    assert_eq!(status.code(), Some(1));
+    assert!(said.contains("toaster"), "{said}");
+    assert!(is_empty(root.path()), "a pool stayed behind");
+}
+
+/// A run that would last long; killed when dropped.
+struct LongRun(Child);
+
+impl LongRun {
+    fn of(root: &Path, system: &str, wait: &str) -> Self {
+        let arguments = ["--json", "--board", "hosted", "--count", "1000000000"];
+        let child = bench(root, &arguments)
+            .args(["--seconds", "600", "--rounds", "1", "--sizes", "8192"])
+            .args(["--payloads", "filled", "--systems", system, "--waits", wait])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Self(child.expect("it starts"))
+    }
+
+    /// The process of the core, once it is there.
+    fn core(&self) -> u32 {
+        let tasks = format!("/proc/{}/task", self.0.id());
+        let start = Instant::now();
+        loop {
+            // A thread of the agent has started it.
+            let tasks = std::fs::read_dir(&tasks).expect("threads").flatten();
+            let children = tasks
+                .map(|task| std::fs::read_to_string(task.path().join("children")))
+                .filter_map(Result::ok)
+                .collect::<String>();
+            let mut pids = children
+                .split_ascii_whitespace()
+                .filter_map(|pid| pid.parse().ok());
+            if let Some(core) = pids.find(|pid| is_core(*pid)) {
+                return core;
+            }
+            assert!(start.elapsed() < BOUND, "no core");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// What it said on standard error, after it has ended by itself with exit code 1.
+    fn complaint(mut self) -> String {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.0.try_wait().expect("waited") {
+                break status;
+            }
+            assert!(start.elapsed() < BOUND, "it does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(status.code(), Some(1));
+        let mut said = String::new();
+        let mut stderr = self.0.stderr.take().expect("its standard error");
+        stderr.read_to_string(&mut said).expect("text");
+        said
+    }
+}
+
+impl Drop for LongRun {
+    fn drop(&mut self) {
+        // Ended already is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn is_core(pid: u32) -> bool {
+    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let program = command.split(|&byte| byte == 0).next().unwrap_or_default();
+    program.ends_with(b"/bench.elf")
+}
+
+fn send(signal: Signal, pid: u32) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
+    kill_process(pid, signal).expect("sent");
+}
+
+#[test]
+fn a_core_that_is_killed_is_a_lost_peer() {
+    if is_left_out("hosted") || one_cpu() {
+        return;
+    }
+    for (system, wait) in [
+        ("hythe", "poll"),
+        ("hythe", "bell"),
+        ("copy", "poll"),
+        ("copy", "bell"),
+    ] {
+        let root = root();
+        let run = LongRun::of(root.path(), system, wait);
+        let core = run.core();
+        // In the middle of it, or at its start: both must be noticed.
+        std::thread::sleep(Duration::from_millis(300));
+        send(Signal::KILL, core);
+        let said = run.complaint();
+        assert!(said.contains("lost: the core"), "{system}/{wait}: {said}");
+        assert!(
+            is_empty(root.path()),
+            "{system}/{wait}: a pool stayed behind"
+        );
+    }
+}
+
+#[test]
+fn a_signal_ends_it_in_order() {
+    if is_left_out("hosted") {
+        return;
+    }
+    let root = root();
+    let run = LongRun::of(root.path(), "copy", "bell");
+    let core = run.core();
+    std::thread::sleep(Duration::from_millis(300));
+    send(Signal::TERM, run.0.id());
+    let said = run.complaint();
+    assert!(said.contains("stopped by a signal"), "{said}");
+    assert!(is_empty(root.path()), "a pool stayed behind");
+    assert!(!is_core(core), "the core stayed behind");
+}
