@@ -44,13 +44,13 @@ pub(super) fn run(
     let histogram = match case.system {
         System::Hythe => {
             let mut end = HytheEnd::open(case, size, waiting)?;
-            let histogram = sample(budget, |number| end.round_trip(number))?;
+            let histogram = sample(budget, lookout, |number| end.round_trip(number))?;
             end.finish()?;
             histogram
         }
         System::Copy => {
             let mut end = CopyEnd::open(case, size, waiting, running.pool(), bell)?;
-            let histogram = sample(budget, |number| end.round_trip(number))?;
+            let histogram = sample(budget, lookout, |number| end.round_trip(number))?;
             end.finish()?;
             histogram
         }
@@ -59,9 +59,11 @@ pub(super) fn run(
     Ok(histogram)
 }
 
-/// The times of round trips, until the budget is spent.
+/// The times of round trips, until the budget is spent. A signal ends it between two of them: while
+/// messages come, no wait looks up.
 fn sample(
     budget: Budget,
+    lookout: &Lookout,
     mut round_trip: impl FnMut(u64) -> Result<(), BenchError>,
 ) -> Result<Histogram<u64>, BenchError> {
     let mut number = 0;
@@ -75,6 +77,7 @@ fn sample(
     let samples_min = SAMPLES_MIN.min(budget.count);
     let start = Instant::now();
     loop {
+        lookout.check_stop()?;
         let sent = Instant::now();
         round_trip(number)?;
         let back = Instant::now();
@@ -96,7 +99,8 @@ mod tests {
     fn the_budget_is_of_samples_or_of_time() {
         let wanted = |count, time| {
             let budget = Budget { count, time };
-            sample(budget, |_| Ok(())).expect("sampled").len()
+            let sampled = sample(budget, &Lookout::default(), |_| Ok(()));
+            sampled.expect("sampled").len()
         };
         assert_eq!(wanted(300, Duration::from_secs(60)), 300);
         assert_eq!(wanted(300, Duration::ZERO), SAMPLES_MIN);
