@@ -22,7 +22,10 @@ struct hythe_port {
      */
     void (*wait)(void *context, uint32_t timeout_ms);
 
-    /* Wakes the Linux side. Must not block: a ring still under way serves for a new one, too. */
+    /*
+     * Wakes the Linux side. Must not block: a ring still under way serves for a new one, too. What
+     * was stored before it is visible to a Linux that it wakes.
+     */
     void (*ring)(void *context);
 
     /* Milliseconds since any start, modulo 2^32. */
@@ -37,8 +40,9 @@ struct hythe_port {
 
     /*
      * For caches that are not coherent with Linux, else NULL. `clean` writes the lines of a range
-     * back to memory and completes before it returns; `invalidate` drops them, so that the next
-     * load comes from memory.
+     * back to memory, `invalidate` drops them, dirty or not, so that the next load comes from
+     * memory. Both complete before they return, and before any later load or store of this core.
+     * Which calls the library makes, and in which order: spec/link.md, "Caches".
      */
     void (*clean)(void *context, const volatile void *at, size_t bytes);
     void (*invalidate)(void *context, const volatile void *at, size_t bytes);

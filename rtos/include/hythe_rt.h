@@ -347,7 +347,7 @@ int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32
  * Answers a request, which was received over an endpoint of kind HYTHE_KIND_REQUESTS: `length`
  * bytes from `data` on, written where the request was, go back to the client that asked. A request
  * that is released instead tells its client that there will be no reply. Requests may be answered
- * in any order. Never blocks.
+ * in any order. Nothing may have been written beyond the longer of request and reply. Never blocks.
  *
  * HYTHE_OK and HYTHE_STALE: the buffer is gone; HYTHE_E_QUARANTINED: gone, too (dropped).
  * HYTHE_E_LENGTH: more than hythe_reply_capacity(), HYTHE_E_ARGUMENT: not a request; still held.

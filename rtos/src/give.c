@@ -284,6 +284,12 @@ static int locked_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to
     return result;
 }
 
+/* What a program may write of a leased slot, from the slot's first byte on. */
+static size_t written_bytes(const struct hythe_buffer *buffer)
+{
+    return (size_t)(buffer->data - buffer->slot) + buffer->length;
+}
+
 static int is_held(const struct hythe_buffer *buffer, uint32_t direction)
 {
     return buffer != NULL && buffer->endpoint != NULL && buffer->endpoint->direction == direction;
@@ -304,8 +310,11 @@ int hythe_publish(struct hythe_buffer *buffer, uint32_t length, uint32_t timeout
         return HYTHE_E_LENGTH;
     }
     link = buffer->endpoint->link;
-    /* The whole slot up to the end of the payload: programs may write into the headroom, too. */
-    hythe_clean(link->port, buffer->slot, (size_t)(buffer->data - buffer->slot) + length);
+    /*
+     * The whole slot, not the message alone: programs write into the headroom, too, and a line that
+     * stayed dirty behind the message would be written back into what the slot has next.
+     */
+    hythe_clean(link->port, buffer->slot, written_bytes(buffer));
     hythe_wait_begin(&wait, link, buffer->endpoint->spin_checks, timeout_ms);
     do {
         result = locked_publish(buffer, length, 0);
@@ -323,9 +332,13 @@ int hythe_release(struct hythe_buffer *buffer)
         return HYTHE_E_ARGUMENT;
     }
     link = buffer->endpoint->link;
-    length = buffer->endpoint->direction == HYTHE_FROM_CORE ? HYTHE_LENGTH_UNUSED
-                                                            : buffer->words[HYTHE_WORD_LENGTH];
-    if (buffer->endpoint->kind == HYTHE_KIND_REQUESTS) {
+    length = buffer->words[HYTHE_WORD_LENGTH];
+    if (buffer->endpoint->direction == HYTHE_FROM_CORE) {
+        length = HYTHE_LENGTH_UNUSED;
+        /* The program may have begun to write: no line may be written back after the return. */
+        hythe_invalidate(link->port, buffer->slot, written_bytes(buffer));
+    } else if (buffer->endpoint->kind == HYTHE_KIND_REQUESTS) {
+        hythe_invalidate(link->port, buffer->data, length);
         hythe_request_mark(buffer, HYTHE_REQUEST_GIVEN_UP);
         length = 0;
     }

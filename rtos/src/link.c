@@ -137,9 +137,8 @@ static void begin_endpoints(struct hythe_link *link)
     link->core_flow = layout.core_flow;
     link->core_entries = layout.core_entries;
     write_records(link, &layout);
-    /* Before the session words, so that no change is missed. */
-    link->changes_seen = read_changes(link);
-    link->pending = 0;
+    /* The flow lines are looked at once, whatever `changes` is. */
+    link->pending = 1;
     for (i = 0; i < link->endpoint_count; i++) {
         hythe_session_begin(&link->endpoints[i]);
     }

@@ -29,6 +29,8 @@ int hythe_inbox_peek(const struct hythe_flow_view *view, uint32_t words[HYTHE_WO
     for (i = 0; i < HYTHE_WORDS; i++) {
         words[i] = hythe_load_relaxed(&entry[i]);
     }
+    /* The caller looks at the session next: what it finds must not be older than these words. */
+    hythe_fence_acquire();
     return HYTHE_QUEUE_OK;
 }
 

@@ -41,7 +41,8 @@ int hythe_reply(struct hythe_buffer *request, uint32_t length)
     }
     link = request->endpoint->link;
     hythe_request_mark(request, HYTHE_REQUEST_REPLY);
-    hythe_clean(link->port, request->data, length);
+    /* What was written beyond the reply, too: nothing may be written back after this. */
+    hythe_clean(link->port, request->data, length > request->length ? length : request->length);
     hythe_link_lock(link);
     result = hythe_give_back(request, length);
     hythe_link_unlock(link);

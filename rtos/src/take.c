@@ -39,14 +39,14 @@ static int accept(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer,
 }
 
 /*
- * What of the slot may still be in our cache from an earlier use: the payload, and for a lease the
- * headroom as well.
+ * What of the payload may still be in our cache from an earlier use of the slot. Of an empty slot
+ * nothing is read, and nothing of it is dirty: give.c sees to that.
  */
 static void forget_cached(const struct hythe_endpoint *endpoint, const struct hythe_buffer *buffer)
 {
-    const uint8_t *from = endpoint->direction == HYTHE_FROM_CORE ? buffer->slot : buffer->data;
-
-    hythe_invalidate(endpoint->link->port, from, (size_t)(buffer->data - from) + buffer->length);
+    if (endpoint->direction == HYTHE_TO_CORE) {
+        hythe_invalidate(endpoint->link->port, buffer->data, buffer->length);
+    }
 }
 
 static void hold(struct hythe_endpoint *endpoint, uint32_t port, struct hythe_buffer *buffer)

@@ -1,0 +1,525 @@
+/* The Linux side of cache_linux.h. Called by cache_life.c. Never looks into the library. */
+#include "cache_linux.h"
+
+#include <string.h>
+
+#include "cache_model.h"
+#include "test.h"
+
+#define HEADROOM 256u
+#define AT_SESSION 0u
+#define AT_START 4u
+#define AT_TAIL 8u
+#define AT_HEAD 12u
+#define AT_WINDOW 16u
+
+uint32_t cache_pattern(uint32_t pattern, uint32_t index)
+{
+    return index == 0 ? pattern : pattern * 0x9E3779B1u + index * 0x85EBCA77u;
+}
+
+/* ---- Words: spec/link.md, "Caches" ---- */
+
+static uint32_t read_word(const volatile uint32_t *word)
+{
+    cache_invalidate(CACHE_LINUX, word, sizeof *word);
+    return cache_load(CACHE_LINUX, word, 1);
+}
+
+static void write_word(volatile uint32_t *word, uint32_t value)
+{
+    cache_store(CACHE_LINUX, word, value, 1);
+    cache_clean(CACHE_LINUX, word, sizeof *word);
+}
+
+static void ring_core(struct cache_linux *self)
+{
+    cache_fence(CACHE_LINUX);
+    if (read_word(core_word(&self->side, self->side.line_bytes + 4)) != 0) {
+        cache_ring(CACHE_LINUX);
+        self->core_is_rung = 1;
+    }
+}
+
+void cache_linux_ring(struct cache_linux *self)
+{
+    cache_ring(CACHE_CORE);
+    self->is_rung = 1;
+}
+
+/* ---- The agent ---- */
+
+static void write_header(struct cache_linux *self)
+{
+    const struct linux_side *side = &self->side;
+    const struct slot_class *slots = &side->slot_class[0];
+    uint32_t header[10] = {0x4C4C5948u,      2,
+                           side->line_bytes, side->section_bytes,
+                           side->endpoints,  side->capacity,
+                           side->region,     side->region_bytes,
+                           side->classes,    HEADROOM};
+    uint32_t i;
+
+    for (i = 0; i < 10; i++) {
+        write_word(linux_word(side, 4 * i), header[i]);
+    }
+    write_word(linux_word(side, 44), side->ports);
+    write_word(linux_word(side, 2 * side->line_bytes), slots->slot_bytes);
+    write_word(linux_word(side, 2 * side->line_bytes + 4), slots->slot_count);
+    write_word(linux_word(side, 2 * side->line_bytes + 8), slots->first_slot);
+    write_word(linux_word(side, 2 * side->line_bytes + 12), slots->region_offset);
+    write_word(linux_word(side, side->line_bytes + 4), 1);
+}
+
+/* All that the core had is Linux's again, and no flow is attached. */
+static void forget_core(struct cache_linux *self)
+{
+    uint32_t i;
+
+    for (i = 0; i < CACHE_SLOTS; i++) {
+        self->slots[i].references = 0;
+    }
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        self->flows[i].state = CACHE_DETACHED;
+        self->flows[i].out = 0;
+    }
+    self->core_session = 0;
+}
+
+/* The agent leaves: what the flows have means nothing any more, though they do not say so. */
+static void scribble(struct cache_linux *self)
+{
+    uint32_t entry;
+    uint32_t i;
+
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        if (self->flows[i].state == CACHE_ATTACHING) {
+            write_word(linux_flow(&self->side, self->flows[i].name, AT_SESSION), 0);
+            write_word(linux_flow(&self->side, self->flows[i].name, AT_WINDOW), 0x5A5A5A5Au);
+        }
+        write_word(linux_flow(&self->side, self->flows[i].name, AT_TAIL), 0x5A5A5A5Au);
+        write_word(linux_flow(&self->side, self->flows[i].name, AT_HEAD), 0xA5A5A5A5u);
+        for (entry = 0; entry < CACHE_CAPACITY; entry++) {
+            write_word(linux_entry(&self->side, self->flows[i].name, entry), 0x5A5A5A5Au);
+        }
+    }
+}
+
+static void end_agent(struct cache_linux *self)
+{
+    write_word(linux_word(&self->side, 40), 0);
+    scribble(self);
+    self->is_running = 0;
+}
+
+static void start_agent(struct cache_linux *self)
+{
+    uint32_t i;
+
+    self->is_running = 1;
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        write_word(linux_flow(&self->side, self->flows[i].name, AT_SESSION), 0);
+    }
+    write_header(self);
+    self->side.session++;
+    write_word(linux_word(&self->side, 40), self->side.session);
+    self->is_asleep = 0;
+}
+
+/* What the core answers with. Its name is "core", its endpoints are "in" and "out". */
+static void check_header(struct cache_linux *self)
+{
+    static const uint32_t HEADER[9][2] = {{0, 0x434C5948u},  {4, 2},  {16, 0}, {24, 2}, {28, 64},
+                                          {32, 0x65726F63u}, {36, 0}, {56, 0}, {60, 0}};
+    static const uint32_t RECORDS[2][7] = {{0x6E69u, 0, 1, 256, 5, 0, 0},
+                                           {0x74756Fu, 0, 2, 256, 7, 0, 0}};
+    static const uint32_t AT[7] = {0, 28, 32, 36, 40, 44, 48};
+    const struct linux_side *side = &self->side;
+    uint32_t i;
+    uint32_t j;
+
+    for (i = 0; i < 9; i++) {
+        CHECK_EQUAL(read_word(core_word(side, HEADER[i][0])), HEADER[i][1]);
+    }
+    for (i = 0; i < 2; i++) {
+        for (j = 0; j < 7; j++) {
+            CHECK_EQUAL(read_word(core_word(side, 2 * side->line_bytes + 64 * i + AT[j])),
+                        RECORDS[i][j]);
+        }
+    }
+    for (i = 0; i < CACHE_PORTS; i++) {
+        CHECK_EQUAL(read_word(core_flow(side, LINUX_FLOW(CACHE_ENDPOINTS, i), AT_SESSION)), 0);
+    }
+}
+
+/* 1: the core has answered, and is still the one that was met. */
+static int meet_core(struct cache_linux *self)
+{
+    uint32_t session = read_word(core_word(&self->side, 8));
+    uint32_t state;
+
+    if (self->core_session != 0 && session != self->core_session) {
+        forget_core(self);
+    }
+    state = read_word(core_word(&self->side, 12));
+    if (state == 0 || read_word(core_word(&self->side, 20)) != self->side.session) {
+        return 0;
+    }
+    CHECK_EQUAL(state, 1);
+    if (self->core_session == 0) {
+        check_header(self);
+        self->core_session = session;
+    }
+    return session == self->core_session;
+}
+
+/* ---- What comes back ---- */
+
+static uint8_t *payload_of(const struct cache_linux *self, uint32_t slot)
+{
+    return self->region + slot * CACHE_SLOT_BYTES + HEADROOM;
+}
+
+static volatile uint32_t *word_at(uint8_t *bytes, uint32_t index)
+{
+    return (volatile uint32_t *)(void *)bytes + index;
+}
+
+static void check_message(struct cache_linux *self, const struct cache_slot *slot, uint32_t index,
+                          uint32_t length)
+{
+    uint8_t *payload = payload_of(self, index);
+    uint32_t i;
+
+    CHECK_EQUAL(length, 4 * slot->words);
+    cache_invalidate(CACHE_LINUX, payload, length);
+    for (i = 0; i < length / 4 && i < CACHE_PAYLOAD_WORDS; i++) {
+        CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(payload, i), 0),
+                    cache_pattern(slot->pattern, i));
+    }
+    self->received++;
+}
+
+static void uncount(struct cache_linux *self, struct cache_slot *slot)
+{
+    if (slot->counted) {
+        self->flows[slot->flow].out--;
+        slot->counted = 0;
+    }
+}
+
+static void take_back(struct cache_linux *self, uint32_t slot, uint32_t references)
+{
+    self->slots[slot].references -= references;
+    if (self->slots[slot].references == 0) {
+        /* A line that is still dirty would be written back into what Linux writes next. */
+        CHECK_EQUAL(
+            cache_dirty_lines(CACHE_CORE, payload_of(self, slot) - HEADROOM, CACHE_SLOT_BYTES), 0);
+    }
+}
+
+static void judge(struct cache_linux *self, uint32_t number, const uint32_t words[8])
+{
+    uint32_t index = (words[0] & 0xFFFFFFu) - CACHE_FIRST_SLOT;
+    struct cache_slot *slot = &self->slots[index % CACHE_SLOTS];
+
+    CHECK_EQUAL(words[0] >> 24, self->side.region);
+    CHECK(index < CACHE_SLOTS);
+    if (words[3] == LINUX_CREDIT) {
+        /* The slot may have gone round since: a credit is one of this flow's places only. */
+        CHECK(self->flows[number].out > 0);
+        self->flows[number].out--;
+        return;
+    }
+    CHECK_EQUAL(words[1], slot->generation);
+    CHECK_EQUAL(words[4], 3);
+    CHECK(words[5] >= 1 && words[5] <= slot->references);
+    if (test_sum.broken_checks != 0) {
+        return;
+    }
+    if (number / CACHE_PORTS == CACHE_OUT && words[3] != LINUX_UNUSED) {
+        CHECK_EQUAL(words[2], HEADROOM);
+        check_message(self, slot, index, words[3]);
+    } else {
+        CHECK_EQUAL(slot->flow, number);
+    }
+    /* Of a forwarded one the place is freed by its credit. */
+    if (slot->flow / CACHE_PORTS == CACHE_OUT || slot->flow == number) {
+        uncount(self, slot);
+    }
+    take_back(self, index, words[5]);
+}
+
+/* 1 if there was an entry. */
+static int take(struct cache_linux *self, uint32_t number)
+{
+    struct cache_flow *flow = &self->flows[number];
+    volatile uint32_t *entry = core_entry(&self->side, flow->name, flow->head);
+    uint32_t words[8];
+    uint32_t i;
+
+    if (read_word(core_flow(&self->side, flow->name, AT_TAIL)) == flow->head) {
+        return 0;
+    }
+    cache_invalidate(CACHE_LINUX, entry, 32);
+    for (i = 0; i < 8; i++) {
+        words[i] = cache_load(CACHE_LINUX, &entry[i], 0);
+    }
+    judge(self, number, words);
+    flow->head++;
+    write_word(linux_flow(&self->side, flow->name, AT_HEAD), flow->head);
+    return 1;
+}
+
+static void take_all(struct cache_linux *self)
+{
+    uint32_t i;
+
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        if (self->flows[i].state == CACHE_ATTACHED || self->flows[i].state == CACHE_ENDING) {
+            while (test_sum.broken_checks == 0 && take(self, i)) {
+            }
+        }
+    }
+}
+
+/* ---- What is sent ---- */
+
+static void push(struct cache_linux *self, uint32_t number, uint32_t index, uint32_t length)
+{
+    struct cache_flow *flow = &self->flows[number];
+    struct cache_slot *slot = &self->slots[index];
+    volatile uint32_t *entry = linux_entry(&self->side, flow->name, flow->tail);
+    uint32_t words[8] = {self->side.region << 24, 0, HEADROOM, length, 3, CACHE_PORTS, 0, 0};
+    uint32_t i;
+
+    slot->generation++;
+    slot->references = CACHE_PORTS;
+    slot->flow = number;
+    slot->counted = number / CACHE_PORTS == CACHE_OUT;
+    words[0] |= index + CACHE_FIRST_SLOT;
+    words[1] = slot->generation;
+    for (i = 0; i < 8; i++) {
+        cache_store(CACHE_LINUX, &entry[i], words[i], 0);
+    }
+    cache_clean(CACHE_LINUX, entry, 32);
+    flow->tail++;
+    flow->out++;
+    write_word(linux_flow(&self->side, flow->name, AT_TAIL), flow->tail);
+    ring_core(self);
+}
+
+static void give(struct cache_linux *self, uint32_t number)
+{
+    uint32_t index = cache_random(CACHE_SLOTS);
+    struct cache_slot *slot = &self->slots[index];
+    int is_out = number / CACHE_PORTS == CACHE_OUT;
+    uint8_t *payload = payload_of(self, index);
+    uint32_t i;
+
+    if (slot->references != 0 || self->flows[number].state != CACHE_ATTACHED ||
+        self->flows[number].out >= CACHE_CAPACITY - (is_out ? CACHE_WINDOW : 0)) {
+        return;
+    }
+    /* An empty slot has had other uses in the pool since the core had it: what it has is noise. */
+    self->patterns++;
+    slot->pattern = self->patterns;
+    slot->words = 1 + cache_random(CACHE_PAYLOAD_WORDS);
+    for (i = 0; i < slot->words; i++) {
+        cache_store(CACHE_LINUX, word_at(payload, i), cache_pattern(slot->pattern, i), 0);
+    }
+    cache_clean(CACHE_LINUX, payload, 4 * slot->words);
+    push(self, number, index, is_out ? CACHE_SLOT_BYTES - HEADROOM : 4 * slot->words);
+    self->sent += !is_out;
+}
+
+/* ---- Attaching ---- */
+
+static void raise_changes(struct cache_linux *self)
+{
+    volatile uint32_t *changes = linux_word(&self->side, self->side.line_bytes + 8);
+
+    write_word(changes, cache_load(CACHE_LINUX, changes, 0) + 1);
+    ring_core(self);
+}
+
+static void write_flow(struct cache_linux *self, const struct cache_flow *flow, uint32_t offset,
+                       uint32_t value)
+{
+    write_word(linux_flow(&self->side, flow->name, offset), value);
+}
+
+static void see_echo(struct cache_linux *self, struct cache_flow *flow)
+{
+    if (read_word(core_flow(&self->side, flow->name, AT_SESSION)) == flow->session) {
+        flow->head = read_word(core_flow(&self->side, flow->name, AT_START));
+        write_flow(self, flow, AT_HEAD, flow->head);
+        flow->state = CACHE_ATTACHED;
+        /* The core may have published already: the reader has one flow more to look at. */
+        self->is_asleep = 0;
+    }
+}
+
+static void end_flow(struct cache_linux *self, uint32_t number)
+{
+    uint32_t i;
+
+    /* The core may have published slots of this flow where its echo was not looked at yet. */
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        if (self->flows[i].state == CACHE_ATTACHING) {
+            see_echo(self, &self->flows[i]);
+        }
+    }
+    take_all(self);
+    for (i = 0; i < CACHE_SLOTS; i++) {
+        if (self->slots[i].flow == number) {
+            self->slots[i].references = 0;
+        }
+    }
+    self->flows[number].out = 0;
+    self->flows[number].state = CACHE_DETACHED;
+}
+
+static void follow_flow(struct cache_linux *self, uint32_t number)
+{
+    struct cache_flow *flow = &self->flows[number];
+
+    switch (flow->state) {
+    case CACHE_DETACHED:
+        flow->session++;
+        write_flow(self, flow, AT_TAIL, flow->tail);
+        write_flow(self, flow, AT_HEAD, flow->head);
+        write_flow(self, flow, AT_WINDOW, CACHE_WINDOW);
+        write_flow(self, flow, AT_START, flow->tail);
+        write_flow(self, flow, AT_SESSION, flow->session);
+        flow->state = CACHE_ATTACHING;
+        raise_changes(self);
+        break;
+    case CACHE_ATTACHING:
+        see_echo(self, flow);
+        break;
+    case CACHE_ATTACHED:
+        if (!self->is_closing && cache_random(8) == 0) {
+            write_flow(self, flow, AT_SESSION, 0);
+            /* What a port that has left writes means nothing. */
+            write_flow(self, flow, AT_TAIL, flow->tail - 1000);
+            write_flow(self, flow, AT_HEAD, flow->head + 1000);
+            flow->state = CACHE_ENDING;
+            raise_changes(self);
+        }
+        break;
+    case CACHE_ENDING:
+        if (read_word(core_flow(&self->side, flow->name, AT_SESSION)) == 0) {
+            end_flow(self, number);
+        }
+        break;
+    }
+}
+
+/* ---- Sleeping ---- */
+
+static int finds_nothing(struct cache_linux *self)
+{
+    uint32_t i;
+
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        const struct cache_flow *flow = &self->flows[i];
+        if (flow->state == CACHE_ATTACHED &&
+            read_word(core_flow(&self->side, flow->name, AT_TAIL)) != flow->head) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static void sleep_or_poll(struct cache_linux *self)
+{
+    volatile uint32_t *wanted = linux_word(&self->side, self->side.line_bytes + 4);
+
+    if (cache_random(2) == 0) {
+        write_word(wanted, 0);
+        return;
+    }
+    write_word(wanted, 1);
+    cache_fence(CACHE_LINUX);
+    self->is_asleep = finds_nothing(self);
+}
+
+/* ---- Public ---- */
+
+void cache_linux_begin(struct cache_linux *self, uint8_t *link, uint8_t *region)
+{
+    uint32_t i;
+
+    memset(self, 0, sizeof *self);
+    self->region = region + CACHE_REGION_OFFSET;
+    self->side.link = link;
+    self->side.line_bytes = CACHE_LINE_BYTES;
+    /* Not half of the link, where a core looks that does not know it. */
+    self->side.section_bytes = 3072;
+    self->side.endpoints = CACHE_ENDPOINTS + 1;
+    self->side.ports = CACHE_PORTS;
+    self->side.capacity = CACHE_CAPACITY;
+    self->side.region = 2;
+    self->side.region_bytes = CACHE_REGION_OFFSET + CACHE_SLOTS * CACHE_SLOT_BYTES;
+    linux_add_class(&self->side, CACHE_SLOT_BYTES, CACHE_SLOTS);
+    self->side.slot_class[0].first_slot = CACHE_FIRST_SLOT;
+    self->side.slot_class[0].region_offset = CACHE_REGION_OFFSET;
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        self->flows[i].name = LINUX_FLOW(i / CACHE_PORTS, i % CACHE_PORTS);
+    }
+    /* An endpoint that this core does not have was answered by another one. */
+    for (i = 0; i < CACHE_PORTS; i++) {
+        write_word(core_flow(&self->side, LINUX_FLOW(CACHE_ENDPOINTS, i), AT_SESSION), 77);
+    }
+}
+
+void cache_linux_step(struct cache_linux *self)
+{
+    uint32_t what = cache_random(64);
+    uint32_t number = cache_random(CACHE_FLOWS);
+
+    if (self->is_rung) {
+        self->is_rung = 0;
+        self->is_asleep = 0;
+        cache_rung(CACHE_LINUX);
+    }
+    if (!self->is_running) {
+        if (cache_random(4) == 0) {
+            start_agent(self);
+        }
+    } else if (what < self->agents_end && !self->is_closing) {
+        end_agent(self);
+        if (cache_random(2) == 0) {
+            start_agent(self);
+        }
+    } else if (!meet_core(self)) {
+        return;
+    } else if (what < 32) {
+        if (!self->is_closing) {
+            give(self, number);
+        }
+    } else if (what < 40) {
+        follow_flow(self, number);
+    } else if (self->is_asleep) {
+        return;
+    } else if (what < 60) {
+        if (self->flows[number].state == CACHE_ATTACHED) {
+            (void)take(self, number);
+        }
+    } else {
+        sleep_or_poll(self);
+    }
+}
+
+int cache_linux_is_done(struct cache_linux *self)
+{
+    uint32_t i;
+
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        if (self->flows[i].state != CACHE_ATTACHED) {
+            return 0;
+        }
+    }
+    return finds_nothing(self);
+}

@@ -1,0 +1,100 @@
+/*
+ * The Linux side of a link over the model of cache_model.h, and what is true about slots and flows,
+ * which neither side of the link shares with the other. Called by cache_life.c.
+ *
+ * Follows spec/link.md, with its orderings and its cache maintenance. One processor stands for the
+ * agent and for all participants. It checks that the core returns what it was given, and that a
+ * message has the bytes that the core wrote.
+ */
+#ifndef CACHE_LINUX_H
+#define CACHE_LINUX_H
+
+#include "linux_side.h"
+
+enum {
+    CACHE_IN = 0,
+    CACHE_OUT = 1,
+    CACHE_ENDPOINTS = 2,
+    CACHE_PORTS = 3,
+    CACHE_FLOWS = CACHE_ENDPOINTS * CACHE_PORTS,
+    CACHE_CAPACITY = 4,
+    CACHE_WINDOW = 2,
+    CACHE_SLOTS = 16,
+    CACHE_SLOT_BYTES = 512,
+    /* Not 0, so that a word that was not read is seen. */
+    CACHE_FIRST_SLOT = 5,
+    CACHE_REGION_OFFSET = 64,
+    CACHE_LINE_BYTES = 64,
+    CACHE_PAYLOAD_WORDS = (CACHE_SLOT_BYTES - 256) / 4
+};
+
+enum cache_flow_state {
+    CACHE_DETACHED,
+    CACHE_ATTACHING,
+    CACHE_ATTACHED,
+    CACHE_ENDING
+};
+
+struct cache_flow {
+    /* As linux_side.h names it. */
+    uint32_t name;
+    enum cache_flow_state state;
+    uint32_t session;
+    uint32_t tail;
+    uint32_t head;
+    /* Slots given over it that have neither come back nor been published or credited. */
+    uint32_t out;
+};
+
+struct cache_slot {
+    /* References that the core has; 0: it is Linux's. */
+    uint32_t references;
+    uint32_t generation;
+    uint32_t flow;
+    int counted;
+    /* Which pattern it has, and how many words of it. */
+    uint32_t pattern;
+    uint32_t words;
+};
+
+struct cache_linux {
+    struct linux_side side;
+    int is_running;
+    uint8_t *region;
+    struct cache_flow flows[CACHE_FLOWS];
+    struct cache_slot slots[CACHE_SLOTS];
+    uint32_t patterns;
+    /* The core's session, as Linux met it; 0: not yet. */
+    uint32_t core_session;
+    /*
+     * How many steps of 64 end the agent. 0: core and agent live as long as the test, so that
+     * nothing that is missed is mended by a new one.
+     */
+    uint32_t agents_end;
+    /* Nobody leaves any more, so that all that is under way arrives. */
+    int is_closing;
+    /* The reader sleeps until it is rung; others may still send. */
+    int is_asleep;
+    int is_rung;
+    /* Linux has rung the core. */
+    int core_is_rung;
+    /* For the sum that the test prints. */
+    uint32_t sent;
+    uint32_t received;
+};
+
+void cache_linux_begin(struct cache_linux *linux_cpu, uint8_t *link, uint8_t *region);
+
+/* Something that Linux does, by chance. */
+void cache_linux_step(struct cache_linux *linux_cpu);
+
+/* 1: all ports are attached, and Linux has taken all there is. */
+int cache_linux_is_done(struct cache_linux *linux_cpu);
+
+/* The core rang. */
+void cache_linux_ring(struct cache_linux *linux_cpu);
+
+/* Word `index` of pattern `pattern`. Word 0 is the pattern itself. */
+uint32_t cache_pattern(uint32_t pattern, uint32_t index);
+
+#endif
