@@ -42,8 +42,8 @@ struct test_sum test_sum;
 static const uint32_t AGENTS_END[4] = {0, 0, 1, 2};
 
 static const struct hythe_endpoint_config ENDPOINTS[CACHE_ENDPOINTS] = {
-    {"in", HYTHE_TO_CORE, 256, 5, 2},
-    {"out", HYTHE_FROM_CORE, 256, 7, 2},
+    {"in", HYTHE_TO_CORE, 256, 5, 2, 0},
+    {"out", HYTHE_FROM_CORE, 256, 7, 2, 0},
 };
 
 /* ---- Lost wake-ups ---- */
