@@ -7,6 +7,7 @@
 //! of the steps waits; [`attach`] is the loop around them. While an attachment exists, no row of
 //! its core is recovered.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,12 +150,11 @@ impl Attachment {
         };
         withdraw_abandoned(shared, &link, core, flow)?;
         link.withdraw(flow);
-        let window = (depth.clamp(1, link.layout().capacity() as u32 / 2)).min(slots_for_one(
-            shared,
-            &link,
-            core,
-            record.max_bytes,
-        ));
+        let fitting = fitting_slots(shared, core, record.max_bytes);
+        let share = slots_for_one(&link, core, fitting.len() as u32);
+        let window = depth
+            .clamp(1, link.layout().capacity() as u32 / 2)
+            .min(share);
         let begun = Self {
             right,
             core,
@@ -244,6 +244,11 @@ impl Attachment {
     /// Messages of the core that may wait for this port, and empty slots that it gives the core.
     pub(super) const fn window(&self) -> u32 {
         self.window
+    }
+
+    /// The slots that are large enough for the endpoint's payload, in the ledger.
+    pub(super) fn fitting_slots(&self) -> Range<u32> {
+        fitting_slots(&self.right.shared, self.core, self.max_bytes)
     }
 
     /// The rows of all ports of the endpoint, as far as they have any.
@@ -434,20 +439,21 @@ pub(super) fn end_session(
     Ok(let_go)
 }
 
-/// Slots that one port of an endpoint may have at the core: half of those that are large enough
-/// stay with Linux, since without them nobody could send to the core; the rest is for all ports.
-fn slots_for_one(
-    shared: &Arc<Participant>,
-    link: &LinkMap,
-    core: CoreBinding,
-    max_bytes: u32,
-) -> u32 {
+/// The slots of a core's region that take a payload of so many bytes. Classes stand in the order of
+/// their sizes, so these follow each other.
+fn fitting_slots(shared: &Arc<Participant>, core: CoreBinding, bytes: u32) -> Range<u32> {
     let Some(region) = shared.pool().region(core.region) else {
-        return 1;
+        return 0..0;
     };
     let classes = region.classes.iter();
-    let fitting = classes.filter(|class| class.payload_bytes() >= max_bytes as usize);
-    let fitting: u32 = fitting.map(|class| class.count).sum();
+    let mut fitting = classes.filter(|class| class.payload_bytes() >= bytes as usize);
+    let first = fitting.next().map_or(region.slots, |class| class.first);
+    region.ledger_base + first..region.ledger_base + region.slots
+}
+
+/// Slots that one port of an endpoint may have at the core: half of those that are large enough
+/// stay with Linux, since without them nobody could send to the core; the rest is for all ports.
+fn slots_for_one(link: &LinkMap, core: CoreBinding, fitting: u32) -> u32 {
     let open = link.flows(core.endpoint as usize);
     let ports = open.filter(|flow| link.sessions(*flow).0 != 0).count() as u32 + 1;
     (fitting / 2 / ports).max(1)

@@ -1,5 +1,6 @@
 //! A core as a source: it fills the empty slots of its fill ring.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,9 @@ use super::NAP;
 use super::attachment::{Attachment, attach, step};
 use super::settle::published;
 use crate::LinkTimeouts;
+
+/// How long the rows of an endpoint's ports are remembered.
+const ROWS_AGE: Duration = Duration::from_millis(100);
 
 /// The Linux end of an endpoint that gives payload.
 #[derive(Debug)]
@@ -34,6 +38,12 @@ pub(super) struct CoreSource {
     supplied: Vec<LedgerSlot>,
     /// Messages that the core has dropped for this port, as far as they are counted.
     dropped: u32,
+    /// Slots that are large enough for the endpoint: classes are sorted by size, so they follow each
+    /// other.
+    fitting: Range<u32>,
+    /// The rows of all ports of the endpoint, and when they were looked up.
+    rows: Vec<MemberIndex>,
+    rows_seen: Option<Instant>,
 }
 
 impl CoreSource {
@@ -49,6 +59,9 @@ impl CoreSource {
             depth: seeking.depth(),
             supplied: Vec::new(),
             dropped: 0,
+            fitting: 0..0,
+            rows: Vec::new(),
+            rows_seen: None,
         }
     }
 
@@ -119,8 +132,10 @@ impl CoreSource {
 
     fn begin_filling(&mut self) -> Result<(), NodeError> {
         self.supplied.clear();
+        self.rows_seen = None;
         if let Some(attachment) = &self.attachment {
             self.dropped = attachment.link.dropped(attachment.flow());
+            self.fitting = attachment.fitting_slots();
         }
         self.fill()
     }
@@ -206,30 +221,25 @@ impl CoreSource {
     /// Are fewer slots with the core than half of those that are large enough? The others stay with
     /// Linux: without them nobody could send to the core. Where there are many, the windows of all
     /// ports together come to less.
-    fn leaves_enough(&self) -> bool {
+    fn leaves_enough(&mut self) -> bool {
         let Some(attachment) = &self.attachment else {
             return false;
         };
-        let pool = self.participant.pool();
-        let Some(region) = pool.regions().region(attachment.core.region) else {
-            return false;
-        };
-        let bytes = attachment.max_bytes as usize;
-        let classes = region.classes.iter();
-        let fitting = classes.filter(|class| class.payload_bytes() >= bytes);
-        let slots: Vec<LedgerSlot> = fitting
-            .flat_map(|class| class.first..class.first + class.count)
-            .map(|slot| LedgerSlot(region.ledger_base + slot))
-            .collect();
-        let windows = CORE_PORTS_MAX * 2 * attachment.window() as usize;
-        if slots.len() / 2 >= windows {
+        let windows = CORE_PORTS_MAX as u32 * 2 * attachment.window();
+        if self.fitting.len() as u32 / 2 >= windows {
             return true;
         }
-        let (ledger, rows) = (pool.control().ledger(), attachment.rows());
-        let at_core = slots
-            .iter()
-            .filter(|&&slot| rows.iter().any(|&row| ledger.held_by(row, slot) > 0));
-        at_core.count() < (slots.len() / 2).max(1)
+        // Whoever attached a moment ago is missed this once.
+        if self.rows_seen.is_none_or(|seen| seen.elapsed() > ROWS_AGE) {
+            self.rows = attachment.rows();
+            self.rows_seen = Some(Instant::now());
+        }
+        let ledger = self.participant.pool().control().ledger();
+        let at_core = self.fitting.clone().filter(|&slot| {
+            let mut rows = self.rows.iter();
+            rows.any(|&row| ledger.held_by(row, LedgerSlot(slot)) > 0)
+        });
+        at_core.count() < (self.fitting.len() / 2).max(1)
     }
 
     /// Forgets what came back, and looks whether what did not is the fault of others: messages that
