@@ -44,7 +44,10 @@ static inline void hythe_fence(void)
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Orders earlier loads before later ones: "the entry as it was" before "is the session still the same?". */
+/*
+ * Orders earlier loads before later ones: "the entry as it was" before "is the session still the
+ * same?".
+ */
 static inline void hythe_fence_acquire(void)
 {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);

@@ -38,8 +38,8 @@ pub(super) struct CoreSource {
     supplied: Vec<LedgerSlot>,
     /// Messages that the core has dropped for this port, as far as they are counted.
     dropped: u32,
-    /// Slots that are large enough for the endpoint: classes are sorted by size, so they follow each
-    /// other.
+    /// Slots that are large enough for the endpoint: classes are sorted by size, so they follow
+    /// each other.
     fitting: Range<u32>,
     /// The rows of all ports of the endpoint, and when they were looked up.
     rows: Vec<MemberIndex>,
