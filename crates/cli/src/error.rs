@@ -71,7 +71,9 @@ impl CliError {
 
     fn is_wrong_use(&self) -> bool {
         let node = match self {
-            Self::WrongUse(_) | Self::Latency(LatencyError::Threshold { .. }) => return true,
+            Self::WrongUse(_)
+            | Self::Latency(LatencyError::Threshold { .. })
+            | Self::Core(CoreError::BadName { .. }) => return true,
             Self::Node(error) | Self::Core(CoreError::Node(error)) => error,
             _ => return false,
         };

@@ -34,6 +34,7 @@ pub(crate) fn of_node(error: &NodeError) -> String {
         NodeError::NoRoom { .. } => " (--size)".to_owned(),
         NodeError::TooLarge { .. } => " (--size, --small)".to_owned(),
         NodeError::PoolLost { .. } => " (`hythe pool remove --force`)".to_owned(),
+        NodeError::CoreSilent { .. } => " (`hythe core status`)".to_owned(),
         NodeError::Pool(error) => of_pool(error).to_owned(),
         NodeError::Exhausted(full) => full.remedy.as_ref().map_or_else(
             || of_pool(&full.cause).to_owned(),
@@ -45,6 +46,24 @@ pub(crate) fn of_node(error: &NodeError) -> String {
 
 pub(crate) fn of_core(error: &CoreError) -> String {
     match error {
+        CoreError::AlreadyRunning { board, .. } => {
+            format!("; `hythe core stop {}` stops it", escaped(board))
+        }
+        CoreError::NotRunning { board } => {
+            format!("; `hythe core run {}` starts it", escaped(board))
+        }
+        CoreError::OutOfReach { .. } => " (`hythe core stop`)".to_owned(),
+        CoreError::NotRunnable { missing, .. }
+            if missing.iter().any(|what| what.contains("only be measured")) =>
+        {
+            " (`hythe latency board`)".to_owned()
+        }
+        CoreError::ChannelTaken { channel, .. } => format!(
+            "; `--as NAME` gives this core channels of its own, such as `NAME/{}`",
+            escaped(channel)
+        ),
+        CoreError::BadName { .. } => " (--as)".to_owned(),
+        CoreError::BadClasses { .. } => " (--class)".to_owned(),
         CoreError::Node(error) => of_node(error),
         _ => String::new(),
     }

@@ -232,10 +232,7 @@ impl Board {
     pub(crate) fn only_measured(&self) -> CoreError {
         CoreError::NotRunnable {
             board: self.name().to_owned(),
-            missing: vec![
-                "it shares no memory with Linux, and can only be measured: `hythe latency board`"
-                    .to_owned(),
-            ],
+            missing: vec!["it shares no memory with Linux, and can only be measured".to_owned()],
         }
     }
 

@@ -39,7 +39,7 @@ pub enum CoreError {
     },
     /// The board's core runs in this pool already.
     #[error(
-        "board `{board}` runs in this pool already: {by}; `hythe core stop {board}` stops it",
+        "board `{board}` runs in this pool already: {by}",
         board = escaped(board),
         by = escaped(by)
     )]
@@ -83,7 +83,7 @@ pub enum CoreError {
     },
     /// The board's core does not run in this pool.
     #[error(
-        "board `{board}` does not run in this pool; `hythe core run {board}` starts it",
+        "board `{board}` does not run in this pool",
         board = escaped(board)
     )]
     NotRunning {
@@ -92,7 +92,7 @@ pub enum CoreError {
     },
     /// The agent runs where process ids are others.
     #[error(
-        "board `{board}` is run by {agent} in another PID namespace; `hythe core stop {board}` works there",
+        "board `{board}` is run by {agent} in another PID namespace, and can be stopped there",
         board = escaped(board),
         agent = escaped(agent)
     )]

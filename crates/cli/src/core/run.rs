@@ -3,8 +3,7 @@
 
 use std::time::Instant;
 
-use hythe::core::{Board, Core, CoreError, CoreOptions, CoreState, CoreStatus};
-use hythe_terminal::escaped;
+use hythe::core::{Board, Core, CoreOptions, CoreState, CoreStatus};
 use serde::Serialize;
 
 use crate::args::{CoreRunArgs, Globals};
@@ -48,8 +47,7 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
     let stop = Stop::on_signals()?;
     let board = Board::find(&args.board)?;
     let pool = globals.open_to_use()?;
-    let core = Core::start_unless(&pool, &board, &options(args), || stop.asked());
-    let core = core.map_err(with_remedy)?;
+    let core = Core::start_unless(&pool, &board, &options(args), || stop.asked())?;
     let started = core.status();
     let up = UpDocument {
         pool: pool.options().name(),
@@ -87,18 +85,6 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
         None => {}
     }
     Ok(stopped?)
-}
-
-/// What this command can do about it.
-fn with_remedy(error: CoreError) -> CliError {
-    match error {
-        CoreError::ChannelTaken { ref channel, .. } => CliError::Failed(format!(
-            "{error}; `--as NAME` gives this core channels of its own, such as `NAME/{}`",
-            escaped(channel)
-        )),
-        CoreError::BadName { .. } => CliError::WrongUse(format!("--as: {error}")),
-        error => error.into(),
-    }
 }
 
 fn options(args: &CoreRunArgs) -> CoreOptions {

@@ -130,7 +130,7 @@ impl Attachment {
             .channel(channel.index)
             .and_then(|now| now.core.map(|core| (now, core)));
         let Some((now, core)) = now else {
-            return Err(silent(channel, "it is not running (`hythe core status`)"));
+            return Err(silent(channel, "it is not running"));
         };
         let link = LinkMap::open(shared.pool(), core.region)?;
         let Some(life) = link.life() else {
