@@ -24,7 +24,7 @@ use hythe_rtcore::{Board, Core, CoreOptions};
 use support::{Echo, LONG, World, board};
 
 const ROUND: Duration = Duration::from_secs(2);
-const PATIENCE: Duration = Duration::from_millis(50);
+const TIME_LIMIT: Duration = Duration::from_millis(50);
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |value| value.parse().expect("a number"))
@@ -89,10 +89,10 @@ impl Told {
                 lease.write(0, &[1; 1000]);
                 self.note("publish", || echo.ping.publish(lease, 1000));
             }
-            let taken = self.note("take", || echo.pong.take(PATIENCE));
+            let taken = self.note("take", || echo.pong.take(TIME_LIMIT));
             drop(taken.flatten().map(|sample| sample.to_vec()));
         }
-        self.note("flush", || echo.ping.flush(PATIENCE));
+        self.note("flush", || echo.ping.flush(TIME_LIMIT));
     }
 }
 

@@ -6,14 +6,14 @@
 
 #include "../test.h"
 
-#define PATIENCE_MS 20000
+#define TIME_LIMIT_MS 20000
 #define SLICE_MS 100
 
 int wait_for_core(struct agent *agent)
 {
     int waited;
 
-    for (waited = 0; waited < PATIENCE_MS && linux_state(&agent->side) != 1; waited += SLICE_MS) {
+    for (waited = 0; waited < TIME_LIMIT_MS && linux_state(&agent->side) != 1; waited += SLICE_MS) {
         agent_wait(agent, SLICE_MS);
     }
     return linux_state(&agent->side) == 1;
@@ -23,7 +23,7 @@ int wait_for_session_after(struct agent *agent, uint32_t session)
 {
     int waited;
 
-    for (waited = 0; waited < PATIENCE_MS && load(core_word(&agent->side, 8)) == session;
+    for (waited = 0; waited < TIME_LIMIT_MS && load(core_word(&agent->side, 8)) == session;
          waited += SLICE_MS) {
         agent_wait(agent, SLICE_MS);
     }
@@ -36,7 +36,7 @@ static int attach(struct agent *agent, uint32_t endpoint)
 
     linux_attach(&agent->side, endpoint);
     agent_ring(agent);
-    for (waited = 0; waited < PATIENCE_MS; waited += SLICE_MS) {
+    for (waited = 0; waited < TIME_LIMIT_MS; waited += SLICE_MS) {
         if (linux_attach_done(&agent->side, endpoint)) {
             return 1;
         }
@@ -84,7 +84,7 @@ int take(struct agent *agent, uint32_t endpoint, struct descriptor *descriptor)
         return 1;
     }
 
-    for (waited = 0; waited < PATIENCE_MS; waited += SLICE_MS) {
+    for (waited = 0; waited < TIME_LIMIT_MS; waited += SLICE_MS) {
         if (linux_take(&agent->side, endpoint, descriptor)) {
             return 1;
         }
