@@ -76,10 +76,13 @@ static int returnable(const struct hythe_buffer *buffer, const struct hythe_flow
 void hythe_request_mark(const struct hythe_buffer *buffer, uint32_t kind)
 {
     /* Slots begin at multiples of 64. The number behind the kind stays as the client wrote it. */
+    const struct hythe_port *port = buffer->endpoint->link->port;
     volatile uint32_t *header = hythe_word(buffer->slot, 0);
 
+    /* A line from an earlier use of the slot has the number of that time, which would go back. */
+    hythe_invalidate(port, header, sizeof *header);
     hythe_store_relaxed(header, kind);
-    hythe_clean(buffer->endpoint->link->port, header, sizeof *header);
+    hythe_clean(port, header, sizeof *header);
 }
 
 int hythe_give_back(struct hythe_buffer *buffer, uint32_t length)

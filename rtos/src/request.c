@@ -40,9 +40,12 @@ int hythe_reply(struct hythe_buffer *request, uint32_t length)
         return HYTHE_E_LENGTH;
     }
     link = request->endpoint->link;
-    hythe_request_mark(request, HYTHE_REQUEST_REPLY);
-    /* What was written beyond the reply, too: nothing may be written back after this. */
+    /*
+     * What was written beyond the reply, too: nothing may be written back after this. Before the
+     * mark, which drops the line of the header: the reply may begin in it.
+     */
     hythe_clean(link->port, request->data, length > request->length ? length : request->length);
+    hythe_request_mark(request, HYTHE_REQUEST_REPLY);
     hythe_link_lock(link);
     result = hythe_give_back(request, length);
     hythe_link_unlock(link);
