@@ -19,7 +19,7 @@ enum {
     RUNS = 200,
     STEPS = 400,
     HELD_MAX = 3,
-    LINK_BYTES = 8192
+    LINK_BYTES = 12288
 };
 
 struct life {
@@ -33,6 +33,7 @@ struct life {
     /* What the core sleeps for; CACHE_ENDPOINTS: for nothing that a ring announces. */
     uint32_t awaited;
     uint32_t sleeps;
+    uint32_t events;
     /* Numbers that Linux had used when the core started: none of them is for this life of it. */
     uint32_t used[CACHE_FLOWS];
 };
@@ -42,8 +43,11 @@ struct test_sum test_sum;
 static const uint32_t AGENTS_END[4] = {0, 0, 1, 2};
 
 static const struct hythe_endpoint_config ENDPOINTS[CACHE_ENDPOINTS] = {
-    {"in", HYTHE_TO_CORE, 256, 5, 2, 0},
-    {"out", HYTHE_FROM_CORE, 256, 7, 2, 0},
+    {"in", HYTHE_TO_CORE, 256, 5, 2, HYTHE_KIND_MESSAGES},
+    {"out", HYTHE_FROM_CORE, 256, 7, 2, HYTHE_KIND_MESSAGES},
+    {"ask", HYTHE_TO_CORE, 256, 9, 2, HYTHE_KIND_REQUESTS},
+    {"rise", HYTHE_TO_CORE, 0, 0, 2, HYTHE_KIND_EVENTS},
+    {"tell", HYTHE_FROM_CORE, 0, 0, 2, HYTHE_KIND_EVENTS},
 };
 
 /* ---- Lost wake-ups ---- */
@@ -74,6 +78,7 @@ static void check_that_linux_is_awake(const struct life *life)
     for (i = 0; i < CACHE_FLOWS && linux_cpu->is_asleep && !linux_cpu->is_rung; i++) {
         if (is_attached(life, i)) {
             CHECK_EQUAL(flow_of(life, i)->outbox_tail, linux_cpu->flows[i].head);
+            CHECK(i / CACHE_PORTS != CACHE_TELL || !cache_is_pending(linux_cpu, i));
         }
     }
 }
@@ -85,6 +90,7 @@ static void check_that_nothing_is_awaited(const struct life *life)
     for (i = 0; i < CACHE_FLOWS; i++) {
         if (i / CACHE_PORTS == life->awaited && is_attached(life, i)) {
             CHECK_EQUAL(flow_of(life, i)->inbox_head, life->linux_cpu.flows[i].tail);
+            CHECK(life->awaited != CACHE_RISE || !cache_is_pending(&life->linux_cpu, i));
         }
     }
 }
@@ -173,7 +179,7 @@ static uint32_t core_fills(struct life *life, const struct hythe_buffer *buffer)
 static void core_takes(struct life *life)
 {
     struct hythe_buffer *buffer = &life->held[life->held_count];
-    uint32_t endpoint = cache_random(CACHE_ENDPOINTS);
+    uint32_t endpoint = cache_random(CACHE_QUEUES);
     uint32_t timeout_ms = cache_random(2) * 30;
     const struct cache_slot *slot;
     uint32_t i;
@@ -183,24 +189,110 @@ static void core_takes(struct life *life)
         return;
     }
     life->awaited = endpoint;
-    result = endpoint == CACHE_IN
-                 ? hythe_receive(hythe_link_endpoint(&life->link, endpoint), buffer, timeout_ms)
-                 : hythe_lease(hythe_link_endpoint(&life->link, endpoint), buffer, timeout_ms);
+    result = endpoint == CACHE_OUT
+                 ? hythe_lease(hythe_link_endpoint(&life->link, endpoint), buffer, timeout_ms)
+                 : hythe_receive(hythe_link_endpoint(&life->link, endpoint), buffer, timeout_ms);
     life->awaited = CACHE_ENDPOINTS;
     if (result != HYTHE_OK || test_sum.broken_checks != 0) {
         return;
     }
     life->held_count++;
     slot = slot_of(life, buffer);
-    CHECK_EQUAL(slot->references, CACHE_PORTS);
+    CHECK_EQUAL(slot->references, cache_references(endpoint * CACHE_PORTS));
     CHECK_EQUAL(slot->flow, endpoint * CACHE_PORTS + buffer->port);
     CHECK_EQUAL(slot->generation, buffer->words[1]);
-    CHECK_EQUAL(buffer->length, endpoint == CACHE_IN ? 4 * slot->words : 256);
+    CHECK_EQUAL(buffer->length, endpoint == CACHE_OUT ? 256 : 4 * slot->words);
     if (endpoint == CACHE_OUT && cache_random(2) == 0) {
         (void)core_fills(life, buffer);
     }
-    for (i = 0; endpoint == CACHE_IN && i < buffer->length / 4; i++) {
+    for (i = 0; endpoint != CACHE_OUT && i < buffer->length / 4; i++) {
         CHECK_EQUAL(cache_load(CACHE_CORE, word_of(buffer, i), 0), cache_pattern(slot->pattern, i));
+    }
+}
+
+/* Writes where the request was, and replies or gives the request up. */
+static int core_answers(struct life *life, struct hythe_buffer *buffer)
+{
+    struct cache_slot *slot = slot_of(life, buffer);
+    uint32_t filled = cache_random(1 + buffer->length / 4);
+    uint32_t i;
+
+    CHECK_EQUAL(hythe_reply_capacity(buffer), 4 * CACHE_PAYLOAD_WORDS);
+    life->linux_cpu.patterns++;
+    slot->pattern = life->linux_cpu.patterns;
+    slot->kind = cache_random(3) == 0 ? 3 : 2;
+    if (slot->kind == 2) {
+        slot->words = cache_random(1 + CACHE_PAYLOAD_WORDS);
+        filled = slot->words > filled ? slot->words : filled;
+    }
+    for (i = 0; i < filled; i++) {
+        cache_store(CACHE_CORE, word_of(buffer, i), cache_pattern(slot->pattern, i), 0);
+    }
+    return slot->kind == 2 ? hythe_reply(buffer, 4 * slot->words) : hythe_release(buffer);
+}
+
+static void core_waits(struct life *life)
+{
+    uint64_t events = 0;
+    uint64_t known = 0;
+    uint32_t timeout_ms = cache_random(2) * 30;
+    uint32_t port;
+    uint32_t i;
+
+    life->awaited = CACHE_RISE;
+    (void)hythe_event_wait(hythe_link_endpoint(&life->link, CACHE_RISE), &events, timeout_ms);
+    life->awaited = CACHE_ENDPOINTS;
+    for (port = 0; port < CACHE_PORTS; port++) {
+        uint32_t number = CACHE_RISE * CACHE_PORTS + port;
+        struct cache_flow *flow = &life->linux_cpu.flows[number];
+        for (i = 0; i < CACHE_EVENTS; i++) {
+            uint64_t bit = (uint64_t)cache_event_bit(number, i) << 32 * i;
+            volatile uint32_t *word = cache_announced(&life->linux_cpu, number, i);
+            known |= bit;
+            if ((events & bit) != 0) {
+                flow->takes[i]++;
+                CHECK(flow->takes[i] <= flow->flips[i]);
+                cache_invalidate(CACHE_CORE, word, sizeof *word);
+                flow->looked[i] = cache_load(CACHE_CORE, word, 0);
+                life->events++;
+            }
+        }
+    }
+    CHECK((events & ~known) == 0);
+}
+
+static void core_raises(struct life *life)
+{
+    uint32_t first = CACHE_TELL * CACHE_PORTS;
+    uint32_t which = 1 + cache_random(3);
+    uint32_t announced[CACHE_EVENTS] = {0, 0};
+    uint32_t sessions[CACHE_PORTS];
+    uint64_t events = 0;
+    uint32_t i;
+    int result;
+
+    for (i = 0; i < CACHE_PORTS; i++) {
+        sessions[i] = is_attached(life, first + i) ? flow_of(life, first + i)->session : 0;
+    }
+    for (i = 0; i < CACHE_EVENTS; i++) {
+        if ((which >> i & 1) != 0) {
+            volatile uint32_t *word = cache_announced(&life->linux_cpu, first, i);
+            life->linux_cpu.announcements++;
+            announced[i] = life->linux_cpu.announcements;
+            cache_store(CACHE_CORE, word, announced[i], 0);
+            cache_clean(CACHE_CORE, word, sizeof *word);
+            events |= (uint64_t)cache_event_bit(first, i) << 32 * i;
+        }
+    }
+    result = hythe_event_raise(hythe_link_endpoint(&life->link, CACHE_TELL), events);
+    for (i = 0; i < CACHE_PORTS * CACHE_EVENTS && result == HYTHE_OK; i++) {
+        uint32_t number = first + i / CACHE_EVENTS;
+        uint32_t event = i % CACHE_EVENTS;
+        /* Those that had this session all the while were told. */
+        if (announced[event] != 0 && is_attached(life, number) &&
+            flow_of(life, number)->session == sessions[i / CACHE_EVENTS]) {
+            life->linux_cpu.flows[number].announced[event] = announced[event];
+        }
     }
 }
 
@@ -215,7 +307,9 @@ static void core_gives(struct life *life)
     if (at >= life->held_count) {
         return;
     }
-    if (buffer->endpoint != out) {
+    if (buffer->endpoint->kind == HYTHE_KIND_REQUESTS) {
+        result = core_answers(life, buffer);
+    } else if (buffer->endpoint != out) {
         result =
             cache_random(2) == 0 ? hythe_forward(buffer, out, timeout_ms) : hythe_release(buffer);
     } else {
@@ -277,11 +371,26 @@ static void check_sessions(const struct life *life)
     }
 }
 
+static void check_events(const struct life *life)
+{
+    uint32_t i;
+
+    for (i = CACHE_RISE * CACHE_PORTS; i < CACHE_FLOWS; i++) {
+        if (is_attached(life, i)) {
+            cache_check_events(&life->linux_cpu, i);
+        }
+    }
+}
+
 static void step(struct life *life)
 {
-    uint32_t what = cache_random(200);
+    uint32_t what = cache_random(260);
 
-    if (what < 80) {
+    if (what >= 230) {
+        core_raises(life);
+    } else if (what >= 200) {
+        core_waits(life);
+    } else if (what < 80) {
         core_takes(life);
     } else if (what < 180) {
         core_gives(life);
@@ -293,6 +402,7 @@ static void step(struct life *life)
     check_that_linux_is_awake(life);
     check_counters(life);
     check_sessions(life);
+    check_events(life);
     check_that_all_is_clean();
     between(life);
 }
@@ -308,12 +418,15 @@ static void finish(struct life *life)
         uint32_t i;
         core_takes(life);
         core_gives(life);
+        core_waits(life);
+        check_events(life);
         between(life);
         is_done = cache_linux_is_done(&life->linux_cpu);
         for (i = 0; i < CACHE_FLOWS; i++) {
             is_done = is_done && is_attached(life, i) &&
                       flow_of(life, i)->inbox_head == life->linux_cpu.flows[i].tail &&
-                      flow_of(life, i)->outbox_tail == life->linux_cpu.flows[i].head;
+                      flow_of(life, i)->outbox_tail == life->linux_cpu.flows[i].head &&
+                      (i / CACHE_PORTS < CACHE_RISE || !cache_is_pending(&life->linux_cpu, i));
         }
     }
     CHECK(is_done || test_sum.broken_checks != 0);
@@ -351,6 +464,9 @@ static void live(enum cache_kind kind, uint64_t first_seed)
     uint32_t sent = 0;
     uint32_t received = 0;
     uint32_t sleeps = 0;
+    uint32_t replies = 0;
+    uint32_t raised = 0;
+    uint32_t told = 0;
     uint64_t seed;
     int i;
 
@@ -367,14 +483,19 @@ static void live(enum cache_kind kind, uint64_t first_seed)
         sent += life.linux_cpu.sent;
         received += life.linux_cpu.received;
         sleeps += life.sleeps;
+        replies += life.linux_cpu.replies;
+        raised += life.events;
+        told += life.linux_cpu.events;
         if (test_sum.broken_checks != 0) {
             printf("seed %llu, step %d\n", (unsigned long long)seed, i);
         }
     }
     printf("%s: %u messages to the core, %u from it, %u sleeps of it\n",
            kind == CACHE_COHERENT ? "coherent" : "private caches", sent, received, sleeps);
+    printf("    %u replies, %u events to the core, %u from it\n", replies, raised, told);
     /* A link over which nothing goes would find nothing. */
     CHECK(sent > 10 * RUNS && received > 10 * RUNS && sleeps > 10 * RUNS);
+    CHECK(replies > RUNS && raised > RUNS && told > RUNS);
 }
 
 int main(void)

@@ -12,6 +12,13 @@
 #define AT_TAIL 8u
 #define AT_HEAD 12u
 #define AT_WINDOW 16u
+#define AT_RAISED 20u
+#define AT_SEEN 28u
+/* Of the header of a request. */
+#define WORD_KIND 0u
+#define WORD_NUMBER 2u
+#define HEADER_BYTES 16u
+#define NUMBER_HIGH 0x13579BDFu
 
 uint32_t cache_pattern(uint32_t pattern, uint32_t index)
 {
@@ -86,6 +93,16 @@ static void forget_core(struct cache_linux *self)
     self->core_session = 0;
 }
 
+static void scribble_events(struct cache_linux *self, const struct cache_flow *flow)
+{
+    uint32_t i;
+
+    for (i = 0; i < CACHE_EVENTS; i++) {
+        write_word(linux_flow(&self->side, flow->name, AT_RAISED + 4 * i), ~flow->raised[i]);
+        write_word(linux_flow(&self->side, flow->name, AT_SEEN + 4 * i), ~flow->seen[i]);
+    }
+}
+
 /* The agent leaves: what the flows have means nothing any more, though they do not say so. */
 static void scribble(struct cache_linux *self)
 {
@@ -99,6 +116,7 @@ static void scribble(struct cache_linux *self)
         }
         write_word(linux_flow(&self->side, self->flows[i].name, AT_TAIL), 0x5A5A5A5Au);
         write_word(linux_flow(&self->side, self->flows[i].name, AT_HEAD), 0xA5A5A5A5u);
+        scribble_events(self, &self->flows[i]);
         for (entry = 0; entry < CACHE_CAPACITY; entry++) {
             write_word(linux_entry(&self->side, self->flows[i].name, entry), 0x5A5A5A5Au);
         }
@@ -126,13 +144,16 @@ static void start_agent(struct cache_linux *self)
     self->is_asleep = 0;
 }
 
-/* What the core answers with. Its name is "core", its endpoints are "in" and "out". */
+/* What the core answers with. Its name is "core". */
 static void check_header(struct cache_linux *self)
 {
-    static const uint32_t HEADER[9][2] = {{0, 0x434C5948u},  {4, 2},  {16, 0}, {24, 2}, {28, 64},
+    static const uint32_t HEADER[9][2] = {{0, 0x434C5948u},  {4, 2},  {16, 0}, {24, 5}, {28, 64},
                                           {32, 0x65726F63u}, {36, 0}, {56, 0}, {60, 0}};
-    static const uint32_t RECORDS[2][7] = {{0x6E69u, 0, 1, 256, 5, 0, 0},
-                                           {0x74756Fu, 0, 2, 256, 7, 0, 0}};
+    static const uint32_t RECORDS[CACHE_ENDPOINTS][7] = {{0x6E69u, 0, 1, 256, 5, 0, 0},
+                                                         {0x74756Fu, 0, 2, 256, 7, 0, 0},
+                                                         {0x6B7361u, 0, 1, 256, 9, 1, 0},
+                                                         {0x65736972u, 0, 1, 0, 0, 2, 0},
+                                                         {0x6C6C6574u, 0, 2, 0, 0, 2, 0}};
     static const uint32_t AT[7] = {0, 28, 32, 36, 40, 44, 48};
     const struct linux_side *side = &self->side;
     uint32_t i;
@@ -141,7 +162,7 @@ static void check_header(struct cache_linux *self)
     for (i = 0; i < 9; i++) {
         CHECK_EQUAL(read_word(core_word(side, HEADER[i][0])), HEADER[i][1]);
     }
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < CACHE_ENDPOINTS; i++) {
         for (j = 0; j < 7; j++) {
             CHECK_EQUAL(read_word(core_word(side, 2 * side->line_bytes + 64 * i + AT[j])),
                         RECORDS[i][j]);
@@ -185,7 +206,7 @@ static volatile uint32_t *word_at(uint8_t *bytes, uint32_t index)
     return (volatile uint32_t *)(void *)bytes + index;
 }
 
-static void check_message(struct cache_linux *self, const struct cache_slot *slot, uint32_t index,
+static void check_payload(struct cache_linux *self, const struct cache_slot *slot, uint32_t index,
                           uint32_t length)
 {
     uint8_t *payload = payload_of(self, index);
@@ -197,7 +218,25 @@ static void check_message(struct cache_linux *self, const struct cache_slot *slo
         CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(payload, i), 0),
                     cache_pattern(slot->pattern, i));
     }
-    self->received++;
+}
+
+/* A request comes back: with the reply, or given up. Its number is as Linux wrote it. */
+static void check_reply(struct cache_linux *self, const struct cache_slot *slot, uint32_t index,
+                        uint32_t length)
+{
+    uint8_t *header = payload_of(self, index) - HEADROOM;
+
+    cache_invalidate(CACHE_LINUX, header, HEADER_BYTES);
+    CHECK(slot->kind == 2 || slot->kind == 3);
+    CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(header, WORD_KIND), 0), slot->kind);
+    CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(header, WORD_NUMBER), 0), slot->number);
+    CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(header, WORD_NUMBER + 1), 0), NUMBER_HIGH);
+    if (slot->kind == 2) {
+        check_payload(self, slot, index, length);
+    } else {
+        CHECK_EQUAL(length, 0);
+    }
+    self->replies++;
 }
 
 static void uncount(struct cache_linux *self, struct cache_slot *slot)
@@ -239,9 +278,13 @@ static void judge(struct cache_linux *self, uint32_t number, const uint32_t word
     }
     if (number / CACHE_PORTS == CACHE_OUT && words[3] != LINUX_UNUSED) {
         CHECK_EQUAL(words[2], HEADROOM);
-        check_message(self, slot, index, words[3]);
+        check_payload(self, slot, index, words[3]);
+        self->received++;
     } else {
         CHECK_EQUAL(slot->flow, number);
+        if (number / CACHE_PORTS == CACHE_ASK) {
+            check_reply(self, slot, index, words[3]);
+        }
     }
     /* Of a forwarded one the place is freed by its credit. */
     if (slot->flow / CACHE_PORTS == CACHE_OUT || slot->flow == number) {
@@ -283,20 +326,126 @@ static void take_all(struct cache_linux *self)
     }
 }
 
+/* ---- Events ---- */
+
+static int is_raised_by_core(uint32_t number)
+{
+    return number / CACHE_PORTS == CACHE_TELL;
+}
+
+/* The last lines of memory: one is Linux's, one the core's. */
+volatile uint32_t *cache_announced(const struct cache_linux *self, uint32_t number, uint32_t event)
+{
+    uint8_t *lines = self->region + CACHE_SLOTS * CACHE_SLOT_BYTES;
+
+    return is_raised_by_core(number) ? word_at(lines + CACHE_LINE_BYTES, event)
+                                     : word_at(lines, number % CACHE_PORTS * CACHE_EVENTS + event);
+}
+
+/* To the core, each port has its own, so that the core can tell whose it took. */
+uint32_t cache_event_bit(uint32_t number, uint32_t event)
+{
+    return 1u << (is_raised_by_core(number) ? event : number % CACHE_PORTS);
+}
+
+/* Pending events of one word, whatever either side may know of it by now. */
+static uint32_t pending_of(const struct cache_linux *self, uint32_t number, uint32_t event)
+{
+    const struct cache_flow *flow = &self->flows[number];
+    int is_from_core = is_raised_by_core(number);
+    uint32_t at = (is_from_core ? AT_RAISED : AT_SEEN) + 4 * event;
+
+    return (is_from_core ? flow->seen : flow->raised)[event] ^
+           cache_peek(CACHE_CORE, core_flow(&self->side, flow->name, at));
+}
+
+int cache_is_pending(const struct cache_linux *self, uint32_t number)
+{
+    return (pending_of(self, number, 0) | pending_of(self, number, 1)) != 0;
+}
+
+void cache_check_events(const struct cache_linux *self, uint32_t number)
+{
+    const struct cache_flow *flow = &self->flows[number];
+    uint32_t i;
+
+    for (i = 0; i < CACHE_EVENTS; i++) {
+        if ((pending_of(self, number, i) & cache_event_bit(number, i)) == 0) {
+            CHECK(flow->looked[i] >= flow->announced[i]);
+        }
+    }
+}
+
+static void raise_event(struct cache_linux *self, uint32_t number)
+{
+    struct cache_flow *flow = &self->flows[number];
+    uint32_t event = cache_random(CACHE_EVENTS);
+    uint32_t bit = cache_event_bit(number, event);
+    volatile uint32_t *word = cache_announced(self, number, event);
+    uint32_t seen;
+
+    if (flow->state != CACHE_ATTACHED) {
+        return;
+    }
+    self->announcements++;
+    cache_store(CACHE_LINUX, word, self->announcements, 0);
+    cache_clean(CACHE_LINUX, word, sizeof *word);
+    flow->announced[event] = self->announcements;
+    cache_fence(CACHE_LINUX);
+    seen = read_word(core_flow(&self->side, flow->name, AT_SEEN + 4 * event));
+    if (((flow->raised[event] ^ seen) & bit) == 0) {
+        flow->raised[event] ^= bit;
+        flow->flips[event]++;
+        write_word(linux_flow(&self->side, flow->name, AT_RAISED + 4 * event), flow->raised[event]);
+        ring_core(self);
+    }
+}
+
+/* `is_first`: the session begins, and what was raised before it is nobody's: the reader looks. */
+static void take_events(struct cache_linux *self, uint32_t number, int is_first)
+{
+    struct cache_flow *flow = &self->flows[number];
+    uint32_t taken[CACHE_EVENTS];
+    uint32_t i;
+
+    for (i = 0; i < CACHE_EVENTS; i++) {
+        uint32_t raised = read_word(core_flow(&self->side, flow->name, AT_RAISED + 4 * i));
+        taken[i] = raised ^ flow->seen[i];
+        flow->seen[i] = raised;
+        CHECK_EQUAL(raised & ~cache_event_bit(number, i), 0);
+        write_word(linux_flow(&self->side, flow->name, AT_SEEN + 4 * i), raised);
+    }
+    cache_fence(CACHE_LINUX);
+    for (i = 0; i < CACHE_EVENTS; i++) {
+        if (taken[i] != 0 || is_first) {
+            volatile uint32_t *word = cache_announced(self, number, i);
+            cache_invalidate(CACHE_LINUX, word, sizeof *word);
+            flow->looked[i] = cache_load(CACHE_LINUX, word, 0);
+        }
+        self->events += taken[i] != 0;
+    }
+}
+
 /* ---- What is sent ---- */
+
+uint32_t cache_references(uint32_t number)
+{
+    return number / CACHE_PORTS == CACHE_ASK ? 1 : CACHE_PORTS;
+}
 
 static void push(struct cache_linux *self, uint32_t number, uint32_t index, uint32_t length)
 {
     struct cache_flow *flow = &self->flows[number];
     struct cache_slot *slot = &self->slots[index];
     volatile uint32_t *entry = linux_entry(&self->side, flow->name, flow->tail);
-    uint32_t words[8] = {self->side.region << 24, 0, HEADROOM, length, 3, CACHE_PORTS, 0, 0};
+    uint32_t references = cache_references(number);
+    uint32_t words[8] = {self->side.region << 24, 0, HEADROOM, length, 3, references, 0, 0};
     uint32_t i;
 
     slot->generation++;
-    slot->references = CACHE_PORTS;
+    slot->references = references;
     slot->flow = number;
-    slot->counted = number / CACHE_PORTS == CACHE_OUT;
+    slot->counted = 1;
     words[0] |= index + CACHE_FIRST_SLOT;
     words[1] = slot->generation;
     for (i = 0; i < 8; i++) {
@@ -307,6 +456,16 @@ static void push(struct cache_linux *self, uint32_t number, uint32_t index, uint
     flow->out++;
     write_word(linux_flow(&self->side, flow->name, AT_TAIL), flow->tail);
     ring_core(self);
+}
+
+static void write_request(struct cache_linux *self, struct cache_slot *slot, uint8_t *header)
+{
+    slot->kind = 1;
+    slot->number = self->patterns;
+    cache_store(CACHE_LINUX, word_at(header, WORD_KIND), slot->kind, 0);
+    cache_store(CACHE_LINUX, word_at(header, WORD_NUMBER), slot->number, 0);
+    cache_store(CACHE_LINUX, word_at(header, WORD_NUMBER + 1), NUMBER_HIGH, 0);
+    cache_clean(CACHE_LINUX, header, HEADER_BYTES);
 }
 
 static void give(struct cache_linux *self, uint32_t number)
@@ -329,8 +488,20 @@ static void give(struct cache_linux *self, uint32_t number)
         cache_store(CACHE_LINUX, word_at(payload, i), cache_pattern(slot->pattern, i), 0);
     }
     cache_clean(CACHE_LINUX, payload, 4 * slot->words);
+    if (number / CACHE_PORTS == CACHE_ASK) {
+        write_request(self, slot, payload - HEADROOM);
+    }
     push(self, number, index, is_out ? CACHE_SLOT_BYTES - HEADROOM : 4 * slot->words);
     self->sent += !is_out;
+}
+
+static void send(struct cache_linux *self, uint32_t number)
+{
+    if (number / CACHE_PORTS < CACHE_QUEUES) {
+        give(self, number);
+    } else if (number / CACHE_PORTS == CACHE_RISE) {
+        raise_event(self, number);
+    }
 }
 
 /* ---- Attaching ---- */
@@ -349,12 +520,17 @@ static void write_flow(struct cache_linux *self, const struct cache_flow *flow, 
     write_word(linux_flow(&self->side, flow->name, offset), value);
 }
 
-static void see_echo(struct cache_linux *self, struct cache_flow *flow)
+static void see_echo(struct cache_linux *self, uint32_t number)
 {
+    struct cache_flow *flow = &self->flows[number];
+
     if (read_word(core_flow(&self->side, flow->name, AT_SESSION)) == flow->session) {
         flow->head = read_word(core_flow(&self->side, flow->name, AT_START));
         write_flow(self, flow, AT_HEAD, flow->head);
         flow->state = CACHE_ATTACHED;
+        if (is_raised_by_core(number)) {
+            take_events(self, number, 1);
+        }
         /* The core may have published already: the reader has one flow more to look at. */
         self->is_asleep = 0;
     }
@@ -367,7 +543,7 @@ static void end_flow(struct cache_linux *self, uint32_t number)
     /* The core may have published slots of this flow where its echo was not looked at yet. */
     for (i = 0; i < CACHE_FLOWS; i++) {
         if (self->flows[i].state == CACHE_ATTACHING) {
-            see_echo(self, &self->flows[i]);
+            see_echo(self, i);
         }
     }
     take_all(self);
@@ -380,6 +556,20 @@ static void end_flow(struct cache_linux *self, uint32_t number)
     self->flows[number].state = CACHE_DETACHED;
 }
 
+/* Events of an earlier session are nobody's. */
+static void begin_events(struct cache_linux *self, struct cache_flow *flow)
+{
+    uint32_t i;
+
+    for (i = 0; i < CACHE_EVENTS; i++) {
+        write_flow(self, flow, AT_RAISED + 4 * i, flow->raised[i]);
+        flow->announced[i] = 0;
+        flow->looked[i] = 0;
+        flow->flips[i] = 0;
+        flow->takes[i] = 0;
+    }
+}
+
 static void follow_flow(struct cache_linux *self, uint32_t number)
 {
     struct cache_flow *flow = &self->flows[number];
@@ -390,13 +580,14 @@ static void follow_flow(struct cache_linux *self, uint32_t number)
         write_flow(self, flow, AT_TAIL, flow->tail);
         write_flow(self, flow, AT_HEAD, flow->head);
         write_flow(self, flow, AT_WINDOW, CACHE_WINDOW);
+        begin_events(self, flow);
         write_flow(self, flow, AT_START, flow->tail);
         write_flow(self, flow, AT_SESSION, flow->session);
         flow->state = CACHE_ATTACHING;
         raise_changes(self);
         break;
     case CACHE_ATTACHING:
-        see_echo(self, flow);
+        see_echo(self, number);
         break;
     case CACHE_ATTACHED:
         if (!self->is_closing && cache_random(8) == 0) {
@@ -404,6 +595,7 @@ static void follow_flow(struct cache_linux *self, uint32_t number)
             /* What a port that has left writes means nothing. */
             write_flow(self, flow, AT_TAIL, flow->tail - 1000);
             write_flow(self, flow, AT_HEAD, flow->head + 1000);
+            scribble_events(self, flow);
             flow->state = CACHE_ENDING;
             raise_changes(self);
         }
@@ -418,6 +610,18 @@ static void follow_flow(struct cache_linux *self, uint32_t number)
 
 /* ---- Sleeping ---- */
 
+static int finds_events(struct cache_linux *self, const struct cache_flow *flow)
+{
+    uint32_t i;
+
+    for (i = 0; i < CACHE_EVENTS; i++) {
+        if (read_word(core_flow(&self->side, flow->name, AT_RAISED + 4 * i)) != flow->seen[i]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static int finds_nothing(struct cache_linux *self)
 {
     uint32_t i;
@@ -425,7 +629,8 @@ static int finds_nothing(struct cache_linux *self)
     for (i = 0; i < CACHE_FLOWS; i++) {
         const struct cache_flow *flow = &self->flows[i];
         if (flow->state == CACHE_ATTACHED &&
-            read_word(core_flow(&self->side, flow->name, AT_TAIL)) != flow->head) {
+            (read_word(core_flow(&self->side, flow->name, AT_TAIL)) != flow->head ||
+             (is_raised_by_core(i) && finds_events(self, flow)))) {
             return 0;
         }
     }
@@ -456,7 +661,7 @@ void cache_linux_begin(struct cache_linux *self, uint8_t *link, uint8_t *region)
     self->side.link = link;
     self->side.line_bytes = CACHE_LINE_BYTES;
     /* Not half of the link, where a core looks that does not know it. */
-    self->side.section_bytes = 3072;
+    self->side.section_bytes = 4160;
     self->side.endpoints = CACHE_ENDPOINTS + 1;
     self->side.ports = CACHE_PORTS;
     self->side.capacity = CACHE_CAPACITY;
@@ -497,14 +702,16 @@ void cache_linux_step(struct cache_linux *self)
         return;
     } else if (what < 32) {
         if (!self->is_closing) {
-            give(self, number);
+            send(self, number);
         }
     } else if (what < 40) {
         follow_flow(self, number);
     } else if (self->is_asleep) {
         return;
     } else if (what < 60) {
-        if (self->flows[number].state == CACHE_ATTACHED) {
+        if (self->flows[number].state == CACHE_ATTACHED && is_raised_by_core(number)) {
+            take_events(self, number, 0);
+        } else if (self->flows[number].state == CACHE_ATTACHED) {
             (void)take(self, number);
         }
     } else {

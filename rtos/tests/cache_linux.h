@@ -14,7 +14,15 @@
 enum {
     CACHE_IN = 0,
     CACHE_OUT = 1,
-    CACHE_ENDPOINTS = 2,
+    /* Requests, and events to and from the core. */
+    CACHE_ASK = 2,
+    CACHE_RISE = 3,
+    CACHE_TELL = 4,
+    CACHE_ENDPOINTS = 5,
+    /* Those before carry buffers. */
+    CACHE_QUEUES = CACHE_RISE,
+    /* Of each flow: one in the low word, one in the high. */
+    CACHE_EVENTS = 2,
     CACHE_PORTS = 3,
     CACHE_FLOWS = CACHE_ENDPOINTS * CACHE_PORTS,
     CACHE_CAPACITY = 4,
@@ -44,6 +52,15 @@ struct cache_flow {
     uint32_t head;
     /* Slots given over it that have neither come back nor been published or credited. */
     uint32_t out;
+    /* Linux's own words. */
+    uint32_t raised[CACHE_EVENTS];
+    uint32_t seen[CACHE_EVENTS];
+    /* What was announced in this session, and what the reader found when it last looked. */
+    uint32_t announced[CACHE_EVENTS];
+    uint32_t looked[CACHE_EVENTS];
+    /* How often Linux raised an event that was not pending, and how often the core took it. */
+    uint32_t flips[CACHE_EVENTS];
+    uint32_t takes[CACHE_EVENTS];
 };
 
 struct cache_slot {
@@ -55,6 +72,9 @@ struct cache_slot {
     /* Which pattern it has, and how many words of it. */
     uint32_t pattern;
     uint32_t words;
+    /* Of a request: what its header says. */
+    uint32_t kind;
+    uint32_t number;
 };
 
 struct cache_linux {
@@ -64,6 +84,7 @@ struct cache_linux {
     struct cache_flow flows[CACHE_FLOWS];
     struct cache_slot slots[CACHE_SLOTS];
     uint32_t patterns;
+    uint32_t announcements;
     /* The core's session, as Linux met it; 0: not yet. */
     uint32_t core_session;
     /*
@@ -81,6 +102,8 @@ struct cache_linux {
     /* For the sum that the test prints. */
     uint32_t sent;
     uint32_t received;
+    uint32_t replies;
+    uint32_t events;
 };
 
 void cache_linux_begin(struct cache_linux *linux_cpu, uint8_t *link, uint8_t *region);
@@ -90,6 +113,22 @@ void cache_linux_step(struct cache_linux *linux_cpu);
 
 /* 1: all ports are attached, and Linux has taken all there is. */
 int cache_linux_is_done(struct cache_linux *linux_cpu);
+
+/* The word that event `event` of a flow announces: of CACHE_TELL one for all of its flows. */
+volatile uint32_t *cache_announced(const struct cache_linux *linux_cpu, uint32_t flow,
+                                   uint32_t event);
+
+/* How many references a buffer has that this flow brings. */
+uint32_t cache_references(uint32_t flow);
+
+/* The bit of this event in its word. */
+uint32_t cache_event_bit(uint32_t flow, uint32_t event);
+
+/* 1: the reader of an event flow that both sides have has not taken all there is. */
+int cache_is_pending(const struct cache_linux *linux_cpu, uint32_t flow);
+
+/* The core has the event flow as well: what was raised is pending, or was looked at. */
+void cache_check_events(const struct cache_linux *linux_cpu, uint32_t flow);
 
 /* The core rang. */
 void cache_linux_ring(struct cache_linux *linux_cpu);

@@ -317,6 +317,24 @@ uint32_t cache_load(enum cache_cpu cpu, const volatile uint32_t *word, int is_ac
     return value;
 }
 
+uint32_t cache_peek(enum cache_cpu cpu, const volatile uint32_t *word)
+{
+    size_t offset = offset_of(word);
+    const struct word *history = &model.words[offset / 4];
+    const struct line *line = &model.cpus[cpu].lines[offset / model.line_bytes];
+    const uint8_t *at = model.memory + offset;
+    uint32_t value;
+
+    if (model.kind == CACHE_COHERENT) {
+        return history->count == 0 ? 0 : history->messages[(history->count - 1) % KEPT].value;
+    }
+    if (line->is_valid) {
+        at = line->bytes + offset % model.line_bytes;
+    }
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
 void cache_store(enum cache_cpu cpu, volatile uint32_t *word, uint32_t value, int is_release)
 {
     size_t offset = offset_of(word);

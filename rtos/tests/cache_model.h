@@ -31,7 +31,7 @@ enum cache_kind {
     CACHE_PRIVATE = 1
 };
 
-#define CACHE_MEMORY_BYTES 20480u
+#define CACHE_MEMORY_BYTES 20736u
 
 /* Memory filled with zeros, empty caches. `between` runs between two accesses of the core. */
 void cache_begin(enum cache_kind kind, uint64_t seed, void (*between)(void *), void *context);
@@ -44,6 +44,8 @@ uint32_t cache_random(uint32_t most);
 
 uint32_t cache_load(enum cache_cpu cpu, const volatile uint32_t *word, int is_acquire);
 void cache_store(enum cache_cpu cpu, volatile uint32_t *word, uint32_t value, int is_release);
+/* The newest value that this processor stored into a word of its own. Changes nothing. */
+uint32_t cache_peek(enum cache_cpu cpu, const volatile uint32_t *word);
 void cache_fence(enum cache_cpu cpu);
 void cache_fence_acquire(enum cache_cpu cpu);
 
