@@ -68,6 +68,8 @@ mutations() {
         while ($text =~ /\b(hythe_clean|hythe_invalidate|hythe_store_release|hythe_load_acquire|hythe_fence_acquire|hythe_fence|hythe_read
                         |hythe_write|header_word|linux_word|read_changes|read_linux_session|write_core|write_name)$call/gx) {
             my ($name, $arguments, $at) = ($1, $2, $-[0]); my $length = length($name . $arguments);
+            # Calls among the arguments are places, too.
+            pos($text) = $at + length $name;
             substr($text, 0, $at) =~ /([^\n]*)\z/;
             # Definitions, and comments.
             next if $1 =~ /^[a-z]/ || $1 =~ m,^ *(/?\*|//), ;

@@ -52,8 +52,8 @@ static const struct hythe_endpoint_config ENDPOINTS[CACHE_ENDPOINTS] = {
 
 /* ---- Lost wake-ups ---- */
 
-/* 1: both sides hold that this flow is attached, and the same sessions of it and of the agent. */
-static int is_attached(const struct life *life, uint32_t number)
+/* 1: the core has echoed the session that Linux has for this flow, and neither has ended it. */
+static int is_echoed(const struct life *life, uint32_t number)
 {
     const struct hythe_endpoint *endpoint = &life->link.endpoints[number / CACHE_PORTS];
     const struct cache_flow *flow = &life->linux_cpu.flows[number];
@@ -61,8 +61,14 @@ static int is_attached(const struct life *life, uint32_t number)
     return life->linux_cpu.is_running && life->link.state == 1 &&
            life->link.linux_session == life->linux_cpu.side.session &&
            (endpoint->attached >> number % CACHE_PORTS & 1u) != 0 &&
-           flow->state == CACHE_ATTACHED &&
+           (flow->state == CACHE_ATTACHING || flow->state == CACHE_ATTACHED) &&
            endpoint->flows[number % CACHE_PORTS].session == flow->session;
+}
+
+/* 1: Linux has seen the echo, too. */
+static int is_attached(const struct life *life, uint32_t number)
+{
+    return is_echoed(life, number) && life->linux_cpu.flows[number].state == CACHE_ATTACHED;
 }
 
 static const struct hythe_flow *flow_of(const struct life *life, uint32_t number)
@@ -217,7 +223,7 @@ static int core_answers(struct life *life, struct hythe_buffer *buffer)
     uint32_t filled = cache_random(1 + buffer->length / 4);
     uint32_t i;
 
-    CHECK_EQUAL(hythe_reply_capacity(buffer), 4 * CACHE_PAYLOAD_WORDS);
+    CHECK_EQUAL(hythe_reply_capacity(buffer), CACHE_SLOT_BYTES - slot->offset);
     life->linux_cpu.patterns++;
     slot->pattern = life->linux_cpu.patterns;
     slot->kind = cache_random(3) == 0 ? 3 : 2;
@@ -272,7 +278,7 @@ static void core_raises(struct life *life)
     int result;
 
     for (i = 0; i < CACHE_PORTS; i++) {
-        sessions[i] = is_attached(life, first + i) ? flow_of(life, first + i)->session : 0;
+        sessions[i] = is_echoed(life, first + i) ? flow_of(life, first + i)->session : 0;
     }
     for (i = 0; i < CACHE_EVENTS; i++) {
         if ((which >> i & 1) != 0) {
@@ -288,8 +294,8 @@ static void core_raises(struct life *life)
     for (i = 0; i < CACHE_PORTS * CACHE_EVENTS && result == HYTHE_OK; i++) {
         uint32_t number = first + i / CACHE_EVENTS;
         uint32_t event = i % CACHE_EVENTS;
-        /* Those that had this session all the while were told. */
-        if (announced[event] != 0 && is_attached(life, number) &&
+        /* Those that had this session all the while were told, or look when they see the echo. */
+        if (announced[event] != 0 && is_echoed(life, number) &&
             flow_of(life, number)->session == sessions[i / CACHE_EVENTS]) {
             life->linux_cpu.flows[number].announced[event] = announced[event];
         }

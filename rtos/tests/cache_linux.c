@@ -196,9 +196,14 @@ static int meet_core(struct cache_linux *self)
 
 /* ---- What comes back ---- */
 
+static uint8_t *slot_of(const struct cache_linux *self, uint32_t slot)
+{
+    return self->region + slot * CACHE_SLOT_BYTES;
+}
+
 static uint8_t *payload_of(const struct cache_linux *self, uint32_t slot)
 {
-    return self->region + slot * CACHE_SLOT_BYTES + HEADROOM;
+    return slot_of(self, slot) + self->slots[slot].offset;
 }
 
 static volatile uint32_t *word_at(uint8_t *bytes, uint32_t index)
@@ -224,7 +229,7 @@ static void check_payload(struct cache_linux *self, const struct cache_slot *slo
 static void check_reply(struct cache_linux *self, const struct cache_slot *slot, uint32_t index,
                         uint32_t length)
 {
-    uint8_t *header = payload_of(self, index) - HEADROOM;
+    uint8_t *header = slot_of(self, index);
 
     cache_invalidate(CACHE_LINUX, header, HEADER_BYTES);
     CHECK(slot->kind == 2 || slot->kind == 3);
@@ -252,8 +257,7 @@ static void take_back(struct cache_linux *self, uint32_t slot, uint32_t referenc
     self->slots[slot].references -= references;
     if (self->slots[slot].references == 0) {
         /* A line that is still dirty would be written back into what Linux writes next. */
-        CHECK_EQUAL(
-            cache_dirty_lines(CACHE_CORE, payload_of(self, slot) - HEADROOM, CACHE_SLOT_BYTES), 0);
+        CHECK_EQUAL(cache_dirty_lines(CACHE_CORE, slot_of(self, slot), CACHE_SLOT_BYTES), 0);
     }
 }
 
@@ -277,7 +281,7 @@ static void judge(struct cache_linux *self, uint32_t number, const uint32_t word
         return;
     }
     if (number / CACHE_PORTS == CACHE_OUT && words[3] != LINUX_UNUSED) {
-        CHECK_EQUAL(words[2], HEADROOM);
+        CHECK_EQUAL(words[2], slot->offset);
         check_payload(self, slot, index, words[3]);
         self->received++;
     } else {
@@ -439,7 +443,7 @@ static void push(struct cache_linux *self, uint32_t number, uint32_t index, uint
     struct cache_slot *slot = &self->slots[index];
     volatile uint32_t *entry = linux_entry(&self->side, flow->name, flow->tail);
     uint32_t references = cache_references(number);
-    uint32_t words[8] = {self->side.region << 24, 0, HEADROOM, length, 3, references, 0, 0};
+    uint32_t words[8] = {self->side.region << 24, 0, slot->offset, length, 3, references, 0, 0};
     uint32_t i;
 
     slot->generation++;
@@ -473,7 +477,8 @@ static void give(struct cache_linux *self, uint32_t number)
     uint32_t index = cache_random(CACHE_SLOTS);
     struct cache_slot *slot = &self->slots[index];
     int is_out = number / CACHE_PORTS == CACHE_OUT;
-    uint8_t *payload = payload_of(self, index);
+    int is_request = number / CACHE_PORTS == CACHE_ASK;
+    uint8_t *payload;
     uint32_t i;
 
     if (slot->references != 0 || self->flows[number].state != CACHE_ATTACHED ||
@@ -484,12 +489,14 @@ static void give(struct cache_linux *self, uint32_t number)
     self->patterns++;
     slot->pattern = self->patterns;
     slot->words = 1 + cache_random(CACHE_PAYLOAD_WORDS);
+    slot->offset = is_request && cache_random(2) == 0 ? HEADER_BYTES : HEADROOM;
+    payload = payload_of(self, index);
     for (i = 0; i < slot->words; i++) {
         cache_store(CACHE_LINUX, word_at(payload, i), cache_pattern(slot->pattern, i), 0);
     }
     cache_clean(CACHE_LINUX, payload, 4 * slot->words);
-    if (number / CACHE_PORTS == CACHE_ASK) {
-        write_request(self, slot, payload - HEADROOM);
+    if (is_request) {
+        write_request(self, slot, slot_of(self, index));
     }
     push(self, number, index, is_out ? CACHE_SLOT_BYTES - HEADROOM : 4 * slot->words);
     self->sent += !is_out;

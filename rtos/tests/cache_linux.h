@@ -75,6 +75,8 @@ struct cache_slot {
     /* Of a request: what its header says. */
     uint32_t kind;
     uint32_t number;
+    /* Where the payload begins. That of a request may begin in the line of its header. */
+    uint32_t offset;
 };
 
 struct cache_linux {
