@@ -1,7 +1,8 @@
 /*
  * The ordinary life of a link over the model of cache_model.h: a program of its own, since the
  * library is compiled for it with cache_atomic.h. Core and Linux meet, ports attach and leave,
- * messages go both ways and through, either side sleeps, and either starts again.
+ * messages go both ways and through, requests are answered, events raised, either side sleeps, and
+ * either starts again.
  *
  * `make -C rtos test` runs it, scripts/mutate-caches.sh runs it for each mutant of the library.
  * HYTHE_SEED=n begins with another seed. Takes no arguments.
