@@ -121,7 +121,7 @@ fn a_pool_that_the_group_cannot_hold_is_refused_with_what_is_possible() {
         &*group.path().display().to_string(),
         "67108864",
         "50331648",
-        "--size",
+        "make the pool smaller",
     ] {
         assert!(behind.contains(word), "no {word} in {said}");
     }

@@ -51,8 +51,8 @@ struct Inbox {
     requests: BTreeMap<SessionId, Request>,
     /// Nobody wants the show any more.
     is_left: bool,
-    /// Nobody looks here any more.
-    has_ended: bool,
+    /// Nobody looks here any more, and why.
+    ended: Option<String>,
 }
 
 #[derive(Debug)]
@@ -68,11 +68,11 @@ impl Shared {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves a request; gives it back if nobody would take it.
-    fn leave(&self, session: SessionId, request: Request) -> Option<Request> {
+    /// Leaves a request; gives it back, with the reason, if nobody would take it.
+    fn leave(&self, session: SessionId, request: Request) -> Option<(Request, String)> {
         let mut inbox = self.lock();
-        if inbox.has_ended {
-            return Some(request);
+        if let Some(why) = &inbox.ended {
+            return Some((request, why.clone()));
         }
         let replaced = inbox.requests.insert(session, request);
         drop(inbox);
@@ -152,8 +152,8 @@ impl Show {
         let left = self
             .shared
             .leave(session, Request::Watch(spectator, answer));
-        if let Some(Request::Watch(_, answer)) = left {
-            answer.give(Err("it has ended".to_owned()));
+        if let Some((Request::Watch(_, answer), why)) = left {
+            answer.give(Err(why));
         }
     }
 
@@ -167,7 +167,7 @@ impl Show {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.shared.lock().has_ended
+        self.shared.lock().ended.is_some()
     }
 }
 
@@ -181,7 +181,7 @@ impl Drop for Show {
 /// Nothing more is taken; who still waits is told why.
 fn end(shared: &Shared, why: &str) {
     let mut inbox = shared.lock();
-    inbox.has_ended = true;
+    inbox.ended = Some(why.to_owned());
     let requests = std::mem::take(&mut inbox.requests);
     drop(inbox);
     for request in requests.into_values() {

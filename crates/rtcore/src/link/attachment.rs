@@ -207,8 +207,6 @@ impl Attachment {
 
     fn open_queues(&self) -> Queues {
         let head = self.link.begin_at_start(self.flow);
-        // What was raised before is of another session.
-        self.link.take_events(self.flow);
         Queues {
             to_core: Outbox::begin(self.link.queue_to_core(self.flow), self.start),
             from_core: Inbox::begin(self.link.queue_from_core(self.flow), head),

@@ -210,6 +210,9 @@ impl LinkMap {
     /// returns the own tail at which it starts.
     pub(super) fn propose(&self, flow: Flow, session: u32, window: u32) -> u32 {
         let ours = self.layout.linux_flow(flow);
+        // What was raised before is of another session; what the core raises from its echo on is of
+        // this one.
+        self.take_events(flow);
         let tail = self.words.load(ours + flow_line::TAIL, Ordering::Relaxed);
         self.words
             .store(ours + flow_line::WINDOW, window, Ordering::Relaxed);
