@@ -47,7 +47,8 @@ static void sizes(void)
     EXPECT(hythe_pool_create(&options) == (sizeof(size_t) == 8 ? HYTHE_ENOROOM : HYTHE_EARGUMENT));
     EXPECT(sizeof(size_t) < 8 || strstr(hythe_last_error(), "at most") != NULL);
     options.bytes = 2 << 20;
-    EXPECT(hythe_pool_create(&options) < 0 && strstr(hythe_last_error(), "make the tables smaller") != NULL);
+    EXPECT(hythe_pool_create(&options) < 0 &&
+           strstr(hythe_last_error(), "make the tables smaller") != NULL);
     options.small = 1;
     EXPECT(hythe_pool_create(&options) == 1);
     EXPECT(hythe_pool_remove(&options, 0) == 0);
