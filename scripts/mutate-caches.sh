@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Takes out every clean, every invalidate and every barrier of the C library, one at a time, in a scratch copy, and checks
-# that the cache tests (rtos/tests/cache_life.c) fail.
+# Takes out every clean, every invalidate and every barrier of the C library, one at a time, in a
+# scratch copy, and checks that the cache tests (rtos/tests/cache_life.c) fail.
 #
-# Called by `make mutants`; with an argument: only files whose name has it. Prints one line per mutant with the check that
-# caught it; fails if one survives, if the tests fail without any mutation, or if a mutant does not compile.
+# Called by `make mutants`; with an argument: only files whose name has it. Prints one line per
+# mutant with the check that caught it; fails if one survives, if the tests fail without any
+# mutation, or if a mutant does not compile.
 #
-# A place is a call of hythe_clean, hythe_invalidate, hythe_store_release, hythe_load_acquire, hythe_fence or
-# hythe_fence_acquire; and each call that reads or writes a shared word through them (hythe_read, hythe_write, and what names
-# them in one file), which is tried without its cache maintenance: `stale`, `uncleaned`. Ordering is the same for all words,
-# and is taken out where it stands.
+# A place is a call of hythe_clean, hythe_invalidate, hythe_store_release, hythe_load_acquire,
+# hythe_fence or hythe_fence_acquire; and each call that reads or writes a shared word through them
+# (hythe_read, hythe_write, and what names them in one file), which is tried without its cache
+# maintenance: `stale`, `uncleaned`. Ordering is the same for all words, and is taken out where it
+# stands.
 #
 # Left out is what `exempt` lists, as file:function:call:mutant|why.
 

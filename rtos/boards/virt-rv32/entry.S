@@ -1,4 +1,7 @@
-/* The first instructions: entered in machine mode with interrupts masked, by QEMU's loader (board.toml). */
+/*
+ * The first instructions: entered in machine mode with interrupts masked, by QEMU's loader
+ * (board.toml).
+ */
     .section .head, "ax"
     .global _start
 _start:
