@@ -1,8 +1,8 @@
 //! Taking back what ports that died left with the core.
 //!
-//! An endpoint whose port died goes on holding slots in its row, and its session stays open at the
-//! core. If another port attaches, that port takes everything back; if none does within [`LOOKS`]
-//! looks, the agent does: so nothing is lost either way, and what the dead one had published is
+//! A port whose owner died goes on holding slots in its row, and its session stays open at the
+//! core. Whoever attaches there next takes everything back; if nobody does within [`LOOKS`] looks,
+//! the agent does: so nothing is lost either way, and what the dead one had published is
 //! still worked off.
 
 use std::sync::atomic::{AtomicBool, Ordering};

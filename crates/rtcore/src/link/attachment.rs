@@ -263,7 +263,7 @@ impl Attachment {
         self.right.row
     }
 
-    /// The channel, and the number of the port.
+    /// The endpoint, and the number of the port.
     pub(super) const fn flow(&self) -> Flow {
         self.flow
     }
