@@ -93,7 +93,8 @@ bench: setup ## benchmarks, with baselines and peers in the same run
 bench-core: setup ## this machine and an RTOS core, emulated and hosted, beside copying as RPMsg does it (under ten minutes, on an idle machine); kept in bench/results
 	cargo build --release -p hythe-cli -p hythe-bench
 	for board in mps2-an386 hosted; do \
-	  $(target)/release/hythe bench core --board $$board --json >$(target)/core-$$board.json && \
+	  $(target)/release/hythe bench core --shared --board $$board --json \
+	    >$(target)/core-$$board.json && \
 	  mv $(target)/core-$$board.json bench/results/core-$$(date +%F)-$$board.json || exit 1; \
 	done
 

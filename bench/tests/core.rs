@@ -21,6 +21,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_hythe-bench");
 const BOUND: Duration = Duration::from_secs(300);
 /// One fragment and less, some, and more than there are buffers.
 const SIZES: [u64; 4] = [8, 496, 8192, 1 << 20];
+/// Where rings do not pass the agent, but are measured so, too.
+const EVENTFD_BOARD: &str = "virt-a53";
 
 fn bench(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
@@ -49,12 +51,15 @@ fn is_left_out(board: &str) -> bool {
     let folder = Path::new(PROGRAM).parent().expect("a folder");
     let image = folder.join(format!("../boards/{board}/bench.elf"));
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let has_emulator =
-        || std::env::split_paths(&path).any(|place| place.join("qemu-system-arm").is_file());
+    let emulator = match board {
+        EVENTFD_BOARD => "qemu-system-aarch64",
+        _ => "qemu-system-arm",
+    };
+    let has_emulator = || std::env::split_paths(&path).any(|place| place.join(emulator).is_file());
     let missing = if !image.is_file() {
         format!("{} (`cargo xtask boards`)", image.display())
     } else if board != "hosted" && !has_emulator() {
-        "qemu-system-arm".to_owned()
+        emulator.to_owned()
     } else {
         return false;
     };
@@ -85,32 +90,45 @@ fn runs_every_case(board: &str, emulated: bool) {
     assert_eq!(document["conditions"]["board"], board);
     assert_eq!(document["conditions"]["emulated"], emulated);
     if !one_cpu() {
-        check_cases(&document);
-        check_ratios(&document);
+        check_cases(&document, board == EVENTFD_BOARD);
+        check_ratios(&document, board == EVENTFD_BOARD);
     }
+    let rings = |by_agent: bool| match board == EVENTFD_BOARD && !by_agent {
+        true => "eventfd",
+        false => "agent",
+    };
+    assert_eq!(document["conditions"]["rings"], rings(false));
     for row in document["results"].as_array().expect("results") {
         assert_eq!(row["conditions"]["board"], board);
         assert_eq!(row["conditions"]["emulated"], emulated);
+        let case = row["case"].as_str().expect("a case");
+        assert_eq!(
+            row["conditions"]["rings"],
+            rings(case.starts_with("agent/"))
+        );
         check_times(row);
     }
     assert!(is_empty(root.path()), "a pool stayed behind");
 }
 
 /// Each of them once, and nothing else.
-fn check_cases(document: &Value) {
+fn check_cases(document: &Value, has_eventfds: bool) {
     let results = document["results"].as_array().expect("results");
     for size in SIZES {
-        for system in ["hythe", "copy"] {
+        for system in ["hythe", "agent", "copy"] {
             for wait in ["poll", "bell"] {
                 for payload in ["untouched", "filled"] {
                     let case = format!("{system}/{wait}/{payload}");
                     let is_it = |row: &&Value| row["case"] == case && row["size_bytes"] == size;
-                    assert_eq!(results.iter().filter(is_it).count(), 1, "{case} {size}");
+                    let is_measured = system != "agent" || has_eventfds && wait == "bell";
+                    let found = results.iter().filter(is_it).count();
+                    assert_eq!(found, usize::from(is_measured), "{case} {size}");
                 }
             }
         }
     }
-    assert_eq!(results.len(), SIZES.len() * 8);
+    let cases = if has_eventfds { 10 } else { 8 };
+    assert_eq!(results.len(), SIZES.len() * cases);
 }
 
 fn check_times(row: &Value) {
@@ -134,7 +152,7 @@ fn check_times(row: &Value) {
     assert_eq!(histogram.len(), figure("count"), "{case}");
 }
 
-fn check_ratios(document: &Value) {
+fn check_ratios(document: &Value, has_eventfds: bool) {
     let ratios = document["ratios"].as_array().expect("ratios");
     let has = |name: &str, size: u64| {
         let mut matching = ratios
@@ -152,6 +170,10 @@ fn check_ratios(document: &Value) {
             let name = format!("copy/hythe {which} p50");
             assert!(has(&name, size), "{name} {size}");
         }
+        for payload in ["untouched", "filled"] {
+            let name = format!("agent/eventfd bell {payload} p50");
+            assert_eq!(has(&name, size), has_eventfds, "{name} {size}");
+        }
     }
     assert!(has(
         "hythe poll untouched p50 largest/smallest size",
@@ -167,6 +189,45 @@ fn every_case_runs_on_the_hosted_board() {
 #[test]
 fn every_case_runs_on_the_emulated_board() {
     runs_every_case("mps2-an386", true);
+}
+
+#[test]
+fn every_case_runs_on_the_board_with_eventfds() {
+    runs_every_case(EVENTFD_BOARD, true);
+}
+
+#[test]
+fn ports_and_cores_that_share_have_rows_of_their_own() {
+    if is_left_out("hosted") {
+        return;
+    }
+    let root = root();
+    let arguments = ["--json", "--board", "hosted", "--shared", "--sizes", "8"];
+    let output = bench(root.path(), &arguments)
+        .args(["--systems", "hythe", "--waits", "bell"])
+        .args(["--seconds", "2", "--rounds", "2", "--count", "30"])
+        .output()
+        .expect("it runs");
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{complaint}");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let results = document["results"].as_array().expect("results");
+    let of = |metric: &str, ports: u64, cores: u64| {
+        let is_it = |row: &&Value| {
+            let place = &row["conditions"];
+            row["metric"] == metric
+                && row["case"] == "hythe/bell/untouched"
+                && row["size_bytes"] == 4096
+                && (&place["ports"], &place["cores"]) == (&ports.into(), &cores.into())
+        };
+        results.iter().find(is_it)
+    };
+    for (ports, cores) in [(1, 1), (2, 1), (4, 1), (8, 1), (1, 2)] {
+        check_times(of("round_trip", ports, cores).expect("round trips"));
+        let rate = of("rate", ports, cores).and_then(|row| row["value"].as_f64());
+        assert!(rate.is_some_and(|rate| rate > 0.0), "{ports} {cores}");
+    }
+    assert!(is_empty(root.path()), "a pool stayed behind");
 }
 
 #[test]

@@ -13,6 +13,12 @@
 #include "FreeRTOS.h"
 
 /*
+ * For `sleep_looks` of an emulated board: so many looks take longer than a store of the host's
+ * processor needs to become visible.
+ */
+#define SLEEP_LOOKS_EMULATED 64u
+
+/*
  * What the board hands to the application. Without a link no memory is shared with Linux: then a
  * program tells over the console.
  */
@@ -21,8 +27,8 @@ struct board {
     size_t link_bytes;
     void *region;
     size_t region_bytes;
-    /* enum hythe_ring_policy, the same as `ring` in board.toml. */
-    uint32_t ring;
+    /* As in struct hythe_link_config. */
+    uint32_t sleep_looks;
     /* Cache maintenance of struct hythe_port; NULL: the caches are coherent. */
     void (*clean)(void *context, const volatile void *at, size_t bytes);
     void (*invalidate)(void *context, const volatile void *at, size_t bytes);

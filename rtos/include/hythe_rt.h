@@ -50,7 +50,13 @@ enum hythe_result {
     /* Linux wrote an impossible counter: the flow is not used until its port attaches anew. */
     HYTHE_E_QUARANTINED = -7,
     /* The payload is longer than the buffer can hold. */
-    HYTHE_E_LENGTH = -8
+    HYTHE_E_LENGTH = -8,
+    /* The server that was asked has left, or the agent. Whether it has acted is not known. */
+    HYTHE_E_LOST = -9,
+    /* The server that was asked says that there will be no reply. */
+    HYTHE_E_GIVEN_UP = -10,
+    /* Ports are attached, and none of them gave an empty slot within the time. */
+    HYTHE_E_NO_SLOT = -11
 };
 
 enum hythe_direction {
@@ -61,19 +67,9 @@ enum hythe_direction {
 /* What travels over an endpoint: word `kind` of its record. */
 enum hythe_kind {
     HYTHE_KIND_MESSAGES = 0,
-    /* To-core endpoints only: Linux asks, the core replies. */
+    /* To core: Linux asks, the core replies. From core: the core asks, each port is a server. */
     HYTHE_KIND_REQUESTS = 1,
     HYTHE_KIND_EVENTS = 2
-};
-
-enum hythe_ring_policy {
-    /* Ring Linux only while it asks for it. */
-    HYTHE_RING_WANTED = 0,
-    /*
-     * Ring after each push; for emulated boards, where "does Linux sleep?" may be answered too
-     * early.
-     */
-    HYTHE_RING_ALWAYS = 1
 };
 
 /* One endpoint that the program offers; must outlive the link. */
@@ -87,9 +83,8 @@ struct hythe_endpoint_config {
     /* Hash of the payload's type, told to Linux; 0: plain bytes. */
     uint32_t type;
     /*
-     * How often a blocking call on this endpoint looks again before it sleeps, while Linux says
-     * that it polls; 0: sleep at once. Tasks of lower priority stand still meanwhile, so it is for
-     * the lowest ones.
+     * How often a blocking call on this endpoint looks again before it sleeps; 0: sleep at once.
+     * Tasks of lower priority stand still meanwhile, so it is for the lowest ones.
      */
     uint32_t spin_checks;
     /* enum hythe_kind */
@@ -111,8 +106,17 @@ struct hythe_link_config {
     const char *name;
     const struct hythe_endpoint_config *endpoints;
     uint32_t endpoint_count;
-    /* enum hythe_ring_policy */
-    uint32_t ring;
+    /*
+     * How often a blocking call looks once more after Linux was told that this core sleeps. 0 on
+     * hardware, where barriers hold. An emulator that runs all processors on one thread may leave
+     * them out: the word is then visible a little later than it should be, and a ring is lost.
+     */
+    uint32_t sleep_looks;
+    /*
+     * 1: Linux rings after each push, also while no call of this library waits. For a program that
+     * sleeps by itself, and looks with a time-out of 0 when the doorbell has interrupted it.
+     */
+    uint32_t sleeps_by_itself;
     const struct hythe_port *port;
 };
 
@@ -143,14 +147,19 @@ struct hythe_buffer {
     uint32_t words[8];
 };
 
-/* Counters of one endpoint since the link started, over all its ports; each wraps. */
+/*
+ * Counters of one endpoint since the link started, over all its ports; each wraps. Linux is shown
+ * `violations`, `full`, `no_slot` and `dropped`.
+ */
 struct hythe_counters {
     uint32_t received;    /* buffers given to the program, those of the fill rings included */
     uint32_t returned;    /* given back, unused empty slots included */
-    uint32_t published;   /* messages given to Linux, each once, however many ports read it */
+    uint32_t published;   /* messages and requests given to Linux, each once */
     uint32_t forwarded;   /* received here, given to Linux over another endpoint */
     uint32_t missed;      /* messages that a port missed, counted once for each such port */
-    uint32_t dropped;     /* buffers that could go nowhere any more */
+    uint32_t full;        /* calls that ended with HYTHE_E_FULL */
+    uint32_t no_slot;     /* waits that ended with HYTHE_E_NO_SLOT */
+    uint32_t dropped;     /* buffers that could go nowhere any more: their session was lost */
     uint32_t violations;  /* entries and words that Linux should not have written */
     uint32_t attachments; /* how often a port attached */
     uint32_t held;        /* buffers the program holds now */
@@ -216,12 +225,48 @@ struct hythe_endpoint {
     uint32_t direction;
     uint32_t kind;
     uint32_t spin_checks;
+    /* Port 0's line and entries in both sections; those of the other ports follow. */
+    const volatile uint8_t *linux_lines;
+    volatile uint8_t *core_lines;
+    const volatile uint8_t *linux_entries;
+    volatile uint8_t *core_entries;
     /* Bit p: port p is attached, and has not been seen to leave. */
     uint32_t attached;
     /* Where the next look for a buffer begins. */
     uint32_t next_port;
     struct hythe_counters counters;
     struct hythe_flow flows[HYTHE_MAX_PORTS];
+};
+
+/* A request of a client that is not over. 56 bytes. */
+struct hythe_open_request {
+    /* 0: this one is free. */
+    uint64_t number;
+    uint32_t state;
+    /* The server, and under which attachment of it the request was sent. */
+    uint32_t port;
+    uint32_t attachment;
+    /* The entry of the reply, once it has come. */
+    uint32_t words[8];
+};
+
+/* What a client has seen of one server's queue. */
+struct hythe_client_port {
+    /* Of which attachment the rest is. */
+    uint32_t attachment;
+    /* The first entry that was not looked at. */
+    uint32_t looked;
+    /* Requests that were forgotten and are not answered. */
+    uint32_t forgotten;
+};
+
+/* The one client of a from-core endpoint of kind HYTHE_KIND_REQUESTS. */
+struct hythe_client {
+    struct hythe_endpoint *endpoint;
+    struct hythe_open_request *requests;
+    uint32_t request_count;
+    uint32_t last_number;
+    struct hythe_client_port ports[HYTHE_MAX_PORTS];
 };
 
 struct hythe_link {
@@ -232,17 +277,13 @@ struct hythe_link {
     const char *name;
     const struct hythe_endpoint_config *endpoint_configs;
     uint32_t endpoint_count;
-    uint32_t ring_policy;
+    uint32_t sleep_looks;
+    uint32_t sleeps_by_itself;
     const struct hythe_port *port;
 
     /* The core section; NULL until Linux has said where it is. */
     volatile uint8_t *core;
     struct hythe_geometry geometry;
-    /* Offsets of the flow lines and of the entries in both sections. */
-    uint32_t linux_flow;
-    uint32_t linux_entries;
-    uint32_t core_flow;
-    uint32_t core_entries;
     /* The Linux session that was answered, and how. */
     uint32_t linux_session;
     uint32_t state;
@@ -250,10 +291,11 @@ struct hythe_link {
     /* Linux's `changes` when the flows were last served, and: one of them could not be answered. */
     uint32_t changes_seen;
     uint32_t pending;
-    /* Our own session, bell counter and bell_wanted word, as last written. */
+    /* Our own session and bell counter, as last written. */
     uint32_t session;
     uint32_t bell_count;
-    uint32_t bell_wanted;
+    /* Tasks that Linux was told sleep. */
+    uint32_t sleepers;
     struct hythe_endpoint endpoints[HYTHE_MAX_ENDPOINTS];
 };
 
@@ -300,7 +342,8 @@ int hythe_receive(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer,
 
 /*
  * Takes an empty slot from the fill rings of a from-core endpoint, from its attached ports in turn,
- * to be written. Blocks and results as in hythe_receive().
+ * to be written. Blocks and results as in hythe_receive(), but for HYTHE_E_NO_SLOT in place of
+ * HYTHE_E_TIMEOUT: ports are attached, and their fill rings stayed empty.
  */
 int hythe_lease(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms);
 
@@ -356,6 +399,73 @@ int hythe_reply(struct hythe_buffer *request, uint32_t length);
 
 /* Bytes that a reply to this request may have: as many as its slot has from `data` on. */
 uint32_t hythe_reply_capacity(const struct hythe_buffer *request);
+
+/*
+ * Makes an endpoint of direction HYTHE_FROM_CORE and kind HYTHE_KIND_REQUESTS ask the Linux servers
+ * attached to it. `requests` has `request_count` entries, one for each request that may be open at
+ * once; it and `client` belong to the library from here on, as long as the link does. Call once for
+ * each endpoint, behind hythe_link_start(), before any task uses the client. Never blocks.
+ *
+ * The functions below may be called from several tasks (and cores) at once, as the others; a task
+ * that waits while another one takes its reply off the queue notices it HYTHE_WAIT_SLICE_MS later
+ * at most.
+ *
+ * HYTHE_OK; HYTHE_E_ARGUMENT: another kind of endpoint, or no memory for requests.
+ */
+int hythe_client_start(struct hythe_client *client, struct hythe_endpoint *endpoint,
+                       struct hythe_open_request *requests, uint32_t request_count);
+
+/*
+ * Takes an empty slot of one of the attached servers, in turn, to write a request into: that server
+ * is the one to be asked. One that is busy or stopped gives no more slots, and so is not asked. A
+ * slot that is not sent goes back with hythe_release(). Blocks up to `timeout_ms`; 0 only looks.
+ *
+ * HYTHE_OK with `buffer` filled; HYTHE_E_TIMEOUT: no server had an empty slot within the time;
+ * HYTHE_E_DETACHED: no server is attached; else as hythe_lease().
+ */
+int hythe_request_lease(struct hythe_client *client, struct hythe_buffer *buffer,
+                        uint32_t timeout_ms);
+
+/*
+ * Sends a leased buffer, now holding `length` bytes from `data` on, as a request, once, to the
+ * server that it was leased from. `number` gets the number by which the client knows it. Never
+ * blocks. Call hythe_reply_wait() or hythe_request_forget() for each request that was sent.
+ *
+ * HYTHE_OK: it is sent. HYTHE_STALE: it is gone (dropped), and nobody has got it: the server has
+ * left, or the agent; lease another. HYTHE_E_QUARANTINED: gone (dropped), too. HYTHE_E_FULL: as
+ * many requests as the client has memory for are open; HYTHE_E_LENGTH: it is longer than the
+ * buffer or the endpoint's max_bytes; HYTHE_E_ARGUMENT: it is still held.
+ */
+int hythe_request_send(struct hythe_client *client, struct hythe_buffer *buffer, uint32_t length,
+                       uint64_t *number);
+
+/*
+ * Waits until the request `*number` is over; with 0 there, until any open one is, and puts its
+ * number there. Replies may come in any order. With HYTHE_OK, `reply` is a buffer to be read, as
+ * from hythe_receive(), and to be given back with hythe_release(). Blocks up to `timeout_ms`; 0
+ * only looks.
+ *
+ * HYTHE_OK; HYTHE_E_GIVEN_UP: there will be no reply; HYTHE_E_LOST: the server has left, or the
+ * agent; HYTHE_E_QUARANTINED: its counters are broken. The request is over then, and its number
+ * means nothing any more. HYTHE_E_TIMEOUT: it is still open. HYTHE_E_ARGUMENT: no such request, or
+ * with 0: none is open.
+ */
+int hythe_reply_wait(struct hythe_client *client, uint64_t *number, struct hythe_buffer *reply,
+                     uint32_t timeout_ms);
+
+/*
+ * Ends an open request without waiting for its reply, which is dropped and counted when it comes.
+ * Its server is not told. Never blocks. HYTHE_OK; HYTHE_E_ARGUMENT: no such request.
+ */
+int hythe_request_forget(struct hythe_client *client, uint64_t number);
+
+/*
+ * hythe_request_send(), then hythe_reply_wait(), and if nothing came within the time,
+ * hythe_request_forget(). Blocks up to `timeout_ms`. Results as of the first two; after
+ * HYTHE_E_TIMEOUT the request is over as well.
+ */
+int hythe_call(struct hythe_client *client, struct hythe_buffer *request, uint32_t length,
+               struct hythe_buffer *reply, uint32_t timeout_ms);
 
 /*
  * Raises a set of events, bit n for event n, for all ports attached to a from-core endpoint of kind

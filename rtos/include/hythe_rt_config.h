@@ -21,6 +21,14 @@
 #endif
 
 /*
+ * 0: no code for cache maintenance, and `clean` and `invalidate` of the port are not called. For
+ * cores without a data cache, and those whose caches are coherent with Linux's.
+ */
+#ifndef HYTHE_CACHE_HOOKS
+#define HYTHE_CACHE_HOOKS 1
+#endif
+
+/*
  * Longest sleep inside a blocking call, in milliseconds. A ring that got lost (an emulator may drop
  * the barrier that protects a sleep flag) costs this much at most.
  */

@@ -19,9 +19,9 @@ static uint32_t linux_word(const struct hythe_flow_view *view, uint32_t offset)
 
 /* ---- Raising ---- */
 
-/* Flips those of 32 events that are not pending. 1 if there were any. */
-static int raise_word(const struct hythe_flow_view *view, uint32_t raised_at, uint32_t seen_at,
-                      uint32_t events)
+/* Flips those of 32 events that are not pending. Returns the port's bit if there were any. */
+static uint32_t raise_word(const struct hythe_flow_view *view, uint32_t raised_at, uint32_t seen_at,
+                           uint32_t events)
 {
     /* Our own word: a wrong one costs this flow's events only. */
     volatile uint32_t *word = hythe_word(view->core_line, raised_at);
@@ -40,7 +40,7 @@ static int try_raise(struct hythe_endpoint *endpoint, uint64_t events)
     struct hythe_link *link = endpoint->link;
     int result = hythe_link_serve(link);
     struct hythe_flow_view view;
-    int flips = 0;
+    uint32_t raised = 0;
     uint32_t port;
 
     if (result != HYTHE_OK) {
@@ -52,14 +52,15 @@ static int try_raise(struct hythe_endpoint *endpoint, uint64_t events)
     for (port = 0; port < link->geometry.ports; port++) {
         if (hythe_flow_is_attached(endpoint, port) && hythe_session_is_current(endpoint, port)) {
             hythe_flow_look(&view, endpoint, port);
-            flips += raise_word(&view, HYTHE_FLOW_AT_RAISED_LOW, HYTHE_FLOW_AT_SEEN_LOW,
-                                (uint32_t)events);
-            flips += raise_word(&view, HYTHE_FLOW_AT_RAISED_HIGH, HYTHE_FLOW_AT_SEEN_HIGH,
-                                (uint32_t)(events >> 32));
+            raised |= raise_word(&view, HYTHE_FLOW_AT_RAISED_LOW, HYTHE_FLOW_AT_SEEN_LOW,
+                                 (uint32_t)events);
+            raised |= raise_word(&view, HYTHE_FLOW_AT_RAISED_HIGH, HYTHE_FLOW_AT_SEEN_HIGH,
+                                 (uint32_t)(events >> 32));
             result = HYTHE_OK;
         }
     }
-    if (flips != 0) {
+    hythe_fence();
+    if (hythe_flows_are_awaited(endpoint, raised)) {
         hythe_link_ring(link);
     }
     return result;
@@ -157,5 +158,6 @@ int hythe_event_wait(struct hythe_endpoint *endpoint, uint64_t *events, uint32_t
     do {
         result = locked_wait(endpoint, events);
     } while (result != HYTHE_OK && hythe_wait_again(&wait));
+    hythe_wait_end(&wait);
     return result;
 }

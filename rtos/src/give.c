@@ -23,10 +23,22 @@ static void let_go(struct hythe_buffer *buffer)
     }
 }
 
+/* Rings Linux if it sleeps for what was pushed over these flows of an endpoint. */
+static void ring_for(struct hythe_endpoint *endpoint, uint32_t ports)
+{
+    /* Our tail before Linux's "I sleep": its mirror image there is "I sleep" before our tail. */
+    hythe_fence();
+    if (hythe_flows_are_awaited(endpoint, ports)) {
+        hythe_link_ring(endpoint->link);
+    }
+}
+
 /* Ends a buffer that can go nowhere any more. */
 static int drop(struct hythe_buffer *buffer, int result)
 {
-    buffer->endpoint->counters.dropped++;
+    struct hythe_endpoint *endpoint = buffer->endpoint;
+
+    hythe_endpoint_count(endpoint, &endpoint->counters.dropped, HYTHE_RECORD_AT_DROPPED);
     let_go(buffer);
     return result;
 }
@@ -43,15 +55,9 @@ static int is_over(const struct hythe_buffer *buffer)
 static void push(const struct hythe_flow_view *view, const struct hythe_buffer *buffer,
                  uint32_t length, uint32_t references)
 {
-    uint32_t words[HYTHE_WORDS];
-    uint32_t i;
+    const struct hythe_outgoing outgoing = {buffer->words, length, references};
 
-    for (i = 0; i < HYTHE_WORDS; i++) {
-        words[i] = buffer->words[i];
-    }
-    words[HYTHE_WORD_LENGTH] = length;
-    words[HYTHE_WORD_REFERENCES] = references;
-    hythe_outbox_push(view, words);
+    hythe_outbox_push(view, &outgoing);
 }
 
 /*
@@ -85,7 +91,7 @@ void hythe_request_mark(const struct hythe_buffer *buffer, uint32_t kind)
     hythe_clean(port, header, sizeof *header);
 }
 
-int hythe_give_back(struct hythe_buffer *buffer, uint32_t length)
+int hythe_give_back(struct hythe_buffer *buffer, uint32_t length, uint32_t *counter)
 {
     struct hythe_endpoint *endpoint = buffer->endpoint;
     struct hythe_flow_view view;
@@ -99,9 +105,9 @@ int hythe_give_back(struct hythe_buffer *buffer, uint32_t length)
         return drop(buffer, result);
     }
     push(&view, buffer, length, buffer->words[HYTHE_WORD_REFERENCES]);
-    endpoint->counters.returned++;
+    *counter += 1;
+    ring_for(endpoint, (uint32_t)1 << buffer->port);
     let_go(buffer);
-    hythe_link_ring(endpoint->link);
     return HYTHE_OK;
 }
 
@@ -158,7 +164,7 @@ static int survey_ports(struct hythe_endpoint *endpoint, struct survey *survey, 
     uint32_t port;
 
     *survey = nothing;
-    for (port = 0; port < endpoint->link->geometry.ports; port++) {
+    for (port = 0; endpoint->attached >> port != 0; port++) {
         if (hythe_flow_is_attached(endpoint, port)) {
             survey_flow(endpoint, port, survey);
         }
@@ -195,24 +201,37 @@ static uint32_t count_bits(uint32_t bits)
 static void deliver(struct hythe_endpoint *endpoint, const struct survey *survey,
                     const struct hythe_buffer *buffer, uint32_t length)
 {
+    uint32_t reached = survey->ready | survey->full;
     uint32_t references = buffer->words[HYTHE_WORD_REFERENCES];
     uint32_t left = count_bits(survey->ready);
     struct hythe_flow_view view;
     uint32_t port;
 
-    for (port = 0; port < endpoint->link->geometry.ports; port++) {
+    for (port = 0; reached >> port != 0; port++) {
         uint32_t bit = (uint32_t)1 << port;
+        if ((reached & bit) == 0) {
+            continue;
+        }
         hythe_flow_look(&view, endpoint, port);
         if ((survey->ready & bit) != 0 && references != 0) {
             uint32_t share = left == 1 ? references : 1;
             push(&view, buffer, length, share);
             references -= share;
             left--;
-        } else if (((survey->ready | survey->full) & bit) != 0) {
+        } else {
             view.flow->late |= (survey->full & bit) != 0;
             miss(endpoint, &view);
         }
     }
+}
+
+/* No port of the endpoint has free capacity. */
+static int full(struct hythe_endpoint *endpoint, int last_try)
+{
+    if (last_try) {
+        hythe_endpoint_count(endpoint, &endpoint->counters.full, HYTHE_RECORD_AT_FULL);
+    }
+    return HYTHE_E_FULL;
 }
 
 static int try_publish(struct hythe_buffer *buffer, uint32_t length, int last_try)
@@ -226,15 +245,15 @@ static int try_publish(struct hythe_buffer *buffer, uint32_t length, int last_tr
     }
     result = survey_ports(endpoint, &survey, last_try);
     if (result == HYTHE_E_FULL) {
-        return HYTHE_E_FULL;
+        return full(endpoint, last_try);
     }
     if (result != HYTHE_OK) {
         return drop(buffer, is_over(buffer) ? HYTHE_STALE : HYTHE_E_QUARANTINED);
     }
     deliver(endpoint, &survey, buffer, length);
     endpoint->counters.published++;
+    ring_for(endpoint, survey.ready);
     let_go(buffer);
-    hythe_link_ring(endpoint->link);
     return HYTHE_OK;
 }
 
@@ -254,14 +273,21 @@ static int try_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, i
         return drop(buffer, HYTHE_STALE);
     }
     result = survey_ports(to, &survey, last_try);
+    if (result == HYTHE_E_FULL) {
+        return full(to, last_try);
+    }
     if (result != HYTHE_OK) {
         return result;
     }
     deliver(to, &survey, buffer, buffer->words[HYTHE_WORD_LENGTH]);
     push(&view, buffer, HYTHE_LENGTH_CREDIT, 0);
     from->counters.forwarded++;
+    hythe_fence();
+    if (hythe_flows_are_awaited(to, survey.ready) ||
+        hythe_flows_are_awaited(from, (uint32_t)1 << buffer->port)) {
+        hythe_link_ring(from->link);
+    }
     let_go(buffer);
-    hythe_link_ring(from->link);
     return HYTHE_OK;
 }
 
@@ -293,9 +319,10 @@ static size_t written_bytes(const struct hythe_buffer *buffer)
     return (size_t)(buffer->data - buffer->slot) + buffer->length;
 }
 
-static int is_held(const struct hythe_buffer *buffer, uint32_t direction)
+static int is_held_message(const struct hythe_buffer *buffer, uint32_t direction)
 {
-    return buffer != NULL && buffer->endpoint != NULL && buffer->endpoint->direction == direction;
+    return buffer != NULL && buffer->endpoint != NULL && buffer->endpoint->direction == direction &&
+           buffer->endpoint->kind == HYTHE_KIND_MESSAGES;
 }
 
 /* ---- Public ---- */
@@ -306,7 +333,7 @@ int hythe_publish(struct hythe_buffer *buffer, uint32_t length, uint32_t timeout
     struct hythe_link *link;
     int result;
 
-    if (!is_held(buffer, HYTHE_FROM_CORE)) {
+    if (!is_held_message(buffer, HYTHE_FROM_CORE)) {
         return HYTHE_E_ARGUMENT;
     }
     if (length > buffer->length) {
@@ -322,6 +349,7 @@ int hythe_publish(struct hythe_buffer *buffer, uint32_t length, uint32_t timeout
     do {
         result = locked_publish(buffer, length, 0);
     } while (result == HYTHE_E_FULL && hythe_wait_again(&wait));
+    hythe_wait_end(&wait);
     return result == HYTHE_E_FULL ? locked_publish(buffer, length, 1) : result;
 }
 
@@ -346,7 +374,7 @@ int hythe_release(struct hythe_buffer *buffer)
         length = 0;
     }
     hythe_link_lock(link);
-    result = hythe_give_back(buffer, length);
+    result = hythe_give_back(buffer, length, &buffer->endpoint->counters.returned);
     hythe_link_unlock(link);
     return result;
 }
@@ -356,14 +384,14 @@ int hythe_forward(struct hythe_buffer *buffer, struct hythe_endpoint *to, uint32
     struct hythe_wait wait;
     int result;
 
-    if (!is_held(buffer, HYTHE_TO_CORE) || buffer->endpoint->kind != HYTHE_KIND_MESSAGES ||
-        to == NULL || to->direction != HYTHE_FROM_CORE || to->kind != HYTHE_KIND_MESSAGES ||
-        to->link != buffer->endpoint->link) {
+    if (!is_held_message(buffer, HYTHE_TO_CORE) || to == NULL || to->direction != HYTHE_FROM_CORE ||
+        to->kind != HYTHE_KIND_MESSAGES || to->link != buffer->endpoint->link) {
         return HYTHE_E_ARGUMENT;
     }
     hythe_wait_begin(&wait, to->link, to->spin_checks, timeout_ms);
     do {
         result = locked_forward(buffer, to, 0);
     } while (result == HYTHE_E_FULL && hythe_wait_again(&wait));
+    hythe_wait_end(&wait);
     return result == HYTHE_E_FULL ? locked_forward(buffer, to, 1) : result;
 }

@@ -97,25 +97,29 @@ static void write_records(struct hythe_link *link, const struct hythe_layout *la
 
     for (i = 0; i < link->endpoint_count; i++) {
         const struct hythe_endpoint_config *config = &link->endpoint_configs[i];
+        const struct hythe_counters *counters = &link->endpoints[i].counters;
         uint32_t record = layout->core_records + i * HYTHE_RECORD_BYTES;
         write_name(link, record + HYTHE_RECORD_AT_NAME, config->name);
         write_core(link, record + HYTHE_RECORD_AT_DIRECTION, config->direction);
         write_core(link, record + HYTHE_RECORD_AT_MAX_BYTES, config->max_bytes);
         write_core(link, record + HYTHE_RECORD_AT_TYPE, config->type);
         write_core(link, record + HYTHE_RECORD_AT_KIND, config->kind);
-        write_core(link, record + HYTHE_RECORD_AT_RESERVED, 0);
+        write_core(link, record + HYTHE_RECORD_AT_VIOLATIONS, counters->violations);
+        write_core(link, record + HYTHE_RECORD_AT_FULL, counters->full);
+        write_core(link, record + HYTHE_RECORD_AT_NO_SLOT, counters->no_slot);
+        write_core(link, record + HYTHE_RECORD_AT_DROPPED, counters->dropped);
     }
 }
 
 /* Linux's section has flows for more endpoints than this program offers: nobody answers there. */
-static void silence_other_flows(struct hythe_link *link)
+static void silence_other_flows(struct hythe_link *link, const struct hythe_layout *layout)
 {
     uint32_t first = link->endpoint_count * link->geometry.ports;
     uint32_t end = link->geometry.endpoints * link->geometry.ports;
     uint32_t i;
 
     for (i = first; i < end; i++) {
-        write_core(link, link->core_flow + i * link->geometry.line_bytes + HYTHE_FLOW_AT_SESSION,
+        write_core(link, layout->core_flow + i * link->geometry.line_bytes + HYTHE_FLOW_AT_SESSION,
                    0);
     }
 }
@@ -132,29 +136,16 @@ static void begin_endpoints(struct hythe_link *link)
     uint32_t i;
 
     hythe_geometry_layout(&link->geometry, &layout);
-    link->linux_flow = layout.linux_flow;
-    link->linux_entries = layout.linux_entries;
-    link->core_flow = layout.core_flow;
-    link->core_entries = layout.core_entries;
     write_records(link, &layout);
     /* The flow lines are looked at once, whatever `changes` is. */
     link->pending = 1;
     for (i = 0; i < link->endpoint_count; i++) {
-        hythe_session_begin(&link->endpoints[i]);
+        hythe_session_begin(&link->endpoints[i], &layout);
     }
-    silence_other_flows(link);
+    silence_other_flows(link, &layout);
     link->bell_count =
         hythe_load_relaxed(hythe_word(link->core, layout.core_bell + HYTHE_BELL_AT_COUNT));
-    hythe_link_want_bell(link, 1);
-}
-
-static void ring_now(struct hythe_link *link)
-{
-    if (link->state == HYTHE_STATE_UP) {
-        link->bell_count++;
-        write_core(link, link->geometry.line_bytes + HYTHE_BELL_AT_COUNT, link->bell_count);
-    }
-    link->port->ring(link->port->context);
+    hythe_link_write_bell_wanted(link);
 }
 
 static void answer(struct hythe_link *link, uint32_t linux_session)
@@ -170,7 +161,7 @@ static void answer(struct hythe_link *link, uint32_t linux_session)
     write_core(link, HYTHE_CORE_AT_MAGIC, HYTHE_CORE_MAGIC);
     write_core(link, HYTHE_CORE_AT_ECHO, linux_session);
     write_core(link, HYTHE_CORE_AT_STATE, link->state);
-    ring_now(link);
+    hythe_link_ring(link);
 }
 
 static uint32_t read_linux_session(const struct hythe_link *link)
@@ -239,6 +230,18 @@ static int result_of_state(const struct hythe_link *link)
 
 /* ---- Shared with the other files ---- */
 
+void hythe_endpoint_count(struct hythe_endpoint *endpoint, uint32_t *counter, uint32_t offset)
+{
+    struct hythe_link *link = endpoint->link;
+    uint32_t record = 2 * link->geometry.line_bytes + endpoint->index * HYTHE_RECORD_BYTES;
+
+    ++*counter;
+    /* While the link is down Linux may be about to lay it out anew; the next life shows it. */
+    if (link->state == HYTHE_STATE_UP) {
+        write_core(link, record + offset, *counter);
+    }
+}
+
 void hythe_link_end_earlier_life(struct hythe_link *link)
 {
     if (find_core_section(link)) {
@@ -276,8 +279,14 @@ static void serve_flows(struct hythe_link *link)
         echoes += hythe_session_serve(&link->endpoints[i]);
     }
     if (echoes != 0) {
-        ring_now(link);
+        hythe_link_ring(link);
     }
+}
+
+int hythe_link_is_quiet(const struct hythe_link *link)
+{
+    return !link->pending && read_linux_session(link) == link->linux_session &&
+           read_changes(link) == link->changes_seen;
 }
 
 int hythe_link_serve(struct hythe_link *link)
@@ -293,32 +302,19 @@ int hythe_link_serve(struct hythe_link *link)
     return result_of_state(link);
 }
 
-void hythe_link_want_bell(struct hythe_link *link, uint32_t wanted)
+void hythe_link_write_bell_wanted(struct hythe_link *link)
 {
-    link->bell_wanted = wanted;
-    write_core(link, link->geometry.line_bytes + HYTHE_BELL_AT_WANTED, wanted);
-}
-
-int hythe_link_linux_polls(const struct hythe_link *link)
-{
-    const volatile uint32_t *wanted =
-        hythe_const_word(linux_section(link), link->geometry.line_bytes + HYTHE_BELL_AT_WANTED);
-
-    return link->state == HYTHE_STATE_UP && hythe_read(link->port, wanted) == 0;
+    write_core(link, link->geometry.line_bytes + HYTHE_BELL_AT_WANTED,
+               link->sleepers != 0 || link->sleeps_by_itself != 0);
 }
 
 void hythe_link_ring(struct hythe_link *link)
 {
-    if (link->ring_policy != HYTHE_RING_ALWAYS) {
-        /*
-         * Our tail before Linux's "I sleep": its mirror image there is "I sleep" before our tail.
-         */
-        hythe_fence();
-        if (hythe_link_linux_polls(link)) {
-            return;
-        }
+    if (link->state == HYTHE_STATE_UP) {
+        link->bell_count++;
+        write_core(link, link->geometry.line_bytes + HYTHE_BELL_AT_COUNT, link->bell_count);
     }
-    ring_now(link);
+    link->port->ring(link->port->context);
 }
 
 /* ---- Public ---- */
@@ -342,6 +338,7 @@ int hythe_link_wait(struct hythe_link *link, uint32_t timeout_ms)
     do {
         result = hythe_link_service(link);
     } while (result != HYTHE_OK && hythe_wait_again(&wait));
+    hythe_wait_end(&wait);
     return result;
 }
 

@@ -11,20 +11,21 @@ static uint32_t entry_offset(uint32_t counter, uint32_t capacity)
     return (counter & (capacity - 1)) * HYTHE_ENTRY_BYTES;
 }
 
-int hythe_inbox_peek(const struct hythe_flow_view *view, uint32_t words[HYTHE_WORDS])
+int hythe_inbox_peek(const struct hythe_flow_view *view, uint32_t ahead,
+                     uint32_t words[HYTHE_WORDS])
 {
     uint32_t head = view->flow->inbox_head;
     uint32_t tail = hythe_read(view->port, hythe_const_word(view->linux_line, HYTHE_FLOW_AT_TAIL));
     const volatile uint32_t *entry;
     uint32_t i;
 
-    if (tail == head) {
-        return HYTHE_QUEUE_NOT_NOW;
-    }
     if (tail - head > view->capacity) {
         return HYTHE_QUEUE_BROKEN;
     }
-    entry = hythe_const_word(view->linux_entries, entry_offset(head, view->capacity));
+    if (tail - head <= ahead) {
+        return HYTHE_QUEUE_NOT_NOW;
+    }
+    entry = hythe_const_word(view->linux_entries, entry_offset(head + ahead, view->capacity));
     hythe_invalidate(view->port, entry, HYTHE_ENTRY_BYTES);
     for (i = 0; i < HYTHE_WORDS; i++) {
         words[i] = hythe_load_relaxed(&entry[i]);
@@ -59,16 +60,21 @@ int hythe_outbox_free(const struct hythe_flow_view *view, uint32_t most)
     return flow->outbox_tail - flow->head_seen < most ? HYTHE_QUEUE_OK : HYTHE_QUEUE_NOT_NOW;
 }
 
-void hythe_outbox_push(const struct hythe_flow_view *view, const uint32_t words[HYTHE_WORDS])
+void hythe_outbox_push(const struct hythe_flow_view *view, const struct hythe_outgoing *outgoing)
 {
     struct hythe_flow *flow = view->flow;
     volatile uint32_t *entry =
         hythe_word(view->core_entries, entry_offset(flow->outbox_tail, view->capacity));
-    uint32_t i;
+    const uint32_t *words = outgoing->words;
 
-    for (i = 0; i < HYTHE_WORDS; i++) {
-        hythe_store_relaxed(&entry[i], words[i]);
-    }
+    hythe_store_relaxed(&entry[HYTHE_WORD_PLACE], words[HYTHE_WORD_PLACE]);
+    hythe_store_relaxed(&entry[HYTHE_WORD_GENERATION], words[HYTHE_WORD_GENERATION]);
+    hythe_store_relaxed(&entry[HYTHE_WORD_OFFSET], words[HYTHE_WORD_OFFSET]);
+    hythe_store_relaxed(&entry[HYTHE_WORD_LENGTH], outgoing->length);
+    hythe_store_relaxed(&entry[HYTHE_WORD_ACCOUNT], words[HYTHE_WORD_ACCOUNT]);
+    hythe_store_relaxed(&entry[HYTHE_WORD_REFERENCES], outgoing->references);
+    hythe_store_relaxed(&entry[HYTHE_WORD_TAG], words[HYTHE_WORD_TAG]);
+    hythe_store_relaxed(&entry[HYTHE_WORD_TAG + 1], words[HYTHE_WORD_TAG + 1]);
     hythe_clean(view->port, entry, HYTHE_ENTRY_BYTES);
     flow->outbox_tail++;
     hythe_write(view->port, hythe_word(view->core_line, HYTHE_FLOW_AT_TAIL), flow->outbox_tail);

@@ -30,16 +30,24 @@ struct hythe_flow_view {
     uint32_t capacity;
 };
 
-/* Copies the oldest entry out and leaves it in the queue. */
-int hythe_inbox_peek(const struct hythe_flow_view *view, uint32_t words[HYTHE_WORDS]);
+/* An entry to push: the words of a buffer as it came, but for two. */
+struct hythe_outgoing {
+    const uint32_t *words;
+    uint32_t length;
+    uint32_t references;
+};
 
-/* Removes what hythe_inbox_peek() returned. */
+/* Copies the entry behind the oldest `ahead` ones out and leaves it in the queue. */
+int hythe_inbox_peek(const struct hythe_flow_view *view, uint32_t ahead,
+                     uint32_t words[HYTHE_WORDS]);
+
+/* Removes the oldest entry, which hythe_inbox_peek() returned. */
 void hythe_inbox_advance(const struct hythe_flow_view *view);
 
 /* Do fewer than `most` entries wait for Linux? Clears `late` if Linux has taken one meanwhile. */
 int hythe_outbox_free(const struct hythe_flow_view *view, uint32_t most);
 
 /* Pushes; call only after hythe_outbox_free() said HYTHE_QUEUE_OK. */
-void hythe_outbox_push(const struct hythe_flow_view *view, const uint32_t words[HYTHE_WORDS]);
+void hythe_outbox_push(const struct hythe_flow_view *view, const struct hythe_outgoing *outgoing);
 
 #endif

@@ -11,7 +11,8 @@
 static int is_request(const struct hythe_buffer *buffer)
 {
     return buffer != NULL && buffer->endpoint != NULL &&
-           buffer->endpoint->kind == HYTHE_KIND_REQUESTS;
+           buffer->endpoint->kind == HYTHE_KIND_REQUESTS &&
+           buffer->endpoint->direction == HYTHE_TO_CORE;
 }
 
 uint32_t hythe_reply_capacity(const struct hythe_buffer *request)
@@ -47,7 +48,7 @@ int hythe_reply(struct hythe_buffer *request, uint32_t length)
     hythe_clean(link->port, request->data, length > request->length ? length : request->length);
     hythe_request_mark(request, HYTHE_REQUEST_REPLY);
     hythe_link_lock(link);
-    result = hythe_give_back(request, length);
+    result = hythe_give_back(request, length, &request->endpoint->counters.returned);
     hythe_link_unlock(link);
     return result;
 }

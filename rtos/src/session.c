@@ -7,36 +7,64 @@
 
 HYTHE_ASSERT_AT_COMPILE(flow_has_32_bytes, sizeof(struct hythe_flow) == 32);
 
-static uint32_t flow_number(const struct hythe_endpoint *endpoint, uint32_t port)
+/* A word of a flow's Linux line. */
+static const volatile uint32_t *linux_flow_word(const struct hythe_endpoint *endpoint,
+                                                uint32_t port, uint32_t offset)
 {
-    return endpoint->index * endpoint->link->geometry.ports + port;
+    return hythe_const_word(endpoint->linux_lines,
+                            port * endpoint->link->geometry.line_bytes + offset);
 }
 
 void hythe_flow_look(struct hythe_flow_view *view, struct hythe_endpoint *endpoint, uint32_t port)
 {
     const struct hythe_link *link = endpoint->link;
-    uint32_t number = flow_number(endpoint, port);
-    uint32_t line = number * link->geometry.line_bytes;
-    uint32_t entries = number * link->geometry.capacity * HYTHE_ENTRY_BYTES;
+    uint32_t line = port * link->geometry.line_bytes;
+    uint32_t entries = port * link->geometry.capacity * HYTHE_ENTRY_BYTES;
 
     view->flow = &endpoint->flows[port];
     view->port = link->port;
-    view->linux_line = link->base + link->linux_flow + line;
-    view->core_line = link->core + link->core_flow + line;
-    view->linux_entries = link->base + link->linux_entries + entries;
-    view->core_entries = link->core + link->core_entries + entries;
+    view->linux_line = endpoint->linux_lines + line;
+    view->core_line = endpoint->core_lines + line;
+    view->linux_entries = endpoint->linux_entries + entries;
+    view->core_entries = endpoint->core_entries + entries;
     view->capacity = link->geometry.capacity;
 }
 
-int hythe_flow_is_attached(const struct hythe_endpoint *endpoint, uint32_t port)
+int hythe_flow_is_quiet(const struct hythe_endpoint *endpoint, uint32_t port)
 {
-    return (endpoint->attached >> port & 1u) != 0;
+    const struct hythe_link *link = endpoint->link;
+    const struct hythe_flow *flow = &endpoint->flows[port];
+    const volatile uint32_t *tail = linux_flow_word(endpoint, port, HYTHE_FLOW_AT_TAIL);
+    size_t at = (size_t)((const volatile uint8_t *)tail - link->base);
+
+    /* Another task may be following a new agent, so that these belong to two geometries. */
+    return at < link->link_bytes - sizeof *tail && !flow->quarantined &&
+           hythe_read(link->port, tail) == flow->inbox_head;
+}
+
+int hythe_flows_are_awaited(const struct hythe_endpoint *endpoint, uint32_t ports)
+{
+    uint32_t port;
+
+    for (port = 0; ports >> port != 0; port++) {
+        if ((ports >> port & 1u) != 0 &&
+            hythe_read(endpoint->link->port,
+                       linux_flow_word(endpoint, port, HYTHE_FLOW_AT_WANTED)) != 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+void hythe_violation(struct hythe_endpoint *endpoint)
+{
+    hythe_endpoint_count(endpoint, &endpoint->counters.violations, HYTHE_RECORD_AT_VIOLATIONS);
 }
 
 int hythe_flow_quarantine(struct hythe_endpoint *endpoint, uint32_t port)
 {
     endpoint->flows[port].quarantined = 1;
-    endpoint->counters.violations++;
+    hythe_violation(endpoint);
     return HYTHE_E_QUARANTINED;
 }
 
@@ -57,11 +85,26 @@ static void write_core(const struct hythe_flow_view *view, uint32_t offset, uint
     hythe_write(view->port, hythe_word(view->core_line, offset), value);
 }
 
-void hythe_session_begin(struct hythe_endpoint *endpoint)
+/* Where the lines and entries of the endpoint's flows begin. */
+static void find_flows(struct hythe_endpoint *endpoint, const struct hythe_layout *layout)
+{
+    const struct hythe_link *link = endpoint->link;
+    uint32_t first = endpoint->index * link->geometry.ports;
+    uint32_t lines = first * link->geometry.line_bytes;
+    uint32_t entries = first * link->geometry.capacity * HYTHE_ENTRY_BYTES;
+
+    endpoint->linux_lines = link->base + layout->linux_flow + lines;
+    endpoint->core_lines = link->core + layout->core_flow + lines;
+    endpoint->linux_entries = link->base + layout->linux_entries + entries;
+    endpoint->core_entries = link->core + layout->core_entries + entries;
+}
+
+void hythe_session_begin(struct hythe_endpoint *endpoint, const struct hythe_layout *layout)
 {
     struct hythe_flow_view view;
     uint32_t port;
 
+    find_flows(endpoint, layout);
     endpoint->attached = 0;
     endpoint->next_port = 0;
     for (port = 0; port < endpoint->link->geometry.ports; port++) {
@@ -96,7 +139,7 @@ static uint32_t checked_window(struct hythe_endpoint *endpoint, uint32_t claimed
         return capacity;
     }
     if (claimed == 0 || claimed > capacity) {
-        endpoint->counters.violations++;
+        hythe_violation(endpoint);
         return 1;
     }
     return claimed;
@@ -111,6 +154,8 @@ static void attach(struct hythe_endpoint *endpoint, const struct hythe_flow_view
     write_core(view, HYTHE_FLOW_AT_HEAD, claim->start);
     flow->head_seen = flow->outbox_tail;
     write_core(view, HYTHE_FLOW_AT_START, flow->outbox_tail);
+    /* It stands there already, unless somebody wrote over it: then Linux attached for that. */
+    write_core(view, HYTHE_FLOW_AT_TAIL, flow->outbox_tail);
     flow->settled = 0;
     flow->quarantined = 0;
     flow->late = 0;
@@ -174,10 +219,8 @@ int hythe_session_is_current(const struct hythe_endpoint *endpoint, uint32_t por
     const struct hythe_link *link = endpoint->link;
     uint32_t session = endpoint->flows[port].session;
     uint32_t agent = hythe_read(link->port, hythe_const_word(link->base, HYTHE_LINUX_AT_SESSION));
-    uint32_t line = flow_number(endpoint, port) * link->geometry.line_bytes;
-    const volatile uint32_t *word =
-        hythe_const_word(link->base, link->linux_flow + line + HYTHE_FLOW_AT_SESSION);
 
     return link->state == HYTHE_STATE_UP && agent == link->linux_session && session != 0 &&
-           hythe_read(link->port, word) == session;
+           hythe_read(link->port, linux_flow_word(endpoint, port, HYTHE_FLOW_AT_SESSION)) ==
+               session;
 }

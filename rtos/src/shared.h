@@ -10,6 +10,7 @@
 
 #include "hythe_atomic.h"
 #include "hythe_port.h"
+#include "hythe_rt_config.h"
 
 /* Strict C99 has no _Static_assert. */
 #define HYTHE_ASSERT_AT_COMPILE(name, condition)                                                   \
@@ -59,15 +60,18 @@ enum {
 /* Offsets in a bell line, an endpoint record and a flow line. */
 enum {
     HYTHE_BELL_AT_COUNT = 0,
+    /* The core's line only, and Linux's only. */
     HYTHE_BELL_AT_WANTED = 4,
-    /* Linux only. */
     HYTHE_BELL_AT_CHANGES = 8,
     HYTHE_RECORD_AT_NAME = 0,
     HYTHE_RECORD_AT_DIRECTION = 32,
     HYTHE_RECORD_AT_MAX_BYTES = 36,
     HYTHE_RECORD_AT_TYPE = 40,
     HYTHE_RECORD_AT_KIND = 44,
-    HYTHE_RECORD_AT_RESERVED = 48,
+    HYTHE_RECORD_AT_VIOLATIONS = 48,
+    HYTHE_RECORD_AT_FULL = 52,
+    HYTHE_RECORD_AT_NO_SLOT = 56,
+    HYTHE_RECORD_AT_DROPPED = 60,
     HYTHE_FLOW_AT_SESSION = 0,
     HYTHE_FLOW_AT_START = 4,
     HYTHE_FLOW_AT_TAIL = 8,
@@ -78,7 +82,9 @@ enum {
     HYTHE_FLOW_AT_RAISED_LOW = 20,
     HYTHE_FLOW_AT_RAISED_HIGH = 24,
     HYTHE_FLOW_AT_SEEN_LOW = 28,
-    HYTHE_FLOW_AT_SEEN_HIGH = 32
+    HYTHE_FLOW_AT_SEEN_HIGH = 32,
+    /* Linux's lines only. */
+    HYTHE_FLOW_AT_WANTED = 36
 };
 
 enum hythe_link_state {
@@ -112,7 +118,7 @@ static inline const volatile uint32_t *hythe_const_word(const volatile uint8_t *
 
 static inline void hythe_clean(const struct hythe_port *port, const volatile void *at, size_t bytes)
 {
-    if (port->clean != NULL) {
+    if (HYTHE_CACHE_HOOKS && port->clean != NULL) {
         port->clean(port->context, at, bytes);
     }
 }
@@ -120,7 +126,7 @@ static inline void hythe_clean(const struct hythe_port *port, const volatile voi
 static inline void hythe_invalidate(const struct hythe_port *port, const volatile void *at,
                                     size_t bytes)
 {
-    if (port->invalidate != NULL) {
+    if (HYTHE_CACHE_HOOKS && port->invalidate != NULL) {
         port->invalidate(port->context, at, bytes);
     }
 }

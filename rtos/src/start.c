@@ -14,8 +14,7 @@ static int endpoint_is_valid(const struct hythe_endpoint_config *endpoint)
 {
     return name_is_valid(endpoint->name) &&
            (endpoint->direction == HYTHE_TO_CORE || endpoint->direction == HYTHE_FROM_CORE) &&
-           (endpoint->kind == HYTHE_KIND_MESSAGES || endpoint->kind == HYTHE_KIND_EVENTS ||
-            (endpoint->kind == HYTHE_KIND_REQUESTS && endpoint->direction == HYTHE_TO_CORE));
+           endpoint->kind <= HYTHE_KIND_EVENTS;
 }
 
 static int endpoints_are_valid(const struct hythe_link_config *config)
@@ -47,7 +46,7 @@ static int config_is_valid(const struct hythe_link_config *config)
 
 static void prepare_endpoint(struct hythe_link *link, uint32_t index)
 {
-    static const struct hythe_counters no_counters = {0, 0, 0, 0, 0, 0, 0, 0, 0};
+    static const struct hythe_counters no_counters = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     static const struct hythe_flow no_flow = {0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0};
     struct hythe_endpoint *endpoint = &link->endpoints[index];
     uint32_t port;
@@ -79,7 +78,8 @@ int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *co
     link->name = config->name;
     link->endpoint_configs = config->endpoints;
     link->endpoint_count = config->endpoint_count;
-    link->ring_policy = config->ring;
+    link->sleep_looks = config->sleep_looks;
+    link->sleeps_by_itself = config->sleeps_by_itself;
     link->port = config->port;
     link->core = NULL;
     link->linux_session = 0;
@@ -89,7 +89,7 @@ int hythe_link_start(struct hythe_link *link, const struct hythe_link_config *co
     link->pending = 0;
     link->session = 0;
     link->bell_count = 0;
-    link->bell_wanted = 1;
+    link->sleepers = 0;
     for (i = 0; i < link->endpoint_count; i++) {
         prepare_endpoint(link, i);
     }

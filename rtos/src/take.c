@@ -9,11 +9,10 @@
 #include "shared.h"
 #include "wait.h"
 
-/* Fills `buffer` from a claimed entry if every field fits our own geometry. */
-static int accept(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer,
-                  const uint32_t words[HYTHE_WORDS])
+int hythe_take_accept(const struct hythe_endpoint *endpoint, struct hythe_buffer *buffer,
+                      const uint32_t words[HYTHE_WORDS])
 {
-    struct hythe_link *link = endpoint->link;
+    const struct hythe_link *link = endpoint->link;
     uint32_t place = words[HYTHE_WORD_PLACE];
     uint32_t generation = words[HYTHE_WORD_GENERATION];
     uint32_t offset = words[HYTHE_WORD_OFFSET];
@@ -49,7 +48,7 @@ static void forget_cached(const struct hythe_endpoint *endpoint, const struct hy
     }
 }
 
-static void hold(struct hythe_endpoint *endpoint, uint32_t port, struct hythe_buffer *buffer)
+void hythe_take_hold(struct hythe_endpoint *endpoint, uint32_t port, struct hythe_buffer *buffer)
 {
     struct hythe_flow *flow = &endpoint->flows[port];
 
@@ -74,7 +73,7 @@ static int take_from(struct hythe_endpoint *endpoint, uint32_t port, struct hyth
     }
     /* One turn of the ring at most, however many bad entries Linux writes behind each other. */
     for (looks = 0; looks < view.capacity; looks++) {
-        int found = hythe_inbox_peek(&view, words);
+        int found = hythe_inbox_peek(&view, 0, words);
         if (found == HYTHE_QUEUE_NOT_NOW) {
             return HYTHE_E_TIMEOUT;
         }
@@ -86,32 +85,31 @@ static int take_from(struct hythe_endpoint *endpoint, uint32_t port, struct hyth
             return hythe_flow_quarantine(endpoint, port);
         }
         hythe_inbox_advance(&view);
-        if (accept(endpoint, buffer, words)) {
+        if (hythe_take_accept(endpoint, buffer, words)) {
             forget_cached(endpoint, buffer);
-            hold(endpoint, port, buffer);
+            hythe_take_hold(endpoint, port, buffer);
             return HYTHE_OK;
         }
-        endpoint->counters.violations++;
+        hythe_violation(endpoint);
     }
     return HYTHE_E_TIMEOUT;
 }
 
-/* Asks the attached ports in turn, beginning behind the one that gave last. */
-static int try_take(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer)
+/* Asks those of the ports that are attached. HYTHE_E_DETACHED: none is. */
+static int take_from_any(struct hythe_endpoint *endpoint, uint32_t ports,
+                         struct hythe_buffer *buffer)
 {
-    uint32_t ports = endpoint->link->geometry.ports;
     int result = HYTHE_E_DETACHED;
-    uint32_t i;
+    uint32_t port;
 
-    for (i = 0; i < ports; i++) {
-        uint32_t port = (endpoint->next_port + i) % ports;
+    for (port = 0; ports >> port != 0; port++) {
         int found;
-        if (!hythe_flow_is_attached(endpoint, port)) {
+        if ((ports >> port & 1u) == 0) {
             continue;
         }
         found = take_from(endpoint, port, buffer);
         if (found == HYTHE_OK) {
-            endpoint->next_port = (port + 1) % ports;
+            endpoint->next_port = port + 1;
             return HYTHE_OK;
         }
         if (found == HYTHE_E_TIMEOUT || result == HYTHE_E_DETACHED) {
@@ -119,6 +117,21 @@ static int try_take(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer
         }
     }
     return result;
+}
+
+/* Asks the attached ports in turn, beginning behind the one that gave last. */
+static int try_take(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer)
+{
+    uint32_t earlier = ((uint32_t)1 << endpoint->next_port) - 1;
+    int result = take_from_any(endpoint, endpoint->attached & ~earlier, buffer);
+    int other;
+
+    if (result == HYTHE_OK) {
+        return HYTHE_OK;
+    }
+    other = take_from_any(endpoint, endpoint->attached & earlier, buffer);
+    return other == HYTHE_E_DETACHED || (result == HYTHE_E_TIMEOUT && other != HYTHE_OK) ? result
+                                                                                         : other;
 }
 
 static int serve_and_take(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer)
@@ -135,21 +148,55 @@ static int serve_and_take(struct hythe_endpoint *endpoint, struct hythe_buffer *
     return result;
 }
 
-static int take(struct hythe_endpoint *endpoint, uint32_t direction, struct hythe_buffer *buffer,
-                uint32_t timeout_ms)
+/*
+ * Has Linux done nothing since the last look? Without the lock, which costs more than all of this:
+ * another task may change what is read here meanwhile, so no is always possible, and yes means that
+ * there was nothing a moment ago.
+ */
+static int is_quiet(const struct hythe_endpoint *endpoint)
+{
+    const struct hythe_link *link = endpoint->link;
+    uint32_t port;
+
+    if (link->state != HYTHE_STATE_UP || endpoint->attached == 0 || !hythe_link_is_quiet(link)) {
+        return 0;
+    }
+    for (port = 0; endpoint->attached >> port != 0; port++) {
+        if (hythe_flow_is_attached(endpoint, port) && !hythe_flow_is_quiet(endpoint, port)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Counts waits only: a program that polls looks again and again. */
+static int no_slot(struct hythe_endpoint *endpoint, uint32_t timeout_ms)
+{
+    if (timeout_ms != 0) {
+        hythe_link_lock(endpoint->link);
+        hythe_endpoint_count(endpoint, &endpoint->counters.no_slot, HYTHE_RECORD_AT_NO_SLOT);
+        hythe_link_unlock(endpoint->link);
+    }
+    return HYTHE_E_NO_SLOT;
+}
+
+/* The endpoint has this direction, and what it carries is of kind `most` or one before. */
+static int take(struct hythe_endpoint *endpoint, uint32_t direction, uint32_t most,
+                struct hythe_buffer *buffer, uint32_t timeout_ms)
 {
     struct hythe_wait wait;
     int result;
 
     if (endpoint == NULL || buffer == NULL || endpoint->direction != direction ||
-        endpoint->kind == HYTHE_KIND_EVENTS) {
+        endpoint->kind > most) {
         return HYTHE_E_ARGUMENT;
     }
     buffer->endpoint = NULL;
     hythe_wait_begin(&wait, endpoint->link, endpoint->spin_checks, timeout_ms);
     do {
-        result = serve_and_take(endpoint, buffer);
+        result = is_quiet(endpoint) ? HYTHE_E_TIMEOUT : serve_and_take(endpoint, buffer);
     } while (result != HYTHE_OK && hythe_wait_again(&wait));
+    hythe_wait_end(&wait);
     return result;
 }
 
@@ -157,10 +204,12 @@ static int take(struct hythe_endpoint *endpoint, uint32_t direction, struct hyth
 
 int hythe_receive(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms)
 {
-    return take(endpoint, HYTHE_TO_CORE, buffer, timeout_ms);
+    return take(endpoint, HYTHE_TO_CORE, HYTHE_KIND_REQUESTS, buffer, timeout_ms);
 }
 
 int hythe_lease(struct hythe_endpoint *endpoint, struct hythe_buffer *buffer, uint32_t timeout_ms)
 {
-    return take(endpoint, HYTHE_FROM_CORE, buffer, timeout_ms);
+    int result = take(endpoint, HYTHE_FROM_CORE, HYTHE_KIND_MESSAGES, buffer, timeout_ms);
+
+    return result == HYTHE_E_TIMEOUT ? no_slot(endpoint, timeout_ms) : result;
 }

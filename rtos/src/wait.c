@@ -14,35 +14,45 @@ void hythe_wait_begin(struct hythe_wait *wait, struct hythe_link *link, uint32_t
     wait->timeout_ms = timeout_ms;
     wait->spin_checks = spin_checks;
     wait->spins_left = spin_checks;
-    wait->start_ms = timeout_ms != 0 ? link->port->now_ms(link->port->context) : 0;
+    wait->looks_left = 0;
+    wait->announced = 0;
+    wait->start_ms = 0;
+    wait->began = 0;
 }
 
-/* 1: do not sleep yet. Keeps `bell_wanted` true to what this task does. */
-static int keep_looking(struct hythe_wait *wait)
+/* "I sleep", before the tail of Linux is looked at once more. 0: there is nobody to say it to. */
+static int announce(struct hythe_wait *wait)
 {
     struct hythe_link *link = wait->link;
-    int again = 0;
 
     hythe_link_lock(link);
     if (link->state == HYTHE_STATE_UP) {
-        if (wait->spins_left != 0 && hythe_link_linux_polls(link)) {
-            wait->spins_left--;
-            again = 1;
-            if (link->bell_wanted != 0) {
-                hythe_link_want_bell(link, 0);
-            }
-        } else if (link->bell_wanted == 0) {
-            /*
-             * "I sleep" before Linux's tail is looked at once more; Linux writes its tail before it
-             * reads this word.
-             */
-            hythe_link_want_bell(link, 1);
-            hythe_fence();
-            again = 1;
-        }
+        wait->announced = 1;
+        wait->looks_left = link->sleep_looks;
+        link->sleepers++;
+        hythe_link_write_bell_wanted(link);
+        /* Linux writes its tail before it reads that word. */
+        hythe_fence();
     }
     hythe_link_unlock(link);
-    return again;
+    return wait->announced != 0;
+}
+
+/* 1: do not sleep yet. */
+static int keep_looking(struct hythe_wait *wait)
+{
+    if (wait->spins_left != 0) {
+        wait->spins_left--;
+        return 1;
+    }
+    if (wait->announced == 0) {
+        return announce(wait);
+    }
+    if (wait->looks_left != 0) {
+        wait->looks_left--;
+        return 1;
+    }
+    return 0;
 }
 
 int hythe_wait_again(struct hythe_wait *wait)
@@ -53,6 +63,10 @@ int hythe_wait_again(struct hythe_wait *wait)
 
     if (wait->timeout_ms == 0) {
         return 0;
+    }
+    if (!wait->began) {
+        wait->began = 1;
+        wait->start_ms = port->now_ms(port->context);
     }
     if (keep_looking(wait)) {
         return 1;
@@ -65,4 +79,19 @@ int hythe_wait_again(struct hythe_wait *wait)
     port->wait(port->context, left_ms < HYTHE_WAIT_SLICE_MS ? left_ms : HYTHE_WAIT_SLICE_MS);
     wait->spins_left = wait->spin_checks;
     return 1;
+}
+
+void hythe_wait_end(struct hythe_wait *wait)
+{
+    struct hythe_link *link = wait->link;
+
+    if (wait->announced == 0) {
+        return;
+    }
+    hythe_link_lock(link);
+    link->sleepers--;
+    if (link->state == HYTHE_STATE_UP) {
+        hythe_link_write_bell_wanted(link);
+    }
+    hythe_link_unlock(link);
 }

@@ -20,6 +20,7 @@ enum {
     RUNS = 200,
     STEPS = 400,
     HELD_MAX = 3,
+    OPEN_MAX = 4,
     LINK_BYTES = 12288
 };
 
@@ -28,6 +29,8 @@ struct life {
     struct hythe_port port;
     struct hythe_link_config config;
     struct hythe_link link;
+    struct hythe_client client;
+    struct hythe_open_request open[OPEN_MAX];
     struct hythe_buffer held[HELD_MAX];
     uint32_t held_count;
     uint32_t now_ms;
@@ -35,6 +38,7 @@ struct life {
     uint32_t awaited;
     uint32_t sleeps;
     uint32_t events;
+    uint32_t answers;
     /* Numbers that Linux had used when the core started: none of them is for this life of it. */
     uint32_t used[CACHE_FLOWS];
 };
@@ -47,6 +51,7 @@ static const struct hythe_endpoint_config ENDPOINTS[CACHE_ENDPOINTS] = {
     {"in", HYTHE_TO_CORE, 256, 5, 2, HYTHE_KIND_MESSAGES},
     {"out", HYTHE_FROM_CORE, 256, 7, 2, HYTHE_KIND_MESSAGES},
     {"ask", HYTHE_TO_CORE, 256, 9, 2, HYTHE_KIND_REQUESTS},
+    {"query", HYTHE_FROM_CORE, 256, 11, 2, HYTHE_KIND_REQUESTS},
     {"rise", HYTHE_TO_CORE, 0, 0, 2, HYTHE_KIND_EVENTS},
     {"tell", HYTHE_FROM_CORE, 0, 0, 2, HYTHE_KIND_EVENTS},
 };
@@ -96,7 +101,10 @@ static void check_that_nothing_is_awaited(const struct life *life)
 
     for (i = 0; i < CACHE_FLOWS; i++) {
         if (i / CACHE_PORTS == life->awaited && is_attached(life, i)) {
-            CHECK_EQUAL(flow_of(life, i)->inbox_head, life->linux_cpu.flows[i].tail);
+            /* Who waits for a reply leaves the empty slots where they are. */
+            CHECK_EQUAL(life->awaited == CACHE_QUERY ? life->client.ports[i % CACHE_PORTS].looked
+                                                     : flow_of(life, i)->inbox_head,
+                        life->linux_cpu.flows[i].tail);
             CHECK(life->awaited != CACHE_RISE || !cache_is_pending(&life->linux_cpu, i));
         }
     }
@@ -183,6 +191,26 @@ static uint32_t core_fills(struct life *life, const struct hythe_buffer *buffer)
     return 4 * slot->words;
 }
 
+static int is_filled_by_core(uint32_t endpoint)
+{
+    return endpoint == CACHE_OUT || endpoint == CACHE_QUERY;
+}
+
+static int take_from(struct life *life, uint32_t endpoint, struct hythe_buffer *buffer,
+                     uint32_t timeout_ms)
+{
+    struct hythe_endpoint *from = hythe_link_endpoint(&life->link, endpoint);
+
+    switch (endpoint) {
+    case CACHE_OUT:
+        return hythe_lease(from, buffer, timeout_ms);
+    case CACHE_QUERY:
+        return hythe_request_lease(&life->client, buffer, timeout_ms);
+    default:
+        return hythe_receive(from, buffer, timeout_ms);
+    }
+}
+
 static void core_takes(struct life *life)
 {
     struct hythe_buffer *buffer = &life->held[life->held_count];
@@ -196,9 +224,7 @@ static void core_takes(struct life *life)
         return;
     }
     life->awaited = endpoint;
-    result = endpoint == CACHE_OUT
-                 ? hythe_lease(hythe_link_endpoint(&life->link, endpoint), buffer, timeout_ms)
-                 : hythe_receive(hythe_link_endpoint(&life->link, endpoint), buffer, timeout_ms);
+    result = take_from(life, endpoint, buffer, timeout_ms);
     life->awaited = CACHE_ENDPOINTS;
     if (result != HYTHE_OK || test_sum.broken_checks != 0) {
         return;
@@ -208,11 +234,11 @@ static void core_takes(struct life *life)
     CHECK_EQUAL(slot->references, cache_references(endpoint * CACHE_PORTS));
     CHECK_EQUAL(slot->flow, endpoint * CACHE_PORTS + buffer->port);
     CHECK_EQUAL(slot->generation, buffer->words[1]);
-    CHECK_EQUAL(buffer->length, endpoint == CACHE_OUT ? 256 : 4 * slot->words);
-    if (endpoint == CACHE_OUT && cache_random(2) == 0) {
+    CHECK_EQUAL(buffer->length, is_filled_by_core(endpoint) ? 256 : 4 * slot->words);
+    if (is_filled_by_core(endpoint) && cache_random(2) == 0) {
         (void)core_fills(life, buffer);
     }
-    for (i = 0; endpoint != CACHE_OUT && i < buffer->length / 4; i++) {
+    for (i = 0; !is_filled_by_core(endpoint) && i < buffer->length / 4; i++) {
         CHECK_EQUAL(cache_load(CACHE_CORE, word_of(buffer, i), 0), cache_pattern(slot->pattern, i));
     }
 }
@@ -236,6 +262,55 @@ static int core_answers(struct life *life, struct hythe_buffer *buffer)
         cache_store(CACHE_CORE, word_of(buffer, i), cache_pattern(slot->pattern, i), 0);
     }
     return slot->kind == 2 ? hythe_reply(buffer, 4 * slot->words) : hythe_release(buffer);
+}
+
+/* Takes what any open request has come to; or forgets one. */
+static void core_hears(struct life *life)
+{
+    struct hythe_buffer *reply = &life->held[life->held_count];
+    uint32_t timeout_ms = cache_random(2) * 30;
+    const struct cache_slot *slot;
+    uint64_t number = 0;
+    uint32_t i;
+    int result;
+
+    if (life->held_count == HELD_MAX) {
+        return;
+    }
+    if (cache_random(16) == 0) {
+        (void)hythe_request_forget(&life->client, life->open[cache_random(OPEN_MAX)].number);
+        return;
+    }
+    life->awaited = CACHE_QUERY;
+    result = hythe_reply_wait(&life->client, &number, reply, timeout_ms);
+    life->awaited = CACHE_ENDPOINTS;
+    CHECK(result == HYTHE_OK || result == HYTHE_E_TIMEOUT || result == HYTHE_E_ARGUMENT ||
+          result == HYTHE_E_LOST || result == HYTHE_E_GIVEN_UP);
+    if (result != HYTHE_OK || test_sum.broken_checks != 0) {
+        return;
+    }
+    life->held_count++;
+    life->answers++;
+    slot = slot_of(life, reply);
+    CHECK_EQUAL(slot->references, 1);
+    CHECK_EQUAL(slot->flow, CACHE_QUERY * CACHE_PORTS + reply->port);
+    CHECK_EQUAL(slot->kind, 2);
+    CHECK_EQUAL(reply->length, 4 * slot->words);
+    for (i = 0; i < reply->length / 4; i++) {
+        CHECK_EQUAL(cache_load(CACHE_CORE, word_of(reply, i), 0), cache_pattern(slot->pattern, i));
+    }
+}
+
+/* Sends a leased slot as a request, or gives it back; a reply goes back. */
+static int core_asks(struct life *life, struct hythe_buffer *buffer)
+{
+    int is_reply = (buffer->words[6] | buffer->words[7]) != 0;
+    uint64_t number;
+
+    if (is_reply || cache_random(4) == 0) {
+        return hythe_release(buffer);
+    }
+    return hythe_request_send(&life->client, buffer, core_fills(life, buffer), &number);
 }
 
 static void core_waits(struct life *life)
@@ -314,7 +389,9 @@ static void core_gives(struct life *life)
     if (at >= life->held_count) {
         return;
     }
-    if (buffer->endpoint->kind == HYTHE_KIND_REQUESTS) {
+    if (buffer->endpoint == life->client.endpoint) {
+        result = core_asks(life, buffer);
+    } else if (buffer->endpoint->kind == HYTHE_KIND_REQUESTS) {
         result = core_answers(life, buffer);
     } else if (buffer->endpoint != out) {
         result =
@@ -349,6 +426,9 @@ static void core_starts(struct life *life)
     life->link.state = 0;
     life->held_count = 0;
     CHECK_EQUAL(hythe_link_start(&life->link, &life->config), HYTHE_OK);
+    CHECK_EQUAL(hythe_client_start(&life->client, hythe_link_endpoint(&life->link, CACHE_QUERY),
+                                   life->open, OPEN_MAX),
+                HYTHE_OK);
 }
 
 static void check_counters(struct life *life)
@@ -391,9 +471,11 @@ static void check_events(const struct life *life)
 
 static void step(struct life *life)
 {
-    uint32_t what = cache_random(260);
+    uint32_t what = cache_random(300);
 
-    if (what >= 230) {
+    if (what >= 260) {
+        core_hears(life);
+    } else if (what >= 230) {
         core_raises(life);
     } else if (what >= 200) {
         core_waits(life);
@@ -426,6 +508,7 @@ static void finish(struct life *life)
         core_takes(life);
         core_gives(life);
         core_waits(life);
+        core_hears(life);
         check_events(life);
         between(life);
         is_done = cache_linux_is_done(&life->linux_cpu);
@@ -437,6 +520,32 @@ static void finish(struct life *life)
         }
     }
     CHECK(is_done || test_sum.broken_checks != 0);
+}
+
+static int poll(struct life *life)
+{
+    struct hythe_buffer buffer;
+    int result = HYTHE_OK;
+    uint32_t i;
+
+    /* The words are in the cache by the first. */
+    for (i = 0; i < 3; i++) {
+        result = hythe_receive(hythe_link_endpoint(&life->link, 0), &buffer, 0);
+    }
+    return result;
+}
+
+/* A program that only polls sees that a port left, and that the agent did. */
+static void finish_polling(struct life *life)
+{
+    life->linux_cpu.is_still = 1;
+    CHECK_EQUAL(poll(life), HYTHE_E_TIMEOUT);
+    cache_linux_leave(&life->linux_cpu, 0);
+    CHECK_EQUAL(poll(life), HYTHE_E_TIMEOUT);
+    /* The end of a session is answered when nothing of it is held. */
+    CHECK(flow_of(life, 0)->session == 0 || flow_of(life, 0)->held != 0);
+    cache_linux_end_agent(&life->linux_cpu);
+    CHECK_EQUAL(poll(life), HYTHE_E_DOWN);
 }
 
 static void prepare(struct life *life, enum cache_kind kind, uint64_t seed)
@@ -461,7 +570,6 @@ static void prepare(struct life *life, enum cache_kind kind, uint64_t seed)
     life->config.name = "core";
     life->config.endpoints = ENDPOINTS;
     life->config.endpoint_count = CACHE_ENDPOINTS;
-    life->config.ring = HYTHE_RING_WANTED;
     life->config.port = &life->port;
 }
 
@@ -472,6 +580,7 @@ static void live(enum cache_kind kind, uint64_t first_seed)
     uint32_t received = 0;
     uint32_t sleeps = 0;
     uint32_t replies = 0;
+    uint32_t answers = 0;
     uint32_t raised = 0;
     uint32_t told = 0;
     uint64_t seed;
@@ -487,10 +596,15 @@ static void live(enum cache_kind kind, uint64_t first_seed)
         if (test_sum.broken_checks == 0) {
             finish(&life);
         }
+        /* In weakly ordered memory it may take any time. */
+        if (test_sum.broken_checks == 0 && kind == CACHE_PRIVATE) {
+            finish_polling(&life);
+        }
         sent += life.linux_cpu.sent;
         received += life.linux_cpu.received;
         sleeps += life.sleeps;
         replies += life.linux_cpu.replies;
+        answers += life.answers;
         raised += life.events;
         told += life.linux_cpu.events;
         if (test_sum.broken_checks != 0) {
@@ -499,10 +613,11 @@ static void live(enum cache_kind kind, uint64_t first_seed)
     }
     printf("%s: %u messages to the core, %u from it, %u sleeps of it\n",
            kind == CACHE_COHERENT ? "coherent" : "private caches", sent, received, sleeps);
-    printf("    %u replies, %u events to the core, %u from it\n", replies, raised, told);
+    printf("    %u replies, %u answers to the core, %u events to it, %u from it\n", replies,
+           answers, raised, told);
     /* A link over which nothing goes would find nothing. */
     CHECK(sent > 10 * RUNS && received > 10 * RUNS && sleeps > 10 * RUNS);
-    CHECK(replies > RUNS && raised > RUNS && told > RUNS);
+    CHECK(replies > RUNS && answers > RUNS && raised > RUNS && told > RUNS);
 }
 
 int main(void)

@@ -14,6 +14,7 @@
 #define AT_WINDOW 16u
 #define AT_RAISED 20u
 #define AT_SEEN 28u
+#define AT_WANTED 36u
 /* Of the header of a request. */
 #define WORD_KIND 0u
 #define WORD_NUMBER 2u
@@ -85,6 +86,7 @@ static void forget_core(struct cache_linux *self)
 
     for (i = 0; i < CACHE_SLOTS; i++) {
         self->slots[i].references = 0;
+        self->slots[i].is_asked = 0;
     }
     for (i = 0; i < CACHE_FLOWS; i++) {
         self->flows[i].state = CACHE_DETACHED;
@@ -147,13 +149,12 @@ static void start_agent(struct cache_linux *self)
 /* What the core answers with. Its name is "core". */
 static void check_header(struct cache_linux *self)
 {
-    static const uint32_t HEADER[9][2] = {{0, 0x434C5948u},  {4, 2},  {16, 0}, {24, 5}, {28, 64},
+    static const uint32_t HEADER[9][2] = {{0, 0x434C5948u},  {4, 2},  {16, 0}, {24, 6}, {28, 64},
                                           {32, 0x65726F63u}, {36, 0}, {56, 0}, {60, 0}};
-    static const uint32_t RECORDS[CACHE_ENDPOINTS][7] = {{0x6E69u, 0, 1, 256, 5, 0, 0},
-                                                         {0x74756Fu, 0, 2, 256, 7, 0, 0},
-                                                         {0x6B7361u, 0, 1, 256, 9, 1, 0},
-                                                         {0x65736972u, 0, 1, 0, 0, 2, 0},
-                                                         {0x6C6C6574u, 0, 2, 0, 0, 2, 0}};
+    static const uint32_t RECORDS[CACHE_ENDPOINTS][7] = {
+        {0x6E69u, 0, 1, 256, 5, 0, 0},   {0x74756Fu, 0, 2, 256, 7, 0, 0},
+        {0x6B7361u, 0, 1, 256, 9, 1, 0}, {0x72657571u, 0, 2, 256, 11, 1, 0},
+        {0x65736972u, 0, 1, 0, 0, 2, 0}, {0x6C6C6574u, 0, 2, 0, 0, 2, 0}};
     static const uint32_t AT[7] = {0, 28, 32, 36, 40, 44, 48};
     const struct linux_side *side = &self->side;
     uint32_t i;
@@ -196,31 +197,31 @@ static int meet_core(struct cache_linux *self)
 
 /* ---- What comes back ---- */
 
-static uint8_t *slot_of(const struct cache_linux *self, uint32_t slot)
+uint8_t *cache_slot_bytes(const struct cache_linux *self, uint32_t slot)
 {
     return self->region + slot * CACHE_SLOT_BYTES;
 }
 
 static uint8_t *payload_of(const struct cache_linux *self, uint32_t slot)
 {
-    return slot_of(self, slot) + self->slots[slot].offset;
+    return cache_slot_bytes(self, slot) + self->slots[slot].offset;
 }
 
-static volatile uint32_t *word_at(uint8_t *bytes, uint32_t index)
+volatile uint32_t *cache_word_at(uint8_t *bytes, uint32_t index)
 {
     return (volatile uint32_t *)(void *)bytes + index;
 }
 
-static void check_payload(struct cache_linux *self, const struct cache_slot *slot, uint32_t index,
-                          uint32_t length)
+void cache_check_payload(struct cache_linux *self, uint32_t index, uint32_t length)
 {
+    const struct cache_slot *slot = &self->slots[index];
     uint8_t *payload = payload_of(self, index);
     uint32_t i;
 
     CHECK_EQUAL(length, 4 * slot->words);
     cache_invalidate(CACHE_LINUX, payload, length);
     for (i = 0; i < length / 4 && i < CACHE_PAYLOAD_WORDS; i++) {
-        CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(payload, i), 0),
+        CHECK_EQUAL(cache_load(CACHE_LINUX, cache_word_at(payload, i), 0),
                     cache_pattern(slot->pattern, i));
     }
 }
@@ -229,15 +230,15 @@ static void check_payload(struct cache_linux *self, const struct cache_slot *slo
 static void check_reply(struct cache_linux *self, const struct cache_slot *slot, uint32_t index,
                         uint32_t length)
 {
-    uint8_t *header = slot_of(self, index);
+    uint8_t *header = cache_slot_bytes(self, index);
 
     cache_invalidate(CACHE_LINUX, header, HEADER_BYTES);
     CHECK(slot->kind == 2 || slot->kind == 3);
-    CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(header, WORD_KIND), 0), slot->kind);
-    CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(header, WORD_NUMBER), 0), slot->number);
-    CHECK_EQUAL(cache_load(CACHE_LINUX, word_at(header, WORD_NUMBER + 1), 0), NUMBER_HIGH);
+    CHECK_EQUAL(cache_load(CACHE_LINUX, cache_word_at(header, WORD_KIND), 0), slot->kind);
+    CHECK_EQUAL(cache_load(CACHE_LINUX, cache_word_at(header, WORD_NUMBER), 0), slot->number);
+    CHECK_EQUAL(cache_load(CACHE_LINUX, cache_word_at(header, WORD_NUMBER + 1), 0), NUMBER_HIGH);
     if (slot->kind == 2) {
-        check_payload(self, slot, index, length);
+        cache_check_payload(self, index, length);
     } else {
         CHECK_EQUAL(length, 0);
     }
@@ -257,7 +258,8 @@ static void take_back(struct cache_linux *self, uint32_t slot, uint32_t referenc
     self->slots[slot].references -= references;
     if (self->slots[slot].references == 0) {
         /* A line that is still dirty would be written back into what Linux writes next. */
-        CHECK_EQUAL(cache_dirty_lines(CACHE_CORE, slot_of(self, slot), CACHE_SLOT_BYTES), 0);
+        CHECK_EQUAL(cache_dirty_lines(CACHE_CORE, cache_slot_bytes(self, slot), CACHE_SLOT_BYTES),
+                    0);
     }
 }
 
@@ -282,13 +284,18 @@ static void judge(struct cache_linux *self, uint32_t number, const uint32_t word
     }
     if (number / CACHE_PORTS == CACHE_OUT && words[3] != LINUX_UNUSED) {
         CHECK_EQUAL(words[2], slot->offset);
-        check_payload(self, slot, index, words[3]);
+        cache_check_payload(self, index, words[3]);
         self->received++;
     } else {
         CHECK_EQUAL(slot->flow, number);
         if (number / CACHE_PORTS == CACHE_ASK) {
             check_reply(self, slot, index, words[3]);
         }
+    }
+    if (number / CACHE_PORTS == CACHE_QUERY && words[3] != LINUX_UNUSED) {
+        take_back(self, index, words[5]);
+        cache_server_take(self, index, words);
+        return;
     }
     /* Of a forwarded one the place is freed by its credit. */
     if (slot->flow / CACHE_PORTS == CACHE_OUT || slot->flow == number) {
@@ -342,8 +349,9 @@ volatile uint32_t *cache_announced(const struct cache_linux *self, uint32_t numb
 {
     uint8_t *lines = self->region + CACHE_SLOTS * CACHE_SLOT_BYTES;
 
-    return is_raised_by_core(number) ? word_at(lines + CACHE_LINE_BYTES, event)
-                                     : word_at(lines, number % CACHE_PORTS * CACHE_EVENTS + event);
+    return is_raised_by_core(number)
+               ? cache_word_at(lines + CACHE_LINE_BYTES, event)
+               : cache_word_at(lines, number % CACHE_PORTS * CACHE_EVENTS + event);
 }
 
 /* To the core, each port has its own, so that the core can tell whose it took. */
@@ -434,22 +442,28 @@ static void take_events(struct cache_linux *self, uint32_t number, int is_first)
 
 uint32_t cache_references(uint32_t number)
 {
-    return number / CACHE_PORTS == CACHE_ASK ? 1 : CACHE_PORTS;
+    return number / CACHE_PORTS == CACHE_ASK || number / CACHE_PORTS == CACHE_QUERY ? 1
+                                                                                    : CACHE_PORTS;
 }
 
-static void push(struct cache_linux *self, uint32_t number, uint32_t index, uint32_t length)
+void cache_linux_push(struct cache_linux *self, uint32_t number, uint32_t index, uint32_t length,
+                      const uint32_t tag[2])
 {
     struct cache_flow *flow = &self->flows[number];
     struct cache_slot *slot = &self->slots[index];
     volatile uint32_t *entry = linux_entry(&self->side, flow->name, flow->tail);
     uint32_t references = cache_references(number);
-    uint32_t words[8] = {self->side.region << 24, 0, slot->offset, length, 3, references, 0, 0};
+    uint32_t words[8] = {
+        self->side.region << 24, 0, slot->offset, length, 3, references, tag[0], tag[1]};
     uint32_t i;
 
     slot->generation++;
     slot->references = references;
     slot->flow = number;
-    slot->counted = 1;
+    if (!slot->counted) {
+        slot->counted = 1;
+        flow->out++;
+    }
     words[0] |= index + CACHE_FIRST_SLOT;
     words[1] = slot->generation;
     for (i = 0; i < 8; i++) {
@@ -457,7 +471,6 @@ static void push(struct cache_linux *self, uint32_t number, uint32_t index, uint
     }
     cache_clean(CACHE_LINUX, entry, 32);
     flow->tail++;
-    flow->out++;
     write_word(linux_flow(&self->side, flow->name, AT_TAIL), flow->tail);
     ring_core(self);
 }
@@ -466,45 +479,63 @@ static void write_request(struct cache_linux *self, struct cache_slot *slot, uin
 {
     slot->kind = 1;
     slot->number = self->patterns;
-    cache_store(CACHE_LINUX, word_at(header, WORD_KIND), slot->kind, 0);
-    cache_store(CACHE_LINUX, word_at(header, WORD_NUMBER), slot->number, 0);
-    cache_store(CACHE_LINUX, word_at(header, WORD_NUMBER + 1), NUMBER_HIGH, 0);
+    cache_store(CACHE_LINUX, cache_word_at(header, WORD_KIND), slot->kind, 0);
+    cache_store(CACHE_LINUX, cache_word_at(header, WORD_NUMBER), slot->number, 0);
+    cache_store(CACHE_LINUX, cache_word_at(header, WORD_NUMBER + 1), NUMBER_HIGH, 0);
     cache_clean(CACHE_LINUX, header, HEADER_BYTES);
+}
+
+void cache_write_payload(struct cache_linux *self, uint32_t index)
+{
+    struct cache_slot *slot = &self->slots[index];
+    uint8_t *payload = payload_of(self, index);
+    uint32_t i;
+
+    self->patterns++;
+    slot->pattern = self->patterns;
+    slot->words = 1 + cache_random(CACHE_PAYLOAD_WORDS);
+    for (i = 0; i < slot->words; i++) {
+        cache_store(CACHE_LINUX, cache_word_at(payload, i), cache_pattern(slot->pattern, i), 0);
+    }
+    cache_clean(CACHE_LINUX, payload, 4 * slot->words);
+}
+
+uint32_t cache_untaken(const struct cache_linux *self, uint32_t number)
+{
+    const struct cache_flow *flow = &self->flows[number];
+
+    return flow->tail - read_word(core_flow(&self->side, flow->name, AT_HEAD));
 }
 
 static void give(struct cache_linux *self, uint32_t number)
 {
+    static const uint32_t no_tag[2] = {0, 0};
     uint32_t index = cache_random(CACHE_SLOTS);
     struct cache_slot *slot = &self->slots[index];
     int is_out = number / CACHE_PORTS == CACHE_OUT;
     int is_request = number / CACHE_PORTS == CACHE_ASK;
-    uint8_t *payload;
-    uint32_t i;
 
-    if (slot->references != 0 || self->flows[number].state != CACHE_ATTACHED ||
+    if (slot->references != 0 || slot->is_asked || self->flows[number].state != CACHE_ATTACHED ||
         self->flows[number].out >= CACHE_CAPACITY - (is_out ? CACHE_WINDOW : 0)) {
         return;
     }
     /* An empty slot has had other uses in the pool since the core had it: what it has is noise. */
-    self->patterns++;
-    slot->pattern = self->patterns;
-    slot->words = 1 + cache_random(CACHE_PAYLOAD_WORDS);
     slot->offset = is_request && cache_random(2) == 0 ? HEADER_BYTES : HEADROOM;
-    payload = payload_of(self, index);
-    for (i = 0; i < slot->words; i++) {
-        cache_store(CACHE_LINUX, word_at(payload, i), cache_pattern(slot->pattern, i), 0);
-    }
-    cache_clean(CACHE_LINUX, payload, 4 * slot->words);
+    slot->counted = 0;
+    cache_write_payload(self, index);
     if (is_request) {
-        write_request(self, slot, slot_of(self, index));
+        write_request(self, slot, cache_slot_bytes(self, index));
     }
-    push(self, number, index, is_out ? CACHE_SLOT_BYTES - HEADROOM : 4 * slot->words);
+    cache_linux_push(self, number, index, is_out ? CACHE_SLOT_BYTES - HEADROOM : 4 * slot->words,
+                     no_tag);
     self->sent += !is_out;
 }
 
 static void send(struct cache_linux *self, uint32_t number)
 {
-    if (number / CACHE_PORTS < CACHE_QUEUES) {
+    if (number / CACHE_PORTS == CACHE_QUERY) {
+        cache_server_step(self, number);
+    } else if (number / CACHE_PORTS < CACHE_QUEUES) {
         give(self, number);
     } else if (number / CACHE_PORTS == CACHE_RISE) {
         raise_event(self, number);
@@ -557,6 +588,7 @@ static void end_flow(struct cache_linux *self, uint32_t number)
     for (i = 0; i < CACHE_SLOTS; i++) {
         if (self->slots[i].flow == number) {
             self->slots[i].references = 0;
+            self->slots[i].is_asked = 0;
         }
     }
     self->flows[number].out = 0;
@@ -646,15 +678,16 @@ static int finds_nothing(struct cache_linux *self)
 
 static void sleep_or_poll(struct cache_linux *self)
 {
-    volatile uint32_t *wanted = linux_word(&self->side, self->side.line_bytes + 4);
+    uint32_t sleeps = cache_random(2);
+    uint32_t i;
 
-    if (cache_random(2) == 0) {
-        write_word(wanted, 0);
-        return;
+    for (i = 0; i < CACHE_FLOWS; i++) {
+        write_flow(self, &self->flows[i], AT_WANTED, sleeps);
     }
-    write_word(wanted, 1);
-    cache_fence(CACHE_LINUX);
-    self->is_asleep = finds_nothing(self);
+    if (sleeps) {
+        cache_fence(CACHE_LINUX);
+        self->is_asleep = finds_nothing(self);
+    }
 }
 
 /* ---- Public ---- */
@@ -668,7 +701,7 @@ void cache_linux_begin(struct cache_linux *self, uint8_t *link, uint8_t *region)
     self->side.link = link;
     self->side.line_bytes = CACHE_LINE_BYTES;
     /* Not half of the link, where a core looks that does not know it. */
-    self->side.section_bytes = 4160;
+    self->side.section_bytes = 4800;
     self->side.endpoints = CACHE_ENDPOINTS + 1;
     self->side.ports = CACHE_PORTS;
     self->side.capacity = CACHE_CAPACITY;
@@ -686,10 +719,25 @@ void cache_linux_begin(struct cache_linux *self, uint8_t *link, uint8_t *region)
     }
 }
 
+void cache_linux_leave(struct cache_linux *self, uint32_t flow)
+{
+    write_flow(self, &self->flows[flow], AT_SESSION, 0);
+    raise_changes(self);
+}
+
+void cache_linux_end_agent(struct cache_linux *self)
+{
+    write_word(linux_word(&self->side, 40), 0);
+}
+
 void cache_linux_step(struct cache_linux *self)
 {
     uint32_t what = cache_random(64);
     uint32_t number = cache_random(CACHE_FLOWS);
+
+    if (self->is_still) {
+        return;
+    }
 
     if (self->is_rung) {
         self->is_rung = 0;
@@ -708,7 +756,7 @@ void cache_linux_step(struct cache_linux *self)
     } else if (!meet_core(self)) {
         return;
     } else if (what < 32) {
-        if (!self->is_closing) {
+        if (!self->is_closing || number / CACHE_PORTS == CACHE_QUERY) {
             send(self, number);
         }
     } else if (what < 40) {
@@ -735,5 +783,5 @@ int cache_linux_is_done(struct cache_linux *self)
             return 0;
         }
     }
-    return finds_nothing(self);
+    return finds_nothing(self) && !cache_server_is_busy(self);
 }

@@ -14,11 +14,12 @@
 enum {
     CACHE_IN = 0,
     CACHE_OUT = 1,
-    /* Requests, and events to and from the core. */
+    /* Requests to and from the core, and events to and from it. */
     CACHE_ASK = 2,
-    CACHE_RISE = 3,
-    CACHE_TELL = 4,
-    CACHE_ENDPOINTS = 5,
+    CACHE_QUERY = 3,
+    CACHE_RISE = 4,
+    CACHE_TELL = 5,
+    CACHE_ENDPOINTS = 6,
     /* Those before carry buffers. */
     CACHE_QUEUES = CACHE_RISE,
     /* Of each flow: one in the low word, one in the high. */
@@ -50,7 +51,10 @@ struct cache_flow {
     uint32_t session;
     uint32_t tail;
     uint32_t head;
-    /* Slots given over it that have neither come back nor been published or credited. */
+    /*
+     * Slots given over it that have neither come back nor been published or credited. Of
+     * CACHE_QUERY those that have not come back unused.
+     */
     uint32_t out;
     /* Linux's own words. */
     uint32_t raised[CACHE_EVENTS];
@@ -75,6 +79,9 @@ struct cache_slot {
     /* Of a request: what its header says. */
     uint32_t kind;
     uint32_t number;
+    /* It has a request of the core that Linux has not answered: its tag. */
+    int is_asked;
+    uint32_t tag[2];
     /* Where the payload begins. That of a request may begin in the line of its header. */
     uint32_t offset;
 };
@@ -96,6 +103,8 @@ struct cache_linux {
     uint32_t agents_end;
     /* Nobody leaves any more, so that all that is under way arrives. */
     int is_closing;
+    /* Linux does nothing by chance any more. */
+    int is_still;
     /* The reader sleeps until it is rung; others may still send. */
     int is_asleep;
     int is_rung;
@@ -105,6 +114,7 @@ struct cache_linux {
     uint32_t sent;
     uint32_t received;
     uint32_t replies;
+    uint32_t answers;
     uint32_t events;
 };
 
@@ -112,6 +122,10 @@ void cache_linux_begin(struct cache_linux *linux_cpu, uint8_t *link, uint8_t *re
 
 /* Something that Linux does, by chance. */
 void cache_linux_step(struct cache_linux *linux_cpu);
+
+/* A port leaves; the agent does. */
+void cache_linux_leave(struct cache_linux *linux_cpu, uint32_t flow);
+void cache_linux_end_agent(struct cache_linux *linux_cpu);
 
 /* 1: all ports are attached, and Linux has taken all there is. */
 int cache_linux_is_done(struct cache_linux *linux_cpu);
@@ -131,6 +145,30 @@ int cache_is_pending(const struct cache_linux *linux_cpu, uint32_t flow);
 
 /* The core has the event flow as well: what was raised is pending, or was looked at. */
 void cache_check_events(const struct cache_linux *linux_cpu, uint32_t flow);
+
+/* ---- cache_server.c: the servers that the core asks ---- */
+
+/* Gives an empty slot, or answers a request. */
+void cache_server_step(struct cache_linux *linux_cpu, uint32_t flow);
+
+/* What came over a flow of CACHE_QUERY, and is not unused. */
+void cache_server_take(struct cache_linux *linux_cpu, uint32_t slot, const uint32_t words[8]);
+
+/* 1: a request was not answered. */
+int cache_server_is_busy(const struct cache_linux *linux_cpu);
+
+/* ---- What both files of the Linux side use ---- */
+
+volatile uint32_t *cache_word_at(uint8_t *bytes, uint32_t index);
+uint8_t *cache_slot_bytes(const struct cache_linux *linux_cpu, uint32_t slot);
+/* A message that the core wrote has the words of its pattern. */
+void cache_check_payload(struct cache_linux *linux_cpu, uint32_t slot, uint32_t length);
+/* Writes words of a new pattern. */
+void cache_write_payload(struct cache_linux *linux_cpu, uint32_t slot);
+/* How many entries the core has not passed. */
+uint32_t cache_untaken(const struct cache_linux *linux_cpu, uint32_t flow);
+void cache_linux_push(struct cache_linux *linux_cpu, uint32_t flow, uint32_t slot, uint32_t length,
+                      const uint32_t tag[2]);
 
 /* The core rang. */
 void cache_linux_ring(struct cache_linux *linux_cpu);

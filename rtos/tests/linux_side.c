@@ -128,9 +128,21 @@ void linux_attach(struct linux_side *side, uint32_t flow)
     side->met[flow] = 0;
     side->tail[flow] = load(linux_flow(side, flow, 8));
     store(linux_flow(side, flow, 16), side->window);
+    store(linux_flow(side, flow, 36), !side->polls);
     store(linux_flow(side, flow, 4), side->tail[flow]);
     store(linux_flow(side, flow, 0), side->attached[flow]);
     raise_changes(side);
+}
+
+void linux_poll(struct linux_side *side, int polls)
+{
+    uint32_t number;
+
+    side->polls = polls;
+    for (number = 0; number < side->endpoints * side->ports; number++) {
+        uint32_t flow = LINUX_FLOW(number / side->ports, number % side->ports);
+        store(linux_flow(side, flow, 36), !polls);
+    }
 }
 
 void linux_detach(struct linux_side *side, uint32_t flow)

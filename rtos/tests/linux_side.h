@@ -47,6 +47,8 @@ struct linux_side {
     uint32_t capacity;
     /* What linux_attach() writes. */
     uint32_t window;
+    /* No flow asks for rings. */
+    int polls;
     uint32_t region;
     uint32_t region_bytes;
     uint32_t classes;
@@ -85,6 +87,8 @@ uint32_t linux_state(const struct linux_side *side);
 /* Writes window, start and a new session, and raises `changes`. */
 void linux_attach(struct linux_side *side, uint32_t flow);
 void linux_detach(struct linux_side *side, uint32_t flow);
+/* Does Linux want rings, at the flows there are and at those to come? At first it does. */
+void linux_poll(struct linux_side *side, int polls);
 /* 1 once the core has echoed a session of ours; with the first 1 its start is taken over. */
 int linux_attach_done(struct linux_side *side, uint32_t flow);
 

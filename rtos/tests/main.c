@@ -33,12 +33,14 @@ int main(int argc, char **argv)
     test_stopped();
     test_events();
     test_requests();
+    test_client();
     test_hostile();
     test_sessions();
     test_random();
     test_vectors();
     test_histogram();
     test_ports();
+    test_lies();
     printf("%u passed, %u failed\n", test_sum.passed, test_sum.failed);
     return test_sum.failed != 0;
 }

@@ -45,6 +45,7 @@ void test_link(void);
 void test_endpoint(void);
 void test_events(void);
 void test_requests(void);
+void test_client(void);
 void test_flows(void);
 void test_stopped(void);
 void test_hostile(void);
@@ -53,5 +54,6 @@ void test_random(void);
 void test_vectors(void);
 void test_histogram(void);
 void test_ports(void);
+void test_lies(void);
 
 #endif

@@ -257,44 +257,66 @@ static void a_wait_is_bounded_and_ends_early_with_a_buffer(void)
     world_free(&world);
 }
 
-static void rings_follow_what_linux_wants_unless_told_otherwise(void)
+static void linux_is_rung_over_the_flows_that_ask_for_it(void)
 {
-    struct world world;
-    struct hythe_buffer buffer;
-    uint32_t policy;
+    uint32_t asks;
 
-    for (policy = HYTHE_RING_WANTED; policy <= HYTHE_RING_ALWAYS; policy++) {
+    for (asks = 0; asks <= 1; asks++) {
+        struct world world;
+        struct hythe_buffer buffer;
         uint32_t count;
         world_make_connected(&world);
-        world.link.ring_policy = policy;
-        store(linux_word(&world.side, 68), 0);
+        linux_poll(&world.side, !asks);
         count = load(core_word(&world.side, 64));
         linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
         CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_OK);
         CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
-        CHECK_EQUAL(world.rings, policy == HYTHE_RING_ALWAYS);
-        CHECK_EQUAL(load(core_word(&world.side, 64)), count + (policy == HYTHE_RING_ALWAYS));
+        CHECK_EQUAL(world.rings, asks);
+        CHECK_EQUAL(load(core_word(&world.side, 64)), count + asks);
         world_free(&world);
     }
 }
 
-static void the_core_polls_while_linux_polls(void)
+/* What the core's word says during a wait. */
+static uint32_t wanted_in_wait;
+
+static void note_wanted(struct world *world)
+{
+    wanted_in_wait += load(core_word(&world->side, 68));
+}
+
+static void the_core_asks_to_be_rung_while_it_sleeps(void)
 {
     struct world world;
     struct hythe_buffer buffer;
 
     world_make_connected(&world);
-    world.link.endpoints[IN].spin_checks = 100;
+    wanted_in_wait = 0;
+    world.waits = 0;
+    world.during_wait = note_wanted;
+    CHECK_EQUAL(load(core_word(&world.side, 68)), 0);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 0), HYTHE_E_TIMEOUT);
+    CHECK_EQUAL(world.waits, 0);
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_E_TIMEOUT);
-    CHECK_EQUAL(load(core_word(&world.side, 68)), 1);
-    store(linux_word(&world.side, 68), 0);
+    CHECK(world.waits > 0);
+    CHECK_EQUAL(wanted_in_wait, world.waits);
+    CHECK_EQUAL(load(core_word(&world.side, 68)), 0);
+    /* It looks a hundred times before it says so. */
+    world.link.endpoints[IN].spin_checks = 100;
     linux_push(&world.side, IN, linux_slot(&world.side, 0, 1, 1));
     CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_OK);
-    /*
-     * Nothing more: it looks a hundred times with its bell off, and switches it on before it
-     * sleeps.
-     */
-    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &buffer, 10), HYTHE_E_TIMEOUT);
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    world_free(&world);
+}
+
+static void a_core_that_sleeps_by_itself_is_always_rung(void)
+{
+    struct world world;
+
+    world_make(&world);
+    world.config.sleeps_by_itself = 1;
+    linux_publish(&world.side);
+    CHECK_EQUAL(hythe_link_start(&world.link, &world.config), HYTHE_OK);
     CHECK_EQUAL(load(core_word(&world.side, 68)), 1);
     world_free(&world);
 }
@@ -310,6 +332,7 @@ void test_endpoint(void)
     RUN(forwarding_to_no_port_keeps_the_buffer);
     RUN(a_full_window_waits_and_then_gives_up);
     RUN(a_wait_is_bounded_and_ends_early_with_a_buffer);
-    RUN(rings_follow_what_linux_wants_unless_told_otherwise);
-    RUN(the_core_polls_while_linux_polls);
+    RUN(linux_is_rung_over_the_flows_that_ask_for_it);
+    RUN(the_core_asks_to_be_rung_while_it_sleeps);
+    RUN(a_core_that_sleeps_by_itself_is_always_rung);
 }

@@ -127,6 +127,48 @@ static void leases_come_from_the_fill_rings_in_turn(void)
     world_free(&world);
 }
 
+/* What Linux reads in the record of an endpoint. */
+static uint32_t shown(const struct world *world, uint32_t endpoint, uint32_t offset)
+{
+    return load(core_word(&world->side, 2 * 64 + 64 * endpoint + offset));
+}
+
+static void a_full_queue_no_slot_and_a_lost_session_have_codes_and_counters_of_their_own(void)
+{
+    struct world world;
+    struct hythe_buffer buffer;
+    struct hythe_buffer other;
+
+    world_make_connected(&world);
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 0), HYTHE_E_NO_SLOT);
+    CHECK_EQUAL(shown(&world, OUT, 56), 0);
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 5), HYTHE_E_NO_SLOT);
+    CHECK_EQUAL(shown(&world, OUT, 56), 1);
+    while (world_publish_one(&world, 1, 0) == HYTHE_OK) {
+    }
+    CHECK_EQUAL(shown(&world, OUT, 52), 1);
+    world_lease(&world, OUT, 2, &buffer);
+    CHECK_EQUAL(hythe_publish(&buffer, 10, 5), HYTHE_E_FULL);
+    CHECK_EQUAL(shown(&world, OUT, 52), 2);
+    linux_push(&world.side, IN, linux_slot(&world.side, 0, 3, 1));
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &other, 0), HYTHE_OK);
+    linux_detach(&world.side, IN);
+    CHECK_EQUAL(hythe_release(&other), HYTHE_STALE);
+    CHECK_EQUAL(shown(&world, IN, 60), 1);
+    CHECK_EQUAL(hythe_receive(world_endpoint(&world, IN), &other, 0), HYTHE_E_DETACHED);
+    /* A new session of the agent lays the records out anew: the sums stay. */
+    CHECK_EQUAL(hythe_release(&buffer), HYTHE_OK);
+    linux_publish(&world.side);
+    CHECK_EQUAL(hythe_link_wait(&world.link, 10), HYTHE_OK);
+    CHECK_EQUAL(shown(&world, OUT, 52), 2);
+    CHECK_EQUAL(shown(&world, OUT, 56), 1);
+    CHECK_EQUAL(shown(&world, IN, 60), 1);
+    CHECK_EQUAL(shown(&world, IN, 48) + shown(&world, OUT, 48), 0);
+    store(linux_word(&world.side, 40), 0);
+    CHECK_EQUAL(hythe_lease(world_endpoint(&world, OUT), &buffer, 5), HYTHE_E_DOWN);
+    world_free(&world);
+}
+
 /* Counts reads of session words of flow lines. */
 static uint32_t session_reads;
 
@@ -201,4 +243,5 @@ void test_flows(void)
     RUN(sessions_are_read_only_when_linux_says_that_one_changed);
     RUN(caches_are_cleaned_payload_first_then_entries_then_words_then_the_bell);
     RUN(the_link_stays_within_its_promised_size);
+    RUN(a_full_queue_no_slot_and_a_lost_session_have_codes_and_counters_of_their_own);
 }

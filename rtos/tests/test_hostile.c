@@ -13,6 +13,8 @@ static void pushed_and_dropped(struct world *world, struct descriptor bad)
     linux_push(&world->side, IN, bad);
     CHECK_EQUAL(hythe_receive(world_endpoint(world, IN), &buffer, 0), HYTHE_E_TIMEOUT);
     CHECK_EQUAL(world_counters(world, IN).violations, before + 1);
+    /* As Linux is shown it, in the endpoint's record. */
+    CHECK_EQUAL(load(core_word(&world->side, 2 * 64 + 48)), before + 1);
     CHECK_EQUAL(world_counters(world, IN).held, 0);
 }
 

@@ -54,7 +54,8 @@ static int push(struct queue *queue, uint32_t value)
     int result = hythe_outbox_free(&queue->view, CAPACITY);
 
     if (result == HYTHE_QUEUE_OK) {
-        hythe_outbox_push(&queue->view, words);
+        struct hythe_outgoing outgoing = {words, words[3], words[5]};
+        hythe_outbox_push(&queue->view, &outgoing);
         /* The inbox reads Linux's line. */
         *tail_word(queue) = queue->core_line[2];
     }
@@ -64,7 +65,7 @@ static int push(struct queue *queue, uint32_t value)
 static int take(struct queue *queue, uint32_t expected)
 {
     uint32_t words[HYTHE_WORDS] = {0};
-    int result = hythe_inbox_peek(&queue->view, words);
+    int result = hythe_inbox_peek(&queue->view, 0, words);
 
     if (result == HYTHE_QUEUE_OK) {
         CHECK_EQUAL(words[0], expected);
@@ -121,11 +122,11 @@ static void an_impossible_tail_is_broken(void)
 
     make(&queue, 0xFFFFFFFEu);
     *tail_word(&queue) += CAPACITY;
-    CHECK_EQUAL(hythe_inbox_peek(&queue.view, words), HYTHE_QUEUE_OK);
+    CHECK_EQUAL(hythe_inbox_peek(&queue.view, 0, words), HYTHE_QUEUE_OK);
     *tail_word(&queue) += 1;
-    CHECK_EQUAL(hythe_inbox_peek(&queue.view, words), HYTHE_QUEUE_BROKEN);
+    CHECK_EQUAL(hythe_inbox_peek(&queue.view, 0, words), HYTHE_QUEUE_BROKEN);
     *tail_word(&queue) = queue.flow.inbox_head - 1;
-    CHECK_EQUAL(hythe_inbox_peek(&queue.view, words), HYTHE_QUEUE_BROKEN);
+    CHECK_EQUAL(hythe_inbox_peek(&queue.view, 0, words), HYTHE_QUEUE_BROKEN);
 }
 
 static void an_impossible_head_is_broken(void)

@@ -190,8 +190,6 @@ static void a_linux_section_is_read_as_these_fields(void)
     hythe_layout_compute(&layout, &SIZES);
     CHECK_EQUAL(*hythe_word(section, layout.linux_bell + HYTHE_BELL_AT_COUNT),
                 vectors_number(&vectors, "bell", "bell_count"));
-    CHECK_EQUAL(*hythe_word(section, layout.linux_bell + HYTHE_BELL_AT_WANTED),
-                vectors_number(&vectors, "bell", "bell_wanted"));
     CHECK_EQUAL(*hythe_word(section, layout.linux_bell + HYTHE_BELL_AT_CHANGES),
                 vectors_number(&vectors, "bell", "changes"));
     for (number = 0; number < FLOWS; number++) {
@@ -206,6 +204,8 @@ static void a_linux_section_is_read_as_these_fields(void)
         CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_HEAD), vectors_number(&vectors, group, "head"));
         CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_WINDOW),
                     vectors_number(&vectors, group, "window"));
+        CHECK_EQUAL(*hythe_word(flow, HYTHE_FLOW_AT_WANTED),
+                    vectors_number(&vectors, group, "bell_wanted"));
         for (index = 0; index < CAPACITY; index++) {
             check_entry(section + layout.linux_entries, number, index);
         }
@@ -273,6 +273,12 @@ static void write_flows(struct hythe_link *link)
         /* The third endpoint exists in the section only. */
         endpoint->link = link;
         endpoint->index = number / 2;
+        if (number / 2 == 2) {
+            endpoint->linux_lines = endpoint[-1].linux_lines;
+            endpoint->linux_entries = endpoint[-1].linux_entries;
+            endpoint->core_lines = endpoint[-1].core_lines + 2 * 64;
+            endpoint->core_entries = endpoint[-1].core_entries + 2 * CAPACITY * HYTHE_ENTRY_BYTES;
+        }
         hythe_flow_look(&view, endpoint, number % 2);
         for (index = 0; index < CAPACITY; index++) {
             uint32_t words[HYTHE_WORDS];
@@ -282,11 +288,41 @@ static void write_flows(struct hythe_link *link)
             if (text != NULL &&
                 vectors_bytes(text, (uint8_t *)words, sizeof words) == sizeof words) {
                 view.flow->outbox_tail = index;
-                hythe_outbox_push(&view, words);
+                struct hythe_outgoing outgoing = {words, words[3], words[5]};
+                hythe_outbox_push(&view, &outgoing);
             }
         }
         snprintf(group, sizeof group, "flow.%u", number);
         write_flow_line(view.core_line, group);
+    }
+}
+
+static void count(struct hythe_endpoint *endpoint, uint32_t *counter, uint32_t offset,
+                  uint32_t times)
+{
+    for (; times != 0; times--) {
+        hythe_endpoint_count(endpoint, counter, offset);
+    }
+}
+
+/* The counters of the endpoints' records. */
+static void count_as_in_the_file(struct hythe_link *link)
+{
+    uint32_t i;
+
+    for (i = 0; i < 2; i++) {
+        struct hythe_endpoint *endpoint = &link->endpoints[i];
+        struct hythe_counters *counters = &endpoint->counters;
+        char group[32];
+        snprintf(group, sizeof group, "record.%u", i);
+        count(endpoint, &counters->violations, HYTHE_RECORD_AT_VIOLATIONS,
+              vectors_number(&vectors, group, "violations"));
+        count(endpoint, &counters->full, HYTHE_RECORD_AT_FULL,
+              vectors_number(&vectors, group, "full"));
+        count(endpoint, &counters->no_slot, HYTHE_RECORD_AT_NO_SLOT,
+              vectors_number(&vectors, group, "no_slot"));
+        count(endpoint, &counters->dropped, HYTHE_RECORD_AT_DROPPED,
+              vectors_number(&vectors, group, "dropped"));
     }
 }
 
@@ -325,9 +361,11 @@ static void a_core_section_is_written_as_these_bytes(void)
     config.name = vectors_text(&vectors, "header", "name");
     config.endpoints = endpoints;
     config.endpoint_count = 2;
+    config.sleeps_by_itself = vectors_number(&vectors, "bell", "bell_wanted");
     config.port = &port;
     CHECK_EQUAL(hythe_link_start(&link, &config), HYTHE_OK);
     CHECK_EQUAL(hythe_link_service(&link), HYTHE_OK);
+    count_as_in_the_file(&link);
     write_flows(&link);
     CHECK(memcmp(memory + SECTION_BYTES, golden, SECTION_BYTES) == 0);
     free(golden);

@@ -101,7 +101,6 @@ static void make_core(struct world *world)
     world->config.name = "core under test";
     world->config.endpoints = ENDPOINTS;
     world->config.endpoint_count = WORLD_ENDPOINTS;
-    world->config.ring = HYTHE_RING_WANTED;
     world->config.port = &world->port;
 }
 

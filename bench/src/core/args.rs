@@ -1,5 +1,7 @@
 //! What scenario `core` takes.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use super::case::{Payload, System, Wait};
@@ -52,6 +54,9 @@ pub(crate) struct CoreArguments {
     /// quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
+    /// Measure 1, 2, 4 and 8 Linux ports on one channel as well, and two cores at once
+    #[arg(long)]
+    pub(crate) shared: bool,
     /// Only these systems
     #[arg(long, value_delimiter = ',', value_enum)]
     pub(crate) systems: Vec<System>,
@@ -72,6 +77,17 @@ pub(super) struct Scale {
     /// For all runs together.
     pub(super) seconds: f64,
     pub(super) rounds: u32,
+}
+
+/// Of all time, for what is shared.
+const SHARED_PART: f64 = 0.25;
+
+impl Scale {
+    /// For each of so many, in each round.
+    pub(super) fn shared_time(&self, count: usize) -> Duration {
+        let runs = count as f64 * f64::from(self.rounds);
+        Duration::from_secs_f64(self.seconds * SHARED_PART / runs)
+    }
 }
 
 impl CoreArguments {

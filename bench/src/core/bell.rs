@@ -1,10 +1,12 @@
 //! Ringing the core for what is no message of Hythe's: over the doorbell that Hythe uses itself.
 
-use hythe_abi::LINE_BYTES;
+use std::sync::Arc;
+
 use hythe_abi::link::bell_line;
+use hythe_abi::{LINE_BYTES, RegionIndex};
 use hythe_memory::{Mapped, Memory, Ordering, full_barrier};
-use hythe_node::Pool;
-use hythe_node::hop::{self, HopPool as _};
+use hythe_node::Node;
+use hythe_node::hop::{self, HopNode as _, HopPool as _, Participant};
 use hythe_pool::MemberIndex;
 
 use crate::error::BenchError;
@@ -12,21 +14,24 @@ use crate::error::BenchError;
 /// The Linux end of the core's doorbell.
 #[derive(Debug)]
 pub(super) struct Bell {
-    pool: Pool,
+    participant: Arc<Participant>,
+    region: RegionIndex,
     link: Mapped,
-    /// Whoever passes rings on to the core.
+    /// Whoever passes rings on to the core, where they do not reach it otherwise.
     agent: MemberIndex,
 }
 
 impl Bell {
     /// Of the core behind a channel.
-    pub(super) fn of_channel(pool: &Pool, channel: &str) -> Result<Self, BenchError> {
+    pub(super) fn of_channel(node: &Node, channel: &str) -> Result<Self, BenchError> {
+        let pool = node.pool();
         let core = pool.channel(channel).and_then(|channel| channel.core);
         let core = core.ok_or_else(|| {
             BenchError::PeerLost(format!("no core is behind the channel {channel}"))
         })?;
         Ok(Self {
-            pool: pool.clone(),
+            participant: Arc::clone(node.participant()),
+            region: core.region,
             link: pool.map_link(core.region)?,
             agent: core.agent,
         })
@@ -37,6 +42,9 @@ impl Bell {
         self.link
             .add(LINE_BYTES + bell_line::COUNT, 1, Ordering::Release);
         full_barrier();
-        hop::wake(&self.pool, self.agent);
+        match self.participant.doorbells().of_region(self.region) {
+            Some(doorbell) => doorbell.ring(),
+            None => hop::wake(self.participant.pool(), self.agent),
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use hythe_node::{Node, Pool, PoolOptions};
 use hythe_rtcore::{Board, Core, CoreError, CoreOptions, CoreState};
 
+use super::case::{Rings, System};
 use crate::cpus;
 use crate::error::BenchError;
 use crate::lookout::Lookout;
@@ -16,6 +17,8 @@ use crate::pool::{self, BenchPool};
 const POOL_BYTES: usize = 12 << 20;
 /// The program of `rtos/apps/bench`.
 const APP: &str = "bench";
+/// The name of a second core.
+const SECOND: &str = "second";
 /// Far longer than any board takes on a busy machine.
 const START_BOUND: Duration = Duration::from_secs(60);
 /// How often the watch looks whether it is still wanted.
@@ -28,6 +31,9 @@ const SETTLE_BOUND: Duration = Duration::from_secs(10);
 pub(super) struct Running {
     // In the order in which they have to go.
     node: Node,
+    /// Its rings pass through the agent on each board.
+    agent_node: Node,
+    has_eventfds: bool,
     core: Core,
     pool: BenchPool,
 }
@@ -37,17 +43,72 @@ impl Running {
     pub(super) fn start(board: &Board, cpu: Option<usize>) -> Result<Self, BenchError> {
         let options = PoolOptions::new(&pool::pool_name()).bytes(POOL_BYTES);
         let pool = BenchPool::make_with(&options)?;
-        let options = CoreOptions::default().app(APP).start_bound(START_BOUND);
+        let options = CoreOptions::default()
+            .app(APP)
+            .start_bound(START_BOUND)
+            // What is copied is announced by rings alone.
+            .wakes_at_every_ring(true);
         let core = Core::start(pool.pool(), board, &options).map_err(lost)?;
         let node = hythe_rtcore::join(pool.pool(), "bench")?;
+        let agent_node = hythe_rtcore::join_without_doorbells(pool.pool(), "bench-agent")?;
         if let Some(cpu) = cpu {
             cpus::pin_process(core.status().pid, cpu)?;
         }
-        Ok(Self { node, core, pool })
+        Ok(Self {
+            node,
+            agent_node,
+            has_eventfds: board.has_eventfds(),
+            core,
+            pool,
+        })
     }
 
-    pub(super) const fn node(&self) -> &Node {
-        &self.node
+    /// Starts one more core of the board, in the same pool. Its process runs on `cpu`, too.
+    pub(super) fn start_second(
+        &self,
+        board: &Board,
+        cpu: Option<usize>,
+    ) -> Result<Core, BenchError> {
+        let options = CoreOptions::default()
+            .app(APP)
+            .name(SECOND)
+            .start_bound(START_BOUND);
+        let core = Core::start(self.pool(), board, &options).map_err(lost)?;
+        if let Some(cpu) = cpu {
+            cpus::pin_process(core.status().pid, cpu)?;
+        }
+        Ok(core)
+    }
+
+    /// The node of this side, in the runs of a system.
+    pub(super) const fn node(&self, system: System) -> &Node {
+        match system {
+            System::Agent => &self.agent_node,
+            System::Hythe | System::Copy => &self.node,
+        }
+    }
+
+    /// Do the rings of the open ports go the way that is to be measured?
+    pub(super) fn check_rings(&self, system: System) -> Result<(), BenchError> {
+        let name = self.core.name();
+        let status = hythe_rtcore::control::status(self.pool(), name).map_err(lost)?;
+        let flows = status.link.map(|link| link.flows).unwrap_or_default();
+        let mut open = flows.iter().filter(|flow| flow.session != 0);
+        let wanted = self.rings(system) == Rings::Eventfd;
+        if open.all(|flow| flow.has_doorbell == wanted) {
+            return Ok(());
+        }
+        Err(BenchError::Unable(
+            "the agent did not hand out the eventfds of its core in time".to_owned(),
+        ))
+    }
+
+    /// Which way the rings of a system go.
+    pub(super) const fn rings(&self, system: System) -> Rings {
+        match (self.has_eventfds, system) {
+            (true, System::Hythe | System::Copy) => Rings::Eventfd,
+            _ => Rings::Agent,
+        }
     }
 
     pub(super) fn pool(&self) -> &Pool {
@@ -113,11 +174,22 @@ impl Running {
 
     /// Stops the core; then everything is free, and nobody is there any more.
     pub(super) fn stop(self) -> Result<(), BenchError> {
-        let Self { node, core, pool } = self;
-        drop(node);
+        let Self {
+            node,
+            agent_node,
+            core,
+            pool,
+            ..
+        } = self;
+        drop((node, agent_node));
         core.stop().map_err(lost)?;
         pool.audit("the last run", 0)
     }
+}
+
+/// Stops a second core.
+pub(super) fn stop(core: Core) -> Result<(), BenchError> {
+    core.stop().map_err(lost)
 }
 
 /// The board, if its core can run here.

@@ -11,7 +11,7 @@ use super::wait::Waiting;
 use crate::error::BenchError;
 use crate::payload::{fill, is_message, sum, sum_of};
 
-const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
+pub(super) const TRUST: TrustPeers = TrustPeers::i_trust_every_writer_of_this_pool();
 /// How long the core may keep what it was given, once all is over.
 pub(super) const FLUSH_BOUND: Duration = Duration::from_secs(10);
 

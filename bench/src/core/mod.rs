@@ -17,6 +17,7 @@ mod ratios;
 mod report;
 mod run;
 mod series;
+mod sharing;
 mod table;
 mod vring;
 mod wait;
@@ -28,7 +29,7 @@ use indicatif::ProgressBar;
 use self::args::{CoreArguments, Scale};
 use self::bell::Bell;
 use self::board::Running;
-use self::case::{Case, Wait};
+use self::case::{Case, System, Wait};
 use self::report::{Conditions, CoreReport, Place};
 use self::run::Budget;
 use self::series::Series;
@@ -46,7 +47,7 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<CoreReport, BenchError> {
     let cpus = cpus::choose()?;
     let board = board::find(&arguments.board)?;
     let scale = arguments.scale();
-    let (cases, skipped) = plan(arguments, cpus.is_some());
+    let (cases, skipped) = plan(arguments, cpus.is_some(), board.has_eventfds());
     if cases.is_empty() {
         return Err(BenchError::WrongUse(
             "no case fits all of --systems, --waits and --payloads on this machine".to_owned(),
@@ -58,15 +59,37 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<CoreReport, BenchError> {
     if let Some([near, _]) = cpus {
         cpus::pin(near)?;
     }
-    let series = running.watched(&lookout, |lookout| {
-        measure(&scale, &cases, &running, lookout)
+    let second = arguments
+        .shared
+        .then(|| running.start_second(&board, cpus.map(|[_, far]| far)))
+        .transpose()?;
+    let (series, shared) = running.watched(&lookout, |lookout| {
+        let series = measure(&scale, &cases, &running, lookout)?;
+        let Some(second) = &second else {
+            return Ok((series, Vec::new()));
+        };
+        let companies = sharing::all(cpus.is_some());
+        let budget = Budget {
+            count: scale.count,
+            time: scale.shared_time(companies.len()),
+        };
+        let scale = (scale.rounds, budget);
+        let shared = sharing::measure(&companies, scale, &running, second.name(), lookout)?;
+        Ok((series, shared))
     })?;
+    if let Some(second) = second {
+        board::stop(second)?;
+    }
+    let rings = running.rings(System::Hythe);
     running.stop()?;
     let conditions = Conditions {
         place: Place {
             board: board.name().to_owned(),
             emulated: board.is_emulated(),
             pinned: cpus.map_or_else(Vec::new, Vec::from),
+            rings,
+            ports: 1,
+            cores: 1,
         },
         rounds: scale.rounds,
         unoptimised: cfg!(debug_assertions),
@@ -76,13 +99,15 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<CoreReport, BenchError> {
         skipped,
     };
     let ratios = ratios::all(&series);
-    CoreReport::new(&series, ratios, conditions)
+    CoreReport::new((&series, &shared), ratios, conditions)
 }
 
 /// The cases that were asked for, and those that this machine cannot measure, and why.
-fn plan(arguments: &CoreArguments, two_cpus: bool) -> (Vec<Case>, Vec<String>) {
+fn plan(arguments: &CoreArguments, two_cpus: bool, eventfds: bool) -> (Vec<Case>, Vec<String>) {
     let wanted = case::all().into_iter().filter(|case| {
-        contains(&arguments.systems, &case.system)
+        // Elsewhere all rings go through the agent.
+        (eventfds || case.system != System::Agent)
+            && contains(&arguments.systems, &case.system)
             && contains(&arguments.waits, &case.wait)
             && contains(&arguments.payloads, &case.payload)
     });
@@ -115,7 +140,7 @@ fn measure(
         count: scale.count,
         time: Duration::from_secs_f64(scale.seconds / runs as f64),
     };
-    let bell = Bell::of_channel(running.pool(), "control")?;
+    let bell = Bell::of_channel(running.node(System::Copy), "control")?;
     // Shown on a terminal only.
     let bar = ProgressBar::new(runs);
     for _ in 0..scale.rounds {
@@ -139,10 +164,14 @@ mod tests {
     use clap::{Args, Command, FromArgMatches};
 
     fn planned(more: &[&str], two_cpus: bool) -> (Vec<String>, usize) {
+        planned_on(false, more, two_cpus)
+    }
+
+    fn planned_on(eventfds: bool, more: &[&str], two_cpus: bool) -> (Vec<String>, usize) {
         let command = CoreArguments::augment_args(Command::new("core"));
         let matches = command.get_matches_from(["core"].iter().chain(more));
         let arguments = CoreArguments::from_arg_matches(&matches).expect("parsed");
-        let (cases, skipped) = plan(&arguments, two_cpus);
+        let (cases, skipped) = plan(&arguments, two_cpus, eventfds);
         (cases.iter().map(Case::to_string).collect(), skipped.len())
     }
 
@@ -155,5 +184,17 @@ mod tests {
         let chosen = ["--waits", "poll", "--payloads", "filled"];
         let expected = ["hythe/poll/filled", "copy/poll/filled"];
         assert_eq!(planned(&chosen, true).0, expected);
+    }
+
+    #[test]
+    fn both_ways_of_rings_are_measured_where_there_are_both() {
+        assert_eq!(planned_on(true, &[], true).0.len(), 10);
+        let chosen = ["--waits", "bell", "--payloads", "untouched"];
+        let expected = [
+            "hythe/bell/untouched",
+            "agent/bell/untouched",
+            "copy/bell/untouched",
+        ];
+        assert_eq!(planned_on(true, &chosen, true).0, expected);
     }
 }

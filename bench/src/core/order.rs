@@ -9,7 +9,7 @@ pub(super) const BYTES: usize = 16;
 /// The words of an order, little endian; the last one is reserved.
 pub(super) fn words(case: Case) -> [u32; BYTES / 4] {
     let system = match case.system {
-        System::Hythe => 1,
+        System::Hythe | System::Agent => 1,
         System::Copy => 2,
     };
     let wait = match case.wait {

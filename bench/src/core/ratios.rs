@@ -14,14 +14,19 @@ pub(super) const BY_SIZE: &str = "p50 largest/smallest size";
 pub(super) fn all(series: &[Series]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     for below in series.iter().filter(|one| one.case.system == System::Hythe) {
-        let wanted = Case {
-            system: System::Copy,
-            ..below.case
-        };
-        let above = series
-            .iter()
-            .find(|other| other.case == wanted && other.size == below.size);
-        ratios.extend(above.map(|above| ratio(by_copy(below.case), above, below)));
+        for (system, name) in [
+            (System::Copy, by_copy(below.case)),
+            (System::Agent, by_agent(below.case)),
+        ] {
+            let wanted = Case {
+                system,
+                ..below.case
+            };
+            let above = series
+                .iter()
+                .find(|other| other.case == wanted && other.size == below.size);
+            ratios.extend(above.map(|above| ratio(name, above, below)));
+        }
     }
     ratios.extend(by_size(series));
     ratios
@@ -30,6 +35,12 @@ pub(super) fn all(series: &[Series]) -> Vec<Ratio> {
 /// How many times as long the copy takes.
 pub(super) fn by_copy(case: Case) -> String {
     format!("copy/hythe {} {} p50", word(case.wait), word(case.payload))
+}
+
+/// How many times as long the same takes with its rings through the agent.
+pub(super) fn by_agent(case: Case) -> String {
+    let (wait, payload) = (word(case.wait), word(case.payload));
+    format!("agent/eventfd {wait} {payload} p50")
 }
 
 fn ratio(name: String, above: &Series, below: &Series) -> Ratio {
@@ -43,7 +54,7 @@ fn ratio(name: String, above: &Series, below: &Series) -> Ratio {
 /// Is the way of a descriptor as long for a large message as for a small one?
 fn by_size(series: &[Series]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
-    for &system in System::value_variants() {
+    for system in [System::Hythe, System::Copy] {
         for &wait in Wait::value_variants() {
             let case = Case {
                 system,
@@ -82,6 +93,16 @@ mod tests {
                 1024,
                 &[80, 320],
             ),
+            times(
+                (System::Hythe, Wait::Bell, Payload::Untouched),
+                8,
+                &[80, 300],
+            ),
+            times(
+                (System::Agent, Wait::Bell, Payload::Untouched),
+                8,
+                &[160, 600],
+            ),
         ];
         let found: Vec<_> = all(&series)
             .into_iter()
@@ -89,6 +110,7 @@ mod tests {
             .collect();
         let expected = [
             ("copy/hythe poll untouched p50".to_owned(), 8, 0.8),
+            ("agent/eventfd bell untouched p50".to_owned(), 8, 2.0),
             (
                 "hythe poll untouched p50 largest/smallest size".to_owned(),
                 1024,

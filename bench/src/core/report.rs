@@ -1,8 +1,11 @@
 //! What the rounds showed, as a `hythe.result/1` document.
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use super::case::{Rings, System};
 use super::series::Series;
+use super::sharing::{SIZE, Shared};
 use crate::document::{Figures, Machine, Ratio, SCHEMA};
 use crate::error::BenchError;
 use crate::{machine, statistics};
@@ -41,6 +44,11 @@ pub(crate) struct Place {
     pub(super) emulated: bool,
     /// The CPUs of this side and of the core's process; empty where the machine has only one.
     pub(super) pinned: Vec<usize>,
+    /// Which way the rings of both sides went.
+    pub(super) rings: Rings,
+    /// Linux ports on each channel that is measured, and cores at once.
+    pub(super) ports: usize,
+    pub(super) cores: usize,
 }
 
 /// What all figures depend on.
@@ -63,20 +71,22 @@ pub(crate) struct Conditions {
 
 impl CoreReport {
     pub(super) fn new(
-        series: &[Series],
+        (series, shared): (&[Series], &[Shared]),
         ratios: Vec<Ratio>,
         conditions: Conditions,
     ) -> Result<Self, BenchError> {
         let mut machine = machine::describe();
         machine.emulated = conditions.place.emulated;
-        let rows = series.iter().map(|series| row(series, &conditions.place));
+        let place = &conditions.place;
+        let rows = series.iter().map(|series| row(series, place));
+        let shared = shared.iter().flat_map(|shared| shared_rows(shared, place));
         Ok(Self {
             schema: SCHEMA,
             bench: "core",
             command: machine::command(),
             commit: machine::commit(),
             machine,
-            results: rows.collect::<Result<_, _>>()?,
+            results: rows.chain(shared).collect::<Result<_, _>>()?,
             ratios,
             conditions,
         })
@@ -94,6 +104,43 @@ fn row(series: &Series, place: &Place) -> Result<Row, BenchError> {
             percentiles: statistics::percentiles(&series.rounds),
             histogram: statistics::encode(&series.rounds)?,
         },
-        conditions: place.clone(),
+        conditions: Place {
+            rings: match series.case.system {
+                System::Agent => Rings::Agent,
+                System::Hythe | System::Copy => place.rings,
+            },
+            ..place.clone()
+        },
     })
+}
+
+/// The round trips and the rate.
+fn shared_rows(shared: &Shared, place: &Place) -> [Result<Row, BenchError>; 2] {
+    let of = shared.of;
+    let row = |metric, unit, count, figures| Row {
+        case: of.case().to_string(),
+        size_bytes: SIZE,
+        metric,
+        unit,
+        count,
+        figures,
+        conditions: Place {
+            ports: of.ports,
+            cores: of.cores,
+            ..place.clone()
+        },
+    };
+    let count = shared.round_trips.iter().map(Histogram::len).sum();
+    let times = statistics::encode(&shared.round_trips).map(|histogram| Figures::Times {
+        percentiles: statistics::percentiles(&shared.round_trips),
+        histogram,
+    });
+    let rate = Figures::Value {
+        value: statistics::median(shared.rates.clone()),
+    };
+    let rounds = shared.rates.len() as u64;
+    [
+        times.map(|times| row("round_trip", "ns", count, times)),
+        Ok(row("rate", "msg/s", rounds, rate)),
+    ]
 }

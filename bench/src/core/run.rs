@@ -38,12 +38,13 @@ pub(super) fn run(
 ) -> Result<Histogram<u64>, BenchError> {
     let waiting = Waiting {
         wait: case.wait,
-        node: running.node(),
+        node: running.node(case.system),
         lookout,
     };
     let histogram = match case.system {
-        System::Hythe => {
+        System::Hythe | System::Agent => {
             let mut end = HytheEnd::open(case, size, waiting)?;
+            running.check_rings(case.system)?;
             let histogram = sample(budget, lookout, |number| end.round_trip(number))?;
             end.finish()?;
             histogram

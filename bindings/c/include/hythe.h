@@ -141,7 +141,10 @@
 /** A buffer that others hold as well cannot carry a request or a reply. */
 #define HYTHE_ESHARED (-30)
 
-/** The RTOS core behind the channel refuses, or does not answer. */
+/**
+ * The RTOS core behind the channel cannot be used for this: the buffer is not in its memory or too
+ * large for it, or all of its ports are in use.
+ */
 #define HYTHE_ECORE (-31)
 
 /** A wait set has the port already. */
@@ -158,6 +161,15 @@
  * longer use the pool.
  */
 #define HYTHE_EPOOLLOST (-35)
+
+/** The queue to the RTOS core behind the channel stayed full: it gave nothing back in time. */
+#define HYTHE_ECOREFULL (-36)
+
+/**
+ * The link to the RTOS core behind the channel is down, was lost meanwhile, or has words that are
+ * impossible.
+ */
+#define HYTHE_ECORELOST (-37)
 
 /** An error that has no code of its own yet. */
 #define HYTHE_EOTHER (-99)
@@ -331,6 +343,10 @@ struct hythe_statistics {
     uint64_t dropped;
     /** Invalid descriptors of faulty peers, which were refused. */
     uint64_t violations;
+    /** Messages that hythe_publisher_forward_copy() copied. */
+    uint64_t copies;
+    /** Bytes of their payload. */
+    uint64_t copied_bytes;
 };
 
 /**
@@ -367,9 +383,12 @@ struct hythe_pool_options {
      * write. 0: 0600.
      */
     uint32_t mode;
-    /** Not 0: touch every page now, so that no first touch is paid on the data path. */
+    /**
+     * Not 0: touch every page now (those of a core's region when a port meets that core), so that
+     * no first touch is paid on the data path.
+     */
     uint32_t prefault;
-    /** Not 0: lock the pool into memory. */
+    /** Not 0: lock the pool into memory, and a core's region when a port meets that core. */
     uint32_t lock;
     /**
      * Not 0: every process that may write this pool is trusted not to change a payload after it
@@ -419,7 +438,10 @@ struct hythe_server_options {
     size_t size;
     /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
-    /** Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32. */
+    /**
+     * Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32. A core
+     * that asks has at most so many unanswered, each in a buffer that it was given in advance.
+     */
     uint32_t depth;
     /** Zero. */
     uint32_t reserved;
@@ -839,7 +861,7 @@ int hythe_publisher_options_init(struct hythe_publisher_options *options, size_t
 /**
  * Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The
  * result is the caller's, until hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
- * HYTHE_ECORE. Does not block.
+ * HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -901,6 +923,19 @@ int hythe_publisher_forward(struct hythe_publisher *publisher,
                             struct hythe_published *published);
 
 /**
+ * Publishes a copy of a received sample, or of a part of one, with its headroom, in a buffer that
+ * every receiver of this channel can see: from one core to another for instance. It always copies,
+ * and `copies` in struct hythe_statistics counts that. `sample` stays the caller's; it may be of
+ * another node. Otherwise as hythe_publisher_publish().
+ *
+ * Requires:
+ * `published` is NULL, or has its size set.
+ */
+int hythe_publisher_forward_copy(struct hythe_publisher *publisher,
+                                 const struct hythe_sample *sample,
+                                 struct hythe_published *published);
+
+/**
  * Connects to new subscribers, sends them the kept messages, and returns how many are connected; a
  * core counts as one. Does not block.
  */
@@ -923,7 +958,7 @@ int hythe_publisher_wait_for_subscribers(struct hythe_publisher *publisher,
 
 /**
  * Waits until a core has returned all buffers that were sent to it; returns at once for other
- * receivers. HYTHE_ECORE: it has not returned them in time. Blocks for at most `timeout_ns`.
+ * receivers. HYTHE_ECORELOST: it has not returned them in time. Blocks for at most `timeout_ns`.
  */
 int hythe_publisher_flush(struct hythe_publisher *publisher, uint64_t timeout_ns);
 
@@ -991,7 +1026,8 @@ int hythe_server_options_init(struct hythe_server_options *options, size_t size)
 /**
  * Opens a server of a request/reply channel, which is made if there is none. Where there are
  * several, requests go to them in turn. `options` may be NULL. The result is the caller's, until
- * hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ * hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block, except
+ * for a core that asks over the channel: until it has answered, for at most 5 s.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -1007,7 +1043,10 @@ int hythe_server_open(const struct hythe_node *node,
  */
 void hythe_server_close(struct hythe_server *server);
 
-/** Leases a buffer for a reply. As hythe_node_lease(). */
+/**
+ * Leases a buffer for a reply, where all clients see it: for a core in its region. As
+ * hythe_node_lease().
+ */
 int hythe_server_lease(const struct hythe_server *server, size_t bytes, struct hythe_lease **lease);
 
 /**
@@ -1040,14 +1079,19 @@ const struct hythe_sample *hythe_request_sample(const struct hythe_request *requ
 /** The number of the participant that sent the request. */
 int hythe_request_client(const struct hythe_request *request);
 
-/** Leases a buffer for the reply, also when the server is closed. As hythe_node_lease(). */
+/**
+ * Leases a buffer for the reply, where its client sees it, also when the server is closed. As
+ * hythe_node_lease().
+ */
 int hythe_request_lease(const struct hythe_request *request,
                         size_t bytes,
                         struct hythe_lease **lease);
 
 /**
  * Replies with the first `bytes` of a leased buffer. Returns 1, or 0 if the client is gone or its
- * queue is full. Always consumes `request` and `lease`. Does not block.
+ * queue is full. HYTHE_ECORE: the client is a core, and does not see the buffer, or it is too long
+ * for its endpoint; the core is told that there is no reply. Always consumes `request` and
+ * `lease`. Does not block.
  */
 int hythe_request_reply(struct hythe_request *request, struct hythe_lease *lease, size_t bytes);
 
@@ -1097,7 +1141,7 @@ int hythe_subscriber_options_init(struct hythe_subscriber_options *options, size
 /**
  * Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The
  * result is the caller's, until hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
- * HYTHE_ECORE. Does not block.
+ * HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
  *
  * Requires:
  * `channel` is text, `options` are initialised.

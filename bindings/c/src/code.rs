@@ -65,7 +65,8 @@ pub const HYTHE_ENOREPLY: c_int = -28;
 pub const HYTHE_ENOTPENDING: c_int = -29;
 /// A buffer that others hold as well cannot carry a request or a reply.
 pub const HYTHE_ESHARED: c_int = -30;
-/// The RTOS core behind the channel refuses, or does not answer.
+/// The RTOS core behind the channel cannot be used for this: the buffer is not in its memory or too
+/// large for it, or all of its ports are in use.
 pub const HYTHE_ECORE: c_int = -31;
 /// A wait set has the port already.
 pub const HYTHE_EATTACHED: c_int = -32;
@@ -76,6 +77,11 @@ pub const HYTHE_ENOTLOCKED: c_int = -34;
 /// The pool's files were truncated, or their file system has no page left. This process can no
 /// longer use the pool.
 pub const HYTHE_EPOOLLOST: c_int = -35;
+/// The queue to the RTOS core behind the channel stayed full: it gave nothing back in time.
+pub const HYTHE_ECOREFULL: c_int = -36;
+/// The link to the RTOS core behind the channel is down, was lost meanwhile, or has words that are
+/// impossible.
+pub const HYTHE_ECORELOST: c_int = -37;
 /// An error that has no code of its own yet.
 pub const HYTHE_EOTHER: c_int = -99;
 
@@ -112,9 +118,11 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::SharedBuffer { .. } => HYTHE_ESHARED,
         NodeError::RegionNotVisible { .. }
         | NodeError::TooLargeForCore { .. }
-        | NodeError::EndpointTaken { .. }
-        | NodeError::CoreSilent { .. }
-        | NodeError::BadLink { .. } => HYTHE_ECORE,
+        | NodeError::EndpointTaken { .. } => HYTHE_ECORE,
+        NodeError::CoreFull { .. } => HYTHE_ECOREFULL,
+        NodeError::CoreSilent { .. }
+        | NodeError::CoreViolation { .. }
+        | NodeError::BadLink { .. } => HYTHE_ECORELOST,
         _ => HYTHE_EOTHER,
     }
 }
@@ -125,7 +133,9 @@ fn of_pool(error: &PoolError) -> c_int {
         PoolError::BadGeometry(_) | PoolError::TooSmall { .. } | PoolError::QueueTooDeep { .. } => {
             HYTHE_EGEOMETRY
         }
-        PoolError::TableFull { .. } => HYTHE_ETABLEFULL,
+        PoolError::TableFull { .. }
+        | PoolError::LedgerFull { .. }
+        | PoolError::TooManyRegions { .. } => HYTHE_ETABLEFULL,
         PoolError::PoolFull { .. } => HYTHE_EPOOLFULL,
         PoolError::TooLarge { .. } => HYTHE_ETOOLARGE,
         PoolError::TooManyReferences { .. } => HYTHE_EREFERENCES,
@@ -174,7 +184,9 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_ENOREPLY => c"no reply in time",
         HYTHE_ENOTPENDING => c"no such request is open",
         HYTHE_ESHARED => c"the buffer has other holders",
-        HYTHE_ECORE => c"the core behind the channel refuses or is silent",
+        HYTHE_ECORE => c"the core behind the channel cannot take this",
+        HYTHE_ECOREFULL => c"the queue to the core stayed full",
+        HYTHE_ECORELOST => c"the link to the core is down or broken",
         HYTHE_EATTACHED => c"a wait set has this port already",
         HYTHE_EWAITSET => c"the system refuses something that a wait set needs",
         HYTHE_ENOTLOCKED => c"the pool cannot be locked into memory",
@@ -183,4 +195,47 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         _ => c"unknown code",
     };
     text.as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hythe::RegionIndex;
+
+    #[test]
+    fn what_a_core_refuses_and_its_lost_link_are_told_apart() {
+        let channel = || "ping".to_owned();
+        let full = NodeError::CoreFull {
+            channel: channel(),
+            places: 64,
+            waited_ms: 5,
+        };
+        let none = NodeError::Pool(PoolError::PoolFull {
+            region: RegionIndex(1),
+            bytes: 100,
+            slots: 4,
+        });
+        let lost = NodeError::CoreSilent {
+            channel: channel(),
+            reason: "its link is down".to_owned(),
+        };
+        let broken = NodeError::CoreViolation {
+            channel: channel(),
+            seen: "a word".to_owned(),
+        };
+        let large = NodeError::TooLargeForCore {
+            channel: channel(),
+            bytes: 2,
+            largest: 1,
+        };
+        let codes = [full, none, lost, broken, large].map(|error| of(&error));
+        let expected = [
+            HYTHE_ECOREFULL,
+            HYTHE_EPOOLFULL,
+            HYTHE_ECORELOST,
+            HYTHE_ECORELOST,
+            HYTHE_ECORE,
+        ];
+        assert_eq!(codes, expected);
+    }
 }

@@ -39,9 +39,10 @@ pub struct hythe_pool_options {
     /// Permissions of the pool's files, if it has to be made: 0640 and 0660 let the group read, or
     /// write. 0: 0600.
     pub mode: u32,
-    /// Not 0: touch every page now, so that no first touch is paid on the data path.
+    /// Not 0: touch every page now (those of a core's region when a port meets that core), so that
+    /// no first touch is paid on the data path.
     pub prefault: u32,
-    /// Not 0: lock the pool into memory.
+    /// Not 0: lock the pool into memory, and a core's region when a port meets that core.
     pub lock: u32,
     /// Not 0: every process that may write this pool is trusted not to change a payload after it
     /// gave it away. Only then hythe_sample_data() gives a pointer to it; without, payload is

@@ -112,7 +112,7 @@ impl PortOptions for hythe_publisher_options {
 
 /// Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The
 /// result is the caller's, until hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
-/// HYTHE_ECORE. Does not block.
+/// HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -226,6 +226,27 @@ pub unsafe extern "C" fn hythe_publisher_forward(
     })
 }
 
+/// Publishes a copy of a received sample, or of a part of one, with its headroom, in a buffer that
+/// every receiver of this channel can see: from one core to another for instance. It always copies,
+/// and `copies` in struct hythe_statistics counts that. `sample` stays the caller's; it may be of
+/// another node. Otherwise as hythe_publisher_publish().
+///
+/// # Safety
+/// `published` is NULL, or has its size set.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hythe_publisher_forward_copy(
+    publisher: Option<&mut hythe_publisher>,
+    sample: Option<&hythe_sample>,
+    published: *mut hythe_published,
+) -> c_int {
+    cross(|| {
+        let (_, sample) = sample::there(sample)?;
+        let done = open_mut(publisher)?.publisher.forward_copy(sample)?;
+        // SAFETY: the caller's word.
+        unsafe { tell(done, published) }
+    })
+}
+
 /// # Safety
 /// `into` is NULL, or as [`sized::write`].
 pub(crate) unsafe fn tell(
@@ -282,7 +303,7 @@ pub extern "C" fn hythe_publisher_wait_for_subscribers(
 }
 
 /// Waits until a core has returned all buffers that were sent to it; returns at once for other
-/// receivers. HYTHE_ECORE: it has not returned them in time. Blocks for at most `timeout_ns`.
+/// receivers. HYTHE_ECORELOST: it has not returned them in time. Blocks for at most `timeout_ns`.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_flush(
     publisher: Option<&mut hythe_publisher>,

@@ -105,7 +105,7 @@ pub(crate) fn give_up(sample: Option<&mut hythe_sample>) -> Result<(Origin, Samp
     unpack(sample)
 }
 
-fn there(sample: Option<&hythe_sample>) -> Result<&(Origin, Sample), Refusal> {
+pub(crate) fn there(sample: Option<&hythe_sample>) -> Result<&(Origin, Sample), Refusal> {
     held(open(sample)?).ok_or_else(|| missing("sample"))
 }
 

@@ -31,7 +31,8 @@ pub struct hythe_server_options {
     pub size: usize,
     /// The type that the channel must carry. NULL: any type; a new channel carries raw bytes.
     pub carries: *const hythe_channel_type,
-    /// Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32.
+    /// Requests that may wait to be taken, per client; rounded up to a power of two. 0: 32. A core
+    /// that asks has at most so many unanswered, each in a buffer that it was given in advance.
     pub depth: u32,
     /// Zero.
     pub reserved: u32,
@@ -108,7 +109,8 @@ impl PortOptions for hythe_server_options {
 
 /// Opens a server of a request/reply channel, which is made if there is none. Where there are
 /// several, requests go to them in turn. `options` may be NULL. The result is the caller's, until
-/// hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+/// hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block, except
+/// for a core that asks over the channel: until it has answered, for at most 5 s.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -138,7 +140,8 @@ pub extern "C" fn hythe_server_close(server: Option<Box<hythe_server>>) {
     end(server);
 }
 
-/// Leases a buffer for a reply. As hythe_node_lease().
+/// Leases a buffer for a reply, where all clients see it: for a core in its region. As
+/// hythe_node_lease().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_server_lease(
     server: Option<&hythe_server>,
@@ -234,7 +237,8 @@ pub extern "C" fn hythe_request_client(request: Option<&hythe_request>) -> c_int
     cross(|| Ok(c_int::from(open(request)?.responder.client().0)))
 }
 
-/// Leases a buffer for the reply, also when the server is closed. As hythe_node_lease().
+/// Leases a buffer for the reply, where its client sees it, also when the server is closed. As
+/// hythe_node_lease().
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_lease(
     request: Option<&hythe_request>,
@@ -260,7 +264,9 @@ fn give_up(request: Option<Box<hythe_request>>) -> Result<hythe_request, Refusal
 }
 
 /// Replies with the first `bytes` of a leased buffer. Returns 1, or 0 if the client is gone or its
-/// queue is full. Always consumes `request` and `lease`. Does not block.
+/// queue is full. HYTHE_ECORE: the client is a core, and does not see the buffer, or it is too long
+/// for its endpoint; the core is told that there is no reply. Always consumes `request` and
+/// `lease`. Does not block.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_request_reply(
     request: Option<Box<hythe_request>>,

@@ -23,6 +23,10 @@ pub struct hythe_statistics {
     pub dropped: u64,
     /// Invalid descriptors of faulty peers, which were refused.
     pub violations: u64,
+    /// Messages that hythe_publisher_forward_copy() copied.
+    pub copies: u64,
+    /// Bytes of their payload.
+    pub copied_bytes: u64,
 }
 
 // SAFETY: as the trait says; `u64`s end it.
@@ -53,6 +57,8 @@ impl From<PortStatistics> for hythe_statistics {
             payload_bytes: counted.payload_bytes,
             dropped: counted.dropped,
             violations: counted.violations,
+            copies: counted.copies,
+            copied_bytes: counted.copied_bytes,
         }
     }
 }

@@ -138,7 +138,7 @@ fn policy(when_full: u32, timeout_ms: u32) -> Result<PortPolicy, Refusal> {
 
 /// Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The
 /// result is the caller's, until hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
-/// HYTHE_ECORE. Does not block.
+/// HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.

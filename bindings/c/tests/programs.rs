@@ -22,6 +22,15 @@ const BATCHES: &str = "\
 
 const READY: &str = "message of 5 bytes\nevents 0x11\nbyte x\n1 detached\n";
 
+/// Results of the core's library, and the replies.
+const ASKED: &str = "\
+0 \"that\"
+0 \"same\"
+-10 \"\"
+the core behind the channel cannot take this
+-10 \"\"
+";
+
 fn messages(count: u32) -> String {
     (0..count).map(|n| format!("message {n}\n")).collect()
 }
@@ -93,6 +102,30 @@ fn a_c_program_takes_what_the_command_publishes() {
     drop(lines);
     ended(publisher);
     assert_eq!(text(&ended(subscriber)), messages(3));
+}
+
+#[test]
+fn a_c_program_serves_a_core() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let mut boards = stage.command(&hythe);
+    let boards = text(&run(boards.args(["core", "boards", "--json"])));
+    if !boards.contains("hosted") {
+        return eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+    }
+    let source = repository().join("bindings/c/tests/core_asks.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let hythe = |arguments: &[&str]| {
+        let mut command = stage.command(&hythe);
+        run(command.args(["--pool", "asked"]).args(arguments));
+    };
+    hythe(&["pool", "create", "asked", "--size", "16M"]);
+    hythe(&["core", "run", "hosted", "--detach"]);
+    let said = stage.command(&program).arg("asked").output();
+    hythe(&["core", "stop", "hosted"]);
+    let said = said.expect("it runs");
+    assert!(said.status.success(), "{said:?}");
+    assert_eq!(text(&said), ASKED);
 }
 
 #[test]

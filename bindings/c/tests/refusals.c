@@ -148,6 +148,7 @@ static void channels(void)
     EXPECT(hythe_publisher_open(node, "", NULL, &other) == HYTHE_ENAME);
     EXPECT(hythe_publisher_publish(publisher, NULL, 0, NULL) == HYTHE_EARGUMENT);
     EXPECT(hythe_publisher_forward(publisher, NULL, NULL) == HYTHE_EARGUMENT);
+    EXPECT(hythe_publisher_forward_copy(publisher, NULL, NULL) == HYTHE_EARGUMENT);
     hythe_subscriber_options_init(&wishes, sizeof wishes);
     wishes.when_full = HYTHE_BLOCK;
     EXPECT(hythe_subscriber_open(node, "points", &wishes, &subscriber) == HYTHE_EARGUMENT);
@@ -181,13 +182,17 @@ static void samples(int trust)
     EXPECT(hythe_sample_read(part, 0, bytes, 3) == 0 && memcmp(bytes, "345", 3) == 0);
     EXPECT(hythe_sample_data(part, &data) == (trust ? 0 : HYTHE_ETRUST));
     EXPECT(trust ? memcmp(data, "345", 3) == 0 : data == NULL);
+    EXPECT(hythe_publisher_forward_copy(publisher, part, &published) == 1);
+    EXPECT(published.delivered == 1 && hythe_sample_length(part) == 3);
     EXPECT(hythe_publisher_forward(publisher, part, NULL) == 1);
+    EXPECT(hythe_publisher_forward_copy(publisher, part, NULL) == HYTHE_EARGUMENT);
     EXPECT(hythe_node_lease(node, 8, &lease) == 0);
     /* Refused, and released all the same. */
     EXPECT(hythe_publisher_publish(publisher, lease, 1 << 30, NULL) == HYTHE_EARGUMENT);
     statistics.size = sizeof statistics;
     EXPECT(hythe_publisher_statistics(publisher, &statistics) == 0);
-    EXPECT(statistics.messages == 2 && statistics.payload_bytes == 11);
+    EXPECT(statistics.messages == 3 && statistics.payload_bytes == 14);
+    EXPECT(statistics.copies == 1 && statistics.copied_bytes == 3);
     statistics.size = 0;
     EXPECT(hythe_publisher_statistics(publisher, &statistics) == HYTHE_EARGUMENT);
     hythe_publisher_close(publisher);

@@ -64,6 +64,7 @@ pub mod bell_line {
         reason = "the names are those of the table in spec/link.md"
     )]
     pub const COUNT: usize = 0;
+    /// In the core section only.
     pub const WANTED: usize = 4;
     /// In the Linux section only.
     pub const CHANGES: usize = 8;
@@ -80,6 +81,11 @@ pub mod endpoint_record {
     pub const MAX_BYTES: usize = 36;
     pub const TYPE: usize = 40;
     pub const KIND: usize = 44;
+    /// From here on, what the core counts at the endpoint; each wraps.
+    pub const VIOLATIONS: usize = 48;
+    pub const FULL: usize = 52;
+    pub const NO_SLOT: usize = 56;
+    pub const DROPPED: usize = 60;
 }
 
 /// Offsets in a flow line of either section.
@@ -101,6 +107,10 @@ pub mod flow_line {
     pub const RAISED_HIGH: usize = 24;
     pub const SEEN_LOW: usize = 28;
     pub const SEEN_HIGH: usize = 32;
+    /// In the Linux section.
+    pub const WANTED: usize = 36;
+    /// In the Linux section.
+    pub const DOORBELL: usize = 40;
 }
 
 /// One endpoint and one port of it: a line of words in each section, and two queues.
@@ -196,7 +206,7 @@ impl CoreState {
 pub enum EndpointKind {
     /// Messages of publishers and subscribers.
     Messages,
-    /// Requests of clients, which the core answers.
+    /// Requests: of Linux clients, which the core answers, or of the core, which Linux servers do.
     Requests,
     /// Events of notifiers and listeners: no payload.
     Events,

@@ -51,7 +51,7 @@ pub mod header {
     pub const NEXT_SESSION: usize = 128;
     /// Raised by one each time a participant joins or leaves.
     pub const MEMBERSHIP: usize = 192;
-    /// What participants do with the memory when they join: bit 0 touch every page, bit 1 lock it.
+    /// What participants do with memory when they map it: bit 0 touch every page, bit 1 lock it.
     pub const PREFAULT: usize = 256;
     /// High-water marks, see [`super::high_water`].
     pub const HIGH_WATER: usize = 3072;
@@ -124,6 +124,17 @@ pub mod participant {
     /// Cell: the CPUs that it may run on, bit `cpu % 64` each; 0 not known. Written by its owner
     /// only.
     pub const CPUS: usize = 320;
+    /// From here on, cells of the rows of a core: counted since the row was made, by whoever is
+    /// attached at that port, and by the agent in the row of the core as a whole.
+    pub const CORE_VIOLATIONS: usize = 384;
+    pub const CORE_FULL: usize = 392;
+    pub const CORE_NO_SLOT: usize = 400;
+    pub const CORE_LOST: usize = 408;
+    pub const CORE_RINGS_IGNORED: usize = 416;
+    pub const CORE_RENEWALS: usize = 424;
+    /// Cell: number of the word that was impossible last 0..31 (`spec/link.md`), what stood there
+    /// 32..63.
+    pub const CORE_LAST_VIOLATION: usize = 432;
 }
 
 /// Offsets in an intent, counted from `participant::INTENT`.
@@ -222,6 +233,8 @@ pub mod port {
     pub const PAYLOAD_BYTES: usize = 72;
     pub const DROPPED: usize = 80;
     pub const VIOLATIONS: usize = 88;
+    pub const COPIES: usize = 96;
+    pub const COPIED_BYTES: usize = 104;
     /// Bit of [`FLAGS`]: the port's owner waits for it together with others.
     pub const MARKS_WANTED: u32 = 1;
 }

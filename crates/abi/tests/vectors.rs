@@ -281,10 +281,6 @@ fn linux_section() {
         bell.number("bell_count"),
     );
     built.put(
-        layout.linux_bell() + bell_line::WANTED,
-        bell.number("bell_wanted"),
-    );
-    built.put(
         layout.linux_bell() + bell_line::CHANGES,
         bell.number("changes"),
     );
@@ -301,6 +297,8 @@ fn linux_section() {
         let at = layout.linux_flow(numbered(&layout, index[0]));
         put_flow(&mut built, at, flow, "session");
         built.put(at + flow_line::WINDOW, flow.number("window"));
+        built.put(at + flow_line::WANTED, flow.number("bell_wanted"));
+        built.put(at + flow_line::DOORBELL, flow.number("doorbell"));
     }
     built.put_entries(&vectors, |flow| {
         layout.linux_entries(numbered(&layout, flow))
@@ -356,6 +354,14 @@ fn core_section() {
         built.put(at + endpoint_record::MAX_BYTES, record.number("max_bytes"));
         built.put(at + endpoint_record::TYPE, record.number("type"));
         built.put(at + endpoint_record::KIND, record.number("kind"));
+        for (counter, key) in [
+            (endpoint_record::VIOLATIONS, "violations"),
+            (endpoint_record::FULL, "full"),
+            (endpoint_record::NO_SLOT, "no_slot"),
+            (endpoint_record::DROPPED, "dropped"),
+        ] {
+            built.put(at + counter, record.number(key));
+        }
         assert_eq!(name(&expected, at), record.text("name"));
     }
     for (index, flow) in vectors.numbered("flow") {

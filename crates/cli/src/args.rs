@@ -79,7 +79,8 @@ pub(crate) struct PoolCreateArgs {
     #[arg(long)]
     pub(crate) small: bool,
     /// Another limit than the usual one, or that of --small, as name=count: participants, channels,
-    /// ports, connections or queue-segments (of 32 queued messages); may be repeated
+    /// ports, connections, queue-segments (of 32 queued messages) or core-slots (of the regions of
+    /// cores and the wire, together); may be repeated
     #[arg(long, value_name = "NAME=COUNT", value_parser = units::parse_limit)]
     pub(crate) limit: Vec<units::Limit>,
     /// Permissions of the slots, in octal: 640 lets a group read, 660 take part in everything
@@ -96,10 +97,12 @@ pub(crate) struct PoolCreateArgs {
         conflicts_with = "mode"
     )]
     pub(crate) group_access: Option<GroupAccessArg>,
-    /// Every page is touched when a process joins, not when it is first used
+    /// Every page is touched when a process joins (those of a core's region: when a port of it
+    /// meets the core), not when it is first used
     #[arg(long)]
     pub(crate) prefault: bool,
-    /// Every page is locked into memory when a process joins
+    /// Every page is locked into memory when a process joins (those of a core's region: when a port
+    /// of it meets the core)
     #[arg(long)]
     pub(crate) mlock: bool,
     /// Put the slots on huge pages: a hugetlbfs mount

@@ -67,6 +67,9 @@ struct PortDocument {
     payload_bytes: u64,
     dropped: u64,
     violations: u64,
+    /// Messages that it copied, to a buffer that the receivers can see.
+    copies: u64,
+    copied_bytes: u64,
 }
 
 pub(crate) fn run(globals: &Globals) -> Result<(), CliError> {
@@ -177,6 +180,8 @@ fn port(snapshot: &Snapshot, found: &PortInfo) -> PortDocument {
         payload_bytes: found.statistics.payload_bytes,
         dropped: found.statistics.dropped,
         violations: found.statistics.violations,
+        copies: found.statistics.copies,
+        copied_bytes: found.statistics.copied_bytes,
     }
 }
 
@@ -260,6 +265,7 @@ fn channel_text(channel: &ChannelDocument) -> String {
                 units::bytes(port.payload_bytes),
                 port.dropped.to_string(),
                 port.violations.to_string(),
+                port.copies.to_string(),
                 number(port.waiting),
                 number(port.depth),
                 port.when_full.unwrap_or_default().to_owned(),
@@ -273,6 +279,7 @@ fn channel_text(channel: &ChannelDocument) -> String {
         ">PAYLOAD",
         ">DROPPED",
         ">VIOLATIONS",
+        ">COPIES",
         ">WAITING",
         ">DEPTH",
         "WHEN FULL",

@@ -16,9 +16,13 @@ pub(crate) fn of_pool(error: &PoolError) -> &'static str {
     match error {
         PoolError::TooSmall { .. } => {
             ": --small for a small device, or --limit (participants, channels, ports, connections, \
-             queue-segments)"
+             queue-segments, core-slots)"
         }
         PoolError::TableFull { .. } => " (`hythe pool create --limit`)",
+        PoolError::LedgerFull { .. } => {
+            " (`hythe pool create --limit core-slots=`, `hythe core run --class`)"
+        }
+        PoolError::TooManyRegions { .. } => " (`hythe core run --as`, --pool)",
         PoolError::QueueTooDeep { .. } => " (`hythe pool create --limit queue-segments=`)",
         PoolError::TooLarge { .. } => " (`hythe pool create --class`)",
         _ => "",
@@ -34,7 +38,9 @@ pub(crate) fn of_node(error: &NodeError) -> String {
         NodeError::NoRoom { .. } => " (--size)".to_owned(),
         NodeError::TooLarge { .. } => " (--size, --small)".to_owned(),
         NodeError::PoolLost { .. } => " (`hythe pool remove --force`)".to_owned(),
-        NodeError::CoreSilent { .. } => " (`hythe core status`)".to_owned(),
+        NodeError::CoreSilent { .. }
+        | NodeError::CoreViolation { .. }
+        | NodeError::CoreFull { .. } => " (`hythe core status`)".to_owned(),
         NodeError::Pool(error) => of_pool(error).to_owned(),
         NodeError::Exhausted(full) => full.remedy.as_ref().map_or_else(
             || of_pool(&full.cause).to_owned(),

@@ -71,6 +71,8 @@ enum Table {
     Ports,
     Connections,
     QueueSegments,
+    /// Ledger entries for the regions of cores, and for the wire.
+    CoreSlots,
 }
 
 impl Limit {
@@ -82,6 +84,7 @@ impl Limit {
             Table::Channels => limits.channels = self.count,
             Table::Ports => limits.ports = self.count,
             Table::QueueSegments => limits.queue_segments = self.count,
+            Table::CoreSlots => limits.slots = self.count,
             Table::Connections => {
                 let deep = limits.queue_segments.saturating_sub(limits.connections);
                 limits.connections = self.count;
@@ -102,9 +105,11 @@ pub(crate) fn parse_limit(text: &str) -> Result<Limit, String> {
         "ports" => Table::Ports,
         "connections" => Table::Connections,
         "queue-segments" => Table::QueueSegments,
+        "core-slots" => Table::CoreSlots,
         _ => {
             return Err(
-                "the limits are participants, channels, ports, connections and queue-segments"
+                "the limits are participants, channels, ports, connections, queue-segments and \
+                 core-slots"
                     .to_owned(),
             );
         }
@@ -264,6 +269,9 @@ mod tests {
             parse_limit(text).expect("a limit").apply(&mut limits);
         }
         assert_eq!((limits.participants, limits.connections), (200, 5000));
+        let core_slots = parse_limit("core-slots=6400").expect("a limit");
+        core_slots.apply(&mut limits);
+        assert_eq!(limits.slots, 6400);
         assert_eq!(limits.queue_segments, 5000 + deep);
         for wrong in [
             "participants",

@@ -314,3 +314,68 @@ fn two_cores_of_one_board_run_side_by_side() {
     assert!(status.contains("left/pong"), "{status}");
     root.ok(&["core", "stop", "left"]);
 }
+
+/// The file of the link of the only core, wherever the pool is below the root.
+fn link_file(folder: &std::path::Path) -> Option<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("ours").flatten();
+    entries.map(|entry| entry.path()).find_map(|path| {
+        if path.is_dir() {
+            return link_file(&path);
+        }
+        (path.file_name()? == "link.1").then_some(path)
+    })
+}
+
+/// Writes bytes over the core section of a link.
+fn overwrite(link: &std::path::Path, at: u64, bytes: &[u8]) {
+    use std::os::unix::fs::FileExt as _;
+    let file = std::fs::File::options().read(true).write(true).open(link);
+    let file = file.expect("ours");
+    let section = file.metadata().expect("a file").len() / 2;
+    file.write_all_at(bytes, section + at).expect("written");
+}
+
+#[test]
+fn status_has_what_both_sides_counted_and_names_what_was_seen() {
+    let root = Root::new();
+    let core = Detached::start(&root, HOSTED, &[]);
+    assert_eq!(echo(&root, b"before"), b"before");
+    let status = core.status();
+    assert_eq!(status["counters"]["violations"], 0, "{status}");
+    assert_eq!(status["counters"]["last_violation"], Value::Null);
+    assert!(status["rings_ignored"].is_u64() && status["sessions_renewed"] == 0);
+    let link = &status["link"];
+    assert_eq!((&link["state"], &link["reason"]), (&"up".into(), &0.into()));
+    assert_eq!(link["echo"], link["linux_session"], "{status}");
+    assert_eq!(link["violation"], Value::Null);
+    let pong = &status["endpoints"][3];
+    assert_eq!(pong["channel"], "pong");
+    for counter in ["violations", "full", "no_slot", "dropped"] {
+        assert_eq!(pong["core_counters"][counter], 0, "{pong}");
+    }
+    let port = &pong["counters"][0];
+    for counter in ["port", "violations", "full", "no_slot", "lost"] {
+        assert_eq!(port[counter], 0, "{pong}");
+    }
+
+    // `state`, and a name that would make a line of its own.
+    let link = link_file(root.path()).expect("a link");
+    overwrite(&link, 12, &7_u32.to_le_bytes());
+    eventually("a new session", || core.status()["sessions_renewed"] == 1);
+    overwrite(&link, 32, b"first\nboard second is up");
+    let counters = core.status()["counters"].clone();
+    assert_eq!(counters["violations"], 1, "{counters}");
+    let last = counters["last_violation"].as_str().expect("named");
+    assert!(last.contains("`state` of the core is 7"), "{last}");
+    let text = root.ok(&["core", "status", HOSTED]);
+    assert!(
+        text.contains("violations of the core: 1 (the last: `state`"),
+        "{text}"
+    );
+    assert!(text.contains("sessions begun anew: 1"), "{text}");
+    assert!(
+        !text.lines().any(|line| line.starts_with("board second")),
+        "{text}"
+    );
+    assert_eq!(echo(&root, b"after"), b"after");
+}

@@ -220,7 +220,8 @@ fn a_receiver_that_is_killed_leaves_nothing_held() {
         let arguments = ["media", "send", &input, "--to", &to, "--loop", "0"];
         let sender = root.start(&[&arguments, sample.options].concat());
         // It is in the middle of the stream.
-        assert_eq!(first.end().code, Some(0));
+        let first = first.end();
+        assert_eq!(first.code, Some(0), "{}", first.errors);
         receiver.signal(Signal::KILL);
         assert_eq!(receiver.end().code, None);
         sender.interrupt();

@@ -252,6 +252,18 @@ impl Mapped {
         unsafe { core::ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) };
     }
 
+    /// Copies bytes of another mapping, or of this one, in.
+    ///
+    /// # Panics
+    /// If a range is not inside its mapping, or this one is read-only.
+    pub fn copy(&self, at: usize, source: &Self, from: usize, bytes: usize) {
+        let from = source.range(from, bytes);
+        let into = self.writable(at, bytes);
+        // SAFETY: `range` and `writable` checked that both lie in their mappings; `copy` takes
+        // ranges that overlap. Peers may write either meanwhile: as for `read`.
+        unsafe { core::ptr::copy(from, into, bytes) };
+    }
+
     /// Copies bytes in.
     ///
     /// # Panics
@@ -580,6 +592,24 @@ mod tests {
             memory.load_cell(16, Ordering::Relaxed),
             0x0909_0909_0909_0909
         );
+    }
+
+    #[test]
+    fn bytes_of_another_mapping_are_copied() {
+        let [source, memory] = [(); 2].map(|()| Mapped::anonymous(4096).expect("memory"));
+        source.write(100, &[1, 2, 3, 4]);
+        memory.copy(7, &source, 101, 3);
+        memory.copy(8, &memory, 7, 3);
+        let mut bytes = [0; 6];
+        memory.read(6, &mut bytes);
+        assert_eq!(bytes, [0, 2, 2, 3, 4, 0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside a mapping")]
+    fn a_copy_from_outside_panics() {
+        let [source, memory] = [(); 2].map(|()| Mapped::anonymous(4096).expect("memory"));
+        memory.copy(0, &source, 4090, 7);
     }
 
     #[test]

@@ -247,6 +247,17 @@ impl Lease {
             .write(self.reference.slot_offset + at, bytes);
     }
 
+    /// Copies a sample in, with its headroom.
+    pub(crate) fn copy_from(&mut self, sample: &Sample) {
+        self.check(0, sample.len());
+        let (to, from) = (&self.reference, &sample.reference);
+        let headroom = HEADROOM_BYTES as usize;
+        to.map()
+            .copy(to.slot_offset, from.map(), from.slot_offset, headroom);
+        to.map()
+            .copy(to.payload(), from.map(), from.payload(), sample.len());
+    }
+
     /// Copies bytes out: what was written so far, or an earlier payload.
     ///
     /// # Panics

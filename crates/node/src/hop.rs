@@ -23,9 +23,12 @@ use crate::pool::Pool;
 use crate::pool::directory::open_file;
 use crate::port::open_channel;
 use crate::wait::ring;
-use crate::{NodeError, holders, joining};
+use crate::{NodeError, holders, joining, prefault};
 
+pub use crate::doorbell::{Doorbell, DoorbellKey, Doorbells};
 pub use crate::participant::Participant;
+pub use crate::sleep_word_guard::SleepWordGuard;
+pub use crate::sleep_words::SleepWord;
 pub use crate::transport::{
     EventSource, EventTarget, FindSources, FindTargets, Message, Origin, Polled, Raised, Seeking,
     Sent, Source, SourceState, Target, TargetState, Transport, Watch,
@@ -137,7 +140,8 @@ impl HopPool for Pool {
             return Err(bad("its file was cut"));
         }
         let map = Mapped::file(&file, place.offset, place.bytes as usize, Access::Write)
-            .map_err(crate::error::file("map", self.path().join(name)))?;
+            .map_err(crate::error::file("map", self.path().join(&name)))?;
+        prefault::treat(&map, self.prefault_options(), || self.path().join(&name))?;
         Ok(self.keep_link(region, map))
     }
 }
@@ -158,8 +162,8 @@ pub trait HopNode {
     /// the same file) and the file of the link if it has one of its own. Both are zero-filled.
     ///
     /// # Errors
-    /// [`hythe_pool::PoolError::TableFull`] if the ledger has no entries left for its slots; no
-    /// room; no permission.
+    /// [`hythe_pool::PoolError::LedgerFull`] if the ledger has too few entries left for its slots;
+    /// [`hythe_pool::PoolError::TooManyRegions`]; no room; no permission.
     fn add_core_region(
         &self,
         plan: &CoreRegionPlan<'_>,

@@ -36,10 +36,12 @@
 //! Never puts payload through a daemon, never waits without a bound, never decides a death by a
 //! timer.
 
+mod bridge;
 mod buffer;
 mod clock;
 mod contention;
 mod delivery;
+mod doorbell;
 mod error;
 mod event;
 mod evicting;
@@ -60,6 +62,8 @@ mod quota;
 mod request;
 mod reserve;
 mod routes;
+mod sleep_word_guard;
+mod sleep_words;
 mod sources;
 mod spin;
 mod spinner;

@@ -181,10 +181,12 @@ impl Node {
     }
 
     /// Opens a server of a request/reply channel, which is made if there is none. Where there are
-    /// several, requests go to them in turn.
+    /// several, requests go to them in turn. A core may ask over the channel: then opening waits
+    /// until it has answered, as a subscriber's does.
     ///
     /// # Errors
-    /// As [`Node::client`].
+    /// As [`Node::client`]; [`NodeError::EndpointTaken`] and [`NodeError::CoreSilent`] of a core
+    /// that asks.
     pub fn server(&self, channel: &str, options: &ServerOptions) -> Result<Server, NodeError> {
         Server::open(&self.opener, channel, options).map_err(|error| self.named(error))
     }

@@ -14,12 +14,14 @@ use hythe_pool::{Cursors, LedgerSlot, Member, MemberIndex, PoolError};
 use hythe_sys::fork::ForkMark;
 
 use crate::clock::CoarseTime;
+use crate::doorbell::Doorbells;
 use crate::pool::Pool;
 use crate::pool::liveness_socket::LivenessSocket;
 use crate::reserve::Reserves;
 use crate::routes::Routes;
+use crate::sleep_words::SleepWords;
 use crate::spin::SpinGate;
-use crate::wait::{WaitPlan, wait_for};
+use crate::wait::{SleepPlace, WaitPlan, wait_for};
 use crate::watcher::{Keeps, Watcher};
 use crate::{NodeError, holders};
 
@@ -29,7 +31,7 @@ pub struct Participant {
     pool: Pool,
     index: MemberIndex,
     session: u32,
-    mark: ForkMark,
+    mark: Arc<ForkMark>,
     process: u32,
     time: Arc<CoarseTime>,
     /// `None` only while the node goes.
@@ -39,6 +41,8 @@ pub struct Participant {
     reserves: Reserves,
     spin_gate: Arc<SpinGate>,
     routes: Routes,
+    sleep_words: SleepWords,
+    doorbells: Doorbells,
 }
 
 /// The one place from which this participant acts on the ledger.
@@ -55,10 +59,12 @@ impl Participant {
     /// # Errors
     /// As [`crate::Node::join`].
     pub(crate) fn join(pool: &Pool, name: &str) -> Result<Arc<Self>, NodeError> {
-        let mark = ForkMark::new().map_err(crate::error::file("map a page for", pool.path()))?;
+        let mark = ForkMark::new()
+            .map(Arc::new)
+            .map_err(crate::error::file("map a page for", pool.path()))?;
         hythe_sys::wait::check_futex()
             .map_err(crate::error::file("wait on futexes of", pool.path()))?;
-        crate::prefault::settle(pool)?;
+        pool.prefault()?;
         let joined = crate::joining::join(pool, name);
         let (member, liveness_socket) = joined.map_err(|error| holders::named(pool, error))?;
         let time = Arc::new(CoarseTime::now());
@@ -76,12 +82,13 @@ impl Participant {
             Ok(watcher) => (Some(watcher), None),
             Err(error) => (None, Some(error)),
         };
+        let index = member.index();
         // Made first, so that the record is given back if the thread could not be started.
         let joined = Arc::new(Self {
             pool: pool.clone(),
-            index: member.index(),
+            index,
             session: member.session(),
-            mark,
+            mark: Arc::clone(&mark),
             process: std::process::id(),
             time,
             liveness_socket: Some(liveness_socket),
@@ -93,6 +100,8 @@ impl Participant {
             reserves: Reserves::default(),
             spin_gate,
             routes: Routes::default(),
+            sleep_words: SleepWords::default(),
+            doorbells: Doorbells::new(pool, index, &mark),
         });
         match failed {
             None => Ok(joined),
@@ -128,8 +137,18 @@ impl Participant {
         &self.spin_gate
     }
 
+    pub(crate) const fn sleep_words(&self) -> &SleepWords {
+        &self.sleep_words
+    }
+
     pub(crate) const fn routes(&self) -> &Routes {
         &self.routes
+    }
+
+    /// What rings it, and what it rings, beside bells.
+    #[must_use]
+    pub const fn doorbells(&self) -> &Doorbells {
+        &self.doorbells
     }
 
     /// Is this a copy in a forked child? Then its end is not that of the participant. One load.
@@ -191,6 +210,16 @@ impl Participant {
         })
     }
 
+    /// Where its waits sleep.
+    pub(crate) fn place(&self) -> SleepPlace<'_> {
+        SleepPlace {
+            control: self.pool.control(),
+            me: self.index,
+            doorbells: &self.doorbells,
+            words: &self.sleep_words,
+        }
+    }
+
     /// Tries until something comes of it or the time is over (`None`), spinning first as far as
     /// this place may.
     ///
@@ -203,7 +232,7 @@ impl Participant {
         attempt: impl FnMut() -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
         let plan = plan.gated(&self.spin_gate);
-        wait_for(self.pool.control(), self.index, plan, timeout, attempt)
+        wait_for(self.place(), plan, timeout, attempt)
     }
 }
 

@@ -1,37 +1,36 @@
-//! Prefaults or locks (`mlock`) a pool's memory when a process joins it: every page is touched, or
-//! locked.
+//! Prefaults or locks (`mlock`) a pool's memory in a process: every page is touched, or locked.
+//!
+//! The control file and the slots of Linux when it joins; the region and the link of a core when
+//! they are mapped. A publisher maps the region when it finds the core, a subscriber when it
+//! attaches to it; who receives a core's buffer from a process maps it with the first. Called by
+//! [`crate::Pool`].
 
-use hythe_abi::RegionIndex;
+use std::path::PathBuf;
+
 use hythe_memory::Mapped;
+use hythe_pool::PrefaultOptions;
 use rustix::process::{Resource, getrlimit};
 
 use crate::NodeError;
-use crate::pool::Pool;
 
-/// Does what the pool's maker or the opener asked for, before the node is used.
-pub(crate) fn settle(pool: &Pool) -> Result<(), NodeError> {
-    let (asked, wanted) = (pool.control().prefault_options(), pool.options());
-    if !(asked.prefault || asked.lock || wanted.prefault || wanted.lock) {
-        return Ok(());
+/// Does to memory what is `wanted`; `path` names its file in the error.
+pub(crate) fn treat(
+    memory: &Mapped,
+    wanted: PrefaultOptions,
+    path: impl FnOnce() -> PathBuf,
+) -> Result<(), NodeError> {
+    if wanted.lock {
+        return memory
+            .lock()
+            .map_err(|source| not_locked(memory, path(), source));
     }
-    let region = RegionIndex(0);
-    let parts = [
-        (pool.control().memory(), pool.path().join("control")),
-        (pool.map(region)?, pool.region_path(region)),
-    ];
-    for (memory, path) in parts {
-        if asked.lock || wanted.lock {
-            memory
-                .lock()
-                .map_err(|source| not_locked(memory, path, source))?;
-        } else {
-            let _ = memory.prefault();
-        }
+    if wanted.prefault {
+        let _ = memory.prefault();
     }
     Ok(())
 }
 
-fn not_locked(memory: &Mapped, path: std::path::PathBuf, source: std::io::Error) -> NodeError {
+fn not_locked(memory: &Mapped, path: PathBuf, source: std::io::Error) -> NodeError {
     use hythe_memory::Memory;
     NodeError::NotLocked {
         path,

@@ -133,7 +133,11 @@ impl Publisher {
             timeout: self.send_timeout,
             receivers: self.targets.len(),
         };
-        named_lease_in(&self.port.shared, self.region(), bytes, wait)
+        let leased = named_lease_in(&self.port.shared, self.region(), bytes, wait);
+        if leased.as_ref().is_err_and(NodeError::is_pool_full) {
+            self.targets.iter().for_each(|target| target.note_no_slot());
+        }
+        leased
     }
 
     /// The region that every receiver of this channel can see.
@@ -166,6 +170,34 @@ impl Publisher {
     /// If the sample is another node's.
     pub fn forward(&mut self, mut sample: Sample) -> Result<Published, NodeError> {
         self.send(sample.as_reference())
+    }
+
+    /// Publishes a copy of a received sample, or of a part of one, with its headroom, in a buffer
+    /// that every receiver of this channel can see: from one core to another for instance, whose
+    /// region holds no buffer of the first. It always copies, and
+    /// [counts](PortStatistics::copies) the copies. The sample may be another node's. A leased
+    /// buffer that the receivers cannot see becomes a sample by [`Lease::freeze`].
+    ///
+    /// # Errors
+    /// As [`Publisher::lease`] and [`Publisher::publish`].
+    pub fn forward_copy(&mut self, sample: &Sample) -> Result<Published, NodeError> {
+        if self.is_stale() {
+            // A core that has come since has a region of its own.
+            let refreshed = self.refresh();
+            self.shared().pool().unless_lost(refreshed)?;
+        }
+        let bytes = sample.len();
+        let mut lease = self.lease(bytes)?;
+        lease.copy_from(sample);
+        sample.check_whole()?;
+        self.statistics.copies += 1;
+        self.statistics.copied_bytes += bytes as u64;
+        let published = self.publish(lease, bytes);
+        let control = self.shared().pool().control();
+        control
+            .tables()
+            .set_statistics(self.port.index, self.statistics);
+        published
     }
 
     /// Publishes several buffers in this order, each with its number of payload bytes. It costs
@@ -454,6 +486,11 @@ impl Publisher {
             self.unconnected.note(subscriber, error)?;
         }
         self.quota = Quota::for_receivers(self.shared().pool(), self.targets.len());
+        // Now, and not with the first lease, which says again what is wrong.
+        let mapped = self.shared().pool().map(self.region()).map(drop);
+        if is_opening {
+            mapped?;
+        }
         found.outcome
     }
 }

@@ -147,10 +147,10 @@ impl Subscriber {
     /// counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
-        let (control, gate) = (shared.pool().control(), shared.spin_gate());
+        let gate = shared.spin_gate();
         let plan = self.port.wait.at_most(self.sources.nap());
         let plan = self.spinner.plan(plan, gate);
-        let taken = wait_reporting(control, shared.index(), plan, timeout, &mut report, || {
+        let taken = wait_reporting(shared.place(), plan, timeout, &mut report, || {
             self.try_take()
         });
         self.sleeps += report.sleeps;

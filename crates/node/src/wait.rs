@@ -6,6 +6,8 @@ use hythe_memory::Mapped;
 use hythe_pool::{Control, MemberIndex, PortIndex};
 
 use crate::NodeError;
+use crate::doorbell::{Doorbells, Line};
+use crate::sleep_words::SleepWords;
 use crate::spin::{SpinGate, is_realtime};
 
 /// How to wait.
@@ -14,8 +16,18 @@ pub struct WaitPlan {
     /// Look this long before the first sleep.
     pub(crate) spin: Duration,
     /// Sleep at most this long before looking again: what bounds a wake-up that an emulator has
-    /// lost.
+    /// lost. Shorter than [`WaitPlan::LONGEST_NAP`] it says that a peer of another hop is waited
+    /// for: such a wait ends by the doorbells of the participant, too.
     pub(crate) nap: Duration,
+}
+
+/// Where a participant sleeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SleepPlace<'a> {
+    pub(crate) control: &'a Control<Mapped>,
+    pub(crate) me: MemberIndex,
+    pub(crate) doorbells: &'a Doorbells,
+    pub(crate) words: &'a SleepWords,
 }
 
 /// The spin of a plan that has not asked the node's gate yet ([`WaitPlan::gated`]); every wait
@@ -69,6 +81,13 @@ impl WaitPlan {
         Self { nap, ..self }
     }
 
+    /// What to sleep on in place of the bell, where doorbells wake, too.
+    fn line(self, doorbells: &Doorbells) -> Option<Line> {
+        (self.nap < Self::LONGEST_NAP)
+            .then(|| doorbells.line())
+            .flatten()
+    }
+
     /// As long as the node may spin now; not at all if this place may not.
     pub(crate) fn gated(self, gate: &SpinGate) -> Self {
         if self.spin.is_zero() {
@@ -92,20 +111,18 @@ fn may_spin() -> Duration {
 
 /// Tries until something comes of it or the time is over (`None`).
 pub(crate) fn wait_for<T>(
-    control: &Control<Mapped>,
-    me: MemberIndex,
+    place: SleepPlace<'_>,
     plan: WaitPlan,
     timeout: Duration,
     attempt: impl FnMut() -> Result<Option<T>, NodeError>,
 ) -> Result<Option<T>, NodeError> {
     let mut report = WaitReport::default();
-    wait_reporting(control, me, plan, timeout, &mut report, attempt)
+    wait_reporting(place, plan, timeout, &mut report, attempt)
 }
 
 /// As [`wait_for`]; says in `report` what it cost.
 pub(crate) fn wait_reporting<T>(
-    control: &Control<Mapped>,
-    me: MemberIndex,
+    place: SleepPlace<'_>,
     plan: WaitPlan,
     timeout: Duration,
     report: &mut WaitReport,
@@ -125,24 +142,50 @@ pub(crate) fn wait_reporting<T>(
             return Ok(Some(done));
         }
     }
-    let bell = control.tables().bell(me);
+    let control = place.control;
+    let bell = control.tables().bell(place.me);
+    let mut line = None;
     loop {
+        // Before the look: it finds what came before there was a line, or the line tells of it.
+        line = line.or_else(|| plan.line(place.doorbells));
+        let look_on = place.words.begin();
         let ticket = bell.lie_down(control.memory());
-        let attempted = attempt();
+        let attempted = look_for(look_on, &mut attempt);
         let left = timeout.saturating_sub(start.elapsed());
         if matches!(attempted, Ok(None)) && !left.is_zero() {
-            control
-                .memory()
-                .wait(bell.count, ticket.count(), left.min(plan.nap));
-            report.sleeps += u64::from(!bell.is_quiet(control.memory(), ticket));
+            let nap = left.min(plan.nap);
+            let rung = match &line {
+                Some(line) => line.sleep(nap),
+                None => {
+                    control.memory().wait(bell.count, ticket.count(), nap);
+                    false
+                }
+            };
+            report.sleeps += u64::from(rung || !bell.is_quiet(control.memory(), ticket));
         }
         bell.rise(control.memory());
+        place.words.end();
         report.ending = Ending::Slept(start.elapsed());
         match attempted {
             Ok(None) if left.is_zero() => return Ok(None),
             Ok(None) => {}
             done => return done,
         }
+    }
+}
+
+/// Tries once, and again until so much time has passed.
+pub(crate) fn look_for<T>(
+    time: Duration,
+    attempt: &mut impl FnMut() -> Result<Option<T>, NodeError>,
+) -> Result<Option<T>, NodeError> {
+    let start = Instant::now();
+    loop {
+        let attempted = attempt();
+        if !matches!(attempted, Ok(None)) || time.is_zero() || start.elapsed() >= time {
+            return attempted;
+        }
+        std::hint::spin_loop();
     }
 }
 

@@ -6,8 +6,11 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hythe_node::hop::HopPool as _;
-use hythe_node::{GroupAccess, Node, NodeError, Pool, PoolOptions};
+use hythe_node::hop::{HopNode as _, HopPool as _};
+use hythe_node::{
+    CoreRegionPlan, GroupAccess, LinkPlace, Node, NodeError, Pool, PoolOptions, RegionIndex,
+    SlotClass,
+};
 use support::player::{Player, own_role, say, until_told};
 use support::{Root, again, is_root};
 
@@ -144,6 +147,89 @@ fn a_record_of_another_place_removes_nothing_there() {
     let removed = Pool::remove_by_force(&root.options());
     assert!(removed.is_err(), "it cannot be removed wholly");
     assert_eq!(std::fs::read_to_string(victim).expect("there"), "precious");
+}
+
+/// Adds what a core would have: a region of 4 MiB of slots, and a link in a file of its own.
+fn add_core_region(node: &Node) -> RegionIndex {
+    let slots = SlotClass {
+        slot_bytes: 64 << 10,
+        count: 64,
+        first: 0,
+        offset: 0,
+    };
+    let plan = CoreRegionPlan {
+        name: "board",
+        bytes: CORE_BYTES,
+        classes: &[slots],
+        link: LinkPlace {
+            bytes: LINK_BYTES,
+            offset: 0,
+        },
+    };
+    node.add_core_region(&plan, CORE_BYTES).expect("added")
+}
+
+const CORE_BYTES: u64 = 4 << 20;
+const LINK_BYTES: u32 = 256 << 10;
+
+/// A line of this process' mapping of a file, in KiB: the sum over its parts.
+fn mapping_kib(path: &Path, line: &str) -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("own");
+    let (mut sum, mut is_here) = (0, false);
+    for found in maps.lines() {
+        // The first line of a mapping begins with its addresses.
+        let first = found.split_ascii_whitespace().next().unwrap_or_default();
+        if !first.ends_with(':') {
+            is_here = found.ends_with(path.to_str().expect("plain"));
+        } else if is_here && first.strip_suffix(':') == Some(line) {
+            let number = found.split_ascii_whitespace().nth(1).expect("a number");
+            sum += number.parse::<u64>().expect("a number");
+        }
+    }
+    sum
+}
+
+/// The mappings of a core's region and link, by a process that joined a pool made with `options`:
+/// the sum of that line, in KiB.
+fn core_kib(options: &PoolOptions, line: &str) -> [u64; 2] {
+    let pool = Pool::open_or_create(options).expect("made");
+    let node = Node::join(&pool, "test").expect("joins");
+    let region = add_core_region(&node);
+    drop(pool.map_link(region).expect("there"));
+    drop(node.lease_in(region, 1).expect("free"));
+    let link = pool.path().join(format!("link.{}", region.0));
+    [pool.region_path(region), link].map(|path| mapping_kib(&path, line))
+}
+
+const CORE_KIB: [u64; 2] = [CORE_BYTES >> 10, LINK_BYTES as u64 >> 10];
+
+#[test]
+fn every_page_of_a_core_s_region_is_touched_where_it_is_mapped() {
+    if again::is_emulated() {
+        eprintln!("SKIPPED (the emulator shows no mappings of its guest): a core's region");
+        return;
+    }
+    let root = Root::new();
+    assert_eq!(core_kib(&root.options().prefault(true), "Rss"), CORE_KIB);
+    let root = Root::new();
+    let [region, link] = core_kib(&root.options(), "Rss");
+    assert!(region < CORE_KIB[0] / 2, "{region} KiB without being asked");
+    assert!(link < CORE_KIB[1] / 2, "{link} KiB without being asked");
+}
+
+#[test]
+fn every_page_of_a_core_s_region_is_locked_where_it_is_mapped() {
+    if !is_root("locking more memory than the limit") {
+        return;
+    }
+    if again::is_emulated() {
+        eprintln!("SKIPPED (the emulator shows no mappings of its guest): a core's region");
+        return;
+    }
+    let root = Root::new();
+    assert_eq!(core_kib(&root.options().lock(true), "Locked"), CORE_KIB);
+    let root = Root::new();
+    assert_eq!(core_kib(&root.options(), "Locked"), [0, 0]);
 }
 
 const COUNTER: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages";

@@ -145,6 +145,13 @@ impl<M: Memory> Control<M> {
         // this one does not keep us here.
         1
     }
+
+    /// May this number have been handed out by [`Control::new_session`]? 0 says that there is none.
+    pub fn was_session(&self, number: u32) -> bool {
+        let last = self.memory.load(header::NEXT_SESSION, Ordering::Relaxed);
+        // Once all numbers were used, each may have been.
+        number <= last && number <= 0x00FF_FFFF
+    }
 }
 
 #[cfg(all(test, not(loom)))]

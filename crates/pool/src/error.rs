@@ -36,6 +36,31 @@ pub enum PoolError {
         /// Its limit.
         limit: u32,
     },
+    /// The ledger has too few entries left for the slots of another region.
+    #[error(
+        "region `{name}` has {slots} slots, and the pool has {left} ledger entries left for those of \
+         cores and the wire; make the pool with at least {needed}, or give the region fewer slots",
+        name = escaped(name)
+    )]
+    LedgerFull {
+        /// The region: that of a core of this name, or `wire`.
+        name: String,
+        /// Its slots.
+        slots: u64,
+        /// Entries left.
+        left: u32,
+        /// How many entries suffice, together with the later regions that are there.
+        needed: u64,
+    },
+    /// A pool has as many regions as it can have.
+    #[error(
+        "a pool has at most {limit} regions, and each stays: take the name of a core that has one \
+         already, or use another pool"
+    )]
+    TooManyRegions {
+        /// The limit.
+        limit: u32,
+    },
     /// A queue is deeper than there is memory for.
     #[error(
         "a queue for {depth} messages is too deep: {free_capacity} are possible here now; ask for fewer, close other deep queues, or make the pool with more queue segments"

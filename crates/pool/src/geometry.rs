@@ -44,9 +44,19 @@ const SHARES: [(usize, usize); 6] = [
     (3840, 8),
     (768, 4),
 ];
-/// Ledger entries kept for regions that come later (cores, cards). By its share no class gets more
-/// slots either, so that small slots do not make the control tables large.
-const SPARE_SLOTS: u32 = 2048;
+/// By its share no class gets more slots, so that small slots do not make the control tables large.
+const CLASS_SLOTS_MAX: u32 = 2048;
+/// Slots of a core's region, as the boards of `rtos/boards/` have them: 704 of 4 KiB, 128 of
+/// 20 KiB, 64 of 68 KiB and 6 of more than 1 MiB.
+const CORE_SLOTS: u32 = 704 + 128 + 64 + 6;
+/// The size of such a region: 16 MiB of slots.
+const CORE_REGION_BYTES: usize = 16 << 20;
+/// Slots of the wire region, unless its maker wants others.
+const WIRE_SLOTS: u32 = 64;
+/// Cores that a pool keeps ledger entries for: as many as have regions that together are as large
+/// as the pool, and at least two. Each entry takes 832 bytes of a default pool's tables, so those
+/// of one core take 750,464.
+const CORES: core::ops::RangeInclusive<usize> = 2..=4;
 /// Queue segments for queues deeper than the usual 32 messages, which need none of these: 65,536
 /// messages, 1 MiB.
 const DEEP_QUEUE_SEGMENTS: u32 = 2048;
@@ -58,7 +68,8 @@ const DEFAULT_LIMITS: Limits = Limits {
     connections: 4096,
     // Each connection has one of its own.
     queue_segments: 4096 + DEEP_QUEUE_SEGMENTS,
-    slots: SPARE_SLOTS,
+    // As many as suit the size of the pool: `spare_slots`.
+    slots: 0,
 };
 /// The tables of a small device, together with those for the slots at most 512 KiB up to a pool of
 /// 1 GiB.
@@ -85,7 +96,9 @@ impl Geometry {
         Self::for_bytes_with(DEFAULT_LIMITS, bytes)
     }
 
-    /// The same with other limits. `limits.slots` counts the entries kept for later regions.
+    /// The same with other limits. `limits.slots` counts the entries kept for later regions; 0 is
+    /// as many as suit the size. No class gets more slots than that by its share, but 256 it may
+    /// get.
     ///
     /// # Errors
     /// As [`Geometry::for_bytes`]; limits out of range.
@@ -93,8 +106,9 @@ impl Geometry {
         // Two rounds: the number of slots decides the size of the ledger, which decides what is
         // left for slots.
         let mut plan = Self::share(limits, bytes.max(SHARED_BYTES_MIN));
+        let sized = with_spare_slots(limits, bytes);
         for _ in 0..2 {
-            let control = Self::with_classes(limits, &plan)?.layout()?.bytes();
+            let control = Self::with_classes(sized, &plan)?.layout()?.bytes();
             let left = bytes
                 .checked_sub(control)
                 .filter(|left| *left >= SHARED_BYTES_MIN);
@@ -103,7 +117,7 @@ impl Geometry {
             };
             plan = Self::share(limits, left);
         }
-        Self::with_classes(limits, &plan)
+        Self::with_classes(sized, &plan)
     }
 
     /// The error of a pool of `bytes` whose control tables take `control_bytes`. More bytes bring
@@ -117,7 +131,8 @@ impl Geometry {
         while control_bytes + SHARED_BYTES_MIN > bytes_min {
             bytes_min = control_bytes + SHARED_BYTES_MIN;
             let plan = Self::share(limits, bytes_min);
-            control_bytes = Self::with_classes(limits, &plan)?.layout()?.bytes();
+            let sized = with_spare_slots(limits, bytes_min);
+            control_bytes = Self::with_classes(sized, &plan)?.layout()?.bytes();
         }
         Ok(PoolError::TooSmall {
             bytes,
@@ -160,8 +175,8 @@ impl Geometry {
         Some(range.end * MIB)
     }
 
-    /// A geometry with the given classes. `limits.slots` counts the entries kept for later regions;
-    /// those of the classes are added.
+    /// A geometry with the given classes. `limits.slots` counts the entries kept for later regions
+    /// (0: as many as suit the size); those of the classes are added.
     ///
     /// # Errors
     /// [`PoolError::BadGeometry`] if there is no class, too many, an empty one, or the sum does not
@@ -206,6 +221,8 @@ impl Geometry {
                 usize::BITS
             )));
         }
+        // Fits, as was just looked at.
+        let limits = with_spare_slots(limits, offset as usize);
         let slots = limits.slots.checked_add(first).ok_or_else(too_many_slots)?;
         let geometry = Self {
             limits: Limits { slots, ..limits },
@@ -215,7 +232,8 @@ impl Geometry {
         Ok(geometry)
     }
 
-    /// The tables' default limits, for [`Geometry::with_classes`].
+    /// The tables' default limits, for [`Geometry::with_classes`]. Their `slots` is 0: as many
+    /// entries for later regions as suit the size.
     #[must_use]
     pub const fn default_limits() -> Limits {
         DEFAULT_LIMITS
@@ -282,7 +300,10 @@ impl Geometry {
     }
 
     fn share(limits: Limits, bytes: usize) -> Vec<ClassPlan> {
-        let count_max = limits.slots.max(SMALL_LIMITS.slots) as usize;
+        let count_max = match limits.slots {
+            0 => CLASS_SLOTS_MAX,
+            spare => spare.clamp(SMALL_LIMITS.slots, CLASS_SLOTS_MAX),
+        } as usize;
         let mut plan: Vec<ClassPlan> = Vec::new();
         let mut carried = 0;
         for (payload_bytes, percent) in SHARES {
@@ -310,6 +331,18 @@ impl Geometry {
     }
 }
 
+/// The limits with entries for later regions, if none were chosen: the cores' and the wire's.
+fn with_spare_slots(limits: Limits, pool_bytes: usize) -> Limits {
+    if limits.slots > 0 {
+        return limits;
+    }
+    let cores = pool_bytes.div_ceil(CORE_REGION_BYTES);
+    // Fits: it is at most four.
+    let cores = cores.clamp(*CORES.start(), *CORES.end()) as u32;
+    let slots = cores * CORE_SLOTS + WIRE_SLOTS;
+    Limits { slots, ..limits }
+}
+
 /// Size of a slot for a payload: with headroom, and a multiple of 4096 from 4096 up, else of 256.
 fn slot_bytes(payload_bytes: usize) -> usize {
     let bytes = payload_bytes.saturating_add(HEADROOM_BYTES as usize);
@@ -334,6 +367,38 @@ mod tests {
             assert!(sum <= bytes + (1 << 16), "{sum} for {bytes}");
             assert!(sum * 10 >= bytes * 6, "{sum} for {bytes}");
         }
+    }
+
+    /// What is kept beside the slots of its own region.
+    fn spare(geometry: &Geometry) -> u32 {
+        let own: u32 = geometry.classes.iter().map(|class| class.count).sum();
+        geometry.limits.slots - own
+    }
+
+    #[test]
+    fn a_larger_pool_keeps_entries_for_more_cores() {
+        for (megabytes, cores) in [(16, 2), (32, 2), (40, 3), (64, 4), (1 << 10, 4)] {
+            let geometry = Geometry::for_bytes(megabytes << 20).expect("fits");
+            assert_eq!(spare(&geometry), cores * CORE_SLOTS + WIRE_SLOTS);
+            // As chosen, whatever the size.
+            let limits = Limits {
+                slots: 7000,
+                ..DEFAULT_LIMITS
+            };
+            let geometry = Geometry::for_bytes_with(limits, megabytes << 20).expect("fits");
+            assert_eq!(spare(&geometry), 7000);
+            assert!(
+                geometry.classes[1..]
+                    .iter()
+                    .all(|class| class.count <= CLASS_SLOTS_MAX)
+            );
+        }
+        let plan = [ClassPlan {
+            payload_bytes: 65536,
+            count: 3,
+        }];
+        let geometry = Geometry::with_classes(DEFAULT_LIMITS, &plan).expect("fits");
+        assert_eq!(spare(&geometry), 2 * CORE_SLOTS + WIRE_SLOTS);
     }
 
     #[test]

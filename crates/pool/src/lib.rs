@@ -62,6 +62,7 @@ pub use tables::channels::{
     ChannelIndex, ChannelInfo, ChannelKind, ChannelType, CoreBinding, core_port_name,
 };
 pub use tables::connections::{ConnectionIndex, ConnectionInfo, Ends, Side};
+pub use tables::core_counters::{CoreCounter, CoreCounters};
 pub use tables::ends::ConnectionEnd;
 pub use tables::members::{Identity, MemberIndex, MemberInfo, MemberKind, MemberStatus};
 pub use tables::ports::{PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics};

@@ -85,6 +85,20 @@ pub(super) struct Measurement {
     pub(super) sending: Sending,
 }
 
+impl Measurement {
+    /// `, 8 ports`, `, 2 cores`: who shared what was measured. Nothing where nobody did.
+    pub(super) fn sharing(&self) -> String {
+        let count = |what| self.conditions.get(what).and_then(Value::as_u64);
+        let named = [("ports", count("ports")), ("cores", count("cores"))];
+        let shared = named
+            .into_iter()
+            .filter_map(|(what, count)| Some((what, count.filter(|&count| count > 1)?)));
+        shared
+            .map(|(what, count)| format!(", {count} {what}"))
+            .collect()
+    }
+}
+
 /// How much is sent, where packets are.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct Sending {
@@ -398,5 +412,15 @@ pub(super) mod tests {
         assert!(changed("/machine", json!({})).contains("cpu"));
         assert!(read("{").expect_err("cut").contains("no JSON"));
         assert!(read("[]").expect_err("a list").contains("names no schema"));
+    }
+
+    #[test]
+    fn who_shared_is_named() {
+        let mut value = small();
+        value["results"][0]["conditions"] = json!({"ports": 8, "cores": 1});
+        value["results"][1]["conditions"] = json!({"ports": 1, "cores": 2});
+        let document = parsed(&value).expect("good");
+        let named = [0, 1, 2].map(|place: usize| document.results[place].sharing());
+        assert_eq!(named, [", 8 ports", ", 2 cores", ""]);
     }
 }

@@ -310,7 +310,7 @@ fn result(found: &Measurement) -> Vec<String> {
         |value| format!("{value:.3}"),
     );
     vec![
-        found.case.clone() + &found.sending.suffix(),
+        found.case.clone() + &found.sending.suffix() + &found.sharing(),
         size(found.size_bytes),
         found.metric.replace('_', " "),
         found.unit.clone().unwrap_or_else(|| "ns".to_owned()),

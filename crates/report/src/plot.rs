@@ -60,8 +60,8 @@ fn place_of(measurement: &Measurement) -> Option<(String, Quantity, Point)> {
     let (_, way) = measurement.system_and_way();
     let size = measurement.size_bytes?;
     let sending = measurement.sending;
-    if measurement.calls.is_some() {
-        // One number of calls makes no line.
+    if measurement.calls.is_some() || !measurement.sharing().is_empty() {
+        // One number of calls makes no line, nor does one size for each number of ports.
         return None;
     }
     if let (Some(packets), Some(cpu)) = (sending.packets, measurement.cpu_ns_per_packet) {

@@ -4,21 +4,18 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_abi::RegionIndex;
-use hythe_node::hop::HopPool as _;
-use hythe_node::{Liveness, MemberKind, Node, Pool};
+use hythe_node::{Node, Pool};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::error::system;
 use crate::log::Log;
 use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
 use crate::supervisor::Supervisor;
-use crate::{Board, CoreError, control, manifest, region};
+use crate::{Board, CoreError, control, manifest, orphan, region};
 
-/// How long the core of an agent that died may take to die, too.
-const ORPHAN_BOUND: Duration = Duration::from_secs(5);
 /// How often a start looks whether to give up.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -87,7 +84,7 @@ impl Core {
             });
         };
         let node = Node::join(pool, &control::agent_name(name))?;
-        await_orphans(pool, name)?;
+        orphan::end(pool, name, orphan::BOUND)?;
         let region = region::find_or_add(&node, board, name, &options.classes)?;
         let (stop, stopped) = stop_pair().map_err(system("make an event for", pool.path()))?;
         let shared = Arc::new(Reported::starting());
@@ -101,6 +98,7 @@ impl Core {
             log,
             stop: stopped,
             shared: Arc::clone(&shared),
+            counted: hythe_pool::CoreCounters::default(),
         };
         let (started, outcome) = channel();
         let supervisor = std::thread::Builder::new()
@@ -209,29 +207,4 @@ fn stop_pair() -> Result<(OwnedFd, OwnedFd), rustix::io::Errno> {
     let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
     let stopped = rustix::io::fcntl_dupfd_cloexec(&stop, 0)?;
     Ok((stop, stopped))
-}
-
-/// Waits for the death of a core whose agent has died: until then it may write to its slots.
-fn await_orphans(pool: &Pool, board: &str) -> Result<(), CoreError> {
-    let deadline = Instant::now() + ORPHAN_BOUND;
-    let prefix = format!("{board}/");
-    loop {
-        let alive = pool.control().tables().members().find(|member| {
-            member.kind == MemberKind::CoreEndpoint
-                && (member.name == board || member.name.starts_with(&prefix))
-                && pool.liveness(member) != Liveness::Dead
-        });
-        let Some(alive) = alive else { return Ok(()) };
-        if Instant::now() > deadline {
-            let by = format!(
-                "its core lives on without an agent, as process {}",
-                alive.identity.pid
-            );
-            return Err(CoreError::AlreadyRunning {
-                board: board.to_owned(),
-                by,
-            });
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

@@ -42,6 +42,7 @@ pub fn run_alone(
         image: &board.image(app),
         pool: None,
         record: Some(record),
+        outlives_agent: false,
     };
     let mut process = process::start_process(board, &places)?;
     let deadline = Instant::now() + bound;

@@ -9,7 +9,9 @@ use hythe_sys::regular_file::read_regular_text;
 use hythe_terminal::escaped;
 
 use crate::CoreError;
-use crate::manifest::{BoardKind, LinkPlan, Manifest, Repeatable, Requirement, Shared, SlotPlan};
+use crate::manifest::{
+    BoardKind, DoorbellKind, LinkPlan, Manifest, Repeatable, Requirement, Shared, SlotPlan,
+};
 
 const MANIFEST: &str = "board.toml";
 /// A hundred times as much as any has.
@@ -205,6 +207,13 @@ impl Board {
     #[must_use]
     pub fn link(&self) -> Option<&LinkPlan> {
         self.manifest.shared.as_ref().map(|shared| &shared.link)
+    }
+
+    /// Do processes and the core ring each other by eventfds, without the agent?
+    #[must_use]
+    pub fn has_eventfds(&self) -> bool {
+        let shared = self.manifest.shared.as_ref();
+        shared.is_some_and(|shared| shared.doorbell == DoorbellKind::Ivshmem)
     }
 
     /// The slots of its region.

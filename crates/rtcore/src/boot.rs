@@ -112,7 +112,7 @@ pub(crate) fn bind(
         refuse_if_taken(node, names, &names.channel(&record.name))?;
     }
     let mut endpoints = Vec::new();
-    for (index, record) in records.into_iter().enumerate() {
+    for record in records {
         // The record stays when this value goes: recovery frees it when the core is dead and nobody
         // uses it any more.
         let row = hop::join_core(
@@ -122,7 +122,7 @@ pub(crate) fn bind(
         )?;
         let binding = CoreBinding {
             region: link.region(),
-            endpoint: index as u32,
+            endpoint: record.index as u32,
             direction: record.direction,
             row,
             agent: node.index(),

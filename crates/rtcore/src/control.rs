@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_node::hop::HopPool as _;
-use hythe_node::{Direction, HolderKind, Liveness, MemberInfo, MemberKind, Pool, Snapshot};
-use hythe_pool::core_port_name;
+use hythe_node::{
+    Direction, HolderKind, Liveness, MemberIndex, MemberInfo, MemberKind, Pool, Snapshot,
+};
+use hythe_pool::{CoreCounters, core_port_name};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::error::system;
 use crate::link::{LinkMap, LinkStatus};
-use crate::{CoreError, log};
+use crate::{CoreError, counters, log, orphan};
 
 /// What can be seen of a running core from outside.
 #[derive(Clone, Debug)]
@@ -27,6 +29,9 @@ pub struct AgentStatus {
     pub link: Option<LinkStatus>,
     /// The endpoints that are behind channels.
     pub endpoints: Vec<EndpointStatus>,
+    /// What Linux has counted of the core, with what was counted in its earlier lives under this
+    /// agent: by the agent, and by all ports.
+    pub counters: CoreCounters,
 }
 
 /// An endpoint of a running core.
@@ -42,6 +47,8 @@ pub struct EndpointStatus {
     pub attached: Vec<String>,
     /// Buffers that the core answers for over this endpoint.
     pub held: u32,
+    /// What Linux has counted at each port that was used since this life of the core began.
+    pub counters: Vec<(usize, CoreCounters)>,
 }
 
 pub(crate) fn agent_name(board: &str) -> String {
@@ -79,11 +86,9 @@ pub fn list(pool: &Pool) -> Vec<AgentStatus> {
 /// What can be seen of a board's core.
 ///
 /// # Errors
-/// [`CoreError::NotRunning`].
+/// [`CoreError::NotRunning`]; [`CoreError::WithoutAgent`] if its agent has died and it goes on.
 pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
-    let agent = find_agent(pool, board).ok_or_else(|| CoreError::NotRunning {
-        board: board.to_owned(),
-    })?;
+    let agent = find_agent(pool, board).ok_or_else(|| without_agent(pool, board))?;
     let snapshot = pool.snapshot();
     let region = snapshot
         .regions
@@ -97,6 +102,11 @@ pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
     });
     let region = region.map(|region| region.index);
     let channels = snapshot.channels.iter();
+    let mut counted = counters::Sum::default();
+    if let Some(core) = core {
+        counters::rows(pool, core.identity)
+            .for_each(|row| counted += pool.control().tables().core_counters(row.index));
+    }
     let ours =
         channels.filter(|channel| channel.core.is_some_and(|core| Some(core.region) == region));
     Ok(AgentStatus {
@@ -105,31 +115,49 @@ pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
         core_pid: core.map_or(0, |core| core.identity.pid),
         link: link.map(|link| link.status()),
         endpoints: ours
-            .filter_map(|channel| endpoint(&snapshot, channel))
+            .filter_map(|channel| endpoint(pool, &snapshot, channel))
             .collect(),
+        counters: counted.0,
     })
 }
 
-fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<EndpointStatus> {
+fn without_agent(pool: &Pool, board: &str) -> CoreError {
+    let board = board.to_owned();
+    let core = orphan::find(pool, &board);
+    match core.filter(|core| pool.liveness(core) == Liveness::Alive) {
+        Some(core) => CoreError::WithoutAgent {
+            board,
+            core_pid: core.identity.pid,
+        },
+        None => CoreError::NotRunning { board },
+    }
+}
+
+fn endpoint(
+    pool: &Pool,
+    snapshot: &Snapshot,
+    channel: &hythe_node::ChannelInfo,
+) -> Option<EndpointStatus> {
     let core = channel.core?;
     let name = |index| {
         let member = snapshot.members.iter().find(|member| member.index == index);
         member.map_or_else(|| format!("participant {}", index.0), show)
     };
     let first = snapshot.members.iter().find(|row| row.index == core.row)?;
-    let is_row_of_port = |row: &MemberInfo| {
-        let ports = 1..CORE_PORTS_MAX;
-        let is_other = |name: &str| {
-            ports
-                .clone()
-                .any(|port| name == core_port_name(&first.name, port))
-        };
-        row.index == first.index || row.identity == first.identity && is_other(&row.name)
+    let row_of = |port| {
+        let name = core_port_name(&first.name, port);
+        let mut rows = snapshot.members.iter();
+        let other = rows.find(|row| row.identity == first.identity && row.name == name);
+        if port == 0 { Some(first) } else { other }
     };
-    let rows = snapshot.members.iter().filter(|row| is_row_of_port(row));
-    let rows: Vec<HolderKind> = rows.map(|row| HolderKind::Member(row.index)).collect();
+    let rows = (0..CORE_PORTS_MAX).filter_map(|port| Some((port, row_of(port)?.index)));
+    let rows: Vec<(usize, MemberIndex)> = rows.collect();
+    let is_row = |kind| rows.iter().any(|&(_, row)| kind == HolderKind::Member(row));
     let holders = snapshot.audit.holders.iter();
-    let held = holders.filter(|holder| rows.contains(&holder.kind));
+    let held = holders.filter(|holder| is_row(holder.kind));
+    let tables = pool.control().tables();
+    let counters = rows.iter();
+    let counters = counters.map(|&(port, row)| (port, tables.core_counters(row)));
     Some(EndpointStatus {
         endpoint: core.endpoint,
         channel: channel.name.clone(),
@@ -142,10 +170,12 @@ fn endpoint(snapshot: &Snapshot, channel: &hythe_node::ChannelInfo) -> Option<En
             .map(name)
             .collect(),
         held: held.map(|holder| holder.count).sum(),
+        counters: counters.collect(),
     })
 }
 
-/// Tells the agent to stop, and waits until it and its core are gone.
+/// Tells the agent to stop, and waits until it and its core are gone. A core that goes on although
+/// its agent has died is ended.
 ///
 /// # Errors
 /// [`CoreError::NotRunning`]; [`CoreError::OutOfReach`] in another container;
@@ -154,7 +184,12 @@ pub fn stop(pool: &Pool, board: &str, bound: Duration) -> Result<(), CoreError> 
     let not_running = || CoreError::NotRunning {
         board: board.to_owned(),
     };
-    let agent = find_agent(pool, board).ok_or_else(not_running)?;
+    let Some(agent) = find_agent(pool, board) else {
+        return match orphan::end(pool, board, bound)? {
+            true => Ok(()),
+            false => Err(not_running()),
+        };
+    };
     // By its number here it would be another process.
     if agent.identity.pid_namespace != hythe_node::own_identity().pid_namespace {
         return Err(CoreError::OutOfReach {

@@ -13,7 +13,9 @@ use hythe_node::Node;
 use hythe_node::hop::HopNode as _;
 
 use crate::CoreError;
+use crate::cpu_share::CpuShare;
 use crate::error::system;
+use crate::eventfds::Offer;
 use crate::ivshmem::Events;
 use crate::link::LinkMap;
 use crate::manifest::DoorbellKind;
@@ -108,13 +110,16 @@ pub(crate) struct Doorbell {
 /// What came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rung {
-    /// At least one ring.
-    Yes,
+    /// So many rings; there may be more.
+    Times(u64),
     /// Nothing.
     No,
     /// The other side closed it.
     Closed,
 }
+
+/// Rings that are taken at once: a core that rings without end does not keep us here.
+const RINGS: usize = 4096;
 
 impl Doorbell {
     /// Rings the core. A full socket holds rings enough; a closed one is noticed by the reader.
@@ -125,38 +130,73 @@ impl Doorbell {
         let _ = (&self.socket).write(b"!");
     }
 
-    /// Takes all rings. That a core with events is gone is seen by its process alone.
+    /// Takes the rings that there are, or the first of them. That a core with events is gone is
+    /// seen by its process alone.
     pub(crate) fn drain(&self) -> Rung {
         if let Some(events) = &self.events {
-            return if events.drain() { Rung::Yes } else { Rung::No };
+            // The eventfd is never read, so how often is not known.
+            return if events.drain() {
+                Rung::Times(1)
+            } else {
+                Rung::No
+            };
         }
-        let mut bytes = [0; 256];
-        let mut rung = Rung::No;
-        loop {
-            match (&self.socket).read(&mut bytes) {
-                Ok(0) => return Rung::Closed,
-                Ok(count) if count == bytes.len() => rung = Rung::Yes,
-                Ok(_) => return Rung::Yes,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return rung,
-                Err(_) => return Rung::Closed,
+        match (&self.socket).read(&mut [0; RINGS]) {
+            Ok(0) => Rung::Closed,
+            Ok(count) => Rung::Times(count as u64),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
+            {
+                Rung::No
             }
+            Err(_) => Rung::Closed,
         }
+    }
+
+    /// Is woken by the core's rings, or not, where whoever waits for them can do without.
+    fn hear(&self, wanted: impl FnOnce() -> bool) {
+        if let Some(events) = &self.events {
+            events.hear(wanted());
+        }
+    }
+
+    /// Hands what rings the core, and is rung, to processes that attach, where it is more than one
+    /// line of this process.
+    pub(crate) fn offer(
+        &mut self,
+        pool: &Path,
+        link: &LinkMap,
+        session: u32,
+    ) -> Result<(), CoreError> {
+        let Some(events) = &mut self.events else {
+            return Ok(());
+        };
+        let offer = Offer::open(pool, link.region(), session)?;
+        let refused = system("wait for connections in", pool);
+        events.offer(offer).map_err(refused)
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         let events = self.events.as_ref();
-        events.map_or_else(|| self.socket.as_fd(), Events::rung)
+        events.map_or_else(|| self.socket.as_fd(), Events::ready)
     }
 }
 
 /// Passes each ring of Linux on to the core, until `over`. Rings are counted in the link, so none
-/// is lost between two looks.
-pub(crate) fn pass_on(node: &Node, link: &LinkMap, doorbell: &Doorbell, over: &AtomicBool) {
+/// is lost between two looks. Sees to it that the agent hears the core's rings as long as somebody
+/// attached to it does not. Trusted, every ring is taken to be of use.
+pub(crate) fn pass_on(
+    node: &Node,
+    link: &LinkMap,
+    doorbell: &Doorbell,
+    (over, trusts_rings): (&AtomicBool, bool),
+) {
     let mut seen = link.linux_rings().wrapping_sub(1);
+    let (mut share, mut news) = (CpuShare::begin(), link.linux_news());
     while !over.load(Ordering::Acquire) {
         let rung = node.wait_until(NAP, LONG, || {
             let rings = link.linux_rings();
+            doorbell.hear(|| link.needs_agent());
             let ended = over.load(Ordering::Acquire);
             Ok((rings != seen || ended).then_some(rings))
         });
@@ -166,5 +206,34 @@ pub(crate) fn pass_on(node: &Node, link: &LinkMap, doorbell: &Doorbell, over: &A
             seen = rings;
             doorbell.ring();
         }
+        // The count is Linux's, and a core that can write it makes us ring without end.
+        let now = link.linux_news();
+        let is_useful = std::mem::replace(&mut news, now) != now || trusts_rings;
+        if let Some(rest) = share.rest(is_useful) {
+            std::thread::sleep(rest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_rings_at_once_and_no_more() {
+        let (socket, mut core) = UnixStream::pair().expect("sockets");
+        socket.set_nonblocking(true).expect("ours");
+        let doorbell = Doorbell {
+            socket,
+            events: None,
+        };
+        assert_eq!(doorbell.drain(), Rung::No);
+        core.write_all(b"!!").expect("it fits");
+        assert_eq!(doorbell.drain(), Rung::Times(2));
+        core.write_all(&[b'!'; 2 * RINGS]).expect("it fits");
+        assert_eq!(doorbell.drain(), Rung::Times(RINGS as u64));
+        drop(core);
+        assert_eq!(doorbell.drain(), Rung::Times(RINGS as u64));
+        assert_eq!(doorbell.drain(), Rung::Closed);
     }
 }

@@ -90,6 +90,18 @@ pub enum CoreError {
         /// The board.
         board: String,
     },
+    /// The agent has died, and the core goes on.
+    #[error(
+        "the agent of board `{board}` has died; its core runs on as process {core_pid} \
+         (`hythe core stop` ends it, `hythe core run` starts it anew)",
+        board = escaped(board)
+    )]
+    WithoutAgent {
+        /// The board.
+        board: String,
+        /// Its core.
+        core_pid: u32,
+    },
     /// The agent runs where process ids are others.
     #[error(
         "board `{board}` is run by {agent} in another PID namespace, and can be stopped there",

@@ -3,17 +3,22 @@
 //!
 //! Called by the doorbell when the emulator has connected. A message is a number of eight bytes,
 //! some with a file. The device's memory serves nothing here: a core shares its memory with Linux
-//! as its board says. Never waits, and never reads: a peer has nothing to say.
+//! as its board says. What rings either way is also handed to the processes that attach
+//! (`eventfds`), so nobody reads the event that the core adds to: who reads takes the ring away
+//! from all who wait. Never waits, and never reads: a peer has nothing to say.
 
 use std::io::{Error, ErrorKind, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use crate::eventfds::Offer;
 
 /// Of the protocol.
 const VERSION: i64 = 0;
@@ -31,15 +36,28 @@ const MEMORY_BYTES: u64 = 4096;
 pub(crate) struct Events {
     /// Interrupts the core.
     ring: OwnedFd,
-    /// The core adds to it.
+    /// The core adds to it, and nobody reads it.
     rung: OwnedFd,
+    /// Edge-triggered, so that each ring is told once: of `rung`, and of whoever asks for both.
+    told: OwnedFd,
+    /// Of `rung` nothing is told: the core wakes whoever waits for it.
+    is_deaf: AtomicBool,
+    offer: Option<Offer>,
 }
+
+const RINGS: EventFlags = EventFlags::IN.union(EventFlags::ET);
+/// Names `rung` among what is told.
+const RUNG: u64 = 0;
+/// Names the offer.
+const OFFER: u64 = 1;
 
 impl Events {
     /// Greets the emulator at the other end of `socket`.
     pub(crate) fn greet(socket: &UnixStream) -> Result<Self, Error> {
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let (ring, rung) = (event()?, event()?);
+        let told = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&told, &rung, EventData::new_u64(RUNG), RINGS)?;
         let memory = memfd_create("ivshmem", MemfdFlags::CLOEXEC)?;
         ftruncate(&memory, MEMORY_BYTES)?;
         for (number, file) in [
@@ -51,7 +69,21 @@ impl Events {
         ] {
             send(socket, number, file)?;
         }
-        Ok(Self { ring, rung })
+        Ok(Self {
+            ring,
+            rung,
+            told,
+            is_deaf: AtomicBool::new(false),
+            offer: None,
+        })
+    }
+
+    /// Hands both events to processes that ask, from now on.
+    pub(crate) fn offer(&mut self, offer: Offer) -> Result<(), Error> {
+        let name = EventData::new_u64(OFFER);
+        epoll::add(&self.told, offer.as_fd(), name, EventFlags::IN)?;
+        self.offer = Some(offer);
+        Ok(())
     }
 
     /// Rings the core. An event whose counter is full holds rings enough.
@@ -59,19 +91,37 @@ impl Events {
         let _ = rustix::io::write(&self.ring, &1_u64.to_ne_bytes());
     }
 
-    /// Takes all rings of the core; has there been one?
-    pub(crate) fn drain(&self) -> bool {
-        loop {
-            match rustix::io::read(&self.rung, &mut [0_u8; 8]) {
-                Err(Errno::INTR) => {}
-                taken => return taken.is_ok(),
-            }
+    /// Is told of the core's rings, or not: each costs the agent a wake-up. Told again, it takes
+    /// rings that it has missed for a new one.
+    pub(crate) fn hear(&self, wanted: bool) {
+        if self.is_deaf.swap(!wanted, Ordering::Relaxed) != wanted {
+            return;
         }
+        let flags = if wanted { RINGS } else { EventFlags::ET };
+        // Both are open, and one holds the other: this does not fail.
+        let _ = epoll::modify(&self.told, &self.rung, EventData::new_u64(RUNG), flags);
     }
 
-    /// Ready when the core has rung.
-    pub(crate) fn rung(&self) -> BorrowedFd<'_> {
-        self.rung.as_fd()
+    /// Serves whoever asks for the events, and takes all rings of the core; has there been one?
+    pub(crate) fn drain(&self) -> bool {
+        let mut fetched = [MaybeUninit::uninit(); 2];
+        let told = epoll::wait(&self.told, &mut fetched, Some(&Timespec::default()));
+        let mut rung = false;
+        // Interrupted: it is still ready.
+        for event in told.map_or(&[][..], |(told, _)| told) {
+            match &self.offer {
+                Some(offer) if event.data.u64() == OFFER => {
+                    offer.serve((&self.ring, &self.rung));
+                }
+                _ => rung = true,
+            }
+        }
+        rung
+    }
+
+    /// Ready when the core has rung, or somebody asks for the events.
+    pub(crate) fn ready(&self) -> BorrowedFd<'_> {
+        self.told.as_fd()
     }
 }
 
@@ -137,7 +187,7 @@ mod tests {
 
         assert!(!events.drain());
         rustix::io::write(&rings_agent, &1_u64.to_ne_bytes()).expect("rung");
-        assert!(events.drain() && !events.drain());
+        assert_eq!((events.drain(), events.drain()), (true, false));
         events.ring();
         events.ring();
         let mut count = [0; 8];

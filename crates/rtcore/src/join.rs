@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hythe_node::hop::HopNode as _;
 use hythe_node::{Node, NodeError, Pool, hop};
 
 use crate::LinkTimeouts;
@@ -21,4 +22,15 @@ pub fn join(pool: &Pool, name: &str) -> Result<Node, NodeError> {
 /// As [`Node::join`].
 pub fn join_with(pool: &Pool, name: &str, timeouts: LinkTimeouts) -> Result<Node, NodeError> {
     hop::join(pool, name, &[Arc::new(CoreLinks::new(timeouts))])
+}
+
+/// As [`join`], but each ring passes through the agent of its core, as on boards whose doorbell is
+/// one line. For measurements of both.
+///
+/// # Errors
+/// As [`Node::join`].
+pub fn join_without_doorbells(pool: &Pool, name: &str) -> Result<Node, NodeError> {
+    let node = join(pool, name)?;
+    node.participant().doorbells().refuse();
+    Ok(node)
 }

@@ -27,16 +27,21 @@ mod alone;
 mod board;
 mod boot;
 pub mod control;
+mod counters;
+mod cpu_share;
 mod doorbell;
 mod error;
+mod eventfds;
 mod ivshmem;
 mod join;
 mod link;
 mod log;
 mod manifest;
+mod orphan;
 mod process;
 mod reclaim;
 mod region;
+mod rings;
 mod status;
 mod supervisor;
 mod timeouts;
@@ -46,10 +51,17 @@ pub use agent::Core;
 pub use alone::run_alone;
 pub use board::{Board, Listed, list, search_path};
 pub use error::CoreError;
+pub use hythe_abi::link::CoreState as LinkState;
+pub use hythe_pool::CoreCounters;
+#[doc(hidden)]
+pub use join::join_without_doorbells;
 pub use join::{join, join_with};
 #[doc(hidden)]
 pub use link::call_at_each_store;
-pub use link::{BellStatus, EndpointRecord, FlowStatus, LinkStatus, QueueStatus};
+pub use link::{
+    BellStatus, CoreCounts, EndpointRecord, FlowStatus, LinkStatus, QueueStatus, ViolatedWord,
+    Violation,
+};
 pub use manifest::{BoardKind, LinkPlan, Repeatable, Requirement, SharedFile, SlotPlan, Span};
 pub use status::{CoreOptions, CoreState, CoreStatus};
 pub use timeouts::LinkTimeouts;

@@ -33,6 +33,8 @@ pub(crate) struct Places<'p> {
     pub(crate) pool: Option<PoolPlaces<'p>>,
     /// Where the emulator records, if it shall.
     pub(crate) record: Option<&'p Path>,
+    /// It goes on when the agent dies.
+    pub(crate) outlives_agent: bool,
 }
 
 /// Where the shared memory is.
@@ -42,7 +44,8 @@ pub(crate) struct PoolPlaces<'p> {
     pub(crate) doorbell: &'p Path,
 }
 
-/// Starts the board's process. The calling thread must live as long as the core shall.
+/// Starts the board's process. The calling thread must live as long as the core shall, unless that
+/// outlives its agent.
 pub(crate) fn start_process(board: &Board, places: &Places<'_>) -> Result<Process, CoreError> {
     let fill = |text: &str| fill_in(board, text, places);
     let run = &board.manifest.run;
@@ -62,7 +65,9 @@ pub(crate) fn start_process(board: &Board, places: &Places<'_>) -> Result<Proces
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    hythe_sys::spawn::die_with_parent(&mut command);
+    if !places.outlives_agent {
+        hythe_sys::spawn::die_with_parent(&mut command);
+    }
     let mut child = command.spawn().map_err(system("start", &program))?;
     match watch(&child) {
         Ok((pidfd, identity)) => Ok(Process {

@@ -10,12 +10,14 @@ use std::thread;
 use std::time::Duration;
 
 use hythe_abi::pool::CORE_PORTS_MAX;
-use hythe_node::Node;
-use hythe_node::hop::{HopNode as _, HopPool as _};
-use hythe_pool::ChannelInfo;
+use hythe_node::hop::{self, HopNode as _, HopPool as _};
+use hythe_node::{MemberIndex, Node};
+use hythe_pool::{ChannelInfo, CoreCounter};
 
 use crate::boot::Endpoint;
-use crate::link::{LinkMap, abandoned};
+use crate::counters::SeenRows;
+use crate::link::health::Health;
+use crate::link::{LinkMap, Violation, abandoned};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(250);
@@ -26,12 +28,29 @@ const BOUND: Duration = Duration::from_millis(300);
 
 /// Looks after endpoints that nobody is attached to, until `over`. Unpark the thread to end it at
 /// once.
-pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &AtomicBool) {
+///
+/// Looks after the words of the link, too, and counts in the `row` of the core what it finds.
+/// Returns the rows that the core had.
+pub(crate) fn run(
+    node: &Node,
+    (link, row): (&LinkMap, Option<MemberIndex>),
+    endpoints: &[Endpoint],
+    over: &AtomicBool,
+) -> SeenRows {
+    let mut seen = SeenRows::default();
     let mut looks = vec![[0; CORE_PORTS_MAX]; endpoints.len()];
+    let mut health = Health::begin(node.pool(), link);
     loop {
+        seen.look(node.pool(), row);
         thread::park_timeout(LOOK);
         if over.load(Ordering::Acquire) {
-            return;
+            return seen;
+        }
+        if let Some(violation) = health.look(node.pool(), link) {
+            note_renewal(node, row, violation);
+            if link.note_ring() {
+                hop::wake(node.pool(), node.index());
+            }
         }
         for (endpoint, looks) in endpoints.iter().zip(&mut looks) {
             let channel = node.pool().control().tables().channel(endpoint.channel);
@@ -44,6 +63,17 @@ pub(crate) fn run(node: &Node, link: &LinkMap, endpoints: &[Endpoint], over: &At
                 look_at_port(node, link, (&channel, port), looks);
             }
         }
+    }
+}
+
+/// A session was begun anew, because of this.
+fn note_renewal(node: &Node, row: Option<MemberIndex>, violation: Violation) {
+    tracing::warn!(%violation, "a core broke its link; its agent begins a new session");
+    if let Some(row) = row {
+        let (what, value) = (violation.word.to_number(), violation.value);
+        let tables = node.pool().control().tables();
+        tables.count_core_violations(row, 1, what, value);
+        tables.count_core(row, CoreCounter::Renewals, 1);
     }
 }
 

@@ -17,6 +17,8 @@ pub struct CoreOptions {
     pub(crate) start_bound: Duration,
     pub(crate) restarts: u32,
     pub(crate) record: Option<PathBuf>,
+    pub(crate) outlives_agent: bool,
+    pub(crate) wakes_at_every_ring: bool,
 }
 
 impl Default for CoreOptions {
@@ -28,11 +30,22 @@ impl Default for CoreOptions {
             start_bound: Duration::from_secs(10),
             restarts: 0,
             record: None,
+            outlives_agent: false,
+            wakes_at_every_ring: false,
         }
     }
 }
 
 impl CoreOptions {
+    /// Wakes all who are attached at each ring of the core, also where no word of the link has
+    /// changed: for programs whose rings announce what lies in slots. A core that rings without end
+    /// then keeps them busy. Default: false.
+    #[must_use]
+    pub const fn wakes_at_every_ring(mut self, wakes: bool) -> Self {
+        self.wakes_at_every_ring = wakes;
+        self
+    }
+
     /// Which application; default: the first that the board names.
     #[must_use]
     pub fn app(mut self, app: &str) -> Self {
@@ -68,6 +81,16 @@ impl CoreOptions {
     #[must_use]
     pub const fn restarts(mut self, restarts: u32) -> Self {
         self.restarts = restarts;
+        self
+    }
+
+    /// Whether the core goes on when its agent is killed, where processes and the core ring each
+    /// other without it ([`Board::has_eventfds`](crate::Board::has_eventfds)); elsewhere it dies
+    /// with the agent. Then [`control::stop`](crate::control::stop) ends it, and so does the next
+    /// agent, before it starts the core anew. Default: it dies with the agent.
+    #[must_use]
+    pub const fn outlives_agent(mut self, outlives: bool) -> Self {
+        self.outlives_agent = outlives;
         self
     }
 

@@ -11,20 +11,22 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
-use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_node::hop::{self, HopNode as _, HopPool as _};
 use hythe_node::{MemberKind, Node};
-use hythe_pool::Identity;
+use hythe_pool::{CoreCounters, Identity};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::boot::{self, Endpoint};
+use crate::counters::SeenRows;
+use crate::cpu_share::CpuShare;
 use crate::doorbell::{self, Doorbell, Entrance, Rung};
 use crate::link::LinkMap;
 use crate::log::Log;
 use crate::process::{self, Process};
+use crate::rings::Rings;
 use crate::status::{CoreOptions, CoreState, CoreStatus, Reported};
-use crate::watched::{Ended, Watched, poll_for};
-use crate::{Board, CoreError, reclaim};
+use crate::watched::{Ended, Watched, poll_for, rest_watching};
+use crate::{Board, CoreError, counters, reclaim};
 
 /// How long a dead core's rows may take to be recovered before the agent goes on without waiting
 /// for it.
@@ -46,6 +48,8 @@ pub(crate) struct Supervisor {
     pub(crate) log: Log,
     pub(crate) stop: OwnedFd,
     pub(crate) shared: Arc<Reported>,
+    /// What was counted in earlier lives of the core.
+    pub(crate) counted: CoreCounters,
 }
 
 impl Supervisor {
@@ -89,6 +93,7 @@ impl Supervisor {
         started: &mut Option<Sender<Result<(), CoreError>>>,
     ) -> (Option<CoreError>, bool) {
         let mut was_up = false;
+        let (mut seen, mut channels) = (SeenRows::default(), Vec::new());
         let (mut process, identity) = (None, &mut None);
         let ended = match self.start(&mut process, identity) {
             Err(ended) => ended,
@@ -98,7 +103,9 @@ impl Supervisor {
                     // Whoever started us waits for this.
                     let _ = started.send(Ok(()));
                 }
-                let ended = self.serve(process.as_ref(), &link, &doorbell, &endpoints);
+                let (ended, rows) = self.serve(process.as_ref(), &link, &doorbell, &endpoints);
+                let bound = endpoints.iter().map(|endpoint| endpoint.channel);
+                (seen, channels) = (rows, bound.collect());
                 // From here on no port takes the core for alive.
                 link.begin_session(0);
                 ended
@@ -116,6 +123,9 @@ impl Supervisor {
         self.log.note(&format!("the core ended: {how}"));
         if let Some(identity) = identity.take() {
             self.leave_rows(identity);
+        }
+        if was_up {
+            self.counted = seen.sum(self.node.pool(), &channels);
         }
         let error = match ended {
             Ended::Stopped => None,
@@ -167,6 +177,7 @@ impl Supervisor {
                 doorbell: &entrance.path,
             }),
             record: self.options.record.as_deref(),
+            outlives_agent: self.options.outlives_agent && self.board.has_eventfds(),
         };
         let process = process::start_process(&self.board, &places)?;
         let process = place.insert(process);
@@ -175,16 +186,19 @@ impl Supervisor {
         *identity = Some(process.identity);
         // The core as a whole: what a later agent sees of a core whose agent died before it had
         // endpoints.
-        hop::join_core(self.node.pool(), process.identity, &board)?;
+        let row = hop::join_core(self.node.pool(), process.identity, &board)?;
+        counters::carry(&self.node, row, &self.counted);
         let mut watched = Watched {
             board: &board,
             bound: self.options.start_bound,
             stop: &self.stop,
             log: &mut self.log,
         };
-        let doorbell = boot::connect(&mut watched, process, (&entrance, kind), deadline)?;
+        let mut doorbell = boot::connect(&mut watched, process, (&entrance, kind), deadline)?;
         drop(entrance);
         boot::meet(&mut watched, process, &doorbell, &link, session, deadline)?;
+        // Before anybody finds the core and asks.
+        doorbell.offer(&self.pool, &link, session)?;
         let names = boot::Names {
             core: &board,
             has_own_channels: self.options.name.is_some(),
@@ -210,9 +224,9 @@ impl Supervisor {
         link: &LinkMap,
         doorbell: &Doorbell,
         endpoints: &[Endpoint],
-    ) -> Ended {
+    ) -> (Ended, SeenRows) {
         let Some(process) = process else {
-            return Ended::Died;
+            return (Ended::Died, SeenRows::default());
         };
         let (node, over) = (&self.node, AtomicBool::new(false));
         let mut watched = Watched {
@@ -221,14 +235,18 @@ impl Supervisor {
             stop: &self.stop,
             log: &mut self.log,
         };
+        let row = counters::row_of_core(node, &self.name, process.identity);
+        let trusts = self.options.wakes_at_every_ring;
         std::thread::scope(|scope| {
-            scope.spawn(|| doorbell::pass_on(node, link, doorbell, &over));
-            let reclaimer = scope.spawn(|| reclaim::run(node, link, endpoints, &over));
-            let ended = listen(&mut watched, node, process, doorbell, endpoints);
+            scope.spawn(|| doorbell::pass_on(node, link, doorbell, (&over, trusts)));
+            let reclaimer = scope.spawn(|| reclaim::run(node, (link, row), endpoints, &over));
+            let rings = Rings::begin(node, link, endpoints, row, trusts);
+            let ended = listen(&mut watched, process, doorbell, rings);
             over.store(true, Ordering::Release);
             reclaimer.thread().unpark();
             hop::wake(node.pool(), node.index());
-            ended
+            // One that panicked has seen nothing.
+            (ended, reclaimer.join().unwrap_or_default())
         })
     }
 
@@ -269,29 +287,31 @@ impl Supervisor {
     }
 }
 
-/// Wakes whoever is attached to the core each time it rings.
+/// Wakes whoever is attached to the core when it rings, and is not rung by it directly.
 fn listen(
     watched: &mut Watched<'_>,
-    node: &Node,
     process: &Process,
     doorbell: &Doorbell,
-    endpoints: &[Endpoint],
+    mut rings: Rings<'_>,
 ) -> Ended {
     let mut open = true;
+    let mut share = CpuShare::begin();
     loop {
         let rung = open.then(|| PollFd::from_borrowed_fd(doorbell.as_fd(), PollFlags::IN));
+        let mut is_useful = false;
         match poll_for(watched, process, rung, LONG) {
             Err(ended) => return ended,
-            Ok(false) => continue,
-            Ok(true) => open = doorbell.drain() != Rung::Closed,
+            Ok(false) => {}
+            Ok(true) => match doorbell.drain() {
+                Rung::Times(times) => is_useful = rings.heard(times),
+                Rung::No => {}
+                Rung::Closed => open = false,
+            },
         }
-        // Whatever the core pushed is visible here: it came before the byte. So the ordinary ring
-        // finds every sleeper.
-        let tables = node.pool().control().tables();
-        for endpoint in endpoints {
-            let attached =
-                (0..CORE_PORTS_MAX).filter_map(|port| tables.attached(endpoint.channel, port));
-            attached.for_each(|member| hop::wake(node.pool(), member));
+        if let Some(rest) = share.rest(is_useful)
+            && let Err(ended) = rest_watching(watched, process, rest)
+        {
+            return ended;
         }
     }
 }

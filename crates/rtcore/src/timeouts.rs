@@ -44,15 +44,16 @@ impl LinkTimeouts {
     }
 
     /// A publisher that goes: until the core has given everything back. What it has not is taken
-    /// back later. Default: 2 seconds.
+    /// back later. A server that goes: until a core that asked has read the replies; those that it
+    /// has not are lost. Default: 2 seconds.
     #[must_use]
     pub const fn flush(mut self, timeout: Duration) -> Self {
         self.flush = timeout;
         self
     }
 
-    /// A subscriber that goes: until the core has let go of its empty slots. What it has not is
-    /// taken back later. Default: 500 milliseconds.
+    /// A subscriber or server that goes: until the core has let go of its empty slots. What it has
+    /// not is taken back later. Default: 500 milliseconds.
     #[must_use]
     pub const fn detach(mut self, timeout: Duration) -> Self {
         self.detach = timeout;

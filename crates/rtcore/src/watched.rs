@@ -56,6 +56,24 @@ impl Watched<'_> {
     }
 }
 
+/// Looks at nothing but the process and the agent for a while.
+pub(crate) fn rest_watching(
+    watched: &Watched<'_>,
+    process: &Process,
+    rest: Duration,
+) -> Result<(), Ended> {
+    let mut asked = [
+        PollFd::new(watched.stop, PollFlags::IN),
+        PollFd::new(process.pidfd(), PollFlags::IN),
+    ];
+    let ready = hythe_sys::wait::ready(&mut asked, rest);
+    match (ready[0], ready[1]) {
+        (true, _) => Err(Ended::Stopped),
+        (false, true) => Err(Ended::Died),
+        (false, false) => Ok(()),
+    }
+}
+
 /// Waits for a descriptor, listening to the process meanwhile. True: it is ready.
 pub(crate) fn poll_for(
     watched: &mut Watched<'_>,

@@ -11,9 +11,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hythe_node::Pool;
+use hythe_node::{Pool, ServerOptions};
 use hythe_rtcore::{Core, CoreOptions, control};
-use support::{Echo, LONG, Other, World, board, role, start};
+use support::asker::{Asker, DETACHED, LOST, OK, STALE, TIMEOUT, answer_one};
+use support::{DECODER_ENDPOINTS, Echo, LONG, Other, World, board, role, start};
 
 /// Stores that this process still may make.
 static LEFT: AtomicU64 = AtomicU64::new(0);
@@ -45,6 +46,21 @@ fn port() {
     if let Some((pool, _)) = role("port") {
         count_down();
         exchange(&pool, "victim", 3);
+    }
+}
+
+/// The role of a server that a core asks: attaches, gives empty slots, answers, leaves.
+#[test]
+fn server() {
+    if let Some((pool, _)) = role("server") {
+        count_down();
+        let node = hythe_rtcore::join(&pool, "server").expect("joins");
+        let options = ServerOptions::default().depth(2);
+        let mut server = node.server("query", &options).expect("a server");
+        let mut answered = 0;
+        while answered < 3 {
+            answered += u32::from(answer_one(&mut server));
+        }
     }
 }
 
@@ -102,7 +118,7 @@ fn comes_up(world: &World, agent: &mut Other) -> bool {
             "neither up nor dead: {status:?} {:?}",
             log()
         );
-        if status.is_ok_and(|status| status.endpoints.len() == 7) {
+        if status.is_ok_and(|status| status.endpoints.len() == DECODER_ENDPOINTS) {
             return true;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -133,6 +149,54 @@ fn a_port_that_dies_behind_any_store_leaves_nothing() {
         visited > 50,
         "{visited}: the life of a port has more stores"
     );
+    world.assert_clean();
+    core.stop().expect("stopped");
+    world.assert_clean();
+}
+
+#[test]
+#[ignore = "slow: make test-slow runs it"]
+fn a_server_of_a_core_that_dies_behind_any_store_leaves_nothing() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let mut asker = Asker::open(&world);
+    let mut visited = 0;
+    for stores in 1.. {
+        let variable = Some(("HYTHE_TEST_STORES", stores));
+        let mut victim = Other::start_with("server", &world, &board, variable);
+        let mut id = 0;
+        while victim.child.try_wait().expect("asked").is_none() {
+            id += 1;
+            asker.ask(200, id, b"abc");
+            // One outcome for each; an echo while nobody is there.
+            let (result, of, answer) = asker.outcome();
+            assert_eq!(of, id, "store {stores}");
+            match result {
+                OK => assert_eq!(answer, b"cba"),
+                LOST | TIMEOUT | DETACHED | STALE => assert_eq!(answer, b""),
+                200 => assert_eq!(answer, b"abc"),
+                other => panic!("store {stores}: {other}"),
+            }
+        }
+        let mismatches = world.pool.snapshot().audit.mismatches;
+        assert_eq!(mismatches, [], "store {stores}");
+        if finished(victim) {
+            break;
+        }
+        visited = stores;
+    }
+    println!("{visited} stores of a server visited");
+    assert!(
+        visited > 50,
+        "{visited}: the life of a server has more stores"
+    );
+    let node = hythe_rtcore::join(&world.pool, "heir").expect("joins");
+    let mut server = node
+        .server("query", &ServerOptions::default())
+        .expect("a server");
+    asker.await_server(|| answer_one(&mut server));
+    drop((server, node, asker));
     world.assert_clean();
     core.stop().expect("stopped");
     world.assert_clean();
@@ -219,5 +283,53 @@ fn a_core_that_dies_behind_any_store_leaves_nothing() {
         visited > 100,
         "{visited}: the life of a core has more stores"
     );
+    world.assert_clean();
+}
+
+#[test]
+#[ignore = "slow: make test-slow runs it"]
+fn a_core_that_asks_and_dies_behind_any_store_leaves_nothing() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+    let options = ServerOptions::default().depth(2);
+    let mut server = node.server("query", &options).expect("a server");
+    let mut visited = 0;
+    for stores in 1.. {
+        let variable = Some(("HYTHE_CORE_STORES", stores));
+        let mut agent = Other::start_with("core_agent", &world, &board, variable);
+        if comes_up(&world, &mut agent)
+            && let Ok(mut echo) = Echo::open(&world.pool, "asker")
+        {
+            let question = [&200_u32.to_le_bytes(), &[7, 0, 0, 0], b"abc".as_slice()].concat();
+            for _ in 0..3 {
+                let _ = echo.send(&question);
+                answer_one(&mut server);
+                // An outcome, an echo, or nothing any more.
+                let back = echo.pong.take(Duration::from_millis(100)).expect("sound");
+                let back = back.map(|back| back.to_vec());
+                assert!(back.is_none_or(|back| back.len() == 11 || back.len() == 8));
+            }
+        }
+        agent.close_input();
+        let ended = agent.child.wait().expect("waited");
+        let mismatches = world.pool.snapshot().audit.mismatches;
+        assert_eq!(mismatches, [], "store {stores}");
+        if ended.success() {
+            break;
+        }
+        assert_eq!(ended.code(), Some(CORE_DIED), "{ended}");
+        visited = stores;
+    }
+    println!("{visited} stores of a core that asks visited");
+    assert!(
+        visited > 150,
+        "{visited}: the life of a core has more stores"
+    );
+    let core = start(&world, &board);
+    let mut asker = Asker::open(&world);
+    asker.await_server(|| answer_one(&mut server));
+    drop((asker, server, node));
+    core.stop().expect("stopped");
     world.assert_clean();
 }

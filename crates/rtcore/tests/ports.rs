@@ -144,6 +144,55 @@ fn eight_publishers_share_one_endpoint() {
     }
 }
 
+/// The words that the decoder puts before its samples, those that tell streams apart.
+fn sequence_and_stream(sample: &Sample) -> (u32, u32) {
+    let mut words = [0; 20];
+    sample.read_headroom(0, &mut words);
+    let word = |at| u32::from_le_bytes([words[at], words[at + 1], words[at + 2], words[at + 3]]);
+    (word(12), word(16))
+}
+
+/// Frames of several ports in turn: the decoder begins no stream anew.
+#[test]
+fn each_port_has_a_stream_of_its_own_at_the_decoder() {
+    // The smallest frame there is at 8 kHz and 8 kbit/s: MPEG-2.5, layer III, mono, of silence.
+    let mut frame = [0; 72];
+    frame[..4].copy_from_slice(&[0xFF, 0xE3, 0x18, 0xC0]);
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let node = hythe_rtcore::join(&world.pool, "listener").expect("joins");
+        let options = SubscriberOptions::default().depth(4);
+        let mut pcm = node.subscriber("pcm", &options).expect("subscribes");
+        let mut writers: Vec<_> = (0..CORE_PORTS_MAX)
+            .map(|number| {
+                let node = hythe_rtcore::join(&world.pool, &format!("writer {number}"));
+                let node = node.expect("joins");
+                let mp3 = node.publisher("mp3", &PublisherOptions::default());
+                (mp3.expect("publishes"), node)
+            })
+            .collect();
+        let mut streams = Vec::new();
+        for round in 0..5 {
+            for (number, (mp3, _)) in writers.iter_mut().enumerate() {
+                let mut lease = mp3.lease(frame.len()).expect("a free slot");
+                lease.write(0, &frame);
+                mp3.publish(lease, frame.len()).expect("published");
+                let (sequence, stream) = sequence_and_stream(&take(&mut pcm));
+                assert_eq!(sequence, round, "of writer {number}");
+                if round == 0 {
+                    assert!(!streams.contains(&stream), "{stream} of writer {number}");
+                    streams.push(stream);
+                }
+                assert_eq!(stream, streams[number], "of writer {number}");
+            }
+        }
+        drop((writers, pcm, node));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
 fn start_as(world: &World, board: &Board, name: &str) -> Result<Core, CoreError> {
     let options = CoreOptions::default().start_bound(LONG).name(name);
     Core::start(&world.pool, board, &options)

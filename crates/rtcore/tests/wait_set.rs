@@ -5,7 +5,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use hythe_node::{SubscriberOptions, Token, WaitSet};
+use hythe_node::{ServerOptions, SubscriberOptions, Token, WaitSet};
+use support::asker::{Asker, LONG_MS, OK, answer_one, reply};
 use support::{Echo, LONG, World, boards, pattern, start};
 
 /// Waits until the core's port has something, taking from it only when it is said to be ready.
@@ -59,6 +60,38 @@ fn what_a_core_sends_wakes_a_wait_set_also_after_it_was_started_anew() {
             back = receive(&mut wait_set, token, &mut echo, bound);
         }
         drop((wait_set, idle, echo));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn what_a_core_asks_wakes_a_wait_set() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let mut asker = Asker::open(&world);
+        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+        let options = ServerOptions::default();
+        let mut server = node.server("query", &options).expect("a server");
+        asker.await_server(|| answer_one(&mut server));
+        let mut wait_set = node.wait_set().expect("made");
+        let token = wait_set.attach(&mut server).expect("attached");
+        for id in 0..3 {
+            asker.ask(LONG_MS, id, b"abc");
+            let start = Instant::now();
+            let request = loop {
+                assert!(start.elapsed() < LONG, "nobody asks");
+                let events = wait_set.wait(LONG).expect("waits");
+                assert!(events.iter().all(|event| event.token() == token));
+                if let Some(request) = server.try_take().expect("sound") {
+                    break request;
+                }
+            };
+            assert!(reply(&server, request).expect("replied"));
+            assert_eq!(asker.outcome(), (OK, id, b"cba".to_vec()));
+        }
+        drop((wait_set, server, node, asker));
         core.stop().expect("stopped");
         world.assert_clean();
     }

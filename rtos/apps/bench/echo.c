@@ -39,7 +39,7 @@ static int lease(const struct echo *echo, const struct hythe_buffer *buffer,
 
     do {
         result = hythe_lease(echo->pong, reply, echo->timeout_ms);
-    } while (may_come(result) && !hythe_buffer_is_stale(buffer));
+    } while (result == HYTHE_E_NO_SLOT && !hythe_buffer_is_stale(buffer));
     return result == HYTHE_OK;
 }
 

@@ -107,11 +107,13 @@ void app_start(const struct board *board)
         .name = "bench",
         .endpoints = endpoints,
         .endpoint_count = ENDPOINTS,
-        .ring = board->ring,
+        .sleep_looks = board->sleep_looks,
         .port = &port,
     };
 
-    must(hythe_freertos_start(&freertos, board_ring, &port) == 0);
+    hythe_freertos_start(&freertos, board_ring, &port);
+    /* One task has the link. */
+    port.lock = port.unlock = NULL;
     must(hythe_link_start(&core_link, &config) == HYTHE_OK);
     must(xTaskCreateStatic(run, "bench", STACK_WORDS, NULL, PRIORITY, stack, &task) != NULL);
     board_open_doorbell();

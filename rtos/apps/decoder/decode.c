@@ -22,15 +22,23 @@ enum {
     INFO_CHANNELS = 1,
     INFO_SAMPLES = 2,
     INFO_SEQUENCE = 3,
-    INFO_WORDS = 4
+    INFO_STREAM = 4,
+    INFO_WORDS = 5
 };
 
-static void begin_stream(struct decode *decode, uint32_t attachment)
+/* The stream of the frame's port; a new one if the port has attached anew. */
+static struct decode_stream *stream_of(struct decode *decode, const struct hythe_buffer *frame)
 {
-    mp3dec_init(&decode->decoder);
-    decode->attachment = attachment;
-    decode->sequence = 0;
-    log_number("stream", attachment);
+    /* The library has as many ports, and numbers them from 0. */
+    struct decode_stream *stream = &decode->streams[frame->port];
+
+    if (stream->attachment != frame->attachment) {
+        mp3dec_init(&stream->decoder);
+        stream->attachment = frame->attachment;
+        stream->sequence = 0;
+        log_number("stream", frame->attachment);
+    }
+    return stream;
 }
 
 /* An empty slot for the frame that is held; 0: the frame's session ended first. */
@@ -67,25 +75,27 @@ static void to_network_order(uint8_t *samples, uint32_t count)
 }
 
 /* Fills the slot; returns the bytes of payload. */
-static uint32_t decode_frame(struct decode *decode, const struct hythe_buffer *frame,
+static uint32_t decode_frame(struct decode_stream *stream, const struct hythe_buffer *frame,
                              const struct hythe_buffer *pcm)
 {
     mp3dec_frame_info_t info = {0, 0, 0, 0, 0, 0};
     uint32_t *words = (uint32_t *)(void *)pcm->slot;
     uint32_t samples =
-        (uint32_t)mp3dec_decode_frame(&decode->decoder, frame->data, (int)frame->length,
+        (uint32_t)mp3dec_decode_frame(&stream->decoder, frame->data, (int)frame->length,
                                       (mp3d_sample_t *)(void *)pcm->data, &info);
 
     words[INFO_HZ] = (uint32_t)info.hz;
     words[INFO_CHANNELS] = (uint32_t)info.channels;
     words[INFO_SAMPLES] = samples;
-    words[INFO_SEQUENCE] = decode->sequence;
+    words[INFO_SEQUENCE] = stream->sequence;
+    words[INFO_STREAM] = stream->attachment;
     to_network_order(pcm->data, samples * (uint32_t)info.channels);
     return samples * (uint32_t)info.channels * (uint32_t)sizeof(mp3d_sample_t);
 }
 
 static void answer(struct decode *decode, const struct hythe_buffer *frame)
 {
+    struct decode_stream *stream = stream_of(decode, frame);
     struct hythe_buffer pcm;
     uint32_t bytes;
 
@@ -93,9 +103,9 @@ static void answer(struct decode *decode, const struct hythe_buffer *frame)
         return;
     }
     bytes = fits(&pcm) && frame->length <= DECODE_FRAME_BYTES_MAX
-                ? decode_frame(decode, frame, &pcm)
+                ? decode_frame(stream, frame, &pcm)
                 : 0;
-    decode->sequence++;
+    stream->sequence++;
     while (hythe_publish(&pcm, bytes, HOLDING_WAIT_MS) == HYTHE_E_FULL) {
         /* No port has taken anything: one of them will, or all of them will be gone. */
     }
@@ -109,9 +119,6 @@ void decode_run(void *argument)
     for (;;) {
         if (hythe_receive(decode->mp3, &frame, WAIT_MS) != HYTHE_OK) {
             continue;
-        }
-        if (frame.attachment != decode->attachment) {
-            begin_stream(decode, frame.attachment);
         }
         answer(decode, &frame);
         (void)hythe_release(&frame);

@@ -9,16 +9,19 @@
 #define DECODE_FRAME_BYTES_MAX 4096u
 #define DECODE_PCM_BYTES_MAX (MINIMP3_MAX_SAMPLES_PER_FRAME * 2u)
 
-struct decode {
-    struct hythe_endpoint *mp3;
-    struct hythe_endpoint *pcm;
-    /*
-     * Of the stream that is being decoded: which attachment it belongs to, and how many frames it
-     * had.
-     */
+/* What is kept between two frames of a Linux port: 6.7 KiB. */
+struct decode_stream {
+    /* Which attachment of the port it belongs to, and how many frames it had. */
     uint32_t attachment;
     uint32_t sequence;
     mp3dec_t decoder;
+};
+
+struct decode {
+    struct hythe_endpoint *mp3;
+    struct hythe_endpoint *pcm;
+    /* One for each port that an endpoint can have: no port waits for another's. */
+    struct decode_stream streams[HYTHE_MAX_PORTS];
 };
 
 /*

@@ -6,14 +6,19 @@
 
 /* Bounds each wait; the loop goes on. */
 #define WAIT_MS 1000u
+#define OPEN_WAIT_MS 1u
 
 void echo_run(void *argument)
 {
-    const struct echo *echo = argument;
+    struct echo *echo = argument;
     struct hythe_buffer buffer;
 
     for (;;) {
-        if (hythe_receive(echo->ping, &buffer, WAIT_MS) != HYTHE_OK) {
+        /* There is one wait for one endpoint: with open questions it is short. */
+        uint32_t wait_ms = echo->query.open_count != 0 ? OPEN_WAIT_MS : WAIT_MS;
+        int result = hythe_receive(echo->ping, &buffer, wait_ms);
+        query_answer(&echo->query);
+        if (result != HYTHE_OK || query_ask(&echo->query, &buffer)) {
             continue;
         }
         /* Whoever pings without listening for the pong gets the buffer back unread. */

@@ -3,6 +3,7 @@
 #define ECHO_H
 
 #include "hythe_rt.h"
+#include "query.h"
 
 struct echo {
     struct hythe_endpoint *ping;
@@ -10,6 +11,7 @@ struct echo {
     struct hythe_endpoint *knock;
     struct hythe_endpoint *answer;
     struct hythe_endpoint *ask;
+    struct query query;
 };
 
 /* Bodies of FreeRTOS tasks, for buffers, events and requests; `argument` is a struct echo. */

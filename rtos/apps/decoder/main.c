@@ -20,7 +20,8 @@ enum {
     ENDPOINT_KNOCK = 4,
     ENDPOINT_ANSWER = 5,
     ENDPOINT_ASK = 6,
-    ENDPOINTS = 7
+    ENDPOINT_QUERY = 7,
+    ENDPOINTS = 8
 };
 
 /* One slot of the largest class of every board, without its headroom. */
@@ -50,6 +51,7 @@ static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
     [ENDPOINT_KNOCK] = {"knock", HYTHE_TO_CORE, 0, 0, 0, HYTHE_KIND_EVENTS},
     [ENDPOINT_ANSWER] = {"answer", HYTHE_FROM_CORE, 0, 0, 0, HYTHE_KIND_EVENTS},
     [ENDPOINT_ASK] = {"ask", HYTHE_TO_CORE, ASK_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
+    [ENDPOINT_QUERY] = {"query", HYTHE_FROM_CORE, ASK_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
 };
 
 static struct hythe_freertos freertos;
@@ -90,11 +92,11 @@ void app_start(const struct board *board)
         .name = "decoder",
         .endpoints = endpoints,
         .endpoint_count = ENDPOINTS,
-        .ring = board->ring,
+        .sleep_looks = board->sleep_looks,
         .port = &port,
     };
 
-    must(hythe_freertos_start(&freertos, board_ring, &port) == 0);
+    hythe_freertos_start(&freertos, board_ring, &port);
     port.clean = board->clean;
     port.invalidate = board->invalidate;
     must(hythe_link_start(&core_link, &config) == HYTHE_OK);
@@ -105,6 +107,8 @@ void app_start(const struct board *board)
     echo.knock = hythe_link_endpoint(&core_link, ENDPOINT_KNOCK);
     echo.answer = hythe_link_endpoint(&core_link, ENDPOINT_ANSWER);
     echo.ask = hythe_link_endpoint(&core_link, ENDPOINT_ASK);
+    must(query_start(&echo.query, hythe_link_endpoint(&core_link, ENDPOINT_QUERY), echo.pong,
+                     &port) == HYTHE_OK);
     must(xTaskCreateStatic(decode_run, "decode", DECODE_STACK_WORDS, &decode, DECODE_PRIORITY,
                            decode_stack, &decode_task) != NULL);
     must(xTaskCreateStatic(echo_run, "echo", ECHO_STACK_WORDS, &echo, ECHO_PRIORITY, echo_stack,

@@ -235,11 +235,11 @@ static void link_up(void)
         .name = "rhealstone",
         .endpoints = endpoints,
         .endpoint_count = ENDPOINTS,
-        .ring = own_board->ring,
+        .sleep_looks = own_board->sleep_looks,
         .port = &port,
     };
 
-    must(hythe_freertos_start(&freertos, board_ring, &port) == 0);
+    hythe_freertos_start(&freertos, board_ring, &port);
     must(hythe_link_start(&core_link, &config) == HYTHE_OK);
     is_linked = 1;
     board_open_doorbell();

@@ -139,7 +139,7 @@ static void die_at_the_last_store(void *context, const volatile void *at, size_t
 int main(int argc, char **argv)
 {
     struct options options = {NULL, NULL, NULL};
-    struct board board = {.ring = HYTHE_RING_WANTED};
+    struct board board = {.sleep_looks = 0};
     const char *stores = getenv("HYTHE_CORE_STORES");
 
     if (!parse(&options, argc, argv)) {

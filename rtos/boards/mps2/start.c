@@ -124,7 +124,7 @@ void Reset_Handler(void)
         .link_bytes = LINK_BYTES,
         .region = (void *)PSRAM,
         .region_bytes = REGION_BYTES,
-        .ring = HYTHE_RING_ALWAYS,
+        .sleep_looks = SLEEP_LOOKS_EMULATED,
     };
     const uint32_t *from = data_source;
     uint32_t *to;

@@ -153,7 +153,7 @@ void board_start(void)
         .link_bytes = LINK_BYTES,
         .region = (void *)(uintptr_t)SHARED,
         .region_bytes = REGION_BYTES,
-        .ring = HYTHE_RING_ALWAYS,
+        .sleep_looks = SLEEP_LOOKS_EMULATED,
     };
 #endif
 

@@ -1,6 +1,7 @@
 /*
- * The FreeRTOS port: task notifications, one mutex, the kernel's ticks. Called by the library from
- * tasks; never from an interrupt, but for hythe_freertos_bell_from_isr(). Allocates nothing.
+ * The FreeRTOS port: task notifications, a suspended scheduler as the lock, the kernel's ticks.
+ * Called by the library from tasks; never from an interrupt, but for
+ * hythe_freertos_bell_from_isr(). Allocates nothing.
  */
 #include "hythe_freertos.h"
 
@@ -54,24 +55,21 @@ static uint32_t freertos_now_ms(void *context)
 
 static void freertos_lock(void *context)
 {
-    struct hythe_freertos *freertos = context;
-
-    (void)xSemaphoreTake(freertos->mutex, portMAX_DELAY);
+    (void)context;
+    vTaskSuspendAll();
 }
 
 static void freertos_unlock(void *context)
 {
-    struct hythe_freertos *freertos = context;
-
-    (void)xSemaphoreGive(freertos->mutex);
+    (void)context;
+    (void)xTaskResumeAll();
 }
 
-int hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void),
-                         struct hythe_port *port)
+void hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void),
+                          struct hythe_port *port)
 {
     freertos->ring = ring;
     freertos->task_count = 0;
-    freertos->mutex = xSemaphoreCreateMutexStatic(&freertos->mutex_storage);
     port->context = freertos;
     port->wait = freertos_wait;
     port->ring = freertos_ring;
@@ -80,7 +78,6 @@ int hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void),
     port->unlock = freertos_unlock;
     port->clean = NULL;
     port->invalidate = NULL;
-    return freertos->mutex != NULL ? 0 : -1;
 }
 
 BaseType_t hythe_freertos_bell_from_isr(struct hythe_freertos *freertos)

@@ -1,17 +1,18 @@
 /*
  * Port for FreeRTOS: each task sleeps on a task notification of its own, the doorbell's interrupt
- * notifies all of them, the lock is a mutex with priority inheritance. Caches are taken to be
- * coherent; a board whose are not sets `clean` and `invalidate` after hythe_freertos_start().
+ * notifies all of them. The lock suspends the scheduler, as the kernel's own heaps do: a mutex
+ * costs more than what the library does under it. So a task of higher priority waits for one step
+ * of the library at most (some hundred instructions); interrupts do not. Caches are taken to be
+ * coherent; a board whose are not sets `clean` and `invalidate` after hythe_freertos_start(). A
+ * program in which one task has the link sets `lock` and `unlock` to NULL.
  *
  * Uses notification index HYTHE_FREERTOS_NOTIFY_INDEX of every task that calls a blocking function
- * of the library; the program must leave it alone. Needs configUSE_MUTEXES and
- * configSUPPORT_STATIC_ALLOCATION.
+ * of the library; the program must leave it alone.
  */
 #ifndef HYTHE_FREERTOS_H
 #define HYTHE_FREERTOS_H
 
 #include "FreeRTOS.h"
-#include "semphr.h"
 #include "task.h"
 
 #include "hythe_port.h"
@@ -31,8 +32,6 @@
 /* Caller-owned; must outlive the link. */
 struct hythe_freertos {
     void (*ring)(void);
-    SemaphoreHandle_t mutex;
-    StaticSemaphore_t mutex_storage;
     /* Written by tasks inside a critical section, read by the interrupt. */
     TaskHandle_t tasks[HYTHE_FREERTOS_MAX_TASKS];
     volatile UBaseType_t task_count;
@@ -40,10 +39,9 @@ struct hythe_freertos {
 
 /*
  * Fills `port`. `ring` wakes Linux and must not block. Call before or after the scheduler starts.
- * 0, or -1: no mutex.
  */
-int hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void),
-                         struct hythe_port *port);
+void hythe_freertos_start(struct hythe_freertos *freertos, void (*ring)(void),
+                          struct hythe_port *port);
 
 /*
  * Call from the doorbell's interrupt, after clearing it at the device; its priority must allow

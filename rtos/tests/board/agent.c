@@ -176,6 +176,11 @@ static char *expand(const struct agent *agent, const char *argument)
     return expanded;
 }
 
+static int rings_by_events(const struct agent *agent)
+{
+    return strcmp(agent->board.doorbell, "ivshmem") == 0;
+}
+
 static void become_core(const struct agent *agent, int console)
 {
     char *arguments[ARGS_MAX + 2];
@@ -187,16 +192,15 @@ static void become_core(const struct agent *agent, int console)
         arguments[i + 1] = expand(agent, agent->board.args[i]);
     }
     arguments[i + 1] = NULL;
+    /* Such a core may outlive its agent, so the agent binds it; others are bound by their board. */
+    if (rings_by_events(agent) && prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
+        _exit(127);
+    }
     dup2(silence, STDIN_FILENO);
     dup2(console, STDOUT_FILENO);
     execvp(arguments[0], arguments);
     perror(arguments[0]);
     _exit(127);
-}
-
-static int rings_by_events(const struct agent *agent)
-{
-    return strcmp(agent->board.doorbell, "ivshmem") == 0;
 }
 
 int agent_start_core(struct agent *agent)

@@ -60,7 +60,7 @@ int attach_all(struct agent *agent)
 
 static int linux_polls(const struct agent *agent)
 {
-    return load(linux_word(&agent->side, agent->side.line_bytes + 4)) == 0;
+    return agent->side.polls;
 }
 
 /* Polls for some milliseconds before it sleeps like anybody else. */
@@ -157,10 +157,8 @@ void echo_rounds(struct agent *agent, uint32_t class_index, uint32_t rounds)
 
 void echo_polling(struct agent *agent, uint32_t class_index, uint32_t rounds)
 {
-    volatile uint32_t *bell_wanted = linux_word(&agent->side, agent->side.line_bytes + 4);
-
-    store(bell_wanted, 0);
+    linux_poll(&agent->side, 1);
     echo_rounds(agent, class_index, rounds);
-    store(bell_wanted, 1);
+    linux_poll(&agent->side, 0);
     agent_ring(agent);
 }

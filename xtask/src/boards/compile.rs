@@ -13,23 +13,35 @@ use std::time::SystemTime;
 /// Warnings for our own code.
 const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-Wshadow"];
 
+/// The path of a buffer leads through a dozen small functions in as many files.
+pub(super) const LINK_TIME: &str = "-flto";
+
 /// One file to compile.
 pub(super) struct Unit {
     source: PathBuf,
-    ours: bool,
+    flags: Vec<&'static str>,
 }
 
 impl Unit {
     /// A file of this repository.
     pub(super) fn ours(source: PathBuf) -> Self {
-        Self { source, ours: true }
+        Self {
+            source,
+            flags: STRICT.to_vec(),
+        }
+    }
+
+    /// The same, optimised together with others of its kind when the image is linked.
+    pub(super) fn at_link_time(mut self) -> Self {
+        self.flags.push(LINK_TIME);
+        self
     }
 
     /// A file that is compiled as it came.
     pub(super) fn third_party(source: PathBuf) -> Self {
         Self {
             source,
-            ours: false,
+            flags: vec!["-w"],
         }
     }
 }
@@ -94,11 +106,7 @@ impl Compiler {
         let object = program.objects.join(object_name(&unit.source)?);
         let depfile = object.with_extension("d");
         let mut arguments = program.flags.clone();
-        if unit.ours {
-            arguments.extend(STRICT.map(String::from));
-        } else {
-            arguments.push("-w".into());
-        }
+        arguments.extend(unit.flags.iter().map(ToString::to_string));
         arguments.extend(["-MD".into(), "-MF".into(), text(&depfile)]);
         arguments.extend(["-c".into(), text(&unit.source)]);
         arguments.extend(["-o".into(), text(&object)]);

@@ -3,7 +3,7 @@
 //! Our own code is compiled with warnings as errors, third-party code without warnings: it is not
 //! ours to change.
 
-use super::compile::Unit;
+use super::compile::{LINK_TIME, Unit};
 use super::manifest::Board;
 use crate::metadata::Metadata;
 use std::fs;
@@ -99,6 +99,7 @@ pub(super) fn library_flags(root: &Path, board: &Board) -> Vec<String> {
 /// Flags behind the objects when an image is linked.
 pub(super) fn board_link_flags(folder: &Path, board: &Board) -> Vec<String> {
     let mut flags = board.build.flags.clone();
+    flags.push(LINK_TIME.into());
     if board.build.freestanding {
         flags.push("-nostdlib".into());
         flags.push("-nostartfiles".into());
@@ -123,14 +124,14 @@ pub(super) fn board_units(
     for source in &board.build.sources {
         units.push(Unit::ours(folder.join(source)));
     }
-    let mut folders = vec!["src", "port/freertos"];
+    let app = format!("apps/{app}");
+    for folder in ["src", "port/freertos", &app] {
+        let files = c_files(&root.join(folder))?;
+        units.extend(files.into_iter().map(Unit::at_link_time));
+    }
     if board.build.freestanding {
-        folders.push("freestanding");
+        units.extend(c_files(&root.join("freestanding"))?);
     }
-    for folder in folders {
-        units.extend(c_files(&root.join(folder))?);
-    }
-    units.extend(c_files(&root.join("apps").join(app))?);
     for file in KERNEL {
         units.push(Unit::third_party(vendor.kernel.join(file)));
     }

@@ -95,11 +95,13 @@ pub(super) fn ignored(program: &Program) -> Result<Vec<String>, String> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// The tests of all events in `text`. Other lines come from programs that tests have started.
+/// The tests of all events in `text`. What else is there comes from programs that tests have
+/// started: lines of their own, and the begun line of one that was killed, before an event.
 pub(super) fn tests(text: &str) -> Vec<Test> {
     let mut tests: Vec<Test> = Vec::new();
     for line in text.lines() {
-        let Ok(event) = serde_json::from_str::<Event>(line) else {
+        let start = line.find("{ \"type\":").unwrap_or(0);
+        let Ok(event) = serde_json::from_str::<Event>(&line[start..]) else {
             continue;
         };
         let (true, Some(name)) = (event.about == "test", event.name) else {
@@ -185,5 +187,12 @@ a program prints this
             failures(&found),
             "---- b\nat line 3\n\n---- d\ndid not end\n"
         );
+    }
+
+    #[test]
+    fn an_event_behind_a_begun_line_is_read() {
+        let text = "test role ... { \"type\": \"test\", \"event\": \"ok\", \"name\": \"a\" }\n";
+        let found = tests(text);
+        assert_eq!((found.len(), found[0].result), (1, TestResult::Passed));
     }
 }

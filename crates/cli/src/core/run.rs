@@ -90,7 +90,8 @@ pub(super) fn run(args: &CoreRunArgs, globals: &Globals) -> Result<(), CliError>
 fn options(args: &CoreRunArgs) -> CoreOptions {
     let mut options = CoreOptions::default()
         .start_bound(args.start_timeout)
-        .restarts(args.restart.unwrap_or(0));
+        .restarts(args.restart.unwrap_or(0))
+        .outlives_agent(true);
     if !args.class.is_empty() {
         options = options.classes(&args.class);
     }

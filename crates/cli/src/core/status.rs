@@ -1,8 +1,11 @@
 //! `hythe core status`: the cores that run in a pool, as seen from outside.
 
 use hythe::core::control::{self, AgentStatus};
-use hythe::core::{BellStatus, FlowStatus, LinkStatus, QueueStatus};
+use hythe::core::{
+    BellStatus, CoreCounters, FlowStatus, LinkState, LinkStatus, QueueStatus, Violation,
+};
 use hythe::inspect::Direction;
+use hythe_terminal::escaped;
 use serde::Serialize;
 
 use crate::args::Globals;
@@ -23,7 +26,38 @@ struct CoreDocument {
     agent_pid: u32,
     core_pid: Option<u32>,
     link: Option<LinkDocument>,
+    /// What Linux has counted, over all ports and with earlier lives of the core.
+    counters: CountersDocument,
+    rings_ignored: u64,
+    sessions_renewed: u64,
     endpoints: Vec<EndpointDocument>,
+}
+
+/// What Linux has counted of a core.
+#[derive(Serialize)]
+struct CountersDocument {
+    violations: u64,
+    last_violation: Option<String>,
+    full: u64,
+    no_slot: u64,
+    lost: u64,
+}
+
+/// What Linux has counted at one port since this life of the core began.
+#[derive(Serialize)]
+struct PortCountersDocument {
+    port: usize,
+    #[serde(flatten)]
+    counters: CountersDocument,
+}
+
+/// What a core says that it has counted at an endpoint. Counters wrap at 2^32.
+#[derive(Serialize)]
+struct CoreCountersDocument {
+    violations: u32,
+    full: u32,
+    no_slot: u32,
+    dropped: u32,
 }
 
 #[derive(Serialize)]
@@ -31,6 +65,11 @@ struct LinkDocument {
     program: String,
     linux_session: u32,
     core_session: u32,
+    echo: u32,
+    state: &'static str,
+    reason: u32,
+    /// What of the core's header is impossible at this moment.
+    violation: Option<String>,
     linux_bell: BellDocument,
     core_bell: BellDocument,
 }
@@ -47,6 +86,8 @@ struct FlowDocument {
     port: usize,
     session: u32,
     echo: u32,
+    /// Which way they go: `eventfd`, or through the `agent`.
+    rings: &'static str,
     /// Linux -> core: what the core is to read, or its fill ring.
     to_core: QueueDocument,
     from_core: QueueDocument,
@@ -69,6 +110,8 @@ struct EndpointDocument {
     attached: Vec<String>,
     held: u32,
     ports: Vec<FlowDocument>,
+    counters: Vec<PortCountersDocument>,
+    core_counters: Option<CoreCountersDocument>,
 }
 
 pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError> {
@@ -90,9 +133,19 @@ pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError
 
 fn core(status: AgentStatus) -> CoreDocument {
     let max_bytes = |endpoint: u32| {
-        let link = status.link.as_ref()?;
-        let record = link.endpoints.get(endpoint as usize)?;
+        let mut records = status.link.as_ref()?.endpoints.iter();
+        let record = records.find(|record| record.index == endpoint as usize)?;
         Some(record.max_bytes)
+    };
+    let core_counters = |endpoint: u32| {
+        let mut counts = status.link.as_ref()?.counts.iter();
+        let counts = counts.find(|counts| counts.endpoint == endpoint as usize)?;
+        Some(CoreCountersDocument {
+            violations: counts.violations,
+            full: counts.full,
+            no_slot: counts.no_slot,
+            dropped: counts.dropped,
+        })
     };
     let ports = |endpoint: u32| {
         let flows = status.link.iter().flat_map(|link| &link.flows);
@@ -104,6 +157,8 @@ fn core(status: AgentStatus) -> CoreDocument {
     let endpoints = status.endpoints.iter().map(|endpoint| EndpointDocument {
         max_bytes: max_bytes(endpoint.endpoint),
         ports: ports(endpoint.endpoint),
+        core_counters: core_counters(endpoint.endpoint),
+        counters: endpoint.counters.iter().map(port_counters).collect(),
         channel: endpoint.channel.clone(),
         direction: match endpoint.direction {
             Direction::ToCore => "to core",
@@ -113,6 +168,9 @@ fn core(status: AgentStatus) -> CoreDocument {
         held: endpoint.held,
     });
     CoreDocument {
+        counters: counters(&status.counters),
+        rings_ignored: status.counters.rings_ignored,
+        sessions_renewed: status.counters.renewals,
         up: status.core_pid != 0 && status.link.as_ref().is_some_and(LinkStatus::is_up),
         endpoints: endpoints.collect(),
         board: status.board,
@@ -123,9 +181,35 @@ fn core(status: AgentStatus) -> CoreDocument {
             program: link.name,
             linux_session: link.linux_session,
             core_session: link.core_session,
+            echo: link.echo,
+            state: match link.state {
+                LinkState::Down => "down",
+                LinkState::Up => "up",
+                LinkState::Refused => "refused",
+            },
+            reason: link.reason,
+            violation: link.violation.map(|violation| violation.to_string()),
             linux_bell: bell(link.linux_bell),
             core_bell: bell(link.core_bell),
         }),
+    }
+}
+
+fn counters(counters: &CoreCounters) -> CountersDocument {
+    let last = Violation::last_of(counters);
+    CountersDocument {
+        violations: counters.violations,
+        last_violation: last.map(|violation| violation.to_string()),
+        full: counters.full,
+        no_slot: counters.no_slot,
+        lost: counters.lost,
+    }
+}
+
+fn port_counters((port, counted): &(usize, CoreCounters)) -> PortCountersDocument {
+    PortCountersDocument {
+        port: *port,
+        counters: counters(counted),
     }
 }
 
@@ -146,11 +230,28 @@ fn port(flow: &FlowStatus) -> FlowDocument {
         port: flow.port,
         session: flow.session,
         echo: flow.echo,
+        rings: if flow.has_doorbell {
+            "eventfd"
+        } else {
+            "agent"
+        },
         to_core: queue(flow.to_core),
         from_core: queue(flow.from_core),
         window: flow.window,
         dropped: flow.dropped,
     }
+}
+
+/// Which ways the rings of those go that are attached.
+fn rings(ports: &[FlowDocument]) -> String {
+    let attached = || ports.iter().filter(|port| port.session != 0);
+    let ways = ["eventfd", "agent"].into_iter();
+    let used = ways.filter(|way| attached().any(|port| port.rings == *way));
+    let used: Vec<&str> = used.collect();
+    if used.is_empty() {
+        return "-".to_owned();
+    }
+    used.join(", ")
 }
 
 fn text(document: &Document) -> String {
@@ -175,7 +276,9 @@ fn core_text(core: &CoreDocument) -> String {
     let program = core.link.as_ref().map_or_else(String::new, |link| {
         format!(
             ", program {}, session {} of the core, {} of Linux",
-            link.program, link.core_session, link.linux_session
+            escaped(&link.program),
+            link.core_session,
+            link.linux_session
         )
     });
     let state = if core.up { "up" } else { "down" };
@@ -190,12 +293,13 @@ fn core_text(core: &CoreDocument) -> String {
                     .max_bytes
                     .map_or_else(String::new, |bytes| bytes.to_string()),
                 endpoint.held.to_string(),
+                rings(&endpoint.ports),
                 output::list_or_nobody(&endpoint.attached),
             ]
         })
         .collect();
     format!(
-        "board {} is {state}: {process}, agent {} (pid {}){program}\n{}",
+        "board {} is {state}: {process}, agent {} (pid {}){program}\n{}{}",
         core.board,
         core.agent,
         core.agent_pid,
@@ -205,9 +309,67 @@ fn core_text(core: &CoreDocument) -> String {
                 "CARRIES PAYLOAD",
                 ">LARGEST",
                 ">HELD BY CORE",
+                "RINGS",
                 "ATTACHED"
             ],
             &rows
-        )
+        ),
+        counted_text(core)
     )
+}
+
+/// What went wrong, as both sides counted it; empty if nothing did.
+fn counted_text(core: &CoreDocument) -> String {
+    let mut lines = String::new();
+    let mut say = |line: String| {
+        if !line.is_empty() {
+            lines.push_str("  ");
+            lines.push_str(&line);
+            lines.push('\n');
+        }
+    };
+    if let Some(violation) = core.link.as_ref().and_then(|link| link.violation.as_ref()) {
+        say(format!("its link cannot be used: {violation}"));
+    }
+    let linux = &core.counters;
+    let last = linux.last_violation.as_ref();
+    let last = last.map_or_else(String::new, |last| format!(" (the last: {last})"));
+    say(counts(
+        "Linux counted ",
+        &[
+            ("violations of the core", linux.violations, &last),
+            ("full queues", linux.full, ""),
+            ("times no empty slot", linux.no_slot, ""),
+            ("lost sessions", linux.lost, ""),
+            ("rings that announced nothing", core.rings_ignored, ""),
+            ("sessions begun anew", core.sessions_renewed, ""),
+        ],
+    ));
+    for endpoint in &core.endpoints {
+        let Some(counted) = &endpoint.core_counters else {
+            continue;
+        };
+        say(counts(
+            &format!("the core counted at {}, ", escaped(&endpoint.channel)),
+            &[
+                ("violations of Linux", counted.violations.into(), ""),
+                ("full queues", counted.full.into(), ""),
+                ("times no empty slot", counted.no_slot.into(), ""),
+                ("buffers of lost sessions", counted.dropped.into(), ""),
+            ],
+        ));
+    }
+    lines
+}
+
+/// Those that are not 0, each with a remark behind it.
+fn counts(begin: &str, counted: &[(&str, u64, &str)]) -> String {
+    let seen = counted.iter().filter(|(_, count, _)| *count > 0);
+    let seen: Vec<String> = seen
+        .map(|(what, count, remark)| format!("{what}: {count}{remark}"))
+        .collect();
+    if seen.is_empty() {
+        return String::new();
+    }
+    format!("{begin}{}", seen.join(", "))
 }

@@ -384,7 +384,8 @@ pub enum NodeError {
     },
     /// The buffer cannot be seen by the receiver.
     #[error(
-        "a buffer of region {} cannot be seen by the core behind channel `{channel}`; lease it from region {} (Publisher::lease does)",
+        "a buffer of region {} cannot be seen by the core behind channel `{channel}`; \
+         lease it from region {} (Publisher::lease does), or have it copied there (Publisher::forward_copy does)",
         region.0,
         wanted.0,
         channel = escaped(channel)
@@ -443,6 +444,32 @@ pub enum NodeError {
         /// What was waited for.
         reason: String,
     },
+    /// A core has as many messages as its queue has places, and gave none back in time.
+    #[error(
+        "the queue to the core behind channel `{channel}` was full for {waited_ms} ms: \
+         all {places} places are in use",
+        channel = escaped(channel)
+    )]
+    CoreFull {
+        /// The channel.
+        channel: String,
+        /// Places of the queue.
+        places: u32,
+        /// How long was waited.
+        waited_ms: u64,
+    },
+    /// A core wrote something impossible into its link; the port attaches anew.
+    #[error(
+        "the core behind channel `{channel}` broke its link: {seen}; the port attaches anew",
+        channel = escaped(channel),
+        seen = escaped(seen)
+    )]
+    CoreViolation {
+        /// The channel.
+        channel: String,
+        /// Which word, and what stands there.
+        seen: String,
+    },
     /// A core's link has nonsense in it.
     #[error("the link of region {} is not usable: {reason}", region.0, reason = escaped(reason))]
     BadLink {
@@ -462,6 +489,12 @@ impl NodeError {
             Self::Exhausted(exhausted) => Some(&exhausted.cause),
             _ => None,
         }
+    }
+
+    /// Was there no empty slot?
+    #[must_use]
+    pub const fn is_pool_full(&self) -> bool {
+        matches!(self.refusal(), Some(PoolError::PoolFull { .. }))
     }
 }
 

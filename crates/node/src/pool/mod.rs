@@ -20,13 +20,15 @@ use std::sync::{Arc, OnceLock};
 use hythe_abi::RegionIndex;
 use hythe_abi::pool::REGIONS_MAX;
 use hythe_memory::{Access, Mapped};
-use hythe_pool::{Control, PoolError, RegionGeometry, RegionKind, Regions, WireRegionPlan};
+use hythe_pool::{
+    Control, PoolError, PrefaultOptions, RegionGeometry, RegionKind, Regions, WireRegionPlan,
+};
 use hythe_terminal::escaped;
 
 use crate::pool::introspect::Snapshot;
 use crate::pool::making::PrivateDirectory;
 use crate::pool::peers::Peers;
-use crate::{Liveness, NodeError, PoolOptions};
+use crate::{Liveness, NodeError, PoolOptions, prefault};
 
 /// A pool that this process has open. Clones share it.
 #[derive(Clone, Debug)]
@@ -284,7 +286,33 @@ impl Pool {
         self.shared.regions.refresh(&self.shared.control)?;
         let region = self.shared.regions.region(index).ok_or_else(unknown)?;
         let map = region_files::map(&self.shared.directory, region, &self.shared.options)?;
+        // A slot of a wire region gets fresh pages with each lease, and until then may have none.
+        if region.kind != RegionKind::Wire {
+            prefault::treat(&map, self.prefault_options(), || self.region_path(index))?;
+        }
         Ok(place.get_or_init(|| map))
+    }
+
+    /// What the pool's maker or the opener asked for.
+    pub(crate) fn prefault_options(&self) -> PrefaultOptions {
+        let (asked, own) = (self.control().prefault_options(), self.options());
+        PrefaultOptions {
+            prefault: asked.prefault || own.prefault,
+            lock: asked.lock || own.lock,
+        }
+    }
+
+    /// Prefaults or locks the control file and Linux's slots as was asked for: before a node is
+    /// used.
+    pub(crate) fn prefault(&self) -> Result<(), NodeError> {
+        let path = || self.path().join("control");
+        let wanted = self.prefault_options();
+        prefault::treat(self.control().memory(), wanted, path)?;
+        if wanted.prefault || wanted.lock {
+            // Mapping does the rest.
+            self.map(RegionIndex(0))?;
+        }
+        Ok(())
     }
 
     /// Maps a region that is to be written: [`NodeError::Permission`] for who may only read.

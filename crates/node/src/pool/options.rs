@@ -141,8 +141,9 @@ impl PoolOptions {
         self
     }
 
-    /// Touch every page when joining, so that no first touch is paid on the data path. Asked for
-    /// when the pool is made, it holds for everybody who joins.
+    /// Touch every page when joining, so that no first touch is paid on the data path; those of a
+    /// core's region and link when a port meets that core. Asked for when the pool is made, it
+    /// holds for everybody who joins.
     #[must_use]
     pub const fn prefault(mut self, prefault: bool) -> Self {
         self.prefault = prefault;
@@ -158,10 +159,11 @@ impl PoolOptions {
         self
     }
 
-    /// Lock every page of the control file and of Linux's slots into memory when joining: no page
-    /// is ever fetched or swapped on the data path. Asked for when the pool is made, it holds for
-    /// everybody who joins. Needs `RLIMIT_MEMLOCK`, or the capability to lock memory, for all of
-    /// the pool.
+    /// Lock every page of the control file and of Linux's slots into memory when joining, and those
+    /// of a core's region and link when a port meets that core: no page is ever fetched or swapped
+    /// on the data path. Asked for when the pool is made, it holds for everybody who joins. Needs
+    /// `RLIMIT_MEMLOCK`, or the capability to lock memory, for all of them. Slots for the wire are
+    /// not locked: they get fresh pages with each lease.
     #[must_use]
     pub const fn lock(mut self, lock: bool) -> Self {
         self.lock = lock;

@@ -142,12 +142,16 @@ impl Client {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(
+        let leased = named_lease_in(
             &self.port.shared,
             self.servers.region().unwrap_or(RegionIndex(0)),
             bytes.max(self.servers.reply_bytes()),
             LeaseWait::default(),
-        )
+        );
+        if leased.as_ref().is_err_and(NodeError::is_pool_full) {
+            self.servers.note_no_slot();
+        }
+        leased
     }
 
     /// Sends the first `bytes` of a leased buffer as a request. Does not wait for the reply.

@@ -77,7 +77,8 @@ impl ServerOptions {
 
     /// Requests that may wait to be taken, per client (rounded up to a power of two); default 32.
     /// Queues of up to 32 always fit; deeper ones share memory, of which a server's node gets at
-    /// most half ([`hythe_pool::PoolError::QueueTooDeep`]).
+    /// most half ([`hythe_pool::PoolError::QueueTooDeep`]). A core that asks has at most so many
+    /// requests unanswered, each in an empty slot that it was given in advance.
     #[must_use]
     pub const fn depth(mut self, depth: u32) -> Self {
         self.depth = depth;

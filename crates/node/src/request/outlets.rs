@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use hythe_abi::RegionIndex;
 use hythe_abi::request::Header;
 use hythe_pool::{PortIndex, PortStatistics};
 
@@ -100,6 +101,25 @@ impl Outlets {
         Ok(all)
     }
 
+    /// The region that a reply to this client must be in; without one, to any client. `None`: any
+    /// region will do.
+    pub(super) fn region(&self, requests: Option<Origin>) -> Option<RegionIndex> {
+        let state = self.lock();
+        let outlets = state.outlets.iter();
+        let mut asked =
+            outlets.filter(|outlet| requests.is_none_or(|from| outlet.requests == from));
+        asked.find_map(|outlet| outlet.replies.region())
+    }
+
+    /// A request gets no reply, and its client could not be told.
+    pub(super) fn abandon(&self, requests: Origin, number: u64) {
+        let mut state = self.lock();
+        let mut outlets = state.outlets.iter_mut();
+        if let Some(outlet) = outlets.find(|outlet| outlet.requests == requests) {
+            outlet.replies.abandon_reply(number);
+        }
+    }
+
     /// Sends a reply to the client that asked. False: the client is gone, or its queue is full; the
     /// reply is counted.
     pub(super) fn send(
@@ -135,7 +155,7 @@ impl Outlets {
         let replies = &mut outlets[index].replies;
         let is_broken = replies.examine() == TargetState::Broken;
         let pushed = !is_broken
-            && match replies.send(&mut message) {
+            && match replies.send_reply(&mut message, header) {
                 Sent::Delivered => true,
                 Sent::Dropped | Sent::Absent | Sent::Full => false,
                 Sent::Failed(error) => return Err(*error),

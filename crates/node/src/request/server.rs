@@ -26,6 +26,7 @@ use crate::wait_set::sealed::{Parts, PortParts};
 #[derive(Debug)]
 pub struct Server {
     port: Port,
+    epoch: Option<u32>,
     changes: Option<u32>,
     /// The last time that connecting to all clients failed.
     missed_some: Option<Instant>,
@@ -48,14 +49,20 @@ impl Server {
         // Every message has a header: who may only read can neither ask nor answer.
         opener.shared.pool().map_to_write(RegionIndex(0))?;
         let port = Port::open(opener, name, options.carries.as_ref(), plan)?;
-        port.ring_others();
-        Ok(Self {
+        let mut server = Self {
             outlets: Arc::new(Outlets::new(port.name(), port.index)),
             port,
+            epoch: None,
             changes: None,
             missed_some: None,
             sources: Sources::default(),
-        })
+        };
+        server.port.ring_others();
+        let Self { port, sources, .. } = &mut server;
+        sources.update(port, true)?;
+        // So that the first lease is where its client sees it.
+        server.outlets.update(&server.sources)?;
+        Ok(server)
     }
 
     /// The channel's name.
@@ -64,14 +71,15 @@ impl Server {
         self.port.name()
     }
 
-    /// Leases a buffer for a reply.
+    /// Leases a buffer for a reply, where all clients that there are see it: that of a core is in
+    /// the core's region.
     ///
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
         named_lease_in(
             &self.port.shared,
-            RegionIndex(0),
+            self.outlets.region(None).unwrap_or(RegionIndex(0)),
             bytes,
             LeaseWait::default(),
         )
@@ -178,14 +186,17 @@ impl Server {
 
     fn refresh(&mut self) -> Result<(), NodeError> {
         self.port.shared.check_original()?;
+        // A core that comes changes the channel, not a connection.
+        let epoch = Some(self.port.epoch());
         let changes = self.port.changes();
         let is_due = self.missed_some.is_some_and(|at| at.elapsed() >= RETRY);
-        if self.changes == Some(changes) && !is_due {
+        if (self.epoch, self.changes) == (epoch, Some(changes)) && !is_due {
             return Ok(());
         }
         let all_seen = self.sources.update(&self.port, false)?;
         let all_connected = self.outlets.update(&self.sources)?;
         self.missed_some = (!all_connected).then(Instant::now);
+        self.epoch = epoch;
         self.changes = all_seen.then_some(changes);
         Ok(())
     }
@@ -258,7 +269,9 @@ impl Request {
     /// queue is full; the reply is counted as dropped.
     ///
     /// # Errors
-    /// A damaged pool.
+    /// A core is the client, and the buffer is in a region that it does not see
+    /// ([`NodeError::RegionNotVisible`]) or too long for its endpoint
+    /// ([`NodeError::TooLargeForCore`]); the client gets an error, too. A damaged pool.
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.
@@ -271,7 +284,7 @@ impl Request {
     ///
     /// # Errors
     /// [`NodeError::SharedBuffer`] if the client kept a reference to it, or sent one that others
-    /// hold.
+    /// hold; those of [`Request::reply`].
     pub fn reply_in_kind(self) -> Result<bool, NodeError> {
         let (sample, responder) = self.into_parts();
         responder.forward(sample)
@@ -304,12 +317,17 @@ impl Responder {
         self.origin.member
     }
 
-    /// Leases a buffer for the reply.
+    /// Leases a buffer for the reply, where its client sees it.
     ///
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
-        named_lease_in(&self.shared, RegionIndex(0), bytes, LeaseWait::default())
+        named_lease_in(&self.shared, self.region(), bytes, LeaseWait::default())
+    }
+
+    fn region(&self) -> RegionIndex {
+        let region = self.outlets.region(Some(self.origin));
+        region.unwrap_or(RegionIndex(0))
     }
 
     /// As [`Request::reply`].
@@ -334,6 +352,7 @@ impl Responder {
     ///
     /// # Errors
     /// [`NodeError::SharedBuffer`] if the buffer has another holder; the client gets an error.
+    /// Those of [`Request::reply`].
     ///
     /// # Panics
     /// If the sample is another node's.
@@ -354,11 +373,12 @@ impl Responder {
                 channel: self.outlets.channel.clone(),
             });
         }
-        self.owes = false;
         let header = self.header(MessageKind::Reply);
         let sent = self
             .outlets
             .send(&self.shared, self.origin, reference, header);
+        // What was refused is no reply: the client is told so.
+        self.owes = sent.is_err();
         self.shared.pool().unless_lost(sent)
     }
 
@@ -377,7 +397,7 @@ impl Responder {
         let own = sample.map(Sample::into_reference);
         let reference = own.filter(Reference::is_alone).map_or_else(
             || {
-                named_lease_in(&self.shared, RegionIndex(0), 0, LeaseWait::NONE)
+                named_lease_in(&self.shared, self.region(), 0, LeaseWait::NONE)
                     .map(|lease| lease.into_reference(0))
             },
             Ok,
@@ -389,6 +409,7 @@ impl Responder {
         });
         if let Err(error) = told {
             // The client's own time-out tells it.
+            self.outlets.abandon(self.origin, self.number);
             tracing::warn!(%error, "could not tell a client that its request is given up");
         }
     }

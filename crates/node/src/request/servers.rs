@@ -77,6 +77,13 @@ impl Servers {
         self.reply_bytes
     }
 
+    /// There was no empty slot for a request.
+    pub(super) fn note_no_slot(&self) {
+        for link in &self.links {
+            link.target.note_no_slot();
+        }
+    }
+
     fn note_wishes(&mut self) {
         for target in self.links.iter().map(|link| &link.target) {
             self.region = target.region().or(self.region);

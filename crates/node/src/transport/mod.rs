@@ -19,6 +19,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hythe_abi::request::Header;
 use hythe_abi::{Descriptor, RegionIndex};
 use hythe_pool::{
     ChannelIndex, ChannelInfo, LedgerSlot, MemberIndex, PortIndex, PortInfo, PortKind, Taken,
@@ -157,6 +158,14 @@ pub trait Target: Any + Debug + Send + Sync {
     /// makes some. Never waits.
     fn send(&mut self, message: &mut Message<'_>) -> Sent;
 
+    /// As [`send`](Self::send), for a reply: its header is in the buffer already.
+    fn send_reply(&mut self, message: &mut Message<'_>, _header: Header) -> Sent {
+        self.send(message)
+    }
+
+    /// The request with this number gets no reply, and nobody could tell its client.
+    fn abandon_reply(&mut self, _number: u64) {}
+
     /// Goes on where [`send`](Self::send) said [`Sent::Full`]: waits for free capacity, at most for
     /// as long as the message may be held up. False: it is dropped for this target.
     ///
@@ -196,6 +205,9 @@ pub trait Target: Any + Debug + Send + Sync {
     fn region(&self) -> Option<RegionIndex> {
         None
     }
+
+    /// There was no empty slot in its region for a message to it.
+    fn note_no_slot(&self) {}
 
     /// Bytes that a buffer sent to it must have space for, because the reply is written there.
     fn reply_bytes(&self) -> u32 {
@@ -424,6 +436,12 @@ impl<'a> FindSources<'a> {
     #[must_use]
     pub fn asks(&self) -> bool {
         self.kind == PortKind::Client
+    }
+
+    /// Does the port take requests?
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        self.kind == PortKind::Server
     }
 
     /// The sources that the port has.

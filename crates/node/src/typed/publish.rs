@@ -81,6 +81,14 @@ impl<V: Carried + ?Sized> TypedPublisher<V> {
         self.publisher.forward(sample.into_raw())
     }
 
+    /// Publishes a copy of a received value in a buffer that every receiver can see.
+    ///
+    /// # Errors
+    /// As [`Publisher::forward_copy`].
+    pub fn forward_copy(&mut self, sample: &TypedSample<V>) -> Result<Published, NodeError> {
+        self.publisher.forward_copy(sample.raw())
+    }
+
     /// The port for bytes: to wait for subscribers, to flush, to see what it counted. What is
     /// published through it must be what the channel carries, or every typed subscriber skips it.
     pub const fn raw(&mut self) -> &mut Publisher {

@@ -15,13 +15,17 @@ use std::time::Duration;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 
-use super::bridge::{Bridge, hush, ring};
 use super::{Event, Interest, Token};
 use crate::NodeError;
+use crate::bridge::{Bridge, hush, ring};
+use crate::doorbell::Line;
 use crate::participant::Participant;
+use crate::sleep_word_guard::Asleep;
 
 /// Names the eventfd of the bridge among the descriptors.
 const RUNG: u64 = u64::MAX;
+/// Names the line of the doorbells.
+const DOORBELLS: u64 = RUNG - 1;
 /// Events fetched by one call; what does not fit is fetched by the next.
 const BATCH: usize = 64;
 
@@ -31,6 +35,10 @@ pub(super) struct Files {
     rung: OwnedFd,
     files: Vec<Option<OwnedFd>>,
     bridge: Option<Bridge>,
+    /// Peers outside of the pool's tables were told that this sleeps.
+    asleep: Option<Asleep>,
+    /// Readable when a doorbell of another hop rang.
+    doorbells: Option<Line>,
     /// Somebody waits for the instance itself.
     exported: AtomicBool,
 }
@@ -49,6 +57,8 @@ impl Files {
             rung,
             files: Vec::new(),
             bridge: None,
+            asleep: None,
+            doorbells: None,
             exported: AtomicBool::new(false),
         })
     }
@@ -105,6 +115,7 @@ impl Files {
     /// In a forked child: the thread is not there, and the bell that it sleeps on is the parent's.
     pub(super) fn forget(&mut self) {
         std::mem::forget(self.bridge.take());
+        std::mem::forget(self.doorbells.take());
     }
 
     /// The bridge, started if there is none yet.
@@ -121,17 +132,42 @@ impl Files {
         Ok(self.bridge.insert(bridge))
     }
 
-    /// From now on a ring makes the instance readable. The caller looks for work behind this.
-    pub(super) fn lie_down(&mut self, shared: &Arc<Participant>) -> Result<(), NodeError> {
+    /// From now on a ring makes the instance readable. The caller looks for work behind this, for
+    /// as long as this says.
+    pub(super) fn lie_down(&mut self, shared: &Arc<Participant>) -> Result<Duration, NodeError> {
         hush(self.rung.as_fd());
+        self.hear_doorbells(shared)?;
+        let look_on = if self.asleep.is_none() {
+            let (asleep, look_on) = Asleep::begin(shared);
+            self.asleep = Some(asleep);
+            look_on
+        } else {
+            Duration::ZERO
+        };
         self.bridge(shared)?.arm();
+        Ok(look_on)
+    }
+
+    /// Takes what the doorbells have rung, from the first time that there is one.
+    fn hear_doorbells(&mut self, shared: &Arc<Participant>) -> Result<(), NodeError> {
+        if let Some(line) = &self.doorbells {
+            line.drain();
+        } else if let Some(line) = shared.doorbells().line_without_bell() {
+            let name = EventData::new_u64(DOORBELLS);
+            epoll::add(&self.epoll, line.descriptor(), name, EventFlags::IN)
+                .map_err(refused("watch the doorbells"))?;
+            self.doorbells = Some(line);
+        }
         Ok(())
     }
 
     /// The wait is over. With something found, whoever waits for the instance finds it readable;
     /// without, a ring makes it so.
-    pub(super) fn rise(&self, found: bool) {
+    pub(super) fn rise(&mut self, found: bool) {
         let exported = self.exported.load(Ordering::Relaxed);
+        if found || !exported {
+            self.asleep = None;
+        }
         if let Some(bridge) = self.bridge.as_ref().filter(|_| found || !exported) {
             bridge.disarm();
         }
@@ -161,7 +197,7 @@ impl Files {
         let mut rung = false;
         for event in fetched {
             let (place, flags) = (event.data.u64(), event.flags);
-            if place == RUNG {
+            if place == RUNG || place == DOORBELLS {
                 rung = true;
             } else {
                 events.push(Event {

@@ -39,7 +39,6 @@
 //!
 //! Never takes a message itself: any thread may take what it reports, at any time.
 
-mod bridge;
 mod files;
 mod ports;
 
@@ -53,7 +52,7 @@ use crate::NodeError;
 use crate::participant::Participant;
 use crate::port::Opener;
 use crate::spinner::Spinner;
-use crate::wait::{WaitPlan, WaitReport, wait_reporting};
+use crate::wait::{WaitPlan, WaitReport, look_for, wait_reporting};
 use files::Files;
 use ports::Ports;
 use sealed::PortParts;
@@ -288,8 +287,7 @@ impl WaitSet {
         let plan = self.plan.at_most(ports.nap());
         let plan = self.spinner.plan(plan, gate);
         let mut report = WaitReport::default();
-        let control = shared.pool().control();
-        wait_reporting(control, shared.index(), plan, timeout, &mut report, || {
+        wait_reporting(shared.place(), plan, timeout, &mut report, || {
             ports.look(shared, events);
             Ok((!events.is_empty()).then_some(()))
         })?;
@@ -302,8 +300,11 @@ impl WaitSet {
     fn wait_with_files(&mut self, timeout: Duration) -> Result<(), NodeError> {
         let start = Instant::now();
         loop {
-            self.files.lie_down(&self.shared)?;
-            self.ports.look(&self.shared, &mut self.events);
+            let look_on = self.files.lie_down(&self.shared)?;
+            look_for(look_on, &mut || {
+                self.ports.look(&self.shared, &mut self.events);
+                Ok((!self.events.is_empty()).then_some(()))
+            })?;
             let left = timeout.saturating_sub(start.elapsed());
             let nap = if self.events.is_empty() {
                 left.min(self.ports.nap())

@@ -51,8 +51,8 @@ impl Member {
     /// anyone else can see it.
     ///
     /// # Errors
-    /// [`PoolError::TableFull`] for regions or ledger entries, [`PoolError::Busy`] while another is
-    /// being added, [`PoolError::BadGeometry`], or what `make_file` says.
+    /// [`PoolError::TooManyRegions`], [`PoolError::LedgerFull`], [`PoolError::Busy`] while another
+    /// is being added, [`PoolError::BadGeometry`], or what `make_file` says.
     pub fn add_core_region<M: Memory, E: From<PoolError>>(
         &self,
         control: &Control<M>,
@@ -162,14 +162,18 @@ impl Added<'_> {
             .map(|region| region.ledger_base + region.slots);
         let base = ends.max().unwrap_or(0);
         let counts = self.classes.iter().map(|class| u64::from(class.count));
-        let full = PoolError::TableFull {
-            what: "ledger entry for the slots of another region",
-            limit,
-        };
-        let slots = u32::try_from(counts.sum::<u64>())
-            .ok()
-            .filter(|slots| *slots <= limit - base)
-            .ok_or(full)?;
+        let (wanted, left) = (counts.sum::<u64>(), limit.saturating_sub(base));
+        let slots = u32::try_from(wanted).ok().filter(|slots| *slots <= left);
+        let slots = slots.ok_or_else(|| {
+            let own = regions.region(RegionIndex(0));
+            let later = base.saturating_sub(own.map_or(0, |region| region.slots));
+            PoolError::LedgerFull {
+                name: self.name.to_owned(),
+                slots: wanted,
+                left,
+                needed: u64::from(later).saturating_add(wanted),
+            }
+        })?;
         let region = RegionGeometry {
             index: RegionIndex(index as u8),
             kind: self.kind,
@@ -203,8 +207,7 @@ fn claim_record<M: Memory>(control: &Control<M>, claim: u64) -> Result<usize, Po
                 .replace_cell(state(index), STATUS_FREE, claim)
                 .is_ok()
         })
-        .ok_or(PoolError::TableFull {
-            what: "region",
+        .ok_or(PoolError::TooManyRegions {
             limit: REGIONS_MAX as u32,
         })?;
     let contested = (1..REGIONS_MAX).any(|index| {

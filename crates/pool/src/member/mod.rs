@@ -90,6 +90,11 @@ impl Member {
         memory.store(at + participant::KIND, kind_word, Ordering::Relaxed);
         memory.store(at + participant::UID, identity.uid, Ordering::Relaxed);
         memory.store(at + participant::BELL_SLEEPERS, 0, Ordering::Relaxed);
+        if kind == MemberKind::CoreEndpoint {
+            control
+                .tables()
+                .clear_core_counters(MemberIndex(index as u8));
+        }
         write_name(memory, at + participant::NAME, NAME_BYTES, name);
         // First the word: watchers look at a joining participant again and again, at one that is
         // there only when the word moves.

@@ -7,6 +7,7 @@
 
 pub(crate) mod channels;
 pub(crate) mod connections;
+pub(crate) mod core_counters;
 pub(crate) mod ends;
 pub(crate) mod members;
 pub(crate) mod ports;

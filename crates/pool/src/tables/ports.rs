@@ -150,6 +150,10 @@ pub struct PortStatistics {
     pub dropped: u64,
     /// Descriptors refused.
     pub violations: u64,
+    /// Messages published that were copied to a buffer that the receivers can see.
+    pub copies: u64,
+    /// Their payload.
+    pub copied_bytes: u64,
 }
 
 #[inline]
@@ -201,6 +205,8 @@ impl<'c, M: Memory> Tables<'c, M> {
             payload_bytes: count(port::PAYLOAD_BYTES),
             dropped: count(port::DROPPED),
             violations: count(port::VIOLATIONS),
+            copies: count(port::COPIES),
+            copied_bytes: count(port::COPIED_BYTES),
         }
     }
 
@@ -242,6 +248,8 @@ impl<'c, M: Memory> Tables<'c, M> {
         count(port::PAYLOAD_BYTES, statistics.payload_bytes);
         count(port::DROPPED, statistics.dropped);
         count(port::VIOLATIONS, statistics.violations);
+        count(port::COPIES, statistics.copies);
+        count(port::COPIED_BYTES, statistics.copied_bytes);
     }
 
     /// The events of a listener's port, for its owner and for those who raise them. Look again

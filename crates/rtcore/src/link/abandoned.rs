@@ -48,7 +48,7 @@ pub(crate) fn take_back(
         return Ok(false);
     };
     match Right::take_port(shared, channel, port) {
-        Ok(Some(right)) => end_session(link, core, &right, bound),
+        Ok(Some(right)) => end_session(link, core, (&right, None), bound),
         Ok(None) | Err(NodeError::EndpointTaken { .. }) => Ok(false),
         Err(error) => Err(error),
     }

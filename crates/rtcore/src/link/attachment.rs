@@ -13,14 +13,18 @@ use std::time::Duration;
 
 use hythe_abi::Descriptor;
 use hythe_abi::link::{Entry, Flow};
-use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, Taken};
+use hythe_pool::{ChannelInfo, CoreBinding, CoreCounter, LedgerSlot, MemberIndex, Taken};
 
+use super::doorbell_line::DoorbellLine;
 use super::map::{Life, LinkMap};
 use super::right::Right;
 use super::ring::{Inbox, Outbox};
 use super::settle;
+use super::violation::{ViolatedWord, Violation};
 use hythe_node::NodeError;
-use hythe_node::hop::{self, HopPool as _, Participant, WaitPlan};
+use hythe_node::hop::{
+    self, Doorbell, HopPool as _, Participant, SleepWord, SleepWordGuard, WaitPlan,
+};
 
 /// How often an echo is looked for without being rung for.
 pub(super) const ECHO_NAP: Duration = Duration::from_millis(2);
@@ -28,11 +32,16 @@ pub(super) const ECHO_NAP: Duration = Duration::from_millis(2);
 /// The right to use one flow, under one session.
 #[derive(Debug)]
 pub(super) struct Attachment {
+    /// Before the right: the flow's words are ours as long as that is.
+    _sleep_word: SleepWordGuard,
     right: Right,
     pub(super) core: CoreBinding,
+    doorbell: DoorbellLine,
     flow: Flow,
     /// Rows of this core that entries were found to name: they live as long as the core does.
     known_rows: Vec<MemberIndex>,
+    /// References that go to the core with each slot: one for each port that could get it there.
+    references: u32,
     /// Messages of the core that may wait.
     window: u32,
     pub(super) max_bytes: u32,
@@ -44,12 +53,25 @@ pub(super) struct Attachment {
     /// The own tail at which the session starts.
     start: u32,
     queues: Option<Queues>,
+    /// The loss of the session was counted.
+    is_lost: bool,
+    is_quarantined: bool,
 }
 
 #[derive(Debug)]
 struct Queues {
     to_core: Outbox,
     from_core: Inbox,
+}
+
+/// The word that asks the core to ring after each push over a flow.
+#[derive(Debug)]
+struct FlowSleep(LinkMap, Flow);
+
+impl SleepWord for FlowSleep {
+    fn write(&self, sleeps: bool) {
+        self.0.write_sleeps(self.1, sleeps);
+    }
 }
 
 /// What an attachment has come to.
@@ -79,10 +101,22 @@ pub(super) fn attach(
         return Ok(());
     }
     let reason = match attachment.take() {
-        Some(_) => "no echo of a new session; is a task on it holding a buffer?",
-        None => "its link is down",
+        Some(attachment) => attachment.why_no_echo(),
+        None => why_down(shared, channel),
     };
-    Err(silent(channel, reason))
+    Err(silent(channel, &reason))
+}
+
+/// Why nobody can be attached to the core behind a channel.
+fn why_down(shared: &Arc<Participant>, channel: &ChannelInfo) -> String {
+    let now = shared.pool().control().tables().channel(channel.index);
+    let Some(core) = now.and_then(|now| now.core) else {
+        return "it is not running".to_owned();
+    };
+    match LinkMap::open(shared.pool(), core.region) {
+        Ok(link) => link.why_down(),
+        Err(error) => error.to_string(),
+    }
 }
 
 /// One step towards being attached, without waiting. True: attached.
@@ -149,17 +183,28 @@ impl Attachment {
             port: right.port,
         };
         withdraw_abandoned(shared, &link, core, flow)?;
+        let doorbell = DoorbellLine::ask(shared, core.region, life);
+        // The agent wakes us until it is known.
+        link.set_doorbell(flow, false);
         link.withdraw(flow);
         let fitting = fitting_slots(shared, core, record.max_bytes);
         let share = slots_for_one(&link, core, fitting.len() as u32);
         let window = depth
             .clamp(1, link.layout().capacity() as u32 / 2)
             .min(share);
+        let sleep_word = Box::new(FlowSleep(link.clone(), flow));
         let begun = Self {
+            _sleep_word: SleepWordGuard::register(shared, sleep_word),
             right,
             core,
+            doorbell,
             flow,
             known_rows: Vec::new(),
+            references: if link.gives_payload() {
+                link.layout().ports() as u32
+            } else {
+                1
+            },
             window,
             max_bytes: record.max_bytes,
             link,
@@ -170,6 +215,8 @@ impl Attachment {
             session: 0,
             start: 0,
             queues: None,
+            is_lost: false,
+            is_quarantined: false,
         };
         begun.ring_core();
         Ok(Some(begun))
@@ -184,6 +231,8 @@ impl Attachment {
         match &self.queues {
             _ if ours != self.session => Ok(Meeting::Over),
             None if theirs != self.session => Ok(Meeting::Waiting),
+            // Which way rings go is part of what the session begins with.
+            None if self.session == 0 && !self.doorbell.settle() => Ok(Meeting::Waiting),
             None if self.session == 0 => {
                 settle::flow(
                     &self.right.shared,
@@ -191,6 +240,8 @@ impl Attachment {
                     self.core,
                     self.right.place(),
                 )?;
+                self.link
+                    .set_doorbell(self.flow, self.doorbell.get().is_some());
                 self.session = self.right.shared.pool().control().new_session();
                 self.start = self.link.propose(self.flow, self.session, self.window);
                 self.ring_core();
@@ -216,8 +267,60 @@ impl Attachment {
     /// Is the session the one that both sides agreed on, and the core the one it was agreed on
     /// with?
     pub(super) fn is_current(&mut self) -> bool {
+        if self.queues.is_none() {
+            return false;
+        }
         let (ours, theirs) = self.link.sessions(self.flow);
-        self.queues.is_some() && ours == self.session && theirs == self.session && !self.is_over()
+        let is_current = ours == self.session && theirs == self.session && !self.is_over();
+        if !is_current && !std::mem::replace(&mut self.is_lost, true) {
+            self.count(CoreCounter::Lost);
+        }
+        is_current
+    }
+
+    /// Counts at the port's row.
+    pub(super) fn count(&self, counter: CoreCounter) {
+        let tables = self.right.shared.pool().control().tables();
+        tables.count_core(self.right.row, counter, 1);
+    }
+
+    /// Counts what the core should not have written.
+    pub(super) fn note(&self, word: ViolatedWord, value: u32) {
+        let tables = self.right.shared.pool().control().tables();
+        tables.count_core_violations(self.right.row, 1, word.to_number(), value);
+    }
+
+    /// As [`note`](Self::note), of an entry.
+    pub(super) fn note_entry(&self, entry: Entry) {
+        let [place, ..] = entry.to_words();
+        self.note(ViolatedWord::Entry, place);
+    }
+
+    /// A counter of the core is impossible: ends the session. What it has is taken back with the
+    /// next, in which both sides begin with counters that fit.
+    fn quarantine(&mut self, word: ViolatedWord, value: u32) {
+        self.note(word, value);
+        self.withdraw();
+        self.is_quarantined = true;
+    }
+
+    /// Was the session ended because a counter of the core was impossible?
+    pub(super) const fn is_quarantined(&self) -> bool {
+        self.is_quarantined
+    }
+
+    /// Why the core has not echoed a session.
+    fn why_no_echo(&self) -> String {
+        let (_, echo) = self.link.sessions(self.flow);
+        let control = self.right.shared.pool().control();
+        if control.was_session(echo) {
+            return "no echo of a new session; is a task on it holding a buffer?".to_owned();
+        }
+        let violation = Violation {
+            word: ViolatedWord::FlowEcho,
+            value: echo,
+        };
+        format!("no echo of a new session: {violation}")
     }
 
     /// Another core, another agent, or another binding.
@@ -275,12 +378,7 @@ impl Attachment {
         slot: LedgerSlot,
         descriptor: Descriptor,
     ) -> Result<(), NodeError> {
-        let references = if self.link.gives_payload() {
-            self.link.layout().ports() as u32
-        } else {
-            1
-        };
-        self.push_with(slot, descriptor, references)
+        self.push_with(slot, descriptor, self.references, 0)
     }
 
     /// Moves an own reference, of which there is no other, to the core: its reply comes back in the
@@ -290,7 +388,18 @@ impl Attachment {
         slot: LedgerSlot,
         descriptor: Descriptor,
     ) -> Result<(), NodeError> {
-        self.push_with(slot, descriptor, 1)
+        self.push_with(slot, descriptor, 1, 0)
+    }
+
+    /// Moves an own reference, of which there is no other, to the core that asked: the reply to the
+    /// request with this number.
+    pub(super) fn push_reply(
+        &mut self,
+        slot: LedgerSlot,
+        descriptor: Descriptor,
+        number: u64,
+    ) -> Result<(), NodeError> {
+        self.push_with(slot, descriptor, 1, number)
     }
 
     fn push_with(
@@ -298,6 +407,7 @@ impl Attachment {
         slot: LedgerSlot,
         descriptor: Descriptor,
         references: u32,
+        tag: u64,
     ) -> Result<(), NodeError> {
         let (shared, row) = (&self.right.shared, self.right.row);
         let control = shared.pool().control();
@@ -312,18 +422,32 @@ impl Attachment {
             descriptor,
             account: row.0.into(),
             references,
-            tag: 0,
+            tag,
         };
-        if queues.to_core.push(self.link.words(), entry) {
+        let pushed = queues.to_core.push(self.link.words(), entry);
+        if pushed == Ok(true) {
             return Ok(());
         }
         shared.act(|member| member.reclaim(control, row, slot, references))?;
         if references > 1 {
             shared.act(|member| member.release(control, slot, references - 1))?;
         }
-        let reason =
-            "its queue counters make no sense; the endpoint is closed until the next session";
-        Err(silent(&self.right.channel, reason))
+        if !self.is_current() {
+            return Err(silent(&self.right.channel, "its session ended"));
+        }
+        let channel = self.right.channel.name.clone();
+        let Err(value) = pushed else {
+            // It gave buffers back that it had not taken.
+            return Err(NodeError::CoreFull {
+                channel,
+                places: self.capacity(),
+                waited_ms: 0,
+            });
+        };
+        let word = ViolatedWord::Head;
+        self.quarantine(word, value);
+        let seen = Violation { word, value }.to_string();
+        Err(NodeError::CoreViolation { channel, seen })
     }
 
     /// Raises events at the core, and rings it if there was any that it has not seen already.
@@ -343,20 +467,32 @@ impl Attachment {
         self.queues.is_some()
     }
 
-    /// Entries that the core has not taken yet.
-    pub(super) fn untaken(&mut self) -> u32 {
-        let queues = self.queues.as_mut();
-        queues
-            .and_then(|queues| queues.to_core.untaken(self.link.words()))
-            .unwrap_or(0)
+    /// Entries that the core has not taken yet. `None`: no session, or none any more.
+    pub(super) fn untaken(&mut self) -> Option<u32> {
+        match self.queues.as_mut()?.to_core.untaken(self.link.words()) {
+            Ok(untaken) => Some(untaken),
+            Err(_) if !self.is_current() => None,
+            Err(head) => {
+                self.quarantine(ViolatedWord::Head, head);
+                None
+            }
+        }
     }
 
     /// What the core pushed next, unchecked; it stays in the queue until [`Attachment::advance`].
     /// `None`: nothing, or a session that is over.
     pub(super) fn peek(&mut self) -> Option<Entry> {
         let queues = self.queues.as_ref()?;
-        let entry = queues.from_core.peek(self.link.words())?;
-        self.is_current().then_some(entry)
+        let found = queues.from_core.peek(self.link.words());
+        // What was read under a session that is over proves nothing.
+        match found {
+            Ok(entry) => entry.filter(|_| self.is_current()),
+            Err(_) if !self.is_current() => None,
+            Err(tail) => {
+                self.quarantine(ViolatedWord::Tail, tail);
+                None
+            }
+        }
     }
 
     /// Removes what [`Attachment::peek`] showed. Call when the ledger knows where the reference is
@@ -389,7 +525,7 @@ impl Attachment {
     }
 
     pub(super) fn ring_core(&self) {
-        ring_core(&self.right.shared, &self.link, self.core);
+        ring_core(&self.right, &self.link, self.core, self.doorbell.get());
     }
 
     /// Ends the session, without waiting for the core to know.
@@ -406,7 +542,8 @@ impl Attachment {
             return Ok(());
         }
         self.queues = None;
-        end_session(&self.link, self.core, &self.right, bound)?;
+        let doorbell = self.doorbell.get();
+        end_session(&self.link, self.core, (&self.right, doorbell), bound)?;
         Ok(())
     }
 }
@@ -415,7 +552,7 @@ impl Attachment {
 pub(super) fn end_session(
     link: &LinkMap,
     core: CoreBinding,
-    right: &Right,
+    (right, doorbell): (&Right, Option<&Doorbell>),
     bound: Duration,
 ) -> Result<bool, NodeError> {
     let (shared, flow) = (&right.shared, right.flow(core));
@@ -424,7 +561,7 @@ pub(super) fn end_session(
         return Ok(false);
     }
     link.withdraw(flow);
-    ring_core(shared, link, core);
+    ring_core(right, link, core, doorbell);
     let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
     let echoed = shared.wait_for(plan, bound, || {
         let echoed = link.sessions(flow).1 == 0;
@@ -486,8 +623,10 @@ fn withdraw_abandoned(
     Ok(())
 }
 
-fn ring_core(shared: &Arc<Participant>, link: &LinkMap, core: CoreBinding) {
-    if link.note_ring() {
-        hop::wake(shared.pool(), core.agent);
+fn ring_core(right: &Right, link: &LinkMap, core: CoreBinding, doorbell: Option<&Doorbell>) {
+    match (link.note_ring(), doorbell) {
+        (false, _) => {}
+        (true, Some(doorbell)) => doorbell.ring(),
+        (true, None) => hop::wake(right.shared.pool(), core.agent),
     }
 }

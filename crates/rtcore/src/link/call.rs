@@ -13,7 +13,7 @@ use hythe_node::NodeError;
 use hythe_node::hop::{
     Message, Origin, Participant, Polled, Seeking, Sent, Source, SourceState, Target, TargetState,
 };
-use hythe_pool::{ChannelInfo, CoreBinding, MemberIndex, PortIndex};
+use hythe_pool::{ChannelInfo, CoreBinding, CoreCounter, MemberIndex, PortIndex};
 
 use super::NAP;
 use super::attachment::{Attachment, attach};
@@ -56,6 +56,8 @@ struct Call {
     region: RegionIndex,
     largest: u32,
     outstanding: u32,
+    /// It was found full, and has taken nothing since.
+    was_full: bool,
     /// The session is over: what is outstanding will not be answered.
     is_over: bool,
 }
@@ -93,6 +95,7 @@ impl Call {
             largest: attachment.max_bytes,
             attachment,
             outstanding: 0,
+            was_full: false,
             is_over: false,
         }))
     }
@@ -129,10 +132,15 @@ impl Call {
         }
         self.check(message)?;
         if self.outstanding >= self.attachment.capacity() {
+            // The client asks again and again meanwhile: counted once.
+            if !std::mem::replace(&mut self.was_full, true) {
+                self.attachment.count(CoreCounter::Full);
+            }
             return Ok(Sent::Full);
         }
         self.attachment
             .push_request(message.slot(), message.descriptor())?;
+        self.was_full = false;
         self.outstanding += 1;
         Ok(Sent::Delivered)
     }
@@ -146,6 +154,9 @@ impl Call {
             Some(_) => None,
         };
         self.attachment.advance();
+        if reclaimed.is_none() {
+            self.attachment.note_entry(entry);
+        }
         self.outstanding = self.outstanding.saturating_sub(1);
         Ok(reclaimed.map_or(Polled::Nonsense, Polled::Taken))
     }
@@ -199,6 +210,10 @@ impl Target for CoreServer {
 
     fn region(&self) -> Option<RegionIndex> {
         Some(self.0.lock().region)
+    }
+
+    fn note_no_slot(&self) {
+        self.0.lock().attachment.count(CoreCounter::NoSlot);
     }
 
     /// The reply is written where the request was.

@@ -23,16 +23,26 @@ pub(crate) struct LinkMap {
     region: RegionIndex,
 }
 
+/// What a core writes of a flow before it rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CoreWords([u32; 8]);
+
+/// What Linux writes of a flow when it has taken what the core rang for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TakenWords([u32; 4]);
+
 /// The two sessions that make one life of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
-    linux: u32,
+    pub(super) linux: u32,
     core: u32,
 }
 
 /// An endpoint as the core announces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndpointRecord {
+    /// Its number.
+    pub index: usize,
     /// Name, and that of its channel.
     pub name: String,
     /// Which way payload travels.
@@ -51,12 +61,17 @@ impl LinkMap {
     pub(crate) fn open(pool: &Pool, region: RegionIndex) -> Result<Self, NodeError> {
         let words = Words::new(pool.map_link(region)?);
         let word = |at| words.load(at, Ordering::Acquire);
-        let bad = |reason: &str| NodeError::BadLink {
-            region,
-            reason: reason.to_owned(),
-        };
-        if word(linux_header::MAGIC) != LINUX_MAGIC || word(linux_header::VERSION) != VERSION {
-            return Err(bad("no agent has filled it, or one of another version"));
+        let bad = |reason: String| NodeError::BadLink { region, reason };
+        let (magic, version) = (word(linux_header::MAGIC), word(linux_header::VERSION));
+        if magic == 0 && version == 0 {
+            return Err(bad("no agent has filled it".to_owned()));
+        }
+        if magic != LINUX_MAGIC || version != VERSION {
+            return Err(bad(format!(
+                "`magic` of its Linux section is {magic:#010x} and `version` {version}, in place \
+                 of {LINUX_MAGIC:#010x} and {VERSION}: its agent is of another version, or its \
+                 core wrote there"
+            )));
         }
         let section = word(linux_header::SECTION_BYTES) as usize;
         let layout = LinkLayout::new(
@@ -66,7 +81,15 @@ impl LinkMap {
             section,
         );
         let layout = layout.filter(|layout| layout.bytes() <= words.bytes());
-        let layout = layout.ok_or_else(|| bad("its sizes do not fit"))?;
+        let layout = layout.ok_or_else(|| {
+            bad(format!(
+                "the sizes in its Linux section do not fit: {} endpoints, {} ports, capacity {}, \
+                 sections of {section} bytes",
+                word(linux_header::ENDPOINTS),
+                word(linux_header::PORTS),
+                word(linux_header::CAPACITY),
+            ))
+        })?;
         Ok(Self {
             words,
             layout,
@@ -110,29 +133,40 @@ impl LinkMap {
     fn write_linux_header(&self, region: &RegionGeometry) {
         let word = |at, value: u32| self.words.store(at, value, Ordering::Relaxed);
         word(linux_header::SESSION, 0);
-        word(linux_header::MAGIC, LINUX_MAGIC);
-        word(linux_header::VERSION, VERSION);
-        word(linux_header::LINE_BYTES, LINE_BYTES as u32);
-        word(
-            linux_header::SECTION_BYTES,
-            self.layout.section_bytes() as u32,
-        );
-        word(linux_header::ENDPOINTS, self.layout.endpoints() as u32);
-        word(linux_header::PORTS, self.layout.ports() as u32);
-        word(linux_header::CAPACITY, self.layout.capacity() as u32);
-        word(linux_header::REGION, region.index.0.into());
-        // A core's addresses have 32 bits; `add_core_region` was given a size that fits.
-        word(linux_header::REGION_BYTES, region.bytes as u32);
-        word(linux_header::CLASSES, region.classes.len() as u32);
-        word(linux_header::HEADROOM, HEADROOM_BYTES);
+        for (at, value) in self.geometry_words(region) {
+            word(at, value);
+        }
+    }
+
+    /// The words of the Linux section that say what the link is, and where: they stay as they are.
+    pub(super) fn geometry_words(&self, region: &RegionGeometry) -> Vec<(usize, u32)> {
+        let mut words = vec![
+            (linux_header::MAGIC, LINUX_MAGIC),
+            (linux_header::VERSION, VERSION),
+            (linux_header::LINE_BYTES, LINE_BYTES as u32),
+            (
+                linux_header::SECTION_BYTES,
+                self.layout.section_bytes() as u32,
+            ),
+            (linux_header::ENDPOINTS, self.layout.endpoints() as u32),
+            (linux_header::PORTS, self.layout.ports() as u32),
+            (linux_header::CAPACITY, self.layout.capacity() as u32),
+            (linux_header::REGION, region.index.0.into()),
+            // A core's addresses have 32 bits; `add_core_region` was given a size that fits.
+            (linux_header::REGION_BYTES, region.bytes as u32),
+            (linux_header::CLASSES, region.classes.len() as u32),
+            (linux_header::HEADROOM, HEADROOM_BYTES),
+        ];
         for (index, class) in region.classes.iter().enumerate() {
             let at = self.layout.classes() + 16 * index;
-            word(at, class.slot_bytes);
-            word(at + 4, class.count);
-            word(at + 8, class.first);
-            word(at + 12, class.offset as u32);
+            words.extend([
+                (at, class.slot_bytes),
+                (at + 4, class.count),
+                (at + 8, class.first),
+                (at + 12, class.offset as u32),
+            ]);
         }
-        word(self.layout.linux_bell() + bell_line::WANTED, 1);
+        words
     }
 
     /// Begins a session: everything filled before becomes visible to the core.
@@ -148,6 +182,7 @@ impl LinkMap {
         }
         let at = self.layout.endpoint_record(index);
         Some(EndpointRecord {
+            index,
             name: self.words.name(at + endpoint_record::NAME, NAME_BYTES),
             direction: Direction::from_word(
                 self.words
@@ -171,17 +206,24 @@ impl LinkMap {
         )
     }
 
-    /// Notes a ring for the core. False: the core polls, and no doorbell is needed.
+    /// Notes a ring for the core. False: nobody sleeps there, and no doorbell is needed.
     pub(crate) fn note_ring(&self) -> bool {
-        self.words
-            .raise(self.layout.linux_bell() + bell_line::COUNT);
         // Our tail before the core's "I sleep": its mirror image there is "I sleep" before our
         // tail.
         full_barrier();
-        self.words.load(
-            self.layout.core_bell() + bell_line::WANTED,
-            Ordering::Acquire,
-        ) != 0
+        let wanted = self.layout.core_bell() + bell_line::WANTED;
+        if self.words.load(wanted, Ordering::Acquire) == 0 {
+            return false;
+        }
+        self.words
+            .raise(self.layout.linux_bell() + bell_line::COUNT);
+        true
+    }
+
+    /// Says whether the participant at a flow sleeps. The caller's full barrier follows.
+    pub(super) fn write_sleeps(&self, flow: Flow, sleeps: bool) {
+        let at = self.layout.linux_flow(flow) + flow_line::WANTED;
+        self.words.store(at, sleeps.into(), Ordering::Relaxed);
     }
 
     /// A flow's session as Linux last wrote it, and the core's echo.
@@ -206,6 +248,59 @@ impl LinkMap {
         })
     }
 
+    /// What the core wrote into its line of a flow.
+    pub(crate) fn core_words(&self, flow: Flow) -> CoreWords {
+        let line = self.layout.core_flow(flow);
+        let words = [
+            flow_line::SESSION,
+            flow_line::TAIL,
+            flow_line::HEAD,
+            flow_line::DROPPED,
+            flow_line::RAISED_LOW,
+            flow_line::RAISED_HIGH,
+            flow_line::SEEN_LOW,
+            flow_line::SEEN_HIGH,
+        ];
+        CoreWords(words.map(|at| self.words.load(line + at, Ordering::Acquire)))
+    }
+
+    /// How far Linux has taken what the core wrote into a flow.
+    pub(crate) fn taken_words(&self, flow: Flow) -> TakenWords {
+        let line = self.layout.linux_flow(flow);
+        let words = [
+            flow_line::SESSION,
+            flow_line::HEAD,
+            flow_line::SEEN_LOW,
+            flow_line::SEEN_HIGH,
+        ];
+        TakenWords(words.map(|at| self.words.load(line + at, Ordering::Acquire)))
+    }
+
+    /// A sum over what Linux writes before it rings: it changes when Linux has rung for something.
+    pub(crate) fn linux_news(&self) -> u32 {
+        let flows = (0..self.layout.endpoints()).flat_map(|endpoint| self.flows(endpoint));
+        flows.fold(0, |sum: u32, flow| {
+            let line = self.layout.linux_flow(flow);
+            let word = |at| self.words.load(line + at, Ordering::Relaxed);
+            let events = word(flow_line::RAISED_LOW) ^ word(flow_line::RAISED_HIGH);
+            let news = word(flow_line::TAIL) ^ word(flow_line::SESSION).rotate_left(16) ^ events;
+            // So that the same change of two flows does not cancel out.
+            sum.rotate_left(5) ^ news
+        })
+    }
+
+    /// What the core wrote of its life.
+    pub(crate) fn core_life_words(&self) -> [u32; 3] {
+        let core = self.layout.core_header();
+        let words = [core_header::STATE, core_header::SESSION, core_header::ECHO];
+        words.map(|at| self.words.load(core + at, Ordering::Acquire))
+    }
+
+    /// Ports of each endpoint.
+    pub(crate) const fn ports(&self) -> usize {
+        self.layout.ports()
+    }
+
     /// Writes a new session of a flow, in which at most `window` messages of the core wait, and
     /// returns the own tail at which it starts.
     pub(super) fn propose(&self, flow: Flow, session: u32, window: u32) -> u32 {
@@ -220,6 +315,26 @@ impl LinkMap {
             .store(ours + flow_line::START, tail, Ordering::Relaxed);
         self.write_session(flow, session);
         tail
+    }
+
+    /// Says whether the flow's port has the eventfds of the core: else the agent passes on its
+    /// rings, and wakes it when the core has rung.
+    pub(super) fn set_doorbell(&self, flow: Flow, has: bool) {
+        let at = self.layout.linux_flow(flow) + flow_line::DOORBELL;
+        self.words.store(at, has.into(), Ordering::Release);
+    }
+
+    /// Is somebody attached whom the core does not ring without the agent?
+    pub(crate) fn needs_agent(&self) -> bool {
+        let endpoints = 0..self.layout.endpoints();
+        let mut flows = endpoints.flat_map(|endpoint| self.flows(endpoint));
+        flows.any(|flow| self.sessions(flow).0 != 0 && !self.has_doorbell(flow))
+    }
+
+    /// Does the core ring the flow's port without the agent?
+    pub(crate) fn has_doorbell(&self, flow: Flow) -> bool {
+        let at = self.layout.linux_flow(flow) + flow_line::DOORBELL;
+        self.words.load(at, Ordering::Acquire) != 0
     }
 
     /// Ends the session of a flow.
@@ -353,13 +468,18 @@ impl LinkMap {
         self.words.store(ours, head, Ordering::Release);
     }
 
-    /// Forgets what a dead core left in its queues: the slots are in its rows. For the agent,
+    /// Forgets what a dead core left in its queues, whose slots are in its rows, and that it rang
+    /// somebody directly. For the agent,
     /// between two lives.
     pub(crate) fn forget_queues(&self) {
         for endpoint in 0..self.layout.endpoints() {
-            self.flows(endpoint)
-                .for_each(|flow| self.forget_queue(flow));
+            self.flows(endpoint).for_each(|flow| self.forget_flow(flow));
         }
+    }
+
+    fn forget_flow(&self, flow: Flow) {
+        self.forget_queue(flow);
+        self.set_doorbell(flow, false);
     }
 
     pub(super) fn forget_queue(&self, flow: Flow) {
@@ -377,10 +497,19 @@ impl LinkMap {
         (0..self.layout.endpoints()).any(|endpoint| self.is_from_core(endpoint))
     }
 
+    /// Are requests what the endpoint carries?
+    pub(super) fn asks(&self, endpoint: usize) -> bool {
+        self.endpoint(endpoint)
+            .is_some_and(|record| record.kind == EndpointKind::Requests)
+    }
+
+    /// Has the endpoint messages for Linux?
     pub(super) fn is_from_core(&self, endpoint: usize) -> bool {
-        self.endpoint(endpoint).is_some_and(|record| {
-            record.direction == Direction::FromCore && record.kind == EndpointKind::Messages
-        })
+        // Without its name, which costs an allocation.
+        let record = self.layout.endpoint_record(endpoint);
+        let word = |at| self.words.load(record + at, Ordering::Relaxed);
+        Direction::from_word(word(endpoint_record::DIRECTION)) == Some(Direction::FromCore)
+            && EndpointKind::from_word(word(endpoint_record::KIND)) == Some(EndpointKind::Messages)
     }
 
     /// The region whose slots the link's descriptors name.

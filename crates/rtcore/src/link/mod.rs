@@ -8,7 +8,10 @@
 pub(crate) mod abandoned;
 mod attachment;
 mod call;
+mod client;
+mod doorbell_line;
 mod events;
+pub(crate) mod health;
 mod map;
 mod right;
 mod ring;
@@ -17,13 +20,15 @@ mod source;
 mod status;
 mod target;
 mod transport;
+mod violation;
 mod watch;
 mod words;
 
 pub use map::EndpointRecord;
-pub(crate) use map::LinkMap;
-pub use status::{BellStatus, FlowStatus, LinkStatus, QueueStatus};
+pub(crate) use map::{CoreWords, LinkMap, TakenWords};
+pub use status::{BellStatus, CoreCounts, FlowStatus, LinkStatus, QueueStatus};
 pub(crate) use transport::CoreLinks;
+pub use violation::{ViolatedWord, Violation};
 pub use words::call_at_each_store;
 
 /// A wait for a core looks again after this long: an emulator may lose a ring.

@@ -55,31 +55,28 @@ impl Outbox {
         }
     }
 
-    /// Entries that the core has not taken. `None`: its counter is impossible.
-    pub(super) fn untaken(&mut self, words: &Words) -> Option<u32> {
+    /// Entries that the core has not taken; its counter, if that is impossible.
+    pub(super) fn untaken(&mut self, words: &Words) -> Result<u32, u32> {
         // Pairs with the core's release store: what it has taken, it has finished reading.
         let head = words.load(self.places.head, Ordering::Acquire);
         let untaken = self.tail.wrapping_sub(head);
         // A head can only come closer to the tail.
         if untaken > self.tail.wrapping_sub(self.seen_head) {
-            return None;
+            return Err(head);
         }
         self.seen_head = head;
-        Some(untaken)
+        Ok(untaken)
     }
 
-    /// False: full, or the core's counter is impossible.
-    pub(super) fn push(&mut self, words: &Words, value: Entry) -> bool {
-        if self
-            .untaken(words)
-            .is_none_or(|count| count >= self.places.capacity)
-        {
-            return false;
+    /// False: full. An error is the core's counter, which is impossible.
+    pub(super) fn push(&mut self, words: &Words, value: Entry) -> Result<bool, u32> {
+        if self.untaken(words)? >= self.places.capacity {
+            return Ok(false);
         }
         self.places.write(words, self.tail, value);
         self.tail = self.tail.wrapping_add(1);
         words.store(self.places.tail, self.tail, Ordering::Release);
-        true
+        Ok(true)
     }
 }
 
@@ -95,13 +92,14 @@ impl Inbox {
         Self { places, head }
     }
 
-    /// The next entry. `None`: there is none, or the core's counter is impossible.
-    pub(super) fn peek(&self, words: &Words) -> Option<Entry> {
+    /// The next entry, if there is one; an error is the core's counter, which is impossible.
+    pub(super) fn peek(&self, words: &Words) -> Result<Option<Entry>, u32> {
         let tail = words.load(self.places.tail, Ordering::Acquire);
         let waiting = tail.wrapping_sub(self.head);
-        (1..=self.places.capacity)
-            .contains(&waiting)
-            .then(|| self.places.read(words, self.head))
+        if waiting > self.places.capacity {
+            return Err(tail);
+        }
+        Ok((waiting > 0).then(|| self.places.read(words, self.head)))
     }
 
     pub(super) fn advance(&mut self, words: &Words) {

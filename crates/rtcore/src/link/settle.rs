@@ -90,7 +90,8 @@ pub(super) fn reclaim(
     Ok(ours.then(|| found.taken(descriptor)))
 }
 
-/// Does the row of a port answer for anything, or its queue hold anything?
+/// Does the row of a port answer for anything, or its queue hold anything? Or does the core wait
+/// for replies there, which the end of the session ends?
 pub(super) fn is_clean(
     shared: &Arc<Participant>,
     link: &LinkMap,
@@ -110,7 +111,9 @@ pub(super) fn is_clean(
         held <= published.get(&slot).copied().unwrap_or(0)
     });
     let nobody_reads = core.direction == Direction::FromCore;
-    empty && !(nobody_reads && link.has_waiting(flow_of(core, place)))
+    let flow = flow_of(core, place);
+    let may_wait = nobody_reads && link.asks(flow.endpoint) && link.sessions(flow).0 != 0;
+    empty && !may_wait && !(nobody_reads && link.has_waiting(flow))
 }
 
 /// Releases everything that the row of a port answers for, except what was published and is still

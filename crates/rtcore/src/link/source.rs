@@ -11,15 +11,18 @@ use hythe_node::NodeError;
 use hythe_node::hop::{
     HopPool as _, Origin, Outgoing, Participant, Polled, Seeking, Source, SourceState,
 };
-use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, PoolError, Taken};
+use hythe_pool::{ChannelInfo, CoreCounter, LedgerSlot, MemberIndex, PoolError, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, attach, step};
 use super::settle::published;
+use super::violation::ViolatedWord;
 use crate::LinkTimeouts;
 
 /// How long the rows of an endpoint's ports are remembered.
 const ROWS_AGE: Duration = Duration::from_millis(100);
+/// What a core misses between two looks comes to less: its count went back.
+const MISSED_MAX: u32 = u32::MAX / 2;
 
 /// The Linux end of an endpoint that gives payload.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub(super) struct CoreSource {
     depth: u32,
     /// Slots given to the core that nobody has given back, as far as it was looked.
     supplied: Vec<LedgerSlot>,
+    /// There was no slot for the fill ring, and none has gone there since.
+    is_short: bool,
     /// Messages that the core has dropped for this port, as far as they are counted.
     dropped: u32,
     /// Slots that are large enough for the endpoint: classes are sorted by size, so they follow
@@ -58,6 +63,7 @@ impl CoreSource {
             refused: None,
             depth: seeking.depth(),
             supplied: Vec::new(),
+            is_short: false,
             dropped: 0,
             fitting: 0..0,
             rows: Vec::new(),
@@ -96,6 +102,9 @@ impl CoreSource {
             let accepted = self.accept(entry)?;
             if let Some(attachment) = &mut self.attachment {
                 attachment.advance();
+                if matches!(accepted, Accepted::Lie) {
+                    attachment.note_entry(entry);
+                }
             }
             match accepted {
                 Accepted::Sample(taken) => {
@@ -121,6 +130,14 @@ impl CoreSource {
     }
 
     fn attach_again(&mut self) -> Result<bool, NodeError> {
+        if self
+            .attachment
+            .as_ref()
+            .is_some_and(Attachment::is_quarantined)
+        {
+            // A core that breaks each session gets another one now and then.
+            self.refused = Some(Instant::now());
+        }
         let attachment = &mut self.attachment;
         match step(&self.participant, &self.channel, attachment, self.depth) {
             Ok(true) => self.begin_filling().map(|()| true),
@@ -146,7 +163,12 @@ impl CoreSource {
             return 0;
         };
         let dropped = attachment.link.dropped(attachment.flow());
-        dropped.wrapping_sub(std::mem::replace(&mut self.dropped, dropped))
+        let missed = dropped.wrapping_sub(std::mem::replace(&mut self.dropped, dropped));
+        if missed > MISSED_MAX {
+            attachment.note(ViolatedWord::Dropped, dropped);
+            return 0;
+        }
+        missed
     }
 
     /// Moves what the core gave into our row.
@@ -171,13 +193,25 @@ impl CoreSource {
         } else {
             entry
         };
-        match attachment.reclaim(checked)? {
+        let (row, reclaimed) = (attachment.row(), attachment.reclaim(checked)?);
+        if let Some(taken) = &reclaimed {
+            self.forget_supplied(row, taken.slot);
+        }
+        match reclaimed {
             None => Ok(Accepted::Lie),
             Some(taken) if unused => {
                 self.release(taken)?;
                 Ok(Accepted::Unused)
             }
             Some(taken) => Ok(Accepted::Sample(taken)),
+        }
+    }
+
+    /// A reference to a slot has left our row: without any there, the slot is not with the core.
+    fn forget_supplied(&mut self, row: MemberIndex, slot: LedgerSlot) {
+        let ledger = self.participant.pool().control().ledger();
+        if ledger.held_by(row, slot) == 0 {
+            self.supplied.retain(|&supplied| supplied != slot);
         }
     }
 
@@ -188,12 +222,16 @@ impl CoreSource {
             return Ok(());
         };
         let wanted = attachment.window();
-        let mut untaken = attachment.untaken();
-        let before = untaken;
+        let Some(before) = attachment.untaken() else {
+            // Its session is over: the next look attaches anew.
+            return Ok(());
+        };
+        let mut untaken = before;
         while untaken < wanted {
             // One window in the ring, and one that the core fills or others have yet to take.
             let has_share = self.supplied.len() < 2 * wanted as usize || self.may_supply_more();
             if !has_share || !self.leaves_enough() {
+                self.note_short();
                 break;
             }
             let Some(attachment) = &mut self.attachment else {
@@ -202,10 +240,14 @@ impl CoreSource {
             let (region, bytes) = (attachment.core.region, attachment.max_bytes as usize);
             let empty = match Outgoing::lease(&self.participant, region, bytes) {
                 Ok(empty) => empty,
-                Err(NodeError::Pool(PoolError::PoolFull { .. })) => break,
+                Err(NodeError::Pool(PoolError::PoolFull { .. })) => {
+                    self.note_short();
+                    break;
+                }
                 Err(error) => return Err(error),
             };
             attachment.push(empty.slot(), empty.descriptor())?;
+            self.is_short = false;
             self.supplied.push(empty.slot());
             empty.moved();
             untaken += 1;
@@ -216,6 +258,15 @@ impl CoreSource {
             attachment.ring_core();
         }
         Ok(())
+    }
+
+    /// Counts that there is no slot for the fill ring: once, until there is one again.
+    fn note_short(&mut self) {
+        if !std::mem::replace(&mut self.is_short, true)
+            && let Some(attachment) = &self.attachment
+        {
+            attachment.count(CoreCounter::NoSlot);
+        }
     }
 
     /// Are fewer slots with the core than half of those that are large enough? The others stay with

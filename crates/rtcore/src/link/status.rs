@@ -2,11 +2,12 @@
 
 use hythe_abi::link::{
     CORE_MAGIC, CoreState, ENDPOINTS_MAX, Flow, NAME_BYTES, VERSION, bell_line, core_header,
-    flow_line, linux_header,
+    endpoint_record, flow_line, linux_header,
 };
 use hythe_memory::Ordering;
 
 use super::map::{EndpointRecord, LinkMap};
+use super::violation::Violation;
 
 /// What a link says at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,26 @@ pub struct LinkStatus {
     pub core_bell: BellStatus,
     /// The flows that somebody uses, or that are not empty.
     pub flows: Vec<FlowStatus>,
+    /// What the core has counted at its endpoints, by their numbers.
+    pub counts: Vec<CoreCounts>,
+    /// What of the core's header is impossible at this moment, if something is.
+    pub violation: Option<Violation>,
+}
+
+/// What a core counts at one of its endpoints, over all ports and since it started. Wrapping, and
+/// claims of the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreCounts {
+    /// The endpoint.
+    pub endpoint: usize,
+    /// Entries and words that Linux should not have written.
+    pub violations: u32,
+    /// Messages for which no port had free capacity in time.
+    pub full: u32,
+    /// Times that no empty slot came in time.
+    pub no_slot: u32,
+    /// Buffers whose session was lost.
+    pub dropped: u32,
 }
 
 /// A bell at one moment.
@@ -57,6 +78,8 @@ pub struct FlowStatus {
     pub to_core: QueueStatus,
     /// The queue core -> Linux.
     pub from_core: QueueStatus,
+    /// Does the port have the eventfds of the core? Else its rings pass through the agent.
+    pub has_doorbell: bool,
     /// Messages of the core that may wait for this port.
     pub window: u32,
     /// Messages that the core has dropped for this port.
@@ -122,22 +145,43 @@ impl LinkMap {
             endpoints: (0..count)
                 .filter_map(|index| self.endpoint(index))
                 .collect(),
-            linux_bell: self.bell(self.layout().linux_bell()),
-            core_bell: self.bell(self.layout().core_bell()),
+            linux_bell: BellStatus {
+                rings: self.linux_rings(),
+                wanted: self.does_linux_sleep(count),
+            },
+            core_bell: BellStatus {
+                rings: word(self.layout().core_bell() + bell_line::COUNT),
+                wanted: word(self.layout().core_bell() + bell_line::WANTED) != 0,
+            },
             flows: (0..count)
                 .flat_map(|endpoint| self.flows(endpoint))
                 .map(|flow| self.flow_status(flow))
                 .filter(FlowStatus::is_in_use)
                 .collect(),
+            counts: (0..count).map(|endpoint| self.counts(endpoint)).collect(),
+            violation: self.header_violation(),
         }
     }
 
-    fn bell(&self, line: usize) -> BellStatus {
-        let word = |at| self.words().load(line + at, Ordering::Acquire);
-        BellStatus {
-            rings: word(bell_line::COUNT),
-            wanted: word(bell_line::WANTED) != 0,
+    fn counts(&self, endpoint: usize) -> CoreCounts {
+        let record = self.layout().endpoint_record(endpoint);
+        let word = |at| self.words().load(record + at, Ordering::Relaxed);
+        CoreCounts {
+            endpoint,
+            violations: word(endpoint_record::VIOLATIONS),
+            full: word(endpoint_record::FULL),
+            no_slot: word(endpoint_record::NO_SLOT),
+            dropped: word(endpoint_record::DROPPED),
         }
+    }
+
+    /// Does any participant ask the core to ring, at so many endpoints?
+    fn does_linux_sleep(&self, endpoints: usize) -> bool {
+        let mut flows = (0..endpoints).flat_map(|endpoint| self.flows(endpoint));
+        flows.any(|flow| {
+            let at = self.layout().linux_flow(flow) + flow_line::WANTED;
+            self.words().load(at, Ordering::Relaxed) != 0
+        })
     }
 
     fn flow_status(&self, flow: Flow) -> FlowStatus {
@@ -160,6 +204,7 @@ impl LinkMap {
                 tail: word(core + flow_line::TAIL),
                 head: word(linux + flow_line::HEAD),
             },
+            has_doorbell: self.has_doorbell(flow),
             window: word(linux + flow_line::WINDOW),
             dropped: self.dropped(flow),
         }

@@ -9,7 +9,7 @@ use hythe_node::NodeError;
 use hythe_node::hop::{
     HopPool as _, Message, Participant, Seeking, Sent, Target, TargetState, WaitPlan,
 };
-use hythe_pool::ChannelInfo;
+use hythe_pool::{ChannelInfo, CoreCounter};
 
 use super::NAP;
 use super::attachment::{Attachment, attach, silent, step};
@@ -205,7 +205,11 @@ impl CoreTarget {
         let Some(attachment) = &mut self.attachment else {
             return Ok(());
         };
-        while let Some(entry) = attachment.peek() {
+        // As many as the queue can hold: a core that keeps giving back does not keep us here.
+        for _ in 0..=attachment.capacity() {
+            let Some(entry) = attachment.peek() else {
+                break;
+            };
             let returned = if entry.descriptor.mark() == Some(DescriptorMark::Credit) {
                 true
             } else {
@@ -219,6 +223,9 @@ impl CoreTarget {
                 reclaimed.is_some()
             };
             attachment.advance();
+            if !returned {
+                attachment.note_entry(entry);
+            }
             self.outstanding = self.outstanding.saturating_sub(returned.into());
             self.is_stalled &= !returned;
             self.gives_back |= returned;
@@ -231,6 +238,18 @@ impl CoreTarget {
             && let Some(attachment) = &self.attachment
         {
             attachment.ring_core();
+        }
+    }
+
+    /// The queue was full for so long.
+    fn full(&self, waited: Duration) -> NodeError {
+        if let Some(attachment) = &self.attachment {
+            attachment.count(CoreCounter::Full);
+        }
+        NodeError::CoreFull {
+            channel: self.channel.name.clone(),
+            places: self.attachment.as_ref().map_or(0, Attachment::capacity),
+            waited_ms: waited.as_millis() as u64,
         }
     }
 
@@ -264,9 +283,7 @@ impl Target for CoreTarget {
             Ok(true) => self.push(message).map(|()| true),
             Ok(false) => {
                 self.is_stalled = true;
-                let used = self.outstanding;
-                let reason = format!("all {used} places of its window are in use for {bound:?}");
-                Err(silent(&self.channel, &reason))
+                Err(self.full(bound))
             }
             Err(error) => Err(error),
         };
@@ -308,6 +325,12 @@ impl Target for CoreTarget {
 
     fn region(&self) -> Option<RegionIndex> {
         Some(self.region)
+    }
+
+    fn note_no_slot(&self) {
+        if let Some(attachment) = &self.attachment {
+            attachment.count(CoreCounter::NoSlot);
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use hythe_node::hop::{
 use hythe_pool::{ChannelIndex, CoreBinding};
 
 use super::call::{Calls, CoreReplies, CoreServer, Shared};
+use super::client::CoreRequests;
 use super::events::{CoreEventSource, CoreEventTarget};
 use super::source::CoreSource;
 use super::target::CoreTarget;
@@ -41,6 +42,18 @@ impl CoreLinks {
             None => Ok(None),
         }
     }
+
+    /// Adds the core that asks over a server's channel.
+    fn find_requests(&self, find: &mut FindSources<'_>) -> Result<(), NodeError> {
+        if let Some(core) = core_behind(find.seeking(), Direction::FromCore) {
+            let requests = CoreRequests::new(find.seeking(), core, self.timeouts);
+            if find.seeking().is_opening() {
+                requests.attach_now()?;
+            }
+            find.add(Box::new(requests));
+        }
+        Ok(())
+    }
 }
 
 impl Transport for CoreLinks {
@@ -66,15 +79,21 @@ impl Transport for CoreLinks {
     }
 
     fn find_sources(&self, find: &mut FindSources<'_>) -> Result<(), NodeError> {
-        let is_core = |source: &dyn Any| source.is::<CoreSource>() || source.is::<CoreReplies>();
+        let is_core = |source: &dyn Any| {
+            source.is::<CoreSource>() || source.is::<CoreReplies>() || source.is::<CoreRequests>()
+        };
         if find.asks() && !find.known().any(|source| is_core(source)) {
             if let Some(call) = self.call(find.seeking())? {
                 find.add(Box::new(CoreReplies(call)));
             }
             return Ok(());
         }
-        if !find.subscribes() || find.known().any(|source| is_core(source)) {
+        let is_wanted = find.subscribes() || find.answers();
+        if !is_wanted || find.known().any(|source| is_core(source)) {
             return Ok(());
+        }
+        if find.answers() {
+            return self.find_requests(find);
         }
         if let Some(core) = core_behind(find.seeking(), Direction::FromCore) {
             let mut source = CoreSource::new(find.seeking(), core.row, self.timeouts);

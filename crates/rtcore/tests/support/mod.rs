@@ -7,6 +7,8 @@
     reason = "each test program uses a part of it"
 )]
 
+pub mod asker;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,6 +20,8 @@ use hythe_node::{
 };
 use hythe_rtcore::{Board, Core, CoreOptions};
 
+/// What the program `decoder` offers: a core is up when all have their channels.
+pub const DECODER_ENDPOINTS: usize = 8;
 /// Longer than anything here takes on a loaded machine.
 pub const LONG: Duration = Duration::from_secs(120);
 
@@ -71,22 +75,36 @@ pub struct World {
     pub options: PoolOptions,
     pub root: PathBuf,
     pub pool: Pool,
+    spins: bool,
 }
 
 impl World {
     pub fn new() -> Self {
+        Self::make(true)
+    }
+
+    /// One in which every wait sleeps: spinning first, a fast round trip ends before the sleep.
+    pub fn that_never_spins() -> Self {
+        Self::make(false)
+    }
+
+    fn make(spins: bool) -> Self {
         static MADE: AtomicU32 = AtomicU32::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let root = PathBuf::from(format!(
             "/dev/shm/hythe-test-{}-{number}",
             std::process::id()
         ));
-        let options = PoolOptions::new("rtcore").root(&root).bytes(12 << 20);
+        let mut options = PoolOptions::new("rtcore").root(&root).bytes(12 << 20);
+        if !spins {
+            options = options.spin(Duration::ZERO);
+        }
         let pool = Pool::open_or_create(&options).expect("pool");
         Self {
             options,
             root,
             pool,
+            spins,
         }
     }
 
@@ -233,6 +251,7 @@ impl Other {
             .env("HYTHE_TEST_ROLE", role)
             .env("HYTHE_TEST_ROOT", &world.root)
             .env("HYTHE_TEST_BOARD", board.name())
+            .envs((!world.spins).then_some(("HYTHE_SPIN_US", "0")))
             .envs(variable.map(|(name, value)| (name, value.to_string())))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())

@@ -1,10 +1,11 @@
 //! From the bell to a file descriptor: a thread that sleeps on the bell's futex and writes an
 //! eventfd when it was rung.
 //!
-//! Started only where a wait set also waits for file descriptors or is waited for by one. It always
-//! sleeps on the count that it saw last, so that asking for rings ([`Bridge::arm`]) wakes nobody:
-//! it announces a sleeper, as every sleep does, and looks for work again. The first ring takes the
-//! announcement back, so that a burst of messages costs one. Bounded naps; ends with the wait set.
+//! Started only where a wait set also waits for file descriptors or is waited for by one, and where
+//! waits end by the doorbells of other hops, too. It always sleeps on the count that it saw last,
+//! so that asking for rings ([`Bridge::arm`]) wakes nobody: it announces a sleeper, as every sleep
+//! does, and looks for work again. The first ring takes the announcement back, so that a burst of
+//! messages costs one. Bounded naps; ends with its owner.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -17,19 +18,18 @@ use hythe_pool::MemberIndex;
 use hythe_queue::Bell;
 
 use crate::pool::Pool;
-use crate::wait::ring_always;
 
 /// Bounds what a ring lost by an emulator can delay.
 const NAP: Duration = Duration::from_secs(1);
 
 /// Stops its thread when dropped.
 #[derive(Debug)]
-pub(super) struct Bridge {
+pub(crate) struct Bridge {
     line: Arc<Line>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread and the wait set share.
+/// What the thread and its owner share.
 #[derive(Debug)]
 struct Line {
     pool: Pool,
@@ -43,7 +43,7 @@ struct Line {
 
 impl Bridge {
     /// Writes `rung` whenever the participant's bell is rung.
-    pub(super) fn start(pool: Pool, me: MemberIndex, rung: OwnedFd) -> std::io::Result<Self> {
+    pub(crate) fn start(pool: Pool, me: MemberIndex, rung: OwnedFd) -> std::io::Result<Self> {
         let line = Arc::new(Line {
             pool,
             me,
@@ -62,7 +62,7 @@ impl Bridge {
     }
 
     /// Asks for a ring. The caller now looks for work again.
-    pub(super) fn arm(&self) {
+    pub(crate) fn arm(&self) {
         if !self.line.armed.swap(true, Ordering::AcqRel) {
             let _ = self.line.bell().lie_down(self.line.pool.control().memory());
         } else {
@@ -72,7 +72,7 @@ impl Bridge {
     }
 
     /// Takes that back.
-    pub(super) fn disarm(&self) {
+    pub(crate) fn disarm(&self) {
         self.line.disarm();
     }
 }
@@ -110,12 +110,12 @@ impl Line {
 }
 
 /// Makes an eventfd readable. One that is full is readable already.
-pub(super) fn ring(rung: &OwnedFd) {
+pub(crate) fn ring(rung: &OwnedFd) {
     let _ = rustix::io::write(rung, &1_u64.to_ne_bytes());
 }
 
 /// Makes an eventfd unreadable.
-pub(super) fn hush(rung: BorrowedFd<'_>) {
+pub(crate) fn hush(rung: BorrowedFd<'_>) {
     // It does not block: an empty one says so.
     let _ = rustix::io::read(rung, &mut [0; 8]);
 }
@@ -123,7 +123,10 @@ pub(super) fn hush(rung: BorrowedFd<'_>) {
 impl Drop for Bridge {
     fn drop(&mut self) {
         self.line.stop.store(true, Ordering::Release);
-        ring_always(self.line.pool.control(), self.line.me);
+        let memory = self.line.pool.control().memory();
+        let bell = self.line.bell();
+        bell.ring_always(memory);
+        memory.wake(bell.count);
         if let Some(thread) = self.thread.take() {
             hythe_sys::wait::for_end_of(thread);
         }

@@ -1,0 +1,53 @@
+//! C programs that talk to RTOS cores, of the board `hosted`, which the command starts.
+
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod stage;
+
+use std::path::Path;
+
+use stage::{Linking, Stage, hythe_command, repository, run, text};
+
+/// Stops the cores that are still there when the test ends, however it does.
+struct Cores<'a> {
+    stage: &'a Stage,
+    hythe: &'a Path,
+    started: Vec<&'static str>,
+}
+
+impl Cores<'_> {
+    fn start(&mut self, name: &'static str) {
+        let mut start = self.stage.command(self.hythe);
+        run(start.args(["core", "run", "hosted", "--detach", "--as", name]));
+        self.started.push(name);
+    }
+}
+
+impl Drop for Cores<'_> {
+    fn drop(&mut self) {
+        for name in &self.started {
+            let mut stop = self.stage.command(self.hythe);
+            let _ = stop.args(["core", "stop", name]).output();
+        }
+    }
+}
+
+#[test]
+fn a_sample_of_one_core_reaches_another_as_a_counted_copy() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let boards = run(stage.command(&hythe).args(["core", "boards", "--json"]));
+    if !text(&boards).contains("\"hosted\"") {
+        eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+        return;
+    }
+    let source = repository().join("bindings/c/tests/two_cores.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let mut cores = Cores {
+        stage: &stage,
+        hythe: &hythe,
+        started: Vec::new(),
+    };
+    cores.start("left");
+    cores.start("right");
+    assert_eq!(text(&run(&mut stage.command(&program))), "copied\n");
+}

@@ -1,0 +1,328 @@
+//! A core's two eventfds, handed from its agent to a process that attaches: by one it rings the
+//! core, to the other the core adds when it rings. From then on the agent is not in the wake path.
+//!
+//! The agent listens on a socket `eventfds.<region>` in the pool's directory ([`Offer`]), of which
+//! the kernel lets only processes of the pool's owner connect. Each gets one packet: a version, the
+//! Linux session of the link, both files ([`Request`]). A process that gets nothing in time rings
+//! through the agent. Never waits, on either side.
+
+use std::fs;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hythe_abi::RegionIndex;
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
+    connect, listen, recvmsg, sendmsg, socket_with,
+};
+
+use crate::CoreError;
+use crate::error::system;
+
+/// Of the packet.
+const VERSION: u32 = 1;
+const PACKET_BYTES: usize = 8;
+/// Connections that may wait for the agent. Who finds no place rings through the agent.
+const BACKLOG: i32 = 64;
+/// Served at one look: a flood of connections costs no more than this.
+const SERVED_AT_ONCE: usize = 64;
+/// How long a process waits for its packet. An agent that runs sends it at once.
+const BOUND: Duration = Duration::from_secs(1);
+
+const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
+
+fn path_of(pool: &Path, region: RegionIndex) -> PathBuf {
+    pool.join(format!("eventfds.{}", region.0))
+}
+
+/// The agent's end. The socket is removed when this goes.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    listener: OwnedFd,
+    path: PathBuf,
+    owner: u32,
+    session: u32,
+}
+
+impl Offer {
+    /// Offers the eventfds of the core that shares this region, of the life that `session` begins.
+    pub(crate) fn open(pool: &Path, region: RegionIndex, session: u32) -> Result<Self, CoreError> {
+        let path = path_of(pool, region);
+        // Left by an agent that was killed; the log's lock says that it is not in use.
+        let _ = fs::remove_file(&path);
+        let open = || -> io::Result<(OwnedFd, u32)> {
+            let owner = fs::metadata(pool)?.uid();
+            let listener = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
+            bind(&listener, &SocketAddrUnix::new(&path)?)?;
+            // Explicitly, whatever the umask, and before anybody can connect. Whoever may ring a
+            // core by a file that all share may also fill it, or make a write to it block: the
+            // pool's owner can do as much to each process anyway, others cannot.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+            if hythe_sys::identity::effective_user() != owner {
+                chown(&path, Some(owner), None)?;
+            }
+            listen(&listener, BACKLOG)?;
+            Ok((listener, owner))
+        };
+        let (listener, owner) = open().map_err(system("listen on", &path))?;
+        Ok(Self {
+            listener,
+            path,
+            owner,
+            session,
+        })
+    }
+
+    /// Readable when somebody asks.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Hands both files to whoever asks at the moment.
+    pub(crate) fn serve(&self, (ring, rung): (&OwnedFd, &OwnedFd)) {
+        for _ in 0..SERVED_AT_ONCE {
+            let Ok(connection) = accept_with(&self.listener, FLAGS) else {
+                return;
+            };
+            let may_have = hythe_sys::peer::peer_uid(&connection)
+                .is_ok_and(|user| user == self.owner || user == 0);
+            // Who hung up meanwhile does without.
+            if may_have && let Err(error) = send(&connection, self.session, [ring, rung]) {
+                tracing::debug!(%error, "a process did not get the eventfds of its core");
+            }
+        }
+    }
+}
+
+impl Drop for Offer {
+    fn drop(&mut self) {
+        // Gone already is fine.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn send(connection: &OwnedFd, session: u32, files: [&OwnedFd; 2]) -> io::Result<()> {
+    let mut packet = [0; PACKET_BYTES];
+    packet[..4].copy_from_slice(&VERSION.to_le_bytes());
+    packet[4..].copy_from_slice(&session.to_le_bytes());
+    let files = files.map(AsFd::as_fd);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !control.push(SendAncillaryMessage::ScmRights(&files)) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
+    sendmsg(
+        connection,
+        &[IoSlice::new(&packet)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}
+
+/// The end of a process that asks for the eventfds.
+#[derive(Debug)]
+pub(crate) struct Request {
+    connection: OwnedFd,
+    session: u32,
+    deadline: Instant,
+}
+
+/// What has come of a request.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// Nothing yet.
+    Pending,
+    /// What rings the core, and what it adds to.
+    Granted(OwnedFd, OwnedFd),
+    /// The agent does not hand them out, or does not run, or they are of another life.
+    Refused,
+}
+
+impl Request {
+    /// Asks for the eventfds of this life of a core. `None`: its agent offers none, or is dead.
+    pub(crate) fn begin(pool: &Path, region: RegionIndex, session: u32) -> Option<Self> {
+        let connection = reach(pool, &path_of(pool, region)).ok()?;
+        Some(Self {
+            connection,
+            session,
+            deadline: Instant::now() + BOUND,
+        })
+    }
+
+    /// Looks for the answer.
+    pub(crate) fn look(&self) -> Answer {
+        match self.receive() {
+            Ok(Some((ring, rung))) => Answer::Granted(ring, rung),
+            Err(Errno::AGAIN | Errno::INTR) if Instant::now() < self.deadline => Answer::Pending,
+            Ok(None) | Err(_) => Answer::Refused,
+        }
+    }
+
+    fn receive(&self) -> Result<Option<(OwnedFd, OwnedFd)>, Errno> {
+        let mut packet = [0; PACKET_BYTES];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let mut pieces = [IoSliceMut::new(&mut packet)];
+        let received = recvmsg(&self.connection, &mut pieces, &mut control, flags)?;
+        // Whatever does not fit is closed with these.
+        let mut files = control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => files.collect(),
+            _ => Vec::new(),
+        });
+        let (ring, rung) = (files.next(), files.next());
+        let mut expected = [0; PACKET_BYTES];
+        expected[..4].copy_from_slice(&VERSION.to_le_bytes());
+        expected[4..].copy_from_slice(&self.session.to_le_bytes());
+        let is_ours = received.bytes == PACKET_BYTES && packet == expected;
+        let files = ring.zip(rung).filter(|_| is_ours);
+        Ok(files.filter(|(ring, rung)| is_eventfd(ring) && is_eventfd(rung)))
+    }
+}
+
+/// Connects to the agent. What is not a socket of the pool's owner is none of an agent.
+fn reach(pool: &Path, path: &Path) -> io::Result<OwnedFd> {
+    let refused = || io::Error::from(Errno::ACCESS);
+    // The file first, held fast: so that what was checked is what is connected to.
+    let file = open(
+        path,
+        OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let (found, owner) = (fstat(&file)?, fs::metadata(pool)?.uid());
+    if FileType::from_raw_mode(found.st_mode) != FileType::Socket || found.st_uid != owner {
+        return Err(refused());
+    }
+    let connection = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, FLAGS, None)?;
+    let held = format!("/proc/self/fd/{}", file.as_raw_fd());
+    connect(&connection, &SocketAddrUnix::new(held)?)?;
+    match hythe_sys::peer::peer_uid(&connection)? {
+        user if user == owner || user == 0 => Ok(connection),
+        _ => Err(refused()),
+    }
+}
+
+/// Is it an eventfd, and one that never blocks?
+fn is_eventfd(file: &OwnedFd) -> bool {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let kind = fs::read_link(path);
+    let never_blocks =
+        rustix::fs::fcntl_getfl(file).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
+    never_blocks && kind.is_ok_and(|kind| kind == Path::new("anon_inode:[eventfd]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{EventfdFlags, eventfd};
+    use rustix::fs::fcntl_setfl;
+
+    const REGION: RegionIndex = RegionIndex(1);
+
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let name = format!("hythe-eventfds-{name}-{}", std::process::id());
+            let place = std::env::temp_dir().join(name);
+            fs::create_dir(&place).expect("own");
+            Self(place)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn event() -> OwnedFd {
+        eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("made")
+    }
+
+    fn ask(place: &Place, session: u32) -> Request {
+        Request::begin(&place.0, REGION, session).expect("somebody listens")
+    }
+
+    fn is_refused(request: &Request) -> bool {
+        matches!(request.look(), Answer::Refused)
+    }
+
+    #[test]
+    fn who_asks_gets_both_and_of_its_own_life_only() {
+        let place = Place::new("both");
+        assert!(Request::begin(&place.0, REGION, 5).is_none(), "no offer");
+        let (ring, rung) = (event(), event());
+        let offer = Offer::open(&place.0, REGION, 5).expect("listens");
+        let (early, other_life) = (ask(&place, 5), ask(&place, 4));
+        assert!(matches!(early.look(), Answer::Pending));
+        offer.serve((&ring, &rung));
+        let Answer::Granted(to_core, from_core) = early.look() else {
+            panic!("not granted");
+        };
+        assert!(is_refused(&other_life));
+        rustix::io::write(&to_core, &3_u64.to_ne_bytes()).expect("written");
+        let mut count = [0; 8];
+        rustix::io::read(&ring, &mut count).expect("read");
+        assert_eq!(u64::from_ne_bytes(count), 3);
+        rustix::io::write(&rung, &1_u64.to_ne_bytes()).expect("written");
+        rustix::io::read(&from_core, &mut count).expect("read");
+
+        let late = ask(&place, 5);
+        drop(offer);
+        assert!(is_refused(&late), "the agent hung up");
+        assert!(Request::begin(&place.0, REGION, 5).is_none());
+        assert_eq!(fs::read_dir(&place.0).expect("own").count(), 0);
+    }
+
+    #[test]
+    fn what_an_agent_that_was_killed_left_is_no_offer_and_not_in_the_way() {
+        let place = Place::new("left");
+        let offer = Offer::open(&place.0, REGION, 1).expect("listens");
+        let kept = place.0.join("kept");
+        fs::rename(&offer.path, &kept).expect("own");
+        let path = offer.path.clone();
+        drop(offer);
+        fs::rename(kept, path).expect("own");
+        assert!(Request::begin(&place.0, REGION, 1).is_none(), "refused");
+        let offer = Offer::open(&place.0, REGION, 2).expect("listens");
+        let asked = ask(&place, 2);
+        offer.serve((&event(), &event()));
+        assert!(matches!(asked.look(), Answer::Granted(..)));
+    }
+
+    /// Whoever answers may send anything; a file that may block a writer is not taken.
+    #[test]
+    fn only_eventfds_that_never_block_are_taken() {
+        let place = Place::new("kinds");
+        let offer = Offer::open(&place.0, REGION, 1).expect("listens");
+        let blocking = eventfd(0, EventfdFlags::CLOEXEC).expect("made");
+        let (_, pipe) = rustix::pipe::pipe().expect("made");
+        fcntl_setfl(&pipe, OFlags::NONBLOCK).expect("set");
+        for odd in [blocking, pipe] {
+            let asked = ask(&place, 1);
+            offer.serve((&event(), &odd));
+            assert!(is_refused(&asked));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_socket_is_not_connected_to() {
+        let place = Place::new("file");
+        let path = path_of(&place.0, REGION);
+        fs::write(&path, "").expect("own");
+        assert!(Request::begin(&place.0, REGION, 1).is_none());
+        fs::remove_file(&path).expect("own");
+        let offer = Offer::open(&place.0, RegionIndex(2), 1).expect("listens");
+        std::os::unix::fs::symlink(&offer.path, &path).expect("own");
+        assert!(Request::begin(&place.0, REGION, 1).is_none(), "no link");
+    }
+}

@@ -1,0 +1,285 @@
+//! Words of a link that were overwritten: what Linux says of it, what it counts, and that the link
+//! comes back by itself, with the same process of the core.
+
+mod support;
+
+use std::time::Duration;
+
+use hythe_abi::link::{Flow, LinkLayout, core_header, endpoint_record, flow_line, linux_header};
+use hythe_memory::{Access, Mapped, Memory, Ordering};
+use hythe_node::{NodeError, PublisherOptions, SubscriberOptions};
+use hythe_rtcore::{Board, Core, LinkTimeouts, ViolatedWord, Violation, control};
+use support::{Echo, LONG, World, board, boards, eventually, start};
+
+/// The link of a core, as the core has it.
+struct Words {
+    memory: Mapped,
+    layout: LinkLayout,
+}
+
+impl Words {
+    fn of(world: &World, core: &Core) -> Self {
+        let region = core.region();
+        let place = world.pool.region(region).and_then(|region| region.link);
+        let place = place.expect("a link");
+        let kind = if place.offset == 0 { "link" } else { "region" };
+        let path = world.pool.path().join(format!("{kind}.{}", region.0));
+        let file = std::fs::File::options().read(true).write(true).open(path);
+        let bytes = place.bytes as usize;
+        let memory = Mapped::file(file.expect("its file"), place.offset, bytes, Access::Write);
+        let memory = memory.expect("mapped");
+        let word = |at| memory.load(at, Ordering::Acquire);
+        let layout = LinkLayout::new(
+            word(linux_header::ENDPOINTS),
+            word(linux_header::PORTS),
+            word(linux_header::CAPACITY),
+            word(linux_header::SECTION_BYTES) as usize,
+        );
+        let layout = layout.expect("a layout");
+        Self { memory, layout }
+    }
+
+    /// Writes it, and says what stood there.
+    fn write(&self, at: usize, value: u32) -> u32 {
+        let before = self.memory.load(at, Ordering::Acquire);
+        self.memory.store(at, value, Ordering::Release);
+        before
+    }
+
+    fn header(&self, at: usize) -> usize {
+        self.layout.core_header() + at
+    }
+}
+
+fn counters(world: &World, board: &str) -> hythe_rtcore::CoreCounters {
+    let status = control::status(&world.pool, board).expect("it runs");
+    status.counters
+}
+
+/// `pong` of the decoder is its fourth endpoint, `ping` its third.
+const PING: usize = 2;
+const PONG: usize = 3;
+
+/// Where a word is, what is written over it, and as what Linux sees that.
+type Case = (usize, u32, ViolatedWord);
+
+/// Each word of a kind that the agent looks after.
+fn cases(words: &Words) -> [Case; 8] {
+    let record = words.layout.endpoint_record(PONG);
+    // Nobody uses port 7 of `ping`.
+    let unused = words.layout.core_flow(Flow {
+        endpoint: PING,
+        port: 7,
+    });
+    let echo = unused + flow_line::SESSION;
+    [
+        (words.header(core_header::STATE), 7, ViolatedWord::State),
+        (words.header(core_header::ECHO), 99_999, ViolatedWord::Echo),
+        (words.header(core_header::MAGIC), 0, ViolatedWord::Magic),
+        (words.header(core_header::VERSION), 3, ViolatedWord::Version),
+        (record + endpoint_record::KIND, 2, ViolatedWord::Record),
+        (echo, u32::MAX, ViolatedWord::FlowEcho),
+        (linux_header::CAPACITY, 0, ViolatedWord::LinuxSection),
+        (linux_header::SESSION, 12, ViolatedWord::LinuxSection),
+    ]
+}
+
+fn overwrite_and_heal(board: &Board, case: usize) {
+    let world = World::new();
+    let core = start(&world, board);
+    let pid = core.status().pid;
+    let words = Words::of(&world, &core);
+    let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+    echo.round_trip(b"before");
+    let (at, value, word) = cases(&words)[case];
+    words.write(at, value);
+    eventually("the agent begins a new session", || {
+        counters(&world, board.name()).renewals > 0
+    });
+    let seen = Violation::last_of(&counters(&world, board.name())).expect("counted");
+    assert_eq!(seen.word, word, "{}: {seen}", board.name());
+    assert_eq!(echo.round_trip_anew(b"after").to_vec(), b"after");
+    assert_eq!(core.status().pid, pid, "the core's process is the same");
+    assert_eq!(core.status().restarts, 0);
+    drop(echo);
+    core.stop().expect("stopped");
+    world.assert_clean();
+}
+
+#[test]
+fn what_was_overwritten_is_named_and_written_anew() {
+    let Some(board) = board("hosted") else { return };
+    (0..8).for_each(|case| overwrite_and_heal(&board, case));
+}
+
+#[test]
+fn so_it_is_on_an_emulated_board() {
+    let Some(board) = board("mps2-an386") else {
+        return;
+    };
+    for case in [0, 7] {
+        overwrite_and_heal(&board, case);
+    }
+}
+
+#[test]
+fn a_port_says_which_word_is_impossible() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let words = Words::of(&world, &core);
+    let timeouts = LinkTimeouts::default().attach(Duration::from_millis(10));
+    let node = hythe_rtcore::join_with(&world.pool, "asks", timeouts).expect("joins");
+    // The agent may be quicker, or its new session not answered yet.
+    eventually("the word is named", || {
+        words.write(words.header(core_header::STATE), 4_000_000_000);
+        let refused = node.subscriber("pong", &SubscriberOptions::default());
+        match refused {
+            Ok(_) => false,
+            Err(error) => {
+                assert!(matches!(error, NodeError::CoreSilent { .. }), "{error}");
+                let status = control::status(&world.pool, "hosted").expect("it runs");
+                let link = status.link.expect("a link");
+                let says = error.to_string();
+                link.violation
+                    .is_none_or(|found| found.word == ViolatedWord::State)
+                    && says.contains("its link is down: `state` of the core is 4000000000")
+            }
+        }
+    });
+    // Right words again, by whoever wrote the wrong ones, are as good as a new session.
+    eventually("the link is up", || {
+        node.subscriber("pong", &SubscriberOptions::default())
+            .is_ok()
+    });
+    drop(node);
+    core.stop().expect("stopped");
+    world.assert_clean();
+}
+
+#[test]
+fn words_that_are_right_again_need_nobody() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let words = Words::of(&world, &core);
+    let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+    for number in 0..10_u32 {
+        let at = words.header(core_header::STATE);
+        let up = words.write(at, 1000 + number);
+        // The port loses its session by that.
+        assert!(echo.pong.try_take().is_ok_and(|taken| taken.is_none()));
+        // On a loaded machine the core may have answered a new session meanwhile: with the same.
+        words.write(at, up);
+        let payload = number.to_le_bytes();
+        assert_eq!(echo.round_trip_anew(&payload).to_vec(), payload);
+    }
+    drop(echo);
+    core.stop().expect("stopped");
+    world.assert_clean();
+}
+
+#[test]
+fn a_counter_out_of_range_begins_another_session_of_the_flow() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let words = Words::of(&world, &core);
+        let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+        echo.round_trip(b"before");
+        for (endpoint, at, word) in [
+            (PONG, flow_line::TAIL, ViolatedWord::Tail),
+            (PONG, flow_line::HEAD, ViolatedWord::Head),
+            (PING, flow_line::TAIL, ViolatedWord::Tail),
+            (PING, flow_line::HEAD, ViolatedWord::Head),
+        ] {
+            let flow = words.layout.core_flow(Flow { endpoint, port: 0 });
+            let before = counters(&world, board.name());
+            let found = words.write(flow + at, 0);
+            words.write(flow + at, found.wrapping_add(1 << 20));
+            // Both look, before the core writes the word anew with its next message.
+            assert!(echo.pong.try_take().is_ok_and(|taken| taken.is_none()));
+            let _ = echo.send(b"may be refused");
+            let payload = format!("{endpoint} {word:?}").into_bytes();
+            assert_eq!(echo.round_trip_anew(&payload).to_vec(), payload);
+            let after = counters(&world, board.name());
+            assert!(after.violations > before.violations, "{word:?}");
+            assert_eq!(after.renewals, before.renewals, "the port does it alone");
+        }
+        drop(echo);
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
+}
+
+#[test]
+fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let timeouts = LinkTimeouts::default().window(Duration::from_millis(20));
+    let node = hythe_rtcore::join_with(&world.pool, "sender", timeouts).expect("joins");
+    let options = PublisherOptions::default().send_timeout(Duration::from_millis(10));
+    let mut ping = node.publisher("ping", &options).expect("publishes");
+    let process = rustix::process::Pid::from_raw(core.status().pid.try_into().expect("a pid"));
+    let process = process.expect("not 0");
+    let signal = |signal| rustix::process::kill_process(process, signal).expect("ours");
+    signal(rustix::process::Signal::STOP);
+    let full = loop {
+        let lease = ping.lease(100).expect("a free slot");
+        match ping.publish(lease, 100) {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(
+        matches!(
+            full,
+            NodeError::CoreFull {
+                places: 64,
+                waited_ms: 20,
+                ..
+            }
+        ),
+        "{full}"
+    );
+    let mut held = Vec::new();
+    let none = loop {
+        match ping.lease(100) {
+            Ok(lease) => held.push(lease),
+            Err(error) => break error,
+        }
+    };
+    assert!(none.is_pool_full(), "{none}");
+    drop(held);
+    let now = counters(&world, "hosted");
+    assert_eq!((now.full, now.no_slot, now.lost), (1, 1, 0));
+    signal(rustix::process::Signal::KILL);
+    assert!(core.wait(LONG));
+    let lease = ping.lease(100).expect("a free slot");
+    let lost = ping.publish(lease, 100).expect_err("it is dead");
+    assert!(matches!(lost, NodeError::CoreSilent { .. }), "{lost}");
+    drop((ping, node));
+    assert!(core.stop().is_err());
+    world.assert_clean();
+}
+
+#[test]
+fn a_lost_session_is_counted_over_the_lives_of_a_core() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let options = hythe_rtcore::CoreOptions::default()
+        .start_bound(LONG)
+        .restarts(1);
+    let core = Core::start(&world.pool, &board, &options).expect("core");
+    let mut echo = Echo::open(&world.pool, "echo").expect("ports");
+    echo.round_trip(b"before");
+    let pid = core.status().pid;
+    support::kill(pid);
+    assert!(core.wait_until(LONG, |status| status.pid != pid && status.restarts == 1));
+    echo.round_trip_anew(b"after");
+    assert!(counters(&world, "hosted").lost >= 2, "of both ports");
+    drop(echo);
+    core.stop().expect("stopped");
+    world.assert_clean();
+}
