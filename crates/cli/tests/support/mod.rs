@@ -271,8 +271,18 @@ impl Ended {
         String::from_utf8_lossy(&self.output).into_owned()
     }
 
+    pub(crate) fn succeeded(&self) {
+        assert_eq!(self.code, Some(0), "{}", self.errors);
+    }
+
     /// It failed with this code, said each of `words`, and printed nothing on standard output.
     pub(crate) fn failed(&self, code: i32, words: &[&str]) {
+        self.failed_naming(code, words);
+        assert_eq!(self.text(), "", "an error is no result");
+    }
+
+    /// It failed with this code, and said each of `words`.
+    pub(crate) fn failed_naming(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{}", self.errors);
         for word in words {
             assert!(
@@ -281,7 +291,6 @@ impl Ended {
                 self.errors
             );
         }
-        assert_eq!(self.text(), "", "an error is no result");
     }
 }
 
