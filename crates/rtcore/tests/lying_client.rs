@@ -8,6 +8,7 @@ use hythe_abi::request::{Header, MessageKind};
 use hythe_abi::{Descriptor, DescriptorMark};
 use hythe_memory::{Access, Mapped, Memory, Ordering};
 use hythe_node::{Pool, RegionIndex, Server, ServerOptions};
+use hythe_rtcore::{ViolatedWord, Violation, control};
 use support::{LONG, World, board, eventually, start};
 
 const QUERY: usize = 7;
@@ -168,6 +169,13 @@ fn what_is_no_request_is_counted_and_loses_no_slot() {
     impostor.push(credit);
     is_refused(&mut server, "a credit");
     assert_eq!(world.pool.snapshot().audit.mismatches, []);
+    // In the row of the core, too: all but the header, which only the server looks at.
+    let counted = control::status(&world.pool, board.name()).expect("its agent lives");
+    let last = Violation::last_of(&counted.counters).expect("counted");
+    assert_eq!(
+        (counted.counters.violations, last.word),
+        (7, ViolatedWord::Entry)
+    );
 
     // The one that is good is answered still: with its number, in its slot.
     assert!(open.reply_in_kind().expect("no damage"));

@@ -120,6 +120,9 @@ impl Service {
             let accepted = self.accept(entry)?;
             if let Some(attachment) = &mut self.attachment {
                 attachment.advance();
+                if matches!(accepted, Accepted::Lie) {
+                    attachment.note_entry(entry);
+                }
             }
             match accepted {
                 Accepted::Request(taken) => return Ok(Polled::Taken(taken)),
