@@ -3,6 +3,9 @@
 
 mod support;
 
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
 use hythe_abi::link::{ENTRY_BYTES, Entry, Flow, LinkLayout, flow_line, linux_header};
 use hythe_abi::request::{Header, MessageKind};
 use hythe_abi::{Descriptor, DescriptorMark};
@@ -13,6 +16,8 @@ use support::{LONG, World, board, eventually, start};
 
 const QUERY: usize = 7;
 const LARGEST: u32 = 64 << 10;
+/// Between a session that the core broke and the next.
+const SESSION_PAUSE: Duration = Duration::from_millis(20);
 
 /// The core's side of port 0 of `query`.
 struct Impostor {
@@ -87,6 +92,22 @@ impl Impostor {
         }
         self.link
             .store(tail, number.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Answers the session that Linux has begun, with a tail that is out of range. Returns it.
+    fn break_session(&self) -> Option<u32> {
+        let (ours, theirs) = (
+            self.layout.core_flow(self.flow),
+            self.layout.linux_flow(self.flow),
+        );
+        let load = |at| self.link.load(at, Ordering::Acquire);
+        let store = |at, value| self.link.store(at, value, Ordering::Release);
+        let session = load(theirs + flow_line::SESSION);
+        store(ours + flow_line::HEAD, load(theirs + flow_line::START));
+        store(ours + flow_line::START, 0);
+        store(ours + flow_line::TAIL, u32::MAX);
+        store(ours + flow_line::SESSION, session);
+        (session != 0).then_some(session)
     }
 
     /// Makes a request of an empty slot. Its header has this number.
@@ -180,6 +201,38 @@ fn what_is_no_request_is_counted_and_loses_no_slot() {
     // The one that is good is answered still: with its number, in its slot.
     assert!(open.reply_in_kind().expect("no damage"));
     eventually("a reply", || impostor.take().tag == 11);
+    drop((server, node));
+    // It is stopped, and so has to be ended.
+    let _ = core.stop();
+    world.assert_clean();
+}
+
+#[test]
+fn a_core_that_breaks_each_session_gets_another_one_now_and_then() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+    let mut server = node
+        .server("query", &ServerOptions::default())
+        .expect("a server");
+    stop(core.status().pid);
+    let impostor = Impostor::new(&world.pool, core.region());
+    let (start, mut sessions) = (Instant::now(), BTreeSet::new());
+    eventually("ten sessions", || {
+        for _ in 0..1000 {
+            sessions.extend(impostor.break_session());
+            assert!(server.try_take().expect("no damage").is_none());
+        }
+        sessions.len() >= 10
+    });
+    // The one that was broken first was there before.
+    let pauses = sessions.len() as u32 - 1;
+    let took = start.elapsed();
+    assert!(
+        took >= pauses * SESSION_PAUSE,
+        "{pauses} more in {took:?}: as many as the core likes"
+    );
     drop((server, node));
     // It is stopped, and so has to be ended.
     let _ = core.stop();

@@ -5,6 +5,7 @@
 mod support;
 
 use hythe_node::{Node, NodeError, Pool, PortKind, Request, Server, ServerOptions};
+use hythe_rtcore::control;
 use support::asker::{
     Asker, GIVEN_UP, LENGTH, LONG_MS, LOST, OK, TIMEOUT, answer_one, reply, reversed,
 };
@@ -290,6 +291,34 @@ fn stop(pid: u32) {
     let process = rustix::process::Pid::from_raw(pid.try_into().expect("a pid"));
     rustix::process::kill_process(process.expect("not 0"), rustix::process::Signal::STOP)
         .expect("stopped");
+}
+
+#[test]
+fn a_server_without_empty_slots_is_counted() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+        let first = server_of(&node, 1);
+        let mut held = Vec::new();
+        while let Ok(lease) = first.lease(LARGEST) {
+            assert_eq!(lease.region(), core.region());
+            held.push(lease);
+        }
+        let counted = || {
+            let status = control::status(&world.pool, board.name());
+            status.expect("its agent lives").counters.no_slot
+        };
+        assert_eq!(counted(), 0);
+        let mut second = server_of(&node, 1);
+        assert_eq!(counted(), 1);
+        // Once, however often it looks.
+        assert!(second.try_take().expect("sound").is_none());
+        assert_eq!(counted(), 1);
+        drop((first, second, held, node));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
 }
 
 #[test]
