@@ -101,9 +101,18 @@ fn overwrite_and_heal(board: &Board, case: usize) {
     assert_eq!(echo.round_trip_anew(b"after").to_vec(), b"after");
     assert_eq!(core.status().pid, pid, "the core's process is the same");
     assert_eq!(core.status().restarts, 0);
+    assert_eq!(rings_by_itself(&world, board), board.has_eventfds());
     drop(echo);
     core.stop().expect("stopped");
     world.assert_clean();
+}
+
+/// Does the core ring all who are attached without its agent?
+fn rings_by_itself(world: &World, board: &Board) -> bool {
+    let status = control::status(&world.pool, board.name()).expect("it runs");
+    let flows = status.link.expect("a link").flows;
+    let mut attached = flows.iter().filter(|flow| flow.session != 0);
+    attached.all(|flow| flow.has_doorbell)
 }
 
 #[test]
@@ -113,12 +122,11 @@ fn what_was_overwritten_is_named_and_written_anew() {
 }
 
 #[test]
-fn so_it_is_on_an_emulated_board() {
-    let Some(board) = board("mps2-an386") else {
-        return;
-    };
-    for case in [0, 7] {
-        overwrite_and_heal(&board, case);
+fn so_it_is_on_emulated_boards() {
+    for board in ["mps2-an386", "virt-a53"].into_iter().filter_map(board) {
+        for case in [0, 7] {
+            overwrite_and_heal(&board, case);
+        }
     }
 }
 
