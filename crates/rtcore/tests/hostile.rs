@@ -24,16 +24,15 @@ use choices::Choices;
 use hythe_abi::link::{ENTRY_BYTES, Flow, LinkLayout, flow_line, linux_header};
 use hythe_memory::{Access, Mapped, Memory};
 use hythe_node::{
-    ClientOptions, EventId, Node, NodeError, Pool, PublisherOptions, RegionIndex, SubscriberOptions,
+    ClientOptions, EventId, Node, NodeError, Pool, PublisherOptions, RegionIndex, ServerOptions,
+    SubscriberOptions,
 };
 use hythe_rtcore::{Board, Core, CoreOptions, LinkTimeouts, Violation, control};
-use support::{Echo, LONG, World, board};
+use support::{DECODER_ENDPOINTS, Echo, LONG, World, board};
 
 /// Of one seed on one board; four of them come to more than 20 seconds.
 const ROUND: Duration = Duration::from_millis(5200);
 const TIME_LIMIT: Duration = Duration::from_millis(50);
-/// Endpoints of the decoder.
-const ENDPOINTS: u32 = 7;
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |value| value.parse().expect("a number"))
@@ -89,7 +88,7 @@ impl Reach {
 
     fn scribble_once(&self, choices: &mut Choices) {
         let flow = Flow {
-            endpoint: choices.below(ENDPOINTS) as usize,
+            endpoint: choices.below(DECODER_ENDPOINTS as u32) as usize,
             // Those that are in use.
             port: choices.below(2) as usize,
         };
@@ -126,7 +125,7 @@ impl Reach {
     fn push_nonsense(&self, flow: Flow, choices: &mut Choices) {
         let capacity = self.layout.capacity();
         let from = Flow {
-            endpoint: choices.below(ENDPOINTS) as usize,
+            endpoint: choices.below(DECODER_ENDPOINTS as u32) as usize,
             port: flow.port,
         };
         let index = choices.below(capacity as u32) as usize;
@@ -211,7 +210,8 @@ fn publish_and_take(pool: &Pool, told: &Answers, over: &AtomicBool) {
     use_ports(over, open, |(ping, pong), step| {
         let lease = told.note("lease", || ping.lease(1000));
         if let Some(mut lease) = lease {
-            lease.write(0, &[1; 1000]);
+            // The core asks for so many milliseconds, as the first word says, or echoes.
+            lease.write(0, &[1, 0, 0, 0].repeat(250));
             told.note("publish", || ping.publish(lease, 1000));
         }
         let taken = told.note("take", || pong.take(TIME_LIMIT)).flatten();
@@ -252,6 +252,26 @@ fn ask(pool: &Pool, told: &Answers, over: &AtomicBool) {
         lease.write(0, &[7; 100]);
         let reply = told.note("call", || client.call(lease, 100, TIME_LIMIT));
         drop(reply.map(|reply| reply.to_vec()));
+    });
+}
+
+/// While a server is there, the core asks it for what comes over `ping`.
+fn answer(pool: &Pool, told: &Answers, over: &AtomicBool) {
+    let node = join(pool, "server");
+    let options = ServerOptions::default().depth(4);
+    let open = || told.note("server", || node.server("query", &options));
+    use_ports(over, open, |server, step| {
+        let request = told.note("take request", || server.take(TIME_LIMIT));
+        let Some(request) = request.flatten() else {
+            return;
+        };
+        let asked = request.sample().to_vec();
+        assert!(asked.len() <= 1 << 20);
+        if step % 4 == 0 {
+            told.note("reply in kind", || request.reply_in_kind());
+        } else if let Some(lease) = told.note("reply lease", || server.lease(8)) {
+            told.note("reply", || request.reply(lease, 8));
+        }
     });
 }
 
@@ -305,6 +325,7 @@ fn round(board: &Board, seed: u64) {
         scope.spawn(|| publish_and_take(pool, told, over));
         scope.spawn(|| notify_and_listen(pool, told, over));
         scope.spawn(|| ask(pool, told, over));
+        scope.spawn(|| answer(pool, told, over));
         scope.spawn(|| wait_for_any(pool, told, over));
         scope.spawn(|| look(pool, board.name(), over));
         let hostile = scope.spawn(|| reach.scribble(seed, over));
