@@ -199,6 +199,44 @@ fn a_killed_agent_takes_its_core_along_and_can_be_followed_by_another() {
     eventually("all is free", || is_all_free(&root));
 }
 
+/// Processes and this core ring each other without the agent, so it goes on.
+#[test]
+fn a_core_without_its_agent_is_listed_until_it_is_stopped() {
+    const EMULATED: &str = "virt-a53";
+    let root = Root::new();
+    let boards = root.json(&["core", "boards"]);
+    let boards = boards["boards"].as_array().expect("a list");
+    let can_run = |board: &Value| board["name"] == EMULATED && board["runnable"] == true;
+    if !boards.iter().any(can_run) {
+        eprintln!("SKIPPED: board {EMULATED} cannot run here (`hythe core boards` says why)");
+        return;
+    }
+    let core = Detached::start(&root, EMULATED, &[]);
+    assert_eq!(
+        root.json(&["core", "status"])["without_agent"],
+        Value::Array(Vec::new())
+    );
+    kill(&core.up["agent_pid"]);
+    eventually("its agent is gone", || {
+        root.json(&["core", "status"])["cores"] == Value::Array(Vec::new())
+    });
+    let document = root.json(&["core", "status"]);
+    let alone = &document["without_agent"][0];
+    assert_eq!(
+        (&alone["board"], &alone["core_pid"]),
+        (&EMULATED.into(), &core.up["core_pid"]),
+        "{document}"
+    );
+    let pid = core.up["core_pid"].to_string();
+    let text = root.ok(&["core", "status"]);
+    assert!(text.contains(EMULATED) && text.contains(&pid), "{text}");
+    let refused = root.run(&["core", "status", EMULATED]);
+    assert_eq!(refused.errors.trim(), format!("hythe: {}", text.trim()));
+    root.ok(&["core", "stop", EMULATED]);
+    assert!(root.ok(&["core", "status"]).contains("no core runs"));
+    eventually("it is reaped", || !lives(&core.up["core_pid"]));
+}
+
 #[test]
 fn looking_takes_nothing_away_from_a_core() {
     let root = Root::new();
