@@ -353,6 +353,56 @@ fn two_cores_of_one_board_run_side_by_side() {
     root.ok(&["core", "stop", "left"]);
 }
 
+#[test]
+fn what_is_copied_from_core_to_core_is_listed() {
+    let root = Root::new();
+    let _from = Detached::start(&root, HOSTED, &[]);
+    root.ok(&["core", "run", HOSTED, "--as", "left", "--detach"]);
+    let options = hythe::PoolOptions::new("default").root(&root.pools());
+    let pool = hythe::Pool::open(&options).expect("it is there");
+    let node = hythe::Node::join(&pool, "copier").expect("joins");
+    let subscriber = node.subscriber("pong", &hythe::SubscriberOptions::default());
+    let mut subscriber = subscriber.expect("subscribes");
+    let publisher = node.publisher("left/ping", &hythe::PublisherOptions::default());
+    let mut publisher = publisher.expect("publishes");
+    assert_eq!(root.feed(&["pub", "ping"], b"to you").code, Some(0));
+    let sample = subscriber.take(support::BOUND).expect("sound");
+    let sample = sample.expect("an echo");
+    publisher.forward_copy(&sample).expect("copied");
+    // What is leased where it is to go costs none.
+    let lease = publisher.lease(0).expect("a free slot");
+    publisher.publish(lease, 0).expect("published");
+
+    let list = root.json(&["list"]);
+    let channels = list["channels"].as_array().expect("a list");
+    let channel = |name: &str| channels.iter().find(|channel| channel["name"] == name);
+    let port = |name: &str| channel(name).expect("listed")["ports"][0].clone();
+    let there = port("left/ping");
+    assert_eq!(
+        (&there["messages"], &there["copies"], &there["copied_bytes"]),
+        (&2.into(), &1.into(), &6.into()),
+        "{there}"
+    );
+    assert_eq!(port("pong")["copies"], 0);
+    let text = root.ok(&["list"]);
+    let mut lines = text.lines();
+    lines.find(|line| line.starts_with("channel left/ping "));
+    let column = |heading: &str| {
+        let headings = lines.clone().find(|line| line.contains(heading));
+        let end = headings.expect("headings").find(heading).expect("there") + heading.len();
+        let row = lines.clone().find(|line| line.starts_with("  publisher "));
+        let left = &row.expect("its port")[..end];
+        left.rsplit(' ').next().expect("a number").to_owned()
+    };
+    assert_eq!(
+        (column("MESSAGES"), column("COPIES")),
+        ("2".into(), "1".into()),
+        "{text}"
+    );
+    drop((sample, subscriber, publisher, node));
+    root.ok(&["core", "stop", "left"]);
+}
+
 /// The file of the link of the only core, wherever the pool is below the root.
 fn link_file(folder: &std::path::Path) -> Option<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).expect("ours").flatten();
