@@ -6,12 +6,13 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use hythe_abi::link::{ENTRY_BYTES, Entry, Flow, LinkLayout, flow_line, linux_header};
+use hythe_abi::link::{ENTRY_BYTES, Entry, Flow, LinkLayout, flow_line};
 use hythe_abi::request::{Header, MessageKind};
 use hythe_abi::{Descriptor, DescriptorMark};
-use hythe_memory::{Access, Mapped, Memory, Ordering};
+use hythe_memory::{Mapped, Memory, Ordering};
 use hythe_node::{Pool, RegionIndex, Server, ServerOptions};
 use hythe_rtcore::{ViolatedWord, Violation, control};
+use support::link_memory::{LinkMemory, slots};
 use support::{LONG, World, board, eventually, start};
 
 const QUERY: usize = 7;
@@ -22,41 +23,20 @@ const SESSION_PAUSE: Duration = Duration::from_millis(20);
 /// The core's side of port 0 of `query`.
 struct Impostor {
     link: Mapped,
+    layout: LinkLayout,
     slots: Mapped,
     pool: Pool,
     region: RegionIndex,
-    layout: LinkLayout,
     flow: Flow,
-}
-
-fn map(pool: &Pool, name: &str, bytes: usize) -> Mapped {
-    let path = pool.path().join(name);
-    let file = std::fs::File::options().read(true).write(true).open(path);
-    Mapped::file(file.expect("file"), 0, bytes, Access::Write).expect("mapped")
 }
 
 impl Impostor {
     fn new(pool: &Pool, region: RegionIndex) -> Self {
-        let geometry = pool.region(region).expect("region");
-        let place = geometry.link.expect("a link");
-        assert_eq!(place.offset, 0, "the board has a file for it");
-        let link = map(pool, &format!("link.{}", region.0), place.bytes as usize);
-        let slots = map(
-            pool,
-            &format!("region.{}", region.0),
-            geometry.bytes as usize,
-        );
-        let word = |at| link.load(at, Ordering::Acquire);
-        let layout = LinkLayout::new(
-            word(linux_header::ENDPOINTS),
-            word(linux_header::PORTS),
-            word(linux_header::CAPACITY),
-            word(linux_header::SECTION_BYTES) as usize,
-        );
+        let LinkMemory { words, layout } = LinkMemory::of(pool, region);
         Self {
-            layout: layout.expect("a layout"),
-            link,
-            slots,
+            link: words,
+            layout,
+            slots: slots(pool, region),
             pool: pool.clone(),
             region,
             flow: Flow {

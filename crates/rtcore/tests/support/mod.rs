@@ -8,6 +8,7 @@
 )]
 
 pub mod asker;
+pub mod link_memory;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
