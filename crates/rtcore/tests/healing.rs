@@ -9,8 +9,9 @@ use hythe_abi::link::{Flow, core_header, endpoint_record, flow_line, linux_heade
 use hythe_memory::{Memory, Ordering};
 use hythe_node::{NodeError, PublisherOptions, SubscriberOptions};
 use hythe_rtcore::{Board, Core, LinkTimeouts, ViolatedWord, Violation, control};
+use rustix::process::Signal;
 use support::link_memory::LinkMemory;
-use support::{Echo, LONG, World, board, boards, eventually, start};
+use support::{Echo, LONG, World, board, boards, eventually, kill, signal, start};
 
 /// Writes a word, and says what stood there.
 fn write(link: &LinkMemory, at: usize, value: u32) -> u32 {
@@ -202,10 +203,7 @@ fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
     let node = hythe_rtcore::join_with(&world.pool, "sender", timeouts).expect("joins");
     let options = PublisherOptions::default().send_timeout(Duration::from_millis(10));
     let mut ping = node.publisher("ping", &options).expect("publishes");
-    let process = rustix::process::Pid::from_raw(core.status().pid.try_into().expect("a pid"));
-    let process = process.expect("not 0");
-    let signal = |signal| rustix::process::kill_process(process, signal).expect("ours");
-    signal(rustix::process::Signal::STOP);
+    signal(core.status().pid, Signal::STOP);
     let full = loop {
         let lease = ping.lease(100).expect("a free slot");
         match ping.publish(lease, 100) {
@@ -235,7 +233,7 @@ fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
     drop(held);
     let now = counters(&world, "hosted");
     assert_eq!((now.full, now.no_slot, now.lost), (1, 1, 0));
-    signal(rustix::process::Signal::KILL);
+    kill(core.status().pid);
     assert!(core.wait(LONG));
     let lease = ping.lease(100).expect("a free slot");
     let lost = ping.publish(lease, 100).expect_err("it is dead");

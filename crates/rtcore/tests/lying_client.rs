@@ -12,8 +12,9 @@ use hythe_abi::{Descriptor, DescriptorMark};
 use hythe_memory::{Mapped, Memory, Ordering};
 use hythe_node::{Pool, RegionIndex, Server, ServerOptions};
 use hythe_rtcore::{ViolatedWord, Violation, control};
+use rustix::process::Signal;
 use support::link_memory::{LinkMemory, slots};
-use support::{LONG, World, board, eventually, start};
+use support::{LONG, World, board, eventually, signal, start};
 
 const QUERY: usize = 7;
 const LARGEST: u32 = 64 << 10;
@@ -127,7 +128,7 @@ fn what_is_no_request_is_counted_and_loses_no_slot() {
     let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
     let options = ServerOptions::default().depth(8);
     let mut server = node.server("query", &options).expect("a server");
-    stop(core.status().pid);
+    signal(core.status().pid, Signal::STOP);
     let impostor = Impostor::new(&world.pool, core.region());
 
     let good = impostor.request(impostor.take(), 11, 11);
@@ -196,7 +197,7 @@ fn a_core_that_breaks_each_session_gets_another_one_now_and_then() {
     let mut server = node
         .server("query", &ServerOptions::default())
         .expect("a server");
-    stop(core.status().pid);
+    signal(core.status().pid, Signal::STOP);
     let impostor = Impostor::new(&world.pool, core.region());
     let (start, mut sessions) = (Instant::now(), BTreeSet::new());
     eventually("ten sessions", || {
@@ -217,10 +218,4 @@ fn a_core_that_breaks_each_session_gets_another_one_now_and_then() {
     // It is stopped, and so has to be ended.
     let _ = core.stop();
     world.assert_clean();
-}
-
-fn stop(pid: u32) {
-    let process = rustix::process::Pid::from_raw(pid.try_into().expect("a pid"));
-    rustix::process::kill_process(process.expect("not 0"), rustix::process::Signal::STOP)
-        .expect("stopped");
 }

@@ -6,10 +6,11 @@ mod support;
 
 use hythe_node::{Node, NodeError, Pool, PortKind, Request, Server, ServerOptions};
 use hythe_rtcore::control;
+use rustix::process::Signal;
 use support::asker::{
     Asker, GIVEN_UP, LENGTH, LONG_MS, LOST, OK, TIMEOUT, answer_one, reply, reversed,
 };
-use support::{LONG, Other, World, boards, eventually, kill, pattern, role, start};
+use support::{LONG, Other, World, boards, eventually, kill, pattern, role, signal, start};
 
 const LARGEST: usize = 64 << 10;
 
@@ -253,7 +254,7 @@ fn a_server_that_is_killed_or_stopped_costs_its_own_requests_only() {
         }
         eventually("taken", || taken_by_servers(&world) == before + 4);
         let pid = other.child.id();
-        stop(pid);
+        signal(pid, Signal::STOP);
         asker.ask(100, 6, b"keep it");
         assert_eq!(asker.outcome(), (TIMEOUT, 6, vec![]));
         // Another one answers meanwhile.
@@ -285,12 +286,6 @@ fn taken_by_servers(world: &World) -> u64 {
     let ports = world.pool.snapshot().ports.into_iter();
     let servers = ports.filter(|port| port.kind == PortKind::Server);
     servers.map(|port| port.statistics.messages).sum()
-}
-
-fn stop(pid: u32) {
-    let process = rustix::process::Pid::from_raw(pid.try_into().expect("a pid"));
-    rustix::process::kill_process(process.expect("not 0"), rustix::process::Signal::STOP)
-        .expect("stopped");
 }
 
 #[test]
