@@ -5,7 +5,7 @@
 mod support;
 
 use hythe_node::{Node, NodeError, Pool, PortKind, Request, Server, ServerOptions};
-use hythe_rtcore::control;
+use hythe_rtcore::{Board, Core, control};
 use rustix::process::Signal;
 use support::asker::{
     Asker, GIVEN_UP, LENGTH, LONG_MS, LOST, OK, TIMEOUT, answer_one, reply, reversed,
@@ -23,6 +23,17 @@ fn server_of(node: &Node, depth: u32) -> Server {
     node.server("query", &options).expect("a server")
 }
 
+/// A core that asks, and a server in this process that it has seen.
+fn served(board: &Board, depth: u32) -> (World, Core, Asker, Node, Server) {
+    let world = World::new();
+    let core = start(&world, board);
+    let mut asker = Asker::open(&world);
+    let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+    let mut server = server_of(&node, depth);
+    asker.await_server(|| answer_one(&mut server));
+    (world, core, asker, node, server)
+}
+
 fn take(server: &mut Server) -> Request {
     server.take(LONG).expect("sound").expect("a request")
 }
@@ -30,12 +41,7 @@ fn take(server: &mut Server) -> Request {
 #[test]
 fn a_linux_server_answers_a_core_in_every_size() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server(&node);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 4);
         let sizes = [0, 1, 2, 64, 3000, 20_000, LARGEST];
         for (id, bytes) in (1..).zip(sizes) {
             let question = pattern(bytes, id.into());
@@ -70,12 +76,7 @@ fn a_linux_server_answers_a_core_in_every_size() {
 #[test]
 fn what_is_no_reply_is_refused_and_the_core_is_told() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server(&node);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 4);
         // Dropped, whole or in parts.
         asker.ask(LONG_MS, 1, b"whole");
         drop(take(&mut server));
@@ -121,12 +122,7 @@ fn what_is_no_reply_is_refused_and_the_core_is_told() {
 #[test]
 fn several_requests_are_open_and_answered_in_any_order() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server(&node);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 4);
         for round in 0..10 {
             let ids = (0..4).map(|number| 100 * round + number);
             ids.clone()
@@ -319,12 +315,7 @@ fn a_server_without_empty_slots_is_counted() {
 #[test]
 fn a_late_reply_is_dropped_and_the_server_goes_on() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server_of(&node, 2);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 2);
         for id in 1..20 {
             asker.ask(50, id, b"too slow");
             let late = take(&mut server);
