@@ -324,7 +324,7 @@ static int try_outcome(struct hythe_client *client, uint64_t *number, struct hyt
         request = find(client, *number);
         return request == NULL ? HYTHE_E_ARGUMENT : take_outcome(client, request, reply);
     }
-    for (i = 0; i < client->request_count && (result == HYTHE_E_ARGUMENT || *number == 0); i++) {
+    for (i = 0; i < client->request_count && *number == 0; i++) {
         request = &client->requests[i];
         if (request->number != 0) {
             uint64_t its_number = request->number;

@@ -68,13 +68,13 @@ pub(crate) fn run(arguments: &CoreArguments) -> Result<CoreReport, BenchError> {
         let Some(second) = &second else {
             return Ok((series, Vec::new()));
         };
-        let companies = sharing::all(cpus.is_some());
+        let sharings = sharing::all(cpus.is_some());
         let budget = Budget {
             count: scale.count,
-            time: scale.shared_time(companies.len()),
+            time: scale.shared_time(sharings.len()),
         };
         let scale = (scale.rounds, budget);
-        let shared = sharing::measure(&companies, scale, &running, second.name(), lookout)?;
+        let shared = sharing::measure(&sharings, scale, &running, second.name(), lookout)?;
         Ok((series, shared))
     })?;
     if let Some(second) = second {

@@ -27,7 +27,7 @@ const BURST: u32 = 8;
 
 /// Who shares what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Company {
+pub(super) struct Sharing {
     pub(super) wait: Wait,
     /// Of each core's channel.
     pub(super) ports: usize,
@@ -37,13 +37,13 @@ pub(super) struct Company {
 /// What came of it, by rounds.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) of: Company,
+    pub(super) of: Sharing,
     pub(super) round_trips: Vec<Histogram<u64>>,
     /// Messages per second.
     pub(super) rates: Vec<f64>,
 }
 
-impl Company {
+impl Sharing {
     pub(super) const fn case(self) -> Case {
         Case {
             system: System::Hythe,
@@ -54,20 +54,20 @@ impl Company {
 }
 
 /// What is measured: with two cores nobody polls, since three would spin on two CPUs.
-pub(super) fn all(two_cpus: bool) -> Vec<Company> {
+pub(super) fn all(two_cpus: bool) -> Vec<Sharing> {
     let waits: &[Wait] = if two_cpus {
         &[Wait::Poll, Wait::Bell]
     } else {
         &[Wait::Bell]
     };
     let one_core = waits.iter().flat_map(|&wait| {
-        PORTS.map(|ports| Company {
+        PORTS.map(|ports| Sharing {
             wait,
             ports,
             cores: 1,
         })
     });
-    let two_cores = Company {
+    let two_cores = Sharing {
         wait: Wait::Bell,
         ports: 1,
         cores: 2,
@@ -77,18 +77,18 @@ pub(super) fn all(two_cpus: bool) -> Vec<Company> {
 
 /// All rounds of all of them. `second` is the name of the second core.
 pub(super) fn measure(
-    companies: &[Company],
+    sharings: &[Sharing],
     (rounds, budget): (u32, Budget),
     running: &Running,
     second: &str,
     lookout: &Lookout,
 ) -> Result<Vec<Shared>, BenchError> {
-    let empty = |&of: &Company| Shared {
+    let empty = |&of: &Sharing| Shared {
         of,
         round_trips: Vec::new(),
         rates: Vec::new(),
     };
-    let mut all: Vec<Shared> = companies.iter().map(empty).collect();
+    let mut all: Vec<Shared> = sharings.iter().map(empty).collect();
     for _ in 0..rounds {
         for shared in &mut all {
             lookout.check_stop()?;
@@ -109,7 +109,7 @@ pub(super) fn measure(
 }
 
 fn run(
-    of: Company,
+    of: Sharing,
     budget: Budget,
     waiting: Waiting<'_>,
     second: &str,
@@ -160,7 +160,7 @@ struct End {
 
 impl End {
     /// Opens the ports, and orders the exchange.
-    fn open(node: &Node, prefix: &str, of: Company) -> Result<Self, BenchError> {
+    fn open(node: &Node, prefix: &str, of: Sharing) -> Result<Self, BenchError> {
         let name = |endpoint: &str| format!("{prefix}{endpoint}");
         let options = SubscriberOptions::default().depth(BURST);
         let pong = |_| node.subscriber(&name("pong"), &options);

@@ -524,7 +524,8 @@ int hythe_client_options_init(struct hythe_client_options *options, size_t size)
 /**
  * Opens a client of a request/reply channel, which is made if there is none. `options` may be
  * NULL. The result is the caller's, until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL.
- * Does not block.
+ * Does not block, except for a core behind the channel: until it has answered, for at most 5 s. If
+ * the core comes later, the next call of the client that looks for servers waits for it so.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -629,7 +630,8 @@ const char *hythe_strerror(int code);
 
 /**
  * Opens a notifier of an event channel, which is made if there is none. The result is the
- * caller's, until hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+ * caller's, until hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block,
+ * except for a core behind the channel: until it has answered, for at most 5 s.
  *
  * Requires:
  * `channel` is text.
@@ -672,7 +674,8 @@ int hythe_notifier_statistics(const struct hythe_notifier *notifier,
 /**
  * Opens a listener of an event channel, which is made if there is none. It gets events that are
  * raised from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
- * HYTHE_ETABLEFULL. Does not block.
+ * HYTHE_ETABLEFULL. Does not block, except for a core behind the channel: until it has answered,
+ * for at most 5 s.
  *
  * Requires:
  * `channel` is text.
@@ -861,7 +864,8 @@ int hythe_publisher_options_init(struct hythe_publisher_options *options, size_t
 /**
  * Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The
  * result is the caller's, until hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
- * HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
+ * HYTHE_ECORE, HYTHE_ECORELOST. Does not block, except for a core behind the channel: until it has
+ * answered, for at most 5 s.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -873,7 +877,8 @@ int hythe_publisher_open(const struct hythe_node *node,
 
 /**
  * Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers.
- * Consumes `publisher`.
+ * Consumes `publisher`. Waits for a core behind the channel until it has given all buffers back,
+ * for at most 2 s.
  */
 void hythe_publisher_close(struct hythe_publisher *publisher);
 
@@ -1026,8 +1031,8 @@ int hythe_server_options_init(struct hythe_server_options *options, size_t size)
 /**
  * Opens a server of a request/reply channel, which is made if there is none. Where there are
  * several, requests go to them in turn. `options` may be NULL. The result is the caller's, until
- * hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block, except
- * for a core that asks over the channel: until it has answered, for at most 5 s.
+ * hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE, HYTHE_ECORELOST. Does not
+ * block, except for a core that asks over the channel: until it has answered, for at most 5 s.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -1039,7 +1044,8 @@ int hythe_server_open(const struct hythe_node *node,
 
 /**
  * Closes a server, or does nothing for NULL. Its unanswered requests fail at the clients.
- * Consumes `server`.
+ * Consumes `server`. Waits for a core that asks until it has read the replies, for at most 2 s,
+ * and until it has let go of its empty buffers, for at most 0.5 s.
  */
 void hythe_server_close(struct hythe_server *server);
 
@@ -1141,7 +1147,8 @@ int hythe_subscriber_options_init(struct hythe_subscriber_options *options, size
 /**
  * Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The
  * result is the caller's, until hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
- * HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
+ * HYTHE_ECORE, HYTHE_ECORELOST. Does not block, except for a core behind the channel: until it has
+ * answered, for at most 5 s.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -1153,7 +1160,8 @@ int hythe_subscriber_open(const struct hythe_node *node,
 
 /**
  * Closes a subscriber, or does nothing for NULL. Messages in its queues are released; samples
- * that were taken stay valid. Consumes `subscriber`.
+ * that were taken stay valid. Consumes `subscriber`. Waits for a core behind the channel until it
+ * has let go of its empty buffers, for at most 0.5 s.
  */
 void hythe_subscriber_close(struct hythe_subscriber *subscriber);
 

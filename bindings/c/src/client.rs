@@ -94,7 +94,8 @@ impl PortOptions for hythe_client_options {
 
 /// Opens a client of a request/reply channel, which is made if there is none. `options` may be
 /// NULL. The result is the caller's, until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL.
-/// Does not block.
+/// Does not block, except for a core behind the channel: until it has answered, for at most 5 s. If
+/// the core comes later, the next call of the client that looks for servers waits for it so.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.

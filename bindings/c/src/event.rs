@@ -48,7 +48,8 @@ impl Handle for hythe_listener {
 }
 
 /// Opens a notifier of an event channel, which is made if there is none. The result is the
-/// caller's, until hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block.
+/// caller's, until hythe_notifier_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL. Does not block,
+/// except for a core behind the channel: until it has answered, for at most 5 s.
 ///
 /// # Safety
 /// `channel` is text.
@@ -134,7 +135,8 @@ pub unsafe extern "C" fn hythe_notifier_statistics(
 
 /// Opens a listener of an event channel, which is made if there is none. It gets events that are
 /// raised from now on. The result is the caller's, until hythe_listener_close(). HYTHE_EMISMATCH,
-/// HYTHE_ETABLEFULL. Does not block.
+/// HYTHE_ETABLEFULL. Does not block, except for a core behind the channel: until it has answered,
+/// for at most 5 s.
 ///
 /// # Safety
 /// `channel` is text.

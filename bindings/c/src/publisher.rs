@@ -112,7 +112,8 @@ impl PortOptions for hythe_publisher_options {
 
 /// Opens a publisher on a channel, which is made if there is none. `options` may be NULL. The
 /// result is the caller's, until hythe_publisher_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
-/// HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
+/// HYTHE_ECORE, HYTHE_ECORELOST. Does not block, except for a core behind the channel: until it has
+/// answered, for at most 5 s.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -136,7 +137,8 @@ pub unsafe extern "C" fn hythe_publisher_open(
 }
 
 /// Closes a publisher, or does nothing for NULL. What it has published stays with the subscribers.
-/// Consumes `publisher`.
+/// Consumes `publisher`. Waits for a core behind the channel until it has given all buffers back,
+/// for at most 2 s.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_publisher_close(publisher: Option<Box<hythe_publisher>>) {
     end(publisher);

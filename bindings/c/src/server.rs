@@ -109,8 +109,8 @@ impl PortOptions for hythe_server_options {
 
 /// Opens a server of a request/reply channel, which is made if there is none. Where there are
 /// several, requests go to them in turn. `options` may be NULL. The result is the caller's, until
-/// hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE. Does not block, except
-/// for a core that asks over the channel: until it has answered, for at most 5 s.
+/// hythe_server_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL, HYTHE_ECORE, HYTHE_ECORELOST. Does not
+/// block, except for a core that asks over the channel: until it has answered, for at most 5 s.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -134,7 +134,8 @@ pub unsafe extern "C" fn hythe_server_open(
 }
 
 /// Closes a server, or does nothing for NULL. Its unanswered requests fail at the clients.
-/// Consumes `server`.
+/// Consumes `server`. Waits for a core that asks until it has read the replies, for at most 2 s,
+/// and until it has let go of its empty buffers, for at most 0.5 s.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_server_close(server: Option<Box<hythe_server>>) {
     end(server);

@@ -138,7 +138,8 @@ fn policy(when_full: u32, timeout_ms: u32) -> Result<PortPolicy, Refusal> {
 
 /// Opens a subscriber on a channel, which is made if there is none. `options` may be NULL. The
 /// result is the caller's, until hythe_subscriber_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL,
-/// HYTHE_ECORE, HYTHE_ECORELOST. Does not block.
+/// HYTHE_ECORE, HYTHE_ECORELOST. Does not block, except for a core behind the channel: until it has
+/// answered, for at most 5 s.
 ///
 /// # Safety
 /// `channel` is text, `options` are initialised.
@@ -164,7 +165,8 @@ pub unsafe extern "C" fn hythe_subscriber_open(
 }
 
 /// Closes a subscriber, or does nothing for NULL. Messages in its queues are released; samples
-/// that were taken stay valid. Consumes `subscriber`.
+/// that were taken stay valid. Consumes `subscriber`. Waits for a core behind the channel until it
+/// has let go of its empty buffers, for at most 0.5 s.
 #[unsafe(no_mangle)]
 pub extern "C" fn hythe_subscriber_close(subscriber: Option<Box<hythe_subscriber>>) {
     end(subscriber);

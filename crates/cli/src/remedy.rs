@@ -58,6 +58,9 @@ pub(crate) fn of_core(error: &CoreError) -> String {
         CoreError::NotRunning { board } => {
             format!("; `hythe core run {}` starts it", escaped(board))
         }
+        CoreError::WithoutAgent { .. } => {
+            " (`hythe core stop` ends it, `hythe core run` starts it anew)".to_owned()
+        }
         CoreError::OutOfReach { .. } => " (`hythe core stop`)".to_owned(),
         CoreError::NotRunnable { missing, .. }
             if missing.iter().any(|what| what.contains("only be measured")) =>

@@ -199,6 +199,44 @@ fn a_killed_agent_takes_its_core_along_and_can_be_followed_by_another() {
     eventually("all is free", || is_all_free(&root));
 }
 
+/// Processes and this core ring each other without the agent, so it goes on.
+#[test]
+fn a_core_without_its_agent_is_listed_until_it_is_stopped() {
+    const EMULATED: &str = "virt-a53";
+    let root = Root::new();
+    let boards = root.json(&["core", "boards"]);
+    let boards = boards["boards"].as_array().expect("a list");
+    let can_run = |board: &Value| board["name"] == EMULATED && board["runnable"] == true;
+    if !boards.iter().any(can_run) {
+        eprintln!("SKIPPED: board {EMULATED} cannot run here (`hythe core boards` says why)");
+        return;
+    }
+    let core = Detached::start(&root, EMULATED, &[]);
+    assert_eq!(
+        root.json(&["core", "status"])["without_agent"],
+        Value::Array(Vec::new())
+    );
+    kill(&core.up["agent_pid"]);
+    eventually("its agent is gone", || {
+        root.json(&["core", "status"])["cores"] == Value::Array(Vec::new())
+    });
+    let document = root.json(&["core", "status"]);
+    let alone = &document["without_agent"][0];
+    assert_eq!(
+        (&alone["board"], &alone["core_pid"]),
+        (&EMULATED.into(), &core.up["core_pid"]),
+        "{document}"
+    );
+    let pid = core.up["core_pid"].to_string();
+    let text = root.ok(&["core", "status"]);
+    assert!(text.contains(EMULATED) && text.contains(&pid), "{text}");
+    let refused = root.run(&["core", "status", EMULATED]);
+    assert_eq!(refused.errors.trim(), format!("hythe: {}", text.trim()));
+    root.ok(&["core", "stop", EMULATED]);
+    assert!(root.ok(&["core", "status"]).contains("no core runs"));
+    eventually("it is reaped", || !lives(&core.up["core_pid"]));
+}
+
 #[test]
 fn looking_takes_nothing_away_from_a_core() {
     let root = Root::new();
@@ -312,6 +350,56 @@ fn two_cores_of_one_board_run_side_by_side() {
     assert_eq!(echo(&root, b"to the other"), b"to the other");
     let status = root.ok(&["core", "status", "left"]);
     assert!(status.contains("left/pong"), "{status}");
+    root.ok(&["core", "stop", "left"]);
+}
+
+#[test]
+fn what_is_copied_from_core_to_core_is_listed() {
+    let root = Root::new();
+    let _from = Detached::start(&root, HOSTED, &[]);
+    root.ok(&["core", "run", HOSTED, "--as", "left", "--detach"]);
+    let options = hythe::PoolOptions::new("default").root(&root.pools());
+    let pool = hythe::Pool::open(&options).expect("it is there");
+    let node = hythe::Node::join(&pool, "copier").expect("joins");
+    let subscriber = node.subscriber("pong", &hythe::SubscriberOptions::default());
+    let mut subscriber = subscriber.expect("subscribes");
+    let publisher = node.publisher("left/ping", &hythe::PublisherOptions::default());
+    let mut publisher = publisher.expect("publishes");
+    assert_eq!(root.feed(&["pub", "ping"], b"to you").code, Some(0));
+    let sample = subscriber.take(support::BOUND).expect("sound");
+    let sample = sample.expect("an echo");
+    publisher.forward_copy(&sample).expect("copied");
+    // What is leased where it is to go costs none.
+    let lease = publisher.lease(0).expect("a free slot");
+    publisher.publish(lease, 0).expect("published");
+
+    let list = root.json(&["list"]);
+    let channels = list["channels"].as_array().expect("a list");
+    let channel = |name: &str| channels.iter().find(|channel| channel["name"] == name);
+    let port = |name: &str| channel(name).expect("listed")["ports"][0].clone();
+    let there = port("left/ping");
+    assert_eq!(
+        (&there["messages"], &there["copies"], &there["copied_bytes"]),
+        (&2.into(), &1.into(), &6.into()),
+        "{there}"
+    );
+    assert_eq!(port("pong")["copies"], 0);
+    let text = root.ok(&["list"]);
+    let mut lines = text.lines();
+    lines.find(|line| line.starts_with("channel left/ping "));
+    let column = |heading: &str| {
+        let headings = lines.clone().find(|line| line.contains(heading));
+        let end = headings.expect("headings").find(heading).expect("there") + heading.len();
+        let row = lines.clone().find(|line| line.starts_with("  publisher "));
+        let left = &row.expect("its port")[..end];
+        left.rsplit(' ').next().expect("a number").to_owned()
+    };
+    assert_eq!(
+        (column("MESSAGES"), column("COPIES")),
+        ("2".into(), "1".into()),
+        "{text}"
+    );
+    drop((sample, subscriber, publisher, node));
     root.ok(&["core", "stop", "left"]);
 }
 

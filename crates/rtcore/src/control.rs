@@ -34,6 +34,15 @@ pub struct AgentStatus {
     pub counters: CoreCounters,
 }
 
+/// A core that runs on although its agent has died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreWithoutAgent {
+    /// The board.
+    pub board: String,
+    /// The core's process.
+    pub core_pid: u32,
+}
+
 /// An endpoint of a running core.
 #[derive(Clone, Debug)]
 pub struct EndpointStatus {
@@ -88,7 +97,7 @@ pub fn list(pool: &Pool) -> Vec<AgentStatus> {
 /// # Errors
 /// [`CoreError::NotRunning`]; [`CoreError::WithoutAgent`] if its agent has died and it goes on.
 pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
-    let agent = find_agent(pool, board).ok_or_else(|| without_agent(pool, board))?;
+    let agent = find_agent(pool, board).ok_or_else(|| no_agent(pool, board))?;
     let snapshot = pool.snapshot();
     let region = snapshot
         .regions
@@ -121,15 +130,31 @@ pub fn status(pool: &Pool, board: &str) -> Result<AgentStatus, CoreError> {
     })
 }
 
-fn without_agent(pool: &Pool, board: &str) -> CoreError {
-    let board = board.to_owned();
-    let core = orphan::find(pool, &board);
-    match core.filter(|core| pool.liveness(core) == Liveness::Alive) {
-        Some(core) => CoreError::WithoutAgent {
-            board,
-            core_pid: core.identity.pid,
+/// The cores that run on although their agents have died.
+#[must_use]
+pub fn list_without_agent(pool: &Pool) -> Vec<CoreWithoutAgent> {
+    let regions = pool.snapshot().regions.into_iter();
+    let cores = regions.filter(|region| region.link.is_some());
+    cores
+        .filter(|core| find_agent(pool, &core.name).is_none())
+        .filter_map(|core| core_without_agent(pool, &core.name))
+        .collect()
+}
+
+fn core_without_agent(pool: &Pool, board: &str) -> Option<CoreWithoutAgent> {
+    let core = orphan::find(pool, board)?;
+    (pool.liveness(&core) == Liveness::Alive).then(|| CoreWithoutAgent {
+        board: board.to_owned(),
+        core_pid: core.identity.pid,
+    })
+}
+
+fn no_agent(pool: &Pool, board: &str) -> CoreError {
+    match core_without_agent(pool, board) {
+        Some(CoreWithoutAgent { board, core_pid }) => CoreError::WithoutAgent { board, core_pid },
+        None => CoreError::NotRunning {
+            board: board.to_owned(),
         },
-        None => CoreError::NotRunning { board },
     }
 }
 

@@ -162,18 +162,13 @@ impl Doorbell {
 
     /// Hands what rings the core, and is rung, to processes that attach, where it is more than one
     /// line of this process.
-    pub(crate) fn offer(
-        &mut self,
-        pool: &Path,
-        link: &LinkMap,
-        session: u32,
-    ) -> Result<(), CoreError> {
+    pub(crate) fn offer(&mut self, pool: &Path, link: &LinkMap) -> Result<(), CoreError> {
         let Some(events) = &mut self.events else {
             return Ok(());
         };
-        let offer = Offer::open(pool, link.region(), session)?;
+        let offer = Offer::open(pool, link.region())?;
         let refused = system("wait for connections in", pool);
-        events.offer(offer).map_err(refused)
+        events.offer(offer, link).map_err(refused)
     }
 
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {

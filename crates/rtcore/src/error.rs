@@ -92,8 +92,7 @@ pub enum CoreError {
     },
     /// The agent has died, and the core goes on.
     #[error(
-        "the agent of board `{board}` has died; its core runs on as process {core_pid} \
-         (`hythe core stop` ends it, `hythe core run` starts it anew)",
+        "the agent of board `{board}` has died; its core runs on as process {core_pid}",
         board = escaped(board)
     )]
     WithoutAgent {

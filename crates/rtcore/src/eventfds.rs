@@ -48,12 +48,11 @@ pub(crate) struct Offer {
     listener: OwnedFd,
     path: PathBuf,
     owner: u32,
-    session: u32,
 }
 
 impl Offer {
-    /// Offers the eventfds of the core that shares this region, of the life that `session` begins.
-    pub(crate) fn open(pool: &Path, region: RegionIndex, session: u32) -> Result<Self, CoreError> {
+    /// Offers the eventfds of the core that shares this region.
+    pub(crate) fn open(pool: &Path, region: RegionIndex) -> Result<Self, CoreError> {
         let path = path_of(pool, region);
         // Left by an agent that was killed; the log's lock says that it is not in use.
         let _ = fs::remove_file(&path);
@@ -76,7 +75,6 @@ impl Offer {
             listener,
             path,
             owner,
-            session,
         })
     }
 
@@ -85,8 +83,8 @@ impl Offer {
         self.listener.as_fd()
     }
 
-    /// Hands both files to whoever asks at the moment.
-    pub(crate) fn serve(&self, (ring, rung): (&OwnedFd, &OwnedFd)) {
+    /// Hands both files to whoever asks at the moment, with the Linux session of this moment.
+    pub(crate) fn serve(&self, session: u32, (ring, rung): (&OwnedFd, &OwnedFd)) {
         for _ in 0..SERVED_AT_ONCE {
             let Ok(connection) = accept_with(&self.listener, FLAGS) else {
                 return;
@@ -94,7 +92,7 @@ impl Offer {
             let may_have = hythe_sys::peer::peer_uid(&connection)
                 .is_ok_and(|user| user == self.owner || user == 0);
             // Who hung up meanwhile does without.
-            if may_have && let Err(error) = send(&connection, self.session, [ring, rung]) {
+            if may_have && let Err(error) = send(&connection, session, [ring, rung]) {
                 tracing::debug!(%error, "a process did not get the eventfds of its core");
             }
         }
@@ -261,10 +259,10 @@ mod tests {
         let place = Place::new("both");
         assert!(Request::begin(&place.0, REGION, 5).is_none(), "no offer");
         let (ring, rung) = (event(), event());
-        let offer = Offer::open(&place.0, REGION, 5).expect("listens");
+        let offer = Offer::open(&place.0, REGION).expect("listens");
         let (early, other_life) = (ask(&place, 5), ask(&place, 4));
         assert!(matches!(early.look(), Answer::Pending));
-        offer.serve((&ring, &rung));
+        offer.serve(5, (&ring, &rung));
         let Answer::Granted(to_core, from_core) = early.look() else {
             panic!("not granted");
         };
@@ -286,16 +284,16 @@ mod tests {
     #[test]
     fn what_an_agent_that_was_killed_left_is_no_offer_and_not_in_the_way() {
         let place = Place::new("left");
-        let offer = Offer::open(&place.0, REGION, 1).expect("listens");
+        let offer = Offer::open(&place.0, REGION).expect("listens");
         let kept = place.0.join("kept");
         fs::rename(&offer.path, &kept).expect("own");
         let path = offer.path.clone();
         drop(offer);
         fs::rename(kept, path).expect("own");
         assert!(Request::begin(&place.0, REGION, 1).is_none(), "refused");
-        let offer = Offer::open(&place.0, REGION, 2).expect("listens");
+        let offer = Offer::open(&place.0, REGION).expect("listens");
         let asked = ask(&place, 2);
-        offer.serve((&event(), &event()));
+        offer.serve(2, (&event(), &event()));
         assert!(matches!(asked.look(), Answer::Granted(..)));
     }
 
@@ -303,13 +301,13 @@ mod tests {
     #[test]
     fn only_eventfds_that_never_block_are_taken() {
         let place = Place::new("kinds");
-        let offer = Offer::open(&place.0, REGION, 1).expect("listens");
+        let offer = Offer::open(&place.0, REGION).expect("listens");
         let blocking = eventfd(0, EventfdFlags::CLOEXEC).expect("made");
         let (_, pipe) = rustix::pipe::pipe().expect("made");
         fcntl_setfl(&pipe, OFlags::NONBLOCK).expect("set");
         for odd in [blocking, pipe] {
             let asked = ask(&place, 1);
-            offer.serve((&event(), &odd));
+            offer.serve(1, (&event(), &odd));
             assert!(is_refused(&asked));
         }
     }
@@ -321,7 +319,7 @@ mod tests {
         fs::write(&path, "").expect("own");
         assert!(Request::begin(&place.0, REGION, 1).is_none());
         fs::remove_file(&path).expect("own");
-        let offer = Offer::open(&place.0, RegionIndex(2), 1).expect("listens");
+        let offer = Offer::open(&place.0, RegionIndex(2)).expect("listens");
         std::os::unix::fs::symlink(&offer.path, &path).expect("own");
         assert!(Request::begin(&place.0, REGION, 1).is_none(), "no link");
     }

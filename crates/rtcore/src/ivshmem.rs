@@ -19,6 +19,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use crate::eventfds::Offer;
+use crate::link::LinkMap;
 
 /// Of the protocol.
 const VERSION: i64 = 0;
@@ -42,7 +43,8 @@ pub(crate) struct Events {
     told: OwnedFd,
     /// Of `rung` nothing is told: the core wakes whoever waits for it.
     is_deaf: AtomicBool,
-    offer: Option<Offer>,
+    /// Where processes ask for both, and the link that they ask about.
+    offer: Option<(Offer, LinkMap)>,
 }
 
 const RINGS: EventFlags = EventFlags::IN.union(EventFlags::ET);
@@ -78,11 +80,11 @@ impl Events {
         })
     }
 
-    /// Hands both events to processes that ask, from now on.
-    pub(crate) fn offer(&mut self, offer: Offer) -> Result<(), Error> {
+    /// Hands both events to processes of this link that ask, from now on.
+    pub(crate) fn offer(&mut self, offer: Offer, link: &LinkMap) -> Result<(), Error> {
         let name = EventData::new_u64(OFFER);
         epoll::add(&self.told, offer.as_fd(), name, EventFlags::IN)?;
-        self.offer = Some(offer);
+        self.offer = Some((offer, link.clone()));
         Ok(())
     }
 
@@ -110,8 +112,8 @@ impl Events {
         // Interrupted: it is still ready.
         for event in told.map_or(&[][..], |(told, _)| told) {
             match &self.offer {
-                Some(offer) if event.data.u64() == OFFER => {
-                    offer.serve((&self.ring, &self.rung));
+                Some((offer, link)) if event.data.u64() == OFFER => {
+                    offer.serve(link.linux_session(), (&self.ring, &self.rung));
                 }
                 _ => rung = true,
             }

@@ -198,7 +198,7 @@ impl Supervisor {
         drop(entrance);
         boot::meet(&mut watched, process, &doorbell, &link, session, deadline)?;
         // Before anybody finds the core and asks.
-        doorbell.offer(&self.pool, &link, session)?;
+        doorbell.offer(&self.pool, &link)?;
         let names = boot::Names {
             core: &board,
             has_own_channels: self.options.name.is_some(),

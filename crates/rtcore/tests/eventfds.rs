@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_node::{Interest, NodeError, SubscriberOptions};
-use hythe_rtcore::{Board, Core, CoreError, CoreOptions, CoreState, control};
+use hythe_rtcore::{Board, Core, CoreError, CoreOptions, CoreState, LinkTimeouts, control};
 use hythe_sys::fork::run_in_child;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
@@ -223,6 +223,12 @@ fn who_gets_no_eventfds_rings_through_the_agent() {
     // An agent that is stopped answers nobody; the core itself looks now and then.
     let mut agent = Agent::start(&world, &board);
     agent.signal(Signal::STOP);
+    let timeouts = LinkTimeouts::default().attach(Duration::from_millis(100));
+    let hasty = hythe_rtcore::join_with(&world.pool, "hasty", timeouts).expect("joins");
+    let refused = hasty.subscriber("pong", &SubscriberOptions::default());
+    let says = refused.expect_err("not yet known").to_string();
+    assert!(says.contains("is the agent stopped?"), "{says}");
+    drop(hasty);
     let mut second = Echo::open(&world.pool, "second").expect("ports");
     assert_eq!(doorbells(&world), [false, false]);
     round_trips_without_rings(&mut second, 3);

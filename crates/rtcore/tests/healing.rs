@@ -5,50 +5,24 @@ mod support;
 
 use std::time::Duration;
 
-use hythe_abi::link::{Flow, LinkLayout, core_header, endpoint_record, flow_line, linux_header};
-use hythe_memory::{Access, Mapped, Memory, Ordering};
+use hythe_abi::link::{Flow, core_header, endpoint_record, flow_line, linux_header};
+use hythe_memory::{Memory, Ordering};
 use hythe_node::{NodeError, PublisherOptions, SubscriberOptions};
 use hythe_rtcore::{Board, Core, LinkTimeouts, ViolatedWord, Violation, control};
-use support::{Echo, LONG, World, board, boards, eventually, start};
+use rustix::process::Signal;
+use support::link_memory::LinkMemory;
+use support::{Echo, LONG, World, board, boards, eventually, kill, signal, start};
 
-/// The link of a core, as the core has it.
-struct Words {
-    memory: Mapped,
-    layout: LinkLayout,
+/// Writes a word, and says what stood there.
+fn write(link: &LinkMemory, at: usize, value: u32) -> u32 {
+    let before = link.words.load(at, Ordering::Acquire);
+    link.words.store(at, value, Ordering::Release);
+    before
 }
 
-impl Words {
-    fn of(world: &World, core: &Core) -> Self {
-        let region = core.region();
-        let place = world.pool.region(region).and_then(|region| region.link);
-        let place = place.expect("a link");
-        let kind = if place.offset == 0 { "link" } else { "region" };
-        let path = world.pool.path().join(format!("{kind}.{}", region.0));
-        let file = std::fs::File::options().read(true).write(true).open(path);
-        let bytes = place.bytes as usize;
-        let memory = Mapped::file(file.expect("its file"), place.offset, bytes, Access::Write);
-        let memory = memory.expect("mapped");
-        let word = |at| memory.load(at, Ordering::Acquire);
-        let layout = LinkLayout::new(
-            word(linux_header::ENDPOINTS),
-            word(linux_header::PORTS),
-            word(linux_header::CAPACITY),
-            word(linux_header::SECTION_BYTES) as usize,
-        );
-        let layout = layout.expect("a layout");
-        Self { memory, layout }
-    }
-
-    /// Writes it, and says what stood there.
-    fn write(&self, at: usize, value: u32) -> u32 {
-        let before = self.memory.load(at, Ordering::Acquire);
-        self.memory.store(at, value, Ordering::Release);
-        before
-    }
-
-    fn header(&self, at: usize) -> usize {
-        self.layout.core_header() + at
-    }
+/// Where a word of the core's header is.
+fn header(link: &LinkMemory, at: usize) -> usize {
+    link.layout.core_header() + at
 }
 
 fn counters(world: &World, board: &str) -> hythe_rtcore::CoreCounters {
@@ -64,19 +38,19 @@ const PONG: usize = 3;
 type Case = (usize, u32, ViolatedWord);
 
 /// Each word of a kind that the agent looks after.
-fn cases(words: &Words) -> [Case; 8] {
-    let record = words.layout.endpoint_record(PONG);
+fn cases(link: &LinkMemory) -> [Case; 8] {
+    let record = link.layout.endpoint_record(PONG);
     // Nobody uses port 7 of `ping`.
-    let unused = words.layout.core_flow(Flow {
+    let unused = link.layout.core_flow(Flow {
         endpoint: PING,
         port: 7,
     });
     let echo = unused + flow_line::SESSION;
     [
-        (words.header(core_header::STATE), 7, ViolatedWord::State),
-        (words.header(core_header::ECHO), 99_999, ViolatedWord::Echo),
-        (words.header(core_header::MAGIC), 0, ViolatedWord::Magic),
-        (words.header(core_header::VERSION), 3, ViolatedWord::Version),
+        (header(link, core_header::STATE), 7, ViolatedWord::State),
+        (header(link, core_header::ECHO), 99_999, ViolatedWord::Echo),
+        (header(link, core_header::MAGIC), 0, ViolatedWord::Magic),
+        (header(link, core_header::VERSION), 3, ViolatedWord::Version),
         (record + endpoint_record::KIND, 2, ViolatedWord::Record),
         (echo, u32::MAX, ViolatedWord::FlowEcho),
         (linux_header::CAPACITY, 0, ViolatedWord::LinuxSection),
@@ -88,11 +62,11 @@ fn overwrite_and_heal(board: &Board, case: usize) {
     let world = World::new();
     let core = start(&world, board);
     let pid = core.status().pid;
-    let words = Words::of(&world, &core);
+    let link = LinkMemory::of(&world.pool, core.region());
     let mut echo = Echo::open(&world.pool, "echo").expect("ports");
     echo.round_trip(b"before");
-    let (at, value, word) = cases(&words)[case];
-    words.write(at, value);
+    let (at, value, word) = cases(&link)[case];
+    write(&link, at, value);
     eventually("the agent begins a new session", || {
         counters(&world, board.name()).renewals > 0
     });
@@ -101,9 +75,18 @@ fn overwrite_and_heal(board: &Board, case: usize) {
     assert_eq!(echo.round_trip_anew(b"after").to_vec(), b"after");
     assert_eq!(core.status().pid, pid, "the core's process is the same");
     assert_eq!(core.status().restarts, 0);
+    assert_eq!(rings_by_itself(&world, board), board.has_eventfds());
     drop(echo);
     core.stop().expect("stopped");
     world.assert_clean();
+}
+
+/// Does the core ring all who are attached without its agent?
+fn rings_by_itself(world: &World, board: &Board) -> bool {
+    let status = control::status(&world.pool, board.name()).expect("it runs");
+    let flows = status.link.expect("a link").flows;
+    let mut attached = flows.iter().filter(|flow| flow.session != 0);
+    attached.all(|flow| flow.has_doorbell)
 }
 
 #[test]
@@ -113,12 +96,11 @@ fn what_was_overwritten_is_named_and_written_anew() {
 }
 
 #[test]
-fn so_it_is_on_an_emulated_board() {
-    let Some(board) = board("mps2-an386") else {
-        return;
-    };
-    for case in [0, 7] {
-        overwrite_and_heal(&board, case);
+fn so_it_is_on_emulated_boards() {
+    for board in ["mps2-an386", "virt-a53"].into_iter().filter_map(board) {
+        for case in [0, 7] {
+            overwrite_and_heal(&board, case);
+        }
     }
 }
 
@@ -127,12 +109,12 @@ fn a_port_says_which_word_is_impossible() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
-    let words = Words::of(&world, &core);
+    let link = LinkMemory::of(&world.pool, core.region());
     let timeouts = LinkTimeouts::default().attach(Duration::from_millis(10));
     let node = hythe_rtcore::join_with(&world.pool, "asks", timeouts).expect("joins");
     // The agent may be quicker, or its new session not answered yet.
     eventually("the word is named", || {
-        words.write(words.header(core_header::STATE), 4_000_000_000);
+        write(&link, header(&link, core_header::STATE), 4_000_000_000);
         let refused = node.subscriber("pong", &SubscriberOptions::default());
         match refused {
             Ok(_) => false,
@@ -162,15 +144,15 @@ fn words_that_are_right_again_need_nobody() {
     let Some(board) = board("hosted") else { return };
     let world = World::new();
     let core = start(&world, &board);
-    let words = Words::of(&world, &core);
+    let link = LinkMemory::of(&world.pool, core.region());
     let mut echo = Echo::open(&world.pool, "echo").expect("ports");
     for number in 0..10_u32 {
-        let at = words.header(core_header::STATE);
-        let up = words.write(at, 1000 + number);
+        let at = header(&link, core_header::STATE);
+        let up = write(&link, at, 1000 + number);
         // The port loses its session by that.
         assert!(echo.pong.try_take().is_ok_and(|taken| taken.is_none()));
         // On a loaded machine the core may have answered a new session meanwhile: with the same.
-        words.write(at, up);
+        write(&link, at, up);
         let payload = number.to_le_bytes();
         assert_eq!(echo.round_trip_anew(&payload).to_vec(), payload);
     }
@@ -184,7 +166,7 @@ fn a_counter_out_of_range_begins_another_session_of_the_flow() {
     for board in boards() {
         let world = World::new();
         let core = start(&world, &board);
-        let words = Words::of(&world, &core);
+        let link = LinkMemory::of(&world.pool, core.region());
         let mut echo = Echo::open(&world.pool, "echo").expect("ports");
         echo.round_trip(b"before");
         for (endpoint, at, word) in [
@@ -193,10 +175,10 @@ fn a_counter_out_of_range_begins_another_session_of_the_flow() {
             (PING, flow_line::TAIL, ViolatedWord::Tail),
             (PING, flow_line::HEAD, ViolatedWord::Head),
         ] {
-            let flow = words.layout.core_flow(Flow { endpoint, port: 0 });
+            let flow = link.layout.core_flow(Flow { endpoint, port: 0 });
             let before = counters(&world, board.name());
-            let found = words.write(flow + at, 0);
-            words.write(flow + at, found.wrapping_add(1 << 20));
+            let found = write(&link, flow + at, 0);
+            write(&link, flow + at, found.wrapping_add(1 << 20));
             // Both look, before the core writes the word anew with its next message.
             assert!(echo.pong.try_take().is_ok_and(|taken| taken.is_none()));
             let _ = echo.send(b"may be refused");
@@ -221,10 +203,7 @@ fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
     let node = hythe_rtcore::join_with(&world.pool, "sender", timeouts).expect("joins");
     let options = PublisherOptions::default().send_timeout(Duration::from_millis(10));
     let mut ping = node.publisher("ping", &options).expect("publishes");
-    let process = rustix::process::Pid::from_raw(core.status().pid.try_into().expect("a pid"));
-    let process = process.expect("not 0");
-    let signal = |signal| rustix::process::kill_process(process, signal).expect("ours");
-    signal(rustix::process::Signal::STOP);
+    signal(core.status().pid, Signal::STOP);
     let full = loop {
         let lease = ping.lease(100).expect("a free slot");
         match ping.publish(lease, 100) {
@@ -254,7 +233,7 @@ fn a_full_queue_no_slot_and_a_lost_link_are_different_errors_and_counted() {
     drop(held);
     let now = counters(&world, "hosted");
     assert_eq!((now.full, now.no_slot, now.lost), (1, 1, 0));
-    signal(rustix::process::Signal::KILL);
+    kill(core.status().pid);
     assert!(core.wait(LONG));
     let lease = ping.lease(100).expect("a free slot");
     let lost = ping.publish(lease, 100).expect_err("it is dead");

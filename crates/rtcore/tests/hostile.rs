@@ -21,53 +21,35 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use choices::Choices;
-use hythe_abi::link::{ENTRY_BYTES, Flow, LinkLayout, flow_line, linux_header};
-use hythe_memory::{Access, Mapped, Memory};
+use hythe_abi::link::{ENTRY_BYTES, Flow, flow_line};
+use hythe_memory::{Mapped, Memory};
 use hythe_node::{
-    ClientOptions, EventId, Node, NodeError, Pool, PublisherOptions, RegionIndex, SubscriberOptions,
+    ClientOptions, EventId, Node, NodeError, Pool, PublisherOptions, RegionIndex, ServerOptions,
+    SubscriberOptions,
 };
 use hythe_rtcore::{Board, Core, CoreOptions, LinkTimeouts, Violation, control};
-use support::{Echo, LONG, World, board};
+use support::link_memory::{LinkMemory, slots};
+use support::{DECODER_ENDPOINTS, Echo, LONG, World, board};
 
 /// Of one seed on one board; four of them come to more than 20 seconds.
 const ROUND: Duration = Duration::from_millis(5200);
 const TIME_LIMIT: Duration = Duration::from_millis(50);
-/// Endpoints of the decoder.
-const ENDPOINTS: u32 = 7;
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// All that the core of a region sees: its slots, and its link.
+/// All that the core of a region sees.
 struct Reach {
     slots: Mapped,
-    link: Mapped,
-    layout: LinkLayout,
+    link: LinkMemory,
 }
 
 impl Reach {
     fn of(pool: &Pool, region: RegionIndex) -> Self {
-        let geometry = pool.region(region).expect("region");
-        let place = geometry.link.expect("a link");
-        let map = |kind: &str, offset: u64, bytes: usize| {
-            let path = pool.path().join(format!("{kind}.{}", region.0));
-            let file = std::fs::File::options().read(true).write(true).open(path);
-            Mapped::file(file.expect("file"), offset, bytes, Access::Write).expect("mapped")
-        };
-        let kind = if place.offset == 0 { "link" } else { "region" };
-        let link = map(kind, place.offset, place.bytes as usize);
-        let word = |at| link.load(at, Ordering::Acquire);
-        let layout = LinkLayout::new(
-            word(linux_header::ENDPOINTS),
-            word(linux_header::PORTS),
-            word(linux_header::CAPACITY),
-            word(linux_header::SECTION_BYTES) as usize,
-        );
         Self {
-            slots: map("region", 0, geometry.bytes as usize),
-            layout: layout.expect("a layout"),
-            link,
+            slots: slots(pool, region),
+            link: LinkMemory::of(pool, region),
         }
     }
 
@@ -89,17 +71,20 @@ impl Reach {
 
     fn scribble_once(&self, choices: &mut Choices) {
         let flow = Flow {
-            endpoint: choices.below(ENDPOINTS) as usize,
+            endpoint: choices.below(DECODER_ENDPOINTS as u32) as usize,
             // Those that are in use.
             port: choices.below(2) as usize,
         };
-        let lines = [self.layout.linux_flow(flow), self.layout.core_flow(flow)];
+        let lines = [
+            self.link.layout.linux_flow(flow),
+            self.link.layout.core_flow(flow),
+        ];
         let line = lines[choices.below(2) as usize];
         match choices.below(6) {
-            0 => self.lie(self.any(&self.link, choices), choices),
+            0 => self.lie(self.any(&self.link.words, choices), choices),
             // The headers and bells, of Linux and of the core.
             1 => {
-                let section = choices.below(2) as usize * self.layout.section_bytes();
+                let section = choices.below(2) as usize * self.link.layout.section_bytes();
                 self.lie(section + choices.below(32) as usize * 4, choices);
             }
             2 | 3 => self.lie(line + choices.below(9) as usize * 4, choices),
@@ -117,31 +102,32 @@ impl Reach {
     }
 
     fn lie(&self, at: usize, choices: &mut Choices) {
-        let found = self.link.load(at, Ordering::Relaxed);
+        let found = self.link.words.load(at, Ordering::Relaxed);
         let value = words::lie(found, choices);
-        self.link.store(at, value, Ordering::Release);
+        self.link.words.store(at, value, Ordering::Release);
     }
 
     /// One more entry for Linux: what was given to the core once, changed or as it was.
     fn push_nonsense(&self, flow: Flow, choices: &mut Choices) {
-        let capacity = self.layout.capacity();
+        let capacity = self.link.layout.capacity();
         let from = Flow {
-            endpoint: choices.below(ENDPOINTS) as usize,
+            endpoint: choices.below(DECODER_ENDPOINTS as u32) as usize,
             port: flow.port,
         };
         let index = choices.below(capacity as u32) as usize;
-        let from = self.layout.linux_entries(from) + index * ENTRY_BYTES;
-        let tail = self.layout.core_flow(flow) + flow_line::TAIL;
-        let count = self.link.load(tail, Ordering::Relaxed);
-        let to = self.layout.core_entries(flow) + (count as usize % capacity) * ENTRY_BYTES;
+        let from = self.link.layout.linux_entries(from) + index * ENTRY_BYTES;
+        let tail = self.link.layout.core_flow(flow) + flow_line::TAIL;
+        let count = self.link.words.load(tail, Ordering::Relaxed);
+        let to = self.link.layout.core_entries(flow) + (count as usize % capacity) * ENTRY_BYTES;
         for word in (0..ENTRY_BYTES).step_by(4) {
-            let mut value = self.link.load(from + word, Ordering::Relaxed);
+            let mut value = self.link.words.load(from + word, Ordering::Relaxed);
             if choices.below(8) == 0 {
                 value = words::lie(value, choices);
             }
-            self.link.store(to + word, value, Ordering::Relaxed);
+            self.link.words.store(to + word, value, Ordering::Relaxed);
         }
         self.link
+            .words
             .store(tail, count.wrapping_add(1), Ordering::Release);
     }
 }
@@ -211,7 +197,8 @@ fn publish_and_take(pool: &Pool, told: &Answers, over: &AtomicBool) {
     use_ports(over, open, |(ping, pong), step| {
         let lease = told.note("lease", || ping.lease(1000));
         if let Some(mut lease) = lease {
-            lease.write(0, &[1; 1000]);
+            // The core asks for so many milliseconds, as the first word says, or echoes.
+            lease.write(0, &[1, 0, 0, 0].repeat(250));
             told.note("publish", || ping.publish(lease, 1000));
         }
         let taken = told.note("take", || pong.take(TIME_LIMIT)).flatten();
@@ -252,6 +239,26 @@ fn ask(pool: &Pool, told: &Answers, over: &AtomicBool) {
         lease.write(0, &[7; 100]);
         let reply = told.note("call", || client.call(lease, 100, TIME_LIMIT));
         drop(reply.map(|reply| reply.to_vec()));
+    });
+}
+
+/// While a server is there, the core asks it for what comes over `ping`.
+fn answer(pool: &Pool, told: &Answers, over: &AtomicBool) {
+    let node = join(pool, "server");
+    let options = ServerOptions::default().depth(4);
+    let open = || told.note("server", || node.server("query", &options));
+    use_ports(over, open, |server, step| {
+        let request = told.note("take request", || server.take(TIME_LIMIT));
+        let Some(request) = request.flatten() else {
+            return;
+        };
+        let asked = request.sample().to_vec();
+        assert!(asked.len() <= 1 << 20);
+        if step % 4 == 0 {
+            told.note("reply in kind", || request.reply_in_kind());
+        } else if let Some(lease) = told.note("reply lease", || server.lease(8)) {
+            told.note("reply", || request.reply(lease, 8));
+        }
     });
 }
 
@@ -305,6 +312,7 @@ fn round(board: &Board, seed: u64) {
         scope.spawn(|| publish_and_take(pool, told, over));
         scope.spawn(|| notify_and_listen(pool, told, over));
         scope.spawn(|| ask(pool, told, over));
+        scope.spawn(|| answer(pool, told, over));
         scope.spawn(|| wait_for_any(pool, told, over));
         scope.spawn(|| look(pool, board.name(), over));
         let hostile = scope.spawn(|| reach.scribble(seed, over));

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hythe_node::{Pool, ServerOptions};
-use hythe_rtcore::{Core, CoreOptions, control};
+use hythe_rtcore::{Board, Core, CoreOptions, control};
 use support::asker::{Asker, DETACHED, LOST, OK, STALE, TIMEOUT, answer_one};
 use support::{DECODER_ENDPOINTS, Echo, LONG, Other, World, board, role, start};
 
@@ -233,46 +233,53 @@ fn an_agent_that_dies_behind_any_store_leaves_nothing() {
     world.assert_clean();
 }
 
-#[test]
-#[ignore = "slow: make test-slow runs it"]
-fn a_core_that_dies_behind_any_store_leaves_nothing() {
-    let Some(board) = board("hosted") else { return };
-    let world = World::new();
-    let mut echo = None;
-    let mut visited = 0;
+/// Has a core die behind each of its stores, one after the other; `live` uses each that came up.
+/// Returns how many stores there are.
+fn die_behind_each_store(world: &World, board: &Board, mut live: impl FnMut(u64)) -> u64 {
     for stores in 1.. {
         let variable = Some(("HYTHE_CORE_STORES", stores));
-        let mut agent = Other::start_with("core_agent", &world, &board, variable);
-        let is_up = comes_up(&world, &mut agent);
-        // Ports that live through many cores: each send and take tells of a death, or goes on.
-        if is_up && echo.is_none() {
-            // It may die while they are being opened.
-            echo = Echo::open(&world.pool, "user").ok();
-        }
-        if let Some(ports) = echo.as_mut().filter(|_| is_up) {
-            for number in 0..3_u32 {
-                let sent = [
-                    b"message ".as_slice(),
-                    &stores.to_le_bytes(),
-                    &number.to_le_bytes(),
-                ];
-                let _ = ports.send(&sent.concat());
-                let back = ports.pong.take(Duration::from_millis(100)).expect("sound");
-                if let Some(back) = back {
-                    assert_eq!(back.to_vec()[..16], sent.concat()[..16], "of this life");
-                }
-            }
+        let mut agent = Other::start_with("core_agent", world, board, variable);
+        if comes_up(world, &mut agent) {
+            live(stores);
         }
         agent.close_input();
         let ended = agent.child.wait().expect("waited");
         let mismatches = world.pool.snapshot().audit.mismatches;
         assert_eq!(mismatches, [], "store {stores}");
         if ended.success() {
-            break;
+            return stores - 1;
         }
         assert_eq!(ended.code(), Some(CORE_DIED), "{ended}");
-        visited = stores;
     }
+    unreachable!("each life has an end")
+}
+
+#[test]
+#[ignore = "slow: make test-slow runs it"]
+fn a_core_that_dies_behind_any_store_leaves_nothing() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let mut echo = None;
+    let visited = die_behind_each_store(&world, &board, |stores| {
+        // Ports that live through many cores: each send and take tells of a death, or goes on.
+        if echo.is_none() {
+            // It may die while they are being opened.
+            echo = Echo::open(&world.pool, "user").ok();
+        }
+        let Some(ports) = &mut echo else { return };
+        for number in 0..3_u32 {
+            let sent = [
+                b"message ".as_slice(),
+                &stores.to_le_bytes(),
+                &number.to_le_bytes(),
+            ];
+            let _ = ports.send(&sent.concat());
+            let back = ports.pong.take(Duration::from_millis(100)).expect("sound");
+            if let Some(back) = back {
+                assert_eq!(back.to_vec()[..16], sent.concat()[..16], "of this life");
+            }
+        }
+    });
     let mut ports = echo.expect("ports were opened");
     let core = start(&world, &board);
     assert_eq!(ports.round_trip_anew(b"again").to_vec(), b"again");
@@ -294,33 +301,20 @@ fn a_core_that_asks_and_dies_behind_any_store_leaves_nothing() {
     let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
     let options = ServerOptions::default().depth(2);
     let mut server = node.server("query", &options).expect("a server");
-    let mut visited = 0;
-    for stores in 1.. {
-        let variable = Some(("HYTHE_CORE_STORES", stores));
-        let mut agent = Other::start_with("core_agent", &world, &board, variable);
-        if comes_up(&world, &mut agent)
-            && let Ok(mut echo) = Echo::open(&world.pool, "asker")
-        {
-            let question = [&200_u32.to_le_bytes(), &[7, 0, 0, 0], b"abc".as_slice()].concat();
-            for _ in 0..3 {
-                let _ = echo.send(&question);
-                answer_one(&mut server);
-                // An outcome, an echo, or nothing any more.
-                let back = echo.pong.take(Duration::from_millis(100)).expect("sound");
-                let back = back.map(|back| back.to_vec());
-                assert!(back.is_none_or(|back| back.len() == 11 || back.len() == 8));
-            }
+    let question = [&200_u32.to_le_bytes(), &[7, 0, 0, 0], b"abc".as_slice()].concat();
+    let visited = die_behind_each_store(&world, &board, |_| {
+        let Ok(mut echo) = Echo::open(&world.pool, "asker") else {
+            return;
+        };
+        for _ in 0..3 {
+            let _ = echo.send(&question);
+            answer_one(&mut server);
+            // An outcome, an echo, or nothing any more.
+            let back = echo.pong.take(Duration::from_millis(100)).expect("sound");
+            let back = back.map(|back| back.to_vec());
+            assert!(back.is_none_or(|back| back.len() == 11 || back.len() == 8));
         }
-        agent.close_input();
-        let ended = agent.child.wait().expect("waited");
-        let mismatches = world.pool.snapshot().audit.mismatches;
-        assert_eq!(mismatches, [], "store {stores}");
-        if ended.success() {
-            break;
-        }
-        assert_eq!(ended.code(), Some(CORE_DIED), "{ended}");
-        visited = stores;
-    }
+    });
     println!("{visited} stores of a core that asks visited");
     assert!(
         visited > 150,

@@ -3,54 +3,41 @@
 
 mod support;
 
-use hythe_abi::link::{ENTRY_BYTES, Entry, Flow, LinkLayout, flow_line, linux_header};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use hythe_abi::link::{ENTRY_BYTES, Entry, Flow, LinkLayout, flow_line};
 use hythe_abi::request::{Header, MessageKind};
 use hythe_abi::{Descriptor, DescriptorMark};
-use hythe_memory::{Access, Mapped, Memory, Ordering};
+use hythe_memory::{Mapped, Memory, Ordering};
 use hythe_node::{Pool, RegionIndex, Server, ServerOptions};
-use support::{LONG, World, board, eventually, start};
+use hythe_rtcore::{ViolatedWord, Violation, control};
+use rustix::process::Signal;
+use support::link_memory::{LinkMemory, slots};
+use support::{LONG, World, board, eventually, signal, start};
 
 const QUERY: usize = 7;
 const LARGEST: u32 = 64 << 10;
+/// Between a session that the core broke and the next.
+const SESSION_PAUSE: Duration = Duration::from_millis(20);
 
 /// The core's side of port 0 of `query`.
 struct Impostor {
     link: Mapped,
+    layout: LinkLayout,
     slots: Mapped,
     pool: Pool,
     region: RegionIndex,
-    layout: LinkLayout,
     flow: Flow,
-}
-
-fn map(pool: &Pool, name: &str, bytes: usize) -> Mapped {
-    let path = pool.path().join(name);
-    let file = std::fs::File::options().read(true).write(true).open(path);
-    Mapped::file(file.expect("file"), 0, bytes, Access::Write).expect("mapped")
 }
 
 impl Impostor {
     fn new(pool: &Pool, region: RegionIndex) -> Self {
-        let geometry = pool.region(region).expect("region");
-        let place = geometry.link.expect("a link");
-        assert_eq!(place.offset, 0, "the board has a file for it");
-        let link = map(pool, &format!("link.{}", region.0), place.bytes as usize);
-        let slots = map(
-            pool,
-            &format!("region.{}", region.0),
-            geometry.bytes as usize,
-        );
-        let word = |at| link.load(at, Ordering::Acquire);
-        let layout = LinkLayout::new(
-            word(linux_header::ENDPOINTS),
-            word(linux_header::PORTS),
-            word(linux_header::CAPACITY),
-            word(linux_header::SECTION_BYTES) as usize,
-        );
+        let LinkMemory { words, layout } = LinkMemory::of(pool, region);
         Self {
-            layout: layout.expect("a layout"),
-            link,
-            slots,
+            link: words,
+            layout,
+            slots: slots(pool, region),
             pool: pool.clone(),
             region,
             flow: Flow {
@@ -86,6 +73,22 @@ impl Impostor {
         }
         self.link
             .store(tail, number.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Answers the session that Linux has begun, with a tail that is out of range. Returns it.
+    fn break_session(&self) -> Option<u32> {
+        let (ours, theirs) = (
+            self.layout.core_flow(self.flow),
+            self.layout.linux_flow(self.flow),
+        );
+        let load = |at| self.link.load(at, Ordering::Acquire);
+        let store = |at, value| self.link.store(at, value, Ordering::Release);
+        let session = load(theirs + flow_line::SESSION);
+        store(ours + flow_line::HEAD, load(theirs + flow_line::START));
+        store(ours + flow_line::START, 0);
+        store(ours + flow_line::TAIL, u32::MAX);
+        store(ours + flow_line::SESSION, session);
+        (session != 0).then_some(session)
     }
 
     /// Makes a request of an empty slot. Its header has this number.
@@ -125,7 +128,7 @@ fn what_is_no_request_is_counted_and_loses_no_slot() {
     let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
     let options = ServerOptions::default().depth(8);
     let mut server = node.server("query", &options).expect("a server");
-    stop(core.status().pid);
+    signal(core.status().pid, Signal::STOP);
     let impostor = Impostor::new(&world.pool, core.region());
 
     let good = impostor.request(impostor.take(), 11, 11);
@@ -168,6 +171,13 @@ fn what_is_no_request_is_counted_and_loses_no_slot() {
     impostor.push(credit);
     is_refused(&mut server, "a credit");
     assert_eq!(world.pool.snapshot().audit.mismatches, []);
+    // In the row of the core, too: all but the header, which only the server looks at.
+    let counted = control::status(&world.pool, board.name()).expect("its agent lives");
+    let last = Violation::last_of(&counted.counters).expect("counted");
+    assert_eq!(
+        (counted.counters.violations, last.word),
+        (7, ViolatedWord::Entry)
+    );
 
     // The one that is good is answered still: with its number, in its slot.
     assert!(open.reply_in_kind().expect("no damage"));
@@ -178,8 +188,34 @@ fn what_is_no_request_is_counted_and_loses_no_slot() {
     world.assert_clean();
 }
 
-fn stop(pid: u32) {
-    let process = rustix::process::Pid::from_raw(pid.try_into().expect("a pid"));
-    rustix::process::kill_process(process.expect("not 0"), rustix::process::Signal::STOP)
-        .expect("stopped");
+#[test]
+fn a_core_that_breaks_each_session_gets_another_one_now_and_then() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+    let mut server = node
+        .server("query", &ServerOptions::default())
+        .expect("a server");
+    signal(core.status().pid, Signal::STOP);
+    let impostor = Impostor::new(&world.pool, core.region());
+    let (start, mut sessions) = (Instant::now(), BTreeSet::new());
+    eventually("ten sessions", || {
+        for _ in 0..1000 {
+            sessions.extend(impostor.break_session());
+            assert!(server.try_take().expect("no damage").is_none());
+        }
+        sessions.len() >= 10
+    });
+    // The one that was broken first was there before.
+    let pauses = sessions.len() as u32 - 1;
+    let took = start.elapsed();
+    assert!(
+        took >= pauses * SESSION_PAUSE,
+        "{pauses} more in {took:?}: as many as the core likes"
+    );
+    drop((server, node));
+    // It is stopped, and so has to be ended.
+    let _ = core.stop();
+    world.assert_clean();
 }

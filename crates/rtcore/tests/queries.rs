@@ -5,10 +5,12 @@
 mod support;
 
 use hythe_node::{Node, NodeError, Pool, PortKind, Request, Server, ServerOptions};
+use hythe_rtcore::{Board, Core, control};
+use rustix::process::Signal;
 use support::asker::{
     Asker, GIVEN_UP, LENGTH, LONG_MS, LOST, OK, TIMEOUT, answer_one, reply, reversed,
 };
-use support::{LONG, Other, World, boards, eventually, kill, pattern, role, start};
+use support::{LONG, Other, World, boards, eventually, kill, pattern, role, signal, start};
 
 const LARGEST: usize = 64 << 10;
 
@@ -21,6 +23,17 @@ fn server_of(node: &Node, depth: u32) -> Server {
     node.server("query", &options).expect("a server")
 }
 
+/// A core that asks, and a server in this process that it has seen.
+fn served(board: &Board, depth: u32) -> (World, Core, Asker, Node, Server) {
+    let world = World::new();
+    let core = start(&world, board);
+    let mut asker = Asker::open(&world);
+    let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+    let mut server = server_of(&node, depth);
+    asker.await_server(|| answer_one(&mut server));
+    (world, core, asker, node, server)
+}
+
 fn take(server: &mut Server) -> Request {
     server.take(LONG).expect("sound").expect("a request")
 }
@@ -28,12 +41,7 @@ fn take(server: &mut Server) -> Request {
 #[test]
 fn a_linux_server_answers_a_core_in_every_size() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server(&node);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 4);
         let sizes = [0, 1, 2, 64, 3000, 20_000, LARGEST];
         for (id, bytes) in (1..).zip(sizes) {
             let question = pattern(bytes, id.into());
@@ -68,12 +76,7 @@ fn a_linux_server_answers_a_core_in_every_size() {
 #[test]
 fn what_is_no_reply_is_refused_and_the_core_is_told() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server(&node);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 4);
         // Dropped, whole or in parts.
         asker.ask(LONG_MS, 1, b"whole");
         drop(take(&mut server));
@@ -119,12 +122,7 @@ fn what_is_no_reply_is_refused_and_the_core_is_told() {
 #[test]
 fn several_requests_are_open_and_answered_in_any_order() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server(&node);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 4);
         for round in 0..10 {
             let ids = (0..4).map(|number| 100 * round + number);
             ids.clone()
@@ -252,7 +250,7 @@ fn a_server_that_is_killed_or_stopped_costs_its_own_requests_only() {
         }
         eventually("taken", || taken_by_servers(&world) == before + 4);
         let pid = other.child.id();
-        stop(pid);
+        signal(pid, Signal::STOP);
         asker.ask(100, 6, b"keep it");
         assert_eq!(asker.outcome(), (TIMEOUT, 6, vec![]));
         // Another one answers meanwhile.
@@ -286,21 +284,38 @@ fn taken_by_servers(world: &World) -> u64 {
     servers.map(|port| port.statistics.messages).sum()
 }
 
-fn stop(pid: u32) {
-    let process = rustix::process::Pid::from_raw(pid.try_into().expect("a pid"));
-    rustix::process::kill_process(process.expect("not 0"), rustix::process::Signal::STOP)
-        .expect("stopped");
+#[test]
+fn a_server_without_empty_slots_is_counted() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
+        let first = server_of(&node, 1);
+        let mut held = Vec::new();
+        while let Ok(lease) = first.lease(LARGEST) {
+            assert_eq!(lease.region(), core.region());
+            held.push(lease);
+        }
+        let counted = || {
+            let status = control::status(&world.pool, board.name());
+            status.expect("its agent lives").counters.no_slot
+        };
+        assert_eq!(counted(), 0);
+        let mut second = server_of(&node, 1);
+        assert_eq!(counted(), 1);
+        // Once, however often it looks.
+        assert!(second.try_take().expect("sound").is_none());
+        assert_eq!(counted(), 1);
+        drop((first, second, held, node));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
 }
 
 #[test]
 fn a_late_reply_is_dropped_and_the_server_goes_on() {
     for board in boards() {
-        let world = World::new();
-        let core = start(&world, &board);
-        let mut asker = Asker::open(&world);
-        let node = hythe_rtcore::join(&world.pool, "server").expect("joins");
-        let mut server = server_of(&node, 2);
-        asker.await_server(|| answer_one(&mut server));
+        let (world, core, mut asker, node, mut server) = served(&board, 2);
         for id in 1..20 {
             asker.ask(50, id, b"too slow");
             let late = take(&mut server);

@@ -6,8 +6,9 @@ mod support;
 use std::time::{Duration, Instant};
 
 use hythe_node::{Client, ClientOptions, Node, NodeError, ServerLoss};
-use hythe_rtcore::{Core, CoreOptions};
-use support::{LONG, World, boards, kill, pattern, start};
+use hythe_rtcore::{Core, CoreOptions, LinkTimeouts, control};
+use rustix::process::Signal;
+use support::{LONG, World, board, boards, eventually, kill, pattern, signal, start};
 
 fn client(node: &Node) -> Client {
     let options = ClientOptions::default();
@@ -23,6 +24,39 @@ fn ask(client: &mut Client, payload: &[u8]) -> Result<Vec<u8>, NodeError> {
 
 fn reversed(payload: &[u8]) -> Vec<u8> {
     payload.iter().rev().copied().collect()
+}
+
+#[test]
+fn a_client_that_waits_for_a_silent_core_keeps_no_other_waiting() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let start_as = |name| {
+        let options = CoreOptions::default().start_bound(LONG).name(name);
+        Core::start(&world.pool, &board, &options).expect("core")
+    };
+    let (silent, sound) = (start_as("silent"), start_as("sound"));
+    let timeouts = LinkTimeouts::default().attach(LONG / 2);
+    let node = hythe_rtcore::join_with(&world.pool, "clients", timeouts).expect("joins");
+    let open = |channel| node.client(channel, &ClientOptions::default());
+    signal(silent.status().pid, Signal::STOP);
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| open("silent/ask").expect("a client"));
+        eventually("its session is proposed", || {
+            let status = control::status(&world.pool, "silent").expect("its agent lives");
+            let flows = status.link.map(|link| link.flows).unwrap_or_default();
+            flows.iter().any(|flow| flow.session != 0)
+        });
+        let mut client = open("sound/ask").expect("a client");
+        assert!(!waits.is_finished(), "it waited as long");
+        assert_eq!(ask(&mut client, b"abc").expect("a reply"), b"cba");
+        signal(silent.status().pid, Signal::CONT);
+        let mut client = waits.join().expect("opens");
+        assert_eq!(ask(&mut client, b"xyz").expect("a reply"), b"zyx");
+    });
+    drop(node);
+    silent.stop().expect("stopped");
+    sound.stop().expect("stopped");
+    world.assert_clean();
 }
 
 #[test]
@@ -114,9 +148,7 @@ fn a_core_that_dies_tells_its_clients_and_the_next_one_answers() {
 
         let pid = core.status().pid;
         // Stopped first, so that it dies with what it was asked.
-        let process = rustix::process::Pid::from_raw(pid.try_into().expect("a pid"));
-        rustix::process::kill_process(process.expect("not 0"), rustix::process::Signal::STOP)
-            .expect("stopped");
+        signal(pid, Signal::STOP);
         let mut lease = client.lease(3).expect("a free slot");
         lease.write(0, b"xyz");
         let lost = client.request(lease, 3).expect("asked");

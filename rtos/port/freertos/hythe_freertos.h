@@ -2,9 +2,11 @@
  * Port for FreeRTOS: each task sleeps on a task notification of its own, the doorbell's interrupt
  * notifies all of them. The lock suspends the scheduler, as the kernel's own heaps do: a mutex
  * costs more than what the library does under it. So a task of higher priority waits for one step
- * of the library at most (some hundred instructions); interrupts do not. Caches are taken to be
- * coherent; a board whose are not sets `clean` and `invalidate` after hythe_freertos_start(). A
- * program in which one task has the link sets `lock` and `unlock` to NULL.
+ * of the library at most; interrupts do not. That is some hundred instructions, and where Linux
+ * fills its queues with entries that are refused, as much for each: one look takes no more of them
+ * than the queues of the endpoint hold. Caches are taken to be coherent; a board whose are not sets
+ * `clean` and `invalidate` after hythe_freertos_start(). A program in which one task has the link
+ * sets `lock` and `unlock` to NULL.
  *
  * Uses notification index HYTHE_FREERTOS_NOTIFY_INDEX of every task that calls a blocking function
  * of the library; the program must leave it alone.

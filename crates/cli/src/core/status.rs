@@ -1,8 +1,8 @@
 //! `hythe core status`: the cores that run in a pool, as seen from outside.
 
-use hythe::core::control::{self, AgentStatus};
+use hythe::core::control::{self, AgentStatus, CoreWithoutAgent};
 use hythe::core::{
-    BellStatus, CoreCounters, FlowStatus, LinkState, LinkStatus, QueueStatus, Violation,
+    BellStatus, CoreCounters, CoreError, FlowStatus, LinkState, LinkStatus, QueueStatus, Violation,
 };
 use hythe::inspect::Direction;
 use hythe_terminal::escaped;
@@ -10,12 +10,20 @@ use serde::Serialize;
 
 use crate::args::Globals;
 use crate::error::CliError;
-use crate::output;
+use crate::{output, remedy};
 
 #[derive(Serialize)]
 struct Document {
     pool: String,
     cores: Vec<CoreDocument>,
+    /// Cores that run on although their agents have died.
+    without_agent: Vec<WithoutAgentDocument>,
+}
+
+#[derive(Serialize)]
+struct WithoutAgentDocument {
+    board: String,
+    core_pid: u32,
 }
 
 #[derive(Serialize)]
@@ -116,19 +124,25 @@ struct EndpointDocument {
 
 pub(super) fn run(board: Option<&str>, globals: &Globals) -> Result<(), CliError> {
     let pool = globals.open()?;
-    let found = match board {
-        Some(board) => vec![control::status(&pool, board)?],
-        None => control::list(&pool),
+    let (found, without_agent) = match board {
+        Some(board) => (vec![control::status(&pool, board)?], Vec::new()),
+        None => (control::list(&pool), control::list_without_agent(&pool)),
     };
     let cores = found.into_iter().map(core).collect();
+    let without_agent = without_agent.into_iter().map(alone).collect();
     output::print(
         globals.json,
         &Document {
             pool: pool.options().name().to_owned(),
             cores,
+            without_agent,
         },
         text,
     )
+}
+
+fn alone(CoreWithoutAgent { board, core_pid }: CoreWithoutAgent) -> WithoutAgentDocument {
+    WithoutAgentDocument { board, core_pid }
 }
 
 fn core(status: AgentStatus) -> CoreDocument {
@@ -255,18 +269,24 @@ fn rings(ports: &[FlowDocument]) -> String {
 }
 
 fn text(document: &Document) -> String {
-    if document.cores.is_empty() {
+    if document.cores.is_empty() && document.without_agent.is_empty() {
         return format!(
             "no core runs in pool {}; `hythe core run BOARD` starts one",
             document.pool
         );
     }
-    document
-        .cores
-        .iter()
-        .map(core_text)
-        .collect::<Vec<_>>()
-        .join("\n")
+    let cores = document.cores.iter().map(core_text);
+    let without_agent = document.without_agent.iter().map(without_agent_text);
+    cores.chain(without_agent).collect::<Vec<_>>().join("\n")
+}
+
+/// As `core status` of that board refuses.
+fn without_agent_text(core: &WithoutAgentDocument) -> String {
+    let error = CoreError::WithoutAgent {
+        board: core.board.clone(),
+        core_pid: core.core_pid,
+    };
+    format!("{error}{}", remedy::of_core(&error))
 }
 
 fn core_text(core: &CoreDocument) -> String {

@@ -311,7 +311,10 @@ impl Attachment {
 
     /// Why the core has not echoed a session.
     fn why_no_echo(&self) -> String {
-        let (_, echo) = self.link.sessions(self.flow);
+        let (ours, echo) = self.link.sessions(self.flow);
+        if (ours, echo) == (0, 0) {
+            return "its agent has not said yet how to ring it; is the agent stopped?".to_owned();
+        }
         let control = self.right.shared.pool().control();
         if control.was_session(echo) {
             return "no echo of a new session; is a task on it holding a buffer?".to_owned();

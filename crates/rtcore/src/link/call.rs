@@ -31,18 +31,29 @@ impl Calls {
         core: CoreBinding,
         timeouts: LinkTimeouts,
     ) -> Result<Option<Shared>, NodeError> {
-        let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        calls.retain(|(_, call)| call.strong_count() > 0);
-        let known = calls.iter().find(|(port, _)| *port == seeking.port());
-        if let Some(call) = known.and_then(|(_, call)| call.upgrade()) {
+        let port = seeking.port();
+        if let Some(call) = self.known(port) {
             return Ok(Some(Shared(call)));
         }
+        // Without the lock, since it waits for the core: clients of others go on meanwhile. Nobody
+        // else begins this one, since both ends are sought by their client.
         let Some(call) = Call::begin(seeking, core, timeouts)? else {
             return Ok(None);
         };
         let call = Arc::new(Mutex::new(call));
-        calls.push((seeking.port(), Arc::downgrade(&call)));
+        self.lock().push((port, Arc::downgrade(&call)));
         Ok(Some(Shared(call)))
+    }
+
+    fn known(&self, port: PortIndex) -> Option<Arc<Mutex<Call>>> {
+        let mut calls = self.lock();
+        calls.retain(|(_, call)| call.strong_count() > 0);
+        let known = calls.iter().find(|(other, _)| *other == port);
+        known.and_then(|(_, call)| call.upgrade())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(PortIndex, Weak<Mutex<Call>>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,13 +13,14 @@ use hythe_abi::request::{Header, MessageKind};
 use hythe_abi::{Descriptor, DescriptorMark, RegionIndex};
 use hythe_node::NodeError;
 use hythe_node::hop::{
-    HopPool as _, Message, Origin, Outgoing, Participant, Polled, Seeking, Sent, Source,
-    SourceState, Target, TargetState, WaitPlan,
+    HopPool as _, Message, Origin, Participant, Polled, Seeking, Sent, Source, SourceState, Target,
+    TargetState, WaitPlan,
 };
-use hythe_pool::{ChannelInfo, CoreBinding, LedgerSlot, MemberIndex, PoolError, PortIndex, Taken};
+use hythe_pool::{ChannelInfo, CoreBinding, MemberIndex, PortIndex, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, attach, step};
+use super::supply::Supply;
 use crate::LinkTimeouts;
 
 /// One server's use of a core that asks.
@@ -31,7 +32,8 @@ struct Service {
     /// Empty slots that the server wants to give.
     depth: u32,
     attachment: Option<Attachment>,
-    /// When no port of the endpoint was free: looked at again a little later.
+    /// When no port of the endpoint was free, or the core broke its session: looked at again a
+    /// little later.
     refused: Option<Instant>,
     /// Of the core that was there last.
     region: RegionIndex,
@@ -41,6 +43,8 @@ struct Service {
     replies: u32,
     /// Numbers of the requests that were taken and not answered. At most as many as the window.
     unanswered: Vec<u64>,
+    /// Where empty slots for the core come from.
+    supply: Supply,
 }
 
 /// What became of an entry of the core.
@@ -58,6 +62,10 @@ impl Service {
     /// Goes on with attaching, without waiting. False: not yet.
     fn attach_meanwhile(&mut self) -> Result<bool, NodeError> {
         let attachment = &mut self.attachment;
+        if attachment.as_ref().is_some_and(Attachment::is_quarantined) {
+            // A core that breaks each session gets another one now and then.
+            self.refused = Some(Instant::now());
+        }
         match step(&self.participant, &self.channel, attachment, self.depth) {
             Ok(true) => self.begin().map(|()| true),
             // It may still be starting, or be gone for now.
@@ -83,6 +91,7 @@ impl Service {
         self.forget_session();
         if let Some(attachment) = &self.attachment {
             self.region = attachment.core.region;
+            self.supply.begin(attachment);
         }
         self.fill()
     }
@@ -120,6 +129,9 @@ impl Service {
             let accepted = self.accept(entry)?;
             if let Some(attachment) = &mut self.attachment {
                 attachment.advance();
+                if matches!(accepted, Accepted::Lie) {
+                    attachment.note_entry(entry);
+                }
             }
             match accepted {
                 Accepted::Request(taken) => return Ok(Polled::Taken(taken)),
@@ -185,15 +197,11 @@ impl Service {
                 break;
             };
             let fits = untaken + out + 2 <= attachment.capacity();
-            if out >= attachment.window() || !fits || !leaves_enough(&self.participant, attachment)
-            {
+            if out >= attachment.window() || !fits {
                 break;
             }
-            let (region, bytes) = (attachment.core.region, attachment.max_bytes as usize);
-            let empty = match Outgoing::lease(&self.participant, region, bytes) {
-                Ok(empty) => empty,
-                Err(NodeError::Pool(PoolError::PoolFull { .. })) => break,
-                Err(error) => return Err(error),
+            let Some(empty) = self.supply.lease(&self.participant, attachment)? else {
+                break;
             };
             attachment.push_request(empty.slot(), empty.descriptor())?;
             empty.moved();
@@ -264,23 +272,6 @@ impl Service {
     }
 }
 
-/// Are fewer slots with the core than half of those that are large enough? The others stay with
-/// Linux: replies and other ports need some.
-fn leaves_enough(participant: &Participant, attachment: &Attachment) -> bool {
-    let fitting = attachment.fitting_slots();
-    let windows = hythe_abi::pool::CORE_PORTS_MAX as u32 * attachment.window();
-    if fitting.len() as u32 / 2 >= windows {
-        return true;
-    }
-    let (rows, half) = (attachment.rows(), (fitting.len() / 2).max(1));
-    let ledger = participant.pool().control().ledger();
-    let is_at_core = |slot: &u32| {
-        let mut rows = rows.iter();
-        rows.any(|&row| ledger.held_by(row, LedgerSlot(*slot)) > 0)
-    };
-    fitting.filter(is_at_core).take(half).count() < half
-}
-
 impl Drop for Service {
     fn drop(&mut self) {
         if self.participant.is_a_copy() {
@@ -329,6 +320,7 @@ impl CoreRequests {
             at_core: 0,
             replies: 0,
             unanswered: Vec::new(),
+            supply: Supply::default(),
         };
         Self {
             service: Shared(Arc::new(Mutex::new(service))),

@@ -81,8 +81,8 @@ impl Health {
 
     fn violation(&self, pool: &Pool, link: &LinkMap) -> Option<Violation> {
         let found = |word, value| Some(Violation { word, value });
-        let session = link.word(linux_header::SESSION);
-        let session = (linux_header::SESSION, session != self.session);
+        let is_other = link.linux_session() != self.session;
+        let session = (linux_header::SESSION, is_other);
         let changed = |&(at, value): &(usize, u32)| (at, link.word(at) != value);
         let mut linux = self.geometry.iter().map(changed).chain([session]);
         if let Some((at, _)) = linux.find(|(_, is_changed)| *is_changed) {
@@ -122,7 +122,7 @@ impl LinkMap {
         // First the state: what the core wrote before it is visible then.
         let (state, magic) = (word(core_header::STATE), word(core_header::MAGIC));
         let (version, echo) = (word(core_header::VERSION), word(core_header::ECHO));
-        let linux = self.word(linux_header::SESSION);
+        let linux = self.linux_session();
         match state {
             // It may be writing the others.
             0 => None,
@@ -137,7 +137,7 @@ impl LinkMap {
     /// Why no port can be attached now.
     pub(super) fn why_down(&self) -> String {
         let word = |at| self.word(self.layout().core_header() + at);
-        if self.word(linux_header::SESSION) == 0 {
+        if self.linux_session() == 0 {
             return "its link is down: its agent has ended, or starts it anew".to_owned();
         }
         if let Some(violation) = self.header_violation() {

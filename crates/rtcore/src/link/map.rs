@@ -169,6 +169,11 @@ impl LinkMap {
         words
     }
 
+    /// The session of the agent, 0 if there is none.
+    pub(crate) fn linux_session(&self) -> u32 {
+        self.words.load(linux_header::SESSION, Ordering::Acquire)
+    }
+
     /// Begins a session: everything filled before becomes visible to the core.
     pub(crate) fn begin_session(&self, session: u32) {
         self.words
@@ -239,7 +244,7 @@ impl LinkMap {
     pub(crate) fn life(&self) -> Option<Life> {
         let core = self.layout.core_header();
         let word = |at| self.words.load(at, Ordering::Acquire);
-        let linux = word(linux_header::SESSION);
+        let linux = self.linux_session();
         let up = CoreState::from_word(word(core + core_header::STATE)) == CoreState::Up;
         let answered = linux != 0 && word(core + core_header::ECHO) == linux;
         (up && answered).then(|| Life {

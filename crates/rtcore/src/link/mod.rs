@@ -18,6 +18,7 @@ mod ring;
 mod settle;
 mod source;
 mod status;
+mod supply;
 mod target;
 mod transport;
 mod violation;

@@ -1,26 +1,21 @@
 //! A core as a source: it fills the empty slots of its fill ring.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hythe_abi::link::Entry;
-use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_abi::{Descriptor, DescriptorMark};
 use hythe_node::NodeError;
-use hythe_node::hop::{
-    HopPool as _, Origin, Outgoing, Participant, Polled, Seeking, Source, SourceState,
-};
-use hythe_pool::{ChannelInfo, CoreCounter, LedgerSlot, MemberIndex, PoolError, Taken};
+use hythe_node::hop::{HopPool as _, Origin, Participant, Polled, Seeking, Source, SourceState};
+use hythe_pool::{ChannelInfo, LedgerSlot, MemberIndex, Taken};
 
 use super::NAP;
 use super::attachment::{Attachment, attach, step};
 use super::settle::published;
+use super::supply::Supply;
 use super::violation::ViolatedWord;
 use crate::LinkTimeouts;
 
-/// How long the rows of an endpoint's ports are remembered.
-const ROWS_AGE: Duration = Duration::from_millis(100);
 /// What a core misses between two looks comes to less: its count went back.
 const MISSED_MAX: u32 = u32::MAX / 2;
 
@@ -39,16 +34,10 @@ pub(super) struct CoreSource {
     depth: u32,
     /// Slots given to the core that nobody has given back, as far as it was looked.
     supplied: Vec<LedgerSlot>,
-    /// There was no slot for the fill ring, and none has gone there since.
-    is_short: bool,
     /// Messages that the core has dropped for this port, as far as they are counted.
     dropped: u32,
-    /// Slots that are large enough for the endpoint: classes are sorted by size, so they follow
-    /// each other.
-    fitting: Range<u32>,
-    /// The rows of all ports of the endpoint, and when they were looked up.
-    rows: Vec<MemberIndex>,
-    rows_seen: Option<Instant>,
+    /// Where slots for the fill ring come from.
+    supply: Supply,
 }
 
 impl CoreSource {
@@ -63,11 +52,8 @@ impl CoreSource {
             refused: None,
             depth: seeking.depth(),
             supplied: Vec::new(),
-            is_short: false,
             dropped: 0,
-            fitting: 0..0,
-            rows: Vec::new(),
-            rows_seen: None,
+            supply: Supply::default(),
         }
     }
 
@@ -149,10 +135,9 @@ impl CoreSource {
 
     fn begin_filling(&mut self) -> Result<(), NodeError> {
         self.supplied.clear();
-        self.rows_seen = None;
         if let Some(attachment) = &self.attachment {
             self.dropped = attachment.link.dropped(attachment.flow());
-            self.fitting = attachment.fitting_slots();
+            self.supply.begin(attachment);
         }
         self.fill()
     }
@@ -230,24 +215,17 @@ impl CoreSource {
         while untaken < wanted {
             // One window in the ring, and one that the core fills or others have yet to take.
             let has_share = self.supplied.len() < 2 * wanted as usize || self.may_supply_more();
-            if !has_share || !self.leaves_enough() {
-                self.note_short();
-                break;
-            }
             let Some(attachment) = &mut self.attachment else {
                 break;
             };
-            let (region, bytes) = (attachment.core.region, attachment.max_bytes as usize);
-            let empty = match Outgoing::lease(&self.participant, region, bytes) {
-                Ok(empty) => empty,
-                Err(NodeError::Pool(PoolError::PoolFull { .. })) => {
-                    self.note_short();
-                    break;
-                }
-                Err(error) => return Err(error),
+            if !has_share {
+                self.supply.note_short(attachment);
+                break;
+            }
+            let Some(empty) = self.supply.lease(&self.participant, attachment)? else {
+                break;
             };
             attachment.push(empty.slot(), empty.descriptor())?;
-            self.is_short = false;
             self.supplied.push(empty.slot());
             empty.moved();
             untaken += 1;
@@ -258,39 +236,6 @@ impl CoreSource {
             attachment.ring_core();
         }
         Ok(())
-    }
-
-    /// Counts that there is no slot for the fill ring: once, until there is one again.
-    fn note_short(&mut self) {
-        if !std::mem::replace(&mut self.is_short, true)
-            && let Some(attachment) = &self.attachment
-        {
-            attachment.count(CoreCounter::NoSlot);
-        }
-    }
-
-    /// Are fewer slots with the core than half of those that are large enough? The others stay with
-    /// Linux: without them nobody could send to the core. Where there are many, the windows of all
-    /// ports together come to less.
-    fn leaves_enough(&mut self) -> bool {
-        let Some(attachment) = &self.attachment else {
-            return false;
-        };
-        let windows = CORE_PORTS_MAX as u32 * 2 * attachment.window();
-        if self.fitting.len() as u32 / 2 >= windows {
-            return true;
-        }
-        // Whoever attached a moment ago is missed this once.
-        if self.rows_seen.is_none_or(|seen| seen.elapsed() > ROWS_AGE) {
-            self.rows = attachment.rows();
-            self.rows_seen = Some(Instant::now());
-        }
-        let ledger = self.participant.pool().control().ledger();
-        let at_core = self.fitting.clone().filter(|&slot| {
-            let mut rows = self.rows.iter();
-            rows.any(|&row| ledger.held_by(row, LedgerSlot(slot)) > 0)
-        });
-        at_core.count() < (self.fitting.len() / 2).max(1)
     }
 
     /// Forgets what came back, and looks whether what did not is the fault of others: messages that

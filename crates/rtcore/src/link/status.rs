@@ -2,7 +2,7 @@
 
 use hythe_abi::link::{
     CORE_MAGIC, CoreState, ENDPOINTS_MAX, Flow, NAME_BYTES, VERSION, bell_line, core_header,
-    endpoint_record, flow_line, linux_header,
+    endpoint_record, flow_line,
 };
 use hythe_memory::Ordering;
 
@@ -136,7 +136,7 @@ impl LinkMap {
             0
         };
         LinkStatus {
-            linux_session: word(linux_header::SESSION),
+            linux_session: self.linux_session(),
             core_session: word(core + core_header::SESSION),
             state: if is_core { state } else { CoreState::Down },
             reason: word(core + core_header::REASON),

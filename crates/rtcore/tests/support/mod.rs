@@ -8,6 +8,7 @@
 )]
 
 pub mod asker;
+pub mod link_memory;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,6 +20,7 @@ use hythe_node::{
     SubscriberOptions,
 };
 use hythe_rtcore::{Board, Core, CoreOptions};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// What the program `decoder` offers: a core is up when all have their channels.
 pub const DECODER_ENDPOINTS: usize = 8;
@@ -211,8 +213,13 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// A process that is not ours to wait for: ends it by its id.
 pub fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(pid.try_into().expect("a pid")).expect("not 0");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+    signal(pid, Signal::KILL);
+}
+
+/// Sends a signal to a process by its id.
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.try_into().expect("a pid")).expect("not 0");
+    kill_process(pid, signal).expect("sent");
 }
 
 /// Does the process exist, other than as a zombie?
