@@ -5,20 +5,20 @@
 //! does nothing where they are not there, except in continuous integration (`CI`), where they have
 //! to be.
 
-use std::io::Read;
+mod long_run;
+
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use rustix::process::{Pid, Signal, kill_process};
+use long_run::{LongRun, send};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hythe-bench");
-/// For what must happen soon; far more than it takes.
-const BOUND: Duration = Duration::from_secs(300);
 /// One fragment and less, some, and more than there are buffers.
 const SIZES: [u64; 4] = [8, 496, 8192, 1 << 20];
 /// Where rings do not pass the agent, but are measured so, too.
@@ -273,78 +273,19 @@ fn what_makes_no_sense_is_wrong_use() {
     assert!(is_empty(root.path()), "a pool stayed behind");
 }
 
-/// A run that would last long; killed when dropped.
-struct LongRun(Child);
-
-impl LongRun {
-    fn of(root: &Path, system: &str, wait: &str) -> Self {
-        let arguments = ["--json", "--board", "hosted", "--count", "1000000000"];
-        let child = bench(root, &arguments)
+fn long_run(root: &Path, system: &str, wait: &str) -> LongRun {
+    let arguments = ["--json", "--board", "hosted", "--count", "1000000000"];
+    LongRun::start(
+        bench(root, &arguments)
             .args(["--seconds", "600", "--rounds", "1", "--sizes", "8192"])
-            .args(["--payloads", "filled", "--systems", system, "--waits", wait])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        Self(child.expect("it starts"))
-    }
-
-    /// The process of the core, once it is there.
-    fn core(&self) -> u32 {
-        let tasks = format!("/proc/{}/task", self.0.id());
-        let start = Instant::now();
-        loop {
-            // A thread of the agent has started it.
-            let tasks = std::fs::read_dir(&tasks).expect("threads").flatten();
-            let children = tasks
-                .map(|task| std::fs::read_to_string(task.path().join("children")))
-                .filter_map(Result::ok)
-                .collect::<String>();
-            let mut pids = children
-                .split_ascii_whitespace()
-                .filter_map(|pid| pid.parse().ok());
-            if let Some(core) = pids.find(|pid| is_core(*pid)) {
-                return core;
-            }
-            assert!(start.elapsed() < BOUND, "no core");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// What it said on standard error, after it has ended by itself with exit code 1.
-    fn complaint(mut self) -> String {
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.0.try_wait().expect("waited") {
-                break status;
-            }
-            assert!(start.elapsed() < BOUND, "it does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert_eq!(status.code(), Some(1));
-        let mut said = String::new();
-        let mut stderr = self.0.stderr.take().expect("its standard error");
-        stderr.read_to_string(&mut said).expect("text");
-        said
-    }
-}
-
-impl Drop for LongRun {
-    fn drop(&mut self) {
-        // Ended already is as good.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+            .args(["--payloads", "filled", "--systems", system, "--waits", wait]),
+    )
 }
 
 fn is_core(pid: u32) -> bool {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = command.split(|&byte| byte == 0).next().unwrap_or_default();
     program.ends_with(b"/bench.elf")
-}
-
-fn send(signal: Signal, pid: u32) {
-    let pid = Pid::from_raw(pid.cast_signed()).expect("a process");
-    kill_process(pid, signal).expect("sent");
 }
 
 #[test]
@@ -359,8 +300,8 @@ fn a_core_that_is_killed_is_a_lost_peer() {
         ("copy", "bell"),
     ] {
         let root = root();
-        let run = LongRun::of(root.path(), system, wait);
-        let core = run.core();
+        let run = long_run(root.path(), system, wait);
+        let core = run.child(is_core);
         // In the middle of it, or at its start: both must be noticed.
         std::thread::sleep(Duration::from_millis(300));
         send(Signal::KILL, core);
@@ -379,10 +320,10 @@ fn a_signal_ends_it_in_order() {
         return;
     }
     let root = root();
-    let run = LongRun::of(root.path(), "copy", "bell");
-    let core = run.core();
+    let run = long_run(root.path(), "copy", "bell");
+    let core = run.child(is_core);
     std::thread::sleep(Duration::from_millis(300));
-    send(Signal::TERM, run.0.id());
+    send(Signal::TERM, run.id());
     let said = run.complaint();
     assert!(said.contains("stopped by a signal"), "{said}");
     assert!(is_empty(root.path()), "a pool stayed behind");

@@ -1,16 +1,17 @@
 //! The program as a person runs it: the document's shape, what it refuses, what it leaves behind.
 
+mod long_run;
+
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
+use long_run::{LongRun, send};
+use rustix::process::Signal;
 use serde_json::Value;
-
-/// For what must happen soon; far more than it takes.
-const BOUND: Duration = Duration::from_secs(300);
 
 fn bench(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hythe-bench"));
@@ -267,62 +268,13 @@ fn what_makes_no_sense_is_wrong_use() {
     }
 }
 
-/// A run that would last long, of one system; killed when dropped.
-struct LongRun(Child);
-
-impl LongRun {
-    fn of(root: &Path, system: &str) -> Self {
-        let child = bench(root, &["--json", "--count", "1000000000", "--rounds", "1"])
+/// Of one system.
+fn long_run(root: &Path, system: &str) -> LongRun {
+    LongRun::start(
+        bench(root, &["--json", "--count", "1000000000", "--rounds", "1"])
             .args(["--seconds", "600", "--sizes", "64", "--waits", "block"])
-            .args(["--patterns", "filled", "--systems", system])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        Self(child.expect("it starts"))
-    }
-
-    /// The process that echoes, once it is there.
-    fn echo(&self) -> u32 {
-        let path = format!("/proc/{0}/task/{0}/children", self.0.id());
-        let start = Instant::now();
-        loop {
-            let children = std::fs::read_to_string(&path).unwrap_or_default();
-            let pids = children.split_ascii_whitespace();
-            // Others are asked for the commit, and end again.
-            let mut pids = pids.filter_map(|pid| pid.parse().ok());
-            if let Some(echo) = pids.find(|pid| is_echo(*pid)) {
-                return echo;
-            }
-            assert!(start.elapsed() < BOUND, "no second process");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    /// What it said on standard error, after it has ended by itself with exit code 1.
-    fn complaint(mut self) -> String {
-        use std::io::Read;
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.0.try_wait().expect("waited") {
-                break status;
-            }
-            assert!(start.elapsed() < BOUND, "it does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        assert_eq!(status.code(), Some(1));
-        let mut said = String::new();
-        let mut stderr = self.0.stderr.take().expect("its standard error");
-        stderr.read_to_string(&mut said).expect("text");
-        said
-    }
-}
-
-impl Drop for LongRun {
-    fn drop(&mut self) {
-        // Ended already is as good.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+            .args(["--patterns", "filled", "--systems", system]),
+    )
 }
 
 fn is_echo(pid: u32) -> bool {
@@ -330,21 +282,16 @@ fn is_echo(pid: u32) -> bool {
     command.split(|&byte| byte == 0).nth(1) == Some(b"echo")
 }
 
-fn send(signal: rustix::process::Signal, pid: u32) {
-    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).expect("a process");
-    rustix::process::kill_process(pid, signal).expect("sent");
-}
-
 #[test]
 fn a_killed_peer_is_a_lost_peer_for_every_system() {
     let root = root();
     for system in ["floor", "hythe", "iceoryx2", "unix", "pipe", "sysv"] {
-        let run = LongRun::of(root.path(), system);
-        let echo = run.echo();
+        let run = long_run(root.path(), system);
+        let echo = run.child(is_echo);
         // In the middle of it, or at its start: both must be noticed.
         std::thread::sleep(Duration::from_millis(100));
-        send(rustix::process::Signal::KILL, echo);
-        let mark = format!("hythe_bench_{}_", run.0.id());
+        send(Signal::KILL, echo);
+        let mark = format!("hythe_bench_{}_", run.id());
         let said = run.complaint();
         assert!(said.contains("the peer is lost"), "{system}: {said}");
         assert!(is_empty(root.path()), "{system}: a pool stayed behind");
@@ -359,12 +306,12 @@ fn a_killed_peer_is_a_lost_peer_for_every_system() {
 #[test]
 fn a_signal_ends_it_in_order() {
     let root = root();
-    let run = LongRun::of(root.path(), "hythe");
-    let echo = run.echo();
+    let run = long_run(root.path(), "hythe");
+    let echo = run.child(is_echo);
     std::thread::sleep(Duration::from_millis(100));
-    send(rustix::process::Signal::TERM, run.0.id());
+    send(Signal::TERM, run.id());
     // While messages come nobody looks up: the peer is ended, too, as a terminal would.
-    send(rustix::process::Signal::TERM, echo);
+    send(Signal::TERM, echo);
     let said = run.complaint();
     assert!(said.contains("stopped by a signal"), "{said}");
     assert!(is_empty(root.path()), "a pool stayed behind");
