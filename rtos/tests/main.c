@@ -34,6 +34,7 @@ int main(int argc, char **argv)
     test_events();
     test_requests();
     test_client();
+    test_rpc();
     test_hostile();
     test_sessions();
     test_random();

@@ -46,6 +46,7 @@ void test_endpoint(void);
 void test_events(void);
 void test_requests(void);
 void test_client(void);
+void test_rpc(void);
 void test_flows(void);
 void test_stopped(void);
 void test_hostile(void);

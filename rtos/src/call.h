@@ -1,0 +1,56 @@
+/*
+ * The 32 bytes that the payload of a call and of its reply begins with (spec/services.md), as eight
+ * words. Used by rpc.c and the tests. The bytes may stand at any alignment: what a process forwards
+ * begins where it likes.
+ */
+#ifndef HYTHE_CALL_H
+#define HYTHE_CALL_H
+
+#include <stdint.h>
+
+#define HYTHE_CALL_BYTES 32u
+#define HYTHE_CALL_OWN_METHOD_MAX 0x7FFFFFFFu
+#define HYTHE_CALL_NO_TIMEOUT 0xFFFFFFFFu
+
+enum {
+    HYTHE_CALL_METHOD = 0,
+    HYTHE_CALL_TASK = 1,
+    HYTHE_CALL_TIMEOUT = 2,
+    HYTHE_CALL_FLAGS = 3,
+    HYTHE_CALL_ARGUMENT = 4,
+    /* Of a reply. */
+    HYTHE_CALL_RESULT = 1,
+    HYTHE_CALL_VALUE = 2,
+    HYTHE_CALL_LENGTH = 7,
+    HYTHE_CALL_WORDS = 8
+};
+
+/* In word HYTHE_CALL_RESULT of the reply to a program's own method; 0: done; more: its number. */
+enum {
+    HYTHE_CALL_NO_SUCH_METHOD = -38,
+    HYTHE_CALL_TOO_LARGE = -90
+};
+
+/* Reads each byte once. */
+static inline void hythe_call_read(const volatile uint8_t *from, uint32_t words[HYTHE_CALL_WORDS])
+{
+    uint32_t i;
+
+    for (i = 0; i < HYTHE_CALL_WORDS; i++, from += 4) {
+        words[i] = from[0];
+        words[i] |= (uint32_t)from[1] << 8;
+        words[i] |= (uint32_t)from[2] << 16;
+        words[i] |= (uint32_t)from[3] << 24;
+    }
+}
+
+static inline void hythe_call_write(volatile uint8_t *to, const uint32_t words[HYTHE_CALL_WORDS])
+{
+    uint32_t i;
+
+    for (i = 0; i < HYTHE_CALL_BYTES; i++) {
+        to[i] = (uint8_t)(words[i / 4] >> i % 4 * 8);
+    }
+}
+
+#endif
