@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | send messages to many | [`Publisher`], [`Subscriber`] ([below](#publish-and-subscribe)) |
 //! | send a request and get a reply | [`request`] |
+//! | call methods by number | [`rpc`] |
 //! | signal an event without data | [`event`] |
 //! | wait for many channels and file descriptors at once | [`wait`] |
 //! | send values of a type instead of bytes | [`typed`] |
@@ -161,6 +162,7 @@ pub mod inspect;
 mod node;
 pub mod prelude;
 pub mod request;
+pub mod rpc;
 pub mod typed;
 pub mod wait;
 

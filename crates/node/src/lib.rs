@@ -62,6 +62,7 @@ mod quota;
 mod request;
 mod reserve;
 mod routes;
+pub mod rpc;
 mod sleep_word_guard;
 mod sleep_words;
 mod sources;

@@ -357,6 +357,54 @@ pub enum NodeError {
         /// The request's number.
         number: u64,
     },
+    /// The server has no such method.
+    #[error(
+        "the server of channel `{channel}` has no method {method}",
+        channel = escaped(channel)
+    )]
+    NoSuchMethod {
+        /// The channel.
+        channel: String,
+        /// The method that was called.
+        method: u32,
+    },
+    /// The result of a call is larger than its caller takes.
+    #[error(
+        "the result of method {method} over channel `{channel}` has {bytes} bytes, and its caller takes {largest}",
+        channel = escaped(channel)
+    )]
+    ResultTooLarge {
+        /// The channel.
+        channel: String,
+        /// The method that was called.
+        method: u32,
+        /// The size of the result.
+        bytes: u32,
+        /// The largest that the caller said it takes. The channel may carry less.
+        largest: u32,
+    },
+    /// The method that was called failed.
+    #[error(
+        "method {method} over channel `{channel}` failed with its error {number}",
+        channel = escaped(channel)
+    )]
+    MethodFailed {
+        /// The channel.
+        channel: String,
+        /// The method that was called.
+        method: u32,
+        /// The method's own number of the failure, from 1 on.
+        number: i32,
+    },
+    /// What came is no reply to a call.
+    #[error(
+        "what came over channel `{channel}` is no reply to a call: its server is broken, or serves requests and not calls",
+        channel = escaped(channel)
+    )]
+    MalformedReply {
+        /// The channel.
+        channel: String,
+    },
     /// The buffer has other holders.
     #[error(
         "a buffer that others hold as well cannot carry a request or reply over channel `{channel}`: lease one for it",
