@@ -1,0 +1,72 @@
+/* The image of `p1`: one link, and a task that serves calls. See README.md for the endpoints. */
+#include "FreeRTOS.h"
+#include "task.h"
+
+#include "board.h"
+#include "hythe_freertos.h"
+#include "hythe_rt.h"
+#include "methods.h"
+
+enum {
+    ENDPOINT_CALLS = 0,
+    ENDPOINT_ASKS = 1,
+    ENDPOINTS = 2
+};
+
+/* A header and 64 KiB. */
+#define CALL_BYTES_MAX (32u + (64u << 10))
+
+#define STACK_WORDS (4u * 1024u / sizeof(StackType_t))
+#define PRIORITY 2
+
+static const struct hythe_endpoint_config endpoints[ENDPOINTS] = {
+    [ENDPOINT_CALLS] = {"core/calls", HYTHE_TO_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
+    [ENDPOINT_ASKS] = {"core/asks", HYTHE_FROM_CORE, CALL_BYTES_MAX, 0, 0, HYTHE_KIND_REQUESTS},
+};
+
+static struct hythe_freertos freertos;
+static struct hythe_port port;
+static struct hythe_link core_link;
+static struct methods methods;
+
+static StackType_t stack[STACK_WORDS];
+static StaticTask_t task;
+
+BaseType_t app_bell_from_isr(void)
+{
+    return hythe_freertos_bell_from_isr(&freertos);
+}
+
+/* Nothing at start can fail but by our own mistake. */
+static void must(int good)
+{
+    if (!good) {
+        board_fail(__FILE__, __LINE__);
+    }
+}
+
+void app_start(const struct board *board)
+{
+    const struct hythe_link_config config = {
+        .link = board->link,
+        .link_bytes = board->link_bytes,
+        .region = board->region,
+        .region_bytes = board->region_bytes,
+        .name = "p1",
+        .endpoints = endpoints,
+        .endpoint_count = ENDPOINTS,
+        .sleep_looks = board->sleep_looks,
+        .port = &port,
+    };
+
+    hythe_freertos_start(&freertos, board_ring, &port);
+    port.clean = board->clean;
+    port.invalidate = board->invalidate;
+    must(hythe_link_start(&core_link, &config) == HYTHE_OK);
+    methods.calls = hythe_link_endpoint(&core_link, ENDPOINT_CALLS);
+    must(hythe_client_start(&methods.client, hythe_link_endpoint(&core_link, ENDPOINT_ASKS),
+                            methods.requests, METHODS_HELD_MAX) == HYTHE_OK);
+    must(xTaskCreateStatic(methods_run, "methods", STACK_WORDS, &methods, PRIORITY, stack, &task) !=
+         NULL);
+    board_open_doorbell();
+}
