@@ -171,6 +171,21 @@
  */
 #define HYTHE_ECORELOST (-37)
 
+/** The server has no such method. */
+#define HYTHE_ENOMETHOD (-38)
+
+/** The result of a call is larger than its caller takes. */
+#define HYTHE_ERESULT (-39)
+
+/** The method that was called failed, with a number of its own. */
+#define HYTHE_EFAILED (-40)
+
+/** What came is no reply to a call. */
+#define HYTHE_ENOTREPLY (-41)
+
+/** The caller of a method is gone: nobody has got the result. */
+#define HYTHE_ECALLERLOST (-42)
+
 /** An error that has no code of its own yet. */
 #define HYTHE_EOTHER (-99)
 
@@ -182,6 +197,9 @@
 
 /** For `spin_ns`: a wait sleeps at once. */
 #define HYTHE_NO_SPIN 18446744073709551615ull
+
+/** Bytes in front of an argument in its lease, of hythe_rpc_lease(). */
+#define HYTHE_RPC_HEADER_BYTES 32
 
 /**
  * When a subscriber's queue is full, the newest message is dropped for it, and counted. The
@@ -427,6 +445,52 @@ struct hythe_publisher_options {
     uint32_t history;
     /** Zero. */
     uint32_t reserved;
+};
+
+/** A call, as its method sees it. */
+struct hythe_rpc_request {
+    /** Which method: 1 to 0x7FFFFFFF. */
+    uint32_t method;
+    /** Number of the caller's task if it is on a core, 0: none. */
+    uint32_t task;
+    /** How long the caller waits. */
+    uint64_t timeout_ns;
+    /**
+     * The argument: a copy, or with `trust_peers` where the caller wrote it. NULL if it has no
+     * bytes.
+     */
+    const uint8_t *argument;
+    /** Its size. */
+    size_t argument_bytes;
+};
+
+/** The result of a call, to be written by its method. */
+struct hythe_rpc_reply {
+    /** Where to write it: in the buffer that goes to the caller. */
+    uint8_t *result;
+    /** How many bytes may be written. */
+    size_t capacity;
+    /**
+     * Its size, 0 at first. More than `capacity`: the caller is told that size, and gets no
+     * result.
+     */
+    size_t bytes;
+};
+
+/** One method. It returns 0, or a number of its own from 1 on: it failed. */
+struct hythe_rpc_method {
+    /** Its number: 1 to 0x7FFFFFFF. */
+    uint32_t method;
+    /** Zero. */
+    uint32_t reserved;
+    /** Its largest result. */
+    size_t result_bytes;
+    /** What is called, with `context`, in the thread of hythe_rpc_serve(). */
+    int (*serve)(void *context,
+                 const struct hythe_rpc_request *request,
+                 struct hythe_rpc_reply *reply);
+    /** Passed to `serve`. */
+    void *context;
 };
 
 /**
@@ -975,6 +1039,87 @@ int hythe_publisher_flush(struct hythe_publisher *publisher, uint64_t timeout_ns
  */
 int hythe_publisher_statistics(const struct hythe_publisher *publisher,
                                struct hythe_statistics *statistics);
+
+/**
+ * Calls a method of a server and waits for its result, which is copied to `result`. `*length` gets
+ * its size. HYTHE_ENOMETHOD. HYTHE_ERESULT: it is larger than `capacity`, or than the channel to
+ * or from a core carries; `*length` is its size. HYTHE_EFAILED: `*length` is the number of the
+ * failure. HYTHE_ENOREPLY: `timeout_ns` has passed; a result that comes late is dropped and
+ * counted. HYTHE_ESERVERLOST: whether the method has run is not known. Otherwise as
+ * hythe_client_lease() and hythe_client_call(). Blocks for at most `timeout_ns` and the client's
+ * send timeout.
+ *
+ * Requires:
+ * `argument` points to `argument_bytes` readable bytes, `result` to `capacity` writable ones.
+ */
+int hythe_rpc_call(struct hythe_client *client,
+                   uint32_t method,
+                   const void *argument,
+                   size_t argument_bytes,
+                   void *result,
+                   size_t capacity,
+                   size_t *length,
+                   uint64_t timeout_ns);
+
+/**
+ * Begins a call, with a copy of the argument, and does not wait. `*call` gets its number, for
+ * hythe_rpc_wait() or hythe_client_abandon(). `timeout_ns` is told to the server. As
+ * hythe_client_lease() and hythe_client_request().
+ *
+ * Requires:
+ * `argument` points to `argument_bytes` readable bytes.
+ */
+int hythe_rpc_begin(struct hythe_client *client,
+                    uint32_t method,
+                    const void *argument,
+                    size_t argument_bytes,
+                    uint64_t timeout_ns,
+                    uint64_t *call);
+
+/**
+ * Leases a buffer for an argument of `bytes` bytes, which is to be written from its byte
+ * HYTHE_RPC_HEADER_BYTES on. As hythe_client_lease().
+ */
+int hythe_rpc_lease(struct hythe_client *client, size_t bytes, struct hythe_lease **lease);
+
+/**
+ * Begins a call whose argument of `bytes` bytes was written into its buffer, without a copy.
+ * Consumes `lease`, whatever is returned. Otherwise as hythe_rpc_begin().
+ */
+int hythe_rpc_begin_in(struct hythe_client *client,
+                       uint32_t method,
+                       struct hythe_lease *lease,
+                       size_t bytes,
+                       uint64_t timeout_ns,
+                       uint64_t *call);
+
+/**
+ * Waits for the result of one call. Returns 1; the caller owns `*result`, which is read where the
+ * server wrote it, until it releases it. 0: none yet; the call is still outstanding. The call has
+ * ended with HYTHE_ENOMETHOD; with HYTHE_ERESULT and the size of the result in `*detail`; with
+ * HYTHE_EFAILED and the number of the failure there; and as hythe_client_wait() says. `detail` may
+ * be NULL. Blocks for at most `timeout_ns`.
+ */
+int hythe_rpc_wait(struct hythe_client *client,
+                   uint64_t call,
+                   uint64_t timeout_ns,
+                   struct hythe_sample **result,
+                   size_t *detail);
+
+/**
+ * Serves one call that comes over a server: calls its method, in this thread, and replies. Returns
+ * 1: it is answered, also with HYTHE_ENOMETHOD or HYTHE_ERESULT for its caller. 0: none came.
+ * HYTHE_ECALLERLOST: its caller is gone, nobody has got the result. What is no call is given up,
+ * and counted as a violation. HYTHE_EARGUMENT, too, if a method returns less than 0: its caller
+ * gets HYTHE_EUNANSWERED. Blocks for at most `timeout_ns` until one comes.
+ *
+ * Requires:
+ * `table` points to `count` methods.
+ */
+int hythe_rpc_serve(struct hythe_server *server,
+                    const struct hythe_rpc_method *table,
+                    size_t count,
+                    uint64_t timeout_ns);
 
 /** Bytes of payload. 0 for NULL. */
 size_t hythe_sample_length(const struct hythe_sample *sample);

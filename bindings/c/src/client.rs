@@ -45,7 +45,7 @@ unsafe impl Extensible for hythe_client_options {
 /// The client of a request/reply channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_client {
-    origin: Origin,
+    pub(crate) origin: Origin,
     pub(crate) client: Client,
 }
 

@@ -82,6 +82,16 @@ pub const HYTHE_ECOREFULL: c_int = -36;
 /// The link to the RTOS core behind the channel is down, was lost meanwhile, or has words that are
 /// impossible.
 pub const HYTHE_ECORELOST: c_int = -37;
+/// The server has no such method.
+pub const HYTHE_ENOMETHOD: c_int = -38;
+/// The result of a call is larger than its caller takes.
+pub const HYTHE_ERESULT: c_int = -39;
+/// The method that was called failed, with a number of its own.
+pub const HYTHE_EFAILED: c_int = -40;
+/// What came is no reply to a call.
+pub const HYTHE_ENOTREPLY: c_int = -41;
+/// The caller of a method is gone: nobody has got the result.
+pub const HYTHE_ECALLERLOST: c_int = -42;
 /// An error that has no code of its own yet.
 pub const HYTHE_EOTHER: c_int = -99;
 
@@ -116,6 +126,10 @@ pub(crate) fn of(error: &NodeError) -> c_int {
         NodeError::NoReply { .. } => HYTHE_ENOREPLY,
         NodeError::NotPending { .. } => HYTHE_ENOTPENDING,
         NodeError::SharedBuffer { .. } => HYTHE_ESHARED,
+        NodeError::NoSuchMethod { .. } => HYTHE_ENOMETHOD,
+        NodeError::ResultTooLarge { .. } => HYTHE_ERESULT,
+        NodeError::MethodFailed { .. } => HYTHE_EFAILED,
+        NodeError::MalformedReply { .. } => HYTHE_ENOTREPLY,
         NodeError::RegionNotVisible { .. }
         | NodeError::TooLargeForCore { .. }
         | NodeError::EndpointTaken { .. } => HYTHE_ECORE,
@@ -187,6 +201,11 @@ pub extern "C" fn hythe_strerror(code: c_int) -> *const c_char {
         HYTHE_ECORE => c"the core behind the channel cannot take this",
         HYTHE_ECOREFULL => c"the queue to the core stayed full",
         HYTHE_ECORELOST => c"the link to the core is down or broken",
+        HYTHE_ENOMETHOD => c"the server has no such method",
+        HYTHE_ERESULT => c"the result is larger than its caller takes",
+        HYTHE_EFAILED => c"the method failed",
+        HYTHE_ENOTREPLY => c"what came is no reply to a call",
+        HYTHE_ECALLERLOST => c"the caller is gone",
         HYTHE_EATTACHED => c"a wait set has this port already",
         HYTHE_EWAITSET => c"the system refuses something that a wait set needs",
         HYTHE_ENOTLOCKED => c"the pool cannot be locked into memory",

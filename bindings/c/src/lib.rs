@@ -36,6 +36,7 @@ mod origin;
 pub mod pool;
 mod port;
 pub mod publisher;
+pub mod rpc;
 pub mod sample;
 pub mod server;
 pub mod sigbus;

@@ -46,7 +46,7 @@ unsafe impl Extensible for hythe_server_options {
 /// The server of a request/reply channel. One thread at a time, any thread.
 #[derive(Debug)]
 pub struct hythe_server {
-    origin: Origin,
+    pub(crate) origin: Origin,
     pub(crate) server: Server,
 }
 

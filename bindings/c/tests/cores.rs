@@ -15,9 +15,11 @@ struct Cores<'a> {
 }
 
 impl Cores<'_> {
-    fn start(&mut self, name: &'static str) {
+    fn start(&mut self, app: &str, name: &'static str) {
         let mut start = self.stage.command(self.hythe);
-        run(start.args(["core", "run", "hosted", "--detach", "--as", name]));
+        run(start
+            .args(["core", "run", "hosted", "--app", app])
+            .args(["--detach", "--as", name]));
         self.started.push(name);
     }
 }
@@ -29,6 +31,48 @@ impl Drop for Cores<'_> {
             let _ = stop.args(["core", "stop", name]).output();
         }
     }
+}
+
+/// Code or result, and what is said beside it; then outcomes of the core's own calls.
+const CALLED: &str = "\
+cba
+
+the server has no such method 0
+the method failed 7
+the result is larger than its caller takes 100
+no reply in time 0
+wrong argument 0
+wrong argument 0
+0 result yet
+abcdefghijklmnop 0
+1, 0, 4, \"ABCD\", 1 served
+1, -13, 5, \"\", 2 served
+1, -14, 9, \"\", 3 served
+-1, -10, 0, \"\", 3 served
+1, -12, 0, \"\", 3 served
+0
+";
+
+#[test]
+fn a_c_program_and_a_core_call_each_other() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let boards = run(stage.command(&hythe).args(["core", "boards", "--json"]));
+    if !text(&boards).contains("\"hosted\"") {
+        eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+        return;
+    }
+    let source = repository().join("bindings/c/tests/core_calls.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let mut cores = Cores {
+        stage: &stage,
+        hythe: &hythe,
+        started: Vec::new(),
+    };
+    cores.start("p1", "one");
+    let channels = ["one/core/calls", "one/core/asks"];
+    let said = run(stage.command(&program).arg("default").args(channels));
+    assert_eq!(text(&said), CALLED);
 }
 
 #[test]
@@ -47,7 +91,7 @@ fn a_sample_of_one_core_reaches_another_as_a_counted_copy() {
         hythe: &hythe,
         started: Vec::new(),
     };
-    cores.start("left");
-    cores.start("right");
+    cores.start("decoder", "left");
+    cores.start("decoder", "right");
     assert_eq!(text(&run(&mut stage.command(&program))), "copied\n");
 }
