@@ -100,11 +100,22 @@ pub(super) fn attach(
     if met.is_some() {
         return Ok(());
     }
-    let reason = match attachment.take() {
+    let why = why_silent(shared, channel, attachment.as_ref());
+    *attachment = None;
+    Err(why)
+}
+
+/// Why the steps towards being attached have not come to their end.
+pub(super) fn why_silent(
+    shared: &Arc<Participant>,
+    channel: &ChannelInfo,
+    attachment: Option<&Attachment>,
+) -> NodeError {
+    let reason = match attachment {
         Some(attachment) => attachment.why_no_echo(),
         None => why_down(shared, channel),
     };
-    Err(silent(channel, &reason))
+    silent(channel, &reason)
 }
 
 /// Why nobody can be attached to the core behind a channel.
