@@ -336,7 +336,7 @@ struct hythe_client_options {
     size_t size;
     /** The type that the channel must carry. NULL: any type; a new channel carries raw bytes. */
     const struct hythe_channel_type *carries;
-    /** How long one request may wait while the queues of all servers are full. 0: 5 s. */
+    /** How long one request may wait while there is no server, or all queues are full. 0: 5 s. */
     uint64_t send_timeout_ns;
     /** Requests that may be open at a time, at most 32,768. 0: 32. */
     uint32_t outstanding;
@@ -588,8 +588,8 @@ int hythe_client_options_init(struct hythe_client_options *options, size_t size)
 /**
  * Opens a client of a request/reply channel, which is made if there is none. `options` may be
  * NULL. The result is the caller's, until hythe_client_close(). HYTHE_EMISMATCH, HYTHE_ETABLEFULL.
- * Does not block, except for a core behind the channel: until it has answered, for at most 5 s. If
- * the core comes later, the next call of the client that looks for servers waits for it so.
+ * Does not block, except for a core behind the channel: until it has answered, for at most 5 s. A
+ * core that comes later is met within the times of the client's calls.
  *
  * Requires:
  * `channel` is text, `options` are initialised.
@@ -609,9 +609,9 @@ int hythe_client_lease(const struct hythe_client *client, size_t bytes, struct h
 
 /**
  * Sends the first `bytes` of a leased buffer as a request. Does not wait for the reply. `*request`
- * gets the number of the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL,
+ * gets the number of the request. HYTHE_ENOSERVER, HYTHE_ESERVERSFULL, HYTHE_ECORELOST,
  * HYTHE_EREQUESTS. Consumes `lease`, whatever is returned. Blocks for at most `send_timeout_ns`
- * while the queues of all servers are full.
+ * while there is no server, or the queues of all are full.
  */
 int hythe_client_request(struct hythe_client *client,
                          struct hythe_lease *lease,

@@ -30,8 +30,8 @@ pub use crate::participant::Participant;
 pub use crate::sleep_word_guard::SleepWordGuard;
 pub use crate::sleep_words::SleepWord;
 pub use crate::transport::{
-    EventSource, EventTarget, FindSources, FindTargets, Message, Origin, Polled, Raised, Seeking,
-    Sent, Source, SourceState, Target, TargetState, Transport, Watch,
+    EventSource, EventTarget, FindSources, FindTargets, Message, Origin, PendingServer, Polled,
+    Raised, Seeking, Sent, Source, SourceState, Target, TargetState, Transport, Watch,
 };
 pub use crate::wait::WaitPlan;
 

@@ -8,7 +8,7 @@ use hythe_pool::{PortStatistics, Taken};
 
 use crate::NodeError;
 use crate::port::Port;
-use crate::transport::{Polled, Source, SourceState, StoredSource};
+use crate::transport::{PendingServer, Polled, Source, SourceState, StoredSource};
 use crate::wait::WaitPlan;
 
 /// The sources of a port.
@@ -16,6 +16,8 @@ use crate::wait::WaitPlan;
 pub(crate) struct Sources {
     list: Vec<StoredSource>,
     next: usize,
+    /// One has changed since the last update.
+    have_changed: bool,
 }
 
 /// The place of a source, until the list changes.
@@ -26,12 +28,17 @@ impl Sources {
     /// Finds new sources, and leaves those that have ended. False: some have left, and are not
     /// empty yet.
     pub(crate) fn update(&mut self, port: &Port, is_opening: bool) -> Result<bool, NodeError> {
+        self.have_changed = false;
         port.find_sources(&mut self.list, is_opening)?;
         let mut all_seen = true;
         let mut index = 0;
         while let Some(source) = self.list.get_mut(index) {
             match source.state() {
-                SourceState::Ended => self.list.swap_remove(index).disconnect()?,
+                SourceState::Ended => {
+                    // Where it led there may be another by now, which it has hidden.
+                    self.have_changed = true;
+                    self.list.swap_remove(index).disconnect()?;
+                }
                 SourceState::Draining => {
                     all_seen = false;
                     index += 1;
@@ -44,6 +51,16 @@ impl Sources {
 
     pub(crate) fn count(&self) -> usize {
         self.list.len()
+    }
+
+    /// Has one agreed to a session since the last update, or ended?
+    pub(crate) const fn have_changed(&self) -> bool {
+        self.have_changed
+    }
+
+    /// What a client waits for, if there is anything.
+    pub(crate) fn pending(&self) -> Option<PendingServer> {
+        self.iter().find_map(Source::pending)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn Source> {
@@ -99,6 +116,10 @@ impl Sources {
                     looks -= 1;
                     let broken = self.list.swap_remove(index);
                     broken.disconnect().map_err(Box::new)?;
+                }
+                Polled::Changed => {
+                    self.have_changed = true;
+                    looks -= 1;
                 }
                 Polled::Refused(why) if self.list.len() == 1 => return Err(why),
                 Polled::Refused(_) => looks -= 1,

@@ -33,8 +33,8 @@ const PACKET_BYTES: usize = 8;
 const BACKLOG: i32 = 64;
 /// Served at one look: a flood of connections costs no more than this.
 const SERVED_AT_ONCE: usize = 64;
-/// How long a process waits for its packet. An agent that runs sends it at once.
-const BOUND: Duration = Duration::from_secs(1);
+/// How long a process waits for its packet, at most. An agent that runs sends it at once.
+pub(crate) const BOUND: Duration = Duration::from_secs(1);
 
 const FLAGS: SocketFlags = SocketFlags::CLOEXEC.union(SocketFlags::NONBLOCK);
 
@@ -145,13 +145,19 @@ pub(crate) enum Answer {
 }
 
 impl Request {
-    /// Asks for the eventfds of this life of a core. `None`: its agent offers none, or is dead.
-    pub(crate) fn begin(pool: &Path, region: RegionIndex, session: u32) -> Option<Self> {
+    /// Asks for the eventfds of this life of a core, and waits for them for at most `bound`.
+    /// `None`: its agent offers none, or is dead.
+    pub(crate) fn begin(
+        pool: &Path,
+        region: RegionIndex,
+        session: u32,
+        bound: Duration,
+    ) -> Option<Self> {
         let connection = reach(pool, &path_of(pool, region)).ok()?;
         Some(Self {
             connection,
             session,
-            deadline: Instant::now() + BOUND,
+            deadline: Instant::now() + bound,
         })
     }
 
@@ -247,7 +253,7 @@ mod tests {
     }
 
     fn ask(place: &Place, session: u32) -> Request {
-        Request::begin(&place.0, REGION, session).expect("somebody listens")
+        Request::begin(&place.0, REGION, session, BOUND).expect("somebody listens")
     }
 
     fn is_refused(request: &Request) -> bool {
@@ -257,7 +263,8 @@ mod tests {
     #[test]
     fn who_asks_gets_both_and_of_its_own_life_only() {
         let place = Place::new("both");
-        assert!(Request::begin(&place.0, REGION, 5).is_none(), "no offer");
+        let asks = |session| Request::begin(&place.0, REGION, session, BOUND);
+        assert!(asks(5).is_none(), "no offer");
         let (ring, rung) = (event(), event());
         let offer = Offer::open(&place.0, REGION).expect("listens");
         let (early, other_life) = (ask(&place, 5), ask(&place, 4));
@@ -277,8 +284,19 @@ mod tests {
         let late = ask(&place, 5);
         drop(offer);
         assert!(is_refused(&late), "the agent hung up");
-        assert!(Request::begin(&place.0, REGION, 5).is_none());
+        assert!(asks(5).is_none());
         assert_eq!(fs::read_dir(&place.0).expect("own").count(), 0);
+    }
+
+    #[test]
+    fn who_gets_no_answer_asks_no_longer_than_it_said() {
+        let place = Place::new("silent");
+        let _silent = Offer::open(&place.0, REGION).expect("listens");
+        let hasty = Request::begin(&place.0, REGION, 5, Duration::ZERO);
+        assert!(is_refused(&hasty.expect("somebody listens")));
+        let slow = Request::begin(&place.0, REGION, 5, Duration::from_secs(3600));
+        let slow = slow.expect("somebody listens");
+        assert!(matches!(slow.look(), Answer::Pending));
     }
 
     #[test]
@@ -290,7 +308,8 @@ mod tests {
         let path = offer.path.clone();
         drop(offer);
         fs::rename(kept, path).expect("own");
-        assert!(Request::begin(&place.0, REGION, 1).is_none(), "refused");
+        let asked = Request::begin(&place.0, REGION, 1, BOUND);
+        assert!(asked.is_none(), "refused");
         let offer = Offer::open(&place.0, REGION).expect("listens");
         let asked = ask(&place, 2);
         offer.serve(2, (&event(), &event()));
@@ -317,10 +336,11 @@ mod tests {
         let place = Place::new("file");
         let path = path_of(&place.0, REGION);
         fs::write(&path, "").expect("own");
-        assert!(Request::begin(&place.0, REGION, 1).is_none());
+        let asks = || Request::begin(&place.0, REGION, 1, BOUND);
+        assert!(asks().is_none());
         fs::remove_file(&path).expect("own");
         let offer = Offer::open(&place.0, RegionIndex(2)).expect("listens");
         std::os::unix::fs::symlink(&offer.path, &path).expect("own");
-        assert!(Request::begin(&place.0, REGION, 1).is_none(), "no link");
+        assert!(asks().is_none(), "no link");
     }
 }

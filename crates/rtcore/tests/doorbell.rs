@@ -9,9 +9,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hythe_rtcore::Board;
+use hythe_node::{PublisherOptions, SubscriberOptions};
+use hythe_rtcore::{Board, FlowStatus, control};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use support::{Echo, LONG, World, board, start};
+use support::{Echo, LONG, World, board, boards, eventually, start};
 
 /// Lives of the core. With the fault, one in two to ten began deaf.
 const LIVES: u32 = 16;
@@ -77,6 +78,43 @@ fn an_event_of_linux_reaches_the_core_as_a_message_of_the_device() {
         .lines()
         .filter(|line| line.ends_with(&format!("value {MESSAGE_INTERRUPT}")));
     assert!(messages.count() > 0, "{acknowledged}");
+}
+
+/// A core that forwards takes no slot of the port: what it waits for is the message ahead of its
+/// own to be taken.
+#[test]
+fn a_core_that_waits_for_a_place_is_rung_when_a_message_is_taken() {
+    for board in boards() {
+        let world = World::new();
+        let core = start(&world, &board);
+        let node = hythe_rtcore::join(&world.pool, "late").expect("joins");
+        let pong = node.subscriber("pong", &SubscriberOptions::default().depth(1));
+        let ping = node.publisher("ping", &PublisherOptions::default());
+        let (mut pong, mut ping) = (pong.expect("opens"), ping.expect("opens"));
+        let link = || {
+            let status = control::status(&world.pool, board.name()).expect("an agent answers");
+            status.link.expect("a link")
+        };
+        for _ in 0..20 {
+            for _ in 0..2 {
+                let lease = ping.lease(8).expect("a free slot");
+                ping.publish(lease, 8).expect("published");
+            }
+            // One waits for us, the other one for its place.
+            eventually("the core waits", || {
+                let now = link();
+                let has_one = |flow: &FlowStatus| flow.window == 1 && flow.from_core.waiting() == 1;
+                now.core_bell.wanted && now.flows.iter().any(has_one)
+            });
+            let before = link().linux_bell.rings;
+            assert!(pong.try_take().expect("sound").is_some());
+            assert_ne!(link().linux_bell.rings, before, "{}", board.name());
+            assert!(pong.take(LONG).expect("sound").is_some());
+        }
+        drop((ping, pong, node));
+        core.stop().expect("stopped");
+        world.assert_clean();
+    }
 }
 
 /// Then emulator and emulated core take turns, and the first byte comes at any point of the start.

@@ -223,11 +223,18 @@ fn who_gets_no_eventfds_rings_through_the_agent() {
     // An agent that is stopped answers nobody; the core itself looks now and then.
     let mut agent = Agent::start(&world, &board);
     agent.signal(Signal::STOP);
-    let timeouts = LinkTimeouts::default().attach(Duration::from_millis(100));
+    // So it is with less time to attach than an agent may take: half of it is for the core. Tried
+    // less often than connections may wait for the agent: who finds no place does not wait.
+    let timeouts = LinkTimeouts::default().attach(Duration::from_millis(500));
     let hasty = hythe_rtcore::join_with(&world.pool, "hasty", timeouts).expect("joins");
-    let refused = hasty.subscriber("pong", &SubscriberOptions::default());
-    let says = refused.expect_err("not yet known").to_string();
-    assert!(says.contains("is the agent stopped?"), "{says}");
+    let opened = (0..32).any(|_| {
+        let opened = hasty.subscriber("pong", &SubscriberOptions::default());
+        if let Err(error) = &opened {
+            assert!(matches!(error, NodeError::CoreSilent { .. }), "{error}");
+        }
+        opened.is_ok()
+    });
+    assert!(opened, "its agent has all of its time");
     drop(hasty);
     let mut second = Echo::open(&world.pool, "second").expect("ports");
     assert_eq!(doorbells(&world), [false, false]);

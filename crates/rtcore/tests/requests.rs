@@ -5,9 +5,12 @@ mod support;
 
 use std::time::{Duration, Instant};
 
+use hythe_abi::link::core_header;
+use hythe_memory::{Memory, Ordering};
 use hythe_node::{Client, ClientOptions, Node, NodeError, ServerLoss};
 use hythe_rtcore::{Core, CoreOptions, LinkTimeouts, control};
 use rustix::process::Signal;
+use support::link_memory::LinkMemory;
 use support::{LONG, World, board, boards, eventually, kill, pattern, signal, start};
 
 fn client(node: &Node) -> Client {
@@ -56,6 +59,72 @@ fn a_client_that_waits_for_a_silent_core_keeps_no_other_waiting() {
     drop(node);
     silent.stop().expect("stopped");
     sound.stop().expect("stopped");
+    world.assert_clean();
+}
+
+#[test]
+fn every_call_of_a_client_ends_in_its_time_while_a_core_that_came_later_is_silent() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let short = Duration::from_millis(100);
+    // What none of the calls may wait for.
+    let attach = LONG / 2;
+    let timeouts = LinkTimeouts::default().attach(attach);
+    let node = hythe_rtcore::join_with(&world.pool, "client", timeouts).expect("joins");
+    let options = ClientOptions::default().send_timeout(short);
+    let mut client = node.client("ask", &options).expect("a client");
+    let core = start(&world, &board);
+    signal(core.status().pid, Signal::STOP);
+    let start = Instant::now();
+    assert_eq!(client.servers().expect("sound"), 0);
+    assert!(start.elapsed() < attach, "{:?}", start.elapsed());
+    for _ in 0..2 {
+        assert!(!client.wait_for_servers(1, short).expect("sound"));
+        assert!(client.take(short).expect("sound").is_none());
+        let silent = ask(&mut client, b"abc").expect_err("it is stopped");
+        assert!(matches!(silent, NodeError::CoreSilent { .. }), "{silent}");
+        assert!(silent.to_string().contains("no echo"), "{silent}");
+    }
+    // Where the core will see it, and with space for its reply.
+    let mut lease = client.lease(3).expect("a free slot");
+    assert_eq!(lease.region(), core.region());
+    assert!(lease.capacity() >= 1 << 16, "{}", lease.capacity());
+    assert!(start.elapsed() < attach, "{:?}", start.elapsed());
+    signal(core.status().pid, Signal::CONT);
+    assert!(client.wait_for_servers(1, LONG).expect("sound"));
+    lease.write(0, b"abc");
+    let reply = client.call(lease, 3, LONG).expect("a reply");
+    assert_eq!(reply.to_vec(), b"cba");
+    drop((reply, client, node));
+    core.stop().expect("stopped");
+    world.assert_clean();
+}
+
+#[test]
+fn a_session_that_ends_is_told_and_the_same_core_answers_in_the_next() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let pid = core.status().pid;
+    let node = hythe_rtcore::join(&world.pool, "client").expect("joins");
+    let mut client = client(&node);
+    assert_eq!(ask(&mut client, b"abc").expect("a reply"), b"cba");
+    signal(pid, Signal::STOP);
+    let mut lease = client.lease(3).expect("a free slot");
+    lease.write(0, b"xyz");
+    let lost = client.request(lease, 3).expect("asked");
+    // No core writes that: its agent begins a session anew.
+    let link = LinkMemory::of(&world.pool, core.region());
+    let state = link.layout.core_header() + core_header::STATE;
+    link.words.store(state, 7, Ordering::Release);
+    let told = client.wait(lost, LONG).expect_err("its session is over");
+    assert!(matches!(told, NodeError::ServerLost { .. }), "{told}");
+    signal(pid, Signal::CONT);
+    assert!(client.wait_for_servers(1, LONG).expect("sound"));
+    assert_eq!(ask(&mut client, b"again").expect("a reply"), b"niaga");
+    assert_eq!(core.status().pid, pid, "the core's process is the same");
+    drop((client, node));
+    core.stop().expect("stopped");
     world.assert_clean();
 }
 

@@ -112,6 +112,8 @@ void app_start(const struct board *board)
     };
 
     hythe_freertos_start(&freertos, board_ring, &port);
+    port.clean = board->clean;
+    port.invalidate = board->invalidate;
     /* One task has the link. */
     port.lock = port.unlock = NULL;
     must(hythe_link_start(&core_link, &config) == HYTHE_OK);

@@ -240,6 +240,8 @@ static void link_up(void)
     };
 
     hythe_freertos_start(&freertos, board_ring, &port);
+    port.clean = own_board->clean;
+    port.invalidate = own_board->invalidate;
     must(hythe_link_start(&core_link, &config) == HYTHE_OK);
     is_linked = 1;
     board_open_doorbell();

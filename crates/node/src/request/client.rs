@@ -2,7 +2,7 @@
 //! replies to requests.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_abi::RegionIndex;
 use hythe_abi::request::{Header, MessageKind};
@@ -142,10 +142,15 @@ impl Client {
     /// # Errors
     /// As [`crate::Node::lease`].
     pub fn lease(&self, bytes: usize) -> Result<Lease, NodeError> {
+        let (mut region, mut reply_bytes) = (self.servers.region(), self.servers.reply_bytes());
+        if let Some(pending) = self.sources.pending() {
+            region = Some(pending.region);
+            reply_bytes = reply_bytes.max(pending.reply_bytes as usize);
+        }
         let leased = named_lease_in(
             &self.port.shared,
-            self.servers.region().unwrap_or(RegionIndex(0)),
-            bytes.max(self.servers.reply_bytes()),
+            region.unwrap_or(RegionIndex(0)),
+            bytes.max(reply_bytes),
             LeaseWait::default(),
         );
         if leased.as_ref().is_err_and(NodeError::is_pool_full) {
@@ -157,7 +162,8 @@ impl Client {
     /// Sends the first `bytes` of a leased buffer as a request. Does not wait for the reply.
     ///
     /// # Errors
-    /// [`NodeError::NoServer`], [`NodeError::ServersFull`] if the queues of all stayed full,
+    /// [`NodeError::NoServer`], [`NodeError::CoreSilent`] if there is none but a core that has not
+    /// answered yet, [`NodeError::ServersFull`] if the queues of all stayed full,
     /// [`NodeError::TooManyRequests`]. The buffer is released then.
     ///
     /// # Panics
@@ -257,7 +263,7 @@ impl Client {
         self.table.len()
     }
 
-    /// How many servers are connected.
+    /// How many servers are connected. Does not wait.
     ///
     /// # Errors
     /// A full table of connections.
@@ -294,12 +300,28 @@ impl Client {
         mut attempt: impl FnMut(&mut Self) -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
         let shared = Arc::clone(&self.port.shared);
-        let plan = self.port.wait.at_most(self.sources.nap());
-        let waited = shared.wait_for(plan, timeout, || {
-            self.poll()?;
-            attempt(self)
-        });
-        shared.pool().unless_lost(waited)
+        // Since the first look: one that finds something reads no clock.
+        let mut start = None;
+        loop {
+            let nap = self.sources.nap();
+            let left = start.map_or(timeout, |start: Instant| {
+                timeout.saturating_sub(start.elapsed())
+            });
+            let waited = shared.wait_for(self.port.wait.at_most(nap), left, || {
+                self.poll()?;
+                if let Some(done) = attempt(self)? {
+                    return Ok(Some(Some(done)));
+                }
+                start.get_or_insert_with(Instant::now);
+                // A server of another kind has come or gone: the next wait is as it needs it.
+                Ok((self.sources.nap() != nap).then_some(None))
+            });
+            match shared.pool().unless_lost(waited)? {
+                Some(Some(done)) => return Ok(Some(done)),
+                Some(None) if !left.is_zero() => {}
+                Some(None) | None => return Ok(None),
+            }
+        }
     }
 
     fn send(&mut self, reference: Reference) -> Result<PendingReply, NodeError> {
@@ -368,7 +390,10 @@ impl Client {
     fn nobody_takes_it(&self) -> NodeError {
         let (channel, waited_ms) = (self.port.name().to_owned(), milliseconds(self.send_timeout));
         if self.servers.count() == 0 {
-            return NodeError::NoServer { channel, waited_ms };
+            return match self.sources.pending() {
+                Some(pending) => pending.why,
+                None => NodeError::NoServer { channel, waited_ms },
+            };
         }
         NodeError::ServersFull {
             channel,
@@ -400,9 +425,13 @@ impl Client {
         let epoch = Some(self.port.epoch());
         let changes = Some(self.port.changes());
         let before = self.statistics;
-        if (self.epoch, self.changes) == (epoch, changes) && !self.servers.has_liars() {
+        let is_known = (self.epoch, self.changes) == (epoch, changes) && !self.servers.has_liars();
+        if is_known {
             self.take_replies()?;
-        } else {
+        }
+        if !is_known || self.sources.have_changed() {
+            // After an error the next poll looks again.
+            self.epoch = None;
             // In this order: what a server had sent before it was seen gone is found by the taking
             // behind that.
             self.servers.find_gone();

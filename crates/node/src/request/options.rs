@@ -42,7 +42,8 @@ impl ClientOptions {
         self
     }
 
-    /// How long one request may wait while the queues of all servers are full; default 5 s.
+    /// How long one request may wait while there is no server, or the queues of all are full;
+    /// default 5 s.
     #[must_use]
     pub const fn send_timeout(mut self, send_timeout: Duration) -> Self {
         self.send_timeout = send_timeout;

@@ -244,6 +244,8 @@ pub enum Polled {
     Nonsense,
     /// Its counters are impossible: the source is left, and counted.
     Broken,
+    /// The other end has agreed to a session, or ended it: a client looks for its servers anew.
+    Changed,
     /// It cannot be taken from at all. The caller is told if there is no other source.
     Refused(Box<NodeError>),
 }
@@ -292,6 +294,22 @@ pub trait Source: Any + Debug + Send + Sync {
     fn connect_back(&self, _from: PortIndex) -> Result<Option<Box<dyn Target>>, NodeError> {
         Ok(None)
     }
+
+    /// What a client waits for before it can ask there. `None`: nothing.
+    fn pending(&self) -> Option<PendingServer> {
+        None
+    }
+}
+
+/// A server that a client has found and cannot ask yet.
+#[derive(Debug)]
+pub struct PendingServer {
+    /// Why not: the error of a request that no other server takes.
+    pub why: NodeError,
+    /// As [`Target::region`].
+    pub region: RegionIndex,
+    /// As [`Target::reply_bytes`], as far as it is known.
+    pub reply_bytes: u32,
 }
 
 /// A source as a wait set sees it, from outside: whoever owns the port takes from it meanwhile.

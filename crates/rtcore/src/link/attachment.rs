@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hythe_abi::Descriptor;
 use hythe_abi::link::{Entry, Flow};
@@ -21,6 +21,7 @@ use super::right::Right;
 use super::ring::{Inbox, Outbox};
 use super::settle;
 use super::violation::{ViolatedWord, Violation};
+use crate::eventfds;
 use hythe_node::NodeError;
 use hythe_node::hop::{
     self, Doorbell, HopPool as _, Participant, SleepWord, SleepWordGuard, WaitPlan,
@@ -94,17 +95,31 @@ pub(super) fn attach(
     bound: Duration,
 ) -> Result<(), NodeError> {
     let plan = WaitPlan::for_processes().at_most(ECHO_NAP);
+    let start = Instant::now();
     let met = shared.wait_for(plan, bound, || {
-        Ok(step(shared, channel, attachment, depth)?.then_some(()))
+        // The other half is for the core, if its agent is stopped.
+        let agent_bound = bound.saturating_sub(start.elapsed()) / 2;
+        Ok(step_within(shared, channel, attachment, depth, agent_bound)?.then_some(()))
     })?;
     if met.is_some() {
         return Ok(());
     }
-    let reason = match attachment.take() {
+    let why = why_silent(shared, channel, attachment.as_ref());
+    *attachment = None;
+    Err(why)
+}
+
+/// Why the steps towards being attached have not come to their end.
+pub(super) fn why_silent(
+    shared: &Arc<Participant>,
+    channel: &ChannelInfo,
+    attachment: Option<&Attachment>,
+) -> NodeError {
+    let reason = match attachment {
         Some(attachment) => attachment.why_no_echo(),
         None => why_down(shared, channel),
     };
-    Err(silent(channel, &reason))
+    silent(channel, &reason)
 }
 
 /// Why nobody can be attached to the core behind a channel.
@@ -129,8 +144,20 @@ pub(super) fn step(
     attachment: &mut Option<Attachment>,
     depth: u32,
 ) -> Result<bool, NodeError> {
+    step_within(shared, channel, attachment, depth, eventfds::BOUND)
+}
+
+/// As [`step`]. An attachment that begins with it waits so long for the agent, at most.
+fn step_within(
+    shared: &Arc<Participant>,
+    channel: &ChannelInfo,
+    attachment: &mut Option<Attachment>,
+    depth: u32,
+    agent_bound: Duration,
+) -> Result<bool, NodeError> {
     if attachment.is_none() {
-        *attachment = Attachment::begin(shared, channel, depth)?;
+        let agent_bound = agent_bound.min(eventfds::BOUND);
+        *attachment = Attachment::begin(shared, channel, depth, agent_bound)?;
     }
     let meeting = attachment
         .as_mut()
@@ -155,6 +182,7 @@ impl Attachment {
         shared: &Arc<Participant>,
         channel: &ChannelInfo,
         depth: u32,
+        agent_bound: Duration,
     ) -> Result<Option<Self>, NodeError> {
         let control = shared.pool().control();
         // Before the look at the binding: a change behind it is noticed.
@@ -183,7 +211,7 @@ impl Attachment {
             port: right.port,
         };
         withdraw_abandoned(shared, &link, core, flow)?;
-        let doorbell = DoorbellLine::ask(shared, core.region, life);
+        let doorbell = DoorbellLine::ask(shared, core.region, life, agent_bound);
         // The agent wakes us until it is known.
         link.set_doorbell(flow, false);
         link.withdraw(flow);

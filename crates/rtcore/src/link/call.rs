@@ -1,9 +1,10 @@
 //! A core as a server: requests go to an endpoint, and each reply comes back in its request's slot.
 //!
 //! A client has a target and a source; both lead to one port of the endpoint, so both share a
-//! [`Call`]. When the core is gone, what it had not answered is lost: target and source close, the
-//! client is told, and finds the next core by itself. Never waits, except for the first agreement
-//! on a session.
+//! [`Call`]. A core that is found after the client was opened has a source first, which takes the
+//! steps towards a session as it is polled; the target follows when there is one. When the core is
+//! gone, what it had not answered is lost: target and source close, the client is told, and finds
+//! the next core by itself. Never waits, except for a session when the client is opened.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -11,12 +12,13 @@ use std::time::Duration;
 use hythe_abi::RegionIndex;
 use hythe_node::NodeError;
 use hythe_node::hop::{
-    Message, Origin, Participant, Polled, Seeking, Sent, Source, SourceState, Target, TargetState,
+    HopPool as _, Message, Origin, Participant, PendingServer, Polled, Seeking, Sent, Source,
+    SourceState, Target, TargetState,
 };
 use hythe_pool::{ChannelInfo, CoreBinding, CoreCounter, MemberIndex, PortIndex};
 
 use super::NAP;
-use super::attachment::{Attachment, attach};
+use super::attachment::{Attachment, attach, step, why_silent};
 use crate::LinkTimeouts;
 
 /// The calls of a node's clients, by their ports: how the two ends of a client find each other.
@@ -24,32 +26,38 @@ use crate::LinkTimeouts;
 pub(super) struct Calls(Mutex<Vec<(PortIndex, Weak<Mutex<Call>>)>>);
 
 impl Calls {
-    /// The call of this port, made if there is none. `None`: the core does not answer yet.
-    pub(super) fn of(
-        &self,
-        seeking: &Seeking<'_>,
-        core: CoreBinding,
-        timeouts: LinkTimeouts,
-    ) -> Result<Option<Shared>, NodeError> {
-        let port = seeking.port();
-        if let Some(call) = self.known(port) {
-            return Ok(Some(Shared(call)));
-        }
-        // Without the lock, since it waits for the core: clients of others go on meanwhile. Nobody
-        // else begins this one, since both ends are sought by their client.
-        let Some(call) = Call::begin(seeking, core, timeouts)? else {
-            return Ok(None);
-        };
-        let call = Arc::new(Mutex::new(call));
-        self.lock().push((port, Arc::downgrade(&call)));
-        Ok(Some(Shared(call)))
-    }
-
-    fn known(&self, port: PortIndex) -> Option<Arc<Mutex<Call>>> {
+    /// The call of this port, if there is one.
+    pub(super) fn of(&self, port: PortIndex) -> Option<Shared> {
         let mut calls = self.lock();
         calls.retain(|(_, call)| call.strong_count() > 0);
         let known = calls.iter().find(|(other, _)| *other == port);
-        known.and_then(|(_, call)| call.upgrade())
+        known.and_then(|(_, call)| call.upgrade()).map(Shared)
+    }
+
+    /// Makes the call of a port that is being opened, waiting for the core's answer.
+    pub(super) fn open(
+        &self,
+        seeking: &Seeking<'_>,
+        timeouts: LinkTimeouts,
+    ) -> Result<Option<Shared>, NodeError> {
+        let (participant, channel) = (seeking.participant(), seeking.channel());
+        let mut attachment = None;
+        match attach(participant, channel, &mut attachment, 1, timeouts.attach) {
+            Ok(()) => {}
+            // It is met later, as one that starts later is.
+            Err(NodeError::CoreSilent { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        Ok(attachment.map(|attachment| {
+            let call = Call::new(participant, channel, attachment);
+            self.add(seeking.port(), call)
+        }))
+    }
+
+    fn add(&self, port: PortIndex, call: Call) -> Shared {
+        let call = Arc::new(Mutex::new(call));
+        self.lock().push((port, Arc::downgrade(&call)));
+        Shared(call)
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(PortIndex, Weak<Mutex<Call>>)>> {
@@ -85,30 +93,18 @@ impl Shared {
 }
 
 impl Call {
-    fn begin(
-        seeking: &Seeking<'_>,
-        core: CoreBinding,
-        timeouts: LinkTimeouts,
-    ) -> Result<Option<Self>, NodeError> {
-        let (participant, channel) = (seeking.participant(), seeking.channel());
-        let mut attachment = None;
-        match attach(participant, channel, &mut attachment, 1, timeouts.attach) {
-            Ok(()) => {}
-            // It is found again when it is back.
-            Err(NodeError::CoreSilent { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        Ok(attachment.map(|attachment| Self {
+    fn new(participant: &Arc<Participant>, channel: &ChannelInfo, attachment: Attachment) -> Self {
+        Self {
             participant: Arc::clone(participant),
             channel: channel.clone(),
-            row: core.row,
+            row: attachment.core.row,
             region: attachment.core.region,
             largest: attachment.max_bytes,
             attachment,
             outstanding: 0,
             was_full: false,
             is_over: false,
-        }))
+        }
     }
 
     fn look(&mut self) -> bool {
@@ -158,7 +154,11 @@ impl Call {
 
     fn take(&mut self) -> Result<Polled, NodeError> {
         let Some(entry) = self.attachment.peek() else {
-            return Ok(Polled::Nothing);
+            return Ok(if self.look() {
+                Polled::Changed
+            } else {
+                Polled::Nothing
+            });
         };
         let reclaimed = match entry.descriptor.mark() {
             None => self.attachment.reclaim(entry)?,
@@ -237,22 +237,106 @@ impl Target for CoreServer {
     }
 }
 
+/// A client's way to a call: the steps towards a session with a core that came later than it.
+#[derive(Debug)]
+pub(super) struct Approach {
+    participant: Arc<Participant>,
+    channel: ChannelInfo,
+    port: PortIndex,
+    calls: Arc<Calls>,
+    /// As it was found.
+    core: CoreBinding,
+    attachment: Option<Attachment>,
+}
+
+impl Approach {
+    /// Goes on, without waiting. `None`: there is no session yet.
+    fn step(&mut self) -> Result<Option<Shared>, NodeError> {
+        match step(&self.participant, &self.channel, &mut self.attachment, 1) {
+            Ok(true) => {}
+            // It may still be starting, or be gone for now.
+            Ok(false) | Err(NodeError::CoreSilent { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        let attachment = self.attachment.take();
+        Ok(attachment.map(|attachment| {
+            let call = Call::new(&self.participant, &self.channel, attachment);
+            self.calls.add(self.port, call)
+        }))
+    }
+
+    /// Is it still the core that was found?
+    fn is_there(&self) -> bool {
+        let tables = self.participant.pool().control().tables();
+        let now = tables.channel(self.channel.index);
+        now.and_then(|now| now.core) == Some(self.core)
+    }
+
+    fn pending(&self) -> PendingServer {
+        let attachment = self.attachment.as_ref();
+        PendingServer {
+            why: why_silent(&self.participant, &self.channel, attachment),
+            region: self.core.region,
+            reply_bytes: attachment.map_or(0, |attachment| attachment.max_bytes),
+        }
+    }
+}
+
 /// The end that replies come in by.
 #[derive(Debug)]
-pub(super) struct CoreReplies(pub(super) Shared);
+pub(super) enum CoreReplies {
+    /// Nothing can come yet.
+    Pending(Box<Approach>),
+    Open(Shared),
+}
+
+impl CoreReplies {
+    /// Of the core behind the channel of a client that has no call yet.
+    pub(super) fn pending(seeking: &Seeking<'_>, core: CoreBinding, calls: &Arc<Calls>) -> Self {
+        Self::Pending(Box::new(Approach {
+            participant: Arc::clone(seeking.participant()),
+            channel: seeking.channel().clone(),
+            port: seeking.port(),
+            calls: Arc::clone(calls),
+            core,
+            attachment: None,
+        }))
+    }
+
+    fn try_poll(&mut self) -> Result<Polled, NodeError> {
+        match self {
+            Self::Open(call) => call.lock().take(),
+            Self::Pending(approach) => Ok(match approach.step()? {
+                Some(call) => {
+                    *self = Self::Open(call);
+                    Polled::Changed
+                }
+                None => Polled::Nothing,
+            }),
+        }
+    }
+}
 
 impl Source for CoreReplies {
     fn poll(&mut self) -> Polled {
-        let taken = self.0.lock().take();
-        taken.unwrap_or_else(|error| Polled::Refused(Box::new(error)))
+        self.try_poll()
+            .unwrap_or_else(|error| Polled::Refused(Box::new(error)))
     }
 
     fn capacity(&self) -> u32 {
-        self.0.lock().attachment.capacity()
+        match self {
+            Self::Open(call) => call.lock().attachment.capacity(),
+            // So that it is polled.
+            Self::Pending(_) => 1,
+        }
     }
 
     fn state(&mut self) -> SourceState {
-        if self.0.lock().look() {
+        let is_over = match self {
+            Self::Open(call) => call.lock().look(),
+            Self::Pending(approach) => !approach.is_there(),
+        };
+        if is_over {
             SourceState::Ended
         } else {
             SourceState::Open
@@ -264,8 +348,12 @@ impl Source for CoreReplies {
     }
 
     fn origin(&self) -> Origin {
+        let row = match self {
+            Self::Open(call) => call.lock().row,
+            Self::Pending(approach) => approach.core.row,
+        };
         Origin {
-            member: self.0.lock().row,
+            member: row,
             port: None,
             number: 0,
         }
@@ -273,5 +361,12 @@ impl Source for CoreReplies {
 
     fn nap(&self) -> Duration {
         NAP
+    }
+
+    fn pending(&self) -> Option<PendingServer> {
+        match self {
+            Self::Open(_) => None,
+            Self::Pending(approach) => Some(approach.pending()),
+        }
     }
 }

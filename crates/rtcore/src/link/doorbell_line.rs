@@ -4,6 +4,7 @@
 //! to one life of a core share the two eventfds. Never waits.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hythe_abi::RegionIndex;
 use hythe_node::hop::{Doorbell, DoorbellKey, Participant};
@@ -27,8 +28,14 @@ enum State {
 }
 
 impl DoorbellLine {
-    /// Asks the agent for the eventfds of the core, unless this process has them.
-    pub(super) fn ask(shared: &Arc<Participant>, region: RegionIndex, life: Life) -> Self {
+    /// Asks the agent for the eventfds of the core, unless this process has them. An agent that has
+    /// not answered within `bound` is rung through.
+    pub(super) fn ask(
+        shared: &Arc<Participant>,
+        region: RegionIndex,
+        life: Life,
+        bound: Duration,
+    ) -> Self {
         let key = DoorbellKey {
             region,
             session: life.linux,
@@ -39,7 +46,7 @@ impl DoorbellLine {
         } else if let Some(known) = doorbells.get(key) {
             State::Settled(Some(known))
         } else {
-            let asked = Request::begin(&shared.pool().path(), region, key.session);
+            let asked = Request::begin(&shared.pool().path(), region, key.session, bound);
             asked.map_or(State::Settled(None), State::Asked)
         };
         Self {

@@ -288,7 +288,8 @@ impl LinkMap {
             let line = self.layout.linux_flow(flow);
             let word = |at| self.words.load(line + at, Ordering::Relaxed);
             let events = word(flow_line::RAISED_LOW) ^ word(flow_line::RAISED_HIGH);
-            let news = word(flow_line::TAIL) ^ word(flow_line::SESSION).rotate_left(16) ^ events;
+            let queues = word(flow_line::TAIL) ^ word(flow_line::HEAD).rotate_left(8);
+            let news = queues ^ word(flow_line::SESSION).rotate_left(16) ^ events;
             // So that the same change of two flows does not cancel out.
             sum.rotate_left(5) ^ news
         })

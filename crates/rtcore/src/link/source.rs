@@ -98,14 +98,24 @@ impl CoreSource {
                         self.release(taken)?;
                         return Err(error);
                     }
+                    // What it waits for may be the place in the window, not a slot.
+                    self.ring();
                     return Ok(Polled::Taken(taken));
                 }
                 Accepted::Unused => {}
                 Accepted::Lie => return Ok(Polled::Nonsense),
             }
         }
-        self.fill()?;
+        if self.fill()? {
+            self.ring();
+        }
         Ok(Polled::Nothing)
+    }
+
+    fn ring(&self) {
+        if let Some(attachment) = &self.attachment {
+            attachment.ring_core();
+        }
     }
 
     fn release(&self, taken: Taken) -> Result<(), NodeError> {
@@ -139,7 +149,10 @@ impl CoreSource {
             self.dropped = attachment.link.dropped(attachment.flow());
             self.supply.begin(attachment);
         }
-        self.fill()
+        if self.fill()? {
+            self.ring();
+        }
+        Ok(())
     }
 
     /// Messages that the core has dropped for this port since the last look.
@@ -201,15 +214,15 @@ impl CoreSource {
     }
 
     /// Fills the core's ring of empty slots up to the window; less while the region is full, or
-    /// while the core keeps too many of ours.
-    fn fill(&mut self) -> Result<(), NodeError> {
+    /// while the core keeps too many of ours. True: some were pushed; the caller rings.
+    fn fill(&mut self) -> Result<bool, NodeError> {
         let Some(attachment) = &mut self.attachment else {
-            return Ok(());
+            return Ok(false);
         };
         let wanted = attachment.window();
         let Some(before) = attachment.untaken() else {
             // Its session is over: the next look attaches anew.
-            return Ok(());
+            return Ok(false);
         };
         let mut untaken = before;
         while untaken < wanted {
@@ -230,12 +243,7 @@ impl CoreSource {
             empty.moved();
             untaken += 1;
         }
-        if untaken > before
-            && let Some(attachment) = &self.attachment
-        {
-            attachment.ring_core();
-        }
-        Ok(())
+        Ok(untaken > before)
     }
 
     /// Forgets what came back, and looks whether what did not is the fault of others: messages that

@@ -11,7 +11,7 @@ use hythe_node::hop::{
 };
 use hythe_pool::{ChannelIndex, CoreBinding};
 
-use super::call::{Calls, CoreReplies, CoreServer, Shared};
+use super::call::{Calls, CoreReplies, CoreServer};
 use super::client::CoreRequests;
 use super::events::{CoreEventSource, CoreEventTarget};
 use super::source::CoreSource;
@@ -26,20 +26,40 @@ use crate::LinkTimeouts;
 #[derive(Debug)]
 pub(crate) struct CoreLinks {
     timeouts: LinkTimeouts,
-    calls: Calls,
+    calls: Arc<Calls>,
 }
 
 impl CoreLinks {
     pub(crate) fn new(timeouts: LinkTimeouts) -> Self {
-        let calls = Calls::default();
+        let calls = Arc::default();
         Self { timeouts, calls }
     }
 
-    /// What a client uses of the core that serves its channel.
-    fn call(&self, seeking: &Seeking<'_>) -> Result<Option<Shared>, NodeError> {
-        match core_behind(seeking, Direction::ToCore) {
-            Some(core) => self.calls.of(seeking, core, self.timeouts),
-            None => Ok(None),
+    /// Adds the core that serves a client's channel, once both agree on a session.
+    fn find_server(&self, find: &mut FindTargets<'_>) -> Result<(), NodeError> {
+        let seeking = find.seeking();
+        let is_new = seeking.is_opening() && core_behind(seeking, Direction::ToCore).is_some();
+        let call = if is_new {
+            self.calls.open(seeking, self.timeouts)?
+        } else {
+            self.calls.of(seeking.port())
+        };
+        if let Some(call) = call {
+            find.add(Box::new(CoreServer(call)));
+        }
+        Ok(())
+    }
+
+    /// Adds where the replies of the core come in, or will come in, that serves a client's channel.
+    fn find_replies(&self, find: &mut FindSources<'_>) {
+        let seeking = find.seeking();
+        let replies = match self.calls.of(seeking.port()) {
+            Some(call) => Some(CoreReplies::Open(call)),
+            None => core_behind(seeking, Direction::ToCore)
+                .map(|core| CoreReplies::pending(seeking, core, &self.calls)),
+        };
+        if let Some(replies) = replies {
+            find.add(Box::new(replies));
         }
     }
 
@@ -60,10 +80,7 @@ impl Transport for CoreLinks {
     fn find_targets(&self, find: &mut FindTargets<'_>) -> Result<(), NodeError> {
         let is_core = |target: &dyn Any| target.is::<CoreTarget>() || target.is::<CoreServer>();
         if find.asks() && !find.known().any(|target| is_core(target)) {
-            if let Some(call) = self.call(find.seeking())? {
-                find.add(Box::new(CoreServer(call)));
-            }
-            return Ok(());
+            return self.find_server(find);
         }
         if !find.publishes() || find.known().any(|target| is_core(target)) {
             return Ok(());
@@ -83,9 +100,7 @@ impl Transport for CoreLinks {
             source.is::<CoreSource>() || source.is::<CoreReplies>() || source.is::<CoreRequests>()
         };
         if find.asks() && !find.known().any(|source| is_core(source)) {
-            if let Some(call) = self.call(find.seeking())? {
-                find.add(Box::new(CoreReplies(call)));
-            }
+            self.find_replies(find);
             return Ok(());
         }
         let is_wanted = find.subscribes() || find.answers();
