@@ -20,6 +20,8 @@ packages=(
     libclang-rt-dev      # clang's sanitizers, which clang only recommends
     clang-format         # the layout of C files, in `make check`
     valgrind             # runs programs with the C library, in its tests
+    nanopb               # C of .proto files, for the example of calls
+    libnanopb-dev        # its library for this machine
     cmake                # finds the installed C library, as its users do
     lld                  # links preload-init for other machines
     gcc-arm-none-eabi    # images for Cortex-M boards
