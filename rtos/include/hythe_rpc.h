@@ -21,7 +21,7 @@ enum hythe_rpc_error {
     HYTHE_E_RESULT = -13,
     /* The method failed, with a number of its own. */
     HYTHE_E_FAILED = -14,
-    /* What came is no call, or no reply to one. */
+    /* What came is no call, or no reply to one: counted as a violation. */
     HYTHE_E_MALFORMED = -15
 };
 

@@ -6,6 +6,7 @@
 #include "hythe_rpc.h"
 
 #include "call.h"
+#include "link.h"
 #include "shared.h"
 
 static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
@@ -28,6 +29,18 @@ static uint32_t endpoint_bytes(const struct hythe_endpoint *endpoint)
     uint32_t bytes = endpoint->link->endpoint_configs[endpoint->index].max_bytes;
 
     return bytes < HYTHE_CALL_BYTES ? 0 : bytes - HYTHE_CALL_BYTES;
+}
+
+/* What is neither call nor reply is given back, and counted. */
+static int refuse(struct hythe_buffer *buffer)
+{
+    struct hythe_endpoint *endpoint = buffer->endpoint;
+
+    (void)hythe_release(buffer);
+    hythe_link_lock(endpoint->link);
+    hythe_violation(endpoint);
+    hythe_link_unlock(endpoint->link);
+    return HYTHE_E_MALFORMED;
 }
 
 static int is_own_method(uint32_t method)
@@ -84,8 +97,7 @@ int hythe_rpc_receive(struct hythe_endpoint *calls, struct hythe_rpc_request *re
         return result;
     }
     if (!accept(request)) {
-        (void)hythe_release(&request->buffer);
-        return HYTHE_E_MALFORMED;
+        return refuse(&request->buffer);
     }
     reply->result = request->buffer.data + HYTHE_CALL_BYTES;
     reply->capacity = least(least(request->largest, endpoint_bytes(calls)),
@@ -256,6 +268,9 @@ int hythe_rpc_wait(struct hythe_client *client, uint64_t *number, struct hythe_r
         return said;
     }
     said = outcome(result);
+    if (said == HYTHE_E_MALFORMED) {
+        return refuse(&result->buffer);
+    }
     if (said != HYTHE_OK) {
         (void)hythe_release(&result->buffer);
     }

@@ -306,6 +306,7 @@ static void what_is_no_call_is_given_up(void)
         push_call(&fixture, &call);
         CHECK_EQUAL(serve(&fixture), HYTHE_E_MALFORMED);
         expect_given_up(&fixture, &call);
+        CHECK_EQUAL(world_counters(&fixture.world, IN).violations, i + 1);
     }
     /* Shorter than a header. */
     write_number(&fixture.world, call.slot, REQUEST, number);
@@ -543,6 +544,7 @@ static void what_is_no_reply_to_a_call_is_refused(void)
     CHECK_EQUAL(call_once(&fixture, 2), HYTHE_E_MALFORMED);
     will_reply(-5, 0, "");
     CHECK_EQUAL(call_once(&fixture, 3), HYTHE_E_MALFORMED);
+    CHECK_EQUAL(world_counters(world, OUT).violations, 4);
     CHECK_EQUAL(world_counters(world, OUT).held, 0);
     world_free(world);
 }

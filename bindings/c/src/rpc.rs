@@ -309,9 +309,15 @@ fn answer(call: Call, method: &hythe_rpc_method, trusts: bool) -> Result<bool, R
         unsafe { serve(method.context, &raw const request, &raw mut reply) }
     };
     match u32::try_from(error).map(NonZeroU32::new) {
-        Ok(None) if reply.bytes > capacity => Ok(call.refuse_size(reply.bytes)?),
-        Ok(None) => Ok(call.reply_in(lease, reply.bytes)?),
-        Ok(Some(number)) => Ok(call.fail(number)?),
+        Ok(None) if reply.bytes <= capacity => Ok(call.reply_in(lease, reply.bytes)?),
+        Ok(refused) => {
+            // First: the answer may need its place.
+            drop(lease);
+            Ok(match refused {
+                Some(number) => call.fail(number)?,
+                None => call.refuse_size(reply.bytes)?,
+            })
+        }
         Err(_) => Err(Refusal::argument(format!(
             "method {} returned {error}: 0 is done, and failures are from 1 on",
             call.method()

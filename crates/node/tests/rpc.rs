@@ -222,7 +222,7 @@ fn what_is_no_reply_to_a_call_is_an_error() {
     };
     let with = |header: ReplyHeader| [&header.to_bytes()[..], b"four"].concat();
     assert_eq!(fixture.replied(&with(good)).expect("a result"), b"four");
-    for payload in [
+    let malformed = [
         with(ReplyHeader { bytes: 3, ..good }),
         with(ReplyHeader { bytes: 5, ..good }),
         with(ReplyHeader {
@@ -236,9 +236,11 @@ fn what_is_no_reply_to_a_call_is_an_error() {
         }),
         good.to_bytes()[..HEADER_BYTES - 1].to_vec(),
         Vec::new(),
-    ] {
+    ];
+    for (number, payload) in (1..).zip(malformed) {
         let told = fixture.replied(&payload).expect_err("malformed");
         assert!(matches!(told, NodeError::MalformedReply { .. }), "{told}");
+        assert_eq!(fixture.client.statistics().violations, number);
     }
     fixture.assert_clean();
 }

@@ -54,7 +54,7 @@ impl<'a> Caller<'a> {
         let lease = self.headed(lease, method, argument.len(), timeout);
         let bytes = HEADER_BYTES + argument.len();
         let reply = self.client.call(lease, bytes, timeout)?;
-        self.result_of(reply)
+        self.checked(reply)
     }
 
     /// Begins a call, with a copy of the argument. `timeout` is told to the server.
@@ -125,14 +125,24 @@ impl<'a> Caller<'a> {
     ///
     /// # Errors
     /// [`NodeError::NoSuchMethod`], [`NodeError::ResultTooLarge`], [`NodeError::MethodFailed`],
-    /// [`NodeError::MalformedReply`], and those of [`Client::wait`]: the call is over.
+    /// [`NodeError::MalformedReply`] (which is counted as a violation), and those of
+    /// [`Client::wait`]: the call is over.
     pub fn wait(
         &mut self,
         call: PendingReply,
         timeout: Duration,
     ) -> Result<Option<Sample>, NodeError> {
         let reply = self.client.wait(call, timeout)?;
-        reply.map(|reply| self.result_of(reply)).transpose()
+        reply.map(|reply| self.checked(reply)).transpose()
+    }
+
+    /// The result, or the reason why there is none. What is no reply to a call is counted.
+    fn checked(&mut self, reply: Sample) -> Result<Sample, NodeError> {
+        let result = self.result_of(reply);
+        if matches!(result, Err(NodeError::MalformedReply { .. })) {
+            self.client.note_violation();
+        }
+        result
     }
 
     fn result_of(&self, reply: Sample) -> Result<Sample, NodeError> {
