@@ -48,6 +48,12 @@ fn lives(pid: &Value) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
+fn send(pid: &Value, signal: Signal) {
+    let pid = i32::try_from(pid.as_i64().expect("a process")).expect("a process");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, signal).expect("started by this test");
+}
+
 fn whole_session(board: &str) {
     let root = Root::new();
     let document = root.json(&["core", "shell", board, "-c", SESSION]);
@@ -233,6 +239,37 @@ fn a_core_that_ran_before_runs_on_unless_it_is_stopped() {
 }
 
 #[test]
+fn a_core_that_is_started_anew_is_waited_for() {
+    let root = Root::new();
+    root.ok(&["core", "run", HOSTED, "--detach", "--restart"]);
+    for _ in 0..3 {
+        let mut core = None;
+        eventually("it is up", || {
+            core = core_pid(&root);
+            core.is_some()
+        });
+        send(&core.expect("up"), Signal::KILL);
+        shell(&root, HOSTED, "open; run; test 10 64").succeeded();
+    }
+    // Its agent is there, and does nothing.
+    let status = root.json(&["core", "status"]);
+    let core = &status["cores"][0];
+    send(&core["agent_pid"], Signal::STOP);
+    send(&core["core_pid"], Signal::KILL);
+    root.run(&[
+        "core",
+        "shell",
+        HOSTED,
+        "-c",
+        "open; run",
+        "--start-timeout",
+        "0.3",
+    ])
+    .failed_naming(1, &["agent-hosted", "is not up after 0.3 s"]);
+    send(&core["agent_pid"], Signal::KILL);
+}
+
+#[test]
 fn a_core_with_a_name_of_its_own_is_tested_by_it() {
     let root = Root::new();
     root.ok(&["core", "run", HOSTED, "--as", "left", "--detach"]);
@@ -281,9 +318,7 @@ fn a_core_that_dies_ends_a_test() {
         writeln!(input, "{ENDLESS}").expect("it reads");
         let core = core.expect("up");
         // Whether before the first message or behind it: it ends.
-        let pid = i32::try_from(core.as_i64().expect("a process")).expect("a process");
-        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
-        rustix::process::kill_process(pid, signal).expect("started by this test");
+        send(&core, signal);
         let ended = running.end();
         assert_eq!(ended.code, Some(1), "{}", ended.errors);
         assert!(!lives(&core));

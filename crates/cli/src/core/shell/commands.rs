@@ -4,12 +4,12 @@
 //! takes back what it made, in whatever state it is: a core and a pool that were there before stay.
 //! Never prints.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hythe::Pool;
 use hythe::core::control::{self, AgentStatus};
 use hythe::core::{Board, Core, CoreError, CoreOptions, CoreState, LinkStatus};
 use hythe::inspect::Direction;
+use hythe::{NodeError, Pool};
 use hythe_terminal::escaped;
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::args::{CoreShellArgs, Globals};
 use crate::core::registers;
 use crate::core::status::{self, CoreDocument};
 use crate::error::CliError;
-use crate::stop::Stop;
+use crate::stop::{LOOK, Stop};
 use crate::{open, output, units};
 
 /// How long a core that somebody else started may take to stop.
@@ -184,11 +184,8 @@ impl<'a> Session<'a> {
             (Some(_), _) => {}
             (None, app) => self.start(app)?,
         }
-        let status = control::status(self.pool()?, self.board())?;
-        self.ports = match echo(&status) {
-            Some((ping, pong, _)) => Some(Ports::open(self.pool()?, &ping, &pong)?),
-            None => None,
-        };
+        let (status, ports) = self.meet()?;
+        self.ports = ports;
         self.state = State::Running;
         let endpoints = status.endpoints.iter();
         Ok(Runs {
@@ -200,6 +197,43 @@ impl<'a> Session<'a> {
                 .ok()
                 .map(|board| board.is_emulated()),
             endpoints: endpoints.map(|end| end.channel.clone()).collect(),
+        })
+    }
+
+    /// Opens ports at the echo, if the program has one. A core that somebody else has started may
+    /// still be on its way, or be started anew.
+    fn meet(&self) -> Result<(AgentStatus, Option<Ports>), CliError> {
+        let end = Instant::now() + self.args.start_timeout;
+        loop {
+            let status = control::status(self.pool()?, self.board())?;
+            let met = match echo(&status) {
+                _ if !is_whole(&status) => None,
+                None => Some(Ok(None)),
+                Some((ping, pong, _)) => match Ports::open(self.pool()?, &ping, &pong) {
+                    // It died before its agent saw that.
+                    Err(CliError::Node(NodeError::CoreSilent { .. })) => None,
+                    opened => Some(opened.map(Some)),
+                },
+            };
+            if let Some(ports) = met {
+                return Ok((status, ports?));
+            }
+            if self.stop.asked() || Instant::now() >= end {
+                return Err(self.not_up(&status));
+            }
+            self.stop.sleep_until(end.min(Instant::now() + LOOK));
+        }
+    }
+
+    fn not_up(&self, status: &AgentStatus) -> CliError {
+        CliError::Failed(match self.stop.asked() {
+            true => "interrupted before the core was up".to_owned(),
+            false => format!(
+                "core {} has an agent, {}, but is not up after {} s (--start-timeout)",
+                escaped(self.board()),
+                escaped(&status.agent.name),
+                self.args.start_timeout.as_secs_f64()
+            ),
         })
     }
 
@@ -309,7 +343,7 @@ impl<'a> Session<'a> {
         }
         match Pool::remove(&options) {
             // Others have come meanwhile: it is theirs.
-            Err(hythe::NodeError::InUse { .. }) => {
+            Err(NodeError::InUse { .. }) => {
                 open::tell_made(&options);
                 Ok(())
             }
@@ -363,8 +397,21 @@ fn is_up(core: Option<&Core>, pool: Option<&Pool>, board: &str) -> Result<(), Co
         };
     }
     let status = control::status(pool.ok_or_else(gone)?, board)?;
-    let up = status.core_pid != 0 && status.link.as_ref().is_some_and(LinkStatus::is_up);
-    if up { Ok(()) } else { Err(gone()) }
+    if is_linked(&status) {
+        Ok(())
+    } else {
+        Err(gone())
+    }
+}
+
+/// Are all its endpoints behind their channels?
+fn is_whole(status: &AgentStatus) -> bool {
+    let named = status.link.as_ref().map(|link| link.endpoints.len());
+    is_linked(status) && named == Some(status.endpoints.len())
+}
+
+fn is_linked(status: &AgentStatus) -> bool {
+    status.core_pid != 0 && status.link.as_ref().is_some_and(LinkStatus::is_up)
 }
 
 impl Outcome {
