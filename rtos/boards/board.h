@@ -27,6 +27,9 @@ struct board {
     size_t link_bytes;
     void *region;
     size_t region_bytes;
+    /* Bytes that Linux maps as segments; 0: none. */
+    void *segments;
+    size_t segments_bytes;
     /* As in struct hythe_link_config. */
     uint32_t sleep_looks;
     /* Cache maintenance of struct hythe_port; NULL: the caches are coherent. */

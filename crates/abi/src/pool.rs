@@ -89,6 +89,10 @@ pub mod region {
     pub const LINK_BYTES: usize = 32;
     /// Where the link stands in the region's file; 0: in a file of its own, `link.N`.
     pub const LINK_OFFSET: usize = 40;
+    /// Where the segments stand in the region's file.
+    pub const SEGMENTS_OFFSET: usize = 48;
+    /// Size of the area of the segments; 0: none.
+    pub const SEGMENTS_BYTES: usize = 56;
     pub const NAME: usize = 64;
     pub const CLASS_TABLE: usize = 128;
     pub const CLASS_BYTES: usize = 32;

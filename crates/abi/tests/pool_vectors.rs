@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use hythe_abi::pool::{CLASSES_MAX, ControlLayout, Limits, REGIONS_MAX, header, high_water};
+use hythe_abi::pool::{
+    CLASSES_MAX, ControlLayout, Limits, REGIONS_MAX, header, high_water, region,
+};
 
 type Group = HashMap<String, String>;
 
@@ -88,4 +90,21 @@ fn marks_stand_where_the_page_says() {
         assert_eq!(noted[key].parse(), Ok(at), "{key}");
     }
     assert!(class(REGIONS_MAX - 1, CLASSES_MAX - 1) < hythe_abi::PAGE_BYTES);
+}
+
+#[test]
+fn words_of_a_region_stand_where_the_page_says() {
+    let noted = &groups(include_str!("../../../spec/vectors/pool.txt"), "region")[0];
+    let words = [
+        ("link_bytes", region::LINK_BYTES),
+        ("link_offset", region::LINK_OFFSET),
+        ("segments_offset", region::SEGMENTS_OFFSET),
+        ("segments_bytes", region::SEGMENTS_BYTES),
+        ("name", region::NAME),
+        ("class_table", region::CLASS_TABLE),
+    ];
+    assert_eq!(noted.len(), words.len());
+    for (key, at) in words {
+        assert_eq!(noted[key].parse(), Ok(at), "{key}");
+    }
 }

@@ -246,6 +246,16 @@ pub(crate) enum CoreCommand {
     /// Print what a core has said since it was started
     #[command(after_help = "Example:\n  hythe core log mps2-an386")]
     Log(CoreLogArgs),
+    /// Test a core by hand or by a list of commands: open, run, test, state, shutdown, stop
+    #[command(
+        after_help = concat!(
+            "Examples:\n",
+            "  hythe core shell hosted\n",
+            "  hythe core shell mps2-an386 -c 'open; run; test 1000 4096; shutdown; stop; quit'\n",
+            "  echo 'open; run; test 1000 64 poll' | hythe core shell hosted --json",
+        )
+    )]
+    Shell(CoreShellArgs),
 }
 
 /// What to run, and how.
@@ -300,4 +310,18 @@ pub(crate) struct CoreStopArgs {
 pub(crate) struct CoreLogArgs {
     /// The core: its board, or the name that it was given
     pub(crate) board: String,
+}
+
+/// Which core to test, and how.
+#[derive(Args, Debug)]
+pub(crate) struct CoreShellArgs {
+    /// The board; or a core that runs, by the name that it was given
+    pub(crate) board: String,
+    /// Commands, with `;` or line breaks between them; default: those of standard input, which is
+    /// edited line by line on a terminal. The first that fails ends the list
+    #[arg(short, long = "commands", value_name = "COMMANDS")]
+    pub(crate) commands: Option<String>,
+    /// Seconds that the core may take until it answers
+    #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "10")]
+    pub(crate) start_timeout: std::time::Duration,
 }

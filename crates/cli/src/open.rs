@@ -30,14 +30,21 @@ impl Globals {
 
     /// The same with other options for it.
     pub(crate) fn open_to_use_as(&self, options: &PoolOptions) -> Result<Pool, NodeError> {
-        match Pool::open(options) {
-            Err(error) if self.pool_name() == DEFAULT_POOL && is_missing(&error) => {}
-            opened => return opened,
-        }
-        if Pool::create(options)? {
+        let (pool, made) = self.open_or_make(options)?;
+        if made {
             tell_made(options);
         }
-        Pool::open(options)
+        Ok(pool)
+    }
+
+    /// The same without a word about it. True: it was made here.
+    pub(crate) fn open_or_make(&self, options: &PoolOptions) -> Result<(Pool, bool), NodeError> {
+        match Pool::open(options) {
+            Err(error) if self.pool_name() == DEFAULT_POOL && is_missing(&error) => {}
+            opened => return Ok((opened?, false)),
+        }
+        let made = Pool::create(options)?;
+        Ok((Pool::open(options)?, made))
     }
 
     /// Takes part in the pool under the name of a command.
@@ -55,7 +62,7 @@ fn is_missing(error: &NodeError) -> bool {
 }
 
 /// A pool that stays when the command ends is memory that somebody has to give back.
-fn tell_made(options: &PoolOptions) {
+pub(crate) fn tell_made(options: &PoolOptions) {
     crate::output::note(format!(
         "made pool `{name}` in {}; it stays until `hythe pool remove {name}`",
         options.path().display(),

@@ -21,5 +21,5 @@ pub use hythe_node::{
     Audit, ChannelIndex, ChannelInfo, ClassHighWater, ConnectionIndex, ConnectionInfo, CoreBinding,
     Direction, HeldBuffer, HighWater, HolderKind, IncompatibleChannel, LinkPlace, MemberIndex,
     MemberInfo, MemberKind, MemberStatus, PortIndex, PortInfo, PortKind, Recovered, RegionGeometry,
-    RegionKind, SlotClass, Snapshot, Term, identity_of, own_identity,
+    RegionKind, SegmentPlace, SlotClass, Snapshot, Term, identity_of, own_identity,
 };

@@ -92,7 +92,7 @@ pub use hythe_pool::{
     ConnectionIndex, ConnectionInfo, CoreBinding, CoreRegionPlan, Geometry, HighWater, HolderKind,
     IncompatibleChannel, LinkPlace, MemberIndex, MemberInfo, MemberKind, MemberStatus, PoolError,
     PortIndex, PortInfo, PortKind, PortPolicy, PortStatistics, Recovered, RegionGeometry,
-    RegionKind, SlotClass, Term,
+    RegionKind, SegmentPlace, SlotClass, Term,
 };
 pub use node::Node;
 pub use pool::Pool;

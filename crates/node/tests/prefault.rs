@@ -165,6 +165,7 @@ fn add_core_region(node: &Node) -> RegionIndex {
             bytes: LINK_BYTES,
             offset: 0,
         },
+        segments: None,
     };
     node.add_core_region(&plan, CORE_BYTES).expect("added")
 }

@@ -6,11 +6,11 @@ mod support;
 use hythe_node::hop::HopNode as _;
 use hythe_node::{
     CoreRegionPlan, Geometry, LinkPlace, Node, NodeError, Pool, PoolError, PoolOptions,
-    RegionIndex, SlotClass,
+    RegionIndex, SegmentPlace, SlotClass,
 };
 use support::Root;
 
-/// As many as a board of `rtos/boards/` has.
+/// As many as a board of `rtos/boards/` has at most.
 const BOARD_SLOTS: u32 = 902;
 
 fn add(node: &Node, name: &str) -> Result<RegionIndex, NodeError> {
@@ -29,6 +29,7 @@ fn add(node: &Node, name: &str) -> Result<RegionIndex, NodeError> {
             bytes: 4096,
             offset: 0,
         },
+        segments: None,
     };
     node.add_core_region(&plan, bytes)
 }
@@ -75,4 +76,52 @@ fn with_entries_enough_the_table_of_regions_is_the_limit() {
         Some(PoolError::TooManyRegions { limit: 8 })
     );
     assert!(is_full && says.contains("at most 8 regions"), "{says}");
+}
+
+#[test]
+fn the_area_of_segments_stands_in_the_record_of_the_region() {
+    let root = Root::new();
+    let pool = Pool::open_or_create(&root.options().bytes(64 << 20)).expect("made");
+    let node = Node::join(&pool, "agent").expect("joins");
+    let slots = [SlotClass {
+        slot_bytes: 1024,
+        count: 4,
+        first: 0,
+        offset: 0,
+    }];
+    let mut plan = CoreRegionPlan {
+        name: "core",
+        bytes: 4096,
+        classes: &slots,
+        link: LinkPlace {
+            bytes: 4096,
+            offset: 0,
+        },
+        segments: None,
+    };
+    for (offset, bytes) in [
+        (0, 4096),
+        (4097, 4096),
+        (4096, 1),
+        (i64::MAX as u64 - 4095, 4096),
+    ] {
+        plan.segments = Some(SegmentPlace { offset, bytes });
+        let refused = node
+            .add_core_region(&plan, 65536)
+            .expect_err("not behind the slots");
+        let says = refused.to_string();
+        assert!(
+            says.contains(&format!("{bytes} bytes of segments at {offset}")),
+            "{says}"
+        );
+    }
+    let place = SegmentPlace {
+        offset: 8192,
+        bytes: 12288,
+    };
+    plan.segments = Some(place);
+    let added = node.add_core_region(&plan, 65536).expect("added");
+    let opened = Pool::open(&root.options()).expect("opens");
+    let found = opened.region(added).expect("there");
+    assert_eq!(found.segments, Some(place));
 }

@@ -60,6 +60,7 @@ fn write_header<M: Memory>(control: &Control<M>, geometry: &Geometry, pool_id: u
             slots: geometry.classes.iter().map(|class| class.count).sum(),
             classes: geometry.classes.clone(),
             link: None,
+            segments: None,
         },
     );
     // Pairs with the acquire load in `open`: whoever sees it sees the whole header.

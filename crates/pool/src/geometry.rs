@@ -46,7 +46,7 @@ const SHARES: [(usize, usize); 6] = [
 ];
 /// By its share no class gets more slots, so that small slots do not make the control tables large.
 const CLASS_SLOTS_MAX: u32 = 2048;
-/// Slots of a core's region, as the boards of `rtos/boards/` have them: 704 of 4 KiB, 128 of
+/// Slots of a core's region, the most that a board of `rtos/boards/` has: 704 of 4 KiB, 128 of
 /// 20 KiB, 64 of 68 KiB and 6 of more than 1 MiB.
 const CORE_SLOTS: u32 = 704 + 128 + 64 + 6;
 /// The size of such a region: 16 MiB of slots.

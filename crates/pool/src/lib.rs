@@ -56,7 +56,9 @@ pub use member::leasing::{Cursors, LEASES_AHEAD};
 pub use member::ports::PortWishes;
 pub use member::recovery::{Recovered, Recoverer};
 pub use member::transfer::expect_take;
-pub use regions::{ClaimedSlot, LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass, Taken};
+pub use regions::{
+    ClaimedSlot, LinkPlace, RegionGeometry, RegionKind, Regions, SegmentPlace, SlotClass, Taken,
+};
 pub use tables::Tables;
 pub use tables::channels::{
     ChannelIndex, ChannelInfo, ChannelKind, ChannelType, CoreBinding, core_port_name,

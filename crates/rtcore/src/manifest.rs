@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     pub(crate) files: Vec<SharedFile>,
     pub(crate) region: Span,
     pub(crate) link: LinkPlan,
+    /// Where segments are that both sides see.
+    pub(crate) segments: Option<Span>,
     pub(crate) classes: Vec<SlotPlan>,
     pub(crate) doorbell: DoorbellKind,
 }
@@ -55,6 +57,7 @@ pub(crate) struct Run {
     files: Vec<SharedFile>,
     region: Option<Span>,
     link: Option<LinkPlan>,
+    segments: Option<Span>,
     #[serde(rename = "class", default)]
     classes: Vec<SlotPlan>,
     pub(crate) alone: Option<Alone>,
@@ -147,6 +150,9 @@ pub struct LinkPlan {
     pub capacity: u32,
 }
 
+/// Segments are mapped by page, and some kernels have pages of 64 KiB.
+const SEGMENTS_ALIGN: u64 = 65536;
+
 /// Is it 1 to 32 letters, digits, `-` and `_`?
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -207,10 +213,16 @@ impl Run {
     fn shared(&self) -> Result<Option<Shared>, String> {
         let (region, link) = match (&self.region, &self.link) {
             (Some(region), Some(link)) => (region.clone(), link.clone()),
-            (None, None) if self.files.is_empty() && self.classes.is_empty() => {
+            (None, None)
+                if self.files.is_empty() && self.classes.is_empty() && self.segments.is_none() =>
+            {
                 return self.check_alone().map(|()| None);
             }
-            _ => return Err("region and link belong together, with files and classes".to_owned()),
+            _ => {
+                return Err(
+                    "region and link belong together, with files, segments and classes".to_owned(),
+                );
+            }
         };
         let doorbell = match (self.console.as_deref(), self.doorbell.as_deref()) {
             (Some("stdout"), Some("connect")) => DoorbellKind::Connect,
@@ -226,6 +238,7 @@ impl Run {
             files: self.files.clone(),
             region,
             link,
+            segments: self.segments.clone(),
             classes: self.classes.clone(),
             doorbell,
         };
@@ -251,6 +264,7 @@ impl Shared {
             link,
             files,
             classes,
+            segments: _,
             doorbell: _,
         } = self;
         if link.line_bytes as usize != hythe_abi::LINE_BYTES {
@@ -292,6 +306,43 @@ impl Shared {
                 region.bytes
             ));
         }
+        self.segments
+            .as_ref()
+            .map_or(Ok(()), |area| self.check_segments(area))
+    }
+
+    /// Whole pages of the region's file, behind the slots and beside the link.
+    fn check_segments(&self, area: &Span) -> Result<(), String> {
+        let Span {
+            file,
+            offset,
+            bytes,
+        } = area;
+        if *file != self.region.file {
+            return Err(format!(
+                "the segments are in file `{file}`, and belong into `{}`, behind the slots",
+                self.region.file
+            ));
+        }
+        let is_whole = |bytes: u64| bytes.is_multiple_of(SEGMENTS_ALIGN);
+        if *bytes == 0 || !is_whole(*bytes) || !is_whole(*offset) {
+            return Err(format!(
+                "{bytes} bytes of segments at {offset}, and both must be multiples of \
+                 {SEGMENTS_ALIGN}, the largest page of Linux"
+            ));
+        }
+        let end = offset.checked_add(*bytes);
+        let fits = end.is_some_and(|end| self.size(file).is_ok_and(|size| end <= size));
+        let link = &self.link;
+        let meets_link = link.file == *file
+            && *offset < link.offset + u64::from(link.bytes)
+            && end.is_some_and(|end| link.offset < end);
+        if !fits || *offset < self.region.bytes || meets_link {
+            return Err(format!(
+                "{bytes} bytes of segments at {offset} do not fit file `{file}` beside slots and \
+                 link"
+            ));
+        }
         Ok(())
     }
 
@@ -317,7 +368,9 @@ mod tests {
         assert_eq!(manifest.name, "mps2-an386");
         assert_eq!(manifest.run.kind, BoardKind::Qemu);
         let shared = manifest.shared.expect("a pool");
-        assert_eq!(shared.region.bytes, 16_449_536);
+        assert_eq!(shared.region.bytes, 10_485_760);
+        let segments = shared.segments.expect("an area of segments");
+        assert_eq!((segments.offset, segments.bytes), (11_010_048, 5_767_168));
         let hosted = include_str!("../../../rtos/boards/hosted/board.toml");
         assert_eq!(
             Manifest::parse(hosted).expect("hosted").run.kind,
@@ -341,11 +394,27 @@ mod tests {
         assert!(refuse("schema = 1", "schema = 2").contains("schema 2"));
         assert!(refuse("name = \"mps2-an386\"", "name = \"../x\"").contains("no name"));
         assert!(refuse("line_bytes = 64", "line_bytes = 128").contains("128"));
-        assert!(refuse("offset = 16449536", "offset = 16449472").contains("does not fit"));
-        assert!(refuse("count = 704", "count = 7040").contains("bytes of slots"));
+        assert!(refuse("offset = 10485760", "offset = 10485696").contains("does not fit"));
+        assert!(refuse("count = 274", "count = 2740").contains("bytes of slots"));
         assert!(refuse("\"connect\"", "\"horn\"").contains("horn"));
         assert!(refuse("console = \"stdout\"", "console = \"tty\"").contains("tty"));
         assert!(refuse("[run.region]", "[run.regions]").contains("belong together"));
+        for (to, reason) in [
+            ("offset = 11010049", "multiples of 65536"),
+            ("offset = 9223372036854710272", "do not fit"),
+            ("offset = 10485760", "do not fit"),
+            ("offset = 0", "do not fit"),
+            ("offset = 11075584", "do not fit"),
+        ] {
+            let error = refuse("offset = 11010048", to);
+            assert!(error.contains(reason), "{to}: {error}");
+        }
+        assert!(refuse("bytes = 5767168", "bytes = 0").contains("0 bytes of segments"));
+        let other = "[run.segments]\nfile = \"ram\"";
+        assert!(refuse(other, "[run.segments]\nfile = \"link\"").contains("`link`"));
+        let alone = format!("{ALONE}\n{other}\noffset = 0\nbytes = 65536\n");
+        let error = Manifest::parse(&alone).expect_err("no memory");
+        assert!(error.contains("belong together"), "{error}");
         for board in [ALONE, BOTH] {
             let mute = board.replace("[run.repeatable]", "[run.repeated]");
             let error = Manifest::parse(&mute).expect_err("no way to tell");

@@ -3,7 +3,9 @@
 use hythe_abi::link::CLASSES_MAX;
 use hythe_abi::{HEADROOM_BYTES, RegionIndex};
 use hythe_node::hop::HopNode as _;
-use hythe_node::{ClassPlan, CoreRegionPlan, LinkPlace, Node, RegionGeometry, SlotClass};
+use hythe_node::{
+    ClassPlan, CoreRegionPlan, LinkPlace, Node, RegionGeometry, SegmentPlace, SlotClass,
+};
 
 use crate::{Board, CoreError, SlotPlan};
 
@@ -28,11 +30,22 @@ pub(crate) fn find_or_add(
         bytes: shared.link.bytes,
         offset: shared.link.offset,
     };
+    let segments = shared.segments.as_ref().map(|area| SegmentPlace {
+        offset: area.offset,
+        bytes: area.bytes,
+    });
+    let plan = CoreRegionPlan {
+        name,
+        bytes: shared.region.bytes,
+        classes: &classes,
+        link,
+        segments,
+    };
     if let Some(found) = node.core_region(name) {
         return match node
             .pool()
             .region(found)
-            .map(|region| difference(&region, &classes, link))
+            .map(|region| difference(&region, &plan))
         {
             Some(Some(reason)) => Err(CoreError::RegionDiffers {
                 board: name.to_owned(),
@@ -41,12 +54,6 @@ pub(crate) fn find_or_add(
             _ => Ok(found),
         };
     }
-    let plan = CoreRegionPlan {
-        name,
-        bytes: shared.region.bytes,
-        classes: &classes,
-        link,
-    };
     // A board whose region names no file is refused when it is read.
     let file_bytes = shared.size(&shared.region.file).unwrap_or(0);
     Ok(node.add_core_region(&plan, file_bytes)?)
@@ -101,9 +108,15 @@ fn laid_out(plans: &[SlotPlan]) -> Vec<SlotClass> {
     classes
 }
 
-fn difference(region: &RegionGeometry, classes: &[SlotClass], link: LinkPlace) -> Option<String> {
-    if region.classes != classes {
-        return Some("other slot classes".to_owned());
-    }
-    (region.link != Some(link)).then(|| "another place of the link".to_owned())
+fn difference(region: &RegionGeometry, plan: &CoreRegionPlan<'_>) -> Option<String> {
+    let other = if region.classes != plan.classes {
+        "other slot classes"
+    } else if region.link != Some(plan.link) {
+        "another place of the link"
+    } else if region.segments != plan.segments {
+        "another place of the segments"
+    } else {
+        return None;
+    };
+    Some(other.to_owned())
 }

@@ -196,7 +196,7 @@ fn a_link_with_too_little_room_is_refused_by_the_core() {
     for board in boards() {
         let world = World::new();
         let copied = Copied::of(&board);
-        let board = copied.edit("endpoints = 8", "endpoints = 2");
+        let board = copied.edit("endpoints = 12", "endpoints = 2");
         let error = start(&world, &board, Duration::from_secs(60));
         assert!(matches!(&error, CoreError::Refused { .. }), "{error}");
         assert!(
@@ -214,13 +214,19 @@ fn another_layout_under_the_same_name_is_refused() {
     for board in boards() {
         let world = World::new();
         support::start(&world, &board).stop().expect("stopped");
-        let copied = Copied::of(&board);
-        let error = start(
-            &world,
-            &copied.edit("count = 704", "count = 700"),
-            Duration::from_secs(60),
+        let fewer = (
+            "slot_bytes = 1052672\ncount = 6",
+            "slot_bytes = 1052672\ncount = 5",
         );
-        assert!(matches!(&error, CoreError::RegionDiffers { .. }), "{error}");
-        assert_nothing_left(&world);
+        for (is_of, (from, to)) in [
+            ("other slot classes", fewer),
+            ("the segments", ("[run.segments]", "[run.unknown]")),
+        ] {
+            let copied = Copied::of(&board);
+            let error = start(&world, &copied.edit(from, to), Duration::from_secs(60));
+            assert!(matches!(&error, CoreError::RegionDiffers { .. }), "{error}");
+            assert!(error.to_string().contains(is_of), "{error}");
+            assert_nothing_left(&world);
+        }
     }
 }

@@ -28,13 +28,16 @@
 
 struct options {
     const char *region;
+    /* Where in the region's file segments begin; NULL: nowhere. */
+    const char *segments;
     const char *link;
     const char *doorbell;
 };
 
 static int wrong_use(const char *program)
 {
-    fprintf(stderr, "usage: %s --region FILE --link FILE --doorbell SOCKET\n", program);
+    fprintf(stderr, "usage: %s --region FILE [--segments OFFSET] --link FILE --doorbell SOCKET\n",
+            program);
     return 2;
 }
 
@@ -51,6 +54,8 @@ static int parse(struct options *options, int argc, char **argv)
     for (i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--region") == 0) {
             options->region = argv[i + 1];
+        } else if (strcmp(argv[i], "--segments") == 0) {
+            options->segments = argv[i + 1];
         } else if (strcmp(argv[i], "--link") == 0) {
             options->link = argv[i + 1];
         } else if (strcmp(argv[i], "--doorbell") == 0) {
@@ -61,6 +66,22 @@ static int parse(struct options *options, int argc, char **argv)
     }
     return i == argc && options->region != NULL && options->link != NULL &&
            options->doorbell != NULL;
+}
+
+/* Parts the region's file: slots, and segments from that byte on. -1 if it is none of the file. */
+static int cut_segments(struct board *board, const char *from)
+{
+    char *end;
+    unsigned long offset = strtoul(from, &end, 10);
+
+    if (end == from || *end != '\0' || offset > board->region_bytes) {
+        errno = EINVAL;
+        return -1;
+    }
+    board->segments = (char *)board->region + offset;
+    board->segments_bytes = board->region_bytes - offset;
+    board->region_bytes = offset;
+    return 0;
 }
 
 /* The whole file, shared and in memory from the start; NULL with errno. */
@@ -138,7 +159,7 @@ static void die_at_the_last_store(void *context, const volatile void *at, size_t
 
 int main(int argc, char **argv)
 {
-    struct options options = {NULL, NULL, NULL};
+    struct options options = {NULL, NULL, NULL, NULL};
     struct board board = {.sleep_looks = 0};
     const char *stores = getenv("HYTHE_CORE_STORES");
 
@@ -151,6 +172,9 @@ int main(int argc, char **argv)
     board.region = map(options.region, &board.region_bytes);
     if (board.region == NULL) {
         return failed(options.region);
+    }
+    if (options.segments != NULL && cut_segments(&board, options.segments) != 0) {
+        return failed(options.segments);
     }
     board.link = map(options.link, &board.link_bytes);
     if (board.link == NULL) {

@@ -1,7 +1,7 @@
 /*
  * Start-up of the MPS2 boards: vectors, memory, interrupts, and the way to die.
  *
- * The 16 MiB of PSRAM are the host's file: slots from its start, the link in its last 320 KiB
+ * The 16 MiB of PSRAM are the host's file: slots from its start, then the link, then segments
  * (board.toml says the same). QEMU runs with -no-reboot, so a reset ends it and the agent sees the
  * core die.
  */
@@ -18,8 +18,9 @@
 
 #define PSRAM 0x21000000u
 #define PSRAM_BYTES (16u << 20)
-#define LINK_BYTES (320u << 10)
-#define REGION_BYTES (PSRAM_BYTES - LINK_BYTES)
+#define REGION_BYTES (10u << 20)
+#define LINK_BYTES (512u << 10)
+#define SEGMENTS_BYTES (PSRAM_BYTES - REGION_BYTES - LINK_BYTES)
 
 /* Armv7-M system registers: Arm DDI 0403, B3. */
 #define COPROCESSOR_ACCESS (*(volatile uint32_t *)0xE000ED88u)
@@ -124,6 +125,8 @@ void Reset_Handler(void)
         .link_bytes = LINK_BYTES,
         .region = (void *)PSRAM,
         .region_bytes = REGION_BYTES,
+        .segments = (void *)(PSRAM + REGION_BYTES + LINK_BYTES),
+        .segments_bytes = SEGMENTS_BYTES,
         .sleep_looks = SLEEP_LOOKS_EMULATED,
     };
     const uint32_t *from = data_source;

@@ -1,8 +1,8 @@
 /*
  * Start-up of the virt-rv32 board, its interrupts, and the ways to end.
  *
- * Memory is one file of the host: slots from its start, the link in the last 320 KiB of the first
- * 16 MiB (board.toml says the same), then the image. One hart, machine mode only.
+ * Memory is one file of the host: slots from its start, then the link (board.toml says the same),
+ * then the image, from 17 MiB on. One hart, machine mode only.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,9 +18,8 @@
 #define WORD(address) (*(volatile uint32_t *)(uintptr_t)(address))
 
 #define SHARED 0x80000000u
-#define SHARED_BYTES (16u << 20)
-#define LINK_BYTES (320u << 10)
-#define REGION_BYTES (SHARED_BYTES - LINK_BYTES)
+#define REGION_BYTES 16449536u
+#define LINK_BYTES (512u << 10)
 
 /* The interrupt controller (RISC-V PLIC 1.0.0): that of the hart's machine mode is context 0. */
 #define PLIC 0x0c000000u

@@ -12,13 +12,14 @@
 #define UART 0x09000000u
 
 /*
- * The host's file, where there is one (board.toml): slots from its start, the link in its last 320
- * KiB.
+ * The host's file, where there is one (board.toml): slots from its start, then the link, then
+ * segments.
  */
 #define SHARED 0x41000000u
-#define SHARED_BYTES (16u << 20)
-#define LINK_BYTES (320u << 10)
-#define REGION_BYTES (SHARED_BYTES - LINK_BYTES)
+#define SHARED_BYTES (24u << 20)
+#define REGION_BYTES 16449536u
+#define LINK_BYTES (512u << 10)
+#define SEGMENTS_BYTES (SHARED_BYTES - REGION_BYTES - LINK_BYTES)
 
 /* With highmem=off (board.toml). */
 #define PCI_MEMORY 0x10000000u

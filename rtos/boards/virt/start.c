@@ -153,6 +153,8 @@ void board_start(void)
         .link_bytes = LINK_BYTES,
         .region = (void *)(uintptr_t)SHARED,
         .region_bytes = REGION_BYTES,
+        .segments = (void *)(uintptr_t)(SHARED + REGION_BYTES + LINK_BYTES),
+        .segments_bytes = SEGMENTS_BYTES,
         .sleep_looks = SLEEP_LOOKS_EMULATED,
     };
 #endif

@@ -3,7 +3,9 @@
 mod boards;
 mod detach;
 mod log;
+mod registers;
 mod run;
+mod shell;
 mod status;
 mod stop;
 
@@ -18,5 +20,6 @@ pub(crate) fn run(command: CoreCommand, globals: &Globals) -> Result<(), CliErro
         CoreCommand::Status(args) => status::run(args.board.as_deref(), globals),
         CoreCommand::Stop(args) => stop::run(&args, globals),
         CoreCommand::Log(args) => log::run(&args.board, globals),
+        CoreCommand::Shell(args) => shell::run(&args, globals),
     }
 }

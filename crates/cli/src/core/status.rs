@@ -27,18 +27,18 @@ struct WithoutAgentDocument {
 }
 
 #[derive(Serialize)]
-struct CoreDocument {
+pub(super) struct CoreDocument {
     board: String,
     up: bool,
     agent: String,
     agent_pid: u32,
     core_pid: Option<u32>,
-    link: Option<LinkDocument>,
+    pub(super) link: Option<LinkDocument>,
     /// What Linux has counted, over all ports and with earlier lives of the core.
     counters: CountersDocument,
     rings_ignored: u64,
     sessions_renewed: u64,
-    endpoints: Vec<EndpointDocument>,
+    pub(super) endpoints: Vec<EndpointDocument>,
 }
 
 /// What Linux has counted of a core.
@@ -69,55 +69,55 @@ struct CoreCountersDocument {
 }
 
 #[derive(Serialize)]
-struct LinkDocument {
-    program: String,
-    linux_session: u32,
-    core_session: u32,
-    echo: u32,
-    state: &'static str,
-    reason: u32,
+pub(super) struct LinkDocument {
+    pub(super) program: String,
+    pub(super) linux_session: u32,
+    pub(super) core_session: u32,
+    pub(super) echo: u32,
+    pub(super) state: &'static str,
+    pub(super) reason: u32,
     /// What of the core's header is impossible at this moment.
     violation: Option<String>,
-    linux_bell: BellDocument,
-    core_bell: BellDocument,
+    pub(super) linux_bell: BellDocument,
+    pub(super) core_bell: BellDocument,
 }
 
 #[derive(Serialize)]
-struct BellDocument {
-    rings: u32,
-    wanted: bool,
+pub(super) struct BellDocument {
+    pub(super) rings: u32,
+    pub(super) wanted: bool,
 }
 
 /// One port of an endpoint. Counters wrap at 2^32.
 #[derive(Serialize)]
-struct FlowDocument {
-    port: usize,
-    session: u32,
-    echo: u32,
+pub(super) struct FlowDocument {
+    pub(super) port: usize,
+    pub(super) session: u32,
+    pub(super) echo: u32,
     /// Which way they go: `eventfd`, or through the `agent`.
-    rings: &'static str,
+    pub(super) rings: &'static str,
     /// Linux -> core: what the core is to read, or its fill ring.
-    to_core: QueueDocument,
-    from_core: QueueDocument,
-    window: u32,
-    dropped: u32,
+    pub(super) to_core: QueueDocument,
+    pub(super) from_core: QueueDocument,
+    pub(super) window: u32,
+    pub(super) dropped: u32,
 }
 
 #[derive(Serialize)]
-struct QueueDocument {
-    tail: u32,
-    head: u32,
-    waiting: u32,
+pub(super) struct QueueDocument {
+    pub(super) tail: u32,
+    pub(super) head: u32,
+    pub(super) waiting: u32,
 }
 
 #[derive(Serialize)]
-struct EndpointDocument {
-    channel: String,
-    direction: &'static str,
-    max_bytes: Option<u32>,
-    attached: Vec<String>,
-    held: u32,
-    ports: Vec<FlowDocument>,
+pub(super) struct EndpointDocument {
+    pub(super) channel: String,
+    pub(super) direction: &'static str,
+    pub(super) max_bytes: Option<u32>,
+    pub(super) attached: Vec<String>,
+    pub(super) held: u32,
+    pub(super) ports: Vec<FlowDocument>,
     counters: Vec<PortCountersDocument>,
     core_counters: Option<CoreCountersDocument>,
 }
@@ -145,7 +145,7 @@ fn alone(CoreWithoutAgent { board, core_pid }: CoreWithoutAgent) -> WithoutAgent
     WithoutAgentDocument { board, core_pid }
 }
 
-fn core(status: AgentStatus) -> CoreDocument {
+pub(super) fn core(status: AgentStatus) -> CoreDocument {
     let max_bytes = |endpoint: u32| {
         let mut records = status.link.as_ref()?.endpoints.iter();
         let record = records.find(|record| record.index == endpoint as usize)?;
@@ -289,7 +289,7 @@ fn without_agent_text(core: &WithoutAgentDocument) -> String {
     format!("{error}{}", remedy::of_core(&error))
 }
 
-fn core_text(core: &CoreDocument) -> String {
+pub(super) fn core_text(core: &CoreDocument) -> String {
     let process = core
         .core_pid
         .map_or_else(|| "no process".to_owned(), |pid| format!("process {pid}"));

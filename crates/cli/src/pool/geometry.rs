@@ -23,6 +23,7 @@ pub(crate) struct RegionDocument {
     pub(crate) name: String,
     bytes: u64,
     link_bytes: u64,
+    segments_bytes: u64,
     pub(crate) classes: Vec<ClassDocument>,
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn terms(snapshot: &Snapshot) -> Vec<TermDocument> {
         };
         more("not used by slots", region.bytes.saturating_sub(slots));
         more("link to the core", link_bytes(region));
+        more("segments", segments_bytes(region));
     }
     terms
 }
@@ -87,6 +89,10 @@ pub(crate) fn total(terms: &[TermDocument]) -> u64 {
 
 fn link_bytes(region: &RegionGeometry) -> u64 {
     region.link.map_or(0, |link| link.bytes.into())
+}
+
+fn segments_bytes(region: &RegionGeometry) -> u64 {
+    region.segments.map_or(0, |segments| segments.bytes)
 }
 
 /// The regions with the use of each class.
@@ -110,6 +116,7 @@ pub(crate) fn regions(snapshot: &Snapshot) -> Vec<RegionDocument> {
         name: region.name.clone(),
         bytes: region.bytes,
         link_bytes: link_bytes(region),
+        segments_bytes: segments_bytes(region),
         classes: region
             .classes
             .iter()

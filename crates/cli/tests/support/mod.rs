@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod streams;
+pub(crate) mod terminal;
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};

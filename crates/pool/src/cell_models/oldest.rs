@@ -138,6 +138,7 @@ pub(super) fn regions() -> Regions {
             offset: 0,
         }],
         link: None,
+        segments: None,
     })
 }
 

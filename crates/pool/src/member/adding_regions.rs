@@ -11,7 +11,7 @@ use super::Member;
 use crate::PoolError;
 use crate::control::Control;
 use crate::regions::records::{STATUS_CLAIMED, STATUS_FREE, write_region};
-use crate::regions::{LinkPlace, RegionGeometry, RegionKind, Regions, SlotClass};
+use crate::regions::{LinkPlace, RegionGeometry, RegionKind, Regions, SegmentPlace, SlotClass};
 
 /// A region to be added for a core.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct CoreRegionPlan<'a> {
     pub classes: &'a [SlotClass],
     /// Its link.
     pub link: LinkPlace,
+    /// Where segments are that the core sees, too.
+    pub segments: Option<SegmentPlace>,
 }
 
 /// A region to be added for the wire: slots of one size, whole pages.
@@ -70,6 +72,7 @@ impl Member {
             bytes: plan.bytes,
             classes: plan.classes,
             link: Some(plan.link),
+            segments: plan.segments,
         };
         self.with_claimed_record(control, |index| {
             let regions = Regions::read(control)?;
@@ -113,6 +116,7 @@ impl Member {
             bytes: plan.bytes(),
             classes: &classes,
             link: None,
+            segments: None,
         };
         self.with_claimed_record(control, |index| {
             // Nobody else adds one while the record is claimed.
@@ -147,6 +151,7 @@ struct Added<'a> {
     bytes: u64,
     classes: &'a [SlotClass],
     link: Option<LinkPlace>,
+    segments: Option<SegmentPlace>,
 }
 
 impl Added<'_> {
@@ -183,6 +188,7 @@ impl Added<'_> {
             slots,
             classes: self.classes.to_vec(),
             link: self.link,
+            segments: self.segments,
         };
         region.check(limit).map_err(PoolError::BadGeometry)?;
         Ok(region)

@@ -5,7 +5,7 @@ pub(crate) mod records;
 use std::sync::OnceLock;
 
 use hythe_abi::pool::REGIONS_MAX;
-use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, Place, RegionIndex};
+use hythe_abi::{Descriptor, Generation, HEADROOM_BYTES, PAGE_BYTES, Place, RegionIndex};
 use hythe_memory::Memory;
 
 use crate::PoolError;
@@ -87,6 +87,8 @@ pub struct RegionGeometry {
     pub classes: Vec<SlotClass>,
     /// The core link that belongs to it.
     pub link: Option<LinkPlace>,
+    /// Where segments are that its core sees, too.
+    pub segments: Option<SegmentPlace>,
 }
 
 /// Where the link of a core's region is.
@@ -96,6 +98,25 @@ pub struct LinkPlace {
     pub bytes: u32,
     /// In the region's file, behind the slots; 0: in a file of its own.
     pub offset: u64,
+}
+
+/// Where the segments of a core's region are: in its file, behind the slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SegmentPlace {
+    /// First byte, at a page.
+    pub offset: u64,
+    /// Size, whole pages.
+    pub bytes: u64,
+}
+
+impl SegmentPlace {
+    /// Whole pages, behind so many bytes of slots?
+    fn is_behind(self, slots_bytes: u64) -> bool {
+        let page = PAGE_BYTES as u64;
+        let end = self.offset.checked_add(self.bytes);
+        let is_whole = self.offset.is_multiple_of(page) && self.bytes.is_multiple_of(page);
+        is_whole && self.offset >= slots_bytes && end.is_some_and(|end| end <= i64::MAX as u64)
+    }
 }
 
 /// What a claimed descriptor names, checked against the geometry.
@@ -166,6 +187,12 @@ impl RegionGeometry {
         }
         if next != self.slots {
             return Err(format!("its classes have {next} slots, not {}", self.slots));
+        }
+        if let Some(place) = self.segments.filter(|place| !place.is_behind(self.bytes)) {
+            let SegmentPlace { offset, bytes } = place;
+            return Err(format!(
+                "its {bytes} bytes of segments at {offset} are not whole pages behind its slots"
+            ));
         }
         Ok(())
     }
@@ -386,6 +413,8 @@ mod tests {
             (region::KIND, 3),
             (region::KIND, u32::MAX),
             (region::CLASS_TABLE + region::CLASS_FIRST, 1),
+            (region::SEGMENTS_BYTES, 4096),
+            (region::SEGMENTS_BYTES, u32::MAX),
             (region::CLASS_TABLE + region::CLASS_SLOT_BYTES, u32::MAX),
         ] {
             let good = memory.load(at + word, Ordering::Relaxed);

@@ -4,7 +4,7 @@ use hythe_abi::RegionIndex;
 use hythe_abi::pool::{CLASSES_MAX, NAME_BYTES, region};
 use hythe_memory::{Memory, Ordering, read_name, write_name};
 
-use super::{LinkPlace, RegionGeometry, RegionKind, SlotClass};
+use super::{LinkPlace, RegionGeometry, RegionKind, SegmentPlace, SlotClass};
 use crate::PoolError;
 use crate::control::Control;
 
@@ -22,6 +22,7 @@ pub(super) fn read_region<M: Memory>(
         return Ok(None);
     }
     let word = |offset| memory.load(at + offset, Ordering::Relaxed);
+    let cell = |offset| memory.load_cell(at + offset, Ordering::Relaxed);
     let kind = word(region::KIND);
     // What has to be done before its slots are used is not known.
     let kind = RegionKind::of_number(kind)
@@ -33,14 +34,14 @@ pub(super) fn read_region<M: Memory>(
             slot_bytes: word(entry + region::CLASS_SLOT_BYTES),
             count: word(entry + region::CLASS_COUNT),
             first: word(entry + region::CLASS_FIRST),
-            offset: memory.load_cell(at + entry + region::CLASS_OFFSET, Ordering::Relaxed),
+            offset: cell(entry + region::CLASS_OFFSET),
         }
     });
     let found = RegionGeometry {
         index: RegionIndex(index as u8),
         kind,
         name: read_name(memory, at + region::NAME, NAME_BYTES),
-        bytes: memory.load_cell(at + region::REGION_BYTES, Ordering::Relaxed),
+        bytes: cell(region::REGION_BYTES),
         ledger_base: word(region::LEDGER_BASE),
         slots: word(region::SLOTS),
         classes: classes.collect(),
@@ -48,7 +49,14 @@ pub(super) fn read_region<M: Memory>(
             0 => None,
             bytes => Some(LinkPlace {
                 bytes,
-                offset: memory.load_cell(at + region::LINK_OFFSET, Ordering::Relaxed),
+                offset: cell(region::LINK_OFFSET),
+            }),
+        },
+        segments: match cell(region::SEGMENTS_BYTES) {
+            0 => None,
+            bytes => Some(SegmentPlace {
+                offset: cell(region::SEGMENTS_OFFSET),
+                bytes,
             }),
         },
     };
@@ -65,25 +73,27 @@ pub(crate) fn write_region<M: Memory>(control: &Control<M>, found: &RegionGeomet
         control.layout().region(found.index.0.into()),
     );
     let word = |offset, value| memory.store(at + offset, value, Ordering::Relaxed);
-    memory.store_cell(at + region::REGION_BYTES, found.bytes, Ordering::Relaxed);
+    let cell = |offset, value| memory.store_cell(at + offset, value, Ordering::Relaxed);
+    cell(region::REGION_BYTES, found.bytes);
     word(region::KIND, found.kind.number());
     word(region::CLASSES, found.classes.len() as u32);
     word(region::LEDGER_BASE, found.ledger_base);
     word(region::SLOTS, found.slots);
     word(region::LINK_BYTES, found.link.map_or(0, |link| link.bytes));
-    let link_offset = found.link.map_or(0, |link| link.offset);
-    memory.store_cell(at + region::LINK_OFFSET, link_offset, Ordering::Relaxed);
+    cell(
+        region::LINK_OFFSET,
+        found.link.map_or(0, |link| link.offset),
+    );
+    let segments = found.segments.unwrap_or_default();
+    cell(region::SEGMENTS_OFFSET, segments.offset);
+    cell(region::SEGMENTS_BYTES, segments.bytes);
     write_name(memory, at + region::NAME, NAME_BYTES, &found.name);
     for (index, class) in found.classes.iter().enumerate() {
         let entry = region::CLASS_TABLE + index * region::CLASS_BYTES;
         word(entry + region::CLASS_SLOT_BYTES, class.slot_bytes);
         word(entry + region::CLASS_COUNT, class.count);
         word(entry + region::CLASS_FIRST, class.first);
-        memory.store_cell(
-            at + entry + region::CLASS_OFFSET,
-            class.offset,
-            Ordering::Relaxed,
-        );
+        cell(entry + region::CLASS_OFFSET, class.offset);
     }
     memory.store_cell(at + region::STATE, STATUS_READY, Ordering::Release);
 }

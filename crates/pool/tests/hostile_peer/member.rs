@@ -529,6 +529,7 @@ impl Acting<'_> {
             bytes: 8192,
             classes: &classes,
             link,
+            segments: None,
         };
         let made = |_| Ok::<(), PoolError>(());
         let added = honest.member.add_core_region(self.control, &plan, made);

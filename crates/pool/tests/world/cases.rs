@@ -264,6 +264,7 @@ fn add_core_region(actor: &mut Actor, control: &Control<Dying>, _: &Regions) {
         bytes: 8192,
         classes: &core_classes(),
         link,
+        segments: None,
     };
     actor
         .me()

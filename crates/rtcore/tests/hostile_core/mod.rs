@@ -264,6 +264,7 @@ impl Scene {
                 bytes: LINK_BYTES,
                 offset: 0,
             },
+            segments: None,
         };
         let region = agent
             .add_core_region(&plan, REGION_BYTES)

@@ -1,0 +1,294 @@
+//! What can be asked of the shell, and when: the table of commands, and the states in which each is
+//! possible.
+//!
+//! Decides without doing: it is given the words of a command and the state, and returns the command
+//! or says what is possible instead. Never touches a core.
+
+use hythe_terminal::escaped;
+use serde::Serialize;
+
+use super::test::{Exchange, Wait};
+use crate::error::CliError;
+use crate::units;
+
+/// Where a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing is open.
+    Closed,
+    /// Pool and board are there; what the core does is nothing of ours.
+    Opened,
+    /// The core is up, and our ports are at its echo.
+    Running,
+    /// Our ports are gone; the core is up.
+    Shut,
+}
+
+impl State {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Opened => "opened",
+            Self::Running => "running",
+            Self::Shut => "shut",
+        }
+    }
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Open,
+    Run { app: Option<String> },
+    Test(Exchange),
+    State,
+    Shutdown,
+    Stop,
+    Help,
+    Quit,
+}
+
+/// A row of the table: how a command is written, what it does, when it is possible.
+#[derive(Debug)]
+pub(super) struct Definition {
+    name: &'static str,
+    arguments: &'static str,
+    does: &'static str,
+    allowed: &'static [State],
+    parse: fn(&[&str]) -> Result<Command, String>,
+}
+
+const ALWAYS: &[State] = &[State::Closed, State::Opened, State::Running, State::Shut];
+
+/// All commands, in the order of a session.
+const TABLE: [Definition; 8] = [
+    Definition {
+        name: "open",
+        arguments: "",
+        does: "finds the board, or a core of that name that runs already",
+        allowed: &[State::Closed],
+        parse: |words| alone(words, Command::Open),
+    },
+    Definition {
+        name: "run",
+        arguments: "[APP]",
+        does: "starts APP, or what the board names first, and opens ports at its echo",
+        allowed: &[State::Opened, State::Shut],
+        parse: run,
+    },
+    Definition {
+        name: "test",
+        arguments: "N SIZE [poll|bell]",
+        does: "sends N messages of SIZE through the core, compares each byte",
+        allowed: &[State::Running],
+        parse: test,
+    },
+    Definition {
+        name: "state",
+        arguments: "",
+        does: "shows the registers of the link, of both sides",
+        allowed: &[State::Running, State::Shut],
+        parse: |words| alone(words, Command::State),
+    },
+    Definition {
+        name: "shutdown",
+        arguments: "",
+        does: "waits until the core has given back all buffers, and closes the ports",
+        allowed: &[State::Running],
+        parse: |words| alone(words, Command::Shutdown),
+    },
+    Definition {
+        name: "stop",
+        arguments: "",
+        does: "stops the core, whoever started it, and closes the pool",
+        allowed: &[State::Opened, State::Running, State::Shut],
+        parse: |words| alone(words, Command::Stop),
+    },
+    Definition {
+        name: "help",
+        arguments: "",
+        does: "lists what is possible now",
+        allowed: ALWAYS,
+        parse: |words| alone(words, Command::Help),
+    },
+    Definition {
+        name: "quit",
+        arguments: "",
+        does: "ends the session; a core and a pool that it made go with it",
+        allowed: ALWAYS,
+        parse: |words| alone(words, Command::Quit),
+    },
+];
+
+impl Definition {
+    fn usage(&self) -> String {
+        format!("{} {}", self.name, self.arguments)
+            .trim_end()
+            .to_owned()
+    }
+}
+
+/// Reads a command that is possible in a state.
+///
+/// # Errors
+/// Wrong use; the text says what was wrong, and what is possible.
+pub(super) fn parse(line: &str, state: State) -> Result<Command, CliError> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (name, arguments) = match words.split_first() {
+        Some((name, arguments)) => (*name, arguments),
+        None => ("", &[][..]),
+    };
+    let Some(definition) = TABLE.iter().find(|definition| definition.name == name) else {
+        return Err(CliError::WrongUse(format!(
+            "there is no command `{}`; possible now ({}): {}",
+            escaped(name),
+            state.name(),
+            names(state)
+        )));
+    };
+    if !definition.allowed.contains(&state) {
+        return Err(CliError::WrongUse(format!(
+            "`{name}` is not possible while {}; possible now: {}",
+            state.name(),
+            names(state)
+        )));
+    }
+    (definition.parse)(arguments).map_err(|wrong| {
+        CliError::WrongUse(format!("{wrong}; it is written `{}`", definition.usage()))
+    })
+}
+
+/// A command that is possible now: how it is written, and what it does.
+#[derive(Debug, Serialize)]
+pub(super) struct Possible {
+    pub(super) command: String,
+    pub(super) does: &'static str,
+}
+
+/// All of them, in the order of a session.
+pub(super) fn possible_now(state: State) -> Vec<Possible> {
+    let rows = TABLE.iter().filter(|row| row.allowed.contains(&state));
+    let possible = rows.map(|row| Possible {
+        command: row.usage(),
+        does: row.does,
+    });
+    possible.collect()
+}
+
+fn names(state: State) -> String {
+    let rows = TABLE.iter().filter(|row| row.allowed.contains(&state));
+    rows.map(|row| row.name).collect::<Vec<_>>().join(", ")
+}
+
+fn alone(words: &[&str], command: Command) -> Result<Command, String> {
+    match words.first() {
+        None => Ok(command),
+        Some(word) => Err(format!("nothing is taken here, not `{}`", escaped(word))),
+    }
+}
+
+fn run(words: &[&str]) -> Result<Command, String> {
+    match words {
+        [] => Ok(Command::Run { app: None }),
+        [app] => Ok(Command::Run {
+            app: Some((*app).to_owned()),
+        }),
+        [_, more, ..] => Err(format!("`{}` is one word too many", escaped(more))),
+    }
+}
+
+fn test(words: &[&str]) -> Result<Command, String> {
+    let (messages, size, wait) = match words {
+        [messages, size] => (messages, size, "bell"),
+        [messages, size, wait] => (messages, size, *wait),
+        _ => return Err("a test takes two or three words".to_owned()),
+    };
+    let count = messages.parse().ok().filter(|count| *count > 0);
+    let wait = match wait {
+        "poll" => Wait::Poll,
+        "bell" => Wait::Bell,
+        _ => return Err(format!("`{}` is neither poll nor bell", escaped(wait))),
+    };
+    Ok(Command::Test(Exchange {
+        messages: count
+            .ok_or_else(|| format!("`{}` is no number of messages", escaped(messages)))?,
+        size_bytes: units::parse_size(size)
+            .map_err(|wrong| format!("`{}`: {wrong}", escaped(size)))?,
+        wait,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str, state: State) -> String {
+        match parse(line, state) {
+            Err(CliError::WrongUse(text)) => text,
+            other => panic!("`{line}` while {}: {other:?}", state.name()),
+        }
+    }
+
+    #[test]
+    fn each_command_is_possible_exactly_where_the_table_says() {
+        for definition in &TABLE {
+            let line = match definition.name {
+                "test" => "test 10 4K",
+                name => name,
+            };
+            for state in ALWAYS {
+                let allowed = definition.allowed.contains(state);
+                assert_eq!(parse(line, *state).is_ok(), allowed, "{line} {state:?}");
+                let listed = possible_now(*state);
+                let listed = listed.iter().any(|row| row.command == definition.usage());
+                assert_eq!(listed, allowed, "{line} {state:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_misplaced_or_unknown_names_what_is_possible() {
+        assert_eq!(
+            refused("test 1 1", State::Closed),
+            "`test` is not possible while closed; possible now: open, help, quit"
+        );
+        assert_eq!(
+            refused("tset 1 1", State::Shut),
+            "there is no command `tset`; possible now (shut): run, state, stop, help, quit"
+        );
+        assert_eq!(
+            refused("open", State::Running),
+            "`open` is not possible while running; possible now: test, state, shutdown, stop, \
+             help, quit"
+        );
+    }
+
+    #[test]
+    fn arguments_are_read_and_refused_with_how_they_are_written() {
+        let exchange = |messages, size_bytes, wait| {
+            Command::Test(Exchange {
+                messages,
+                size_bytes,
+                wait,
+            })
+        };
+        let read = |line| parse(line, State::Running).expect("a command");
+        assert_eq!(read("test 5 4K"), exchange(5, 4096, Wait::Bell));
+        assert_eq!(read(" test  5 1 poll "), exchange(5, 1, Wait::Poll));
+        for (line, wrong) in [
+            ("test", "two or three words"),
+            ("test 1 2 poll more", "two or three words"),
+            ("test 0 2", "`0` is no number of messages"),
+            ("test -1 2", "`-1` is no number of messages"),
+            ("test 1 0", "`0`: a size is at least 1"),
+            ("test 1 x", "`x`"),
+            ("test 1 1 sleep", "`sleep` is neither poll nor bell"),
+        ] {
+            let text = refused(line, State::Running);
+            assert!(text.contains(wrong), "{line}: {text}");
+            assert!(text.ends_with("`test N SIZE [poll|bell]`"), "{text}");
+        }
+        assert!(refused("quit now", State::Closed).contains("not `now`"));
+        assert!(refused("run a b", State::Opened).contains("`b` is one word too many"));
+    }
+}
