@@ -42,8 +42,12 @@ fn build_core(board: &Path, folder: &Path) {
         let words = command.split_whitespace().map(str::to_owned);
         words.collect::<Vec<String>>()
     };
-    let sizes = words("objects/p1/p1-main.o.command");
-    let sizes = sizes.iter().filter(|word| word.starts_with("-DHYTHE_"));
+    // Behind them the flags stand once more, as a text for programs that measure.
+    let flags = words("objects/p1/p1-main.o.command");
+    let flags = flags
+        .iter()
+        .take_while(|word| !word.starts_with("-DBOARD_"));
+    let sizes = flags.filter(|word| word.starts_with("-DHYTHE_"));
     let rtos = repository().join("rtos");
     let mut object = Vec::new();
     for source in [
