@@ -19,7 +19,7 @@ use hythe_pool::{EventCell, PortKind, PortPolicy, PortStatistics};
 use crate::NodeError;
 use crate::port::{Opener, Port, PortPlan};
 use crate::transport::{EventSource, EventTarget, Raised};
-use crate::wait::WaitPlan;
+use crate::wait::{Awaited, WaitPlan};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
@@ -272,13 +272,7 @@ impl Listener {
     /// As [`Listener::try_take`].
     pub fn wait(&mut self, timeout: Duration) -> Result<EventSet, NodeError> {
         let shared = Arc::clone(&self.port.shared);
-        let naps = self.sources.iter().map(|source| source.nap());
-        let nap = naps.min().unwrap_or(WaitPlan::LONGEST_NAP);
-        let plan = self.port.wait.at_most(nap);
-        let taken = shared.wait_for(plan, timeout, || {
-            let taken = self.try_take()?;
-            Ok((!taken.is_empty()).then_some(taken))
-        })?;
+        let taken = shared.wait_on(self.port.wait, timeout, self)?;
         Ok(taken.unwrap_or_default())
     }
 
@@ -317,6 +311,20 @@ impl Listener {
     #[must_use]
     pub const fn statistics(&self) -> PortStatistics {
         self.statistics
+    }
+}
+
+impl Awaited for Listener {
+    type Found = EventSet;
+
+    fn look(&mut self) -> Result<Option<EventSet>, NodeError> {
+        let taken = self.try_take()?;
+        Ok((!taken.is_empty()).then_some(taken))
+    }
+
+    fn nap(&self) -> Duration {
+        let naps = self.sources.iter().map(|source| source.nap());
+        naps.min().unwrap_or(WaitPlan::LONGEST_NAP)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::reserve::Reserves;
 use crate::routes::Routes;
 use crate::sleep_words::SleepWords;
 use crate::spin::SpinGate;
-use crate::wait::{SleepPlace, WaitPlan, wait_for};
+use crate::wait::{Awaited, SleepPlace, WaitPlan, WaitReport, wait_for, wait_reporting};
 use crate::watcher::{Keeps, Watcher};
 use crate::{NodeError, holders};
 
@@ -233,6 +233,18 @@ impl Participant {
     ) -> Result<Option<T>, NodeError> {
         let plan = plan.gated(&self.spin_gate);
         wait_for(self.place(), plan, timeout, attempt)
+    }
+
+    /// As [`wait_for`](Self::wait_for), for what says itself how often it needs a look.
+    pub(crate) fn wait_on<A: Awaited>(
+        &self,
+        plan: WaitPlan,
+        timeout: Duration,
+        awaited: &mut A,
+    ) -> Result<Option<A::Found>, NodeError> {
+        let plan = plan.gated(&self.spin_gate);
+        let mut report = WaitReport::default();
+        wait_reporting(self.place(), plan, timeout, &mut report, awaited)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::history;
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::spinner::Spinner;
-use crate::wait::{WaitReport, wait_reporting};
+use crate::wait::{Awaited, WaitReport, wait_reporting};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
@@ -148,11 +148,8 @@ impl Subscriber {
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Sample>, NodeError> {
         let (shared, mut report) = (Arc::clone(&self.port.shared), WaitReport::default());
         let gate = shared.spin_gate();
-        let plan = self.port.wait.at_most(self.sources.nap());
-        let plan = self.spinner.plan(plan, gate);
-        let taken = wait_reporting(shared.place(), plan, timeout, &mut report, || {
-            self.try_take()
-        });
+        let plan = self.spinner.plan(self.port.wait, gate);
+        let taken = wait_reporting(shared.place(), plan, timeout, &mut report, self);
         self.sleeps += report.sleeps;
         self.spinner.learn(gate.limit(), plan, report.ending);
         taken
@@ -273,6 +270,18 @@ impl Subscriber {
         self.changes = all_seen.then_some(changes);
         self.epoch = Some(epoch);
         Ok(())
+    }
+}
+
+impl Awaited for Subscriber {
+    type Found = Sample;
+
+    fn look(&mut self) -> Result<Option<Sample>, NodeError> {
+        self.try_take()
+    }
+
+    fn nap(&self) -> Duration {
+        self.sources.nap()
     }
 }
 

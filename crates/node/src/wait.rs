@@ -54,6 +54,33 @@ pub(crate) struct WaitReport {
     pub(crate) ending: Ending,
 }
 
+/// What a wait is for.
+pub(crate) trait Awaited {
+    type Found;
+
+    /// Looks for it once.
+    fn look(&mut self) -> Result<Option<Self::Found>, NodeError>;
+
+    /// As [`WaitPlan::nap`], for whoever it may come from now. Asked at each sleep: a core that
+    /// comes during a wait needs looks more often than processes do.
+    fn nap(&self) -> Duration;
+}
+
+/// What does not depend on who is there.
+struct Attempts<F>(F);
+
+impl<T, F: FnMut() -> Result<Option<T>, NodeError>> Awaited for Attempts<F> {
+    type Found = T;
+
+    fn look(&mut self) -> Result<Option<T>, NodeError> {
+        (self.0)()
+    }
+
+    fn nap(&self) -> Duration {
+        WaitPlan::LONGEST_NAP
+    }
+}
+
 impl WaitPlan {
     /// Where every change rings.
     pub(crate) const LONGEST_NAP: Duration = Duration::from_secs(1);
@@ -117,18 +144,19 @@ pub(crate) fn wait_for<T>(
     attempt: impl FnMut() -> Result<Option<T>, NodeError>,
 ) -> Result<Option<T>, NodeError> {
     let mut report = WaitReport::default();
-    wait_reporting(place, plan, timeout, &mut report, attempt)
+    let mut awaited = Attempts(attempt);
+    wait_reporting(place, plan, timeout, &mut report, &mut awaited)
 }
 
-/// As [`wait_for`]; says in `report` what it cost.
-pub(crate) fn wait_reporting<T>(
+/// As [`wait_for`], for what says itself how often it needs a look; says in `report` what it cost.
+pub(crate) fn wait_reporting<A: Awaited>(
     place: SleepPlace<'_>,
     plan: WaitPlan,
     timeout: Duration,
     report: &mut WaitReport,
-    mut attempt: impl FnMut() -> Result<Option<T>, NodeError>,
-) -> Result<Option<T>, NodeError> {
-    if let Some(done) = attempt()? {
+    awaited: &mut A,
+) -> Result<Option<A::Found>, NodeError> {
+    if let Some(done) = awaited.look()? {
         return Ok(Some(done));
     }
     if timeout.is_zero() {
@@ -137,7 +165,7 @@ pub(crate) fn wait_reporting<T>(
     let start = Instant::now();
     while start.elapsed() < plan.spin.min(timeout) {
         std::hint::spin_loop();
-        if let Some(done) = attempt()? {
+        if let Some(done) = awaited.look()? {
             report.ending = Ending::Spun;
             return Ok(Some(done));
         }
@@ -147,13 +175,14 @@ pub(crate) fn wait_reporting<T>(
     let mut line = None;
     loop {
         // Before the look: it finds what came before there was a line, or the line tells of it.
-        line = line.or_else(|| plan.line(place.doorbells));
+        line = line.or_else(|| plan.at_most(awaited.nap()).line(place.doorbells));
         let look_on = place.words.begin();
         let ticket = bell.lie_down(control.memory());
-        let attempted = look_for(look_on, &mut attempt);
+        let attempted = look_for(look_on, &mut || awaited.look());
         let left = timeout.saturating_sub(start.elapsed());
         if matches!(attempted, Ok(None)) && !left.is_zero() {
-            let nap = left.min(plan.nap);
+            // Of a core that this look has found, the next sleep hears the doorbell.
+            let nap = plan.at_most(awaited.nap()).nap.min(left);
             let rung = match &line {
                 Some(line) => line.sleep(nap),
                 None => {
@@ -221,4 +250,80 @@ pub(crate) fn ring_always(control: &Control<Mapped>, member: MemberIndex) {
     let bell = control.tables().bell(member);
     bell.ring_always(control.memory());
     control.memory().wake(bell.count);
+}
+
+#[cfg(test)]
+mod tests {
+    use hythe_abi::RegionIndex;
+    use rustix::event::{EventfdFlags, eventfd};
+
+    use super::*;
+    use crate::doorbell::DoorbellKey;
+    use crate::{Node, Pool, PoolOptions};
+
+    const LONG: Duration = Duration::from_secs(100);
+
+    /// A core that comes with the first look, and rings in the third.
+    struct LateCore<'a> {
+        doorbells: &'a Doorbells,
+        rung: std::os::fd::OwnedFd,
+        came: Option<std::sync::Arc<crate::doorbell::Doorbell>>,
+        looks: u32,
+    }
+
+    impl Awaited for LateCore<'_> {
+        type Found = ();
+
+        fn look(&mut self) -> Result<Option<()>, NodeError> {
+            self.looks += 1;
+            match self.looks {
+                1 => {
+                    let files = [&self.rung, &self.rung];
+                    let [ring, rung] = files
+                        .map(|file| rustix::io::fcntl_dupfd_cloexec(file, 0).expect("duplicated"));
+                    let key = DoorbellKey {
+                        region: RegionIndex(1),
+                        session: 1,
+                    };
+                    self.came = Some(self.doorbells.add(key, (ring, rung)).expect("added"));
+                }
+                3 => {
+                    rustix::io::write(&self.rung, &1_u64.to_ne_bytes()).expect("written");
+                }
+                _ => {}
+            }
+            Ok((self.looks == 4).then_some(()))
+        }
+
+        fn nap(&self) -> Duration {
+            match self.came {
+                Some(_) => Duration::from_millis(1),
+                None => LONG,
+            }
+        }
+    }
+
+    #[test]
+    fn a_wait_hears_the_doorbell_of_a_core_that_came_meanwhile() {
+        let root = format!("hythe-wait-{}", std::process::id());
+        let root = std::env::temp_dir().join(root);
+        let options = PoolOptions::new("test").root(&root).bytes(16 << 20);
+        let pool = Pool::open_or_create(&options).expect("made");
+        let node = Node::join(&pool, "test").expect("joins");
+        let participant = std::sync::Arc::clone(node.participant());
+        let mut core = LateCore {
+            doorbells: participant.doorbells(),
+            rung: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("made"),
+            came: None,
+            looks: 0,
+        };
+        let plan = WaitPlan::sleeping(LONG);
+        let mut report = WaitReport::default();
+        let waited = wait_reporting(participant.place(), plan, LONG, &mut report, &mut core);
+        assert!(waited.expect("sound").is_some());
+        assert_eq!(report.sleeps, 1, "the doorbell ended a sleep");
+        drop(core);
+        drop((participant, node));
+        std::fs::remove_dir_all(root).expect("own");
+    }
 }

@@ -2,7 +2,7 @@
 //! replies to requests.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hythe_abi::RegionIndex;
 use hythe_abi::request::{Header, MessageKind};
@@ -16,6 +16,7 @@ use crate::buffer::{Lease, Reference, Sample};
 use crate::leasing::{LeaseWait, named_lease_in};
 use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
+use crate::wait::Awaited;
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 use crate::{NodeError, holders};
@@ -297,31 +298,15 @@ impl Client {
     fn wait_until<T>(
         &mut self,
         timeout: Duration,
-        mut attempt: impl FnMut(&mut Self) -> Result<Option<T>, NodeError>,
+        attempt: impl FnMut(&mut Self) -> Result<Option<T>, NodeError>,
     ) -> Result<Option<T>, NodeError> {
-        let shared = Arc::clone(&self.port.shared);
-        // Since the first look: one that finds something reads no clock.
-        let mut start = None;
-        loop {
-            let nap = self.sources.nap();
-            let left = start.map_or(timeout, |start: Instant| {
-                timeout.saturating_sub(start.elapsed())
-            });
-            let waited = shared.wait_for(self.port.wait.at_most(nap), left, || {
-                self.poll()?;
-                if let Some(done) = attempt(self)? {
-                    return Ok(Some(Some(done)));
-                }
-                start.get_or_insert_with(Instant::now);
-                // A server of another kind has come or gone: the next wait is as it needs it.
-                Ok((self.sources.nap() != nap).then_some(None))
-            });
-            match shared.pool().unless_lost(waited)? {
-                Some(Some(done)) => return Ok(Some(done)),
-                Some(None) if !left.is_zero() => {}
-                Some(None) | None => return Ok(None),
-            }
-        }
+        let (shared, plan) = (Arc::clone(&self.port.shared), self.port.wait);
+        let mut awaited = Awaiting {
+            client: self,
+            attempt,
+        };
+        let waited = shared.wait_on(plan, timeout, &mut awaited);
+        shared.pool().unless_lost(waited)
     }
 
     fn send(&mut self, reference: Reference) -> Result<PendingReply, NodeError> {
@@ -507,6 +492,25 @@ impl Client {
         control
             .tables()
             .set_statistics(self.port.index, self.statistics);
+    }
+}
+
+/// What a client waits for, beside all replies.
+struct Awaiting<'a, F> {
+    client: &'a mut Client,
+    attempt: F,
+}
+
+impl<T, F: FnMut(&mut Client) -> Result<Option<T>, NodeError>> Awaited for Awaiting<'_, F> {
+    type Found = T;
+
+    fn look(&mut self) -> Result<Option<T>, NodeError> {
+        self.client.poll()?;
+        (self.attempt)(self.client)
+    }
+
+    fn nap(&self) -> Duration {
+        self.client.sources.nap()
     }
 }
 

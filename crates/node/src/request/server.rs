@@ -18,7 +18,7 @@ use crate::port::{Opener, Port, PortPlan};
 use crate::sources::Sources;
 use crate::transport::Origin;
 use crate::unconnected::RETRY;
-use crate::wait::ring;
+use crate::wait::{Awaited, ring};
 use crate::wait_set::Waitable;
 use crate::wait_set::sealed::{Parts, PortParts};
 
@@ -91,8 +91,7 @@ impl Server {
     /// A damaged pool. Invalid messages of a faulty peer are skipped and counted.
     pub fn take(&mut self, timeout: Duration) -> Result<Option<Request>, NodeError> {
         let shared = Arc::clone(&self.port.shared);
-        let plan = self.port.wait.at_most(self.sources.nap());
-        shared.wait_for(plan, timeout, || self.try_take())
+        shared.wait_on(self.port.wait, timeout, self)
     }
 
     /// Takes the next request if there is one, from each client in turn.
@@ -199,6 +198,18 @@ impl Server {
         self.epoch = epoch;
         self.changes = all_seen.then_some(changes);
         Ok(())
+    }
+}
+
+impl Awaited for Server {
+    type Found = Request;
+
+    fn look(&mut self) -> Result<Option<Request>, NodeError> {
+        self.try_take()
+    }
+
+    fn nap(&self) -> Duration {
+        self.sources.nap()
     }
 }
 

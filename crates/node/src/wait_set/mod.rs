@@ -52,7 +52,7 @@ use crate::NodeError;
 use crate::participant::Participant;
 use crate::port::Opener;
 use crate::spinner::Spinner;
-use crate::wait::{WaitPlan, WaitReport, look_for, wait_reporting};
+use crate::wait::{Awaited, WaitPlan, WaitReport, look_for, wait_reporting};
 use files::Files;
 use ports::Ports;
 use sealed::PortParts;
@@ -284,13 +284,14 @@ impl WaitSet {
             ..
         } = self;
         let gate = shared.spin_gate();
-        let plan = self.plan.at_most(ports.nap());
-        let plan = self.spinner.plan(plan, gate);
+        let plan = self.spinner.plan(self.plan, gate);
         let mut report = WaitReport::default();
-        wait_reporting(shared.place(), plan, timeout, &mut report, || {
-            ports.look(shared, events);
-            Ok((!events.is_empty()).then_some(()))
-        })?;
+        let mut awaited = AnyPort {
+            shared,
+            ports,
+            events,
+        };
+        wait_reporting(shared.place(), plan, timeout, &mut report, &mut awaited)?;
         self.sleeps += report.sleeps;
         self.spinner.learn(gate.limit(), plan, report.ending);
         Ok(())
@@ -324,6 +325,26 @@ impl WaitSet {
     fn reserve(&mut self) {
         self.events.clear();
         self.events.reserve(self.ports.len() + self.files.len());
+    }
+}
+
+/// What a wait set without files waits for.
+struct AnyPort<'a> {
+    shared: &'a Arc<Participant>,
+    ports: &'a mut Ports,
+    events: &'a mut Vec<Event>,
+}
+
+impl Awaited for AnyPort<'_> {
+    type Found = ();
+
+    fn look(&mut self) -> Result<Option<()>, NodeError> {
+        self.ports.look(self.shared, self.events);
+        Ok((!self.events.is_empty()).then_some(()))
+    }
+
+    fn nap(&self) -> Duration {
+        self.ports.nap()
     }
 }
 
