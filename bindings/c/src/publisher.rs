@@ -162,7 +162,8 @@ pub extern "C" fn hythe_publisher_lease(
 /// `published` may be NULL; else it gets more counters. Consumes `lease`, whatever is returned:
 /// what is not published is released. Blocks while the queue of a subscriber with HYTHE_BLOCK is
 /// full, for as long as it and `send_timeout_ns` allow: HYTHE_EBLOCKED, HYTHE_EGONE; the others
-/// have the message then.
+/// have the message then. A core that is the only receiver is waited for whatever the send timeout:
+/// for at most 5 s until it answers (HYTHE_ECORELOST), and 10 s while it is full (HYTHE_ECOREFULL).
 ///
 /// # Safety
 /// `published` is NULL, or has its size set.

@@ -47,7 +47,8 @@ impl PublisherOptions {
     /// How long one message may wait for full queues, for all subscribers together; default
     /// 100 ms. It limits the time that subscribers with [`PortPolicy::Block`] ask for.
     /// [`Publisher::lease`] waits as long for a free slot. Raise it if you know all subscribers and
-    /// none may miss a message.
+    /// none may miss a message. A core that is the only receiver is waited for by the times of its
+    /// link instead ([`Publisher::publish`]).
     #[must_use]
     pub const fn send_timeout(mut self, send_timeout: Duration) -> Self {
         self.send_timeout = send_timeout;
@@ -154,6 +155,12 @@ impl Publisher {
     /// [`NodeError::ReceiverGone`] if that subscriber died or left meanwhile. In both cases the
     /// others have the message. [`NodeError::Exhausted`] if a queue could be made to none of the
     /// subscribers. The core's errors. After an error the buffer is released.
+    ///
+    /// A core that is the only receiver is waited for by the times of its link, whatever the
+    /// [send timeout](PublisherOptions::send_timeout): 5 s until it answers a new session
+    /// ([`NodeError::CoreSilent`]), 10 s for free capacity ([`NodeError::CoreFull`]). A program
+    /// that must not wait so long joins with `hythe_rtcore::LinkTimeouts` of its own. Beside other
+    /// receivers a core is waited for within the send timeout.
     ///
     /// # Panics
     /// If `bytes` is more than the buffer's capacity, or the lease is another node's.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 /// How long the ports of a node wait for a core, at most.
 ///
-/// Takes and blocking sends have time-outs of their own; these are for what a port does beside
-/// them. A wait that ends is an error, or a warning where the port goes.
+/// Takes and requests have time-outs of their own; these are for what a port does beside them, and
+/// for publishing to a core alone, where they take the place of the publisher's send timeout. A
+/// wait that ends is an error, or a warning where the port goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTimeouts {
     pub(crate) attach: Duration,
@@ -26,8 +27,9 @@ impl Default for LinkTimeouts {
 }
 
 impl LinkTimeouts {
-    /// Opening a port: until the core has answered the new session, for which its tasks must let go
-    /// of what they hold of an earlier one. Default: 5 seconds.
+    /// Opening a port, and publishing to a core alone that was started anew: until the core has
+    /// answered the new session, for which its tasks must let go of what they hold of an earlier
+    /// one. Default: 5 seconds.
     #[must_use]
     pub const fn attach(mut self, timeout: Duration) -> Self {
         self.attach = timeout;
