@@ -4,6 +4,7 @@ mod boards;
 mod detach;
 mod log;
 mod run;
+mod segments;
 mod status;
 mod stop;
 
@@ -17,6 +18,7 @@ pub(crate) fn run(command: CoreCommand, globals: &Globals) -> Result<(), CliErro
         CoreCommand::Run(args) => run::run(&args, globals),
         CoreCommand::Status(args) => status::run(args.board.as_deref(), globals),
         CoreCommand::Stop(args) => stop::run(&args, globals),
+        CoreCommand::Segments(args) => segments::run(args.board.as_deref(), globals),
         CoreCommand::Log(args) => log::run(&args.board, globals),
     }
 }
