@@ -37,6 +37,7 @@ pub mod pool;
 mod port;
 pub mod publisher;
 pub mod sample;
+pub mod segment;
 pub mod server;
 pub mod sigbus;
 mod sized;
