@@ -8,6 +8,8 @@
  *   request/reply       hythe_client, hythe_server
  *   events              hythe_notifier, hythe_listener
  * One wait for many of them, and for file descriptors: hythe_wait_set.
+ * Beside channels there are segments, which a core sees, too: hythe_shmget() and its family return
+ * -1 and set errno, as shmget(2) does, and need no node.
  * A message is written once, into a leased buffer (hythe_lease), and received without copying
  * (hythe_sample).
  *
@@ -43,6 +45,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/shm.h>
 /**
  * The set of one event of a channel, by its number: 0 to HYTHE_EVENTS_MAX - 1. Sets are joined
  * with `|`.
@@ -200,6 +203,9 @@
 
 /** Bytes in front of an argument in its lease, of hythe_rpc_lease(). */
 #define HYTHE_RPC_HEADER_BYTES 32
+
+/** For hythe_shmget(): bytes that a core can see, too. */
+#define HYTHE_SHM_DUAL 65536
 
 /**
  * When a subscriber's queue is full, the newest message is dropped for it, and counted. The
@@ -1165,6 +1171,50 @@ int hythe_sample_part(const struct hythe_sample *sample,
 
 /** Releases a sample, or does nothing for NULL. Consumes `sample`. */
 void hythe_sample_release(struct hythe_sample *sample);
+
+/**
+ * As shmget(2). With HYTHE_SHM_DUAL in `shmflg`, the bytes of a new segment are in memory that a
+ * core sees, and the key is looked for among such segments. The pool is that of the environment's
+ * HYTHE_POOL, else `default`; the core that of HYTHE_CORE, else the first that has memory for
+ * segments. Any thread.
+ */
+int hythe_shmget(key_t key, size_t size, int shmflg);
+
+/**
+ * As shmat(2); SHM_REMAP is refused with EINVAL for a segment that a core sees. Any thread.
+ *
+ * Requires:
+ * As shmat(2) demands of `address`.
+ */
+void *hythe_shmat(int shmid, const void *address, int shmflg);
+
+/**
+ * As shmdt(2). Any thread.
+ *
+ * Requires:
+ * Nobody uses the bytes any more.
+ */
+int hythe_shmdt(const void *address);
+
+/**
+ * As shmctl(2). Any thread.
+ *
+ * Requires:
+ * `buffer` is what shmctl(2) demands for `command`.
+ */
+int hythe_shmctl(int shmid, int command, struct shmid_ds *buffer);
+
+/**
+ * 1 if a core sees the segment's bytes, 0 if not; -1 and EINVAL if there is no such segment. Any
+ * thread.
+ */
+int hythe_shm_is_dual(int shmid);
+
+/**
+ * 0 if all `bytes` from `address` on lie in one segment that this process attached by
+ * hythe_shmat() and a core sees; else -1 and EFAULT. Any thread.
+ */
+int hythe_shm_check(const void *address, size_t bytes);
 
 /**
  * Initialises options: `hythe_server_options_init(&options, sizeof options)`. Any thread.

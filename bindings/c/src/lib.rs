@@ -38,6 +38,7 @@ mod port;
 pub mod publisher;
 pub mod rpc;
 pub mod sample;
+pub mod segment;
 pub mod server;
 pub mod sigbus;
 mod sized;

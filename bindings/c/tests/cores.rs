@@ -95,3 +95,28 @@ fn a_sample_of_one_core_reaches_another_as_a_counted_copy() {
     cores.start("decoder", "right");
     assert_eq!(text(&run(&mut stage.command(&program))), "copied\n");
 }
+
+#[test]
+fn segments_are_made_attached_and_removed_as_the_system_s() {
+    let Some(hythe) = hythe_command() else { return };
+    let stage = Stage::install();
+    let boards = run(stage.command(&hythe).args(["core", "boards", "--json"]));
+    if !text(&boards).contains("\"hosted\"") {
+        eprintln!("SKIPPED: board hosted is not built; cargo xtask boards builds it");
+        return;
+    }
+    let source = repository().join("bindings/c/tests/segments.c");
+    let program = stage.compile("gcc", Linking::Shared, &source);
+    let mut cores = Cores {
+        stage: &stage,
+        hythe: &hythe,
+        started: Vec::new(),
+    };
+    cores.start("left");
+    let said = run(&mut stage.command(&program));
+    assert_eq!(text(&said), "all as the system's\n");
+    let left = run(stage
+        .command(&hythe)
+        .args(["core", "segments", "left", "--json"]));
+    assert!(text(&left).contains("\"segments\": []"), "{}", text(&left));
+}

@@ -14,6 +14,7 @@ mod descriptor;
 pub mod link;
 pub mod pool;
 pub mod request;
+pub mod segments;
 pub mod services;
 
 pub use descriptor::{Descriptor, DescriptorMark, Generation, Place, RegionIndex};

@@ -256,6 +256,9 @@ pub(crate) enum CoreCommand {
         )
     )]
     Shell(CoreShellArgs),
+    /// Show the segments: bytes that processes and a core see by address
+    #[command(after_help = "Example:\n  hythe core segments mps2-an386")]
+    Segments(CoreSegmentsArgs),
 }
 
 /// What to run, and how.
@@ -303,6 +306,13 @@ pub(crate) struct CoreStopArgs {
     /// Seconds that it may take
     #[arg(long, value_name = "SECONDS", value_parser = units::parse_seconds, default_value = "10")]
     pub(crate) timeout: std::time::Duration,
+}
+
+/// Whose segments.
+#[derive(Args, Debug)]
+pub(crate) struct CoreSegmentsArgs {
+    /// The core: its board, or the name that it was given; default: all that have memory for them
+    pub(crate) board: Option<String>,
 }
 
 /// Whose log.

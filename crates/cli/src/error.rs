@@ -25,6 +25,9 @@ pub(crate) enum CliError {
     /// A core's or board's error.
     #[error("{}{}", .0, remedy::of_core(.0))]
     Core(#[from] CoreError),
+    /// About segments.
+    #[error(transparent)]
+    Segment(#[from] hythe::segment::SegmentError),
     /// Reading ahead, or recording for it, did not work.
     #[error("{}{}", .0, remedy::of_preload(.0))]
     Preload(#[from] PreloadError),

@@ -467,3 +467,69 @@ fn status_has_what_both_sides_counted_and_names_what_was_seen() {
     );
     assert_eq!(echo(&root, b"after"), b"after");
 }
+
+#[test]
+fn segments_are_listed_with_who_made_and_has_them() {
+    use hythe::segment::{Access, Segments};
+    const MAKE: i32 = 0o1000;
+    let root = Root::new();
+    root.ok(&["pool", "create"]);
+    let none = root.run(&["core", "segments"]);
+    assert!(
+        none.code == Some(1) && none.errors.contains("[run.segments]"),
+        "{}",
+        none.errors
+    );
+    let _core = Detached::start(&root, HOSTED, &[]);
+    let options = hythe::PoolOptions::new("default").root(&root.pools());
+    let pool = hythe::Pool::open(&options).expect("made above");
+    let segments = Segments::open(&pool, Some(HOSTED)).expect("an area");
+    let ids = [5000, 4096].map(|bytes| segments.get(0, bytes, MAKE | 0o640).expect("made"));
+    let attached = segments
+        .attach(ids[0], Access::Write, None)
+        .expect("attached");
+    segments.remove(ids[0]).expect("removed");
+    let document = root.json(&["core", "segments", HOSTED]);
+    let board = &document["boards"][0];
+    assert_eq!(board["area_bytes"], 8 << 20);
+    assert_eq!(board["free_bytes"], (8 << 20) - 3 * 4096);
+    let listed = board["segments"].as_array().expect("a list");
+    let found: Vec<_> = listed
+        .iter()
+        .map(|segment| {
+            let linux = segment["attached_linux"].as_u64();
+            (
+                segment["id"].as_i64(),
+                segment["size_bytes"].as_u64(),
+                linux,
+                segment["removed"].as_bool(),
+            )
+        })
+        .collect();
+    let ids = ids.map(i64::from);
+    assert_eq!(
+        found,
+        [
+            (Some(ids[0]), Some(5000), Some(1), Some(true)),
+            (Some(ids[1]), Some(4096), Some(0), Some(false)),
+        ]
+    );
+    let creator = listed[0]["creator"].as_str().expect("a name");
+    assert!(
+        creator.contains(&std::process::id().to_string()),
+        "{creator}"
+    );
+    assert_eq!(
+        (&listed[0]["mode"], &listed[0]["made_on"]),
+        (&"0640".into(), &"linux".into())
+    );
+    let text = root.ok(&["core", "segments"]);
+    assert!(
+        text.contains(&ids[1].to_string()) && text.contains("removed"),
+        "{text}"
+    );
+    drop(attached);
+    segments.remove(ids[1] as i32).expect("removed");
+    let emptied = root.json(&["core", "segments"]);
+    assert_eq!(emptied["boards"][0]["free_bytes"], 8 << 20);
+}

@@ -186,5 +186,7 @@ pub use hythe_preload as preload;
 pub use hythe_recording as recording;
 #[cfg(feature = "core")]
 pub use hythe_rtcore as core;
+#[cfg(feature = "core")]
+pub use hythe_rtcore::segment;
 #[cfg(feature = "rtp")]
 pub use hythe_rtp as rtp;

@@ -18,11 +18,15 @@ pub mod kill_points;
 mod mapped;
 #[cfg(loom)]
 pub mod model;
+#[cfg(not(loom))]
+mod placed;
 mod trust;
 
 pub use core::sync::atomic::Ordering;
 #[cfg(not(loom))]
 pub use mapped::{Access, Mapped, PIECES_PER_CALL, Pieces};
+#[cfg(not(loom))]
+pub use placed::Placed;
 pub use trust::TrustPeers;
 
 /// A full barrier between this thread's earlier and later accesses (the store-load case that plain

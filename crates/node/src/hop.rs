@@ -5,6 +5,7 @@
 //! itself, has what it needs as methods of [`HopNode`] and [`HopPool`]. Not re-exported by the
 //! facade.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -108,6 +109,13 @@ pub trait HopPool {
     /// # Errors
     /// [`NodeError::BadLink`] if there is none.
     fn map_link(&self, region: RegionIndex) -> Result<Mapped, NodeError>;
+
+    /// Opens a file of the pool: the slots of a core and its segments (`region.N`), or the table of
+    /// those (`segments.N`). Says how long it is.
+    ///
+    /// # Errors
+    /// No permission; it is not there, or not a file of the pool's owner.
+    fn open_file(&self, name: &str, writable: bool) -> Result<(OwnedFd, u64), NodeError>;
 }
 
 impl HopPool for Pool {
@@ -143,6 +151,10 @@ impl HopPool for Pool {
             .map_err(crate::error::file("map", self.path().join(&name)))?;
         prefault::treat(&map, self.prefault_options(), || self.path().join(&name))?;
         Ok(self.keep_link(region, map))
+    }
+
+    fn open_file(&self, name: &str, writable: bool) -> Result<(OwnedFd, u64), NodeError> {
+        open_file(self.directory(), name, writable, self.options())
     }
 }
 

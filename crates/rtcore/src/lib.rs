@@ -42,6 +42,7 @@ mod process;
 mod reclaim;
 mod region;
 mod rings;
+pub mod segment;
 mod status;
 mod supervisor;
 mod timeouts;

@@ -57,7 +57,7 @@ fn every_size(board: &Board) {
     // Nothing but the pool itself, its new region and the log.
     let files = world.files();
     let known = |name: &String| {
-        ["control", "members", "region", "link", "log"]
+        ["control", "members", "region", "segments", "link", "log"]
             .contains(&name.split('.').next().unwrap_or(""))
     };
     assert!(files.iter().all(known), "{files:?}");

@@ -257,7 +257,7 @@ fn a_core_whose_channels_are_taken_is_refused_and_leaves_nothing() {
         .filter(|file| !before.contains(file))
         .collect();
     let is_known = |file: &String| {
-        ["region.", "link.", "core-", "log"]
+        ["region.", "segments.", "link.", "core-", "log"]
             .iter()
             .any(|known| file.contains(known))
     };

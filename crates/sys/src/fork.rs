@@ -93,6 +93,24 @@ impl Drop for ForkMark {
     }
 }
 
+/// Calls `before` in each thread that forks with the C library's `fork`, and then `parent` in the
+/// parent and `child` in the child, for as long as the program runs.
+///
+/// # Errors
+/// No memory for the entry.
+pub fn at_fork(
+    before: extern "C" fn(),
+    parent: extern "C" fn(),
+    child: extern "C" fn(),
+) -> io::Result<()> {
+    // SAFETY: it keeps the three functions, which live as long as the program; they take nothing.
+    let refused = unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) };
+    match refused {
+        0 => Ok(()),
+        refused => Err(io::Error::from_raw_os_error(refused)),
+    }
+}
+
 /// Runs `body` in a child made by `fork` alone and returns its exit status, or 128 and more if a
 /// signal ended it. The child runs nothing but `body`: no destructors of the caller, no handlers at
 /// exit. For tests of what such a child may do.

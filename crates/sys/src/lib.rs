@@ -10,6 +10,7 @@
 //!   [`mount_space`], [`read_ahead`], [`residency`];
 //! - the doctor and the latency of this machine: [`probe`], [`scheduling`];
 //! - the agent of a core and the benchmarks: [`spawn`];
+//! - segments that cores see, too: [`system_v`], [`fork`];
 //! - all that open files by name: [`regular_file`].
 //!
 //! Between calls nothing is held but the descriptors and mappings that the returned values own.
@@ -33,5 +34,6 @@ pub mod residency;
 pub mod scheduling;
 pub mod socket_option;
 pub mod spawn;
+pub mod system_v;
 pub mod udp_receive;
 pub mod wait;

@@ -5,6 +5,7 @@ mod detach;
 mod log;
 mod registers;
 mod run;
+mod segments;
 mod shell;
 mod status;
 mod stop;
@@ -19,6 +20,7 @@ pub(crate) fn run(command: CoreCommand, globals: &Globals) -> Result<(), CliErro
         CoreCommand::Run(args) => run::run(&args, globals),
         CoreCommand::Status(args) => status::run(args.board.as_deref(), globals),
         CoreCommand::Stop(args) => stop::run(&args, globals),
+        CoreCommand::Segments(args) => segments::run(args.board.as_deref(), globals),
         CoreCommand::Log(args) => log::run(&args.board, globals),
         CoreCommand::Shell(args) => shell::run(&args, globals),
     }

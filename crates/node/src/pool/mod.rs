@@ -346,7 +346,13 @@ impl Pool {
         let (directory, options) = (&self.shared.directory, &self.shared.options);
         let link = format!("link.{}", region.0);
         let own_link = (plan.link.offset == 0).then_some((link, u64::from(plan.link.bytes)));
-        let files = std::iter::once((format!("region.{}", region.0), file_bytes)).chain(own_link);
+        let registry = plan.segments.map(|_| {
+            let name = format!("segments.{}", region.0);
+            (name, hythe_abi::segments::FILE_BYTES as u64)
+        });
+        let files = std::iter::once((format!("region.{}", region.0), file_bytes))
+            .chain(own_link)
+            .chain(registry);
         for (name, bytes) in files {
             self.forget_file(&name);
             directory::make_file(directory, &name, bytes, options)?;

@@ -1,0 +1,220 @@
+//! System V shared memory: segments that the kernel keeps, by key and id.
+//!
+//! The calls go to the kernel by number, not through the C library's functions: a library may take
+//! the place of those in a program, and itself stands on this module.
+
+#![allow(
+    unsafe_code,
+    reason = "this is the island: system calls that rustix does not have"
+)]
+
+use core::ffi::{c_int, c_long, c_void};
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+/// No space is reserved for its pages.
+pub const NO_RESERVE: i32 = libc::SHM_NORESERVE;
+/// The key of a segment that only its id names.
+pub const PRIVATE: i32 = libc::IPC_PRIVATE;
+/// Make it if there is none.
+pub const CREATE: i32 = libc::IPC_CREAT;
+/// Refuse one that there is.
+pub const EXCLUSIVE: i32 = libc::IPC_EXCL;
+/// For [`Attachment::new`]: reading only.
+pub const READ_ONLY: i32 = libc::SHM_RDONLY;
+
+/// `SHM_DEST` of linux/shm.h, in a segment's mode: it goes with its last attachment.
+const DESTROYED: u32 = 0o1000;
+/// Commands of linux/shm.h that look by place in the kernel's table.
+const STAT_BY_INDEX: c_int = 13;
+const TABLE: c_int = 14;
+
+/// What the kernel says of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Its key; 0 for a private one, and for one that was removed.
+    pub key: i32,
+    /// Its size.
+    pub bytes: usize,
+    /// Permissions: nine bits.
+    pub mode: u32,
+    /// Its owner.
+    pub user: u32,
+    /// Its owner's group.
+    pub group: u32,
+    /// How many times it is attached.
+    pub attached: u64,
+    /// The process that made it.
+    pub creator: i32,
+    /// The process that attached or detached it last.
+    pub last_process: i32,
+    /// When it was changed or made last, in seconds since 1970; also the next two, 0: never.
+    pub changed: i64,
+    /// When it was attached last.
+    pub attach_time: i64,
+    /// When it was detached last.
+    pub detach_time: i64,
+    /// It was removed, and goes with its last attachment.
+    pub is_removed: bool,
+}
+
+/// Makes a segment or finds one; its id.
+///
+/// # Errors
+/// What `shmget` says.
+pub fn open(key: i32, bytes: usize, flags: i32) -> io::Result<i32> {
+    // SAFETY: it takes numbers only.
+    let id = unsafe { libc::syscall(libc::SYS_shmget, key, bytes, flags) };
+    number(id)
+}
+
+/// What the kernel says of a segment.
+///
+/// # Errors
+/// What `shmctl` says: `EINVAL` and `EIDRM`: there is none; `EACCES`: it may not be read.
+pub fn status(id: i32) -> io::Result<Status> {
+    Ok(Status::of(&record(id, libc::IPC_STAT)?.1))
+}
+
+/// Changes owner, group and permissions.
+///
+/// # Errors
+/// What `shmctl` says.
+pub fn change(id: i32, user: u32, group: u32, mode: u32) -> io::Result<()> {
+    let (_, mut record) = record(id, libc::IPC_STAT)?;
+    record.shm_perm.uid = user;
+    record.shm_perm.gid = group;
+    record.shm_perm.mode = mode as _;
+    // SAFETY: the record is a whole one, and only read.
+    let changed = unsafe { libc::syscall(libc::SYS_shmctl, id, libc::IPC_SET, &raw const record) };
+    number(changed).map(drop)
+}
+
+/// Removes a segment: at once, or with its last attachment.
+///
+/// # Errors
+/// What `shmctl` says.
+pub fn remove(id: i32) -> io::Result<()> {
+    let nothing = core::ptr::null_mut::<c_void>();
+    // SAFETY: this command takes no record.
+    number(unsafe { libc::syscall(libc::SYS_shmctl, id, libc::IPC_RMID, nothing) }).map(drop)
+}
+
+/// All segments that this process may read, with their ids.
+#[must_use]
+pub fn list() -> Vec<(i32, Status)> {
+    // SHM_INFO fills a record that is smaller, and says how long the table is.
+    let last = record(0, TABLE).map_or(-1, |(last, _)| last);
+    let found = (0..=last).filter_map(|index| record(index, STAT_BY_INDEX).ok());
+    found
+        .map(|(id, record)| (id, Status::of(&record)))
+        .collect()
+}
+
+/// A segment attached to this process. A forked child has it, too, and the kernel counts it.
+#[derive(Debug)]
+pub struct Attachment {
+    at: NonNull<c_void>,
+}
+
+// SAFETY: an address range of the process, which any thread may give up.
+unsafe impl Send for Attachment {}
+// SAFETY: nothing in it changes, and it gives no access to the range.
+unsafe impl Sync for Attachment {}
+
+impl Attachment {
+    /// Attaches a segment where there is space for it. Its bytes are not touched.
+    ///
+    /// # Errors
+    /// What `shmat` says.
+    pub fn new(id: i32, flags: i32) -> io::Result<Self> {
+        let anywhere = core::ptr::null_mut::<c_void>();
+        // SAFETY: without an address it replaces no mapping, whatever else the flags say.
+        let at = unsafe { libc::syscall(libc::SYS_shmat, id, anywhere, flags & READ_ONLY) };
+        if at == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let at = NonNull::new(at as *mut c_void).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { at })
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        // SAFETY: the address of an attachment that this value alone owns.
+        let detached = unsafe { libc::syscall(libc::SYS_shmdt, self.at.as_ptr()) };
+        // Refused by a seccomp filter: it stays until the process ends.
+        let _ = detached;
+    }
+}
+
+impl Status {
+    fn of(record: &libc::shmid_ds) -> Self {
+        let mode = u32::from(record.shm_perm.mode);
+        Self {
+            key: record.shm_perm.__key,
+            bytes: record.shm_segsz,
+            mode: mode & 0o777,
+            user: record.shm_perm.uid,
+            group: record.shm_perm.gid,
+            attached: record.shm_nattch,
+            creator: record.shm_cpid,
+            last_process: record.shm_lpid,
+            changed: record.shm_ctime,
+            attach_time: record.shm_atime,
+            detach_time: record.shm_dtime,
+            is_removed: mode & DESTROYED != 0,
+        }
+    }
+}
+
+fn record(id: i32, command: c_int) -> io::Result<(i32, libc::shmid_ds)> {
+    let mut record = MaybeUninit::<libc::shmid_ds>::zeroed();
+    // SAFETY: the record has the size that the kernel fills, or more.
+    let answer = unsafe { libc::syscall(libc::SYS_shmctl, id, command, record.as_mut_ptr()) };
+    let answer = number(answer)?;
+    // SAFETY: zeroed, and of integers only.
+    Ok((answer, unsafe { record.assume_init() }))
+}
+
+fn number(answer: c_long) -> io::Result<i32> {
+    if answer == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // Ids and indexes have 31 bits.
+    i32::try_from(answer).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_lives_from_making_to_the_last_detaching() {
+        let id = open(PRIVATE, 5000, CREATE | NO_RESERVE | 0o600).expect("made");
+        let made = status(id).expect("there");
+        assert_eq!((made.bytes, made.mode, made.attached), (5000, 0o600, 0));
+        assert_eq!(made.creator, std::process::id() as i32);
+        assert!(list().iter().any(|(found, _)| *found == id));
+        let attached = Attachment::new(id, READ_ONLY).expect("attached");
+        change(id, made.user, made.group, 0o640).expect("changed");
+        remove(id).expect("removed");
+        let removed = status(id).expect("still attached");
+        assert_eq!(
+            (removed.attached, removed.is_removed, removed.mode),
+            (1, true, 0o640)
+        );
+        drop(attached);
+        let gone = status(id).expect_err("gone").raw_os_error();
+        assert!(matches!(gone, Some(libc::EINVAL | libc::EIDRM)), "{gone:?}");
+    }
+
+    #[test]
+    fn errors_are_the_kernel_s() {
+        let error = open(0x7fff_1234, 1, 0).expect_err("there is none");
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
+        let error = Attachment::new(-1, 0).expect_err("no id");
+        assert_eq!(error.raw_os_error(), Some(libc::EINVAL));
+    }
+}
