@@ -184,10 +184,10 @@ fn a_process_calls_methods_of_a_core_and_each_refusal_is_told_apart() {
         assert_eq!(full.expect("a result"), vec![0x5A; LARGEST]);
         let large = fixture.call(FILL, &(LARGEST as u32 + 1).to_le_bytes());
         let large = large.expect_err("too large");
-        assert!(
-            matches!(large, NodeError::ResultTooLarge { bytes, .. } if bytes as usize == LARGEST + 1),
-            "{large}"
-        );
+        let NodeError::ResultTooLarge { bytes, .. } = large else {
+            panic!("{large}");
+        };
+        assert_eq!(bytes as usize, LARGEST + 1);
         let mut caller = Caller::new(&mut fixture.client).largest_result(10);
         let ten = caller.call(FILL, &10_u32.to_le_bytes(), LONG);
         assert_eq!(ten.expect("fits").len(), 10);

@@ -28,8 +28,8 @@ const HEADER: &str = "\
 # functions: the sum of the frames along the deepest chain of calls, which is named. Calls through
 # pointers (the port's functions) and of memcpy and the like are not in it.
 # `bar` is the most that code and constants may be together; `make check` fails beyond. `together`
-# leaves out client, event, histogram, request and rpc, which are linked only into programs that use them.
-# Written by `make -C rtos sizes`, which keeps the bars: raise one by hand, and say why.
+# leaves out client, event, histogram, request and rpc, which are linked only into programs that use
+# them. Written by `make -C rtos sizes`, which keeps the bars: raise one by hand, and say why.
 ";
 
 /// What one module costs.

@@ -370,7 +370,8 @@ pub enum NodeError {
     },
     /// The result of a call is larger than its caller takes.
     #[error(
-        "the result of method {method} over channel `{channel}` has {bytes} bytes, and its caller takes {largest}",
+        "the result of method {method} over channel `{channel}` has {bytes} bytes, and its caller \
+         takes {largest}",
         channel = escaped(channel)
     )]
     ResultTooLarge {
@@ -398,7 +399,8 @@ pub enum NodeError {
     },
     /// What came is no reply to a call.
     #[error(
-        "what came over channel `{channel}` is no reply to a call: its server is broken, or serves requests and not calls",
+        "what came over channel `{channel}` is no reply to a call: its server is broken, or \
+         serves requests and not calls",
         channel = escaped(channel)
     )]
     MalformedReply {
@@ -433,7 +435,8 @@ pub enum NodeError {
     /// The buffer cannot be seen by the receiver.
     #[error(
         "a buffer of region {} cannot be seen by the core behind channel `{channel}`; \
-         lease it from region {} (Publisher::lease does), or have it copied there (Publisher::forward_copy does)",
+         lease it from region {} (Publisher::lease does), or have it copied there \
+         (Publisher::forward_copy does)",
         region.0,
         wanted.0,
         channel = escaped(channel)

@@ -12,8 +12,8 @@ use hythe_terminal::escaped;
 pub enum SegmentError {
     /// No core's region in the pool has an area of segments, or the named one has none.
     #[error(
-        "pool `{pool}` has no segments that a core sees{}; run a core whose board has [run.segments] \
-         (`hythe core boards`)",
+        "pool `{pool}` has no segments that a core sees{}; run a core whose board has \
+         [run.segments] (`hythe core boards`)",
         of_board(board)
     )]
     NoArea {
@@ -46,7 +46,10 @@ pub enum SegmentError {
         id: i32,
     },
     /// A segment of no bytes, or of more than there can be.
-    #[error("a segment of {asked} bytes; core `{board}` has an area of {area}", board = escaped(board))]
+    #[error(
+        "a segment of {asked} bytes; core `{board}` has an area of {area}",
+        board = escaped(board)
+    )]
     BadSize {
         /// How many were asked for.
         asked: usize,
@@ -57,8 +60,8 @@ pub enum SegmentError {
     },
     /// No place in the area.
     #[error(
-        "no place for a segment of {asked} bytes: core `{board}` has {free} bytes free, the largest \
-         piece {largest}; remove segments (`hythe core segments`)",
+        "no place for a segment of {asked} bytes: core `{board}` has {free} bytes free, the \
+         largest piece {largest}; remove segments (`hythe core segments`)",
         board = escaped(board)
     )]
     Full {
@@ -72,7 +75,10 @@ pub enum SegmentError {
         board: String,
     },
     /// The table has no free record.
-    #[error("core `{board}` has {limit} segments, which is the limit; remove one", board = escaped(board))]
+    #[error(
+        "core `{board}` has {limit} segments, which is the limit; remove one",
+        board = escaped(board)
+    )]
     TooMany {
         /// How many there can be.
         limit: usize,

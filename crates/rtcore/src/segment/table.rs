@@ -73,7 +73,8 @@ impl Table {
         if magic != 0 && (magic != MAGIC || word(&bytes, header::VERSION) != VERSION) {
             let version = word(&bytes, header::VERSION);
             return Err(bad(format!(
-                "it begins with {magic:#018x}, version {version}: this program knows version {VERSION}"
+                "it begins with {magic:#018x}, version {version}: this program knows \
+                 version {VERSION}"
             )));
         }
         let records = bytes[HEADER_BYTES..].chunks_exact(RECORD_BYTES);
