@@ -488,6 +488,29 @@ fn the_wait_set_itself_is_a_file_descriptor() {
     }
 }
 
+/// What came behind the last wait has rung nobody who would make the descriptor readable.
+#[test]
+fn whoever_waits_for_the_descriptor_first_begins_with_a_look() {
+    let root = Root::new();
+    let node = Node::join(&root.pool(), "test").expect("joins");
+    let mut subscriber = subscribe(&node, "a");
+    let mut source = publisher(&node, "a");
+    let mut wait_set = node.wait_set().expect("made");
+    let token = wait_set.attach(&mut subscriber).expect("attached");
+    let (quiet, _writer) = rustix::pipe::pipe().expect("a pipe");
+    let file = wait_set.attach_fd(&quiet, Interest::Readable);
+    file.expect("attached");
+    eventually("it becomes quiet", || {
+        tokens(&mut wait_set, Duration::ZERO).is_empty()
+    });
+    publish(&mut source, 1);
+    assert!(is_readable(&wait_set, 20_000));
+    eventually("it is reported", || {
+        tokens(&mut wait_set, Duration::ZERO) == [token]
+    });
+    assert_eq!(take_all(&mut subscriber), [1]);
+}
+
 #[test]
 fn other_threads_that_sleep_on_the_bell_do_not_keep_a_wait_set_from_its_marks() {
     let root = Root::new();

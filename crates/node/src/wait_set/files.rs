@@ -47,8 +47,7 @@ impl Files {
     pub(super) fn new() -> Result<Self, NodeError> {
         let epoll =
             epoll::create(CreateFlags::CLOEXEC).map_err(refused("make an epoll instance"))?;
-        // Readable at first: whoever waits for the instance begins with a look.
-        let rung = eventfd(1, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let rung = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(refused("make an eventfd"))?;
         epoll::add(&epoll, &rung, EventData::new_u64(RUNG), EventFlags::IN)
             .map_err(refused("watch its eventfd"))?;
@@ -108,7 +107,11 @@ impl Files {
 
     /// The instance, for others to wait for.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.exported.store(true, Ordering::Relaxed);
+        if !self.exported.swap(true, Ordering::Relaxed) {
+            // The last wait has left nobody behind who would make it readable: whoever waits for it
+            // begins with a look.
+            ring(&self.rung);
+        }
         self.epoll.as_fd()
     }
 
