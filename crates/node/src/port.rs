@@ -102,6 +102,10 @@ impl Port {
         &self.channel.name
     }
 
+    pub(crate) const fn kind(&self) -> PortKind {
+        self.plan.kind
+    }
+
     /// Changes with each change of the channel's ports, and of what is behind it.
     #[inline]
     pub(crate) fn epoch(&self) -> u32 {

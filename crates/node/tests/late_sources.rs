@@ -11,7 +11,7 @@ use hythe_node::hop::{
     Source, SourceState, Transport, Watch,
 };
 use hythe_node::{ClientOptions, Node, NodeError, ServerOptions, SubscriberOptions};
-use hythe_pool::{ChannelIndex, MemberIndex};
+use hythe_pool::{ChannelIndex, MemberIndex, PortKind};
 use support::{BOUND, Root};
 
 const NAP: Duration = Duration::from_millis(1);
@@ -121,7 +121,7 @@ impl Transport for Late {
         }
     }
 
-    fn watch(&self, _: &Arc<Participant>, _: ChannelIndex) -> Option<Box<dyn Watch>> {
+    fn watch(&self, _: &Arc<Participant>, _: PortKind, _: ChannelIndex) -> Option<Box<dyn Watch>> {
         Some(Box::<Looks>::default())
     }
 }

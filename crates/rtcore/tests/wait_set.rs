@@ -5,9 +5,15 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use hythe_node::{ServerOptions, SubscriberOptions, Token, WaitSet};
+use hythe_abi::link::core_header;
+use hythe_memory::{Memory, Ordering};
+use hythe_node::{
+    Client, ClientOptions, NodeError, Reply, ServerOptions, SubscriberOptions, Token, WaitSet,
+};
+use rustix::process::Signal;
 use support::asker::{Asker, LONG_MS, OK, answer_one, reply};
-use support::{Echo, LONG, World, boards, pattern, start};
+use support::link_memory::LinkMemory;
+use support::{Echo, LONG, World, board, boards, pattern, signal, start};
 
 /// Waits until the core's port has something, taking from it only when it is said to be ready.
 fn receive(
@@ -95,4 +101,68 @@ fn what_a_core_asks_wakes_a_wait_set() {
         core.stop().expect("stopped");
         world.assert_clean();
     }
+}
+
+fn request(client: &mut Client, payload: &[u8]) {
+    let mut lease = client.lease(payload.len()).expect("a free slot");
+    lease.write(0, payload);
+    client.request(lease, payload.len()).expect("asked");
+}
+
+/// What became of a request of the client, which is asked only when it is said to be ready.
+fn outcome(wait_set: &mut WaitSet, client: &mut Client) -> Reply {
+    let start = Instant::now();
+    loop {
+        assert!(start.elapsed() < LONG, "the client is not told");
+        if wait_set.wait(LONG).expect("waits").is_empty() {
+            continue;
+        }
+        if let Some(reply) = client.take(Duration::ZERO).expect("sound") {
+            return reply;
+        }
+    }
+}
+
+#[test]
+fn what_a_core_replies_and_the_end_of_its_session_wake_a_wait_set() {
+    let Some(board) = board("hosted") else { return };
+    let world = World::new();
+    let core = start(&world, &board);
+    let node = hythe_rtcore::join(&world.pool, "client").expect("joins");
+    let mut client = node
+        .client("ask", &ClientOptions::default())
+        .expect("opens");
+    let mut wait_set = node.wait_set().expect("made");
+    wait_set.attach(&mut client).expect("attached");
+    for _ in 0..3 {
+        request(&mut client, b"abc");
+        let reply = outcome(&mut wait_set, &mut client)
+            .outcome
+            .expect("a reply");
+        assert_eq!(reply.to_vec(), b"cba");
+    }
+    signal(core.status().pid, Signal::STOP);
+    request(&mut client, b"xyz");
+    // No core writes that: its agent begins a session anew.
+    let link = LinkMemory::of(&world.pool, core.region());
+    let state = link.layout.core_header() + core_header::STATE;
+    link.words.store(state, 7, Ordering::Release);
+    let told = outcome(&mut wait_set, &mut client).outcome;
+    let told = told.expect_err("its session is over");
+    assert!(matches!(told, NodeError::ServerLost { .. }), "{told}");
+    signal(core.status().pid, Signal::CONT);
+    // The steps towards the next session are taken as the wait set asks for them.
+    let start = Instant::now();
+    while client.servers().expect("sound") == 0 {
+        assert!(start.elapsed() < LONG, "no new session");
+        wait_set.wait(LONG).expect("waits");
+    }
+    request(&mut client, b"again");
+    let reply = outcome(&mut wait_set, &mut client)
+        .outcome
+        .expect("a reply");
+    assert_eq!(reply.to_vec(), b"niaga");
+    drop((reply, wait_set, client, node));
+    core.stop().expect("stopped");
+    world.assert_clean();
 }

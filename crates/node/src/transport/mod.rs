@@ -534,11 +534,12 @@ pub trait Transport: Debug + Send + Sync {
     /// is being opened.
     fn find_event_sources(&self, _seeking: &Seeking<'_>, _found: &mut Vec<Box<dyn EventSource>>) {}
 
-    /// What a wait set needs to see beside marks, if there is anything of this kind behind a
-    /// channel.
+    /// What a wait set needs to see beside marks, if there is anything of this kind behind the
+    /// channel of a port.
     fn watch(
         &self,
         participant: &Arc<Participant>,
+        port: PortKind,
         channel: ChannelIndex,
     ) -> Option<Box<dyn Watch>>;
 }

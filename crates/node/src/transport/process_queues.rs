@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use hythe_pool::{ChannelIndex, ConnectionInfo, PortIndex, PortInfo};
+use hythe_pool::{ChannelIndex, ConnectionInfo, PortIndex, PortInfo, PortKind};
 
 use super::connection::connect_with;
 use super::event_cell;
@@ -88,7 +88,7 @@ impl Transport for ProcessQueues {
     }
 
     /// Marks say it all.
-    fn watch(&self, _: &Arc<Participant>, _: ChannelIndex) -> Option<Box<dyn Watch>> {
+    fn watch(&self, _: &Arc<Participant>, _: PortKind, _: ChannelIndex) -> Option<Box<dyn Watch>> {
         None
     }
 }

@@ -207,9 +207,7 @@ impl WaitSet {
         if !Arc::ptr_eq(&port.shared, &self.shared) {
             return Err(NodeError::ForeignPort { channel: channel() });
         }
-        let attached = self
-            .ports
-            .attach(&self.shared, port.index, port.channel.index, events);
+        let attached = self.ports.attach(&self.shared, port, events);
         let Some((token, route)) = attached else {
             return Err(NodeError::Attached { channel: channel() });
         };

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hythe_memory::Mapped;
-use hythe_pool::{ChannelIndex, ConnectionInfo, Control, EventCell, PortIndex};
+use hythe_pool::{ChannelIndex, ConnectionInfo, Control, EventCell, PortIndex, PortKind};
 
 use super::{Event, Token};
 use crate::clock;
 use crate::participant::Participant;
-use crate::port::{Opener, Route};
+use crate::port::{Opener, Port, Route};
 use crate::routes::WaitSetId;
 use crate::transport::{Transports, Watch};
 
@@ -25,6 +25,7 @@ pub(super) const LOOK_AT_ALL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 struct Source {
     port: PortIndex,
+    kind: PortKind,
     channel: ChannelIndex,
     epoch: Option<u32>,
     /// The connections into it.
@@ -70,23 +71,23 @@ impl Ports {
     pub(super) fn attach(
         &mut self,
         shared: &Arc<Participant>,
-        port: PortIndex,
-        channel: ChannelIndex,
+        port: &Port,
         events: Option<EventCell>,
     ) -> Option<(Token, Route)> {
         // Places of ports that closed meanwhile are free again.
         self.collect(shared);
         let free = self.sources.iter().position(Option::is_none);
         let place = free.unwrap_or(self.sources.len());
-        let id = shared.routes().open(self.id, port, place)?;
+        let id = shared.routes().open(self.id, port.index, place)?;
         let route = Route {
             shared: Arc::clone(shared),
-            port,
+            port: port.index,
             id,
         };
         let source = Source {
-            port,
-            channel,
+            port: port.index,
+            kind: port.kind(),
+            channel: port.channel.index,
             epoch: None,
             ways: Vec::new(),
             watches: Vec::new(),
@@ -100,7 +101,7 @@ impl Ports {
         self.sources[place] = Some(source);
         self.listed.reserve(self.sources.len());
         let control = shared.pool().control();
-        shared.act(|member| member.want_marks(control, port, true));
+        shared.act(|member| member.want_marks(control, port.index, true));
         // What came before is found by the next look, at all.
         self.changes = None;
         Some((Token::port(place), route))
@@ -264,7 +265,7 @@ impl Source {
         self.epoch = Some(epoch);
         let found = transports.iter();
         self.watches = found
-            .filter_map(|transport| transport.watch(shared, self.channel))
+            .filter_map(|transport| transport.watch(shared, self.kind, self.channel))
             .collect();
     }
 }

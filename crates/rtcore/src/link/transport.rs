@@ -9,7 +9,7 @@ use hythe_node::hop::{
     EventSource, EventTarget, FindSources, FindTargets, HopPool as _, Participant, Seeking,
     Transport, Watch,
 };
-use hythe_pool::{ChannelIndex, CoreBinding};
+use hythe_pool::{ChannelIndex, CoreBinding, PortKind};
 
 use super::call::{Calls, CoreReplies, CoreServer};
 use super::client::CoreRequests;
@@ -139,9 +139,10 @@ impl Transport for CoreLinks {
     fn watch(
         &self,
         participant: &Arc<Participant>,
+        port: PortKind,
         channel: ChannelIndex,
     ) -> Option<Box<dyn Watch>> {
-        let watch = EndpointWatch::at(participant, channel)?;
+        let watch = EndpointWatch::at(participant, port, channel)?;
         Some(Box::new(watch))
     }
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hythe_abi::link::{Direction, Flow};
+use hythe_abi::pool::CORE_PORTS_MAX;
 use hythe_node::hop::{HopPool as _, Participant, Watch};
-use hythe_pool::ChannelIndex;
+use hythe_pool::{ChannelIndex, PortKind};
 
 use super::NAP;
 use super::map::LinkMap;
@@ -20,16 +21,27 @@ pub(super) struct EndpointWatch {
     channel: ChannelIndex,
     link: LinkMap,
     endpoint: usize,
+    /// By port, as of the last look; 0: none.
+    agreed: [u32; CORE_PORTS_MAX],
     /// When the port was last asked to go on with the agreement on a session.
     asked: Option<Instant>,
 }
 
 impl EndpointWatch {
-    /// At the core behind a channel, if it gives payload.
-    pub(super) fn at(participant: &Arc<Participant>, channel: ChannelIndex) -> Option<Self> {
+    /// At the core behind the channel of a port, if the port takes anything from it. Replies come
+    /// from the endpoint that requests go to.
+    pub(super) fn at(
+        participant: &Arc<Participant>,
+        port: PortKind,
+        channel: ChannelIndex,
+    ) -> Option<Self> {
         let pool = participant.pool();
         let core = pool.control().tables().channel(channel)?.core?;
-        if core.direction != Direction::FromCore {
+        let wanted = match port {
+            PortKind::Client => Direction::ToCore,
+            _ => Direction::FromCore,
+        };
+        if core.direction != wanted {
             return None;
         }
         // A link that cannot be mapped is the port's to report: it meets the same.
@@ -39,6 +51,7 @@ impl EndpointWatch {
             channel,
             link,
             endpoint: core.endpoint as usize,
+            agreed: [0; CORE_PORTS_MAX],
             asked: None,
         })
     }
@@ -60,16 +73,22 @@ impl Watch for EndpointWatch {
     fn is_ready(&mut self) -> bool {
         // What waits at a core that is down, nobody can take.
         if self.link.life().is_some() {
-            let mut agreed = self.own_flows().filter(|&flow| {
-                let (wanted, agreed) = self.link.sessions(flow);
-                wanted != 0 && wanted == agreed
-            });
-            if let Some(first) = agreed.next() {
-                let has_something =
-                    |flow| self.link.has_waiting(flow) || self.link.has_events(flow);
-                return has_something(first) || agreed.any(has_something);
+            let (mut agreed, mut has_something) = ([0; CORE_PORTS_MAX], false);
+            for flow in self.own_flows() {
+                let (wanted, echo) = self.link.sessions(flow);
+                if let Some(session) = agreed.get_mut(flow.port).filter(|_| wanted == echo) {
+                    *session = wanted;
+                    has_something |=
+                        wanted != 0 && (self.link.has_waiting(flow) || self.link.has_events(flow));
+                }
+            }
+            if agreed.iter().any(|&session| session != 0) {
+                // Once for each session: what comes behind the echo is the port's step, too.
+                let is_new = std::mem::replace(&mut self.agreed, agreed) != agreed;
+                return has_something || is_new;
             }
         }
+        self.agreed = [0; CORE_PORTS_MAX];
         // The port takes that step when it tries to take; asked for again and again, but not so
         // that the wait becomes a spin.
         let due = self.asked.is_none_or(|asked| asked.elapsed() >= NAP);
