@@ -1,14 +1,15 @@
 //! System V shared memory: segments that the kernel keeps, by key and id.
 //!
-//! The calls go to the kernel by number, not through the C library's functions: a library may take
-//! the place of those in a program, and itself stands on this module.
+//! Where the kernel has a number for each call, that is on 64 bits, they do not go through the C
+//! library's functions: a library may take the place of those in a program, and itself stands on
+//! this module.
 
 #![allow(
     unsafe_code,
     reason = "this is the island: system calls that rustix does not have"
 )]
 
-use core::ffi::{c_int, c_long, c_void};
+use core::ffi::{c_int, c_void};
 use std::io;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -65,8 +66,7 @@ pub struct Status {
 /// What `shmget` says.
 pub fn open(key: i32, bytes: usize, flags: i32) -> io::Result<i32> {
     // SAFETY: it takes numbers only.
-    let id = unsafe { libc::syscall(libc::SYS_shmget, key, bytes, flags) };
-    number(id)
+    number(unsafe { calls::get(key, bytes, flags) })
 }
 
 /// What the kernel says of a segment.
@@ -87,8 +87,7 @@ pub fn change(id: i32, user: u32, group: u32, mode: u32) -> io::Result<()> {
     record.shm_perm.gid = group;
     record.shm_perm.mode = mode as _;
     // SAFETY: the record is a whole one, and only read.
-    let changed = unsafe { libc::syscall(libc::SYS_shmctl, id, libc::IPC_SET, &raw const record) };
-    number(changed).map(drop)
+    number(unsafe { calls::control(id, libc::IPC_SET, &raw mut record) }).map(drop)
 }
 
 /// Removes a segment: at once, or with its last attachment.
@@ -96,9 +95,8 @@ pub fn change(id: i32, user: u32, group: u32, mode: u32) -> io::Result<()> {
 /// # Errors
 /// What `shmctl` says.
 pub fn remove(id: i32) -> io::Result<()> {
-    let nothing = core::ptr::null_mut::<c_void>();
     // SAFETY: this command takes no record.
-    number(unsafe { libc::syscall(libc::SYS_shmctl, id, libc::IPC_RMID, nothing) }).map(drop)
+    number(unsafe { calls::control(id, libc::IPC_RMID, core::ptr::null_mut()) }).map(drop)
 }
 
 /// All segments that this process may read, with their ids.
@@ -129,13 +127,12 @@ impl Attachment {
     /// # Errors
     /// What `shmat` says.
     pub fn new(id: i32, flags: i32) -> io::Result<Self> {
-        let anywhere = core::ptr::null_mut::<c_void>();
         // SAFETY: without an address it replaces no mapping, whatever else the flags say.
-        let at = unsafe { libc::syscall(libc::SYS_shmat, id, anywhere, flags & READ_ONLY) };
-        if at == -1 {
+        let at = unsafe { calls::attach(id, flags & READ_ONLY) };
+        if at as usize == usize::MAX {
             return Err(io::Error::last_os_error());
         }
-        let at = NonNull::new(at as *mut c_void).ok_or(io::ErrorKind::OutOfMemory)?;
+        let at = NonNull::new(at).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { at })
     }
 }
@@ -143,27 +140,40 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         // SAFETY: the address of an attachment that this value alone owns.
-        let detached = unsafe { libc::syscall(libc::SYS_shmdt, self.at.as_ptr()) };
+        let detached = unsafe { calls::detach(self.at.as_ptr()) };
         // Refused by a seccomp filter: it stays until the process ends.
         let _ = detached;
     }
 }
 
+/// The C libraries name it differently.
+#[allow(
+    deprecated,
+    reason = "the name that is there will be mended in the crate"
+)]
+const fn key_of(rights: &libc::ipc_perm) -> i32 {
+    #[cfg(target_env = "musl")]
+    return rights.__ipc_perm_key;
+    #[cfg(not(target_env = "musl"))]
+    return rights.__key;
+}
+
 impl Status {
+    #[allow(clippy::useless_conversion, reason = "some have 32 bits elsewhere")]
     fn of(record: &libc::shmid_ds) -> Self {
         let mode = u32::from(record.shm_perm.mode);
         Self {
-            key: record.shm_perm.__key,
+            key: key_of(&record.shm_perm),
             bytes: record.shm_segsz,
             mode: mode & 0o777,
             user: record.shm_perm.uid,
             group: record.shm_perm.gid,
-            attached: record.shm_nattch,
+            attached: u64::from(record.shm_nattch),
             creator: record.shm_cpid,
             last_process: record.shm_lpid,
-            changed: record.shm_ctime,
-            attach_time: record.shm_atime,
-            detach_time: record.shm_dtime,
+            changed: i64::from(record.shm_ctime),
+            attach_time: i64::from(record.shm_atime),
+            detach_time: i64::from(record.shm_dtime),
             is_removed: mode & DESTROYED != 0,
         }
     }
@@ -172,18 +182,70 @@ impl Status {
 fn record(id: i32, command: c_int) -> io::Result<(i32, libc::shmid_ds)> {
     let mut record = MaybeUninit::<libc::shmid_ds>::zeroed();
     // SAFETY: the record has the size that the kernel fills, or more.
-    let answer = unsafe { libc::syscall(libc::SYS_shmctl, id, command, record.as_mut_ptr()) };
-    let answer = number(answer)?;
+    let answer = number(unsafe { calls::control(id, command, record.as_mut_ptr()) })?;
     // SAFETY: zeroed, and of integers only.
     Ok((answer, unsafe { record.assume_init() }))
 }
 
-fn number(answer: c_long) -> io::Result<i32> {
+fn number(answer: c_int) -> io::Result<i32> {
     if answer == -1 {
         return Err(io::Error::last_os_error());
     }
+    Ok(answer)
+}
+
+/// The calls as shmget(2), shmctl(2), shmat(2) and shmdt(2) have them, with their safety.
+#[cfg(target_pointer_width = "64")]
+mod calls {
+    use super::{c_int, c_void};
+
     // Ids and indexes have 31 bits.
-    i32::try_from(answer).map_err(|_| io::ErrorKind::InvalidData.into())
+    pub(super) unsafe fn get(key: c_int, bytes: usize, flags: c_int) -> c_int {
+        // SAFETY: it takes numbers only.
+        unsafe { libc::syscall(libc::SYS_shmget, key, bytes, flags) as c_int }
+    }
+
+    pub(super) unsafe fn control(id: c_int, command: c_int, record: *mut libc::shmid_ds) -> c_int {
+        // SAFETY: the caller gives the record that the command wants.
+        unsafe { libc::syscall(libc::SYS_shmctl, id, command, record) as c_int }
+    }
+
+    pub(super) unsafe fn attach(id: c_int, flags: c_int) -> *mut c_void {
+        let anywhere = core::ptr::null_mut::<c_void>();
+        // SAFETY: the caller's flags replace no mapping.
+        unsafe { libc::syscall(libc::SYS_shmat, id, anywhere, flags) as *mut c_void }
+    }
+
+    pub(super) unsafe fn detach(at: *mut c_void) -> c_int {
+        // SAFETY: the caller alone owns what is attached there.
+        unsafe { libc::syscall(libc::SYS_shmdt, at) as c_int }
+    }
+}
+
+/// As on 64 bits. Some kernels have one number for all of them here, so the C library knows how.
+#[cfg(not(target_pointer_width = "64"))]
+mod calls {
+    use super::{c_int, c_void};
+
+    pub(super) unsafe fn get(key: c_int, bytes: usize, flags: c_int) -> c_int {
+        // SAFETY: it takes numbers only.
+        unsafe { libc::shmget(key, bytes, flags) }
+    }
+
+    pub(super) unsafe fn control(id: c_int, command: c_int, record: *mut libc::shmid_ds) -> c_int {
+        // SAFETY: the caller gives the record that the command wants.
+        unsafe { libc::shmctl(id, command, record) }
+    }
+
+    pub(super) unsafe fn attach(id: c_int, flags: c_int) -> *mut c_void {
+        // SAFETY: the caller's flags replace no mapping.
+        unsafe { libc::shmat(id, core::ptr::null(), flags) }
+    }
+
+    pub(super) unsafe fn detach(at: *mut c_void) -> c_int {
+        // SAFETY: the caller alone owns what is attached there.
+        unsafe { libc::shmdt(at) }
+    }
 }
 
 #[cfg(test)]
