@@ -3,6 +3,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hythe_memory::Access;
 use hythe_node::hop::HopNode as _;
@@ -17,14 +18,20 @@ use support::World;
 const AREA: u64 = 1 << 20;
 const PAGE: usize = 4096;
 
+/// A child that one test forks has what all tests of this process have attached, and the kernel
+/// counts it: so one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// A pool with an area of segments, without a core. What is left in it goes with it.
 struct Fixture {
     world: World,
     segments: Segments,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Fixture {
     fn new() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let world = World::new();
         let node = Node::join(&world.pool, "agent").expect("joins");
         let slots = [SlotClass {
@@ -48,7 +55,11 @@ impl Fixture {
         };
         node.add_core_region(&plan, 2 * AREA).expect("added");
         let segments = Segments::open(&world.pool, None).expect("opens");
-        Self { world, segments }
+        Self {
+            world,
+            segments,
+            _alone: alone,
+        }
     }
 
     fn make(&self, bytes: usize) -> Result<i32, SegmentError> {
